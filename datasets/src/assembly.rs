@@ -42,8 +42,8 @@ impl Tables {
         })
     }
 
-    /// The model runs of the environments that are wanted, what they refer to, and the models of these
-    /// other architectures.
+    /// The model runs of the environments that are wanted, what they refer to, and the models of
+    /// these other architectures.
     pub(crate) fn read_environment(
         folder: &Path,
         wanted: &dyn Fn(&str) -> bool,

@@ -74,10 +74,10 @@ pub struct EnvironmentSummary {
     pub architectures: usize,
     /// Precision and memory format asked for, e.g. `f32, any format`.
     pub asked: String,
-    /// What ran, e.g. `f32, blocked`: successful model runs of each; those that do not tell are left
-    /// out.
+    /// What ran, e.g. `f32, blocked`: successful model runs of each; those that do not report it
+    /// are left out.
     pub executed: BTreeMap<String, usize>,
-    /// Most memory any model run took, where one told.
+    /// Most memory any model run took, if reported.
     pub peak_memory_bytes: Option<u64>,
     /// Rounds of each session.
     #[serde(rename = "sittings")]

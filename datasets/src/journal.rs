@@ -1,5 +1,5 @@
-//! The journal: what a sweep found since the last compaction, one line of JSON per model run or model,
-//! on the disk before the sweep goes on.
+//! The journal: what a sweep found since the last compaction, one line of JSON per model run or
+//! model, on the disk before the sweep goes on.
 //!
 //! A line is `{"digest":"<16 digits>","entry":<JSON>}` and a newline; the digest is that of the
 //! entry's bytes. Each writer starts a segment of its own, so that a line torn by a crash is always

@@ -17,7 +17,7 @@
 //! alone, [`validate`] checks, [`inspect`] sums up, [`split`] divides by architecture, [`merge`]
 //! joins, [`export`] hands a table to other programs, [`import_mobile_ml_benchmark`],
 //! [`import_ai_hub`] and [`import_cells`] read what others published. Columns and units:
-//! `docs/dataset-schema.md`. Only this crate knows polars, and of it only `parquet`.
+//! `docs/dataset-schema.md`. Only this crate uses polars, and of it only `parquet`.
 
 mod assembly;
 mod column;

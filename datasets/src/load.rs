@@ -28,8 +28,8 @@ impl Dataset {
         Self::read(folder, None)
     }
 
-    /// Reads the model runs of the environments whose identifier is `wanted`, and their models; nothing
-    /// else is kept or decoded.
+    /// Reads the model runs of the environments whose identifier is `wanted`, and their models;
+    /// nothing else is kept or decoded.
     ///
     /// # Errors
     /// As [`Dataset::load`], but for rows that were not read.

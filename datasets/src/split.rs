@@ -52,8 +52,8 @@ pub struct Split {
 /// Splits the architectures that have a successful model run.
 ///
 /// # Errors
-/// [`DatasetError::Empty`] without a successful model run; [`DatasetError::Split`] when a list would be
-/// empty, or the size asks for more than there is.
+/// [`DatasetError::Empty`] without a successful model run; [`DatasetError::Split`] when a list
+/// would be empty, or the size asks for more than there is.
 pub fn split(dataset: &Dataset, size: SplitSize, seed: u64) -> Result<Split, DatasetError> {
     let refuse = |reason: String| DatasetError::Split { path: dataset.path.clone(), reason };
     let (operators, models): (Vec<_>, Vec<_>) =

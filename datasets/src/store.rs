@@ -64,8 +64,8 @@ impl Store {
         if fresh {
             create_tables(folder)?;
         }
-        // What is added to an older dataset is of the current version: a vitempo that does not know
-        // it must not read the folder any more.
+        // What is added to an older dataset is of the current version: a vitempo that does not
+        // support it must not read the folder any more.
         if version != Some(SCHEMA_VERSION) {
             Manifest::current().write(folder)?;
         }
@@ -139,8 +139,8 @@ impl Store {
         &self.folder
     }
 
-    /// What was left out of the journal when the dataset was opened: the model run a killed sweep was
-    /// writing.
+    /// What was left out of the journal when the dataset was opened: the model run a killed sweep
+    /// was writing.
     #[must_use]
     pub fn warnings(&self) -> &[Warning] {
         &self.warnings
@@ -211,9 +211,9 @@ impl Store {
     /// Stores one model run; when this returns, it is on the disk.
     ///
     /// # Errors
-    /// [`DatasetError::Conflict`] when this model run is stored already, [`DatasetError::Unstorable`]
-    /// when its protocol holds a NaN, [`DatasetError::Io`] when it cannot be written (the disk is
-    /// full): nothing of it is stored then.
+    /// [`DatasetError::Conflict`] when this model run is stored already,
+    /// [`DatasetError::Unstorable`] when its protocol holds a NaN, [`DatasetError::Io`] when it
+    /// cannot be written (the disk is full): nothing of it is stored then.
     pub fn append(&mut self, profile: &ModelProfile) -> Result<(), DatasetError> {
         let key = RunKey::from(profile);
         if self.runs.contains_key(&key) {

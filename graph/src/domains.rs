@@ -1,5 +1,5 @@
-//! Which domains of operators are read by default: here the reader, which knows no framework, meets
-//! the frameworks.
+//! Which domains of operators are read by default: here the reader, which is independent of
+//! frameworks, meets the frameworks.
 
 use crate::{
     lowering::onnxruntime,

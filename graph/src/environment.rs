@@ -49,7 +49,7 @@ pub struct Environment {
     /// Memory format asked for; `None`: left to the framework.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_format: Option<MemoryFormat>,
-    /// Frequency governor or power mode, where the system tells.
+    /// Frequency governor or power mode, if the system reports it.
     pub power_mode: Option<String>,
     /// Instruction set extensions that decide which kernels run, e.g. `avx512f,avx512_vnni`.
     pub isa: String,

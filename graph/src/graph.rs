@@ -109,7 +109,7 @@ pub enum GraphError {
 }
 
 impl GraphError {
-    /// The node that it speaks of, where it is one.
+    /// Its node, if there is one.
     #[must_use]
     pub fn node(&self) -> Option<&str> {
         match self {

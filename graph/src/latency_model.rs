@@ -1,5 +1,6 @@
 //! [`LatencyModel`]: what a forecast looks like, whoever makes it. Bundles of trained predictors
-//! and of adapted devices implement it. Planners take the costs that the caller reads from forecasts.
+//! and of adapted devices implement it. Planners take the costs that the caller reads from
+//! forecasts.
 
 use crate::{Environment, Graph, Latency, OpKind, OpSpec, lowering::LoweringError};
 use serde::{Deserialize, Serialize};

@@ -36,7 +36,7 @@ pub enum Status {
 pub struct Samples {
     /// Wall-clock time of each repeat, ns, in the order taken.
     pub wall_ns: Vec<u64>,
-    /// CPU time of each repeat, ns; empty where the engine does not tell.
+    /// CPU time of each repeat, ns; empty where the engine does not report it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cpu_ns: Vec<u64>,
 }
@@ -50,8 +50,8 @@ pub struct Protocol {
     pub min_repeats: usize,
     /// Most end-to-end samples per model run.
     pub max_repeats: usize,
-    /// Sampling of a model run stops once the relative half-width of the 95 % interval of the median is
-    /// below this.
+    /// Sampling of a model run stops once the relative half-width of the 95 % interval of the
+    /// median is below this.
     pub target_spread: f64,
     /// Model runs per model: the sweep goes round all models that often.
     pub rounds: usize,
@@ -74,7 +74,8 @@ pub struct Measurement {
     pub kernel: String,
     /// Raw samples.
     pub samples: Samples,
-    /// Memory the framework says it took for this operator, bytes; `None` where it does not tell.
+    /// Memory the framework says it took for this operator, bytes; `None` where it does not report
+    /// it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<u64>,
     /// Usable or not.
@@ -142,8 +143,8 @@ pub struct ModelProfile {
     /// What really ran; `None` where no operator was timed.
     #[serde(default)]
     pub executed: Option<Executed>,
-    /// Most memory the worker had resident during the model run beyond what it had before loading the
-    /// model, bytes; `None` where the system does not report it, or where it has a
+    /// Most memory the worker had resident during the model run beyond what it had before loading
+    /// the model, bytes; `None` where the system does not report it, or where it has a
     /// [`PeakFault`](crate::PeakFault).
     #[serde(default)]
     pub peak_memory_bytes: Option<u64>,

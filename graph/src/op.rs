@@ -23,7 +23,7 @@ macro_rules! op_kinds {
         #[serde(into = "String", from = "String")]
         pub enum OpKind {
             $(#[doc = $doc] $variant,)*
-            /// An operator vitempo does not know, under the name its framework gives it
+            /// An operator that vitempo does not support, under the name its framework gives it
             /// (`domain:name` outside of ONNX's own domain); attribute `reason` where the operator
             /// is known but its shapes are not.
             Unsupported(String),
@@ -90,7 +90,7 @@ op_kinds! {
     Logical "logical" "And, Or, Xor, Not; attribute `op`.",
     Where "where" "Elementwise choice, with broadcasting.",
     Elementwise "elementwise" "One kernel for elementwise operators, one or a chain: attribute \
-        `ops`, their kinds in order, joined by `+`, as far as the framework tells.",
+        `ops`, their kinds in order, joined by `+`, as far as the framework reports.",
     Relu "relu" "max(x, 0).",
     LeakyRelu "leaky_relu" "Attribute `alpha`.",
     PRelu "prelu" "Inputs x, slope.",

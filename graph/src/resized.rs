@@ -161,7 +161,7 @@ impl Work<'_> {
             node.inputs.iter().map(|id| self.dimensions[id.0 as usize].as_deref()).collect();
         let known_all = node.inputs.iter().all(|id| self.values[id.0 as usize].tensor.is_some());
         if !known_all || matches!(node.op.kind, OpKind::Unsupported(_)) {
-            return Err("vitempo does not know its shapes".to_owned());
+            return Err("vitempo cannot infer its shapes".to_owned());
         }
         let empty = |id: &&ValueId| {
             self.graph.value(**id).tensor.as_ref().is_some_and(|t| t.shape.contains(&0))

@@ -142,7 +142,7 @@ pub(crate) fn infer_canonical(
         OpKind::Range | OpKind::NonZero => {
             return Err("the shape of its output depends on the values of its inputs".to_owned());
         }
-        OpKind::Unsupported(_) => return Err("vitempo does not know this operator".to_owned()),
+        OpKind::Unsupported(_) => return Err("vitempo does not support this operator".to_owned()),
         _ => elementwise::infer(kind, a, inputs)?,
     };
     let format = inputs.iter().find(|i| !i.constant).map(|i| i.tensor.format).unwrap_or_default();

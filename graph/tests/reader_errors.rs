@@ -146,7 +146,7 @@ fn wrong_models_are_refused_by_name() {
         let error = read(&model).expect_err(expected[0]).to_string();
         assert!(
             error.contains("m.onnx") && expected.iter().all(|e| error.contains(e)),
-            "{error} should speak of {expected:?}"
+            "{error} should name {expected:?}"
         );
     }
 }
@@ -183,7 +183,7 @@ fn what_is_not_onnx_is_recognised() {
     for (bytes, expected) in cases {
         let error =
             read_bytes("m.onnx", &bytes, &ReadOptions::default()).expect_err(expected).to_string();
-        assert!(error.contains(expected), "{error} should speak of {expected}");
+        assert!(error.contains(expected), "{error} should name {expected}");
     }
     assert!(matches!(
         read_file(std::path::Path::new("no/such.onnx"), &ReadOptions::default()),

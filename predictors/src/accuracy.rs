@@ -55,7 +55,7 @@ pub enum AccuracyError {
         expected: usize,
     },
     /// An accuracy is not finite.
-    #[error("combination {index} has an accuracy that is no number")]
+    #[error("combination {index} has an accuracy that is not a number")]
     NotFinite {
         /// Which one, counted from 0.
         index: usize,
@@ -286,7 +286,7 @@ mod tests {
         odd[4].subgraphs.pop();
         assert_eq!(refused(&odd), "combination 4 has 2 subgraphs instead of 3");
         odd[4].subgraphs.push(f64::NAN);
-        assert_eq!(refused(&odd), "combination 4 has an accuracy that is no number");
+        assert_eq!(refused(&odd), "combination 4 has an accuracy that is not a number");
     }
 
     #[test]

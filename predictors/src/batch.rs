@@ -146,10 +146,10 @@ impl PredictorBundle {
             });
         }
         let estimates = batch.estimates();
-        let told = |(kernel, recalled): (&(&OpSpec, WorkingSet), Option<Estimate>)| {
+        let remember = |(kernel, recalled): (&(&OpSpec, WorkingSet), Option<Estimate>)| {
             recalled.or_else(|| estimates.get(*places.get(kernel)?).copied()).unwrap_or(NOTHING)
         };
-        let all = kernels.iter().zip(recalled).map(told).collect();
+        let all = kernels.iter().zip(recalled).map(remember).collect();
         self.remember(fresh.into_iter().zip(estimates));
         all
     }

@@ -29,8 +29,8 @@ impl Found {
     }
 }
 
-/// The weight of the trees of every key, from 0 to 1; `forecast` gives a row's latency by the linear
-/// model and by trees, ns, of predictors that were not fitted to its model.
+/// The weight of the trees of every key, from 0 to 1; `forecast` gives a row's latency by the
+/// linear model and by trees, ns, of predictors that were not fitted to its model.
 pub(crate) fn learn(
     rows: &TrainingRows,
     forecast: impl Fn(&TrainingRow) -> Option<[f64; 2]>,

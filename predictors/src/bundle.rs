@@ -278,13 +278,19 @@ fn check_head(head: &Head) -> Result<(), String> {
     }
     let fallbacks = &head.fallbacks;
     let widest = Family::ALL.iter().map(|f| f.width()).max().unwrap_or(0);
-    let sane = head.interval.is_valid()
-        && head.calibration.is_valid()
-        && fallbacks.roofline.is_valid(crate::features::TOTALS_WIDTH)
-        && fallbacks.kinds.values().chain(fallbacks.kin.values()).all(|b| b.is_valid(widest))
-        && (0.0..50.0).contains(&fallbacks.typical_log_error)
-        && head.drift().is_valid();
-    if sane { Ok(()) } else { Err("a number in its head makes no sense".to_owned()) }
+    let kinds = fallbacks.kinds.values().chain(fallbacks.kin.values());
+    let fields = [
+        ("interval", head.interval.is_valid()),
+        ("calibration", head.calibration.is_valid()),
+        ("fallbacks.roofline", fallbacks.roofline.is_valid(crate::features::TOTALS_WIDTH)),
+        ("fallbacks.kinds or fallbacks.kin", kinds.into_iter().all(|b| b.is_valid(widest))),
+        ("fallbacks.typical_log_error", (0.0..50.0).contains(&fallbacks.typical_log_error)),
+        ("reference_ns_bits or drift_exponent", head.drift().is_valid()),
+    ];
+    match fields.iter().find(|(_, valid)| !valid) {
+        Some((field, _)) => Err(format!("invalid header field `{field}`: out of range")),
+        None => Ok(()),
+    }
 }
 
 fn read_key(head: KeyHead, trees: &mut &[u8]) -> Result<(PredictorKey, KeyPredictor), String> {
@@ -337,6 +343,9 @@ fn read_key(head: KeyHead, trees: &mut &[u8]) -> Result<(PredictorKey, KeyPredic
                 },
             ))
         }
-        _ => Err(format!("{}: a number of its regressor makes no sense", head.key)),
+        _ => Err(format!(
+            "{}: invalid regressor: a number is out of range, or does not fit its features",
+            head.key
+        )),
     }
 }

@@ -2,12 +2,12 @@
 //! x kernels + constant`.
 //!
 //! Timing every kernel costs time that the bare run does not have, and running has a cost of its
-//! own. Both are properties of the engine, so they are told by kernels and whole runs that were
-//! *measured* in the same model runs: the most probable terms under Laplace noise of the relative error
-//! and a Gaussian prior around the plain sum. The prior matters where models are few, noisy, or all
-//! many times as long as an engine's overhead: without it a term that explains a percent of long
-//! models is off by the whole latency of a short one. What held-out forecasts then miss in common
-//! is the scale.
+//! own. Both are properties of the engine, so they are estimated from kernels and whole runs that
+//! were *measured* in the same model runs: the most probable terms under Laplace noise of the
+//! relative error and a Gaussian prior around the plain sum. The prior matters where models are
+//! few, noisy, or all many times as long as an engine's overhead: without it a term that explains a
+//! percent of long models is off by the whole latency of a short one. What held-out forecasts then
+//! miss in common is the scale.
 
 use crate::{metrics, regressors::dot};
 use serde::{Deserialize, Serialize};

@@ -1,5 +1,5 @@
-//! [`Drift`]: how fast the machine was during a model run, told by the reference workload that ran next
-//! to it.
+//! [`Drift`]: how fast the machine was during a model run, measured by the reference workload that
+//! ran next to it.
 //!
 //! A model slows down with the reference, but not in step: what neighbours take away differs by
 //! workload. So latencies are divided by (reference here / usual reference) ^ exponent, with the
@@ -24,8 +24,8 @@ pub struct Drift {
 }
 
 impl Drift {
-    /// From all model runs. Without repeated model runs nothing shows what the reference is worth, and
-    /// nothing is corrected.
+    /// From all model runs. Without repeated model runs nothing shows what the reference is worth,
+    /// and nothing is corrected.
     #[must_use]
     pub fn of(profiles: &[ModelProfile]) -> Self {
         let medians: Vec<f64> =

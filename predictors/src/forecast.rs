@@ -12,7 +12,8 @@ use vitempo_graph::{
     PredictionError, PredictionSource, lowering,
 };
 
-/// Estimates remembered per bundle and working set; more distinct operators are computed every time.
+/// Estimates remembered per bundle and working set; more distinct operators are computed every
+/// time.
 const REMEMBERED: usize = 1 << 18;
 
 /// What a forecast of a model rests on.
@@ -26,7 +27,7 @@ pub struct Coverage {
     pub fallback: usize,
     /// By a trained regressor outside the range it was fitted to.
     pub extrapolating: usize,
-    /// Names of operators vitempo does not know.
+    /// Names of operators that vitempo does not support.
     pub unsupported: Vec<String>,
 }
 

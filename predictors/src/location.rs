@@ -21,7 +21,8 @@ pub(crate) fn end_to_end_ns(profile: &ModelProfile) -> Option<f64> {
     metrics::quantile(&samples, QUIET).filter(|ns| *ns > 0.0)
 }
 
-/// The least disturbed of a model run's profiled runs, as places in its samples, in ascending order.
+/// The least disturbed of a model run's profiled runs, as places in its samples, in ascending
+/// order.
 pub(crate) struct QuietRuns {
     runs: usize,
     chosen: Vec<usize>,

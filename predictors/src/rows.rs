@@ -1,8 +1,8 @@
 //! [`TrainingRows`]: what regressors are fitted to. One row is one distinct operator in one model;
 //! its latency in ns is corrected for drift.
 //!
-//! One kernel in one model run is located by the model run's quieter runs (`location.rs`). Over equal
-//! kernels of a model: the mean. Over model runs: the median. Raw samples stay untouched.
+//! One kernel in one model run is located by the model run's quieter runs (`location.rs`). Over
+//! equal kernels of a model: the mean. Over model runs: the median. Raw samples stay untouched.
 
 use crate::{
     Drift, PredictorError,
@@ -19,8 +19,8 @@ use vitempo_graph::{ModelProfile, OpSpec, Origin, Status};
 pub const FLOOR_NS: f64 = 50.0;
 /// A timer's tick, ns: rows around it count less, because their relative error is mostly the tick.
 const TICK_NS: f64 = 1000.0;
-/// A model run whose CPU share is below this part of the usual one was interfered with: others ran on
-/// its cores, and its samples are a mixture.
+/// A model run whose CPU share is below this part of the usual one was interfered with: others ran
+/// on its cores, and its samples are a mixture.
 const LEAST_CPU_SHARE: f64 = 0.85;
 
 /// One distinct operator in one model.
@@ -50,7 +50,8 @@ pub struct MeasuredModel {
     /// Drift-corrected end-to-end latency, the median of all model runs, ns; `None` when it was not
     /// measured.
     pub e2e_ns: Option<f64>,
-    /// End-to-end latency in each model run, ns, as measured and corrected, in the order of the model runs.
+    /// End-to-end latency in each model run, ns, as measured and corrected, in the order of the
+    /// model runs.
     pub runs: Vec<(f64, f64)>,
     /// Kernels executed.
     pub kernels: usize,
@@ -193,7 +194,7 @@ impl TrainingRows {
     }
 }
 
-/// CPU time over wall time, end to end; `None` where the engine does not tell.
+/// CPU time over wall time, end to end; `None` where the engine does not report it.
 fn cpu_share(profile: &ModelProfile) -> Option<f64> {
     let (cpu, wall) = (profile.e2e.median_cpu_ns()?, profile.e2e.median_ns()?);
     (cpu > 0.0 && wall > 0.0).then_some(cpu / wall)

@@ -2,8 +2,8 @@
 //!
 //! 1. Rows from profiles. 2. Cross-validation by architecture: every model is forecast by
 //!    regressors that never saw its architecture.
-//! 3. Error scales, the overhead and the interval are fitted to those held-out forecasts, which are also
-//!    the bundle's held-out metrics. 4. Regressors on all rows.
+//! 3. Error scales, the overhead and the interval are fitted to those held-out forecasts, which are
+//!    also the bundle's held-out metrics. 4. Regressors on all rows.
 
 use crate::{
     Calibration, Estimate, Interval, MeasuredModel, Method, PredictorBundle, PredictorError,

@@ -2,7 +2,7 @@
 //!
 //! Wall time is `CLOCK_MONOTONIC`. CPU time is `CLOCK_PROCESS_CPUTIME_ID`: the sum over all threads
 //! of the process, so that with n busy threads it grows n times as fast as wall time. A worker
-//! process does nothing else during a run, so both speak of the same work; where wall time is much
+//! process does nothing else during a run, so both measure the same work; where wall time is much
 //! more than CPU time / threads, something else had the core. The two wall readings lie inside the
 //! two CPU readings, so the clock's own cost does not enter wall time; it adds well under a
 //! microsecond to CPU time.
@@ -15,7 +15,7 @@ use vitempo_graph::Samples;
 pub struct RunTime {
     /// Wall-clock time, ns.
     pub wall_ns: u64,
-    /// CPU time of all threads of the process, ns; `None` where the system does not tell.
+    /// CPU time of all threads of the process, ns; `None` where the system does not report it.
     pub cpu_ns: Option<u64>,
 }
 

@@ -17,7 +17,7 @@
 //! | what does the clock say, and what do samples say? | [`clock`], [`statistics`] |
 //! | how much memory does a run take, how much energy? | [`memory`], [`energy`] |
 //! | what goes into a model? | [`inputs`], [`source`] |
-//! | how is drift of the machine told from differences between models? | [`reference`](mod@reference) |
+//! | how is drift of the machine separated from differences between models? | [`reference`](mod@reference) |
 //!
 //! The only crate that reads a clock for measuring.
 

@@ -141,8 +141,8 @@ fn has_attention(graph: &Graph) -> bool {
 /// Runs the models of `sweep` and compares.
 ///
 /// # Errors
-/// [`LoweringAccuracyError`] when the engine cannot run at all or there are no rules for it. A model that
-/// fails is no error.
+/// [`LoweringAccuracyError`] when the engine cannot run at all or there are no rules for it. A
+/// model that fails is no error.
 pub fn evaluate(
     sweep: &Sweep,
     progress: &mut dyn FnMut(&Progress<'_>),

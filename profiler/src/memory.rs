@@ -27,7 +27,7 @@ pub enum NoPeak {
 /// Watches the process's resident memory from a moment on.
 #[derive(Clone, Copy, Debug)]
 pub struct Watch {
-    /// Resident at the start; `None` where the system does not tell.
+    /// Resident at the start; `None` where the system does not report it.
     start_bytes: Option<u64>,
 }
 

@@ -81,7 +81,7 @@ fn peak(watch: memory::Watch, model: &Model, options: &RunOptions) -> Result<u64
     fault.map_or(Ok(bytes), |fault| Err(NoPeak::Fault(fault)))
 }
 
-/// Refuses outputs that are no numbers.
+/// Refuses outputs that are not numbers.
 fn finite(
     outputs: Vec<OutputValues>,
     backend: &'static str,
@@ -91,7 +91,7 @@ fn finite(
         Some(o) => Err(BackendError::Run {
             backend,
             model: model.to_owned(),
-            reason: format!("output `{}` has values that are no numbers", o.name),
+            reason: format!("output `{}` has values that are not numbers", o.name),
         }),
         None => Ok(outputs),
     }

@@ -78,7 +78,7 @@ pub(crate) fn choose_from(
     Ok(cores)
 }
 
-/// Logical cores this process may use, in order; empty where the system does not tell.
+/// Logical cores this process may use, in order; empty where the system does not report it.
 #[cfg(any(target_os = "android", target_os = "linux"))]
 #[must_use]
 pub fn usable() -> Vec<usize> {
@@ -125,7 +125,7 @@ pub fn pin(cores: &[usize]) -> Result<(), PinningError> {
     }
 }
 
-/// Logical cores this process may use; this system does not tell.
+/// Logical cores this process may use; this system does not report them.
 #[cfg(not(any(target_os = "android", target_os = "linux")))]
 #[must_use]
 pub fn usable() -> Vec<usize> {

@@ -1,11 +1,11 @@
-//! A sweep measures many models on one backend: round after round over all of them, one model run at a
-//! time, each handed to the caller at once.
+//! A sweep measures many models on one backend: round after round over all of them, one model run
+//! at a time, each handed to the caller at once.
 //!
 //! Within a round the models come in a seeded, shuffled order that differs from round to round, so
 //! that drift of the machine does not fall on the same ones; the reference workload runs next to
-//! every model run. Model runs the caller has already are skipped: that is how a sweep resumes. A model
-//! that fails, crashes its worker or takes too long is a profile with its reason, and the sweep
-//! goes on with a fresh worker.
+//! every model run. Model runs the caller has already are skipped: that is how a sweep resumes. A
+//! model that fails, crashes its worker or takes too long is a profile with its reason, and the
+//! sweep goes on with a fresh worker.
 
 use crate::{
     backends::{self, Availability, BackendError, Capabilities, RunOptions},
@@ -64,7 +64,7 @@ pub struct Hooks<'a> {
     pub done: &'a dyn Fn(&ModelIdentity, usize) -> bool,
     /// Takes every profile, failed ones included, as soon as it is there; an error ends the sweep.
     pub sink: &'a mut dyn FnMut(&ModelProfile) -> Result<(), String>,
-    /// Told before the first and after every model run.
+    /// Called before the first and after every model run.
     pub progress: &'a mut dyn FnMut(&Progress<'_>),
     /// Set from outside to end the sweep; the model run under way is given up.
     pub interrupted: &'a AtomicBool,
@@ -157,8 +157,8 @@ impl Sweep {
     /// Runs it.
     ///
     /// # Errors
-    /// [`SweepError`] when no model run is possible or a profile cannot be kept. A model that fails is
-    /// no error.
+    /// [`SweepError`] when no model run is possible or a profile cannot be kept. A model that fails
+    /// is no error.
     pub fn run(&self, hooks: Hooks<'_>) -> Result<Summary, SweepError> {
         let environment = self.target.probe(&self.backend, &self.options)?;
         let options = RunOptions { cores: environment.cores.clone(), ..self.options.clone() };

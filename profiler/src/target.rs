@@ -1,5 +1,5 @@
-//! [`Target`]: where a sweep's engines run: in worker processes of this machine, or on the machine of
-//! an agent.
+//! [`Target`]: where a sweep's engines run: in worker processes of this machine, or on the machine
+//! of an agent.
 
 use crate::{
     backends::RunOptions,

@@ -22,7 +22,7 @@ fn relu() -> Graph {
 
 /// What the distribution promises of values above zero, told without the generator: whether
 /// `values` look like a ReLU of it.
-fn believable(values: &[f32], distribution: InputDistribution, tolerance: f32) -> bool {
+fn plausible(values: &[f32], distribution: InputDistribution, tolerance: f32) -> bool {
     let count = values.len() as f32;
     let mean = values.iter().sum::<f32>() / count;
     match distribution {
@@ -83,7 +83,7 @@ fn every_engine_is_fed_what_was_asked_for() {
                 "{name}"
             );
             assert!(
-                believable(&outputs[0].values, distribution, tolerance),
+                plausible(&outputs[0].values, distribution, tolerance),
                 "{name} at {distribution}: {:?}...",
                 &outputs[0].values[..8]
             );

@@ -179,7 +179,8 @@ fn an_interruption_gives_up_the_visit_at_both_ends() {
         (summary.measured, summary.failed.len(), summary.left, summary.interrupted),
         (0, 0, 1, true)
     );
-    // The engine would hang for minutes: the next client is let in because the model run was given up.
+    // The engine would hang for minutes: the next client is let in because the model run was given
+    // up.
     let next = sweep(target, "faulty", vec![named("good", Source::Graph)]);
     assert_eq!(run(&next, &AtomicBool::new(false)).1.measured, 1);
 }

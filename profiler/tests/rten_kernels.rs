@@ -25,11 +25,11 @@ fn models() -> Vec<PathBuf> {
 /// Kernels in execution order, with the names of their nodes.
 type Kernels = Vec<(String, OpSpec)>;
 
-/// The kernels foretold for a model, and those one run with seeded weights brought.
-fn foretold_and_executed(path: &Path) -> (Kernels, Kernels) {
+/// The kernels predicted for a model, and those one run with seeded weights brought.
+fn predicted_and_executed(path: &Path) -> (Kernels, Kernels) {
     let graph = onnx::read_file(path, &onnx::ReadOptions::default()).unwrap();
     let bytes = onnx::materialize(path, 0).unwrap();
-    let foretold = lowering::rten::lower(&graph)
+    let predicted = lowering::rten::lower(&graph)
         .unwrap()
         .nodes()
         .iter()
@@ -38,19 +38,19 @@ fn foretold_and_executed(path: &Path) -> (Kernels, Kernels) {
     let model =
         Model { name: path.display().to_string(), graph, source: ModelSource::Bytes(bytes) };
     let rows = Rten.load(&model, &RunOptions::default()).unwrap().profile(0, 1).unwrap().operators;
-    (foretold, rows.into_iter().map(|row| (row.node, row.op.as_ref().clone())).collect())
+    (predicted, rows.into_iter().map(|row| (row.node, row.op.as_ref().clone())).collect())
 }
 
 #[test]
 fn kernels_are_foretold() {
     for path in models() {
-        let (foretold, executed) = foretold_and_executed(&path);
+        let (predicted, executed) = predicted_and_executed(&path);
         let unknown: Vec<_> =
             executed.iter().filter(|(_, op)| matches!(op.kind, OpKind::Unsupported(_))).collect();
         assert!(unknown.is_empty(), "{}: {unknown:?}", path.display());
-        assert_eq!(foretold.len(), executed.len(), "{}", path.display());
-        for (position, (foretold, executed)) in foretold.iter().zip(&executed).enumerate() {
-            assert_eq!(foretold, executed, "{}: kernel {position}", path.display());
+        assert_eq!(predicted.len(), executed.len(), "{}", path.display());
+        for (position, (predicted, executed)) in predicted.iter().zip(&executed).enumerate() {
+            assert_eq!(predicted, executed, "{}: kernel {position}", path.display());
         }
     }
 }

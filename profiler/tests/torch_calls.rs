@@ -34,10 +34,10 @@ fn available(backend: &dyn Backend) -> bool {
     here::offered(backend, &RunOptions::default()).is_some()
 }
 
-/// Calls torch made that were not foretold, and calls foretold that it did not make.
+/// Calls torch made that were not predicted, and calls predicted that it did not make.
 fn differences(model: &Model, options: &RunOptions, executed: Vec<OpSpec>) -> Vec<String> {
     let format = options.memory_format.unwrap_or_default();
-    let mut foretold: Vec<OpSpec> =
+    let mut predicted: Vec<OpSpec> =
         lowering::torch::program(&model.graph, options.precision, format)
             .unwrap()
             .nodes()
@@ -46,12 +46,12 @@ fn differences(model: &Model, options: &RunOptions, executed: Vec<OpSpec>) -> Ve
             .collect();
     let mut differences = Vec::new();
     for op in executed {
-        match foretold.iter().position(|f| *f == op) {
-            Some(position) => drop(foretold.swap_remove(position)),
+        match predicted.iter().position(|f| *f == op) {
+            Some(position) => drop(predicted.swap_remove(position)),
             None => differences.push(format!("executed {}", op.to_json())),
         }
     }
-    differences.extend(foretold.iter().map(|op| format!("foretold {}", op.to_json())));
+    differences.extend(predicted.iter().map(|op| format!("predicted {}", op.to_json())));
     differences
 }
 
@@ -107,7 +107,7 @@ fn calls_are_foretold_and_outputs_agree() {
             );
             let apart = expected.as_ref().map(|e| distance(e, &session.outputs().unwrap()));
             eprintln!(
-                "{case}: {count} calls, {} not as foretold, outputs {apart:?} apart {}",
+                "{case}: {count} calls, {} not as predicted, outputs {apart:?} apart {}",
                 wrong.len(),
                 wrong.join("\n  ")
             );

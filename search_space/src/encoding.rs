@@ -41,7 +41,7 @@ fn fault(text: &str, at: &str, reason: String) -> SpaceError {
     SpaceError::Encoding { text: shorten(text), at: shorten(at), reason }
 }
 
-/// Why reading stopped; the cursor tells where. Costs nothing until it is put into words.
+/// Why reading stopped; the cursor has the position. Costs nothing until it is put into words.
 #[derive(Clone, Copy)]
 pub(crate) enum Wrong {
     /// Not this encoding.
@@ -205,7 +205,7 @@ impl Cursor<'_> {
             Wrong::Number("") => "a number is missing".to_owned(),
             Wrong::Number(prefix) => format!("`{prefix}` and a number are missing"),
             Wrong::Large(prefix, digits) => format!(
-                "`{}` is no number that fits",
+                "`{}` is not a valid number here",
                 shorten(&between(self.at - digits - prefix.len(), self.at))
             ),
             Wrong::Letter(expected) => expected.to_owned(),

@@ -91,7 +91,7 @@ pub async fn read(
 
 /// Takes no notice of what is left of a body. A connection closed with something unread would lose
 /// the answer; one that cannot be read to its end within a few seconds is closed all the same, and
-/// so is one whose client waits to be told to send.
+/// so is one whose client waits for a response before sending.
 pub async fn refuse(headers: &HeaderMap, mut body: Body, problem: Problem) -> Problem {
     let ended = async {
         while let Some(frame) = body.frame().await {

@@ -37,7 +37,7 @@ pub struct Coverage {
     pub fallback: usize,
     /// Of the trained ones, outside the training data.
     pub extrapolating: usize,
-    /// What vitempo does not know.
+    /// What vitempo does not support.
     pub unsupported: Vec<Unsupported>,
 }
 
@@ -58,7 +58,7 @@ impl Coverage {
     }
 }
 
-/// A node of the model whose operator vitempo does not know.
+/// A node of the model whose operator vitempo does not support.
 #[derive(Clone, Debug, Serialize)]
 pub struct Unsupported {
     node: String,

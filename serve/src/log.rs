@@ -52,7 +52,7 @@ impl Log {
     }
 }
 
-/// Where standard error has gone, there is nobody to tell.
+/// If standard error is closed, there is no log.
 fn write(line: &str) {
     let _ = std::io::stderr().lock().write_all(line.as_bytes());
 }

@@ -4,7 +4,7 @@ use super::Limits;
 use serde_json::{Value, json};
 use vitempo::search_space::Space;
 
-/// The document for a server that knows these spaces, keeps these limits and asks for a token or
+/// The document for a server with these spaces and limits, with a token or
 /// not.
 #[must_use]
 pub fn document(spaces: &[Space], limits: &Limits, token: bool) -> Value {

@@ -30,7 +30,7 @@ impl Abandoned {
     }
 }
 
-/// Tells the job when the one who waits for it is dropped.
+/// Signals the job when its waiter is dropped.
 struct Waiting(Abandoned);
 
 impl Drop for Waiting {

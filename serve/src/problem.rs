@@ -1,5 +1,5 @@
 //! [`Problem`]: why a request, or one model of it, has no answer. A problem document (RFC 9457)
-//! that names the field and the node it speaks of.
+//! that names the field and the node.
 
 use axum::{
     body::Body,

@@ -144,7 +144,7 @@ impl Subject {
     }
 
     /// What a bundle is asked. Only bytes are read: weights that a file keeps elsewhere stay where
-    /// they are. The graph of an architecture is made where `each_operator` shall be told.
+    /// they are. The graph of an architecture is made where `each_operator` is requested.
     ///
     /// # Errors
     /// What cannot be read, naming the node where there is one.

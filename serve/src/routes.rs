@@ -28,7 +28,7 @@ use vitempo::graph::LatencyModel;
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const PROMETHEUS: HeaderValue =
     HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
-/// Tells requests apart in logs.
+/// Identifies requests in logs.
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// Everything that answers.

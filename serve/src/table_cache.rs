@@ -2,8 +2,8 @@
 //! architectures.
 //!
 //! Lookups extend the tables, so one batch of one request uses them at a time; a batch takes
-//! milliseconds once the tables are filled. Below about a thousand architectures, and for frameworks
-//! whose kernels cannot be separated by stages, forecasts are made from graphs.
+//! milliseconds once the tables are filled. Below about a thousand architectures, and for
+//! frameworks whose kernels cannot be separated by stages, forecasts are made from graphs.
 
 use std::{
     collections::BTreeMap,

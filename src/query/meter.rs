@@ -23,7 +23,7 @@ pub trait Amount: Copy + Default + std::fmt::Debug {
     fn agrees(&self, other: &Self) -> bool;
 }
 
-/// Tells kernels from graphs and what each kernel amounts to.
+/// Gets kernels from graphs, and the amount of each kernel.
 pub trait Meter {
     /// What is added up.
     type Amount: Amount;
@@ -50,7 +50,7 @@ pub trait Meter {
     /// together.
     fn contexts(&self, kernels: &[OpSpec]) -> Vec<Self::Context>;
 
-    /// What kernels amount to, each in its context, in the order in which `kernels` tells them.
+    /// What kernels amount to, each in its context, in the order in which `kernels` passes them.
     fn measure(
         &self,
         kernels: impl FnOnce(&mut dyn FnMut(&OpSpec, Self::Context)),

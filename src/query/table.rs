@@ -1,7 +1,7 @@
 //! [`Table`]: rows by group and numbers, found many at a time.
 //!
 //! Hundreds of thousands of rows fit no near cache, so a lookup costs what waiting for memory
-//! costs. A row is one line of it, its key included; an index of a few bytes a row tells where rows
+//! costs. A row is one line of it, its key included; an index of a few bytes a row gives where rows
 //! are, and which of those nearby is meant; and questions come many together, so that one step over
 //! all of them reads the index and the next one the rows: the processor waits for many at the same
 //! time.
@@ -13,7 +13,7 @@ use std::{
 };
 use vitempo_predictors::WorkingSetBytes;
 
-/// What tells rows apart beside their numbers.
+/// What distinguishes rows beside their numbers.
 pub(super) type Group = u32;
 
 /// Where a row is, or an amount of one.
@@ -200,7 +200,7 @@ impl<M: Meter> Table<M> {
     }
 
     /// Adds the places of rows to `places`, in the order of `keys`; rows that are not there are
-    /// made, with the bytes that `bytes` tells.
+    /// made, with the bytes that `bytes` returns.
     pub(super) fn find(
         &mut self,
         keys: &[Key],

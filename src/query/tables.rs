@@ -1,12 +1,13 @@
 //! [`Tables`]: a whole search space asked without making graphs. Rows are computed when they are
 //! first needed and kept.
 //!
-//! An architecture is a sum of parts ([`super::link`]). A part's class says which kernels it adds, as
-//! patterns learned from lowering small graphs of that class for real; its numbers say how large
-//! they are; what different parts have in common shares a row. Whatever has no template, because its class is rare or its kernels follow no formula, is
-//! answered by making its graph, lowering it and adding up its kernels. So is a sample of what
-//! tables answer, to compare: the first architecture of every class, and then one in many. A class
-//! that disagrees is answered by graphs from then on.
+//! An architecture is a sum of parts ([`super::link`]). A part's class says which kernels it adds,
+//! as patterns learned from lowering small graphs of that class for real; its numbers say how large
+//! they are; what different parts have in common shares a row. Whatever has no template, because
+//! its class is rare or its kernels follow no formula, is answered by making its graph, lowering it
+//! and adding up its kernels. So is a sample of what tables answer, to compare: the first
+//! architecture of every class, and then one in many. A class that disagrees is answered by graphs
+//! from then on.
 
 use super::{
     Amount, Meter, QueryError,
@@ -28,9 +29,9 @@ pub(super) const TOGETHER: usize = 1024;
 const AT_ONCE: usize = 64;
 /// Graphs whose kernels are measured together.
 const GRAPHS: usize = 64;
-/// Architectures of a class that are compared with the whole way before it is believed.
+/// Architectures of a class that are compared with the whole way before its answers are used.
 pub(super) const COMPARED: u8 = 1;
-/// Once every class is believed, one answer in this many is compared.
+/// Once the answers of every class are used, one answer in this many is compared.
 const ONE_IN: u64 = 1 << 16;
 
 /// How questions were answered.
@@ -324,7 +325,7 @@ impl<M: Meter> Tables<M> {
     }
 
     /// Of uncertain answers those that need comparing, if those before them agree: a class of
-    /// theirs is not believed yet, or they are compared anyway.
+    /// their answers are not used yet, or they are compared anyway.
     fn to_compare(
         &self,
         architectures: &[Architecture],

@@ -77,7 +77,7 @@ impl Template {
         Some(Self { fixed: fixed(&numbers), groups: grouped(counts) })
     }
 
-    /// Whether it speaks of a part with these numbers.
+    /// Whether it covers a part with these numbers.
     pub(super) fn covers(&self, numbers: Numbers) -> bool {
         numbers.0 & self.fixed.0 == self.fixed.1
     }

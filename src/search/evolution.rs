@@ -82,7 +82,7 @@ pub struct Outcome {
     pub dominated: Vec<Candidate>,
 }
 
-/// Searches. `progress` is told after every generation and ends the search by `false`.
+/// Searches. `progress` is called after every generation and ends the search by `false`.
 ///
 /// # Errors
 /// [`SearchError`] when nothing keeps to the ceilings, or an objective or a forecast fails.

@@ -46,7 +46,13 @@ pub struct AgentArgs {
     max_message: u64,
 
     /// Close the connection to a client after this long without a message
-    #[arg(long = "silence-limit", alias = "patience", value_name = "TIME", value_parser = parse_duration, default_value = "30s")]
+    #[arg(
+        long,
+        alias = "patience",
+        value_name = "TIME",
+        value_parser = parse_duration,
+        default_value = "30s"
+    )]
     silence_limit: Duration,
 
     /// Say where it would listen and which engines it has, and end

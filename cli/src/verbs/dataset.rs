@@ -72,9 +72,9 @@ pub enum ImportCommand {
     /// CNNs and vision transformers on six phones, from the CSV files of
     /// github.com/qed-usc/mobile-ml-benchmark
     ///
-    /// Give all files at once: end-to-end and operator rows of the same models become one model run.
-    /// Names such as tflite_vit_synthetic_ops_cpu.csv tell what a file holds; for other names say
-    /// it.
+    /// Give all files at once: end-to-end and operator rows of the same models become one model
+    /// run. Names such as tflite_vit_synthetic_ops_cpu.csv tell what a file holds; for other names
+    /// say it.
     ///
     /// Example: vitempo dataset import mobile-ml-benchmark dataset/vit/*.csv --out phones/
     MobileMlBenchmark(PhonesArgs),
@@ -108,13 +108,13 @@ pub struct PhonesArgs {
     /// New dataset folder
     #[arg(long, value_name = "FOLDER")]
     out: PathBuf,
-    /// tflite or torch, where a file's name does not tell
+    /// tflite or torch, if the file's name does not give it
     #[arg(long, value_enum)]
     framework: Option<Engine>,
-    /// cnn or vit, where a file's name does not tell
+    /// cnn or vit, if the file's name does not give it
     #[arg(long, value_enum)]
     family: Option<Models>,
-    /// The models of files whose names do not tell were sampled from a search space: they can be
+    /// The models of files whose names do not say so were sampled from a search space: they can be
     /// trained on
     #[arg(long)]
     synthetic: bool,

@@ -60,7 +60,13 @@ pub struct ProfileArgs {
     pub budget: Option<Duration>,
 
     /// Time limit of one model run; a run that exceeds it has failed
-    #[arg(long, alias = "visit-timeout", value_parser = parse_duration, value_name = "TIME", default_value = "5m")]
+    #[arg(
+        long,
+        alias = "visit-timeout",
+        value_parser = parse_duration,
+        value_name = "TIME",
+        default_value = "5m"
+    )]
     pub run_timeout: Duration,
 
     /// Fewest end-to-end samples of a model run
@@ -217,8 +223,8 @@ fn parse_inputs(text: &str) -> Result<InputDistribution, String> {
     text.parse().map_err(|e: vitempo::profiler::inputs::ParseDistributionError| e.to_string())
 }
 
-/// `90s`, `30m`, `1.5h`, `1h30m`; a plain number is seconds. At most a century or so: what is longer
-/// would not fit behind the present moment.
+/// `90s`, `30m`, `1.5h`, `1h30m`; a plain number is seconds. At most a century or so: what is
+/// longer would not fit behind the present moment.
 pub fn parse_duration(text: &str) -> Result<Duration, String> {
     let plain = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     let time = if plain {

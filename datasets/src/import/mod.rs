@@ -9,8 +9,8 @@ use vitempo_graph::{
     Status,
 };
 
-/// A model run's place and origin: where, among which model runs of the same model there, and who published
-/// it.
+/// A model run's place and origin: where, among which model runs of the same model there, and who
+/// published it.
 struct ModelRun<'a> {
     environment: &'a Environment,
     session: &'a str,
@@ -18,7 +18,7 @@ struct ModelRun<'a> {
     source: &'a str,
 }
 
-/// A model run as it was published. What the protocol was is not told: one sample per quantity, at an
+/// A model run as it was published. The protocol is not published: one sample per quantity, at an
 /// unknown time.
 fn profile(
     model: ModelIdentity,

@@ -1,5 +1,5 @@
-//! Published end-to-end latencies ([`crate::published`]) become datasets: one model run per model and
-//! setting, origin `imported`, with source and licence.
+//! Published end-to-end latencies ([`crate::published`]) become datasets: one model run per model
+//! and setting, origin `imported`, with source and licence.
 //!
 //! A published mean becomes one sample. Models of AI Hub come with their graphs; cells of a search
 //! space are known by their encoding alone.
@@ -13,8 +13,8 @@ pub use cells::import_cells;
 use super::{ModelRun, mobile_ml_benchmark::Imported, profile};
 use vitempo_graph::{Environment, ModelIdentity, ModelProfile, Precision, Processor};
 
-/// What is not told of a setting.
-const UNTOLD: &str = "unknown";
+/// What is not given of a setting.
+const NOT_GIVEN: &str = "unknown";
 
 /// A model run that brought one end-to-end latency.
 fn end_to_end(model: ModelIdentity, run: &ModelRun<'_>, ns: f64) -> ModelProfile {
@@ -33,7 +33,7 @@ fn environment(
         cores_available: 1,
         cores: Vec::new(),
         framework: framework.to_owned(),
-        framework_version: UNTOLD.to_owned(),
+        framework_version: NOT_GIVEN.to_owned(),
         threads: 1,
         precision,
         memory_format: None,

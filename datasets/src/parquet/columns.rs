@@ -46,7 +46,7 @@ pub(super) fn from_polars(
 ) -> Result<Column, DatasetError> {
     let wrong_type = || {
         let reason =
-            format!("the column has the type {:?}, which the schema does not know", column.dtype());
+            format!("the column has the type {:?}, which the schema does not have", column.dtype());
         DatasetError::Row { path: path.to_owned(), row: 0, column: name.to_owned(), reason }
     };
     let first = choice.map_or(0, |choice| choice.span().0);

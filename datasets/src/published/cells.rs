@@ -144,8 +144,8 @@ fn devices(folder: &Path, space: &str, architectures: usize) -> Result<Vec<Colum
     let column = |(index, name): (usize, &String)| {
         let ns: Result<Vec<Option<f64>>, DatasetError> =
             (0..architectures).map(|row| table.latency(row, index, MS)).collect();
-        let told = known.iter().find(|column| column.name == *name).cloned().unwrap_or_default();
-        Ok(Column { name: name.clone(), ns: ns?, ..told })
+        let given = known.iter().find(|column| column.name == *name).cloned().unwrap_or_default();
+        Ok(Column { name: name.clone(), ns: ns?, ..given })
     };
     table.headings.iter().enumerate().skip(2).map(column).collect()
 }

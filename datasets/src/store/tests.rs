@@ -246,8 +246,8 @@ fn graphs_of_real_models_survive() {
     assert_eq!(dataset.models.len(), 3);
 }
 
-/// Model runs in two environments by turns, as a merged dataset or a sweep over settings may have them;
-/// every fifth in the second failed.
+/// Model runs in two environments by turns, as a merged dataset or a sweep over settings may have
+/// them; every fifth in the second failed.
 fn by_turns(models: usize) -> (Vec<ModelProfile>, BTreeMap<String, Graph>) {
     let graphs: Vec<Graph> = (0..models).map(|i| graph(i, 5)).collect();
     let elsewhere = |mut p: ModelProfile| {

@@ -123,10 +123,10 @@ mod tests {
                     .lines()
                     .find(|line| line.starts_with(&format!("| `{column}` |")))
                     .unwrap();
-                let told = line
+                let reported = line
                     .split_once("since version ")
                     .map_or(1, |(_, version)| version.trim_end_matches(" |").parse().unwrap());
-                assert_eq!(told, table.since(column), "{}: `{column}`", table.name);
+                assert_eq!(reported, table.since(column), "{}: `{column}`", table.name);
             }
             assert!(
                 table.added.iter().all(|(new, _)| table

@@ -1,8 +1,8 @@
-//! `operator_measurements.parquet`: one row per operator that ran in a model run, in execution order.
-//! Times in ns.
+//! `operator_measurements.parquet`: one row per operator that ran in a model run, in execution
+//! order. Times in ns.
 //!
-//! Rows of one model run stand together; `position` counts them from 0. Operators are referred to by
-//! `op_id`.
+//! Rows of one model run stand together; `position` counts them from 0. Operators are referred to
+//! by `op_id`.
 
 use super::{has_key, key_of, origin_name, samples_of, status_cells, status_of};
 use crate::{
@@ -53,8 +53,8 @@ impl RunOperators {
     }
 }
 
-/// The table, and which of its rows belong to which model run. Rows are read where they stand: there
-/// may be millions.
+/// The table, and which of its rows belong to which model run. Rows are read where they stand:
+/// there may be millions.
 #[derive(Debug)]
 pub(crate) struct OperatorRuns {
     table: Table,

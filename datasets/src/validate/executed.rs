@@ -1,14 +1,14 @@
 //! Did the engine compute in the precision that was asked for? Engines may fall back in silence,
 //! e.g. from f16 to f32; a forecast for the precision asked for would then be trained on another.
-//! Told once per environment and precision, with the first row.
+//! Reported once per environment and precision, with the first row.
 
 use super::{Inspection, Readable, Severity};
 use crate::{journal::Entry, tables::model_measurements};
 use std::collections::{BTreeMap, HashMap};
 use vitempo_graph::{Executed, Precision, Status};
 
-/// Model runs of one environment that ran in another precision: where the first stands, and how many
-/// there are.
+/// Model runs of one environment that ran in another precision: where the first stands, and how
+/// many there are.
 type Departures<'a> = BTreeMap<(&'a str, &'static str, &'static str), (String, usize, usize)>;
 
 impl Inspection<'_> {

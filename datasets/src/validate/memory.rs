@@ -1,5 +1,5 @@
-//! Is the peak memory of each model run a measurement? A [`PeakFault`] is a warning: times of the model run
-//! may be right all the same.
+//! Is the peak memory of each model run a measurement? A [`PeakFault`] is a warning: times of the
+//! model run may be right all the same.
 
 use super::{Inspection, Readable, graphs};
 use crate::{

@@ -1,11 +1,11 @@
-//! [`validate`]: is this dataset whole, consistent and believable? Every finding names its file and
+//! [`validate`]: is this dataset whole, consistent and plausible? Every finding names its file and
 //! row.
 //!
 //! Checked: schema version; missing, foreign, truncated and damaged files; duplicate keys;
 //! references that point to nothing; identifiers that do not match what they stand for; samples
 //! that are missing, zero, absurdly long, or too short for the work done (a sign of a wrong unit);
-//! failed rows, by reason; peak memory that is 0 or below the weights; sums over operators against end-to-end times; precisions that were not
-//! those asked for; origins that mix.
+//! failed rows, by reason; peak memory that is 0 or below the weights; sums over operators against
+//! end-to-end times; precisions that were not those asked for; origins that mix.
 
 mod executed;
 mod files;
@@ -65,16 +65,16 @@ impl fmt::Display for Finding {
     }
 }
 
-/// What is still believable.
+/// What is still plausible.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tolerances {
     /// Largest distance from 1 of (sum over operators) / (end-to-end with profiling).
     pub operator_sum: f64,
-    /// Longest believable sample, in ns.
+    /// Longest plausible sample, in ns.
     pub longest_sample_ns: u64,
-    /// Highest believable rate of one thread of a CPU, in FLOP per ns (1 FLOP per ns is 1 GFLOP/s).
+    /// Highest plausible rate of one thread of a CPU, in FLOP per ns (1 FLOP per ns is 1 GFLOP/s).
     pub thread_flops_per_ns: f64,
-    /// Highest believable rate of a GPU or NPU, in FLOP per ns.
+    /// Highest plausible rate of a GPU or NPU, in FLOP per ns.
     pub accelerator_flops_per_ns: f64,
     /// Findings kept per check; the others are counted.
     pub findings_per_check: usize,

@@ -1,4 +1,4 @@
-//! Are the numbers believable? Times in ns.
+//! Are the numbers plausible? Times in ns.
 
 use super::{Inspection, OperatorShare, Readable, Severity, graphs};
 use crate::{
@@ -9,7 +9,7 @@ use crate::{
 use std::collections::{HashMap, HashSet};
 use vitempo_graph::{Environment, Origin, Processor, Samples, Status, Work};
 
-/// What there is to know about one row with samples.
+/// One row with samples.
 struct Row<'a> {
     file: &'a str,
     number: usize,
@@ -18,7 +18,7 @@ struct Row<'a> {
     samples: &'a Samples,
     status: &'a Status,
     flops: u64,
-    /// Highest believable rate, in FLOP per ns.
+    /// Highest plausible rate, in FLOP per ns.
     limit: f64,
 }
 
@@ -59,7 +59,7 @@ impl Inspection<'_> {
                     "no-source",
                     &file,
                     number,
-                    format!("{} is imported, but does not tell from where", run.key),
+                    format!("{} is imported, but names no source", run.key),
                 );
             }
             // Others may have published the operators of a model alone.

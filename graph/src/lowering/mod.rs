@@ -136,7 +136,7 @@ mod tests {
         }
     }
 
-    /// A model of one operator that nobody knows.
+    /// A model of one operator that vitempo does not support.
     fn strange() -> Graph {
         let value = |name: &str, source| {
             let tensor = Some(TensorSpec::f32([1, 4]));

@@ -1,4 +1,4 @@
-//! The kernels rten 0.27 runs for a graph: its optimiser's rewrites, told from its source
+//! The kernels rten 0.27 runs for a graph: its optimiser's rewrites, derived from its source
 //! (`optimize.rs`, `optimize/fusions.rs`).
 //!
 //! In: a [`Graph`] as read from ONNX. Out: a graph in rten's execution order, one node per kernel,

@@ -35,7 +35,7 @@ pub(super) enum Refusal {
     Absent(String),
 }
 
-/// `None`: not an operator vitempo knows.
+/// `None`: not an operator that vitempo supports.
 pub(super) type Outcome = Result<Option<Mapping>, Refusal>;
 
 /// An operator with these attributes, reading the inputs at `operands` that are there.

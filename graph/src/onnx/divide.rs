@@ -31,7 +31,7 @@ mod field {
     pub const VALUE_INFO: u64 = 13;
     pub const ANNOTATION: u64 = 14;
 }
-/// Fields of `ModelProto`: the graph, and how it is trained, which speaks of the whole graph.
+/// Fields of `ModelProto`: the graph, and how it is trained, which concerns the whole graph.
 const GRAPH: u64 = 7;
 const TRAINING: u64 = 20;
 

@@ -1,5 +1,5 @@
-//! [`Domain`]: what operators beside ONNX's own mean. A framework's domains are described beside its
-//! lowering; a reader gets them with [`ReadOptions`](super::ReadOptions).
+//! [`Domain`]: what operators beside ONNX's own mean. A framework's domains are described beside
+//! its lowering; a reader gets them with [`ReadOptions`](super::ReadOptions).
 
 use super::view::{GraphView, NodeView};
 use crate::{Attributes, OpKind, TensorSpec, Value};

@@ -21,7 +21,7 @@ use smallvec::SmallVec;
 use std::collections::HashSet;
 use std::path::Path;
 
-/// Operator sets whose meaning the reader knows.
+/// Operator sets that the reader supports.
 const OPSETS: std::ops::RangeInclusive<i64> = 7..=28;
 
 /// Turns a decoded file into a graph named `name`.

@@ -2,7 +2,7 @@
 //! [`crate::lowering`].
 //!
 //! A pass walks [`Rewriter::order`], looks at producers and consumers, and replaces nodes. Nodes
-//! keep their index until the end; a removed node leaves a hole. What tensors look like is told by
+//! keep their index until the end; a removed node leaves a hole. Shapes of tensors are given by
 //! the values; operators' specs have none until [`Rewriter::finish`], which drops what nobody reads
 //! any more and puts them together.
 //!

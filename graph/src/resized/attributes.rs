@@ -5,7 +5,7 @@ use crate::{Attribute, Attributes, OpKind, OpSpec};
 
 type Inputs<'a> = [Option<&'a [Dimension]>];
 
-/// Adapts attributes; where that tells the dimensions of the (only) output, they are returned.
+/// Adapts attributes; if that gives the dimensions of the (only) output, they are returned.
 pub fn adapt(
     op: &OpSpec,
     attributes: &mut Attributes,

@@ -8,7 +8,7 @@
 /// Logical dimensions in stored order.
 pub(super) type Layout = Vec<usize>;
 
-/// Stored as it is spoken of.
+/// Stored in the graph's order.
 pub(super) fn plain(rank: usize) -> Layout {
     (0..rank).collect()
 }

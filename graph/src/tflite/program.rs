@@ -69,7 +69,7 @@ pub(crate) struct Operation {
 pub struct Port {
     /// The value's name in the graph.
     pub name: String,
-    /// Shape as the graph speaks of it.
+    /// Shape in the graph.
     pub shape: Vec<usize>,
     /// The graph's dimensions in the order the engine stores them: `[0, 2, 3, 1]` for an image
     /// stored channels last.
@@ -79,7 +79,7 @@ pub struct Port {
 }
 
 impl Port {
-    /// Shape as the engine speaks of it.
+    /// Shape in the engine.
     #[must_use]
     pub fn stored_shape(&self) -> Vec<usize> {
         super::layout::stored(&self.layout, &self.shape)

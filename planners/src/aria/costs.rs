@@ -113,7 +113,7 @@ impl AriaCosts {
     }
 
     /// # Errors
-    /// [`AriaPlanError`] naming what makes no sense.
+    /// [`AriaPlanError`] naming the invalid field.
     pub fn check(&self) -> Result<(), AriaPlanError> {
         if self.levels.is_empty() {
             return Err(AriaPlanError::NoLevel);

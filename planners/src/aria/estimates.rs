@@ -1,5 +1,5 @@
-//! Sensitivity of a simulation to estimated constants: powers and thermal constants of the device are
-//! perturbed down and up by a share, one at a time.
+//! Sensitivity of a simulation to estimated constants: powers and thermal constants of the device
+//! are perturbed down and up by a share, one at a time.
 
 use super::{AriaDevice, Simulation, SimulationError, System};
 use crate::simulator::{Thermal, Throttle};

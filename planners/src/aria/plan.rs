@@ -36,8 +36,8 @@ pub struct Requirements {
 }
 
 impl Requirements {
-    /// The paper's requirements for a target, 30 frames a second: 99.9 % in time, at 90 % confidence, a
-    /// full frame at least every fourth frame.
+    /// The paper's requirements for a target, 30 frames a second: 99.9 % in time, at 90 %
+    /// confidence, a full frame at least every fourth frame.
     #[must_use]
     pub fn for_target(target_ns: f64) -> Self {
         Self {

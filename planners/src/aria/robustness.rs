@@ -1,10 +1,10 @@
 //! The deadline success rate under a bias of all forecasts.
 //!
-//! The plan is made from the forecasts; in the simulation everything takes longer or shorter. ARIA's
-//! scheduler corrects its estimates by measured latencies; the same plan without corrections shows
-//! the success of the plan alone. A plan at a confidence must succeed at the pessimistic end of the
-//! intervals of that confidence. A plan from point forecasts may fail there, and does fail at the
-//! [`tightest`] target that they allow.
+//! The plan is made from the forecasts; in the simulation everything takes longer or shorter.
+//! ARIA's scheduler corrects its estimates by measured latencies; the same plan without corrections
+//! shows the success of the plan alone. A plan at a confidence must succeed at the pessimistic end
+//! of the intervals of that confidence. A plan from point forecasts may fail there, and does fail
+//! at the [`tightest`] target that they allow.
 
 use super::{
     AriaCosts, AriaPlanError, Requirements, Simulation, SimulationError, System, Truth, plan::plan,

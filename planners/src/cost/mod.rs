@@ -1,4 +1,4 @@
-//! [`Costs`]: all a planner knows. Operators with their latency, energy and memory on each
+//! [`Costs`]: the input of planners. Operators with their latency, energy and memory on each
 //! processor; tensors with their size; links between processors.
 //!
 //! Planners take costs, not models: the numbers may come from bundles, from a measured file

@@ -276,7 +276,7 @@ impl Columns {
             value.ok_or_else(|| {
                 self.row_error(
                     index,
-                    format!("`{text}` in column {} is no number", self.headings[column]),
+                    format!("`{text}` in column {} is not a number", self.headings[column]),
                 )
             })
         };

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-/// Colours that can be told apart, also by the colour-blind (Okabe and Ito 2008).
+/// Colours that can be distinguished, also by the colour-blind (Okabe and Ito 2008).
 const COLOURS: [&str; 8] =
     ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#999999"];
 

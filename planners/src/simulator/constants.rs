@@ -2,7 +2,7 @@
 //! estimate.
 //!
 //! Estimates are engineering guesses that nobody measured for a particular device: fit them where a
-//! measurement can be had. [`super::sensitivity`] tells whether a conclusion depends on them.
+//! measurement can be had. [`super::sensitivity`] shows whether a conclusion depends on them.
 
 use serde::Serialize;
 

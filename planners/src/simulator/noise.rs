@@ -9,7 +9,7 @@ pub(super) struct Noise {
 
 impl Noise {
     /// Streams of one simulation draw from generators of their own, so that one stream's choices
-    /// leave another's luck alone.
+    /// do not change the draws of others.
     pub(super) fn new(seed: u64, stream: usize) -> Self {
         Self {
             rng: StdRng::seed_from_u64(

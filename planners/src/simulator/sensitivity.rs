@@ -1,6 +1,6 @@
 //! Does a ranking survive when estimates are wrong? Each estimated constant is moved down and up by
 //! a share, alone, and the ranking is taken again. A ranking that never asked for a constant
-//! survives it without having been tried: whether it took part is told, too.
+//! survives it without having been tried: whether it took part is reported, too.
 
 use super::constants::{Constant, Constants, Provenance};
 use serde::Serialize;

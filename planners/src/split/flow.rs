@@ -46,7 +46,7 @@ impl FlowNetwork {
     }
 
     /// The maximum flow, which is the minimum cut's capacity. Afterwards
-    /// [`FlowNetwork::on_source_side`] tells the cut with the fewest vertices there.
+    /// [`FlowNetwork::on_source_side`] gives the cut with the fewest vertices there.
     pub(super) fn maximum_flow(&mut self, source: usize, sink: usize) -> u128 {
         let mut flow = 0;
         while self.find_levels(source, sink) {

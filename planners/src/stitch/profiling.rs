@@ -1,4 +1,4 @@
-//! How many runs it takes to know every variant (table 1 and eq. 6). Runs that train an accuracy
+//! How many runs it takes to profile every variant (table 1 and eq. 6). Runs that train an accuracy
 //! estimator are not in eq. 6; count them beside it.
 
 /// T tasks of V variants of S subgraphs on P processors.

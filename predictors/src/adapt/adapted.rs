@@ -1,5 +1,5 @@
-//! [`Adapted`]: weighted hypotheses about a device, and their forecast of a model: latency, interval,
-//! and the unit costs that the measurements do not constrain.
+//! [`Adapted`]: weighted hypotheses about a device, and their forecast of a model: latency,
+//! interval, and the unit costs that the measurements do not constrain.
 
 use super::{
     gaussian::{Matrix, dot},
@@ -137,7 +137,8 @@ pub struct Adapted {
     pub(crate) catalogue: Catalogue,
     /// Variance of the logarithms of unit costs before and after measuring, by unit cost.
     pub(crate) before: Vec<f64>,
-    /// Bound on what is left unexplained of a model that no source has, as the device prior found it.
+    /// Bound on what is left unexplained of a model that no source has, as the device prior found
+    /// it.
     pub(crate) discrepancy: f64,
     /// Logarithm of the probability of the latencies, to compare several descriptions of the same
     /// models.

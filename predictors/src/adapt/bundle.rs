@@ -131,7 +131,7 @@ impl AdaptedBundle {
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
         let bundle: Self = serde_json::from_slice(&ENVELOPE.open(bytes)?)
             .map_err(|e| format!("it cannot be read: {e}"))?;
-        let sane = |h: &Hypothesis| {
+        let valid = |h: &Hypothesis| {
             let numbers = h
                 .theta
                 .iter()
@@ -156,10 +156,10 @@ impl AdaptedBundle {
             && bundle.measured.iter().all(ListedModel::is_sane)
             && (0.999..1.001).contains(&weights)
             && (0.0..50.0).contains(discrepancy);
-        if whole && hypotheses.iter().all(sane) {
+        if whole && hypotheses.iter().all(valid) {
             Ok(bundle)
         } else {
-            Err("a number in it makes no sense".to_owned())
+            Err("invalid field `adapted`: a number is out of range".to_owned())
         }
     }
 

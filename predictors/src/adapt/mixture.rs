@@ -1,6 +1,6 @@
-//! [`adapt()`]: a mixture of hypotheses about the new device. Each hypothesis combines a centre (the
-//! mean of the sources, one source, or generic unit costs), a distance from it and the noise of the
-//! latencies. Each is fitted to the measured latencies and weighted by its evidence.
+//! [`adapt()`]: a mixture of hypotheses about the new device. Each hypothesis combines a centre
+//! (the mean of the sources, one source, or generic unit costs), a distance from it and the noise
+//! of the latencies. Each is fitted to the measured latencies and weighted by its evidence.
 //!
 //! Around the mean of the sources a device may differ in the directions in which they differ:
 //! `theta = mean + sum_s z_s d_s`, `z ~ N(0, 1)`, `d_s` the deviation of source `s` from the mean.

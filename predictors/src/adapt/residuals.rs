@@ -33,8 +33,8 @@ impl<'a> Residuals<'a> {
         Self { one: Some(one), scale, ..self }
     }
 
-    /// Of a model with these covariances with the operators of the catalogue: offset at `z = 0`, and
-    /// its derivative by each `z_s`.
+    /// Of a model with these covariances with the operators of the catalogue: offset at `z = 0`,
+    /// and its derivative by each `z_s`.
     pub fn offset(&self, model: usize, covariances: &[f64]) -> (f64, Vec<f64>) {
         let of = |known: &Known| {
             known

@@ -121,7 +121,8 @@ pub struct Workload {
 }
 
 impl Workload {
-    /// Of a graph as its file has it, without operators that any compiler merges with the one before.
+    /// Of a graph as its file has it, without operators that any compiler merges with the one
+    /// before.
     #[must_use]
     pub fn of(graph: &Graph) -> Self {
         let nodes = graph.nodes().iter().zip(merged(graph));
@@ -156,8 +157,9 @@ impl Workload {
 }
 
 /// By node: whether compilers fuse it into the operator before, so that it costs nothing by itself.
-/// They fuse rectifiers and arithmetic with constants (biases, scales) behind a product or behind an
-/// operator fused into one, and rectifiers behind a sum. Nothing else may read the tensor between.
+/// They fuse rectifiers and arithmetic with constants (biases, scales) behind a product or behind
+/// an operator fused into one, and rectifiers behind a sum. Nothing else may read the tensor
+/// between.
 pub(crate) fn merged(graph: &Graph) -> Vec<bool> {
     let readers = graph.consumers();
     let mut merged: Vec<bool> = Vec::with_capacity(graph.nodes().len());

@@ -1,9 +1,9 @@
 //! Latency of a workload at given unit costs: per operator its launch and the longest of arithmetic
 //! (times padding), weights and traffic; all operators and a run add up.
 //!
-//! The longest of three is smooth, the 4-norm, so that its derivative shows which of them determines
-//! a latency. Williams, Waterman, Patterson: Roofline (2009) is the limit of a norm without end and
-//! one unit cost per group.
+//! The longest of three is smooth, the 4-norm, so that its derivative shows which of them
+//! determines a latency. Williams, Waterman, Patterson: Roofline (2009) is the limit of a norm
+//! without end and one unit cost per group.
 
 use super::resource_demand::{COSTS, Group, UnitCost, Workload};
 

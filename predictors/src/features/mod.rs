@@ -223,8 +223,8 @@ impl FeatureSchema {
         Self::extract_within(op, WorkingSet::LARGE)
     }
 
-    /// The features of an operator in a model of that working set; the only allocation is the vector
-    /// itself.
+    /// The features of an operator in a model of that working set; the only allocation is the
+    /// vector itself.
     #[must_use]
     pub fn extract_within(op: &OpSpec, working_set: WorkingSet) -> FeatureVector {
         let family = Family::of(&op.kind);

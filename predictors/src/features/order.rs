@@ -1,7 +1,7 @@
 //! How operands lie in memory: in the order of their dimensions, permuted, or in another memory
 //! format than the result.
 //!
-//! Engines that keep views (torch) or fuse transposes into their readers (rten) tell by attributes
+//! Engines that keep views (torch) or fuse transposes into their readers (rten) say by attributes
 //! `perm_0`, `perm_1`, ... or `perm_a`, `perm_b` in which order an operand's dimensions lie, from
 //! the slowest to the fastest. Operands in one order are walked in step; others are copied first or
 //! read in strides, several times as slow.
@@ -89,34 +89,34 @@ mod tests {
 
     #[test]
     fn sums_of_operands_in_different_orders_are_a_class() {
-        let told = |op: &OpSpec| {
+        let features_of = |op: &OpSpec| {
             (
                 PredictorKey::of(op).class.into_owned(),
                 FeatureSchema::extract(op).get("bytes_reordered"),
             )
         };
         let plain = op(OpKind::Add, 2);
-        assert_eq!(told(&plain), ("same".to_owned(), Some(0.0)));
+        assert_eq!(features_of(&plain), ("same".to_owned(), Some(0.0)));
         let mut one = op(OpKind::Add, 2);
         one.attributes = one.attributes.with_ints("perm_1", vec![0, 2, 1, 3]);
-        assert_eq!(told(&one), ("same-reordered".to_owned(), Some(1920.0)));
+        assert_eq!(features_of(&one), ("same-reordered".to_owned(), Some(1920.0)));
         one.attributes = one.attributes.with_ints("perm_0", vec![0, 2, 1, 3]);
-        assert_eq!(told(&one), ("same".to_owned(), Some(3840.0)));
+        assert_eq!(features_of(&one), ("same".to_owned(), Some(3840.0)));
         let mut last = op(OpKind::Add, 2);
         last.inputs[1].tensor.format = MemoryFormat::ChannelsLast;
-        assert_eq!(told(&last), ("same-reordered".to_owned(), Some(1920.0)));
+        assert_eq!(features_of(&last), ("same-reordered".to_owned(), Some(1920.0)));
     }
 
     #[test]
     fn neighbours_lie_along_the_last_dimension_of_the_order() {
         let mut x = op(OpKind::Div, 2);
-        let told = |op: &OpSpec| FeatureSchema::extract(op).get("extent_innermost");
-        assert_eq!(told(&x), Some(8.0));
+        let features_of = |op: &OpSpec| FeatureSchema::extract(op).get("extent_innermost");
+        assert_eq!(features_of(&x), Some(8.0));
         x.inputs[0].tensor.format = MemoryFormat::ChannelsLast;
-        assert_eq!(told(&x), Some(6.0));
+        assert_eq!(features_of(&x), Some(6.0));
         x.inputs[0].tensor.format = MemoryFormat::ChannelsFirst;
         x.attributes = x.attributes.with_ints("perm_0", vec![0, 3, 1, 2]);
-        assert_eq!(told(&x), Some(10.0));
+        assert_eq!(features_of(&x), Some(10.0));
     }
 
     #[test]

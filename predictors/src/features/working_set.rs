@@ -1,12 +1,12 @@
-//! [`WorkingSet`]: the memory that one run of the whole model touches, and the reuse distance of its
-//! operators (Mattson et al. 1970, doi:10.1147/sj.92.0078). They determine how much of an operator's
-//! data is still in the caches.
+//! [`WorkingSet`]: the memory that one run of the whole model touches, and the reuse distance of
+//! its operators (Mattson et al. 1970, doi:10.1147/sj.92.0078). They determine how much of an
+//! operator's data is still in the caches.
 //!
 //! In a network of a few small tensors, weights and buffers stay in the caches between runs. In a
 //! model larger than the caches, each operator loads its weights from memory. An addition of 1 MB
 //! runs at 73 GB/s alone and at 48 GB/s in models. The same holds for code: if an engine looks
-//! kernels up by shape, the code of an operator that a model runs once is not in the caches, that of
-//! an operator that it runs twelve times is (torch's GELU of 128 to 256 KiB: 85 us in synthetic
+//! kernels up by shape, the code of an operator that a model runs once is not in the caches, that
+//! of an operator that it runs twelve times is (torch's GELU of 128 to 256 KiB: 85 us in synthetic
 //! models, which run it once or twice, 20 to 33 us in real models, which run it more often).
 
 use foldhash::HashMap;

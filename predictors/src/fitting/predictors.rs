@@ -204,8 +204,8 @@ fn fit_all(
     (keys, skipped)
 }
 
-/// The baseline of a key. A key with few rows, perhaps all of them small, shares the baseline of its
-/// kind: its own rows outweigh that more the more there are.
+/// The baseline of a key. A key with few rows, perhaps all of them small, shares the baseline of
+/// its kind: its own rows outweigh that more the more there are.
 fn baseline(&Job { family, table, kind, .. }: &Job<'_>) -> Baseline {
     let (columns, chosen) = (family.width(), family.baseline_columns());
     let Some(kind) =

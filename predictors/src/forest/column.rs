@@ -54,7 +54,7 @@ impl View {
 }
 
 /// A value that is not missing: finite upwards, and 0 if it is NaN or as near to 0 as LightGBM's
-/// predictor does not tell apart.
+/// predictor does not distinguish.
 fn ordinary(x: f64) -> f64 {
     if x.abs() > NEARLY_ZERO { x.min(f64::MAX) } else { 0.0 }
 }

@@ -1,11 +1,11 @@
 //! [`LeafMasks`]: small trees, one row at a time, by QuickScorer (Lucchese et al., SIGIR 2015,
 //! doi:10.1145/2766462.2767733).
 //!
-//! Every tree has a bitmask of its live leaves. A threshold below the row's value clears the bits of
-//! the leaves to the left of its nodes. The leftmost live leaf is the tree's result. The masks of a
-//! column's thresholds are combined beforehand for all trees, one prepared row of words after every
-//! [`STEP`] nodes, so that a row of features needs one row of words per column and the few nodes
-//! after it.
+//! Every tree has a bitmask of its live leaves. A threshold below the row's value clears the bits
+//! of the leaves to the left of its nodes. The leftmost live leaf is the tree's result. The masks
+//! of a column's thresholds are combined beforehand for all trees, one prepared row of words after
+//! every [`STEP`] nodes, so that a row of features needs one row of words per column and the few
+//! nodes after it.
 
 use super::{
     column::Column, instructions::Instructions, leaves::FEW, thresholds::Thresholds, tree::Resolved,
@@ -47,8 +47,8 @@ pub(super) struct LeafMasks {
 }
 
 impl LeafMasks {
-    /// The trees, or `None` if one of them or all together are too large; `thresholds` are the thresholds
-    /// of each column.
+    /// The trees, or `None` if one of them or all together are too large; `thresholds` are the
+    /// thresholds of each column.
     pub fn new(trees: &[Vec<Resolved>], thresholds: &[Thresholds]) -> Option<Self> {
         let values = trees.iter().map(|tree| values(tree)).collect::<Option<Vec<_>>>()?;
         let rows = trees.iter().map(Vec::len).sum::<usize>() / STEP + thresholds.len();

@@ -76,8 +76,8 @@ impl Thresholds {
         found
     }
 
-    /// [`Thresholds::rank`] of a value in each column: one step over all of them after the other, so that
-    /// the processor waits for many thresholds at once.
+    /// [`Thresholds::rank`] of a value in each column: one step over all of them after the other,
+    /// so that the processor waits for many thresholds at once.
     #[inline(always)]
     pub fn rank_each(thresholds: &[Self], values: &[f64]) -> Vec<usize> {
         let mut found = vec![0; thresholds.len()];

@@ -145,8 +145,8 @@ pub fn graph(name: &str, seed: u64) -> Graph {
     b.finish(vec![x]).unwrap()
 }
 
-/// One model run: noise of `spread` on every kernel and on the whole, everything slower by `drift`; 8
-/// us per run on top of the kernels.
+/// One model run: noise of `spread` on every kernel and on the whole, everything slower by `drift`;
+/// 8 us per run on top of the kernels.
 pub fn run(graph: &Graph, round: usize, spread: f64, drift: f64) -> ModelProfile {
     let mut random = Numbers(
         round as u64 * 1000

@@ -18,7 +18,7 @@ pub struct EngineLibrary {
     pub engine: &'static str,
     /// Name for people, e.g. `ONNX Runtime`.
     pub title: &'static str,
-    /// Variables the engine itself knows, e.g. `ORT_DYLIB_PATH`.
+    /// Variables that the engine itself reads, e.g. `ORT_DYLIB_PATH`.
     pub variables: &'static [&'static str],
     /// Folder of the library below `site-packages`, e.g. `onnxruntime/capi`.
     pub folder: &'static str,
@@ -176,7 +176,7 @@ impl EngineLibrary {
     }
 }
 
-/// The folder vitempo keeps its things in; `None` where no variable tells a home.
+/// The folder vitempo keeps its things in; `None` where no variable gives a home.
 #[must_use]
 pub fn home() -> Option<PathBuf> {
     let data = || {
@@ -193,8 +193,8 @@ pub fn engines_folder() -> Option<PathBuf> {
     home().map(|home| home.join("engines"))
 }
 
-/// The version of the wheel that `library` came with, for engines that do not tell their own: read
-/// from the name of `<distribution>-<version>.dist-info` beside the package.
+/// The version of the wheel that `library` came with, for engines that do not report their own:
+/// read from the name of `<distribution>-<version>.dist-info` beside the package.
 #[must_use]
 pub fn wheel_version(library: &Path, distribution: &str) -> Option<String> {
     let named = |path: &PathBuf| {

@@ -66,7 +66,7 @@ pub trait Backend: Send + Sync {
     /// [`BackendError`] with the model's name and the engine's reason.
     fn load(&self, model: &Model, options: &RunOptions) -> Result<Box<dyn Session>, BackendError>;
 
-    /// Compiles a model and tells which operators its processor takes, for backends that leave
+    /// Compiles a model and reports which operators its processor takes, for backends that leave
     /// operators to another one.
     ///
     /// # Errors
@@ -236,7 +236,7 @@ pub struct Capabilities {
     pub precisions: Vec<Precision>,
     /// Memory formats that can be asked for.
     pub memory_formats: Vec<MemoryFormat>,
-    /// Whether it tells the time of every operator in place.
+    /// Whether it reports the time of every operator in place.
     pub operator_timing: bool,
 }
 

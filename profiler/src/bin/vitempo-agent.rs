@@ -22,7 +22,7 @@ Usage: vitempo-agent [--listen ADDRESS | --stdio] [--secret-file FILE] [--folder
 
   --listen ADDRESS    Address and port; port 0 takes a free one [default: 127.0.0.1:7411]
   --stdio             Serve one client over stdin and stdout, for ssh and adb
-  --secret-file FILE  The secret that clients have to know; without it the variable \
+  --secret-file FILE  The secret of the clients; without it the variable \
   VITEMPO_AGENT_SECRET
   --folder FOLDER     Folder for models that clients send; by default in vitempo's own folder
   --cache-size MIB    Most space for models, in MiB [default: 2048]
@@ -43,11 +43,11 @@ fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let done = match words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["worker"] => worker::main().map_err(|e| e.to_string()),
-        ["--help" | "-h"] => told(USAGE),
+        ["--help" | "-h"] => print(USAGE),
         ["--check"] => {
-            told(&remote::engines().into_iter().map(engine).collect::<Vec<_>>().join("\n"))
+            print(&remote::engines().into_iter().map(engine).collect::<Vec<_>>().join("\n"))
         }
-        ["--version" | "-V"] => told(concat!("vitempo-agent ", env!("CARGO_PKG_VERSION"))),
+        ["--version" | "-V"] => print(concat!("vitempo-agent ", env!("CARGO_PKG_VERSION"))),
         _ => Arguments::read(words.into_iter()).and_then(serve),
     };
     match done {
@@ -59,7 +59,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn told(text: &str) -> Result<(), String> {
+fn print(text: &str) -> Result<(), String> {
     writeln!(std::io::stdout(), "{text}").map_err(|e| e.to_string())
 }
 
@@ -105,7 +105,7 @@ fn serve(arguments: Arguments) -> Result<(), String> {
     let folder = arguments
         .folder
         .or_else(AgentOptions::folder)
-        .ok_or("neither VITEMPO_HOME nor HOME tells a folder: name one (--folder)")?;
+        .ok_or("neither VITEMPO_HOME nor HOME gives a folder: name one (--folder)")?;
     let worker = WorkerCommand::this_program(["worker"]).map_err(|e| text(&e))?;
     let log = if arguments.stdio { Log::silent() } else { Log(|line| eprintln!("{line}")) };
     let mut options = AgentOptions::new(folder, worker, log);
@@ -124,6 +124,6 @@ fn serve(arguments: Arguments) -> Result<(), String> {
     let address =
         arguments.listen.unwrap_or(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), DEFAULT_PORT));
     let agent = Agent::bind(address, secret, options).map_err(|e| text(&e))?;
-    told(&format!("listening on {}", agent.address().map_err(|e| text(&e))?))?;
+    print(&format!("listening on {}", agent.address().map_err(|e| text(&e))?))?;
     agent.run()
 }

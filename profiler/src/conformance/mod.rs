@@ -138,8 +138,8 @@ impl<'a> Suite<'a> {
         sweep::capabilities(self.worker, backend, &self.options)
     }
 
-    /// Every graph in every precision and memory format that the engine offers; `done` is told each
-    /// case as soon as it is there. A combination that the engine refuses in words is no case.
+    /// Every graph in every precision and memory format that the engine offers; `done` receives
+    /// each case as soon as it is there. A combination that the engine refuses in words is no case.
     pub fn run(
         &self,
         backend: &str,
@@ -380,7 +380,7 @@ mod tests {
         assert_eq!(
             operators_share(&run(&short, &[]), Processor::Cpu),
             Some(0.4),
-            "where the system does not tell"
+            "where the system does not report it"
         );
         assert_eq!(
             operators_share(&run(&[100, 400, 250], &[50, 200, 100]), Processor::Cpu),

@@ -61,7 +61,7 @@ impl Board {
             return Err(refuse(format!("NVML answers with status {status}")));
         }
         let board = Self { device, total_energy, _library: library };
-        board.read_uj().ok_or_else(|| refuse("the GPU does not tell its energy".to_owned()))?;
+        board.read_uj().ok_or_else(|| refuse("the GPU does not report its energy".to_owned()))?;
         Ok(board)
     }
 

@@ -22,7 +22,7 @@ struct Package {
 fn number(path: &Path) -> Result<u64, NoCounter> {
     let refuse = |reason: String| NoCounter(format!("{} cannot be read: {reason}", path.display()));
     let text = fs::read_to_string(path).map_err(|e| refuse(e.to_string()))?;
-    text.trim().parse().map_err(|_| refuse(format!("`{}` is no number", text.trim())))
+    text.trim().parse().map_err(|_| refuse(format!("`{}` is not a number", text.trim())))
 }
 
 impl Packages {
@@ -121,6 +121,6 @@ mod tests {
         assert!(message().starts_with("this machine shows no energy counters"));
         zone(folder.path(), "intel-rapl:0", "package-0", 1);
         fs::write(folder.path().join("intel-rapl:0/energy_uj"), "secret").unwrap();
-        assert!(message().contains("energy_uj cannot be read: `secret` is no number"));
+        assert!(message().contains("energy_uj cannot be read: `secret` is not a number"));
     }
 }

@@ -15,7 +15,7 @@ pub struct Engine<'a> {
     pub library: &'a str,
     /// Other files to unpack; licences always are.
     pub keep: &'a [&'a str],
-    /// What users should know about its licence.
+    /// Notes for users on its licence.
     pub notice: Option<&'a str>,
     /// Where there are wheels.
     pub platforms: &'a [Platform<'a>],

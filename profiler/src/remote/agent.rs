@@ -52,7 +52,7 @@ impl AgentOptions {
         }
     }
 
-    /// `agent` in vitempo's own folder; `None` where no variable tells a home.
+    /// `agent` in vitempo's own folder; `None` where no variable gives a home.
     #[must_use]
     pub fn folder() -> Option<PathBuf> {
         backends::discovery::home().map(|home| home.join("agent"))
@@ -137,7 +137,7 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// Listens there; whoever knows the secret may measure.
+    /// Listens there; clients with the secret may measure.
     ///
     /// # Errors
     /// [`AgentError`] for an address or a folder that cannot be used.
@@ -155,7 +155,7 @@ impl Agent {
     /// Where it listens.
     ///
     /// # Errors
-    /// When the system does not tell.
+    /// When the system does not report it.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
     }

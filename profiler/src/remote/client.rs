@@ -1,5 +1,5 @@
-//! [`Remote`]: an agent as a place to measure at. A line that is cut is opened again, and the model run
-//! that was under way is made once more, from its beginning.
+//! [`Remote`]: an agent as a place to measure at. A line that is cut is opened again, and the model
+//! run that was under way is made once more, from its beginning.
 
 use super::{
     address::Address,
@@ -24,8 +24,8 @@ use std::{
 };
 use vitempo_graph::{Environment, onnx};
 
-/// A model run during which the line was cut so often has failed: perhaps the model takes the agent's
-/// machine down.
+/// A model run during which the line was cut so often has failed: perhaps the model takes the
+/// agent's machine down.
 const MOST_CUTS: usize = 3;
 /// Pause before the second try to reach the agent again; each further one is twice as long, up to
 /// [`LONGEST_PAUSE`].
@@ -59,7 +59,7 @@ struct Probed {
 
 impl Remote {
     /// The agent there. After a cut it is tried to reach it again so often, ever longer apart;
-    /// `notice` is told of every try.
+    /// `notice` is called with every try.
     #[must_use]
     pub fn new(address: Address, secret: Secret, tries: usize, notice: fn(&str)) -> Self {
         // Whoever starts the agent has been let in already.
@@ -229,7 +229,7 @@ impl fmt::Debug for Remote {
 /// A model's bytes, and what they are known by.
 type Content = (Digest, Vec<u8>);
 
-/// What is sent for a model run: the question, and the model it speaks of.
+/// What is sent for a model run: the request and its model.
 fn portable(request: RunRequest, timeout: Duration) -> Result<(RunAsk, Option<Content>), String> {
     let RunRequest { backend, options, protocol, name, graph, source } = request;
     let model = match source {

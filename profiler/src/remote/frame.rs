@@ -7,7 +7,7 @@
 //! | payload | length |
 //! | tag: keyed BLAKE3 of number of the frame (8 bytes), kind and payload | 32 |
 //!
-//! The tag tells a frame of somebody who knows the secret, whole and in its place, from everything
+//! The tag tells a frame of an end that has the secret, whole and in its place, from everything
 //! else. Tags are compared in constant time.
 
 use super::secret::Key;

@@ -25,7 +25,7 @@ use std::{
 
 /// Longest greeting, in bytes.
 const LONGEST_GREETING: usize = 160;
-/// Largest message of somebody who has not shown yet that he knows the secret, in bytes.
+/// Largest message of a client that has not yet proved that it has the secret, in bytes.
 const STRANGERS_LIMIT: usize = 1 << 10;
 /// Frames read ahead.
 const AHEAD: usize = 2;
@@ -144,7 +144,7 @@ impl Link {
         let _ = self.key.send(read);
     }
 
-    /// Takes larger messages: the other end knows the secret.
+    /// Takes larger messages: the other end has proved that it has the secret.
     pub fn trust(&self, limit: usize) {
         self.limit.store(limit, Ordering::Relaxed);
     }

@@ -109,7 +109,7 @@ impl TryFrom<String> for Digest {
 /// What a client asks.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Ask {
-    /// The first frame: it shows that the client knows the secret. Answer: `Begun` or `Busy`.
+    /// The first frame: it proves that the client has the secret. Answer: `Begun` or `Busy`.
     Begin,
     /// In which environment would this engine run? Answer: `Probed` or `NotProbed`.
     Probe { backend: String, options: RunOptions },

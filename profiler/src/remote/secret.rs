@@ -1,4 +1,4 @@
-//! [`Secret`]: what both ends of a line know and never send, and the keys that one line's frames
+//! [`Secret`]: what both ends of a line have and never send, and the keys that one line's frames
 //! are tagged with.
 //!
 //! Source: BLAKE3 (O'Connor, Aumasson, Neves, Wilcox-O'Hearn, 2020), its modes for deriving keys

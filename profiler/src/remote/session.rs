@@ -27,7 +27,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Time for somebody to show that he knows the secret.
+/// Time for a client to prove that it has the secret.
 const ADMISSION: Duration = Duration::from_secs(10);
 /// Time for a client before this one to be seen off.
 const HANDOVER: Duration = Duration::from_secs(3);
@@ -73,7 +73,7 @@ pub(super) fn serve(options: &AgentOptions, secret: &Secret, mut link: Link, cli
         };
         Err(session.serve())
     });
-    // The right to measure, and with it the worker, is gone before the client is told.
+    // The right to measure, and with it the worker, is gone before the client receives the reason.
     let Err(farewell): Result<Infallible, Farewell> = farewell;
     let (answer, reason) = match farewell {
         Farewell::Gone(reason) => return log.say(format_args!("{client}: {reason}")),
@@ -86,7 +86,7 @@ pub(super) fn serve(options: &AgentOptions, secret: &Secret, mut link: Link, cli
     }
 }
 
-/// Lets the client in if it knows the secret and nobody else is measuring.
+/// Admits the client if it has the secret and no other client is measuring.
 fn admit(options: &AgentOptions, secret: &Secret, link: &mut Link) -> Result<Store, Farewell> {
     let nonce = fresh_nonce()?;
     link.greet(&message::greeting(End::Agent, &nonce))?;
@@ -340,7 +340,7 @@ fn working<T: Send>(
     }
 }
 
-/// Tells that work is done, also where it panicked.
+/// Signals that work is done, also where it panicked.
 struct Tell(SyncSender<Event>);
 
 impl Drop for Tell {

@@ -31,7 +31,7 @@ impl WorkerCommand {
     /// The running program itself, with these arguments.
     ///
     /// # Errors
-    /// When the system does not tell which program is running.
+    /// When the system does not report which program is running.
     pub fn this_program<const N: usize>(args: [&str; N]) -> io::Result<Self> {
         Ok(Self {
             program: std::env::current_exe()?,

@@ -26,7 +26,7 @@ use serde::{Deserialize, Serialize};
 use std::ffi::CStr;
 use vitempo_graph::Graph;
 
-/// Tells a worker its folder for temporary files.
+/// Gives a worker its folder for temporary files.
 const FOLDER: &CStr = c"VITEMPO_WORKER_FOLDER";
 
 /// The same, as the standard library wants it.
@@ -57,7 +57,7 @@ pub enum Request {
     /// Measure one model.
     #[serde(rename = "Visit")]
     Run(Box<RunRequest>),
-    /// Compile one model and tell who runs which operator.
+    /// Compile one model and report who runs which operator.
     Cover(Box<CoverageRequest>),
 }
 

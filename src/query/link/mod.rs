@@ -17,7 +17,7 @@ use vitempo_search_space::Architecture;
 
 /// Channels beyond which an engine pads or not: what is no multiple of it is a class of its own.
 pub(super) const BLOCK: u16 = 16;
-/// Blocks in a row that are told apart; every further one adds what the third does.
+/// Blocks in a row that are distinguished; every further one adds what the third does.
 const DEPTH: u8 = 3;
 
 /// A part in its place. Its depth is at most three.
@@ -34,7 +34,7 @@ enum Part {
     IsotropicVit(isotropic_vit::Part),
 }
 
-/// Parts whose kernels have the same forms in the same order, as far as can be told beforehand.
+/// Parts whose kernels have the same forms in the same order, as far as can be predicted.
 pub(super) type Class = u16;
 
 /// Number of classes, coarse ones included.
@@ -158,8 +158,8 @@ where
     }
 }
 
-/// A depth as a sum of depths that are told apart, each with how often it counts: blocks in a row
-/// are all alike, and those inside see the same neighbours.
+/// A depth as a sum of depths that are distinguished, each with how often it counts: blocks in a
+/// row are all alike, and those inside see the same neighbours.
 fn depths(depth: u8) -> impl Iterator<Item = (u8, i64)> {
     let terms = match depth.checked_sub(DEPTH) {
         None | Some(0) => [(depth, 1), (DEPTH, 0)],

@@ -73,7 +73,8 @@ pub fn measured(
     Ok(verified)
 }
 
-/// Measures the models as the bundle's environment runs them; the environment they were measured in.
+/// Measures the models as the bundle's environment runs them; the environment they were measured
+/// in.
 fn sweep(
     models: Vec<SweepModel>,
     wanted: &Environment,

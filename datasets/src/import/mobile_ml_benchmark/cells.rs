@@ -37,7 +37,7 @@ impl Place<'_> {
         }
         let microseconds: f64 = text
             .parse()
-            .map_err(|_| self.error(format!("`{text}` is no number of microseconds")))?;
+            .map_err(|_| self.error(format!("`{text}` is not a number of microseconds")))?;
         let nanoseconds = (microseconds * 1e3).round();
         // Ten years and more are no latency.
         if nanoseconds.is_finite() && (0.0..3e17).contains(&nanoseconds) {

@@ -60,7 +60,7 @@ pub(super) struct Collection {
 }
 
 impl Collection {
-    /// From a file's name and, where it does not tell, from `facts`.
+    /// From a file's name and, where it has none, from `facts`.
     pub(super) fn of(path: &Path, facts: &FileFacts) -> Result<Self, DatasetError> {
         let stem = path.file_stem().unwrap_or_default().to_string_lossy().to_lowercase();
         let says = |names: &[&str]| {
@@ -68,7 +68,7 @@ impl Collection {
         };
         let refuse = |what: &str, flag: &str| DatasetError::NotImportable {
             path: path.to_owned(),
-            reason: format!("its name does not tell {what}; say {flag}"),
+            reason: format!("its name does not give {what}; say {flag}"),
         };
         let named = [
             (Framework::TfLite, says(&["tflite"])),

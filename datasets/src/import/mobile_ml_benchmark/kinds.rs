@@ -12,7 +12,7 @@ pub(super) enum Meaning {
     },
     Linear,
     MatMul,
-    /// Two inputs of one shape: the features tell only one.
+    /// Two inputs of one shape: the features give only one.
     Binary(OpKind),
     /// One input, one output of the same shape.
     Unary(OpKind),
@@ -38,7 +38,7 @@ pub(super) enum Meaning {
     Dequantize,
 }
 
-/// The meaning of an operation; `None`: vitempo does not know it, or its features never tell its
+/// The meaning of an operation; `None`: vitempo does not support it, or its features never give its
 /// shapes.
 pub(super) fn meaning(operation: &str) -> Option<Meaning> {
     use Meaning as M;

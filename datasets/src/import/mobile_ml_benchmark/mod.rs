@@ -11,8 +11,8 @@
 //! `{tflite|torch}_{cnn|nas|vit|transformer}_{real|synthetic}_{e2e|ops_cpu|ops_cpu_quant|ops_gpu}.csv`.
 //!
 //! A mean becomes one sample in nanoseconds; standard deviations are of single runs, not of the
-//! mean, and are left out. The rows of all files are held as numbers, model runs are made and written
-//! one at a time, environment by environment.
+//! mean, and are left out. The rows of all files are held as numbers, model runs are made and
+//! written one at a time, environment by environment.
 
 mod cells;
 mod columns;
@@ -37,7 +37,7 @@ use std::{collections::BTreeMap, path::Path};
 /// Where the numbers come from and under which licence.
 pub(crate) const SOURCE: &str = "https://github.com/qed-usc/mobile-ml-benchmark, MIT";
 
-/// What the names of files do not tell.
+/// What the names of files do not give.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FileFacts {
     /// Inference engine.
@@ -70,7 +70,7 @@ pub struct Imported {
 ///
 /// # Errors
 /// [`DatasetError::Import`] naming file, line and column; [`DatasetError::NotImportable`] when a
-/// name and `facts` do not tell what a file holds, or two files hold the same;
+/// name and `facts` do not give what a file holds, or two files hold the same;
 /// [`DatasetError::NotADataset`] when `out` holds measurements already; [`DatasetError::Io`].
 pub fn import_mobile_ml_benchmark(
     files: &[&Path],

@@ -1,6 +1,6 @@
-//! [`operator`]: an [`OpSpec`] from an operation's name and features. Whatever the features tell
+//! [`operator`]: an [`OpSpec`] from an operation's name and features. Whatever the features give
 //! must fit: a convolution whose output does not follow from its input is kept as an unsupported
-//! operator, as is any that vitempo does not know, with its features as attributes.
+//! operator, as is any that vitempo does not support, with its features as attributes.
 //!
 //! What the features leave out is assumed: a bias on convolutions and linear layers; a second
 //! operand of the same shape; a batch of one. Padding follows from input and output. Images of
@@ -18,7 +18,7 @@ use vitempo_graph::{
 };
 
 /// Why an operation is kept as an unsupported one.
-const UNKNOWN: &str = "vitempo does not know this operation";
+const UNKNOWN: &str = "vitempo does not support this operation";
 
 /// One operation as a file has it.
 #[derive(Clone, Copy)]
@@ -50,11 +50,11 @@ impl Operation<'_> {
         let (kind, mut attributes, inputs) = self.parts(meaning)?;
         attributes = shape::canonical(&kind, attributes, &inputs)?;
         let outputs = shape::infer(&kind, &attributes, &inputs)?;
-        if let (Some(told), Some(found)) =
+        if let (Some(given), Some(found)) =
             (shapes::output(self.features, self.framework), outputs.first())
-            && found.shape[..] != told[..]
+            && found.shape[..] != given[..]
         {
-            return Err(format!("its output is told as {told:?} but would be {:?}", found.shape));
+            return Err(format!("its output is given as {given:?} but would be {:?}", found.shape));
         }
         if kind.is_product() {
             attributes.0.extend(fused::attributes(self.kernel).0);
@@ -118,7 +118,7 @@ impl Operation<'_> {
     fn input(self) -> Result<Operand, String> {
         shapes::input(self.features, self.framework)
             .map(|shape| self.computed(shape))
-            .ok_or_else(|| "its features do not tell the shape of its input".to_owned())
+            .ok_or_else(|| "its features do not give the shape of its input".to_owned())
     }
 
     /// The input, which must be an image.
@@ -143,7 +143,7 @@ impl Operation<'_> {
             f.size(&["filter", "output_channel", "out_channels"])
                 .or_else(|| f.size(&["output_shape"])),
         );
-        let out = out.ok_or("its features do not tell its outputs")?;
+        let out = out.ok_or("its features do not give its outputs")?;
         let shape = match (f.sizes(&["input_shape"]), told_in) {
             // Tokens and their width, or the width alone.
             (Some(sizes), Some(width)) if sizes.len() == 1 => vec![1, sizes[0], width],
@@ -152,7 +152,7 @@ impl Operation<'_> {
             (Some(sizes), Some(width)) if sizes.last() == Some(&width) => sizes,
             (Some(sizes), Some(width)) => [sizes, vec![width]].concat(),
             (None, Some(width)) => vec![1, width],
-            (None, None) => return Err("its features do not tell its inputs".to_owned()),
+            (None, None) => return Err("its features do not give its inputs".to_owned()),
         };
         let width = shape.last().copied().unwrap_or(1);
         // Rows of features have no channels that could be last.
@@ -165,12 +165,12 @@ impl Operation<'_> {
     }
 
     fn matmul(self) -> Result<Parts, String> {
-        let told: Vec<Operand> = shapes::operands(self.features, self.framework)
+        let given: Vec<Operand> = shapes::operands(self.features, self.framework)
             .into_iter()
             .map(|shape| self.computed(shape))
             .collect();
-        let [a, b] = told.as_slice() else {
-            return Err("its features do not tell the shapes of both its inputs".to_owned());
+        let [a, b] = given.as_slice() else {
+            return Err("its features do not give the shapes of both its inputs".to_owned());
         };
         let inner = |operand: &Operand, from_end: usize| {
             operand.tensor.shape.iter().rev().nth(from_end).copied()
@@ -178,7 +178,7 @@ impl Operation<'_> {
         let turned = inner(a, 0) != inner(b, 1) && inner(a, 0) == inner(b, 0);
         let attributes =
             if turned { Attributes::new().with_int("trans_b", 1) } else { Attributes::new() };
-        Ok((OpKind::MatMul, attributes, told))
+        Ok((OpKind::MatMul, attributes, given))
     }
 
     /// Over height and width of an image, over the tokens otherwise. TensorFlow Lite's `Kernel`
@@ -202,7 +202,7 @@ impl Operation<'_> {
         let first = x.tensor.shape[1];
         let total = f
             .size(&["filter", "output_channel", "out_channels"])
-            .ok_or("its features do not tell its output")?;
+            .ok_or("its features do not give its output")?;
         let others = f.size(&["kernel", "inputs", "num_inputs"]).unwrap_or(2).saturating_sub(1);
         let left = total
             .checked_sub(first)
@@ -226,7 +226,7 @@ impl Operation<'_> {
         let x = self.image()?;
         let to = shapes::sides(self.features, self.framework)
             .1
-            .ok_or("its features do not tell its output")?;
+            .ok_or("its features do not give its output")?;
         let total = |i: usize| {
             to[i].checked_sub(x.tensor.shape[i + 2]).ok_or("its output is smaller than its input")
         };
@@ -239,7 +239,7 @@ impl Operation<'_> {
         let x = self.image()?;
         let [height, width] = shapes::sides(self.features, self.framework)
             .1
-            .ok_or("its features do not tell its output")?;
+            .ok_or("its features do not give its output")?;
         let sizes = signed(&[x.tensor.shape[0], x.tensor.shape[1], height, width])?;
         Ok((
             OpKind::Resize,
@@ -262,12 +262,12 @@ impl Operation<'_> {
         ))
     }
 
-    /// To the shape that is told, or flat.
+    /// To the given shape, or flat.
     fn reshape(self) -> Result<Parts, String> {
         let x = self.input()?;
-        let told = shapes::output(self.features, self.framework)
+        let given = shapes::output(self.features, self.framework)
             .or_else(|| self.features.sizes(&["output_shape"]).filter(|s| s.len() > 1));
-        let shape = told
+        let shape = given
             .unwrap_or_else(|| vec![1, usize::try_from(x.tensor.elements()).unwrap_or(usize::MAX)]);
         Ok((OpKind::Reshape, Attributes::new().with_ints("shape", signed(&shape)?), vec![x]))
     }
@@ -276,12 +276,12 @@ impl Operation<'_> {
         let perm = self
             .features
             .sizes(&["perm", "dims", "permutation"])
-            .ok_or("its features do not tell its permutation")?;
+            .ok_or("its features do not give its permutation")?;
         let x = shapes::input(self.features, Framework::TorchMobile)
             .map(|shape| TensorSpec::new(shape, self.precision));
         let x = x
             .filter(|x| x.rank() == perm.len())
-            .ok_or("its features do not tell all extents of its input")?;
+            .ok_or("its features do not give all extents of its input")?;
         Ok((
             OpKind::Transpose,
             Attributes::new().with_ints("perm", signed(&perm)?),

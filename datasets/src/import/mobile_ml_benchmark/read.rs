@@ -59,7 +59,7 @@ pub(super) struct OperatorFile {
     rows: Vec<OperatorRow>,
     /// Latencies in ns, a row after the other, a setting after the other.
     latencies: Vec<u64>,
-    /// The kernels' names in [`Models::kernels`], in the same order; 0: none is told.
+    /// The kernels' names in [`Models::kernels`], in the same order; 0: none is given.
     kernels: Vec<u32>,
     /// The rows of each model.
     of_model: HashMap<usize, Vec<usize>>,
@@ -89,7 +89,7 @@ impl OperatorFile {
     }
 }
 
-/// All that is told of the models of one collection.
+/// All that files give of the models of one collection.
 #[derive(Debug, Default)]
 pub(super) struct Models {
     pub(super) names: Names,

@@ -1,5 +1,5 @@
-//! Makes a model run of each model in each environment and writes it at once: environments one after
-//! the other, so that each can be read alone.
+//! Makes a model run of each model in each environment and writes it at once: environments one
+//! after the other, so that each can be read alone.
 
 use super::{
     Imported, SOURCE,
@@ -123,7 +123,7 @@ fn measurements(
         let Some(place) = file.settings.iter().position(|s| s == setting) else { continue };
         for (row, ns, kernel) in file.rows(model, place).filter(|(_, ns, _)| *ns != NOT_MEASURED) {
             let name = models.operation(row.operation);
-            let told = models.kernels.text(kernel);
+            let given = models.kernels.text(kernel);
             let (op, reason) =
                 known.entry((row.operation, kernel, setting.precision)).or_insert_with(|| {
                     let features = models.features.get(row.operation).cloned().unwrap_or_default();
@@ -131,7 +131,7 @@ fn measurements(
                         framework,
                         name,
                         features: &features,
-                        kernel: told,
+                        kernel: given,
                         precision: setting.precision,
                     });
                     (Arc::new(op), reason)
@@ -142,7 +142,7 @@ fn measurements(
             rows.push(Measurement {
                 op: Arc::clone(op),
                 node: format!("{name}_{}", row.position),
-                kernel: if told.is_empty() { name.to_owned() } else { told.to_owned() },
+                kernel: if given.is_empty() { name.to_owned() } else { given.to_owned() },
                 samples: one_sample(Some(ns)),
                 memory_bytes: None,
                 status: Status::Ok,

@@ -1,4 +1,4 @@
-//! Shapes from features. Images are told by one side and the channels, tokens by their number and
+//! Shapes from features. Images are given by one side and the channels, tokens by their number and
 //! width, other tensors by all their extents.
 //!
 //! vitempo writes shapes channels first; TensorFlow Lite's tensors of four dimensions have their
@@ -33,17 +33,17 @@ pub(super) fn input(features: &Features, framework: Framework) -> Option<Vec<usi
     tensor(features, SIDE_IN, channels_in(features), framework)
 }
 
-/// The shape of the tensor that comes out, where all its extents are told.
+/// The shape of the tensor that comes out, where all its extents are given.
 pub(super) fn output(features: &Features, framework: Framework) -> Option<Vec<usize>> {
     let extents = features.sizes(SIDE_OUT)?;
     (extents.len() > 2).then(|| channels_first(extents, framework))
 }
 
-/// Every tensor told by all its extents, inputs only, in the order of their names: the operands of
+/// Every tensor given by all its extents, inputs only, in the order of their names: the operands of
 /// a product.
 pub(super) fn operands(features: &Features, framework: Framework) -> Vec<Vec<usize>> {
-    let told = features.iter().filter(|(name, _)| name.contains("shape") && !name.contains("out"));
-    let sizes = told.filter_map(|(name, _)| features.sizes(&[name]));
+    let given = features.iter().filter(|(name, _)| name.contains("shape") && !name.contains("out"));
+    let sizes = given.filter_map(|(name, _)| features.sizes(&[name]));
     sizes
         .filter(|extents| extents.len() > 1)
         .map(|extents| channels_first(extents, framework))
@@ -70,7 +70,7 @@ fn tensor(
     }
 }
 
-/// Whether the number of elements, where it is told, is that of tokens and not that of a square
+/// Whether the number of elements, where it is given, is that of tokens and not that of a square
 /// image.
 fn is_tokens(features: &Features, length: usize, channels: usize) -> bool {
     let elements = features.size(&["input_size", "flops"]);

@@ -72,7 +72,7 @@ fn files_of_one_collection_become_visits() {
     );
     assert_eq!(
         imported.unsupported,
-        BTreeMap::from([("SPLIT: vitempo does not know this operation".to_owned(), 1)])
+        BTreeMap::from([("SPLIT: vitempo does not support this operation".to_owned(), 1)])
     );
     let dataset = Dataset::load(&folder.out()).unwrap();
     assert!(dataset.profiles.iter().all(|p| p.origin == Origin::Imported
@@ -234,7 +234,7 @@ fn torch_operations_are_read_from_their_features() {
     let imported = folder.import(&paths).unwrap();
     assert_eq!(
         imported.unsupported,
-        BTreeMap::from([("aten::avg_pool2d: its features do not tell its kernel".to_owned(), 1)])
+        BTreeMap::from([("aten::avg_pool2d: its features do not give its kernel".to_owned(), 1)])
     );
     let dataset = Dataset::load(&folder.out()).unwrap();
     let run = run(&dataset, "net", "onefusion-2large-pytorch-mobile-2.0.0-cpu-2t-f32-");
@@ -303,7 +303,7 @@ fn errors_name_file_line_and_column() {
         (
             "tflite_cnn_a.csv",
             format!("{header}net,RELU,-,1\nnet,RELU,-,fast\n"),
-            "tflite_cnn_a.csv, line 3, column `pixel4|gpu|float`: `fast` is no number",
+            "tflite_cnn_a.csv, line 3, column `pixel4|gpu|float`: `fast` is not a number",
         ),
         (
             "tflite_cnn_b.csv",
@@ -352,11 +352,11 @@ fn errors_name_file_line_and_column() {
             "is neither `device|cores|precision|mean`",
         ),
         ("tflite_cnn_l.csv", String::new(), "column `model`: the column is missing"),
-        ("phones.csv", header.to_owned(), "its name does not tell the framework; say --framework"),
+        ("phones.csv", header.to_owned(), "its name does not give the framework; say --framework"),
         (
             "tflite.csv",
             header.to_owned(),
-            "its name does not tell the kind of models; say --family",
+            "its name does not give the kind of models; say --family",
         ),
     ];
     for (name, text, says) in cases {

@@ -1,5 +1,5 @@
 //! Operators that slide a window over an image: their window and groups from the features, and
-//! whether the output is of the size that these tell.
+//! whether the output is of the size that these give.
 
 use super::{
     operators::{Operation, Parts, signed},
@@ -8,13 +8,13 @@ use super::{
 use vitempo_graph::{Attributes, OpKind, shape};
 
 impl Operation<'_> {
-    /// Kernel, stride, dilation and padding of a window; the padding that is not told is what makes
+    /// Kernel, stride, dilation and padding of a window; padding that is not given is what makes
     /// the output of its size.
     fn window(self) -> Result<([usize; 2], Attributes), String> {
         let f = self.features;
         let kernel = f
             .pair(&["kernel", "kernel_size", "filter_shape"])
-            .ok_or("its features do not tell its kernel")?;
+            .ok_or("its features do not give its kernel")?;
         let stride = f.pair(&["stride", "strides"]).unwrap_or([1, 1]);
         let dilation = f.pair(&["dilation", "dilations"]).unwrap_or([1, 1]);
         let pads = match (f.pair(&["padding", "pad"]), shapes::sides(f, self.framework)) {
@@ -29,7 +29,7 @@ impl Operation<'_> {
                 let totals = [total(0), total(1)];
                 totals.map(|t| t / 2).into_iter().chain(totals.map(|t| t - t / 2)).collect()
             }
-            _ => return Err("its features tell neither its padding nor its output".to_owned()),
+            _ => return Err("its features give neither its padding nor its output".to_owned()),
         };
         let attributes = Attributes::new()
             .with_ints("kernel_shape", signed(&kernel)?)
@@ -39,14 +39,14 @@ impl Operation<'_> {
         Ok((kernel, attributes))
     }
 
-    /// Refuses a window whose output is not of the size that the features tell.
+    /// Refuses a window whose output is not of the size that the features give.
     fn check_output(self, (kind, attributes, inputs): Parts) -> Result<Parts, String> {
         let attributes = shape::canonical(&kind, attributes, &inputs)?;
         let found = shape::infer(&kind, &attributes, &inputs)?;
         let found = found.first().and_then(|o| o.shape.get(2..)).unwrap_or_default();
         match shapes::sides(self.features, self.framework).1 {
-            Some(told) if told != found => {
-                Err(format!("its output is told as {told:?} but would be {found:?}"))
+            Some(given) if given != found => {
+                Err(format!("its output is given as {given:?} but would be {found:?}"))
             }
             _ => Ok((kind, attributes, inputs)),
         }
@@ -59,7 +59,7 @@ impl Operation<'_> {
         let filters = self
             .features
             .size(&["filter", "output_channel", "out_channels"])
-            .ok_or("its features do not tell its filters")?;
+            .ok_or("its features do not give its filters")?;
         let (filters, group) = if depthwise {
             (filters.saturating_mul(channels), channels)
         } else {
@@ -75,7 +75,7 @@ impl Operation<'_> {
         self.check_output((OpKind::Conv, attributes, vec![x, weight, self.bias(filters)]))
     }
 
-    /// Groups as told, or from the number of weights; one by default.
+    /// Groups as given, or from the number of weights; one by default.
     fn group(self, channels: usize, filters: usize, kernel: [usize; 2]) -> Result<usize, String> {
         if let Some(group) = self.features.size(&["group", "groups"]) {
             return Ok(group);

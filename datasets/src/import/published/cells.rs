@@ -1,6 +1,6 @@
 //! [`import_cells`]: cells of NAS-Bench-201 and FBNet on many devices.
 
-use super::{Imported, ModelRun, UNTOLD, end_to_end, environment};
+use super::{Imported, ModelRun, NOT_GIVEN, end_to_end, environment};
 use crate::{
     DatasetError, Store,
     published::{Cells, Column, HELP},
@@ -19,7 +19,7 @@ const SPACES: [Space; 2] = [
 
 /// Writes the latencies of all devices into a new dataset folder, of whichever of the two spaces
 /// the folder has. Sums of table entries are left out and counted. What ran them, and in which
-/// precision, is not told; a batch size stands in the device's name.
+/// precision, is not given; a batch size stands in the device's name.
 ///
 /// # Errors
 /// [`DatasetError::Import`] naming file, line and column; [`DatasetError::NotImportable`] when the
@@ -52,7 +52,8 @@ pub fn import_cells(folder: &Path, out: &Path) -> Result<Imported, DatasetError>
                     .or_default() += device.ns.len();
                 continue;
             }
-            let environment = environment(&device.name, processor(device), UNTOLD, Precision::F32);
+            let environment =
+                environment(&device.name, processor(device), NOT_GIVEN, Precision::F32);
             let run =
                 ModelRun { environment: &environment, session: space, round: 0, source: HELP };
             for (identity, ns) in identities

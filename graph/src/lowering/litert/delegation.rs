@@ -1,4 +1,4 @@
-//! Which operators of a model the interpreter gives to XNNPACK, told from the delegate's source
+//! Which operators of a model the interpreter gives to XNNPACK, derived from the delegate's source
 //! (LiteRT 2.3) and from what it took of each alone.
 
 use crate::{Graph, Node, Precision};

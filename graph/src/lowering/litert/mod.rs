@@ -1,5 +1,5 @@
-//! The kernels LiteRT 2.3 runs for a graph on the CPU, told from the .tflite model that is written
-//! for it ([`crate::tflite`]).
+//! The kernels LiteRT 2.3 runs for a graph on the CPU, derived from the .tflite model that is
+//! written for it ([`crate::tflite`]).
 //!
 //! `litert-builtin`: one kernel per operator of that model. `litert`: the operators XNNPACK takes
 //! (`delegation`) in the parts the interpreter cuts the model into ([`partition`]), one kernel per
@@ -7,7 +7,7 @@
 //! it does not take. Half precision is XNNPACK's own: its parts compute in it and are surrounded by
 //! conversions.
 //!
-//! In int8, attention's products are told to read floats. XNNPACK lets them read the integers where
+//! In int8, attention's products read floats. XNNPACK lets them read the integers where
 //! the zero point of the right side is 0, which the weights decide: kinds and shapes stay, the
 //! precision of that input does not.
 

@@ -9,7 +9,7 @@ use crate::{
     },
 };
 
-/// Marks a kernel of ONNX Runtime's own, which its transpose optimizer does not know. Gone at the
+/// Marks a kernel of ONNX Runtime's own, which its transpose optimizer does not handle. Gone at the
 /// end of lowering.
 pub(super) const FUSED: &str = "fused";
 

@@ -3,7 +3,7 @@
 //!
 //! vitempo has one operator for Reshape, Squeeze, Unsqueeze and Flatten, because they cost the
 //! same. The optimizer treats them differently: of those it made itself, the attribute [`ORIGIN`]
-//! tells which they are, of others what the file said ([`Written`]).
+//! identifies them, of others what the file said ([`Written`]).
 
 use crate::{
     Attribute, Attributes, Node, OpKind, Precision, TensorSpec, Written,

@@ -440,7 +440,7 @@ fn push_through_unsqueeze(
     Some(output)
 }
 
-/// Operators whose attributes speak of dimensions.
+/// Operators whose attributes name dimensions.
 fn push_with_attributes(
     graph: &mut Rewriter,
     index: NodeIndex,

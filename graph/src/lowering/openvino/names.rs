@@ -8,7 +8,7 @@
 use crate::{Graph, Node, OpKind};
 use std::collections::HashMap;
 
-/// Kinds of operators by the names OpenVINO knows them by.
+/// Kinds of operators by OpenVINO's names.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
     kinds: HashMap<String, OpKind>,

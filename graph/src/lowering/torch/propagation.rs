@@ -6,7 +6,7 @@ use crate::{
     ValueId, ValueSource,
 };
 
-/// The graph with every tensor's precision and memory format, and what [`describe`] tells.
+/// The graph with every tensor's precision and memory format, and the result of [`describe`].
 pub(super) fn annotate(
     graph: &Graph,
     precision: Precision,

@@ -1,6 +1,6 @@
 //! ONNX's `Attention` (operator sets 23 and later) as the operators that define it: scaled queries
 //! and keys, their product, soft cap, mask, softmax, and the product with the values. Engines
-//! without a kernel for it run this function body, and rules of lowering know its pattern.
+//! without a kernel for it run this function body, and rules of lowering match its pattern.
 //!
 //! | input | shape |
 //! |---|---|

@@ -183,7 +183,7 @@ pub(super) fn recipe(op: &OpSpec) -> Result<(&str, Recipe), String> {
             );
         }
         OpKind::Unsupported(name) => {
-            return Err(format!("vitempo does not know the operator `{name}`"));
+            return Err(format!("vitempo does not support the operator `{name}`"));
         }
     })
 }

@@ -135,7 +135,7 @@ impl Converter<'_> {
         Ok(y)
     }
 
-    /// Whether a tensor holds no negative number, as far as the operation that provides it tells.
+    /// Whether a tensor holds no negative number, as far as its producer shows.
     pub(super) fn is_positive(&self, x: VarId) -> bool {
         let Some((_, at)) = self.vars[x].stored.first() else { return false };
         let Some(operation) = self.producer.get(at).map(|&i| &self.program.operations[i]) else {

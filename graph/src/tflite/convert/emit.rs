@@ -42,7 +42,7 @@ pub(super) fn signed(values: &[usize]) -> Vec<i64> {
     values.iter().map(|&v| v as i64).collect()
 }
 
-/// How attributes speak of a logical dimension of a tensor in that layout: images are described
+/// How attributes name a logical dimension of a tensor in that layout: images are described
 /// channels first, others as they are stored.
 pub(super) fn spoken(layout: &[usize], dimension: usize) -> i64 {
     (if is_image(layout) { dimension } else { layout::position(layout, dimension) }) as i64

@@ -328,7 +328,7 @@ impl<'a> Converter<'a> {
             OpKind::DepthToSpace => one(self.depth_to_space(call)),
             OpKind::SpaceToDepth => one(self.space_to_depth(call)),
             OpKind::Unsupported(name) => {
-                Err(format!("vitempo does not know the operator `{name}`"))
+                Err(format!("vitempo does not support the operator `{name}`"))
             }
             other => Err(format!("TensorFlow Lite has no operator for `{other}`")),
         }

@@ -74,7 +74,7 @@ impl Converter<'_> {
         ))
     }
 
-    /// SCATTER_ND starts from zeros: it puts the updates, and ones to tell where, and a SELECT
+    /// SCATTER_ND starts from zeros: it puts the updates, and ones to mark where, and a SELECT
     /// takes the rest from the first input.
     pub(super) fn scatter_nd(&mut self, call: &Call<'_>) -> Result<VarId, Refusal> {
         let [x, indices, updates] = call.inputs[..] else {

@@ -11,7 +11,7 @@ use crate::energy::{
 /// A frame of local execution under a governor, as tables I and II have it.
 ///
 /// # Errors
-/// [`PaperError::Row`] for a governor the study does not know.
+/// [`PaperError::Row`] for a governor that the study does not have.
 pub fn local_frame(governor: &str) -> Result<FrameEnergy, PaperError> {
     let tables = Tables::shipped()?;
     let (l, g) = (&tables.local, tables.column(governor)?);

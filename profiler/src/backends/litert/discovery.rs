@@ -1,6 +1,6 @@
 //! Where LiteRT's library is ([`discovery`] looks for it), and whether its version will do.
 //!
-//! The library does not tell its version: the wheel it came with does. Before 2.1.6 models were
+//! The library does not report its version: the wheel it came with does. Before 2.1.6 models were
 //! created without an environment, by functions of the same names, so that calling them would
 //! crash: a function that came with the change is asked for first.
 

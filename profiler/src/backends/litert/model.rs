@@ -269,7 +269,7 @@ impl Options {
         Ok(this)
     }
 
-    /// Adds settings as TOML under the name the library knows them by.
+    /// Adds settings as TOML under the library's name.
     fn add(&self, name: &'static CStr, toml: &str) -> Result<(), String> {
         let text = CString::new(toml).map_err(|e| e.to_string())?.into_raw();
         let mut opaque = ptr::null_mut();

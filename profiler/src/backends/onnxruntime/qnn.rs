@@ -56,7 +56,7 @@ impl Backend for Qnn {
     }
 
     fn description(&self) -> &'static str {
-        "Hexagon NPU through ONNX Runtime's QNN provider; tells what the NPU takes, never a latency"
+        "Hexagon NPU through ONNX Runtime's QNN provider; reports what the NPU takes, no latency"
     }
 
     fn probe(&self, _options: &RunOptions) -> Availability {
@@ -95,11 +95,11 @@ impl Backend for Qnn {
     }
 }
 
-/// A session that computes, but tells no times.
+/// A session that computes, but reports no times.
 struct Untimed(OrtSession);
 
 const NO_LATENCY: &str = "an emulated NPU takes the host's time, which is no latency; `vitempo \
-    backends check --backend qnn MODELS` tells which operators the NPU takes";
+    backends check --backend qnn MODELS` reports which operators the NPU takes";
 
 impl Session for Untimed {
     fn run(&mut self) -> Result<RunTime, BackendError> {

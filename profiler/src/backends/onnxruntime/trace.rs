@@ -121,7 +121,7 @@ impl Kernel {
                 Ok(self.dur.saturating_mul(1000).saturating_add(500))
             }
             (None, _) => {
-                Err("the engine told the time of launching it only, not that on the device")
+                Err("the engine reported the time of launching it only, not that on the device")
             }
         }
     }
@@ -146,7 +146,7 @@ fn split_runs(events: Vec<Event>) -> Vec<Vec<Kernel>> {
     runs
 }
 
-/// Which kernel of the optimised model an event speaks of.
+/// Which kernel of the optimised model an event belongs to.
 ///
 /// By name, if the shapes agree. A node that the optimizer left without a name is called
 /// `<operator>_<number>` in the profile and in the graph, but the numbers differ: there the first

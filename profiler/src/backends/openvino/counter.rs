@@ -1,4 +1,4 @@
-//! Time per run from OpenVINO's counters, which tell averages.
+//! Time per run from OpenVINO's counters, which report averages.
 //!
 //! The CPU plugin keeps, per node, the time of all runs so far in whole microseconds, and tells
 //! this sum divided by the number of runs, cut off. After run n a reading of a means a sum T(n)
@@ -12,8 +12,8 @@
 /// off every run's.
 const CUT_OFF_US: f64 = 0.5;
 
-/// Time of each run, ns, from what the counter told after each of them, us; the first reading is
-/// that after the model's very first run.
+/// Time of each run, ns, from what the counter reported after each of them, us; the first reading
+/// is that after the model's very first run.
 #[must_use]
 pub fn runs_ns(readings_us: &[u64]) -> Vec<u64> {
     let sums = taut_path(&bounds(readings_us));
@@ -73,7 +73,7 @@ fn taut_path(bounds: &[(f64, f64)]) -> Vec<f64> {
 mod tests {
     use super::*;
 
-    /// What the counter would tell for these runs.
+    /// What the counter would report for these runs.
     fn readings(runs_us: &[u64]) -> Vec<u64> {
         let mut sum = 0;
         runs_us
@@ -103,8 +103,8 @@ mod tests {
     #[test]
     fn any_runs_keep_their_sum_and_disturbed_ones_stand_out() {
         let runs = [900, 40, 42, 39, 5000, 41, 40, 44, 40, 41];
-        let told = readings(&runs);
-        let found = runs_ns(&told);
+        let reported = readings(&runs);
+        let found = runs_ns(&reported);
         let (sum, expected) = (
             found.iter().sum::<u64>(),
             (runs.iter().sum::<u64>() * 1000) + 500 * runs.len() as u64,
@@ -115,9 +115,9 @@ mod tests {
                 && found.iter().enumerate().all(|(i, &t)| i == 4 || i == 0 || t < 60_000),
             "{found:?}"
         );
-        // What was found is what the counter could have told.
+        // What was found is what the counter could have reported.
         let mut sum_us = 0.0;
-        for (n, (run, reading)) in found.iter().zip(&told).enumerate() {
+        for (n, (run, reading)) in found.iter().zip(&reported).enumerate() {
             sum_us += *run as f64 / 1000.0 - CUT_OFF_US;
             let low = (*reading * (n as u64 + 1)) as f64;
             assert!(sum_us >= low - 1e-2 && sum_us <= low + n as f64 + 1e-2, "{n}: {sum_us}");

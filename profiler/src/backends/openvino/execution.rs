@@ -14,7 +14,7 @@ pub struct Execution {
 /// One layer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Layer {
-    /// Its name, by which the profile knows it too.
+    /// Its name, which the profile uses too.
     pub name: String,
     /// What it is, e.g. `Convolution`.
     pub layer_type: String,

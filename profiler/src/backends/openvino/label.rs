@@ -3,7 +3,7 @@
 //!
 //! The layer gives kind, shapes, precisions and memory formats (the table in
 //! [`vitempo_graph::lowering::openvino`] says how they are written); the operator of the same kind
-//! gives the attributes that the engine does not tell, and what can be seen from the shapes is
+//! gives the attributes that the engine does not report, and what can be seen from the shapes is
 //! taken from there. Without an executed graph, a kernel is described by the operator of the same
 //! name as the ONNX file has it.
 
@@ -339,7 +339,7 @@ fn convolution(op: &mut OpSpec, own: Attributes, inside: &[OpKind]) {
     weights_like_input(op);
 }
 
-/// The window of a convolution as far as the shapes tell: no dilation, and of the strides and
+/// The window of a convolution as far as the shapes show: no dilation, and of the strides and
 /// paddings that fit the smallest.
 fn window(op: &mut OpSpec) {
     let shapes = (op.inputs.first(), op.inputs.get(1), op.outputs.first());
@@ -378,7 +378,7 @@ fn with_activation(attributes: Attributes, fused: Vec<OpKind>) -> Attributes {
     attributes.with("activation", Attribute::Text(names.join("+")))
 }
 
-/// Which sides are transposed, as far as the shapes tell.
+/// Which sides are transposed, as far as the shapes show.
 fn matmul(inputs: &[Operand]) -> Attributes {
     let last_two = |i: usize| {
         let shape = &inputs.get(i)?.tensor.shape;

@@ -224,10 +224,10 @@ impl Session for OvSession {
         let (compiled, mut request, images) = self.compile(true)?;
         let execution = self.execution(&compiled, &images);
         let mut e2e = Samples::default();
-        let mut told: Vec<Vec<NodeTime>> = Vec::new();
+        let mut reported: Vec<Vec<NodeTime>> = Vec::new();
         for repeat in 0..warmups.saturating_add(repeats) {
             let time = timed_run(&mut request).map_err(|e| self.run_error(e))?;
-            told.push(request.profile().map_err(|e| self.profile_error(e))?);
+            reported.push(request.profile().map_err(|e| self.profile_error(e))?);
             if repeat >= warmups {
                 time.append_to(&mut e2e);
             }
@@ -235,7 +235,7 @@ impl Session for OvSession {
         let averages = self.options.processor == Processor::Cpu;
         let mut labels = Labels::new(&self.model.graph, execution.as_ref());
         let operators =
-            rows(&told, warmups, averages, &mut labels).map_err(|e| self.profile_error(e))?;
+            rows(&reported, warmups, averages, &mut labels).map_err(|e| self.profile_error(e))?;
         Ok(ProfiledRuns { e2e, operators })
     }
 
@@ -256,20 +256,20 @@ impl Session for OvSession {
     }
 }
 
-/// One row per executed kernel. `told`: the profile after each run; `averages`: of all runs so far,
-/// else of the last run.
+/// One row per executed kernel. `reported`: the profile after each run; `averages`: of all runs so
+/// far, else of the last run.
 fn rows(
-    told: &[Vec<NodeTime>],
+    reported: &[Vec<NodeTime>],
     warmups: usize,
     averages: bool,
     labels: &mut Labels<'_>,
 ) -> Result<Vec<Measurement>, String> {
-    let last = told.last().map(Vec::as_slice).unwrap_or_default();
-    if told.iter().any(|nodes| nodes.len() != last.len()) {
+    let last = reported.last().map(Vec::as_slice).unwrap_or_default();
+    if reported.iter().any(|nodes| nodes.len() != last.len()) {
         return Err("the profiles of two runs name different nodes".to_owned());
     }
     let row = |(index, node): (usize, &NodeTime)| {
-        let readings: Vec<u64> = told.iter().map(|nodes| nodes[index].time_us).collect();
+        let readings: Vec<u64> = reported.iter().map(|nodes| nodes[index].time_us).collect();
         let runs = if averages {
             counter::runs_ns(&readings)
         } else {

@@ -29,7 +29,7 @@ impl Labels {
         labels
     }
 
-    /// The operator a print speaks of.
+    /// The operator a print belongs to.
     pub fn of_step(&self, step: &Step) -> OpSpec {
         let output = step.outputs.first().and_then(|output| self.by_output.get(&output.name));
         let candidates = [output, self.by_name.get(&step.node)];

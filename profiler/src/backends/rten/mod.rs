@@ -3,7 +3,7 @@
 //!
 //! Models run as rten's defaults have them: all graph optimisations, weights packed while they are
 //! used. Threads: one pool of its own per session; it inherits the cores the process is pinned to.
-//! rten tells the time of its operators only in print: in profiled runs it writes, for each
+//! rten reports the times of its operators only as text: in profiled runs it writes, for each
 //! operator, its shapes and its time (rounded to 1 us, the printing not included) to stdout, which
 //! [`capture`] points at a file meanwhile and [`verbose`] reads. What each kernel is follows from
 //! [`vitempo_graph::lowering::rten`] ([`label`]). Models rten would compute wrong without a word

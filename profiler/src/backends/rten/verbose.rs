@@ -148,10 +148,10 @@ Op    Mean ms  Total ms
     #[test]
     fn reads_operators_shapes_and_times() {
         let steps = parse(RUN).unwrap_or_else(|e| panic!("{e}"));
-        let told: Vec<_> =
+        let reported: Vec<_> =
             steps.iter().map(|s| (s.kernel.as_str(), s.node.as_str(), s.wall_ns)).collect();
         assert_eq!(
-            told,
+            reported,
             [
                 ("Conv", "/patch/Conv", 1_305_000),
                 ("TransformInputs(MatMul)", "/attn/MatMul", 12_040_000),

@@ -119,7 +119,7 @@ impl Cuda {
         }
     }
 
-    /// Waits until the device has done all it was told.
+    /// Waits until the device has completed all submitted work.
     pub(super) fn synchronize(&self) -> Result<(), String> {
         // SAFETY: the function takes nothing.
         self.check("run", unsafe { (self.synchronize)() })
@@ -156,7 +156,7 @@ pub(super) struct Marks<'a> {
 }
 
 impl Marks<'_> {
-    /// Sets event `index` behind what the device was told so far.
+    /// Sets event `index` behind the work submitted so far.
     pub(super) fn set(&self, index: usize) -> Result<(), String> {
         // SAFETY: event and stream are alive.
         self.cuda.check("event", unsafe { (self.cuda.record)(self.events[index], self.stream) })

@@ -222,7 +222,11 @@ impl Scalars {
             name.len(),
             "S8_".repeat(count.saturating_sub(1))
         );
-        let missing = |_| format!("this version of torch has no at::{name} as vitempo knows it");
+        let missing = |_| {
+            format!(
+                "this version of torch has no at::{name} with the signature that vitempo expects"
+            )
+        };
         // SAFETY: the mangled name says the types of the arguments; the result of at::_ops
         // functions is a Tensor.
         unsafe {

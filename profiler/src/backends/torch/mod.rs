@@ -4,7 +4,7 @@
 //! [`vitempo_graph::lowering::torch`] says which ATen operators an author would have written for a
 //! graph; [`calls`] maps each to torch's dispatcher and [`executor`] runs them one after the other,
 //! without gradients. What differs from a Python program is that nothing is interpreted between two
-//! operators, and that activations are never overwritten in place, which a file does not tell. On
+//! operators, and that activations are never overwritten in place, which a file does not show. On
 //! CUDA all else is torch's default too (TF32 in convolutions, cuDNN's heuristics).
 
 mod calls;

@@ -20,7 +20,7 @@ pub(super) struct Tensor {
 
 impl Drop for Tensor {
     fn drop(&mut self) {
-        // SAFETY: the handle is owned by this value alone. There is nobody to tell of an error.
+        // SAFETY: the handle is owned by this value alone. An error cannot be reported here.
         unsafe { (self.torch.functions.delete)(self.handle) };
     }
 }
@@ -174,7 +174,7 @@ impl Tensor {
         unsafe { (self.torch.functions.dtype)(self.handle, &raw mut dtype) };
         let named = Precision::ALL.into_iter().find(|&p| self.torch.dtype(p) == dtype);
         named.ok_or_else(|| {
-            format!("a tensor has torch's element type {dtype}, which vitempo does not know")
+            format!("a tensor has torch's element type {dtype}, which vitempo does not support")
         })
     }
 

@@ -56,7 +56,7 @@ fn gather(site: Site<'_>) -> Result<Call, String> {
     })
 }
 
-/// One tensor of positions per dimension that the last dimension of `indices` speaks of.
+/// One tensor of positions per dimension that the last dimension of `indices` addresses.
 fn columns(torch: &'static Torch, indices: &Tensor, shape: &[i64]) -> Result<Vec<Tensor>, String> {
     let last = shape.len() as i64 - 1;
     let count = shape.last().copied().unwrap_or(0);
