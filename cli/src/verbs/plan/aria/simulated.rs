@@ -12,20 +12,12 @@ use super::{
 };
 use serde_json::{Value, json};
 use std::path::Path;
+pub use vitempo::plan::aria::SHAKEN;
+use vitempo::plan::aria::{Simulation, shaken};
 use vitempo::planners::aria::{
-    AriaCosts, AriaDevice, AriaOutcome, AriaPlan, Rehearsal, System, Trace, Truth, Wishes,
-    estimates::{self, Shaken},
-    plan,
-    robustness::{self, Off},
+    AriaCosts, AriaDevice, AriaOutcome, AriaPlan, Rehearsal, Trace, Truth, Wishes,
+    estimates::Shaken, robustness::Off,
 };
-
-/// How far forecasts are taken to be off: everything takes so much longer, or less.
-const OFF: [f64; 5] = [-0.10, -0.05, 0.0, 0.05, 0.10];
-/// What is planned for when forecasts are off: the points, and this confidence.
-const PLANNED: [Option<f64>; 2] = [None, Some(0.9)];
-
-/// How far estimates of heat and power are moved.
-pub const SHAKEN: f64 = 0.3;
 
 /// What is simulated on.
 pub struct Stage<'a> {
@@ -65,19 +57,10 @@ pub fn run(args: &AriaArgs, path: &Path, stage: &Stage) -> CliResult {
         seed: args.seed,
     };
     progress::say(format!("{} frames, {:.0} s, six systems", trace.frames.len(), trace.seconds()));
-    let all = |rehearsal: &Rehearsal| -> CliResult<Vec<AriaOutcome>> {
-        System::ALL.iter().map(|system| Ok(rehearsal.run(*system)?)).collect()
-    };
-    let outcomes = all(&rehearsal)?;
-    let twice = Wishes { target_ns: 2.0 * stage.wishes.target_ns, ..stage.wishes };
-    let relaxed = all(&Rehearsal { wishes: twice, ..rehearsal })?;
-    let off = off(&rehearsal)?;
-    let ends = ends(&rehearsal)?;
+    let Simulation { outcomes, relaxed, plan_relaxed, off, ends } = Simulation::of(&rehearsal)?;
+    let shaken = if args.out.is_some() { shaken(&rehearsal)? } else { Vec::new() };
     let trace_name =
         path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
-    let plan_relaxed = plan(stage.costs, &twice)?;
-    let shaken =
-        if args.out.is_some() { estimates::shaken(&rehearsal, SHAKEN)? } else { Vec::new() };
     let simulated = Simulated {
         stage,
         trace: &trace,
@@ -100,49 +83,12 @@ pub fn run(args: &AriaArgs, path: &Path, stage: &Stage) -> CliResult {
     output::print(&simulated, args.format)
 }
 
-fn off(rehearsal: &Rehearsal) -> CliResult<Vec<Off>> {
-    let pessimistic = Wishes { confidence: 0.9, ..rehearsal.wishes }.pessimistic();
-    let truths: Vec<Truth> =
-        OFF.iter().map(|longer| Truth::Longer(*longer)).chain([pessimistic]).collect();
-    let mut all = robustness::sweep(rehearsal, &truths, &PLANNED)?;
-    let wishes = Wishes {
-        frame_ns: 1e9 / rehearsal.trace.frames_per_s,
-        spread: rehearsal.device.spread,
-        ..rehearsal.wishes
-    };
-    if let Some(target_ns) =
-        robustness::tightest(rehearsal.costs, &wishes)?.filter(|tight| *tight < wishes.target_ns)
-    {
-        all.extend(robustness::sweep(
-            &Rehearsal { wishes: Wishes { target_ns, ..wishes }, ..*rehearsal },
-            &truths[2..],
-            &PLANNED,
-        )?);
-    }
-    Ok(all)
-}
-
 /// How far forecasts are off, in words.
 pub fn really(truth: Truth) -> String {
     match truth {
         Truth::Longer(share) => format!("{:+.0} %", 100.0 * share),
         Truth::Deviations(z) => format!("{z:+.2} standard deviations"),
     }
-}
-
-/// Full frames of one resolution, without end, beside the frames of a system that has no scheduler.
-fn ends(rehearsal: &Rehearsal) -> CliResult<[AriaOutcome; 2]> {
-    let levels = &rehearsal.costs.levels;
-    let only = |index: usize| -> CliResult<AriaOutcome> {
-        let region = rehearsal.costs.regions.iter().min_by_key(|region| region.rows * region.cols);
-        let costs = AriaCosts {
-            levels: levels.get(index).cloned().into_iter().collect(),
-            regions: region.cloned().into_iter().collect(),
-            ..rehearsal.costs.clone()
-        };
-        Ok(Rehearsal { costs: &costs, ..*rehearsal }.run(System::S1)?)
-    };
-    Ok([only(levels.len().saturating_sub(1))?, only(0)?])
 }
 
 impl Simulated<'_> {
