@@ -1,18 +1,33 @@
-//! Costs for plans: from a file, or from bundles for a model.
+//! Costs for plans: from a file, or from bundles for a model; and why there are none.
 
 use super::super::{
     bundle,
     error::{CliError, CliResult},
     models::{Model, ModelArgs},
 };
-use std::{collections::BTreeMap, path::Path};
-use vitempo::graph::Graph;
-use vitempo::plan;
-use vitempo::planners::cost::{Attribution, CostError, Costs, CostsFile, Link, ProcessorCosts};
+use std::path::{Path, PathBuf};
+use vitempo::{
+    Bundle,
+    plan::costs::{Estimated, ForecastCosts, ForecastProcessor, PlanCostsError},
+    planners::cost::{CostError, Costs, CostsFile},
+};
 
 impl From<CostError> for CliError {
     fn from(error: CostError) -> Self {
         Self::user(error)
+    }
+}
+
+impl From<PlanCostsError> for CliError {
+    fn from(error: PlanCostsError) -> Self {
+        match error {
+            PlanCostsError::Prediction { processor, source } => Self::from(source).about(processor),
+            PlanCostsError::UnknownTensor { ref inputs, .. } => {
+                Self::user(format!("--confine: {error}"))
+                    .hint(format!("its inputs are {}", inputs.join(", ")))
+            }
+            other => Self::user(other),
+        }
     }
 }
 
@@ -33,39 +48,22 @@ pub fn one_model(models: &ModelArgs) -> CliResult<Model> {
     }
 }
 
-/// A processor of a plan and what forecasts its latencies.
-pub struct Forecast<'a> {
-    pub processor: ProcessorCosts,
-    pub bundle: &'a Path,
+/// Bundles by the names of their processors.
+pub fn open(named: &[(String, PathBuf)]) -> CliResult<Vec<(&str, Bundle)>> {
+    named.iter().map(|(name, path)| Ok((name.as_str(), bundle::open(path)?))).collect()
 }
 
-/// Costs of a model's operators, forecast by one bundle per processor. The end-to-end interval and
-/// calibration are spread over operators in proportion.
-pub fn of_bundles(
-    graph: &Graph,
-    forecasts: Vec<Forecast>,
-    links: BTreeMap<(usize, usize), Link>,
-) -> CliResult<Costs> {
-    let mut latencies = Vec::new();
-    let mut together = Vec::new();
-    for forecast in &forecasts {
-        let attribution = attributed(graph, forecast.bundle, &forecast.processor.name)?;
-        latencies.push(attribution.latency_ns);
-        together.extend(attribution.together);
+/// The same as a planner's processors.
+pub fn processors<'a>(bundles: &'a [(&str, Bundle)]) -> Vec<ForecastProcessor<'a>> {
+    bundles.iter().map(|(name, bundle)| ForecastProcessor::named(*name, bundle)).collect()
+}
+
+/// Warns of estimates, and gives the costs.
+pub fn warned(forecast: ForecastCosts) -> Costs {
+    for (processor, &Estimated { kernels, of }) in
+        forecast.costs.processors().iter().zip(&forecast.estimated)
+    {
+        bundle::warn_of_estimates(&processor.name, kernels, of);
     }
-    let processors = forecasts.into_iter().map(|f| f.processor).collect();
-    let latency = |node: usize, processor: usize| latencies[processor].get(node).copied();
-    Ok(Costs::of_graph(graph, processors, links, latency, together)?)
-}
-
-fn attributed(graph: &Graph, path: &Path, processor: &str) -> CliResult<Attribution> {
-    let opened = bundle::open(path)?;
-    let costs = plan::costs::of_operators(graph, &opened)
-        .map_err(|error| CliError::from(error).about(processor))?;
-    bundle::warn_of_estimates(
-        processor,
-        costs.prediction.fallbacks().count(),
-        costs.prediction.operators.len(),
-    );
-    Ok(costs.attribution)
+    forecast.costs
 }

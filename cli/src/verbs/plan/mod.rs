@@ -2,7 +2,6 @@
 
 mod aria;
 mod costs;
-mod division;
 mod live;
 mod multitask;
 mod offload;

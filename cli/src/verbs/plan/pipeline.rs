@@ -8,26 +8,26 @@ use super::{
         output::{self, Format, percent},
         quantity,
     },
-    costs::{self, Forecast},
-    division::divide,
-    live::{LiveArgs, Stand, told},
+    costs,
+    live::{LiveArgs, in_a_line, told},
     report::Plans,
     split::OptionalModel,
 };
 use clap::ValueEnum;
 use serde_json::{Value, json};
-use std::{collections::BTreeMap, path::PathBuf};
+use std::path::PathBuf;
 use vitempo::graph::Latency;
+use vitempo::plan::{
+    live::Measured,
+    partition::Partition,
+    pipeline::{self, BoundedTwice},
+};
 use vitempo::planners::{
     Evidence,
-    cost::{Costs, Link, ProcessorCosts},
+    cost::{Costs, Link},
     picture,
-    pipeline::{Pipeline, PipelineError, PipelineObjective, PipelinePlan, naive},
+    pipeline::{Pipeline, PipelineError, PipelineObjective, PipelinePlan},
 };
-use vitempo::profiler::live::{Stage, Task};
-
-/// Frames that may wait before a stage when a pipeline runs for real.
-const QUEUE: usize = 1;
 
 /// Cuts a model into stages on different processors that work on different frames at the same time
 ///
@@ -103,6 +103,13 @@ impl From<PipelineError> for CliError {
     }
 }
 
+impl From<BoundedTwice> for CliError {
+    fn from(error: BoundedTwice) -> Self {
+        Self::user(error)
+            .hint("use --max-latency with --minimise period, --max-period with --minimise latency")
+    }
+}
+
 pub fn run(args: &PipelineArgs) -> CliResult {
     let model =
         if args.costs.is_some() { None } else { Some(costs::one_model(&args.models.args())?) };
@@ -119,10 +126,7 @@ pub fn run(args: &PipelineArgs) -> CliResult {
         if let Some(path) = &args.svg {
             files::write(path, picture::stages(&best.plan, 3).as_bytes())?;
         }
-        let order: Vec<usize> = (0..costs.processors().len()).collect();
-        let objective = PipelineObjective::Throughput { latency_at_most: None };
-        let equal = pipeline.plan_of(&naive::equal_counts(costs.nodes().len(), &order), objective);
-        let period = equal.and_then(|p| p.plan.predicted.period_ns);
+        let period = pipeline::equal_counts(&pipeline, &costs);
         notes.extend(period.map(|period| {
             format!(
                 "as many operators on each processor, in their order: period {}",
@@ -146,17 +150,11 @@ pub fn run(args: &PipelineArgs) -> CliResult {
 
 impl PipelineArgs {
     fn objective(&self) -> CliResult<PipelineObjective> {
-        match (self.minimise, self.max_latency, self.max_period) {
-            (Minimise::Period, latency_at_most, None) => {
-                Ok(PipelineObjective::Throughput { latency_at_most })
-            }
-            (Minimise::Latency, None, period_at_most) => {
-                Ok(PipelineObjective::Latency { period_at_most })
-            }
-            _ => Err(CliError::user("what is minimised is not bounded too").hint(
-                "use --max-latency with --minimise period, --max-period with --minimise latency",
-            )),
-        }
+        let minimise = match self.minimise {
+            Minimise::Period => pipeline::Minimise::Period,
+            Minimise::Latency => pipeline::Minimise::Latency,
+        };
+        Ok(pipeline::objective(minimise, self.max_latency, self.max_period)?)
     }
 
     fn costs(&self, model: Option<&Model>) -> CliResult<Costs> {
@@ -169,49 +167,28 @@ impl PipelineArgs {
                 ));
             }
         };
-        let forecast =
-            |(name, bundle): &(String, PathBuf)| (ProcessorCosts::named(name), bundle.clone());
-        let processors: Vec<(ProcessorCosts, PathBuf)> =
-            self.processors.iter().map(forecast).collect();
-        let forecasts = processors
-            .iter()
-            .map(|(processor, bundle)| Forecast { processor: processor.clone(), bundle })
-            .collect();
         let link =
             Link { message_ns: self.hand_over, ..Link::of_bandwidth(self.bandwidth.unwrap_or(0)) };
-        let count = processors.len();
-        let links: BTreeMap<_, _> = (0..count)
-            .flat_map(|a| (0..count).filter(move |&b| a != b).map(move |b| ((a, b), link)))
-            .collect();
-        costs::of_bundles(&model.graph, forecasts, links)
+        let bundles = costs::open(&self.processors)?;
+        let processors = costs::processors(&bundles);
+        Ok(costs::warned(pipeline::costs(&model.graph, &processors, link)?))
     }
 
     /// Runs a pipeline on the engines named; what was measured, as JSON and in words.
     fn measured(&self, model: &Model, best: &PipelinePlan) -> CliResult<(Value, Vec<String>)> {
-        let names: Vec<String> =
-            (1..=best.cuts.len()).map(|stage| format!("stage {stage}")).collect();
-        let mut part_of = vec![0; model.graph.nodes().len()];
-        for (stage, cut) in best.cuts.iter().enumerate() {
-            part_of[cut.from..cut.to].fill(stage);
-        }
+        let names = pipeline::stage_names(best);
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        let stand =
-            Stand::start(&self.live, divide(model, &self.models.args(), &part_of, &names)?)?;
-        let stage = |(part, planned): (usize, &vitempo::planners::Stage)| -> CliResult<Stage> {
-            let task = Task { part, processor: self.live.index_of(&planned.processor)? };
-            Ok(Stage { name: names[part].to_owned(), queue: QUEUE, steps: vec![vec![task]] })
-        };
-        let stages =
-            best.plan.stages.iter().enumerate().map(stage).collect::<CliResult<Vec<_>>>()?;
-        let run = stand.run(&stages)?;
-        let (outcome, apart) = (stand.outcome(&run), stand.apart(&run)?);
+        let part_of = pipeline::part_of(best, model.graph.nodes().len());
+        let options = self.models.args().read_options();
+        let session = self.live.start(Partition::of(model, &options, &part_of, &names)?)?;
+        let Measured { outcome, apart } = pipeline::measure(&session, best)?;
         let show = |ns: Option<f64>| {
             ns.map_or_else(|| "-".to_owned(), |ns| Latency::from_ns(ns).to_string())
         };
         let quantile = |share| show(outcome.latency_quantile(share).map(|ns| ns as f64));
         let period = show(outcome.period_ns());
         let late = percent(1.0 - outcome.deadline_success_rate());
-        let mut lines = vec![stand.describe(&self.live)];
+        let mut lines = vec![in_a_line(&session.described())];
         lines.push(format!(
             "measured: period {period}; latency {} (p50), {} (p99); late {late}   ({})",
             quantile(0.5),

@@ -2,27 +2,29 @@
 
 use super::{
     super::{
+        bundle,
         error::{CliError, CliResult},
         files,
         models::{Model, ModelArgs},
         output::{self, Format},
         quantity,
     },
-    costs::{self, Forecast},
+    costs,
     report::Plans,
 };
 use clap::ValueEnum;
 use serde_json::json;
-use std::{
-    collections::BTreeMap,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 use vitempo::graph::Latency;
-use vitempo::plan;
+use vitempo::plan::{
+    costs::confined,
+    parts::WritePartsError,
+    split::{self, Connection, DevicePower, Limits, PlanSplitError, PlannedRange},
+};
 use vitempo::planners::{
-    cost::{Costs, Link, ProcessorCosts},
+    cost::Costs,
     picture,
-    split::{Bound, Criterion, Objective, Split, SplitError, SplitPlan},
+    split::{Criterion, Objective, SplitPlan},
 };
 
 /// Splits a model between a device and a server behind a link
@@ -129,14 +131,14 @@ pub enum Minimise {
     Bytes,
 }
 
-impl From<plan::parts::WritePartsError> for CliError {
-    fn from(error: plan::parts::WritePartsError) -> Self {
+impl From<WritePartsError> for CliError {
+    fn from(error: WritePartsError) -> Self {
         Self::user(error)
     }
 }
 
-impl From<SplitError> for CliError {
-    fn from(error: SplitError) -> Self {
+impl From<PlanSplitError> for CliError {
+    fn from(error: PlanSplitError) -> Self {
         Self::user(error)
     }
 }
@@ -145,25 +147,21 @@ pub fn run(args: &SplitArgs) -> CliResult {
     let model =
         if args.costs.is_some() { None } else { Some(costs::one_model(&args.models.args())?) };
     let costs = args.costs(model.as_ref())?;
-    let split = Split::new(&costs, 0, 1)?;
     let objective = args.objective();
     if args.over_bandwidth {
-        return over_bandwidth(args, &split, objective.minimise);
+        let report = ranges(&split::over_bandwidth(&costs, objective.minimise)?, &objective);
+        return output::print(&report, args.format);
     }
     let plans = if args.pareto {
-        let energy_known = costs.processors()[0].active_w > 0.0
-            || costs.nodes().iter().any(|n| n.energy_nj[0].is_some());
-        let second = if energy_known { Criterion::DeviceEnergy } else { Criterion::BytesSent };
-        split.pareto(Criterion::Latency, second, &objective.bounds, usize::MAX)?
+        split::pareto(&costs, &objective.bounds)?
     } else {
-        vec![split.best(&objective)?]
+        vec![split::best(&costs, &objective)?]
     };
     let mut notes = Vec::new();
     if let [best] = &plans[..] {
         if let Some(path) = &args.svg {
-            let processors: Vec<usize> =
-                best.on_device.iter().map(|&here| usize::from(!here)).collect();
-            files::write(path, picture::graph(&costs, &processors).as_bytes())?;
+            let picture = picture::graph(&costs, &split::processors(best));
+            files::write(path, picture.as_bytes())?;
         }
         if let (Some(folder), Some(model)) = (&args.out, &model) {
             notes.extend(write_halves(folder, model, best)?);
@@ -183,42 +181,27 @@ impl SplitArgs {
             Minimise::Memory => Criterion::DeviceMemory,
             Minimise::Bytes => Criterion::BytesSent,
         };
-        let bounds = [
-            (Criterion::Latency, self.max_latency),
-            (Criterion::DeviceEnergy, self.max_energy),
-            (Criterion::DeviceMemory, self.max_memory),
-        ];
-        let bounds = bounds
-            .into_iter()
-            .filter_map(|(criterion, most)| most.map(|at_most| Bound { criterion, at_most }))
-            .collect();
-        Objective { minimise, bounds }
+        let limits = Limits {
+            latency_ns: self.max_latency,
+            device_energy_nj: self.max_energy,
+            device_memory_bytes: self.max_memory,
+        };
+        limits.objective(minimise)
     }
 
     fn costs(&self, model: Option<&Model>) -> CliResult<Costs> {
         let costs = match (&self.costs, model, &self.device_bundle, &self.server_bundle) {
             (Some(path), ..) => costs::of_file(path)?,
             (None, Some(model), Some(device), Some(server)) => {
-                let link = Link {
-                    setup_ns: self.round_trip,
+                let connection = Connection {
+                    bytes_per_s: self.bandwidth.unwrap_or(0),
+                    round_trip_ns: self.round_trip,
                     transmit_w: self.transmit_power,
-                    ..Link::of_bandwidth(self.bandwidth.unwrap_or(0))
                 };
-                let back = Link { setup_ns: 0, transmit_w: 0.0, ..link };
-                let processor = ProcessorCosts {
-                    active_w: self.active_power,
-                    idle_w: self.idle_power,
-                    ..ProcessorCosts::named("device")
-                };
-                let forecasts = vec![
-                    Forecast { processor, bundle: device },
-                    Forecast { processor: ProcessorCosts::named("server"), bundle: server },
-                ];
-                costs::of_bundles(
-                    &model.graph,
-                    forecasts,
-                    BTreeMap::from([((0, 1), link), ((1, 0), back)]),
-                )?
+                let power = DevicePower { active_w: self.active_power, idle_w: self.idle_power };
+                let (device, server) = (bundle::open(device)?, bundle::open(server)?);
+                let forecast = split::costs(&model.graph, &device, &server, &connection, power)?;
+                costs::warned(forecast)
             }
             _ => {
                 return Err(CliError::user(
@@ -227,51 +210,17 @@ impl SplitArgs {
                 ));
             }
         };
-        if costs.processors().len() < 2 {
-            return Err(CliError::user(
-                "the costs have one processor; a split needs a device and a server",
-            ));
-        }
-        confined(costs, &self.confine)
+        Ok(confined(costs, &self.confine)?)
     }
 }
 
-/// The same costs with these tensors confined to the device.
-fn confined(costs: Costs, names: &[String]) -> CliResult<Costs> {
-    if names.is_empty() {
-        return Ok(costs);
-    }
-    let mut file = vitempo::planners::cost::CostsFile::from(&costs);
-    for name in names {
-        let tensor = file.tensors.iter_mut().find(|t| t.name == *name);
-        let inputs = || {
-            costs
-                .tensors()
-                .iter()
-                .filter(|t| t.producer.is_none())
-                .map(|t| t.name.clone())
-                .collect::<Vec<_>>()
-                .join(", ")
-        };
-        tensor
-            .ok_or_else(|| {
-                CliError::user(format!("--confine: the model has no tensor `{name}`"))
-                    .hint(format!("its inputs are {}", inputs()))
-            })?
-            .confined = true;
-    }
-    Ok(file.check()?)
-}
-
-fn over_bandwidth(args: &SplitArgs, split: &Split, criterion: Criterion) -> CliResult {
-    let ranges = split.over_bandwidth(criterion)?;
-    let mut plans = Vec::new();
+/// Which split is best at which bandwidth, in words.
+fn ranges(planned: &[PlannedRange], objective: &Objective) -> Plans {
     let mut extra = Vec::new();
     let mut notes = vec![
         "From the slowest link to the fastest; figures are for the bandwidth given:".to_owned(),
     ];
-    for range in &ranges {
-        plans.extend(split.plan_of_range(range, criterion)?.map(|p| p.plan));
+    for PlannedRange { range, .. } in planned {
         let finite = range.to_bytes_per_s.is_finite().then_some(range.to_bytes_per_s);
         extra.push(json!({"from_bytes_per_s": range.from_bytes_per_s, "to_bytes_per_s": finite}));
         let here = range.on_device.iter().filter(|&&d| d).count();
@@ -279,7 +228,7 @@ fn over_bandwidth(args: &SplitArgs, split: &Split, criterion: Criterion) -> CliR
             finite.map_or_else(|| "any speed".to_owned(), |b| format!("{:.3} Mbit/s", b / 125e3));
         let rest = Latency::from_ns(range.fixed as f64);
         let sent = range.per_ns_of_byte;
-        let cost = if criterion == Criterion::Latency {
+        let cost = if objective.minimise == Criterion::Latency {
             format!(": {rest} + {sent} B / bandwidth")
         } else {
             String::new()
@@ -290,34 +239,14 @@ fn over_bandwidth(args: &SplitArgs, split: &Split, criterion: Criterion) -> CliR
             range.on_device.len()
         ));
     }
-    output::print(&Plans { plans, extra, notes }, args.format)
+    Plans { plans: planned.iter().filter_map(|range| range.plan.clone()).collect(), extra, notes }
 }
 
 /// Writes both halves; with the model's own weights where they are there.
 fn write_halves(folder: &Path, model: &Model, best: &SplitPlan) -> CliResult<Vec<String>> {
-    if best.on_device.iter().all(|&here| here == best.on_device[0]) {
-        return Ok(vec!["nothing to write: the whole model runs on one side".to_owned()]);
-    }
-    let sides: Vec<usize> = best.on_device.iter().map(|&here| usize::from(!here)).collect();
-    let names = ["device", "server"];
-    let written = plan::parts::write(&model.path, &model.graph, &sides, &names, folder)?;
-    Ok(written.iter().map(|path| format!("wrote {}", path.display())).collect())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn confining_an_unknown_tensor_names_the_inputs() {
-        let file = r#"{"model": "m", "processors": [{"name": "a"}, {"name": "b"}], "nodes": [{"name": "n", "latency_ns": {"a": 5}}],
-            "tensors": [{"name": "image", "size_bytes": 1, "consumers": ["n"]}]}"#;
-        let costs = serde_json::from_str::<vitempo::planners::cost::CostsFile>(file)
-            .expect("a costs file")
-            .check()
-            .expect("costs");
-        let error = confined(costs.clone(), &["pixels".to_owned()]).err().map(|e| e.to_string());
-        assert_eq!(error.as_deref(), Some("--confine: the model has no tensor `pixels`"));
-        assert!(confined(costs, &["image".to_owned()]).is_ok_and(|c| c.tensors()[0].confined));
-    }
+    let written = split::write_halves(&model.path, &model.graph, best, folder)?;
+    Ok(written.map_or_else(
+        || vec!["nothing to write: the whole model runs on one side".to_owned()],
+        |paths| paths.iter().map(|path| format!("wrote {}", path.display())).collect(),
+    ))
 }

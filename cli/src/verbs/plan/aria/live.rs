@@ -17,7 +17,7 @@ use super::{
             profile::{go_on, parse_positive},
             progress, quantity,
         },
-        live::{Engine, WARMUPS, in_a_line, parse_engine},
+        live::{in_a_line, parse_engine},
     },
     forecast::Models,
     simulated::Stage,
@@ -27,6 +27,7 @@ use std::sync::Arc;
 use told::{Came, Live};
 use vitempo::aria::{AriaError, Grid, Window, scene::Kind};
 use vitempo::graph::Latency;
+use vitempo::plan::live::{Engine, WARMUPS, described};
 use vitempo::planners::aria::{Setup, System};
 use vitempo::profiler::{
     live::{Answer, FrameClock, Rig, Ticket},
@@ -108,7 +109,7 @@ pub fn run(args: &LiveArgs, models: &Models, stage: &Stage) -> CliResult<Live> {
     ));
     let video = Video::render(Kind::Crowded, 1, top, stage.costs.patch, RENDERED)?;
     let rig = Rig::start(&engines.each_ref().map(Engine::processor), parts)?;
-    let described = in_a_line(&engines, &rig);
+    let described = in_a_line(&described(&engines, &rig));
     let show = Show {
         rig,
         video: &video,

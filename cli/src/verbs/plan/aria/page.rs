@@ -605,7 +605,7 @@ fn shaken(page: &mut Page, s: &Simulated) {
         "Each constant of the device's model is moved by {:.0} % down and up, alone. The last \
         column: ARIA still has {:.1} % of frames in time, and of what else has, nothing shows \
         moving regions less far behind.",
-        100.0 * super::simulated::SHAKEN,
+        100.0 * super::simulated::PERTURBATION,
         100.0 * share
     ));
     let headings = [

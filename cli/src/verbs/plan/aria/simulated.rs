@@ -12,20 +12,12 @@ use super::{
 };
 use serde_json::{Value, json};
 use std::path::Path;
+pub use vitempo::plan::aria::PERTURBATION;
+use vitempo::plan::aria::{TraceOutcomes, perturbed};
 use vitempo::planners::aria::{
-    AriaCosts, AriaDevice, AriaOutcome, AriaPlan, Requirements, Simulation, System, Trace, Truth,
-    estimates::{self, Perturbation},
-    plan,
-    robustness::{self, ForecastBias},
+    AriaCosts, AriaDevice, AriaOutcome, AriaPlan, Requirements, Simulation, Trace, Truth,
+    estimates::Perturbation, robustness::ForecastBias,
 };
-
-/// How far forecasts are taken to be off: everything takes so much longer, or less.
-const OFF: [f64; 5] = [-0.10, -0.05, 0.0, 0.05, 0.10];
-/// What is planned for when forecasts are off: the points, and this confidence.
-const PLANNED: [Option<f64>; 2] = [None, Some(0.9)];
-
-/// How far estimates of heat and power are moved.
-pub const SHAKEN: f64 = 0.3;
 
 /// What is simulated on.
 pub struct Stage<'a> {
@@ -48,7 +40,7 @@ pub struct Simulated<'a> {
     pub plan_relaxed: AriaPlan,
     /// Forecasts that are off, at the target and at the tightest that the point forecasts allow.
     pub off: Vec<ForecastBias>,
-    /// The device's estimates moved by [`SHAKEN`] either way; only where a page is written.
+    /// The device's estimates moved by [`PERTURBATION`] either way; only where a page is written.
     pub shaken: Vec<Perturbation>,
     /// The highest and the lowest resolution without end, as figure 7 has them.
     pub ends: [AriaOutcome; 2],
@@ -65,20 +57,11 @@ pub fn run(args: &AriaArgs, path: &Path, stage: &Stage) -> CliResult {
         seed: args.seed,
     };
     progress::say(format!("{} frames, {:.0} s, six systems", trace.frames.len(), trace.seconds()));
-    let all = |simulation: &Simulation| -> CliResult<Vec<AriaOutcome>> {
-        System::ALL.iter().map(|system| Ok(simulation.run(*system)?)).collect()
-    };
-    let outcomes = all(&simulation)?;
-    let twice =
-        Requirements { target_ns: 2.0 * stage.requirements.target_ns, ..stage.requirements };
-    let relaxed = all(&Simulation { requirements: twice, ..simulation })?;
-    let off = off(&simulation)?;
-    let ends = ends(&simulation)?;
+    let TraceOutcomes { outcomes, relaxed, plan_relaxed, off, ends } =
+        TraceOutcomes::of(&simulation)?;
+    let shaken = if args.out.is_some() { perturbed(&simulation)? } else { Vec::new() };
     let trace_name =
         path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
-    let plan_relaxed = plan(stage.costs, &twice)?;
-    let shaken =
-        if args.out.is_some() { estimates::perturb(&simulation, SHAKEN)? } else { Vec::new() };
     let simulated = Simulated {
         stage,
         trace: &trace,
@@ -101,49 +84,12 @@ pub fn run(args: &AriaArgs, path: &Path, stage: &Stage) -> CliResult {
     output::print(&simulated, args.format)
 }
 
-fn off(simulation: &Simulation) -> CliResult<Vec<ForecastBias>> {
-    let pessimistic = Requirements { confidence: 0.9, ..simulation.requirements }.pessimistic();
-    let truths: Vec<Truth> =
-        OFF.iter().map(|longer| Truth::Longer(*longer)).chain([pessimistic]).collect();
-    let mut all = robustness::sweep(simulation, &truths, &PLANNED)?;
-    let requirements = Requirements {
-        frame_ns: 1e9 / simulation.trace.frames_per_s,
-        spread: simulation.device.spread,
-        ..simulation.requirements
-    };
-    if let Some(target_ns) = robustness::tightest(simulation.costs, &requirements)?
-        .filter(|tight| *tight < requirements.target_ns)
-    {
-        all.extend(robustness::sweep(
-            &Simulation { requirements: Requirements { target_ns, ..requirements }, ..*simulation },
-            &truths[2..],
-            &PLANNED,
-        )?);
-    }
-    Ok(all)
-}
-
 /// How far forecasts are off, in words.
 pub fn really(truth: Truth) -> String {
     match truth {
         Truth::Longer(share) => format!("{:+.0} %", 100.0 * share),
         Truth::Deviations(z) => format!("{z:+.2} standard deviations"),
     }
-}
-
-/// Full frames of one resolution, without end, beside the frames of a system that has no scheduler.
-fn ends(simulation: &Simulation) -> CliResult<[AriaOutcome; 2]> {
-    let levels = &simulation.costs.levels;
-    let only = |index: usize| -> CliResult<AriaOutcome> {
-        let region = simulation.costs.regions.iter().min_by_key(|region| region.rows * region.cols);
-        let costs = AriaCosts {
-            levels: levels.get(index).cloned().into_iter().collect(),
-            regions: region.cloned().into_iter().collect(),
-            ..simulation.costs.clone()
-        };
-        Ok(Simulation { costs: &costs, ..*simulation }.run(System::S1)?)
-    };
-    Ok([only(levels.len().saturating_sub(1))?, only(0)?])
 }
 
 impl Simulated<'_> {

@@ -3,42 +3,46 @@
 
 mod accuracies;
 mod forecast;
-mod live;
 mod objectives;
 mod preloading;
-pub mod record;
 mod report;
-pub mod systems;
 
 use super::super::{
-    error::{CliError, CliResult},
+    error::{CliError, CliResult, io_error},
+    files,
     models::Dimensions,
     output::{self, Format},
-    profile::parse_positive,
-    quantity,
+    profile::{interrupted, parse_positive},
+    progress, quantity,
     zoo::{
         tasks::TasksFile,
         variants::{Variants, Weights},
     },
 };
-use super::{
-    live::{Engine, parse_engine},
-    pipeline::parse_processor,
-};
+use super::{live::parse_engine, pipeline::parse_processor};
 use forecast::Processor;
-use live::Live;
 use objectives::Objective;
-use preloading::{Budget, Way};
-use record::{Record, Rehearsal};
+use preloading::Way;
 use report::{Stitching, TaskReport};
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 use vitempo::graph::Graph;
+pub use vitempo::plan::stitch::{
+    record::{self, Record, RecordError, Rehearsal},
+    systems,
+};
+use vitempo::plan::{
+    live::Engine,
+    stitch::{
+        Selection, best, each_order,
+        live::{StitchProgress, StitchSession, StitchSessionError, TaskSubgraphs},
+        orders,
+        preloading::{Budget, preload},
+        record::AccuracySource,
+    },
+};
 use vitempo::planners::{
     cost::{Interval, Link},
-    stitch::{
-        Accuracy, Assignment, Optimiser, Order, Reading, Slo, StitchError, Subgraph, Task, Zoo,
-        orders, preload::Loaded,
-    },
+    stitch::{Accuracy, Order, StitchError, Subgraph, Task, Zoo},
 };
 
 /// Most orders that are listed one by one.
@@ -146,6 +150,28 @@ impl From<StitchError> for CliError {
     }
 }
 
+impl From<StitchSessionError> for CliError {
+    fn from(error: StitchSessionError) -> Self {
+        match error {
+            StitchSessionError::Stitch(error) => error.into(),
+            StitchSessionError::Live(_) | StitchSessionError::Inputs(_) => Self::user(error),
+            other => Self::ours(other),
+        }
+    }
+}
+
+impl From<RecordError> for CliError {
+    fn from(error: RecordError) -> Self {
+        match error {
+            RecordError::Read { path, source } => io_error("read", &path, &source)
+                .hint("`vitempo plan stitch --live ... --record` writes one"),
+            RecordError::Stitch(error) => error.into(),
+            RecordError::NoOrder => Self::ours(error),
+            other => Self::user(other),
+        }
+    }
+}
+
 pub fn run(args: &StitchArgs) -> CliResult {
     let file = TasksFile::read(&args.tasks)?;
     let slos = objectives::of_tasks(&file, &args.slos)?;
@@ -154,11 +180,7 @@ pub fn run(args: &StitchArgs) -> CliResult {
     let names: Vec<&str> = processors.iter().map(|processor| processor.name.as_str()).collect();
     let orders = args
         .orders(if names.is_empty() { args.engines.len() } else { names.len() }, file.positions)?;
-    let live = if args.engines.is_empty() {
-        None
-    } else {
-        Some(Live::start(&numbered_as(&names, &args.engines), args.frames, &known.variants)?)
-    };
+    let live = if args.engines.is_empty() { None } else { Some(args.session(&known, &names)?) };
     let forecast =
         if processors.is_empty() { None } else { Some(args.forecast(&known, &processors)?) };
     let measured = live.as_ref().map(|live| args.measured(&known, live)).transpose()?;
@@ -166,20 +188,22 @@ pub fn run(args: &StitchArgs) -> CliResult {
         .clone()
         .or_else(|| measured.clone())
         .ok_or_else(|| CliError::ours("a plan without processors"))?;
-    let mut plan = args.best(&zoo, &orders, None, &slos)?;
+    let selection = if args.as_printed { Selection::AsPrinted } else { Selection::MostObjectives };
+    let mut plan = best(&zoo, &orders, None, &slos, selection)?;
     let rehearsal = match (&live, &measured) {
         (Some(live), Some(measured)) => {
-            let tried =
-                live.try_out(measured, forecast.as_ref(), &orders, args.tries, args.seed)?;
-            Some(Rehearsal { tried, orders: live.orders(&zoo, &orders, &slos)? })
+            let drawn = (args.tries, args.seed);
+            let tried = live.try_out(measured, forecast.as_ref(), &orders, drawn, &mut say)?;
+            Some(Rehearsal { tried, orders: live.orders(&zoo, &orders, &slos, &mut say)? })
         }
         _ => None,
     };
     let mut preloading = None;
     if let Some(budget) = args.memory {
-        let chosen = preloading::preload(&zoo, &plan.order, &slos, budget, args.preload)?;
+        let chosen = preload(&zoo, &plan.order, &slos, budget, args.preload.into())?;
         let usable = chosen.loaded.or_fetched(&zoo, &plan.order);
-        plan = args.best(&zoo, std::slice::from_ref(&plan.order), Some(&usable), &slos)?;
+        let chosen_order = std::slice::from_ref(&plan.order);
+        plan = best(&zoo, chosen_order, Some(&usable), &slos, selection)?;
         preloading = Some(chosen);
     }
     let others =
@@ -188,7 +212,7 @@ pub fn run(args: &StitchArgs) -> CliResult {
     let systems =
         if args.systems { systems::judge(&zoo, &orders, &slos, memory)? } else { Vec::new() };
     let environments = match &live {
-        Some(live) if processors.is_empty() => live.describe(),
+        Some(live) if processors.is_empty() => live.described(),
         _ => processors
             .iter()
             .filter_map(|processor| {
@@ -200,8 +224,9 @@ pub fn run(args: &StitchArgs) -> CliResult {
         (&args.record, &rehearsal, &measured, &live)
     {
         let record =
-            Record::of(measured, &known.reports, live.describe(), &orders, &slos, rehearsal)?;
-        Record { accuracy_is: file.accuracy_is.clone(), ..record }.write(path)?;
+            Record::of(measured, &known.sources(), live.described(), &orders, &slos, rehearsal)?;
+        let record = Record { accuracy_is: file.accuracy_is.clone(), ..record };
+        files::write(path, record.text().map_err(CliError::ours)?.as_bytes())?;
     }
     let stitching = Stitching {
         zoo,
@@ -237,20 +262,27 @@ fn numbered_as(names: &[&str], engines: &[Engine]) -> Vec<Engine> {
     engines
 }
 
-/// The best each order can do; `None` where a task cannot run in it.
-fn each_order(
-    zoo: &Zoo,
-    orders: &[Order],
-    slos: &[Slo],
-) -> CliResult<Vec<(Order, Option<Assignment>)>> {
-    let one = |order: &Order| match Optimiser::new(zoo, std::slice::from_ref(order))?
-        .best(&[slos.to_vec()])
-    {
-        Ok(best) => Ok((order.clone(), best.into_iter().next())),
-        Err(StitchError::Impossible { .. }) => Ok((order.clone(), None)),
-        Err(error) => Err(error.into()),
-    };
-    orders.iter().map(one).collect()
+fn say(progress: StitchProgress<'_>) {
+    progress::say(match progress {
+        StitchProgress::Subgraphs { task, count, engines } => {
+            format!("measuring {count} subgraphs of {task} on {engines} engines")
+        }
+        StitchProgress::Variants { task, count } => {
+            format!("running {count} stitched variants of {task}")
+        }
+        StitchProgress::Order { order } => format!("running the best of {order}"),
+    });
+}
+
+impl Known {
+    /// How accuracies are known.
+    fn sources(&self) -> Vec<AccuracySource> {
+        let source = |report: &TaskReport| AccuracySource {
+            how: report.accuracy_how.clone(),
+            measured: report.measured,
+        };
+        self.reports.iter().map(source).collect()
+    }
 }
 
 impl StitchArgs {
@@ -324,12 +356,22 @@ impl StitchArgs {
         )
     }
 
+    /// Engines, numbered as the processors of these names are.
+    fn session(&self, known: &Known, names: &[&str]) -> CliResult<StitchSession> {
+        let tasks: Vec<TaskSubgraphs<'_>> = known
+            .variants
+            .iter()
+            .map(|variants| TaskSubgraphs { name: &variants.task, subgraphs: &variants.subgraphs })
+            .collect();
+        let engines = numbered_as(names, &self.engines);
+        Ok(StitchSession::start(&engines, self.frames, &tasks, interrupted())?)
+    }
+
     /// Costs as engines have them. Handing over is part of what is measured.
-    fn measured(&self, known: &Known, live: &Live) -> CliResult<Zoo> {
+    fn measured(&self, known: &Known, live: &StitchSession) -> CliResult<Zoo> {
         let mut subgraphs = Vec::new();
-        for (task, variants) in known.variants.iter().enumerate() {
+        for (variants, latencies) in known.variants.iter().zip(live.subgraphs(&mut say)?) {
             let positions = variants.subgraphs.len();
-            let latencies = live.subgraphs(task, positions)?;
             let one = |position: usize, (graph, latency_ns): (&Graph, Vec<Interval>)| {
                 let (memory_bytes, boundary_bytes) =
                     forecast::sizes(graph, position + 1 == positions);
@@ -378,12 +420,12 @@ impl StitchArgs {
 
     /// Orders to choose from; with engines, few enough to run.
     fn orders(&self, processors: usize, positions: usize) -> CliResult<Vec<Order>> {
-        let found = if self.any_order {
-            orders::any(processors, positions)?
-        } else {
-            orders::each_once(processors, positions).map_err(|e| {
-                CliError::from(e).hint("--any-order lets a processor take several positions")
-            })?
+        let found = match orders(processors, positions, self.any_order) {
+            Err(error) if !self.any_order => {
+                return Err(CliError::from(error)
+                    .hint("--any-order lets a processor take several positions"));
+            }
+            found => found?,
         };
         if !self.engines.is_empty() && found.len() > MOST_LISTED {
             return Err(CliError::user(format!(
@@ -393,25 +435,6 @@ impl StitchArgs {
             .hint("fewer processors, or without --any-order"));
         }
         Ok(found)
-    }
-
-    /// The plan for what is asked, of all subgraphs or of those in memory.
-    fn best(
-        &self,
-        zoo: &Zoo,
-        orders: &[Order],
-        loaded: Option<&Loaded>,
-        slos: &[Slo],
-    ) -> CliResult<Assignment> {
-        let optimiser = Optimiser::new(zoo, orders)?;
-        let optimiser = loaded.map_or(optimiser, |loaded| optimiser.among(loaded));
-        let configurations = [slos.to_vec()];
-        let plans = if self.as_printed {
-            optimiser.as_printed(&configurations, Reading::Algorithm)?
-        } else {
-            optimiser.best(&configurations)?
-        };
-        plans.into_iter().next().ok_or_else(|| CliError::ours("an optimiser gave no plan"))
     }
 }
 

@@ -1,25 +1,8 @@
-//! What to keep in memory within `--memory`: subgraphs that let the most objectives be kept when
-//! these change.
-//!
-//! Objectives are those asked for, and the 25 of the paper's grid over the originals' ranges, which
-//! stand for what may be asked later. Those asked for come first: each counts as more than the
-//! whole grid.
+//! `--memory` and `--preload`.
 
-use super::super::super::{error::CliResult, quantity};
+use super::super::super::quantity;
 use clap::ValueEnum;
-use vitempo::planners::stitch::{
-    Order, Slo, Zoo, hotness,
-    preload::{self, Loaded},
-    slo::{Ranges, shared},
-};
-
-/// `--memory`.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Budget {
-    /// Of what all subgraphs of all variants take.
-    Share(f64),
-    Bytes(u64),
-}
+use vitempo::plan::stitch::preloading::{self, Budget};
 
 /// `15%` or `64MB`.
 pub fn parse_budget(text: &str) -> Result<Budget, String> {
@@ -45,59 +28,14 @@ pub enum Way {
     AsPrinted,
 }
 
-/// What is kept in memory.
-pub struct Preloading {
-    pub loaded: Loaded,
-    pub budget_bytes: u64,
-    /// Of all subgraphs.
-    pub full_bytes: u64,
-    /// Objectives of the grid that loaded subgraphs keep, and how many there are.
-    pub keeps: (usize, usize),
-    /// No preloading within the budget keeps more; `None` where nothing says so.
-    pub proven: Option<bool>,
-}
-
-/// Chooses what to keep in memory in an order.
-pub fn preload(
-    zoo: &Zoo,
-    order: &Order,
-    asked: &[Slo],
-    budget: Budget,
-    way: Way,
-) -> CliResult<Preloading> {
-    let full_bytes = Loaded::everything(zoo).memory_bytes();
-    let budget_bytes = match budget {
-        Budget::Share(share) => (full_bytes as f64 * share) as u64,
-        Budget::Bytes(bytes) => bytes,
-    };
-    let tasks = 0..zoo.tasks().len();
-    let grids = tasks
-        .clone()
-        .map(|task| Ok(Ranges::of_originals(zoo, task, order)?.grid()))
-        .collect::<CliResult<Vec<_>>>()?;
-    let grid = shared(&grids);
-    let first = std::iter::repeat_n(asked.to_vec(), grid.len() + 1);
-    let configurations: Vec<Vec<Slo>> = first.chain(grid.iter().cloned()).collect();
-    let own = |task: usize| {
-        configurations.iter().filter_map(|slos| slos.get(task).copied()).collect::<Vec<_>>()
-    };
-    let hotness = || {
-        tasks
-            .clone()
-            .map(|task| Ok(hotness::hotness(zoo, task, order, &own(task))?))
-            .collect::<CliResult<Vec<_>>>()
-    };
-    let (loaded, proven) = match way {
-        Way::Exact => {
-            let found = preload::exact(zoo, order, &configurations, budget_bytes)?;
-            let proven = found.keeps == found.at_most;
-            (found.loaded, Some(proven))
+impl From<Way> for preloading::Way {
+    fn from(way: Way) -> Self {
+        match way {
+            Way::Exact => Self::Exact,
+            Way::RoundRobin => Self::RoundRobin,
+            Way::AsPrinted => Self::AsPrinted,
         }
-        Way::RoundRobin => (preload::round_robin(zoo, &hotness()?, budget_bytes), None),
-        Way::AsPrinted => (preload::as_printed(zoo, &hotness()?, budget_bytes), None),
-    };
-    let keeps = (loaded.keeps(zoo, order, &grid)?, grid.len() * zoo.tasks().len());
-    Ok(Preloading { loaded, budget_bytes, full_bytes, keeps, proven })
+    }
 }
 
 #[cfg(test)]

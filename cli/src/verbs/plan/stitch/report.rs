@@ -1,18 +1,14 @@
 //! A plan of stitched variants as a table, JSON and CSV: the order, who runs what, who misses what
 //! by how much, and what is in memory.
 
-use super::{
-    super::super::{
-        error::CliResult,
-        output::{Report, Table, percent, thousands},
-    },
-    preloading::Preloading,
-    record::Rehearsal,
-    systems::Judged,
+use super::super::super::{
+    error::CliResult,
+    output::{Report, Table, percent, thousands},
 };
 use serde_json::{Value, json};
 use std::fmt::Write;
 use vitempo::graph::Latency;
+use vitempo::plan::stitch::{preloading::Preloading, record::Rehearsal, systems::Judged};
 use vitempo::planners::{
     Evidence,
     cost::End,

@@ -1,20 +1,87 @@
-//! [`Record`]: what `--live` measured of a zoo, as a file from which everything can be computed
-//! again without engines: costs of all subgraphs, accuracies of all stitched variants, and stitched
+//! [`Record`]: what was measured of a zoo on engines, as a file from which everything can be computed
+//! again without them: costs of all subgraphs, accuracies of all stitched variants, and stitched
 //! variants and orders that were run.
 
-use super::{
-    super::super::{
-        error::{CliError, CliResult, io_error},
-        files,
-    },
-    live::{Tried, TriedOrder},
-    report::TaskReport,
-};
 use serde::{Deserialize, Serialize};
-use std::{collections::BTreeMap, path::Path, sync::Arc};
-use vitempo::planners::stitch::{Order, Slo, Subgraph, Table, Task, Zoo, each_variant};
+use std::{
+    collections::BTreeMap,
+    io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+use vitempo_planners::stitch::{Order, Slo, StitchError, Subgraph, Table, Task, Zoo, each_variant};
 
-/// What engines said to a plan.
+/// Why there is no record.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RecordError {
+    /// The file cannot be read.
+    #[error("cannot read {}: {source}", .path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system reports.
+        source: io::Error,
+    },
+    /// The file is not a record.
+    #[error("{}: {source}", .path.display())]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// What the parser reports.
+        source: serde_json::Error,
+    },
+    /// There is no order of processors.
+    #[error("a zoo without orders")]
+    NoOrder,
+    /// The costs or accuracies are not consistent.
+    #[error(transparent)]
+    Stitch(#[from] StitchError),
+}
+
+/// One stitched variant that was run, ns.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Tried {
+    /// Its task.
+    pub task: String,
+    /// Processors by position.
+    pub order: Vec<String>,
+    /// By position.
+    pub variants: Vec<String>,
+    /// The sum of its subgraphs as measured one by one.
+    pub summed_ns: u64,
+    /// The sum of their forecasts, where there are bundles.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forecast_ns: Option<u64>,
+    /// The median of its latencies.
+    pub measured_ns: u64,
+}
+
+/// An order with the best variants for it, run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct TriedOrder {
+    /// Processors by position.
+    pub order: Vec<String>,
+    /// Mean over tasks, ns, by prediction.
+    pub predicted_ns: u64,
+    /// The same as measured.
+    pub measured_ns: u64,
+    /// Objectives missed by prediction.
+    pub predicted_misses: usize,
+    /// The same as measured.
+    pub measured_misses: usize,
+}
+
+/// How the accuracies of a task's stitched variants are known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AccuracySource {
+    /// In words.
+    pub how: String,
+    /// Stitched variants whose accuracy was measured.
+    pub measured: usize,
+}
+
+/// What stitched variants and orders took on engines.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Rehearsal {
     /// Stitched variants drawn at random.
@@ -31,9 +98,11 @@ pub struct Record {
     pub processors: Vec<(String, String)>,
     /// Processor indices by position, of all orders there were to choose from.
     pub orders: Vec<Vec<usize>>,
+    /// In the order of the tasks file.
     pub tasks: Vec<RecordedTask>,
     /// What accuracies are accuracies of.
     pub accuracy_is: Option<String>,
+    /// Stitched variants and orders that were run.
     pub rehearsal: Rehearsal,
 }
 
@@ -41,7 +110,9 @@ pub struct Record {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RecordedTask {
+    /// Its name.
     pub name: String,
+    /// Names of its variants.
     pub variants: Vec<String>,
     /// How accuracies are known.
     pub accuracy_how: String,
@@ -57,25 +128,30 @@ pub struct RecordedTask {
 
 impl Record {
     /// Of a zoo with measured costs.
+    ///
+    /// # Errors
+    /// [`RecordError::NoOrder`], or [`RecordError::Stitch`] naming a task with too many stitched
+    /// variants.
     pub fn of(
         zoo: &Zoo,
-        reports: &[TaskReport],
+        accuracies: &[AccuracySource],
         processors: Vec<(String, String)>,
         orders: &[Order],
         slos: &[Slo],
         rehearsal: &Rehearsal,
-    ) -> CliResult<Self> {
-        let first = orders.first().ok_or_else(|| CliError::ours("a zoo without orders"))?;
+    ) -> Result<Self, RecordError> {
+        let first = orders.first().ok_or(RecordError::NoOrder)?;
         let mut tasks = Vec::new();
-        for (index, ((task, report), slo)) in zoo.tasks().iter().zip(reports).zip(slos).enumerate()
+        for (index, ((task, source), slo)) in
+            zoo.tasks().iter().zip(accuracies).zip(slos).enumerate()
         {
             let mut accuracies_bp = Vec::new();
             each_variant(zoo, index, first, |_, _, bp| accuracies_bp.push(bp))?;
             tasks.push(RecordedTask {
                 name: task.name.clone(),
                 variants: task.variants.clone(),
-                accuracy_how: report.accuracy_how.clone(),
-                measured: report.measured,
+                accuracy_how: source.how.clone(),
+                measured: source.measured,
                 accuracies_bp,
                 asked: (slo.accuracy_bp, slo.latency_ns),
                 subgraphs: task.subgraphs.clone(),
@@ -85,22 +161,31 @@ impl Record {
         Ok(Self { processors, orders, tasks, accuracy_is: None, rehearsal: rehearsal.clone() })
     }
 
-    /// Writes a file.
-    pub fn write(&self, path: &Path) -> CliResult {
-        files::write(path, serde_json::to_string(self).map_err(CliError::ours)?.as_bytes())
+    /// The file's text.
+    ///
+    /// # Errors
+    /// Where a number cannot be written as JSON.
+    pub fn text(&self) -> Result<String, serde_json::Error> {
+        serde_json::to_string(self)
     }
 
     /// Reads a file.
-    pub fn read(path: &Path) -> CliResult<Self> {
-        let text = std::fs::read_to_string(path).map_err(|e| {
-            io_error("read", path, &e).hint("`vitempo plan stitch --live ... --record` writes one")
-        })?;
-        serde_json::from_str(&text).map_err(|e| CliError::user(format!("{}: {e}", path.display())))
+    ///
+    /// # Errors
+    /// [`RecordError`] naming the file.
+    pub fn read(path: &Path) -> Result<Self, RecordError> {
+        let path = || path.to_owned();
+        let text = std::fs::read_to_string(path())
+            .map_err(|source| RecordError::Read { path: path(), source })?;
+        serde_json::from_str(&text).map_err(|source| RecordError::Format { path: path(), source })
     }
 
     /// The zoo, with measured costs.
-    pub fn zoo(&self) -> CliResult<Zoo> {
-        let task = |recorded: &RecordedTask| -> CliResult<Task> {
+    ///
+    /// # Errors
+    /// [`StitchError`] where costs or accuracies are not consistent.
+    pub fn zoo(&self) -> Result<Zoo, StitchError> {
+        let task = |recorded: &RecordedTask| -> Result<Task, StitchError> {
             let accuracy = Table::new(
                 recorded.subgraphs.len(),
                 recorded.variants.len(),
@@ -111,17 +196,15 @@ impl Record {
             Ok(Task { name, variants, subgraphs, accuracy: Arc::new(accuracy) })
         };
         let names = self.processors.iter().map(|(name, _)| name.clone()).collect();
-        Ok(Zoo::new(
-            names,
-            BTreeMap::new(),
-            self.tasks.iter().map(task).collect::<CliResult<_>>()?,
-        )?)
+        let tasks = self.tasks.iter().map(task).collect::<Result<_, StitchError>>()?;
+        Zoo::new(names, BTreeMap::new(), tasks)
     }
 }
 
 impl Rehearsal {
     /// Mean absolute error and mean absolute percentage error of a prediction over the stitched
     /// variants that were run; `None` without any. ns, share.
+    #[must_use]
     pub fn error(&self, predicted: impl Fn(&Tried) -> Option<u64>) -> Option<(f64, f64)> {
         let off: Vec<(f64, f64)> = self
             .tried
@@ -137,12 +220,14 @@ impl Rehearsal {
     }
 
     /// The order chosen: fewest misses, then least mean latency by prediction.
+    #[must_use]
     pub fn chosen(&self) -> Option<&TriedOrder> {
         self.orders.iter().min_by_key(|tried| (tried.predicted_misses, tried.predicted_ns))
     }
 
     /// By how much the order chosen takes longer than the fastest of those that miss no more
     /// objectives, as measured; a share.
+    #[must_use]
     pub fn regret(&self) -> Option<f64> {
         let chosen = self.chosen()?;
         let best = self

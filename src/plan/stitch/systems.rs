@@ -1,12 +1,11 @@
-//! `--systems`: stitching against systems that do not stitch, in the simulator: objectives missed
-//! on the grid over the originals' ranges, over all orders of arrival, and queries per second.
+//! Stitching against systems that do not stitch, in the simulator: objectives missed on the grid
+//! over the originals' ranges, over all orders of arrival, and queries per second.
 
-use super::super::super::error::CliResult;
-use vitempo::planners::{
+use vitempo_planners::{
     cost::End,
     simulator::constants::Constants,
     stitch::{
-        Order, Slo, Subgraph, Zoo,
+        Order, Slo, StitchError, Subgraph, Zoo,
         evaluate::{Fetching, Violations},
         preload::Loaded,
         slo::{Ranges, shared},
@@ -18,7 +17,9 @@ use vitempo::planners::{
 pub const QUERIES: usize = 100;
 
 /// How one system does.
+#[derive(Clone, Debug)]
 pub struct Judged {
+    /// Its name.
     pub system: String,
     /// Each query has the chip to itself.
     pub alone: Violations,
@@ -30,26 +31,30 @@ pub struct Judged {
 
 /// The six baselines, stitching, and stitching with what is in memory in an order. Systems that do
 /// not choose an order take processors as they are listed.
+///
+/// # Errors
+/// [`StitchError`] naming the task that cannot run in the orders.
 pub fn judge(
     zoo: &Zoo,
     orders: &[Order],
     asked: &[Slo],
     memory: Option<(&Order, &Loaded)>,
-) -> CliResult<Vec<Judged>> {
+) -> Result<Vec<Judged>, StitchError> {
     let fixed = fixed_order(zoo);
     let grid = objectives(zoo, &fixed, Ranges::grid)?;
     let fetching = Fetching::from(&Constants::default());
     let apart = longest_ns(zoo, fetching);
     let setting = Setting { zoo, fixed: &fixed, orders, loaded: None };
-    let one = |system: System, name: String, setting: &Setting<'_>| -> CliResult<Judged> {
-        let missed = |spacing_ns| setting.violations(system, &grid, spacing_ns, fetching);
-        Ok(Judged {
-            system: name,
-            alone: missed(apart)?,
-            at_once: missed(0)?,
-            queries_per_s: setting.throughput(system, asked, QUERIES)?,
-        })
-    };
+    let one =
+        |system: System, name: String, setting: &Setting<'_>| -> Result<Judged, StitchError> {
+            let missed = |spacing_ns| setting.violations(system, &grid, spacing_ns, fetching);
+            Ok(Judged {
+                system: name,
+                alone: missed(apart)?,
+                at_once: missed(0)?,
+                queries_per_s: setting.throughput(system, asked, QUERIES)?,
+            })
+        };
     let plain = System::BASELINES
         .into_iter()
         .chain([System::STITCHED])
@@ -65,24 +70,29 @@ pub fn judge(
 }
 
 /// Processors as they are listed, again and again.
+#[must_use]
 pub fn fixed_order(zoo: &Zoo) -> Order {
     Order::new((0..zoo.positions()).map(|position| position % zoo.processors().len()).collect())
 }
 
 /// Objectives over the ranges of each task's originals in the fixed order; tasks share the index of
 /// a configuration.
+///
+/// # Errors
+/// [`StitchError`] naming the task that cannot run in the order.
 pub fn objectives(
     zoo: &Zoo,
     fixed: &Order,
     of: impl Fn(Ranges) -> Vec<Slo>,
-) -> CliResult<Vec<Vec<Slo>>> {
+) -> Result<Vec<Vec<Slo>>, StitchError> {
     let own = (0..zoo.tasks().len())
         .map(|task| Ok(of(Ranges::of_originals(zoo, task, fixed)?)))
-        .collect::<CliResult<Vec<_>>>()?;
+        .collect::<Result<Vec<_>, StitchError>>()?;
     Ok(shared(&own))
 }
 
 /// No query takes longer, ns, even if everything it runs has to be fetched.
+#[must_use]
 pub fn longest_ns(zoo: &Zoo, fetching: Fetching) -> u64 {
     let slowest = |row: &Vec<Subgraph>| {
         row.iter().flat_map(|s| s.latency_ns.iter().flatten()).map(|ns| ns.at(End::Upper)).max()

@@ -1,0 +1,101 @@
+//! ARIA and the systems it is compared with over one trace: at the target and at twice the target,
+//! with forecasts that are off, and with other estimates of heat and power ([`TraceOutcomes::of`]).
+
+use vitempo_planners::aria::{
+    AriaCosts, AriaOutcome, AriaPlan, Requirements, Simulation, SimulationError, System, Truth,
+    estimates::{self, Perturbation},
+    plan,
+    robustness::{self, ForecastBias},
+};
+
+/// How far forecasts are taken to be off: everything takes so much longer, or less.
+const OFF: [f64; 5] = [-0.10, -0.05, 0.0, 0.05, 0.10];
+/// Of [`OFF`], the first that is examined at the tightest target: forecasts that are right.
+const NOT_SHORTER: usize = 2;
+/// What is planned for when forecasts are off: the points, and this confidence.
+const PLANNED: [Option<f64>; 2] = [None, Some(0.9)];
+/// Confidence whose pessimistic end is one of the ways in which forecasts are off.
+const PESSIMISTIC: f64 = 0.9;
+
+/// How far estimates of heat and power are moved, as a share.
+pub const PERTURBATION: f64 = 0.3;
+
+/// What all systems do over a trace.
+#[derive(Clone, Debug)]
+pub struct TraceOutcomes {
+    /// All systems at the target.
+    pub outcomes: Vec<AriaOutcome>,
+    /// The same at twice the target.
+    pub relaxed: Vec<AriaOutcome>,
+    /// The plan at twice the target.
+    pub plan_relaxed: AriaPlan,
+    /// Forecasts that are off, at the target and at the tightest that the point forecasts allow.
+    pub off: Vec<ForecastBias>,
+    /// The highest and the lowest resolution without end, as figure 7 has them.
+    pub ends: [AriaOutcome; 2],
+}
+
+impl TraceOutcomes {
+    /// Runs every system.
+    ///
+    /// # Errors
+    /// [`SimulationError`] where costs, requirements or device are invalid.
+    pub fn of(simulation: &Simulation<'_>) -> Result<Self, SimulationError> {
+        let requirements = simulation.requirements;
+        let twice = Requirements { target_ns: 2.0 * requirements.target_ns, ..requirements };
+        Ok(Self {
+            outcomes: each_system(simulation)?,
+            relaxed: each_system(&Simulation { requirements: twice, ..*simulation })?,
+            off: off(simulation)?,
+            ends: ends(simulation)?,
+            plan_relaxed: plan(simulation.costs, &twice)?,
+        })
+    }
+}
+
+/// The device's estimates of heat and power moved by [`PERTURBATION`] either way, one at a time.
+///
+/// # Errors
+/// As [`TraceOutcomes::of`].
+pub fn perturbed(simulation: &Simulation<'_>) -> Result<Vec<Perturbation>, SimulationError> {
+    estimates::perturb(simulation, PERTURBATION)
+}
+
+fn each_system(simulation: &Simulation<'_>) -> Result<Vec<AriaOutcome>, SimulationError> {
+    System::ALL.iter().map(|system| simulation.run(*system)).collect()
+}
+
+fn off(simulation: &Simulation<'_>) -> Result<Vec<ForecastBias>, SimulationError> {
+    let pessimistic =
+        Requirements { confidence: PESSIMISTIC, ..simulation.requirements }.pessimistic();
+    let truths: Vec<Truth> =
+        OFF.iter().map(|longer| Truth::Longer(*longer)).chain([pessimistic]).collect();
+    let mut all = robustness::sweep(simulation, &truths, &PLANNED)?;
+    let requirements = Requirements {
+        frame_ns: 1e9 / simulation.trace.frames_per_s,
+        spread: simulation.device.spread,
+        ..simulation.requirements
+    };
+    let tightest = robustness::tightest(simulation.costs, &requirements)?;
+    if let Some(target_ns) = tightest.filter(|tight| *tight < requirements.target_ns) {
+        let tight =
+            Simulation { requirements: Requirements { target_ns, ..requirements }, ..*simulation };
+        all.extend(robustness::sweep(&tight, &truths[NOT_SHORTER..], &PLANNED)?);
+    }
+    Ok(all)
+}
+
+/// Full frames of one resolution, without end, beside the frames of a system that has no scheduler.
+fn ends(simulation: &Simulation<'_>) -> Result<[AriaOutcome; 2], SimulationError> {
+    let levels = &simulation.costs.levels;
+    let only = |index: usize| {
+        let region = simulation.costs.regions.iter().min_by_key(|region| region.rows * region.cols);
+        let costs = AriaCosts {
+            levels: levels.get(index).cloned().into_iter().collect(),
+            regions: region.cloned().into_iter().collect(),
+            ..simulation.costs.clone()
+        };
+        Simulation { costs: &costs, ..*simulation }.run(System::S1)
+    };
+    Ok([only(levels.len().saturating_sub(1))?, only(0)?])
+}

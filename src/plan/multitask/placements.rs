@@ -1,0 +1,222 @@
+//! [`Placements`] of a multi-task model: what they are forecast to take, what the simulator says,
+//! what was measured, and how good the choice was.
+//!
+//! The speed of a machine that others share changes from one minute to the next. So a simulation is
+//! compared with a run round by round, with costs measured just before that run; the figures are
+//! medians over the rounds. Times are in ns.
+
+use vitempo_planners::{
+    pipeline::multitask::{Execution, MultiTask, Part, Schedule, eta, percent_of_maximum},
+    simulator::StreamOutcome,
+};
+use vitempo_predictors::metrics;
+
+/// One placement.
+#[derive(Clone, Debug)]
+pub struct Placed {
+    /// Which part where, and what it is forecast to take.
+    pub schedule: Schedule,
+    /// What it took, once per round.
+    pub rounds: Vec<Round>,
+}
+
+/// What a placement took once.
+#[derive(Clone, Debug)]
+pub struct Round {
+    /// In the simulator.
+    pub simulated: StreamOutcome,
+    /// On engines, where there are some.
+    pub live: Option<StreamOutcome>,
+    /// How far the results are from the whole model's, as a share of the largest value.
+    pub apart: Option<f64>,
+}
+
+impl Round {
+    /// What ran, or else what was simulated.
+    fn outcome(&self) -> &StreamOutcome {
+        self.live.as_ref().unwrap_or(&self.simulated)
+    }
+
+    fn error(&self) -> Option<f64> {
+        Some(self.simulated.period_ns()? / self.live.as_ref()?.period_ns()? - 1.0)
+    }
+}
+
+impl Placed {
+    /// Forecast period, ns.
+    #[must_use]
+    pub fn forecast_ns(&self) -> f64 {
+        self.schedule.period_ns.point() as f64
+    }
+
+    /// Simulated period, ns.
+    #[must_use]
+    pub fn simulated_ns(&self) -> Option<f64> {
+        self.median(|round| round.simulated.period_ns())
+    }
+
+    /// Measured period, ns; `None` without engines.
+    #[must_use]
+    pub fn live_ns(&self) -> Option<f64> {
+        self.median(|round| round.live.as_ref().and_then(StreamOutcome::period_ns))
+    }
+
+    /// How far the simulated period is from the measured one, as a share of it.
+    #[must_use]
+    pub fn error(&self) -> Option<f64> {
+        self.median(Round::error)
+    }
+
+    /// Latency below which this share of frames lies, as measured, else as simulated; ns.
+    #[must_use]
+    pub fn latency_ns(&self, share: f64) -> Option<f64> {
+        self.median(|round| round.outcome().latency_quantile(share).map(|ns| ns as f64))
+    }
+
+    /// Share of frames that are late, as measured, else as simulated.
+    #[must_use]
+    pub fn late_share(&self) -> f64 {
+        self.median(|round| Some(1.0 - round.outcome().deadline_success_rate())).unwrap_or(0.0)
+    }
+
+    /// How far the results are from the whole model's, as a share of the largest value.
+    #[must_use]
+    pub fn apart(&self) -> Option<f64> {
+        self.median(|round| round.apart)
+    }
+
+    /// Share of the ideal doubling that overlapping attains, as measured, else as simulated; `None`
+    /// for a placement that does not overlap.
+    #[must_use]
+    pub fn eta(&self) -> Option<f64> {
+        let period_ns = self.live_ns().or_else(|| self.simulated_ns())?;
+        let is_pipelined = self.schedule.execution == Execution::Pipelined;
+        let latency_ms = self.schedule.latency_ns.point() as f64 / 1e6;
+        is_pipelined.then(|| eta(percent_of_maximum(1e9 / period_ns, latency_ms)))
+    }
+
+    /// Median of a figure over the rounds that have it.
+    #[must_use]
+    pub fn median(&self, of: impl Fn(&Round) -> Option<f64>) -> Option<f64> {
+        metrics::median(&self.rounds.iter().filter_map(of).collect::<Vec<f64>>())
+    }
+}
+
+/// Every placement, least forecast period first.
+#[derive(Clone, Debug)]
+pub struct Placements {
+    /// Costs of the parts.
+    pub model: MultiTask,
+    /// The placements.
+    pub rows: Vec<Placed>,
+    /// By processor, how much longer the encoder takes while all others run it too; empty without
+    /// engines.
+    pub slowdown: Vec<f64>,
+}
+
+impl Placements {
+    /// Sorts placements by their forecast period, then by their forecast latency.
+    #[must_use]
+    pub fn new(model: MultiTask, mut rows: Vec<Placed>, slowdown: Vec<f64>) -> Self {
+        rows.sort_by_key(|row| (row.schedule.period_ns.point(), row.schedule.latency_ns.point()));
+        Self { model, rows, slowdown }
+    }
+
+    /// The encoder, then the decoders.
+    pub fn parts(&self) -> impl Iterator<Item = &Part> {
+        std::iter::once(&self.model.encoder).chain(&self.model.decoders)
+    }
+
+    /// What running the placement of least forecast period costs beyond the best one that was
+    /// measured, as a share of it; and that best one.
+    #[must_use]
+    pub fn regret(&self) -> Option<(f64, &Placed)> {
+        let measured = self.rows.iter().filter_map(|row| Some((row.live_ns()?, row)));
+        let (best_ns, best) = measured.min_by(|a, b| a.0.total_cmp(&b.0))?;
+        Some((self.rows.first()?.live_ns()? / best_ns - 1.0, best))
+    }
+
+    /// How far simulated periods are from measured ones, as shares: their mean and the largest;
+    /// `None` where nothing was measured.
+    #[must_use]
+    pub fn errors(&self) -> Option<(f64, f64)> {
+        let errors: Vec<f64> = self.rows.iter().filter_map(Placed::error).map(f64::abs).collect();
+        let largest = errors.iter().copied().reduce(f64::max)?;
+        Some((errors.iter().sum::<f64>() / errors.len() as f64, largest))
+    }
+
+    /// The most that results of any placement are from the whole model's.
+    #[must_use]
+    pub fn apart(&self) -> Option<f64> {
+        let rounds = self.rows.iter().flat_map(|row| &row.rounds);
+        rounds.filter_map(|round| round.apart).reduce(f64::max)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use vitempo_planners::cost::Interval;
+
+    /// A stream with a result every `period_ns`.
+    fn outcome(period_ns: u64) -> StreamOutcome {
+        StreamOutcome {
+            name: "frames".to_owned(),
+            completed: 3,
+            dropped: 0,
+            latency_ns: vec![2 * period_ns; 3],
+            completed_ns: (1..=3).map(|frame| frame * period_ns).collect(),
+            late: 0,
+        }
+    }
+
+    /// A placement of a forecast period, with simulated and measured periods of each round.
+    fn placed(forecast_ns: u64, execution: Execution, rounds: &[(u64, u64)]) -> Placed {
+        let schedule = Schedule {
+            encoder: 0,
+            decoders: vec![0],
+            execution,
+            encoder_ns: Interval::exact(forecast_ns),
+            decoders_ns: Interval::exact(forecast_ns),
+            period_ns: Interval::exact(forecast_ns),
+            latency_ns: Interval::exact(2 * forecast_ns),
+        };
+        let round = |&(simulated, live): &(u64, u64)| Round {
+            simulated: outcome(simulated),
+            live: Some(outcome(live)),
+            apart: Some(1.0 / live as f64),
+        };
+        Placed { schedule, rounds: rounds.iter().map(round).collect() }
+    }
+
+    fn near(found: Option<f64>, expected: f64) -> bool {
+        found.is_some_and(|found| (found - expected).abs() < 1e-12)
+    }
+
+    #[test]
+    fn figures_are_medians_over_rounds() {
+        let rounds = [(110, 100), (260, 200), (300, 400)];
+        let row = placed(100, Execution::Pipelined, &rounds);
+        assert!(near(row.live_ns(), 200.0) && near(row.simulated_ns(), 260.0));
+        assert!(near(row.error(), 0.1), "errors are +10 %, +30 % and -25 %");
+        assert!(near(row.latency_ns(0.5), 400.0) && near(row.apart(), 1.0 / 200.0));
+        assert!(row.late_share().abs() < 1e-12);
+        assert!(row.eta().is_some());
+        assert_eq!(placed(100, Execution::Sequential, &rounds).eta(), None);
+    }
+
+    #[test]
+    fn regret_is_against_the_best_placement_measured() {
+        let rows = vec![
+            placed(120, Execution::Sequential, &[(100, 100)]),
+            placed(100, Execution::Sequential, &[(100, 125)]),
+        ];
+        let all = Placements::new(MultiTask::of_parts("m", &[]), rows, Vec::new());
+        assert!(near(Some(all.rows[0].forecast_ns()), 100.0), "least forecast period first");
+        let (regret, best) = all.regret().expect("measured placements");
+        assert!(near(Some(regret), 0.25) && near(best.live_ns(), 100.0));
+        let (mean, largest) = all.errors().expect("measured placements");
+        assert!(near(Some(mean), 0.1) && near(Some(largest), 0.2));
+        assert!(near(all.apart(), 0.01));
+    }
+}

@@ -1,0 +1,64 @@
+//! [`Partition`]: a model divided as a plan says, its parts as graphs, with the model's own weights
+//! where its file has them.
+
+use crate::models::Model;
+use std::collections::HashMap;
+use vitempo_graph::{
+    Graph,
+    onnx::{self, OnnxError, ReadOptions},
+};
+use vitempo_planners::{PartsError, parts};
+
+/// A model and its parts. Weights that the file lacks are seeded by name when a graph is written or
+/// loaded, so that they are the same in both.
+#[derive(Clone, Debug)]
+pub struct Partition {
+    /// The model.
+    pub whole: Graph,
+    /// Its parts, in the order in which they run.
+    pub parts: Vec<Graph>,
+}
+
+/// Why a model has no such parts.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PartitionError {
+    /// Its file cannot be read again.
+    #[error(transparent)]
+    Onnx(#[from] OnnxError),
+    /// A part is empty, or something would flow back.
+    #[error(transparent)]
+    Parts(#[from] PartsError),
+}
+
+impl Partition {
+    /// Divides a model into a part per name; `part_of` has the part of every node of the graph that
+    /// was planned.
+    ///
+    /// # Errors
+    /// [`PartitionError`] naming the file, or the node and part at fault.
+    pub fn of(
+        model: &Model,
+        options: &ReadOptions,
+        part_of: &[usize],
+        names: &[&str],
+    ) -> Result<Self, PartitionError> {
+        let whole = weighted(model, options)?;
+        let nodes = model.graph.nodes().iter().map(|node| node.name.as_str());
+        let planned: HashMap<&str, usize> = nodes.zip(part_of.iter().copied()).collect();
+        // Nodes that the planned graph lacks belong to the last part.
+        let last = names.len().saturating_sub(1);
+        let part = |name: &str| planned.get(name).copied().unwrap_or(last);
+        let again: Vec<usize> = whole.nodes().iter().map(|node| part(&node.name)).collect();
+        let parts = parts(&whole, &again, names)?;
+        Ok(Self { whole, parts })
+    }
+}
+
+fn weighted(model: &Model, options: &ReadOptions) -> Result<Graph, OnnxError> {
+    if !onnx::weights_present(&model.path)? {
+        return Ok(model.graph.clone());
+    }
+    let bytes = onnx::materialize(&model.path, 0)?;
+    onnx::read_weights(&model.identity.name, &bytes, options)
+}

@@ -1,0 +1,247 @@
+//! Splits a model between a device and a server behind a link: [`costs`] of the two, then
+//! [`best`], [`pareto`] or [`over_bandwidth`], then the halves as files ([`write_halves`]).
+//!
+//! ```
+//! use vitempo::{Bundle, graph::onnx, plan::split, planners::split::{Criterion, Objective}};
+//!
+//! let model = "tests/models/mobilevit_xxs.onnx".as_ref();
+//! let graph = onnx::read_file(model, &onnx::ReadOptions::default())?;
+//! let device = Bundle::open("bundles/adapted/pixel4-tflite-cpu-f32.vtb")?;
+//! let server = Bundle::open("bundles/epyc-onnxruntime-f32-2t.vtb")?;
+//!
+//! let connection = split::Connection::of_bandwidth(2_500_000);
+//! let power = split::DevicePower::default();
+//! let costs = split::costs(&graph, &device, &server, &connection, power)?.costs;
+//! let best = split::best(&costs, &Objective::least(Criterion::Latency))?;
+//! println!("{}", best.plan);
+//! # assert_eq!(best.on_device.len(), graph.nodes().len());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+use super::{
+    costs::{self, ForecastCosts, ForecastProcessor, Links, PlanCostsError},
+    parts::{self, WritePartsError},
+};
+use std::path::{Path, PathBuf};
+use vitempo_graph::{Graph, LatencyModel};
+use vitempo_planners::{
+    Plan,
+    cost::{Costs, Link, ProcessorCosts},
+    split::{BandwidthRange, Bound, Criterion, Objective, Split, SplitError, SplitPlan},
+};
+
+/// Index of the device among the processors of the costs.
+const DEVICE: usize = 0;
+/// Index of the server.
+const SERVER: usize = 1;
+
+/// Why there is no split.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PlanSplitError {
+    /// The costs lack a server.
+    #[error("the costs have one processor; a split needs a device and a server")]
+    OneProcessor,
+    /// No split is possible, or none within the bounds.
+    #[error(transparent)]
+    Split(#[from] SplitError),
+}
+
+/// The link between device and server.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Connection {
+    /// Bandwidth in both directions, bytes per second.
+    pub bytes_per_s: u64,
+    /// Time added once per inference that uses the server, ns.
+    pub round_trip_ns: u64,
+    /// Power that the device draws while it sends, W.
+    pub transmit_w: f64,
+}
+
+impl Connection {
+    /// A link of which only the bandwidth is known.
+    #[must_use]
+    pub const fn of_bandwidth(bytes_per_s: u64) -> Self {
+        Self { bytes_per_s, round_trip_ns: 0, transmit_w: 0.0 }
+    }
+
+    /// The link to the server, and the one back.
+    fn links(self) -> Links {
+        let back = Link::of_bandwidth(self.bytes_per_s);
+        let there = Link { setup_ns: self.round_trip_ns, transmit_w: self.transmit_w, ..back };
+        Links::from([((DEVICE, SERVER), there), ((SERVER, DEVICE), back)])
+    }
+}
+
+/// Power that the device draws, W; 0 where it is not known.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct DevicePower {
+    /// While it computes.
+    pub active_w: f64,
+    /// While it waits.
+    pub idle_w: f64,
+}
+
+/// Bounds on a split.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// Latency at most, ns.
+    pub latency_ns: Option<u64>,
+    /// Energy of the device at most, nJ.
+    pub device_energy_nj: Option<u64>,
+    /// Memory of weights on the device at most, bytes.
+    pub device_memory_bytes: Option<u64>,
+}
+
+impl Limits {
+    /// The least of a criterion within these bounds.
+    #[must_use]
+    pub fn objective(&self, minimise: Criterion) -> Objective {
+        let bounds = [
+            (Criterion::Latency, self.latency_ns),
+            (Criterion::DeviceEnergy, self.device_energy_nj),
+            (Criterion::DeviceMemory, self.device_memory_bytes),
+        ];
+        let bound = |(criterion, most): (Criterion, Option<u64>)| {
+            most.map(|at_most| Bound { criterion, at_most })
+        };
+        Objective { minimise, bounds: bounds.into_iter().filter_map(bound).collect() }
+    }
+}
+
+/// A split, and the bandwidths for which it is best.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlannedRange {
+    /// From which bandwidth to which, and what the split costs there.
+    pub range: BandwidthRange,
+    /// The plan at the bandwidth of the costs; `None` where it cannot run at that bandwidth.
+    pub plan: Option<Plan>,
+}
+
+/// Costs of a model on a device and on a server.
+///
+/// # Errors
+/// As [`costs::of_graph`]; the processors are called `device` and `server`.
+pub fn costs(
+    graph: &Graph,
+    device: &dyn LatencyModel,
+    server: &dyn LatencyModel,
+    connection: &Connection,
+    power: DevicePower,
+) -> Result<ForecastCosts, PlanCostsError> {
+    let processor = ProcessorCosts {
+        active_w: power.active_w,
+        idle_w: power.idle_w,
+        ..ProcessorCosts::named("device")
+    };
+    let processors = [
+        ForecastProcessor { processor, bundle: device },
+        ForecastProcessor::named("server", server),
+    ];
+    costs::of_graph(graph, &processors, connection.links())
+}
+
+/// The question where to cut: the first processor of the costs is the device, the second the
+/// server.
+///
+/// # Errors
+/// [`PlanSplitError`] where there is one processor only, no link, or a contradiction.
+pub fn between(costs: &Costs) -> Result<Split<'_>, PlanSplitError> {
+    if costs.processors().len() <= SERVER {
+        return Err(PlanSplitError::OneProcessor);
+    }
+    Ok(Split::new(costs, DEVICE, SERVER)?)
+}
+
+/// The best split.
+///
+/// # Errors
+/// As [`between`], or [`SplitError::Impossible`] when no split keeps the bounds.
+pub fn best(costs: &Costs, objective: &Objective) -> Result<SplitPlan, PlanSplitError> {
+    Ok(between(costs)?.best(objective)?)
+}
+
+/// Every split within the bounds that is best in some trade of latency against the device's energy;
+/// against bytes sent where the costs have no energy.
+///
+/// # Errors
+/// As [`best`].
+pub fn pareto(costs: &Costs, bounds: &[Bound]) -> Result<Vec<SplitPlan>, PlanSplitError> {
+    let second =
+        if is_energy_known(costs) { Criterion::DeviceEnergy } else { Criterion::BytesSent };
+    Ok(between(costs)?.pareto(Criterion::Latency, second, bounds, usize::MAX)?)
+}
+
+fn is_energy_known(costs: &Costs) -> bool {
+    costs.processors().first().is_some_and(|device| device.active_w > 0.0)
+        || costs.nodes().iter().any(|node| node.energy_nj.first().is_some_and(Option::is_some))
+}
+
+/// Which split has the least of a criterion at which bandwidth, from the slowest link to the
+/// fastest.
+///
+/// # Errors
+/// As [`best`].
+pub fn over_bandwidth(
+    costs: &Costs,
+    criterion: Criterion,
+) -> Result<Vec<PlannedRange>, PlanSplitError> {
+    let split = between(costs)?;
+    let planned = |range: BandwidthRange| {
+        let plan = split.plan_of_range(&range, criterion)?.map(|found| found.plan);
+        Ok(PlannedRange { range, plan })
+    };
+    split.over_bandwidth(criterion)?.into_iter().map(planned).collect()
+}
+
+/// For every node the index of its processor.
+#[must_use]
+pub fn processors(split: &SplitPlan) -> Vec<usize> {
+    split.on_device.iter().map(|&here| if here { DEVICE } else { SERVER }).collect()
+}
+
+/// Cuts the model's file into `MODEL.device.onnx` and `MODEL.server.onnx` in a folder, with the
+/// model's own weights where it has them. Returns their paths; `None` where the whole model runs on
+/// one side, so that there is nothing to write.
+///
+/// # Errors
+/// As [`parts::write`].
+pub fn write_halves(
+    model: &Path,
+    graph: &Graph,
+    split: &SplitPlan,
+    folder: &Path,
+) -> Result<Option<Vec<PathBuf>>, WritePartsError> {
+    let is_one_sided = split.on_device.windows(2).all(|pair| pair[0] == pair[1]);
+    if is_one_sided {
+        return Ok(None);
+    }
+    let names = ["device", "server"];
+    parts::write(model, graph, &processors(split), &names, folder).map(Some)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_that_are_given_become_bounds() {
+        let limits =
+            Limits { latency_ns: Some(7), device_memory_bytes: Some(9), ..Limits::default() };
+        let expected = Objective::least(Criterion::BytesSent)
+            .keeping(Criterion::Latency, 7)
+            .keeping(Criterion::DeviceMemory, 9);
+        assert_eq!(limits.objective(Criterion::BytesSent), expected);
+        let without = Limits::default().objective(Criterion::Latency);
+        assert_eq!(without, Objective::least(Criterion::Latency));
+    }
+
+    #[test]
+    fn sending_pays_for_the_round_trip_and_receiving_does_not() {
+        let connection = Connection { bytes_per_s: 8, round_trip_ns: 5, transmit_w: 1.0 };
+        let links = connection.links();
+        let [there, back] = [(0, 1), (1, 0)].map(|pair| links[&pair]);
+        assert_eq!((there.setup_ns, back.setup_ns), (5, 0));
+        assert_eq!(back, Link::of_bandwidth(8));
+    }
+}

@@ -1,0 +1,95 @@
+//! What to keep in memory within a budget: subgraphs that let the most objectives be kept when
+//! these change.
+//!
+//! Objectives are those asked for, and the 25 of the paper's grid over the originals' ranges, which
+//! stand for what may be asked later. Those asked for come first: each counts as more than the
+//! whole grid.
+
+use vitempo_planners::stitch::{
+    Order, Slo, StitchError, Zoo, hotness,
+    preload::{self, Loaded},
+    slo::{Ranges, shared},
+};
+
+/// How much may be kept in memory.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Budget {
+    /// Of what all subgraphs of all variants take.
+    Share(f64),
+    /// So many bytes.
+    Bytes(u64),
+}
+
+/// How to choose what to keep in memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Way {
+    /// The most objectives, by exact search.
+    #[default]
+    Exact,
+    /// The hottest of each task and position, round after round until nothing fits.
+    RoundRobin,
+    /// One round only, as printed in the paper.
+    AsPrinted,
+}
+
+/// What is kept in memory.
+#[derive(Clone, Debug)]
+pub struct Preloading {
+    /// The subgraphs.
+    pub loaded: Loaded,
+    /// What they may take.
+    pub budget_bytes: u64,
+    /// What all subgraphs take.
+    pub full_bytes: u64,
+    /// Objectives of the grid that loaded subgraphs keep, and how many there are.
+    pub keeps: (usize, usize),
+    /// No preloading within the budget keeps more; `None` where nothing says so.
+    pub proven: Option<bool>,
+}
+
+/// Chooses what to keep in memory in an order.
+///
+/// # Errors
+/// [`StitchError`] naming the task that cannot run in the order, or that has too many stitched
+/// variants for an exact search.
+pub fn preload(
+    zoo: &Zoo,
+    order: &Order,
+    asked: &[Slo],
+    budget: Budget,
+    way: Way,
+) -> Result<Preloading, StitchError> {
+    let full_bytes = Loaded::everything(zoo).memory_bytes();
+    let budget_bytes = match budget {
+        Budget::Share(share) => (full_bytes as f64 * share) as u64,
+        Budget::Bytes(bytes) => bytes,
+    };
+    let tasks = 0..zoo.tasks().len();
+    let grids = tasks
+        .clone()
+        .map(|task| Ok(Ranges::of_originals(zoo, task, order)?.grid()))
+        .collect::<Result<Vec<_>, StitchError>>()?;
+    let grid = shared(&grids);
+    let first = std::iter::repeat_n(asked.to_vec(), grid.len() + 1);
+    let configurations: Vec<Vec<Slo>> = first.chain(grid.iter().cloned()).collect();
+    let own = |task: usize| {
+        configurations.iter().filter_map(|slos| slos.get(task).copied()).collect::<Vec<_>>()
+    };
+    let hotness = || {
+        tasks
+            .clone()
+            .map(|task| hotness::hotness(zoo, task, order, &own(task)))
+            .collect::<Result<Vec<_>, StitchError>>()
+    };
+    let (loaded, proven) = match way {
+        Way::Exact => {
+            let found = preload::exact(zoo, order, &configurations, budget_bytes)?;
+            let proven = found.keeps == found.at_most;
+            (found.loaded, Some(proven))
+        }
+        Way::RoundRobin => (preload::round_robin(zoo, &hotness()?, budget_bytes), None),
+        Way::AsPrinted => (preload::as_printed(zoo, &hotness()?, budget_bytes), None),
+    };
+    let keeps = (loaded.keeps(zoo, order, &grid)?, grid.len() * zoo.tasks().len());
+    Ok(Preloading { loaded, budget_bytes, full_bytes, keeps, proven })
+}
