@@ -21,6 +21,8 @@ pub mod evaluation;
 pub mod models;
 #[cfg(feature = "plan")]
 pub mod plan;
+#[cfg(feature = "plan")]
+pub mod quantity;
 pub mod query;
 pub mod sampling;
 pub mod search;
@@ -28,6 +30,8 @@ pub mod search;
 pub mod training;
 #[cfg(feature = "dataset")]
 pub mod transfer;
+#[cfg(feature = "plan")]
+pub mod zoo;
 
 pub use bundle::{Bundle, BundleError};
 #[cfg(feature = "plan")]
