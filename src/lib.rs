@@ -16,8 +16,11 @@
 pub mod bundle;
 #[cfg(all(feature = "dataset", feature = "profile"))]
 pub mod campaign;
+#[cfg(all(feature = "dataset", feature = "profile", feature = "train"))]
+pub mod demo;
 #[cfg(all(feature = "dataset", feature = "train"))]
 pub mod evaluation;
+pub mod inspection;
 pub mod models;
 #[cfg(feature = "plan")]
 pub mod plan;
