@@ -10,7 +10,7 @@ use vitempo::{
     planners::split::{Criterion, Objective},
 };
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
+pub fn main() -> Result<(), Box<dyn std::error::Error>> {
     let model = "tests/models/mobilevit_xxs.onnx".as_ref();
     let graph = onnx::read_file(model, &ReadOptions::default())?;
     let phone = Bundle::open("bundles/adapted/pixel4-tflite-cpu-f32.vtb")?;

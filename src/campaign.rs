@@ -1,6 +1,8 @@
 //! Measurements that go into a dataset: a [`Campaign`] runs a sweep, keeps every measurement as
 //! soon as it is there, and goes on where an interrupted one stopped.
 
+pub mod compare;
+
 use crate::models::Model;
 use std::{
     cell::RefCell,

@@ -18,16 +18,23 @@ pub mod adaptation;
 pub mod bundle;
 #[cfg(all(feature = "dataset", feature = "profile"))]
 pub mod campaign;
+#[cfg(all(feature = "dataset", feature = "profile", feature = "train"))]
+pub mod demo;
 #[cfg(all(feature = "dataset", feature = "train"))]
 pub mod evaluation;
+pub mod inspection;
 pub mod models;
 #[cfg(feature = "plan")]
 pub mod plan;
+#[cfg(feature = "plan")]
+pub mod quantity;
 pub mod query;
 pub mod sampling;
 pub mod search;
 #[cfg(all(feature = "dataset", feature = "train"))]
 pub mod training;
+#[cfg(feature = "plan")]
+pub mod zoo;
 
 pub use bundle::{Bundle, BundleError};
 #[cfg(feature = "plan")]

@@ -13,17 +13,27 @@
 //! | who dominates whom, and who is crowded? | [`dominance`] |
 //! | how does the next generation come about? | [`evolution`] |
 //! | do forecasts rank as measurements do? | [`spearman`] |
+//! | what do members of the front take for real? | `verify` |
 
 pub mod dominance;
 mod evolution;
 pub mod objective;
 mod rank;
+#[cfg(all(feature = "dataset", feature = "profile"))]
+pub mod verify;
 
 pub use evolution::{Candidate, Device, Options, Outcome, Progress, search};
 pub use objective::{Objective, ObjectiveError};
 pub use rank::spearman;
 
 use crate::query::QueryError;
+use vitempo_search_space::Space;
+
+/// The name of a member of the front: that of its file.
+#[must_use]
+pub fn member_name(space: &Space, place: usize) -> String {
+    format!("{}-front-{place:03}", space.name())
+}
 
 /// Why a search found nothing.
 #[derive(Debug, thiserror::Error)]

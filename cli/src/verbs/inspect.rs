@@ -9,9 +9,9 @@ use super::{
 use serde_json::json;
 use std::fmt::Write;
 use vitempo::graph::{
-    Environment, Graph, Precision, TensorSpec, Work, lowering, lowering::LoweringError, patterns,
+    Graph, Precision, TensorSpec, Work, lowering, lowering::LoweringError, patterns,
 };
-use vitempo::profiler::{Capabilities, RunOptions, environment};
+use vitempo::inspection::{self, KernelError};
 
 /// Shows operators, FLOPs, bytes and parameters of models
 ///
@@ -71,32 +71,17 @@ impl Inspected {
 }
 
 fn lower(graph: &Graph, framework: &str, args: &InspectArgs) -> CliResult<Graph> {
-    let options = RunOptions {
-        precision: args.precision,
-        memory_format: args.memory_format.map(Layout::format),
-        ..RunOptions::default()
-    };
-    let environment = this_machine(framework, &options)?;
-    lowering::lower(graph, &environment).map_err(|error| match error {
-        LoweringError::NoRules { framework } => {
-            CliError::user(format!("no lowering rules for {framework} (--framework)"))
-                .hint(format!("frameworks with rules: {}", lowering::FRAMEWORKS.join(", ")))
-        }
-        other => CliError::user(other).about("--framework"),
-    })
-}
-
-/// This machine, as the framework would see it: lowering depends on the instruction set.
-fn this_machine(framework: &str, options: &RunOptions) -> CliResult<Environment> {
-    let capabilities = Capabilities {
-        version: String::new(),
-        path: None,
-        devices: Vec::new(),
-        precisions: Vec::new(),
-        memory_formats: Vec::new(),
-        operator_timing: false,
-    };
-    environment::detect(framework, &capabilities, options).map_err(CliError::ours)
+    let memory_format = args.memory_format.map(Layout::format);
+    inspection::kernels(graph, framework, args.precision, memory_format).map_err(
+        |error| match error {
+            KernelError::Lowering(LoweringError::NoRules { framework }) => {
+                CliError::user(format!("no lowering rules for {framework} (--framework)"))
+                    .hint(format!("frameworks with rules: {}", lowering::FRAMEWORKS.join(", ")))
+            }
+            KernelError::Lowering(other) => CliError::user(other).about("--framework"),
+            other => CliError::ours(other),
+        },
+    )
 }
 
 struct Inspection {
@@ -216,28 +201,14 @@ impl Inspected {
 
 fn kinds_table(graph: &Graph) -> String {
     let total = Work::of_graph(graph).flops.max(1) as f64;
-    let mut rows: Vec<(String, usize, Work)> = Vec::new();
-    for node in graph.nodes() {
-        let work = Work::of_operator(&node.op);
-        match rows.iter_mut().find(|r| r.0 == node.op.kind.name()) {
-            Some((_, count, sum)) => {
-                *count += 1;
-                sum.flops += work.flops;
-                sum.bytes_read += work.bytes_read;
-                sum.bytes_written += work.bytes_written;
-            }
-            None => rows.push((node.op.kind.name().to_owned(), 1, work)),
-        }
-    }
-    rows.sort_by_key(|r| std::cmp::Reverse((r.2.flops, r.1)));
     let mut table = Table::new(&["Operator", "Count", "FLOPs", "Share", "Bytes moved"], 1);
-    for (kind, count, work) in rows {
+    for row in inspection::kinds(graph) {
         table.row([
-            kind,
-            count.to_string(),
-            si(work.flops),
-            percent(work.flops as f64 / total),
-            si(work.bytes_read.saturating_add(work.bytes_written)),
+            row.kind,
+            row.count.to_string(),
+            si(row.flops),
+            percent(row.flops as f64 / total),
+            si(row.bytes_moved),
         ]);
     }
     table.to_text()

@@ -17,7 +17,7 @@ use std::{
     },
     time::Duration,
 };
-use vitempo::campaign::{self, Campaign, Outcome};
+use vitempo::campaign::{self, Campaign, CampaignError, Outcome};
 use vitempo::graph::{MemoryFormat, OpKind, Precision, Processor};
 use vitempo::profiler::{
     InputDistribution, Progress, RunOptions, RunProtocol, Sweep, Target, WorkerCommand,
@@ -302,12 +302,12 @@ pub fn go_on() -> CliResult<()> {
 }
 
 /// Runs a campaign with a progress bar, until it is done or interrupted.
-pub fn keep(campaign: Campaign<'_>) -> CliResult<Outcome> {
+pub fn run_campaign(campaign: Campaign<'_>) -> Result<Outcome, CampaignError> {
     let total = campaign.sweep.models.len() * campaign.sweep.protocol.protocol.rounds;
     let bar = progress::bar(total as u64, "profiling");
     let outcome = campaign.run(&mut |p| show(&bar, p), &interrupted());
     bar.finish_and_clear();
-    Ok(outcome?)
+    outcome
 }
 
 fn show(bar: &indicatif::ProgressBar, progress: &Progress<'_>) {
@@ -357,7 +357,7 @@ pub fn run(args: &ProfileArgs) -> CliResult {
         retry_failed: args.retry_failed,
         resume: args.session.is_none(),
     };
-    let outcome = keep(campaign)?;
+    let outcome = run_campaign(campaign)?;
     let finished = outcome.summary.measured + outcome.summary.skipped > 0;
     output::print(&Profiled { outcome: &outcome, out: &args.out }, args.format)?;
     match (finished, outcome.summary.failed.first()) {

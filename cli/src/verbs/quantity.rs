@@ -1,28 +1,21 @@
 //! Quantities with units on the command line, in the units planners take.
 
-use jiff::SignedDuration;
 use std::time::Duration;
+use vitempo::quantity;
 
 /// A time with its unit: `90s`, `33.3ms`, `1h30m`.
 pub fn duration(text: &str, example: &str) -> Result<Duration, String> {
-    text.parse::<SignedDuration>()
-        .ok()
-        .and_then(|time| Duration::try_from(time).ok())
-        .ok_or_else(|| format!("`{text}` is no time with a unit; write e.g. {example}"))
+    quantity::duration(text, example).map_err(|e| e.to_string())
 }
 
 /// Nanoseconds: `33.3ms`, `500us`, `2s`.
 pub fn time_ns(text: &str) -> Result<u64, String> {
-    let time = duration(text, "33.3ms")?;
-    u64::try_from(time.as_nanos())
-        .ok()
-        .filter(|ns| *ns < LARGEST)
-        .ok_or_else(|| format!("`{text}` is too large"))
+    quantity::time_ns(text).map_err(|e| e.to_string())
 }
 
 /// Nanojoules: `120mJ`, `2J`.
 pub fn energy_nj(text: &str) -> Result<u64, String> {
-    quantity(text, &[("nJ", 1.0), ("uJ", 1e3), ("mJ", 1e6), ("J", 1e9)], "120mJ")
+    counted(text, &[("nJ", 1.0), ("uJ", 1e3), ("mJ", 1e6), ("J", 1e9)], "120mJ")
 }
 
 /// Bytes: `40MB`, `64MiB`, `512k`.
@@ -37,7 +30,7 @@ pub fn bytes(text: &str) -> Result<u64, String> {
         ("MiB", 1_048_576.0),
         ("GiB", 1_073_741_824.0),
     ];
-    quantity(text, &units, "40MB")
+    counted(text, &units, "40MB")
 }
 
 /// Bytes per second: `20Mbit/s`, `3MB/s`.
@@ -51,7 +44,7 @@ pub fn bandwidth(text: &str) -> Result<u64, String> {
         ("MB/s", 1e6),
         ("GB/s", 1e9),
     ];
-    quantity(text, &units, "20Mbit/s")
+    counted(text, &units, "20Mbit/s")
 }
 
 /// Seconds: `100ms`, `10s`, `2min`.
@@ -81,7 +74,7 @@ pub fn above_zero(text: &str) -> Result<f64, String> {
 /// Quantities are smaller: a float holds all of them exactly.
 const LARGEST: u64 = 9_000_000_000_000_000;
 
-fn quantity(text: &str, units: &[(&str, f64)], example: &str) -> Result<u64, String> {
+fn counted(text: &str, units: &[(&str, f64)], example: &str) -> Result<u64, String> {
     let value = scaled(text, units, example)?.round();
     if value < LARGEST as f64 { Ok(value as u64) } else { Err(format!("`{text}` is too large")) }
 }

@@ -6,7 +6,7 @@ use super::{
         files,
         output::{Report, Table, si},
     },
-    verify::Verified,
+    verify,
 };
 use serde_json::json;
 use std::{
@@ -15,7 +15,10 @@ use std::{
 };
 use vitempo::graph::onnx::{self, WeightFill, WriteOptions};
 use vitempo::sampling;
-use vitempo::search::{Candidate, Device, Objective, Outcome};
+use vitempo::search::{
+    Candidate, Device, Objective, Outcome, member_name,
+    verify::{Verified, spread},
+};
 use vitempo::search_space::Space;
 use vitempo_report::{
     chart::{Axis, Chart, Mark, Series},
@@ -34,16 +37,10 @@ pub struct Front<'s> {
     pub verified: Vec<Verified>,
 }
 
-/// `count` of `length` places, the first and others spread evenly.
-pub fn spread(length: usize, count: usize) -> Vec<usize> {
-    let count = count.min(length);
-    (0..count).map(|i| if count > 1 { i * (length - 1) / (count - 1) } else { 0 }).collect()
-}
-
 impl Front<'_> {
     /// The name of a member's file.
     pub fn name(&self, place: usize) -> String {
-        format!("{}-front-{place:03}", self.space.name())
+        member_name(self.space, place)
     }
 
     /// The front as ONNX files with an index.
@@ -170,7 +167,7 @@ impl Report for Front<'_> {
                 front.len()
             );
         }
-        self.verified.iter().for_each(|verified| text += &verified.table());
+        self.verified.iter().for_each(|verified| text += &verify::table(verified));
         text
     }
 
@@ -217,20 +214,7 @@ impl Report for Front<'_> {
             "ceilings": self.devices.iter().map(device).collect::<Vec<_>>(),
             "candidates": self.outcome.candidates,
             "front": self.outcome.front.iter().enumerate().map(member).collect::<Vec<_>>(),
-            "verified": self.verified.iter().map(Verified::json).collect::<Vec<_>>(),
+            "verified": self.verified.iter().map(verify::json).collect::<Vec<_>>(),
         }))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::spread;
-
-    #[test]
-    fn places_are_spread_with_both_ends() {
-        assert_eq!(spread(10, 4), [0, 3, 6, 9]);
-        assert_eq!(spread(3, 20), [0, 1, 2]);
-        assert_eq!(spread(5, 1), [0]);
-        assert!(spread(0, 3).is_empty());
     }
 }

@@ -22,6 +22,7 @@ use vitempo::{
     search::{
         self, Device, Objective, ObjectiveError, Options, SearchError,
         objective::{Listed, Measure, Program, StandIn},
+        verify::{Verification, verify as verify_front},
     },
 };
 
@@ -121,8 +122,17 @@ pub fn run(args: &SearchArgs) -> CliResult {
     if let Some(folder) = &args.out {
         let files = front.write_models(folder, args.no_weights, args.seed)?;
         if let Some(count) = args.verify {
-            front.verified =
-                verify::measured(&front, &files, count, args.library.as_deref(), folder)?;
+            let verification = Verification {
+                space: &space,
+                devices: &devices,
+                outcome: &outcome,
+                files: &files,
+                count,
+                library: args.library.as_deref(),
+                folder,
+                worker: profile::worker()?,
+            };
+            front.verified = verify_front(&verification, &mut profile::run_campaign)?;
         }
         front.write_results(folder)?;
     }

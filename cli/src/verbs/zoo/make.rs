@@ -1,29 +1,19 @@
 //! `vitempo zoo make`: variants of base models, and the tasks file that says where they are cut.
 
-use super::{
-    super::{
-        error::{CliError, CliResult, io_error},
-        files,
-        models::{Model, ModelArgs},
-        output::{self, Format, Report, Table, si, thousands},
-        profile::parse_positive,
-        progress,
-    },
-    engine::{Engine, Results, similarity},
-    recipe::Recipe,
-    tasks::{TaskEntry, TasksFile, VariantEntry},
-    variants::{Variants, Weights},
+use crate::verbs::{
+    error::CliResult,
+    models::ModelArgs,
+    output::{self, Format, Report, Table, si, thousands},
+    profile::parse_positive,
+    progress,
 };
 use serde_json::json;
-use std::{collections::BTreeSet, path::PathBuf};
-use vitempo::graph::{
-    ConstantData, Graph, Precision, TensorSpec, Value, ValueId, ValueSource, Work,
-    onnx::{self, ReadOptions},
+use std::path::PathBuf;
+use vitempo::zoo::{
+    Recipe,
+    make::{self, MadeVariant, MadeZoo, MakeOptions},
+    tasks::TaskEntry,
 };
-use vitempo::planners::stitch::{CutError, cut};
-
-/// Name of the tasks file in the folder of variants.
-const TASKS: &str = "tasks.toml";
 
 /// Makes variants of base models without training, cut alike, for `vitempo plan stitch`
 ///
@@ -78,195 +68,30 @@ pub struct MakeArgs {
     pub format: Format,
 }
 
-/// One variant that was made.
-struct Made {
-    model: String,
-    variant: String,
-    file: String,
-    flops: u64,
-    params: u64,
-    /// Weights that are not 0.
-    nonzero: u64,
-    weights_bytes: u64,
-    similarity: Option<f64>,
-}
-
 pub fn run(args: &MakeArgs) -> CliResult {
-    let models = args.models.read()?;
-    if models.len() > 1 && !args.cuts.is_empty() {
-        return Err(CliError::user(format!(
-            "--cut names tensors of one model, there are {}",
-            models.len()
-        ))
-        .hint("make their variants one by one"));
-    }
-    distinct("variant", args.variants.iter().map(ToString::to_string))?;
-    distinct("model", models.iter().map(|model| model.identity.name.clone()))?;
-    let engine = args.compare.as_ref().map(|name| Engine::find(name, args.inputs)).transpose()?;
-    std::fs::create_dir_all(&args.out).map_err(|e| io_error("make folder", &args.out, &e))?;
-    let accuracy_is = engine.as_ref().map(|engine| {
-        format!(
-            "similarity of results to the base model's ({}, {} seeded inputs), %",
-            engine.name(),
-            args.inputs
-        )
-    });
-    let positions = if args.cuts.is_empty() { args.positions } else { args.cuts.len() + 1 };
-    let mut file = TasksFile {
-        positions,
-        accuracy_is,
-        processors: Vec::new(),
-        tasks: Vec::new(),
-        path: args.out.join(TASKS),
+    let options = MakeOptions {
+        recipes: &args.variants,
+        positions: args.positions,
+        cuts: &args.cuts,
+        compare: args.compare.as_deref(),
+        inputs: args.inputs,
+        seed: args.seed,
+        read: &args.models.read_options(),
+        out: &args.out,
     };
-    let mut made = Vec::new();
-    for model in &models {
-        let (rows, task) =
-            make(args, model, engine.as_ref()).map_err(|e| e.about(model.path.display()))?;
-        // As whoever plans will read them.
-        let variants = Variants::read(&file, &task, &ReadOptions::default(), Weights::Shapes)?;
-        variants.check_neighbours().map_err(|e| CliError::user(e).about(model.path.display()))?;
-        file.tasks.push(task);
-        made.extend(rows);
-    }
-    files::write(&file.path, file.text()?.as_bytes())?;
-    output::print(&Zoo { made, file }, args.format)
+    let made = make::make(&args.models.read()?, &options, &mut |file, engine| {
+        progress::say(format!("{file} on {engine}"));
+    })?;
+    output::print(&made, args.format)
 }
 
-fn distinct(what: &str, names: impl Iterator<Item = String>) -> CliResult {
-    let mut seen = BTreeSet::new();
-    for name in names {
-        if !seen.insert(name.clone()) {
-            return Err(CliError::user(format!("{what} `{name}` is asked for twice"))
-                .hint("its files would overwrite each other"));
-        }
-    }
-    Ok(())
-}
-
-/// All variants of one model as files, and its entry in the tasks file.
-fn make(
-    args: &MakeArgs,
-    model: &Model,
-    engine: Option<&Engine>,
-) -> CliResult<(Vec<Made>, TaskEntry)> {
-    let name = &model.identity.name;
-    let bytes = onnx::materialize(&model.path, args.seed)?;
-    let base = onnx::read_weights(name, &bytes, &args.models.read_options())?;
-    let cuts = if args.cuts.is_empty() {
-        cut::shared(&[&model.graph], args.positions)?
-    } else {
-        args.cuts.clone()
-    };
-    cut::subgraphs(&model.graph, &cuts)?;
-    let expected = engine.map(|engine| engine.results(&base)).transpose()?;
-    let compare = engine.zip(expected.as_ref());
-    let rows = args
-        .variants
-        .iter()
-        .map(|recipe| write(args, name, &recipe.apply(&base, &cuts, args.seed)?, compare))
-        .collect::<CliResult<Vec<Made>>>()?;
-    let task = entry(name, &rows, cuts);
-    Ok((rows, task))
-}
-
-/// Writes one variant, and compares it.
-fn write(
-    args: &MakeArgs,
-    model: &str,
-    graph: &Graph,
-    compare: Option<(&Engine, &Results)>,
-) -> CliResult<Made> {
-    let file = format!("{model}.{}.onnx", graph.name());
-    onnx::write_file(&args.out.join(&file), graph, &onnx::WriteOptions::seeded(args.seed))?;
-    let mut similar = None;
-    if let Some((engine, expected)) = compare {
-        progress::say(format!("{file} on {}", engine.name()));
-        similar = Some(similarity(expected, &engine.results(graph)?));
-    }
-    let work = Work::of_graph(graph);
-    let weights_bytes =
-        weights(graph).map(|(tensor, _)| tensor.size_bytes()).fold(0, u64::saturating_add);
-    let zeros: u64 = weights(graph)
-        .filter(|(tensor, _)| is_matrix(tensor))
-        .filter_map(|(_, data)| data)
-        .map(zeros)
-        .sum();
-    let nonzero = work.params.saturating_sub(zeros);
-    Ok(Made {
-        model: model.to_owned(),
-        variant: graph.name().to_owned(),
-        file,
-        flops: work.flops,
-        params: work.params,
-        nonzero,
-        weights_bytes,
-        similarity: similar,
-    })
-}
-
-/// Constants that a model's nodes read, each once.
-pub fn weights(graph: &Graph) -> impl Iterator<Item = (&TensorSpec, Option<&ConstantData>)> {
-    let read: BTreeSet<ValueId> =
-        graph.nodes().iter().flat_map(|node| node.inputs.iter().copied()).collect();
-    read.into_iter().filter_map(move |id| match graph.value(id) {
-        Value { tensor: Some(tensor), source: ValueSource::Constant(data), .. } => {
-            Some((tensor, data.as_ref()))
-        }
-        _ => None,
-    })
-}
-
-/// Kernels and matrices, quantised or not.
-fn is_matrix(tensor: &TensorSpec) -> bool {
-    tensor.rank() >= 2
-        && (tensor.precision.is_float()
-            || matches!(tensor.precision, Precision::I8 | Precision::U8))
-}
-
-/// How many values are 0.
-fn zeros(data: &ConstantData) -> u64 {
-    let count = match data {
-        ConstantData::Floats(v) => v.iter().filter(|v| **v == 0.0).count(),
-        ConstantData::Ints(v) => v.iter().filter(|v| **v == 0).count(),
-    };
-    count as u64
-}
-
-fn entry(model: &str, rows: &[Made], cuts: Vec<String>) -> TaskEntry {
-    let variant = |made: &Made| VariantEntry {
-        name: made.variant.clone(),
-        model: PathBuf::from(&made.file),
-        accuracy: made.similarity.map(|share| (share * 1e4).round() / 1e2),
-    };
-    TaskEntry {
-        name: model.to_owned(),
-        cuts: Some(cuts),
-        stitched: None,
-        slo: None,
-        variants: rows.iter().map(variant).collect(),
-    }
-}
-
-impl From<CutError> for CliError {
-    fn from(error: CutError) -> Self {
-        Self::user(error)
-    }
-}
-
-/// What was made.
-struct Zoo {
-    made: Vec<Made>,
-    file: TasksFile,
-}
-
-impl Report for Zoo {
+impl Report for MadeZoo {
     fn table(&self) -> String {
         let mut table = Table::new(
             &["Model", "Variant", "FLOPs", "Parameters", "Not 0", "Weights", "Similarity"],
             2,
         );
-        for m in &self.made {
+        for m in &self.variants {
             let similarity = m
                 .similarity
                 .map_or_else(|| "-".to_owned(), |share| format!("{:.2} %", 100.0 * share));
@@ -288,7 +113,7 @@ impl Report for Zoo {
             )
         };
         let cuts: String = self.file.tasks.iter().map(cut).collect();
-        let unknown = self.made.iter().any(|m| m.similarity.is_none());
+        let unknown = self.variants.iter().any(|m| m.similarity.is_none());
         let hint = if unknown { "; put accuracies into it before you plan" } else { "" };
         format!("{}\n{cuts}{}{hint}\n", table.to_text(), self.file.path.display())
     }
@@ -307,7 +132,7 @@ impl Report for Zoo {
             ],
             3,
         );
-        for m in &self.made {
+        for m in &self.variants {
             let counts = [m.flops, m.params, m.nonzero, m.weights_bytes].map(|n| n.to_string());
             let similarity = m.similarity.map_or_else(String::new, |share| share.to_string());
             table.row(
@@ -321,14 +146,14 @@ impl Report for Zoo {
     }
 
     fn json(&self) -> CliResult<serde_json::Value> {
-        let row = |m: &Made| {
+        let row = |m: &MadeVariant| {
             json!({"model": m.model, "variant": m.variant, "file": m.file, "flops": m.flops, "params": m.params, "nonzero": m.nonzero,
                 "weights_bytes": m.weights_bytes, "similarity": m.similarity})
         };
         let cuts: serde_json::Map<String, serde_json::Value> =
             self.file.tasks.iter().map(|task| (task.name.clone(), json!(task.cuts))).collect();
         Ok(
-            json!({"variants": self.made.iter().map(row).collect::<Vec<_>>(), "cuts": cuts, "tasks": self.file.path}),
+            json!({"variants": self.variants.iter().map(row).collect::<Vec<_>>(), "cuts": cuts, "tasks": self.file.path}),
         )
     }
 }

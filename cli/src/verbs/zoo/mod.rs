@@ -1,22 +1,18 @@
 //! `vitempo zoo`: variants of base models that can be stitched, as files.
 
-mod engine;
-mod labelled;
+mod error;
 mod make;
 mod measure;
-mod npy;
-mod recall;
-mod recipe;
 mod report;
-pub mod sampling;
 mod stitch;
-pub mod tasks;
-pub mod variants;
+mod table;
 
-use super::error::CliResult;
+use super::{error::CliResult, progress};
 use clap::Subcommand;
+use std::sync::atomic::Ordering;
+use vitempo::zoo::Progress;
 
-pub use make::weights;
+pub use vitempo::zoo::{codes, tasks, variants, weights};
 
 /// Makes sparse variants of models, and stitches them
 #[derive(Subcommand, Debug)]
@@ -34,4 +30,19 @@ pub fn run(command: &ZooCommand) -> CliResult {
         ZooCommand::Report(args) => report::run(args),
         ZooCommand::Stitch(args) => stitch::run(args),
     }
+}
+
+/// Calls `compute` with what shows how far it is, and stops it when the user interrupts.
+fn watched<T>(
+    what: &'static str,
+    compute: impl FnOnce(&mut dyn FnMut(Progress) -> bool) -> T,
+) -> T {
+    let (bar, stop) = (progress::bar(0, what), super::profile::interrupted());
+    let computed = compute(&mut |progress| {
+        bar.set_length(progress.total as u64);
+        bar.set_position(progress.done as u64);
+        !stop.load(Ordering::Relaxed)
+    });
+    bar.finish_and_clear();
+    computed
 }

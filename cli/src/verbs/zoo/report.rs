@@ -1,17 +1,14 @@
 //! `vitempo zoo report`: stitching and systems that do not stitch on a measured zoo, beside what
 //! the paper claims; each figure with its level of evidence.
 
-use super::{
-    super::{
-        error::{CliError, CliResult},
-        files,
-        output::percent,
-        plan::stitch::{
-            record::{Record, RecordedTask},
-            systems::{QUERIES, fixed_order, longest_ns, objectives},
-        },
+use super::super::{
+    error::{CliError, CliResult},
+    files,
+    output::percent,
+    plan::stitch::{
+        record::{Record, RecordedTask},
+        systems::{QUERIES, fixed_order, longest_ns, objectives},
     },
-    recall::{DRAWS, Recall, SAMPLES},
 };
 use std::{collections::BTreeSet, fmt::Write, path::PathBuf};
 use vitempo::graph::Latency;
@@ -27,6 +24,7 @@ use vitempo::planners::{
         systems::{Setting, System},
     },
 };
+use vitempo::zoo::recall::{DRAWS, Recall, SAMPLES};
 
 /// Budgets, percent of what all subgraphs take.
 const BUDGETS: [u64; 8] = [5, 10, 15, 25, 40, 55, 75, 100];

@@ -4,7 +4,7 @@
 use super::super::super::{
     error::{CliError, CliResult},
     zoo::{
-        sampling::Codes,
+        codes::Codes,
         tasks::{TaskEntry, TasksFile, VariantEntry, basis_points},
         variants::Variants,
     },
@@ -108,7 +108,7 @@ pub fn of_task(
 fn original(file: &TasksFile, entry: &TaskEntry, variant: &VariantEntry) -> CliResult<u32> {
     let of = || format!("task `{}`, variant `{}`", entry.name, variant.name);
     let missing = || {
-        file.refuse(&of(), "its accuracy is not known").hint(
+        CliError::from(file.refuse(&of(), "its accuracy is not known")).hint(
             "measure it, and add accuracy = \
             PERCENT; `vitempo zoo make --compare rten` measures similarity",
         )

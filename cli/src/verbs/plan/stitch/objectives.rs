@@ -57,7 +57,8 @@ pub fn of_tasks(file: &TasksFile, asked: &[Objective]) -> CliResult<Vec<Slo>> {
 fn of_file(file: &TasksFile, task: &TaskEntry) -> CliResult<Slo> {
     let of = || format!("task `{}`", task.name);
     let asks = task.slo.as_ref().ok_or_else(|| {
-        file.refuse(&of(), "nothing is asked of it").hint(format!("--slo {}=75%,30ms", task.name))
+        CliError::from(file.refuse(&of(), "nothing is asked of it"))
+            .hint(format!("--slo {}=75%,30ms", task.name))
     })?;
     let latency_ns = quantity::time_ns(&asks.latency)
         .map_err(|reason| CliError::user(format!("{}, slo: {reason}", of())))?;

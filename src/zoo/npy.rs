@@ -1,7 +1,7 @@
 //! Arrays in NumPy's `.npy` files: a magic string, a header that says type and shape, then the
 //! elements, little endian, in C order.
 
-use super::super::error::{CliError, CliResult, io_error};
+use super::ZooError;
 use std::path::Path;
 
 /// A file as it lies there.
@@ -15,13 +15,9 @@ pub struct Array {
 
 impl Array {
     /// Reads a file.
-    pub fn read(path: &Path) -> CliResult<Self> {
-        let bytes = std::fs::read(path).map_err(|e| io_error("read", path, &e))?;
-        let refused = |reason: String| {
-            CliError::user(format!("{}: {reason}", path.display()))
-                .hint("write it with numpy.save(), in C order")
-        };
-        parse(&bytes).map_err(refused)
+    pub fn read(path: &Path) -> Result<Self, ZooError> {
+        let bytes = std::fs::read(path).map_err(ZooError::io("read", path))?;
+        parse(&bytes).map_err(|reason| ZooError::Array { path: path.to_owned(), reason })
     }
 
     /// Its elements, where they are 32-bit floats.

@@ -1,12 +1,12 @@
 //! [`Recipe`]: how a variant is made of the base model: `dense`, `int8`, `integer`,
 //! `structured=50%`, `masked=80%`, or several joined by `+`.
 
-use super::super::error::{CliError, CliResult};
+use super::ZooError;
 use std::{fmt, str::FromStr};
-use vitempo::graph::{
+use vitempo_graph::{
     Graph,
     quantize::{self, Options, Values},
-    sparsify::{self, SparsifyError},
+    sparsify,
 };
 
 /// Steps from the base model to a variant; none: the base model itself.
@@ -25,27 +25,41 @@ enum Step {
     Masked(f64),
 }
 
-const KNOWN: &str = "dense, int8, integer, structured=50%, masked=80%, or several joined by `+`";
+/// Why a text is not a recipe.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ParseRecipeError {
+    /// A step that does not exist.
+    #[error(
+        "`{0}` is no variant: dense, int8, integer, structured=50%, masked=80%, or several joined \
+        by `+`"
+    )]
+    Unknown(String),
+    /// A share that leaves everything or nothing.
+    #[error("`{0}`: a share lies above 0 % and below 100 %")]
+    Share(String),
+    /// A step after quantising.
+    #[error("`{0}`: quantise last, weights that are integers are not pruned")]
+    Order(String),
+}
 
 impl FromStr for Recipe {
-    type Err = String;
+    type Err = ParseRecipeError;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, ParseRecipeError> {
         if text == "dense" {
             return Ok(Self(Vec::new()));
         }
         let steps: Vec<Step> = text.split('+').map(step).collect::<Result<_, _>>()?;
         match steps.iter().position(|step| matches!(step, Step::Int8 | Step::Integer)) {
-            Some(index) if index + 1 < steps.len() => {
-                Err(format!("`{text}`: quantise last, weights that are integers are not pruned"))
-            }
+            Some(index) if index + 1 < steps.len() => Err(ParseRecipeError::Order(text.to_owned())),
             _ => Ok(Self(steps)),
         }
     }
 }
 
-fn step(text: &str) -> Result<Step, String> {
-    let unknown = || format!("`{text}` is no variant: {KNOWN}");
+fn step(text: &str) -> Result<Step, ParseRecipeError> {
+    let unknown = || ParseRecipeError::Unknown(text.to_owned());
     let (kind, percent) = match text.split_once('=') {
         Some((kind, percent)) => (
             kind,
@@ -60,7 +74,7 @@ fn step(text: &str) -> Result<Step, String> {
     };
     match (kind, percent) {
         (_, Some(percent)) if !(percent > 0.0 && percent < 100.0) => {
-            Err(format!("`{text}`: a share lies above 0 % and below 100 %"))
+            Err(ParseRecipeError::Share(text.to_owned()))
         }
         ("int8", None) => Ok(Step::Int8),
         ("integer", None) => Ok(Step::Integer),
@@ -87,7 +101,10 @@ impl fmt::Display for Recipe {
 impl Recipe {
     /// The variant, under its name. Tensors at the cuts keep their shapes. Values of weights that
     /// the model lacks follow from the seed.
-    pub fn apply(&self, base: &Graph, cuts: &[String], seed: u64) -> CliResult<Graph> {
+    ///
+    /// # Errors
+    /// [`ZooError::Sparsify`] and [`ZooError::Graph`] where a step does not suit the model.
+    pub fn apply(&self, base: &Graph, cuts: &[String], seed: u64) -> Result<Graph, ZooError> {
         let keep: Vec<&str> = cuts.iter().map(String::as_str).collect();
         let options = Options { values: Values::Seeded(seed), ..Options::default() };
         let mut graph = base.clone();
@@ -100,12 +117,6 @@ impl Recipe {
             };
         }
         Ok(graph.with_name(self.to_string()))
-    }
-}
-
-impl From<SparsifyError> for CliError {
-    fn from(error: SparsifyError) -> Self {
-        Self::user(error)
     }
 }
 
@@ -131,7 +142,10 @@ mod tests {
             ("dense=5%", "is no variant"),
         ];
         for (text, expected) in cases {
-            assert!(text.parse::<Recipe>().is_err_and(|e| e.contains(expected)), "{text}");
+            assert!(
+                text.parse::<Recipe>().is_err_and(|e| e.to_string().contains(expected)),
+                "{text}"
+            );
         }
     }
 }

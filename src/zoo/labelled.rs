@@ -1,14 +1,11 @@
 //! [`Labelled`]: images with their classes, in batches of the size a model takes.
 
-use super::{
-    super::error::{CliError, CliResult},
-    npy::Array,
-    variants::Variants,
-};
+use super::{ZooError, npy::Array, variants::Variants};
 use std::path::Path;
-use vitempo::profiler::OutputValues;
+use vitempo_profiler::OutputValues;
 
 /// Images and their classes.
+#[derive(Clone, Debug)]
 pub struct Labelled {
     /// Of the model's input.
     name: String,
@@ -20,10 +17,12 @@ pub struct Labelled {
 impl Labelled {
     /// Reads both files, and checks that the variants take such images and give one row of logits
     /// for each.
-    pub fn read(images: &Path, labels: &Path, variants: &Variants) -> CliResult<Self> {
+    ///
+    /// # Errors
+    /// [`ZooError`] names the file or the task.
+    pub fn read(images: &Path, labels: &Path, variants: &Variants) -> Result<Self, ZooError> {
         let (name, shape) = input(variants)?;
-        let refuse =
-            |path: &Path, reason: String| CliError::user(format!("{}: {reason}", path.display()));
+        let refuse = |path: &Path, reason: String| ZooError::file(path, reason);
         let array = Array::read(images)?;
         let pixels = array.floats().map_err(|reason| refuse(images, reason))?;
         let labels_read = Array::read(labels)?;
@@ -50,6 +49,7 @@ impl Labelled {
     }
 
     /// How many images.
+    #[must_use]
     pub fn count(&self) -> usize {
         self.labels.len()
     }
@@ -59,12 +59,14 @@ impl Labelled {
     }
 
     /// How many batches.
+    #[must_use]
     pub fn batches(&self) -> usize {
         self.count().div_ceil(self.batch_size())
     }
 
     /// Images of a batch, and the labels there are; the last batch is filled up with the first
     /// images.
+    #[must_use]
     pub fn batch(&self, index: usize) -> (OutputValues, &[i64]) {
         let (size, image) = (self.batch_size(), self.shape.iter().skip(1).product::<usize>());
         let values = self
@@ -81,8 +83,8 @@ impl Labelled {
 }
 
 /// Name and shape of the one input; batches come first, in the one result too.
-fn input(variants: &Variants) -> CliResult<(String, Vec<usize>)> {
-    let refuse = |reason: String| CliError::user(format!("task `{}`: {reason}", variants.task));
+fn input(variants: &Variants) -> Result<(String, Vec<usize>), ZooError> {
+    let refuse = |reason: String| ZooError::NotClassifying { task: variants.task.clone(), reason };
     let ends = variants
         .subgraphs
         .first()
@@ -96,7 +98,7 @@ fn input(variants: &Variants) -> CliResult<(String, Vec<usize>)> {
             last.outputs().len()
         )));
     };
-    let shape = |tensor: &Option<vitempo::graph::TensorSpec>| {
+    let shape = |tensor: &Option<vitempo_graph::TensorSpec>| {
         tensor.as_ref().map(|t| t.shape.to_vec()).unwrap_or_default()
     };
     let (given, found) = (shape(&first.value(input).tensor), shape(&last.value(output).tensor));

@@ -1,23 +1,22 @@
 //! The variants of a task as graphs, cut into subgraphs.
 
 use super::{
-    super::{
-        error::{CliError, CliResult},
-        output::Table,
-    },
+    ZooError,
     tasks::{TaskEntry, TasksFile, VariantEntry},
 };
-use vitempo::graph::{
+use vitempo_graph::{
     Graph,
     onnx::{self, ReadOptions},
     quantize,
 };
-use vitempo::planners::stitch::{AssemblyError, CutError, assemble, cut, fit};
+use vitempo_planners::stitch::{AssemblyError, CutError, assemble, cut, fit};
 
 /// Variants of one task, cut alike.
+#[derive(Clone, Debug)]
 pub struct Variants {
     /// The task's name.
     pub task: String,
+    /// Names of the variants.
     pub names: Vec<String>,
     /// By variant, whether it computes on integers.
     pub quantized: Vec<bool>,
@@ -38,12 +37,15 @@ pub enum Weights {
 
 impl Variants {
     /// Reads and cuts the variants of a task.
+    ///
+    /// # Errors
+    /// [`ZooError`] names the file, the task and the variant.
     pub fn read(
         file: &TasksFile,
         entry: &TaskEntry,
         options: &ReadOptions,
         weights: Weights,
-    ) -> CliResult<Self> {
+    ) -> Result<Self, ZooError> {
         let read = |variant: &VariantEntry, weights: Weights| {
             let about = || {
                 format!(
@@ -59,12 +61,17 @@ impl Variants {
             .variants
             .iter()
             .map(|variant| read(variant, Weights::Shapes))
-            .collect::<CliResult<Vec<Graph>>>()?;
-        let refused = |e: &CutError| refused(file, &entry.name, e);
+            .collect::<Result<Vec<Graph>, ZooError>>()?;
+        let refused = |source: CutError| ZooError::TaskCut {
+            path: file.path.clone(),
+            task: entry.name.clone(),
+            source,
+        };
         let cuts = match &entry.cuts {
             Some(cuts) => cuts.clone(),
-            None => cut::shared(&wholes.iter().collect::<Vec<_>>(), file.positions)
-                .map_err(|e| refused(&e))?,
+            None => {
+                cut::shared(&wholes.iter().collect::<Vec<_>>(), file.positions).map_err(refused)?
+            }
         };
         let mut subgraphs: Vec<Vec<Graph>> =
             (0..=cuts.len()).map(|_| Vec::with_capacity(wholes.len())).collect();
@@ -73,7 +80,7 @@ impl Variants {
             quantized.push(quantize::is_quantized(&whole));
             let whole = if weights == Weights::Shapes { whole } else { read(variant, weights)? };
             for (row, subgraph) in
-                subgraphs.iter_mut().zip(cut::subgraphs(&whole, &cuts).map_err(|e| refused(&e))?)
+                subgraphs.iter_mut().zip(cut::subgraphs(&whole, &cuts).map_err(refused)?)
             {
                 row.push(subgraph);
             }
@@ -83,6 +90,9 @@ impl Variants {
     }
 
     /// The stitched variant that takes each position from the variant of that index.
+    ///
+    /// # Errors
+    /// [`AssemblyError`] where neighbours do not fit each other.
     pub fn stitched(&self, variants: &[usize]) -> Result<Graph, AssemblyError> {
         let rows = self.subgraphs.iter().zip(variants);
         let parts: Vec<(&str, &Graph)> = rows
@@ -94,6 +104,7 @@ impl Variants {
     }
 
     /// The variant of each position by name.
+    #[must_use]
     pub fn named(&self, variants: &[usize]) -> Vec<&str> {
         variants
             .iter()
@@ -102,30 +113,39 @@ impl Variants {
     }
 
     /// `dense|int8|dense`.
+    #[must_use]
     pub fn describe(&self, variants: &[usize], between: &str) -> String {
         self.named(variants).join(between)
     }
 
-    /// A row per stitched variant: the variant of each position, then cells of its own under
-    /// `headings`, the first `left` of them text.
-    pub fn table<'a, C: IntoIterator<Item = String>>(
+    /// Accuracies as CSV: a row per stitched variant, with the variant of each position, then its
+    /// accuracy in percent as text.
+    ///
+    /// # Errors
+    /// [`ZooError::Internal`] where a row cannot be written.
+    pub fn accuracies<'a>(
         &self,
-        headings: &[&str],
-        left: usize,
-        rows: impl Iterator<Item = (&'a [usize], C)>,
-    ) -> Table {
-        let positions = self.subgraphs.len();
-        let of_positions = (1..=positions).map(|position| format!("s{position}"));
-        let headings: Vec<String> =
-            of_positions.chain(headings.iter().map(|heading| (*heading).to_owned())).collect();
-        let mut table = Table::new(&headings, positions + left);
-        for (variants, cells) in rows {
-            table.row(self.named(variants).into_iter().map(str::to_owned).chain(cells));
-        }
-        table
+        rows: impl Iterator<Item = (&'a [usize], String)>,
+    ) -> Result<String, ZooError> {
+        let positions = (1..=self.subgraphs.len()).map(|position| format!("s{position}"));
+        let mut writer = csv::Writer::from_writer(Vec::new());
+        let write = || -> csv::Result<()> {
+            writer.write_record(positions.chain(["accuracy".to_owned()]))?;
+            for (variants, percent) in rows {
+                writer.write_record(self.named(variants).into_iter().chain([percent.as_str()]))?;
+            }
+            Ok(())
+        };
+        let internal = |e: &dyn std::error::Error| ZooError::Internal(e.to_string());
+        write().map_err(|e| internal(&e))?;
+        let bytes = writer.into_inner().map_err(|e| internal(&e))?;
+        String::from_utf8(bytes).map_err(|e| internal(&e))
     }
 
     /// Whether any subgraph fits behind any at the position before.
+    ///
+    /// # Errors
+    /// [`AssemblyError`] for the first that does not.
     pub fn check_neighbours(&self) -> Result<(), AssemblyError> {
         for (index, (left, right)) in
             self.subgraphs.iter().zip(self.subgraphs.iter().skip(1)).enumerate()
@@ -140,27 +160,13 @@ impl Variants {
     }
 }
 
-fn refused(file: &TasksFile, task: &str, error: &CutError) -> CliError {
-    let refused = file.refuse(&format!("task `{task}`"), error);
-    match error {
-        CutError::TooFew { .. } => refused.hint(
-            "make variants that agree between blocks with \
-            `vitempo zoo make`, or cut into fewer subgraphs (positions)",
-        ),
-        _ => refused.hint(
-            "cuts = [...] names tensors that every variant has, and through which \
-            alone everything goes",
-        ),
-    }
-}
-
 /// One variant, named as it is called in the file.
 fn read(
     file: &TasksFile,
     variant: &VariantEntry,
     options: &ReadOptions,
     weights: Weights,
-) -> CliResult<Graph> {
+) -> Result<Graph, ZooError> {
     let path = file.resolve(&variant.model);
     if weights == Weights::Shapes || !onnx::weights_present(&path)? {
         return Ok(onnx::read_file(&path, options)?.with_name(&variant.name));

@@ -1,9 +1,9 @@
 //! Runs models of a zoo on one engine, on the same seeded inputs, and says how alike their results
 //! are.
 
-use super::super::error::{CliError, CliResult};
-use vitempo::graph::Graph;
-use vitempo::profiler::{Backend, OutputValues, RunOptions, Session, backends, inputs, source};
+use super::ZooError;
+use vitempo_graph::Graph;
+use vitempo_profiler::{Backend, OutputValues, RunOptions, Session, backends, inputs, source};
 
 /// One engine.
 pub struct Engine {
@@ -16,23 +16,39 @@ pub struct Engine {
 /// Results of one model, by input.
 pub type Results = Vec<Vec<OutputValues>>;
 
+impl std::fmt::Debug for Engine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Engine")
+            .field("backend", &self.backend.name())
+            .field("options", &self.options)
+            .field("count", &self.count)
+            .finish()
+    }
+}
+
 impl Engine {
     /// The engine of that name, if it is here.
-    pub fn find(name: &str, count: usize) -> CliResult<Self> {
+    ///
+    /// # Errors
+    /// [`ZooError::UnknownEngine`], and [`ZooError::Engine`] where it is not available.
+    pub fn find(name: &str, count: usize) -> Result<Self, ZooError> {
         let options = RunOptions::default();
-        let backend =
-            backends::by_name(name).map_err(|e| CliError::user(e).hint("rten is always here"))?;
-        backend.probe(&options).require(backend.name()).map_err(CliError::user)?;
+        let backend = backends::by_name(name).map_err(ZooError::UnknownEngine)?;
+        backend.probe(&options).require(backend.name())?;
         Ok(Self { backend, options, count })
     }
 
     /// Its name.
+    #[must_use]
     pub fn name(&self) -> &'static str {
         self.backend.name()
     }
 
     /// A model, ready to run.
-    pub fn load(&self, graph: &Graph) -> CliResult<Box<dyn Session>> {
+    ///
+    /// # Errors
+    /// [`ZooError`] with the engine's reason where it does not take the model.
+    pub fn load(&self, graph: &Graph) -> Result<Box<dyn Session>, ZooError> {
         let model = source::ready(
             graph.name(),
             &source::Source::Graph,
@@ -40,21 +56,31 @@ impl Engine {
             self.backend.as_ref(),
             &self.options,
         )
-        .map_err(CliError::user)?;
-        self.backend.load(&model, &self.options).map_err(CliError::user)
+        .map_err(ZooError::NotRunnable)?;
+        Ok(self.backend.load(&model, &self.options)?)
     }
 
     /// What a model computes from seeded inputs. Weights without values are seeded by name.
-    pub fn results(&self, graph: &Graph) -> CliResult<Results> {
+    ///
+    /// # Errors
+    /// As [`Engine::load`], and where the model does not run.
+    pub fn results(&self, graph: &Graph) -> Result<Results, ZooError> {
         self.results_from(graph, None)
     }
 
     /// What a model computes from what another one has, or from seeded inputs.
-    pub fn results_from(&self, graph: &Graph, given: Option<&Results>) -> CliResult<Results> {
+    ///
+    /// # Errors
+    /// As [`Engine::results`].
+    pub fn results_from(
+        &self,
+        graph: &Graph,
+        given: Option<&Results>,
+    ) -> Result<Results, ZooError> {
         let mut session = self.load(graph)?;
-        let mut run = |values: &[OutputValues]| -> CliResult<Vec<OutputValues>> {
-            session.feed(&values.iter().collect::<Vec<_>>()).map_err(CliError::user)?;
-            session.outputs().map_err(CliError::user)
+        let mut run = |values: &[OutputValues]| -> Result<Vec<OutputValues>, ZooError> {
+            session.feed(&values.iter().collect::<Vec<_>>())?;
+            Ok(session.outputs()?)
         };
         if let Some(given) = given {
             return given.iter().map(|values| run(values)).collect();
@@ -65,7 +91,7 @@ impl Engine {
                 self.options.inputs,
                 self.options.seed.wrapping_add(index as u64),
             )
-            .map_err(CliError::user)
+            .map_err(ZooError::NotRunnable)
         };
         (0..self.count).map(|index| run(&seeded(index)?)).collect()
     }
@@ -73,6 +99,7 @@ impl Engine {
 
 /// Mean cosine of the angle between results and those expected, over inputs and outputs; 0 where it
 /// would be negative, 1 for the same direction.
+#[must_use]
 pub fn similarity(expected: &Results, found: &Results) -> f64 {
     let pairs: Vec<f64> = expected
         .iter()

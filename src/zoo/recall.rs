@@ -2,10 +2,11 @@
 //! measured.
 
 use super::{
-    super::error::CliResult,
-    sampling::{BEST, Codes, all_estimated, drawn, estimates, measured},
+    ZooError,
+    codes::Codes,
+    sampling::{BEST, all_estimated, drawn, estimates, measured},
 };
-use vitempo::predictors::accuracy::top_recall;
+use vitempo_predictors::accuracy::top_recall;
 
 /// Stitched variants that are measured, beside the originals.
 pub const SAMPLES: usize = 100;
@@ -13,6 +14,7 @@ pub const SAMPLES: usize = 100;
 pub const DRAWS: u64 = 20;
 
 /// Over several draws of samples.
+#[derive(Clone, Debug)]
 pub struct Recall {
     /// Of the best tenth, how many are in the best tenth as measured or estimated; shares, rising.
     pub recall: Vec<f64>,
@@ -26,7 +28,10 @@ pub struct Recall {
 impl Recall {
     /// Of a task with so many variants, given the accuracy of all stitched ones in basis points,
     /// the last position counting fastest.
-    pub fn of(accuracies_bp: &[u32], variants: usize, positions: usize) -> CliResult<Self> {
+    ///
+    /// # Errors
+    /// [`ZooError::Accuracy`] where there are too few variants for an estimator.
+    pub fn of(accuracies_bp: &[u32], variants: usize, positions: usize) -> Result<Self, ZooError> {
         let codes = Codes { variants, positions };
         let actual: Vec<f64> = accuracies_bp.iter().map(|&bp| f64::from(bp) / 100.0).collect();
         let (mut recall, mut at_random, mut error) = (Vec::new(), 0.0, 0.0);
@@ -52,6 +57,7 @@ impl Recall {
     }
 
     /// Over all draws.
+    #[must_use]
     pub fn mean(&self) -> f64 {
         self.recall.iter().sum::<f64>() / self.recall.len().max(1) as f64
     }
@@ -79,8 +85,8 @@ mod tests {
     /// images.
     #[test]
     fn the_best_of_what_was_really_computed_is_found() {
-        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join("../datasets/stitching/stripes.csv");
+        let path =
+            std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("datasets/stitching/stripes.csv");
         let mut reader = csv::Reader::from_path(path).expect("the table that ships");
         let rows: Vec<csv::StringRecord> =
             reader.records().collect::<Result<_, _>>().expect("rows");

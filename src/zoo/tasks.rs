@@ -4,16 +4,14 @@
 //! Paths are relative to the file. Accuracies are in percent; `accuracy_is` says of what. Variants
 //! have one base model: the same tensors, by name, at the cuts.
 
-use super::super::{
-    error::{CliError, CliResult, io_error},
-    quantity,
-};
+use super::ZooError;
+use crate::quantity;
 use serde::{Deserialize, Serialize};
 use std::{
     collections::BTreeSet,
     path::{Path, PathBuf},
 };
-use vitempo::planners::stitch::MOST_POSITIONS;
+use vitempo_planners::stitch::MOST_POSITIONS;
 
 /// The whole file.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -27,6 +25,7 @@ pub struct TasksFile {
     /// What forecasts latencies, where the command line does not say.
     #[serde(default, rename = "processor", skip_serializing_if = "Vec::is_empty")]
     pub processors: Vec<ProcessorEntry>,
+    /// At least one.
     #[serde(rename = "task")]
     pub tasks: Vec<TaskEntry>,
     /// Where it was read.
@@ -38,6 +37,7 @@ pub struct TasksFile {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProcessorEntry {
+    /// How it is called.
     pub name: String,
     /// Bundles, at most one per precision.
     pub bundles: Vec<PathBuf>,
@@ -47,6 +47,7 @@ pub struct ProcessorEntry {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TaskEntry {
+    /// How it is called.
     pub name: String,
     /// Tensors at which variants are cut; where there are none, those that share out the work most
     /// evenly.
@@ -55,8 +56,10 @@ pub struct TaskEntry {
     /// Measured accuracies of stitched variants: a CSV file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stitched: Option<PathBuf>,
+    /// What it has to keep.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slo: Option<SloEntry>,
+    /// At least one; the first is the base model.
     #[serde(rename = "variant")]
     pub variants: Vec<VariantEntry>,
 }
@@ -75,6 +78,7 @@ pub struct SloEntry {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct VariantEntry {
+    /// How it is called.
     pub name: String,
     /// An ONNX file.
     pub model: PathBuf,
@@ -85,66 +89,84 @@ pub struct VariantEntry {
 
 impl TasksFile {
     /// Reads and checks a file.
-    pub fn read(path: &Path) -> CliResult<Self> {
+    ///
+    /// # Errors
+    /// [`ZooError`] names the file, and the task or variant where one is at fault.
+    pub fn read(path: &Path) -> Result<Self, ZooError> {
         let text = std::fs::read_to_string(path)
-            .map_err(|e| io_error("read", path, &e).hint("`vitempo zoo make` writes one"))?;
-        let mut file: Self = toml::from_str(&text).map_err(|e| {
-            CliError::user(format!("{}: {}", path.display(), e.to_string().trim_end()))
-        })?;
+            .map_err(|source| ZooError::NoTasksFile { path: path.to_owned(), source })?;
+        let mut file: Self =
+            toml::from_str(&text).map_err(|e| ZooError::file(path, e.to_string().trim_end()))?;
         path.clone_into(&mut file.path);
         file.check()?;
         Ok(file)
     }
 
     /// The file's text.
-    pub fn text(&self) -> CliResult<String> {
-        toml::to_string(self).map_err(CliError::ours)
+    ///
+    /// # Errors
+    /// [`ZooError::Internal`] where it cannot be written as TOML.
+    pub fn text(&self) -> Result<String, ZooError> {
+        toml::to_string(self).map_err(|e| ZooError::Internal(e.to_string()))
+    }
+
+    /// Writes the file to where it was read, or is to be.
+    ///
+    /// # Errors
+    /// [`ZooError::Io`] where it cannot be written.
+    pub fn write(&self) -> Result<(), ZooError> {
+        write_whole(&self.path, self.text()?.as_bytes())
     }
 
     /// A path in the file, as seen from here.
+    #[must_use]
     pub fn resolve(&self, path: &Path) -> PathBuf {
         self.path.parent().unwrap_or(Path::new("")).join(path)
     }
 
-    /// An error that names the file and what it speaks of.
-    pub fn refuse(&self, of: &str, reason: impl std::fmt::Display) -> CliError {
-        CliError::user(format!("{}: {of}: {reason}", self.path.display()))
+    /// An error that names the file and the entry at fault.
+    #[must_use]
+    pub fn refuse(&self, of: &str, reason: impl std::fmt::Display) -> ZooError {
+        ZooError::Entry { path: self.path.clone(), of: of.to_owned(), reason: reason.to_string() }
     }
 
     /// The task of that name.
-    pub fn task(&self, name: &str) -> CliResult<&TaskEntry> {
+    ///
+    /// # Errors
+    /// [`ZooError::UnknownTask`] with the names there are.
+    pub fn task(&self, name: &str) -> Result<&TaskEntry, ZooError> {
         let found = self.tasks.iter().find(|task| task.name == name);
-        let names =
-            || self.tasks.iter().map(|task| task.name.as_str()).collect::<Vec<_>>().join(", ");
-        found.ok_or_else(|| {
-            CliError::user(format!("{} has no task `{name}`", self.path.display()))
-                .hint(format!("it has {}", names()))
+        found.ok_or_else(|| ZooError::UnknownTask {
+            path: self.path.clone(),
+            name: name.to_owned(),
+            known: self.tasks.iter().map(|task| task.name.clone()).collect(),
         })
     }
 
     /// The task of that name, or the only one where none is named.
-    pub fn only_task(&self, name: Option<&str>) -> CliResult<&TaskEntry> {
+    ///
+    /// # Errors
+    /// As [`TasksFile::task`], and [`ZooError::SeveralTasks`].
+    pub fn only_task(&self, name: Option<&str>) -> Result<&TaskEntry, ZooError> {
         match (name, &self.tasks[..]) {
             (Some(name), _) => self.task(name),
             (None, [only]) => Ok(only),
             (None, tasks) => {
-                Err(CliError::user(format!("{} has {} tasks", self.path.display(), tasks.len()))
-                    .hint("say which with --task NAME"))
+                Err(ZooError::SeveralTasks { path: self.path.clone(), count: tasks.len() })
             }
         }
     }
 
-    fn check(&self) -> CliResult {
-        let file = || self.path.display();
+    fn check(&self) -> Result<(), ZooError> {
         if !(1..=MOST_POSITIONS).contains(&self.positions) {
-            return Err(CliError::user(format!(
-                "{}: positions = {}; a variant is cut into 1 to {MOST_POSITIONS} subgraphs",
-                file(),
+            let reason = format!(
+                "positions = {}; a variant is cut into 1 to {MOST_POSITIONS} subgraphs",
                 self.positions
-            )));
+            );
+            return Err(ZooError::file(&self.path, reason));
         }
         if self.tasks.is_empty() {
-            return Err(CliError::user(format!("{}: there is no [[task]]", file())));
+            return Err(ZooError::file(&self.path, "there is no [[task]]"));
         }
         if let Some(twice) = repeated(self.tasks.iter().map(|task| &task.name)) {
             return Err(self.refuse(&format!("task `{twice}`"), "it is there twice"));
@@ -155,7 +177,7 @@ impl TasksFile {
         self.tasks.iter().try_for_each(|task| self.check_task(task))
     }
 
-    fn check_task(&self, task: &TaskEntry) -> CliResult {
+    fn check_task(&self, task: &TaskEntry) -> Result<(), ZooError> {
         let of = format!("task `{}`", task.name);
         if task.variants.is_empty() {
             return Err(self.refuse(&of, "it has no [[task.variant]]"));
@@ -196,7 +218,13 @@ fn repeated<'a>(mut names: impl Iterator<Item = &'a String>) -> Option<&'a Strin
     names.find(|name| !seen.insert(*name))
 }
 
+/// Writes a file whole or not at all.
+pub(super) fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), ZooError> {
+    vitempo_graph::files::write_whole(path, bytes).map_err(ZooError::io("write", path))
+}
+
 /// Percent as basis points.
+#[must_use]
 pub fn basis_points(percent: f64) -> u32 {
     (percent * 100.0).round().clamp(0.0, 10_000.0) as u32
 }

@@ -4,78 +4,29 @@
 //! Where the best end is what planners have to know. Around that border measuring decides,
 //! elsewhere the estimate does; what was measured needs no estimate.
 
-use super::{
-    super::error::{CliError, CliResult},
-    variants::Variants,
-};
+use super::{ZooError, codes::Codes};
 use rand::{SeedableRng, rngs::StdRng, seq::index};
 use std::collections::BTreeMap;
-use vitempo::planners::stitch::MOST_ENUMERATED;
-use vitempo::predictors::accuracy::{AccuracyEstimator, Sample};
+use vitempo_predictors::accuracy::{AccuracyEstimator, Sample};
 
 /// Share of stitched variants that counts as the best.
 pub const BEST: f64 = 0.1;
-/// Most stitched variants that are listed.
-const MOST_LISTED: usize = MOST_ENUMERATED as usize;
 /// Below so many, all are drawn at random: half of them would be too few for the estimator.
 const FEW: usize = 16;
 /// Measured between two looks at the estimates.
 const AT_ONCE: usize = 10;
 
-/// Stitched variants by number: the variant of each position is a digit, that of the last position
-/// the last.
-#[derive(Clone, Copy, Debug)]
-pub struct Codes {
-    pub variants: usize,
-    pub positions: usize,
-}
-
-impl Codes {
-    pub fn of(variants: &Variants) -> Self {
-        Self { variants: variants.names.len(), positions: variants.subgraphs.len() }
-    }
-
-    pub fn all(self) -> usize {
-        self.variants.saturating_pow(self.positions as u32)
-    }
-
-    /// Whether they are few enough to be listed.
-    pub fn are_few(self) -> bool {
-        self.all() <= MOST_LISTED
-    }
-
-    /// An error where they are not.
-    pub fn check_few(self) -> CliResult {
-        if self.are_few() {
-            return Ok(());
-        }
-        let reason = format!(
-            "{} variants of {} subgraphs: more than {MOST_LISTED} stitched ones",
-            self.variants, self.positions
-        );
-        Err(CliError::user(reason).hint("take fewer variants"))
-    }
-
-    pub fn digits(self, code: usize) -> impl Iterator<Item = usize> {
-        (0..self.positions)
-            .rev()
-            .map(move |position| code / self.variants.pow(position as u32) % self.variants)
-    }
-
-    /// The variant as it is, without stitching.
-    pub fn original(self, variant: usize) -> usize {
-        (0..self.positions).fold(0, |code, _| code * self.variants + variant)
-    }
-}
-
 /// Accuracies in percent by code: of the originals and of so many stitched variants. `measure` is
 /// asked for several at a time.
+///
+/// # Errors
+/// Those of `measure`, and [`ZooError::Accuracy`].
 pub fn measured(
     codes: Codes,
     samples: usize,
     seed: u64,
-    mut measure: impl FnMut(&[usize]) -> CliResult<Vec<f64>>,
-) -> CliResult<BTreeMap<usize, f64>> {
+    mut measure: impl FnMut(&[usize]) -> Result<Vec<f64>, ZooError>,
+) -> Result<BTreeMap<usize, f64>, ZooError> {
     let all = codes.all();
     let at_random = match samples {
         samples if samples >= all => all,
@@ -94,6 +45,7 @@ pub fn measured(
 }
 
 /// The originals, and so many stitched variants at random; each once, rising.
+#[must_use]
 pub fn drawn(codes: Codes, samples: usize, seed: u64) -> Vec<usize> {
     let all = codes.all();
     let random = index::sample(&mut StdRng::seed_from_u64(seed), all, samples.min(all));
@@ -105,7 +57,14 @@ pub fn drawn(codes: Codes, samples: usize, seed: u64) -> Vec<usize> {
 }
 
 /// Accuracies of all stitched variants in percent: as measured, else estimated.
-pub fn estimates(codes: Codes, known: &BTreeMap<usize, f64>, seed: u64) -> CliResult<Vec<f64>> {
+///
+/// # Errors
+/// [`ZooError::Accuracy`] where too few are known.
+pub fn estimates(
+    codes: Codes,
+    known: &BTreeMap<usize, f64>,
+    seed: u64,
+) -> Result<Vec<f64>, ZooError> {
     let mut accuracies = all_estimated(codes, known, seed)?;
     for (&code, &accuracy) in known {
         if let Some(estimate) = accuracies.get_mut(code) {
@@ -116,7 +75,14 @@ pub fn estimates(codes: Codes, known: &BTreeMap<usize, f64>, seed: u64) -> CliRe
 }
 
 /// Accuracies of all stitched variants in percent, estimated from those known; the known ones too.
-pub fn all_estimated(codes: Codes, known: &BTreeMap<usize, f64>, seed: u64) -> CliResult<Vec<f64>> {
+///
+/// # Errors
+/// [`ZooError::Accuracy`] where too few are known.
+pub fn all_estimated(
+    codes: Codes,
+    known: &BTreeMap<usize, f64>,
+    seed: u64,
+) -> Result<Vec<f64>, ZooError> {
     let originals: Vec<f64> = (0..codes.variants)
         .map(|variant| known.get(&codes.original(variant)).copied().unwrap_or(0.0))
         .collect();
@@ -127,8 +93,7 @@ pub fn all_estimated(codes: Codes, known: &BTreeMap<usize, f64>, seed: u64) -> C
         .iter()
         .map(|(&code, &accuracy)| Sample { subgraphs: subgraphs(code), accuracy })
         .collect();
-    let estimator =
-        AccuracyEstimator::fit(codes.positions, &samples, seed).map_err(CliError::user)?;
+    let estimator = AccuracyEstimator::fit(codes.positions, &samples, seed)?;
     Ok((0..codes.all()).map(|code| estimator.estimate(&subgraphs(code))).collect())
 }
 
@@ -182,14 +147,5 @@ mod tests {
                 .expect("accuracies");
             assert!((samples..=samples + 2).contains(&known.len()), "{samples}: {}", known.len());
         }
-    }
-
-    #[test]
-    fn codes_are_digits() {
-        let codes = Codes { variants: 8, positions: 3 };
-        assert_eq!(
-            (codes.all(), codes.digits(0o123).collect::<Vec<_>>(), codes.original(3)),
-            (512, vec![1, 2, 3], 0o333)
-        );
     }
 }

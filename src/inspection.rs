@@ -1,0 +1,106 @@
+//! What a model is made of: [`kinds`] counts its operators by kind, `kernels` lowers it to the
+//! kernels that a framework would run on this machine.
+
+use std::cmp::Reverse;
+use vitempo_graph::{Graph, Work};
+#[cfg(feature = "profile")]
+use vitempo_graph::{
+    MemoryFormat, Precision,
+    lowering::{self, LoweringError},
+};
+#[cfg(feature = "profile")]
+use vitempo_profiler::{Capabilities, RunOptions, environment, pinning::PinningError};
+
+/// The operators of one kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KindRow {
+    /// Name of the kind.
+    pub kind: String,
+    /// How many there are.
+    pub count: usize,
+    /// What they cost together.
+    pub flops: u64,
+    /// What they read and write together.
+    pub bytes_moved: u64,
+}
+
+/// Why the kernels of a model are not known.
+#[cfg(feature = "profile")]
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum KernelError {
+    /// The framework has no rules, or not for this model.
+    #[error(transparent)]
+    Lowering(#[from] LoweringError),
+    /// This machine has no core to run on.
+    #[error(transparent)]
+    Machine(#[from] PinningError),
+}
+
+/// Operators by kind, those with the most FLOPs first.
+#[must_use]
+pub fn kinds(graph: &Graph) -> Vec<KindRow> {
+    let mut rows: Vec<KindRow> = Vec::new();
+    for node in graph.nodes() {
+        let work = Work::of_operator(&node.op);
+        let bytes_moved = work.bytes_read.saturating_add(work.bytes_written);
+        let kind = node.op.kind.name();
+        match rows.iter_mut().find(|row| row.kind == kind) {
+            Some(row) => {
+                row.count += 1;
+                row.flops = row.flops.saturating_add(work.flops);
+                row.bytes_moved = row.bytes_moved.saturating_add(bytes_moved);
+            }
+            None => rows.push(KindRow {
+                kind: kind.to_owned(),
+                count: 1,
+                flops: work.flops,
+                bytes_moved,
+            }),
+        }
+    }
+    rows.sort_by_key(|row| Reverse((row.flops, row.count)));
+    rows
+}
+
+/// The kernels that a framework would run for a model on this machine, whose instruction set
+/// counts.
+///
+/// # Errors
+/// [`KernelError::Lowering`] where the framework has no rules for the model.
+#[cfg(feature = "profile")]
+pub fn kernels(
+    graph: &Graph,
+    framework: &str,
+    precision: Precision,
+    memory_format: Option<MemoryFormat>,
+) -> Result<Graph, KernelError> {
+    let options = RunOptions { precision, memory_format, ..RunOptions::default() };
+    let capabilities = Capabilities {
+        version: String::new(),
+        path: None,
+        devices: Vec::new(),
+        precisions: Vec::new(),
+        memory_formats: Vec::new(),
+        operator_timing: false,
+    };
+    let environment = environment::detect(framework, &capabilities, &options)?;
+    Ok(lowering::lower(graph, &environment)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use vitempo_graph::{onnx, patterns};
+
+    #[test]
+    fn kinds_add_up_to_the_model() {
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/models/mobilevit_xxs.onnx");
+        let graph = onnx::read_file(file.as_ref(), &onnx::ReadOptions::default()).expect("a model");
+        let graph = patterns::canonicalize(&graph);
+        let rows = kinds(&graph);
+        assert_eq!(rows.iter().map(|row| row.count).sum::<usize>(), graph.nodes().len());
+        assert_eq!(rows.iter().map(|row| row.flops).sum::<u64>(), Work::of_graph(&graph).flops);
+        assert!(rows.is_sorted_by(|a, b| a.flops >= b.flops));
+    }
+}

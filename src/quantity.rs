@@ -1,0 +1,65 @@
+//! Times with their units, as files and command lines have them.
+
+use jiff::SignedDuration;
+use std::time::Duration;
+
+/// Times are shorter, in ns: a float represents all of them exactly.
+const LARGEST_NS: u64 = 9_000_000_000_000_000;
+
+/// Why a text is not a quantity.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum QuantityError {
+    /// Not a number with a unit of time.
+    #[error("`{text}` is no time with a unit; write e.g. {example}")]
+    Time {
+        /// As it was given.
+        text: String,
+        /// What is one.
+        example: String,
+    },
+    /// A quantity beyond what is computed with.
+    #[error("`{0}` is too large")]
+    TooLarge(String),
+}
+
+/// A time with its unit: `90s`, `33.3ms`, `1h30m`. The example is for the error.
+///
+/// # Errors
+/// [`QuantityError::Time`] for anything else.
+pub fn duration(text: &str, example: &str) -> Result<Duration, QuantityError> {
+    text.parse::<SignedDuration>()
+        .ok()
+        .and_then(|time| Duration::try_from(time).ok())
+        .ok_or_else(|| QuantityError::Time { text: text.to_owned(), example: example.to_owned() })
+}
+
+/// Nanoseconds: `33.3ms`, `500us`, `2s`.
+///
+/// # Errors
+/// As [`duration`], and [`QuantityError::TooLarge`] from about 104 days on.
+pub fn time_ns(text: &str) -> Result<u64, QuantityError> {
+    let time = duration(text, "33.3ms")?;
+    u64::try_from(time.as_nanos())
+        .ok()
+        .filter(|ns| *ns < LARGEST_NS)
+        .ok_or_else(|| QuantityError::TooLarge(text.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_units_and_an_end() {
+        assert_eq!((time_ns("33.3ms"), time_ns("0us")), (Ok(33_300_000), Ok(0)));
+        assert_eq!(duration("1h30m", "2h"), Ok(Duration::from_secs(5400)));
+        for (text, expected) in [
+            ("5", "`5` is no time with a unit; write e.g. 33.3ms"),
+            ("-5ms", "no time with a unit"),
+            ("99999999999s", "`99999999999s` is too large"),
+        ] {
+            assert!(time_ns(text).is_err_and(|e| e.to_string().contains(expected)), "{text}");
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! [`make`]: variants of base models without training, and the tasks file that says where they are
+//! cut.
+
+use super::{
+    Recipe, TasksFile, Variants, ZooError,
+    engine::{Engine, Results, similarity},
+    tasks::{TaskEntry, VariantEntry},
+    variants::Weights,
+    weights::{weights, zeros},
+};
+use crate::models::Model;
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
+use vitempo_graph::{
+    Graph, Work,
+    onnx::{self, ReadOptions},
+};
+use vitempo_planners::stitch::cut;
+
+/// Name of the tasks file in the folder of variants.
+pub const TASKS: &str = "tasks.toml";
+
+/// Which variants are made, and how.
+#[derive(Clone, Debug)]
+pub struct MakeOptions<'a> {
+    /// Variants of every model.
+    pub recipes: &'a [Recipe],
+    /// Subgraphs per variant, where `cuts` is empty.
+    pub positions: usize,
+    /// Tensors at which the only model is cut; where there are none, those that share out the work
+    /// most evenly.
+    pub cuts: &'a [String],
+    /// Engine on which results are compared with those of the base model.
+    pub compare: Option<&'a str>,
+    /// Seeded inputs that are compared.
+    pub inputs: usize,
+    /// Of weights that a model lacks.
+    pub seed: u64,
+    /// How base models are read.
+    pub read: &'a ReadOptions,
+    /// Folder of the variants and of their tasks file.
+    pub out: &'a Path,
+}
+
+/// One variant that was made.
+#[derive(Clone, Debug)]
+pub struct MadeVariant {
+    /// Name of the base model.
+    pub model: String,
+    /// Name of the variant.
+    pub variant: String,
+    /// Name of its file.
+    pub file: String,
+    /// Of one inference.
+    pub flops: u64,
+    /// Weights and biases.
+    pub params: u64,
+    /// Weights that are not 0.
+    pub nonzero: u64,
+    /// Size of all weights.
+    pub weights_bytes: u64,
+    /// Of its results to the base model's, a share.
+    pub similarity: Option<f64>,
+}
+
+/// Variants that were made, and their tasks file.
+#[derive(Clone, Debug)]
+pub struct MadeZoo {
+    /// By model, then variant.
+    pub variants: Vec<MadeVariant>,
+    /// A task per model.
+    pub file: TasksFile,
+}
+
+/// Makes the variants of all models as files, and the tasks file. `comparing` is called with the
+/// file of a variant and the engine before it runs there.
+///
+/// # Errors
+/// [`ZooError`] names the model. Files written before stay.
+pub fn make(
+    models: &[Model],
+    options: &MakeOptions<'_>,
+    comparing: &mut dyn FnMut(&str, &str),
+) -> Result<MadeZoo, ZooError> {
+    if models.len() > 1 && !options.cuts.is_empty() {
+        return Err(ZooError::CutsOfSeveral(models.len()));
+    }
+    distinct("variant", options.recipes.iter().map(ToString::to_string))?;
+    distinct("model", models.iter().map(|model| model.identity.name.clone()))?;
+    let engine = options.compare.map(|name| Engine::find(name, options.inputs)).transpose()?;
+    std::fs::create_dir_all(options.out).map_err(ZooError::io("make folder", options.out))?;
+    let mut maker = Maker { options, engine: engine.as_ref(), comparing };
+    let mut zoo = MadeZoo { variants: Vec::new(), file: maker.tasks_file() };
+    for model in models {
+        let about = |e: ZooError| e.about(model.path.display());
+        let (made, task) = maker.variants(model).map_err(about)?;
+        // As whoever plans will read them.
+        let read = Variants::read(&zoo.file, &task, &ReadOptions::default(), Weights::Shapes)?;
+        read.check_neighbours().map_err(|e| about(e.into()))?;
+        zoo.file.tasks.push(task);
+        zoo.variants.extend(made);
+    }
+    zoo.file.write()?;
+    Ok(zoo)
+}
+
+/// Files of the same name would overwrite each other.
+fn distinct(what: &'static str, names: impl Iterator<Item = String>) -> Result<(), ZooError> {
+    let mut seen = BTreeSet::new();
+    for name in names {
+        if !seen.insert(name.clone()) {
+            return Err(ZooError::Twice { what, name });
+        }
+    }
+    Ok(())
+}
+
+/// What every variant is made with.
+struct Maker<'a> {
+    options: &'a MakeOptions<'a>,
+    engine: Option<&'a Engine>,
+    comparing: &'a mut dyn FnMut(&str, &str),
+}
+
+impl Maker<'_> {
+    /// A tasks file without tasks.
+    fn tasks_file(&self) -> TasksFile {
+        let MakeOptions { positions, cuts, inputs, out, .. } = *self.options;
+        let similarity = |engine: &Engine| {
+            format!(
+                "similarity of results to the base model's ({}, {inputs} seeded inputs), %",
+                engine.name()
+            )
+        };
+        TasksFile {
+            positions: if cuts.is_empty() { positions } else { cuts.len() + 1 },
+            accuracy_is: self.engine.map(similarity),
+            processors: Vec::new(),
+            tasks: Vec::new(),
+            path: out.join(TASKS),
+        }
+    }
+
+    /// All variants of one model as files, and its entry in the tasks file.
+    fn variants(&mut self, model: &Model) -> Result<(Vec<MadeVariant>, TaskEntry), ZooError> {
+        let name = &model.identity.name;
+        let options = self.options;
+        let bytes = onnx::materialize(&model.path, options.seed)?;
+        let base = onnx::read_weights(name, &bytes, options.read)?;
+        let cuts = if options.cuts.is_empty() {
+            cut::shared(&[&model.graph], options.positions)?
+        } else {
+            options.cuts.to_vec()
+        };
+        cut::subgraphs(&model.graph, &cuts)?;
+        let expected = self.engine.map(|engine| engine.results(&base)).transpose()?;
+        let made = options
+            .recipes
+            .iter()
+            .map(|recipe| {
+                let variant = recipe.apply(&base, &cuts, options.seed)?;
+                self.variant(name, &variant, expected.as_ref())
+            })
+            .collect::<Result<Vec<MadeVariant>, ZooError>>()?;
+        let task = entry(name, &made, cuts);
+        Ok((made, task))
+    }
+
+    /// Writes one variant, and compares it.
+    fn variant(
+        &mut self,
+        model: &str,
+        graph: &Graph,
+        expected: Option<&Results>,
+    ) -> Result<MadeVariant, ZooError> {
+        let file = format!("{model}.{}.onnx", graph.name());
+        let weight_fill = onnx::WriteOptions::seeded(self.options.seed);
+        onnx::write_file(&self.options.out.join(&file), graph, &weight_fill)?;
+        let mut similar = None;
+        if let Some((engine, expected)) = self.engine.zip(expected) {
+            (self.comparing)(&file, engine.name());
+            similar = Some(similarity(expected, &engine.results(graph)?));
+        }
+        let work = Work::of_graph(graph);
+        let sizes = weights(graph).map(|(tensor, _)| tensor.size_bytes());
+        Ok(MadeVariant {
+            model: model.to_owned(),
+            variant: graph.name().to_owned(),
+            file,
+            flops: work.flops,
+            params: work.params,
+            nonzero: work.params.saturating_sub(zeros(graph)),
+            weights_bytes: sizes.fold(0, u64::saturating_add),
+            similarity: similar,
+        })
+    }
+}
+
+fn entry(model: &str, made: &[MadeVariant], cuts: Vec<String>) -> TaskEntry {
+    let variant = |made: &MadeVariant| VariantEntry {
+        name: made.variant.clone(),
+        model: PathBuf::from(&made.file),
+        accuracy: made.similarity.map(|share| (share * 1e4).round() / 1e2),
+    };
+    TaskEntry {
+        name: model.to_owned(),
+        cuts: Some(cuts),
+        stitched: None,
+        slo: None,
+        variants: made.iter().map(variant).collect(),
+    }
+}

@@ -1,0 +1,214 @@
+//! [`measure`]: how accurate stitched variants are on labelled images, really computed.
+//!
+//! Stitched variants that begin alike compute the same until they part, so that a beginning runs
+//! once for all of them: 10 variants in 3 subgraphs take the work of 370 whole models for all 1000
+//! stitched ones.
+
+use super::{
+    Progress, TasksFile, Variants, ZooError, codes::Codes, engine::Engine, labelled::Labelled,
+    sampling::measured, tasks::write_whole,
+};
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
+use vitempo_profiler::{OutputValues, Session};
+
+/// Accuracies of stitched variants, in percent.
+#[derive(Clone, Debug)]
+pub struct MeasuredAccuracies {
+    /// The variant of each position, and the accuracy.
+    pub rows: Vec<(Vec<usize>, f64)>,
+}
+
+/// Measures every original and so many stitched variants, or all of them: half of them at random,
+/// then those that may be among the best tenth or not. An image counts as right if its class has
+/// the largest logit. `watch` says whether to go on; its progress starts anew for each group of
+/// stitched variants.
+///
+/// # Errors
+/// [`ZooError::TooMany`] where the stitched variants cannot be listed, else with the engine's
+/// reason.
+pub fn measure(
+    variants: &Variants,
+    labelled: &Labelled,
+    engine: &Engine,
+    samples: Option<usize>,
+    seed: u64,
+    watch: &mut dyn FnMut(Progress) -> bool,
+) -> Result<MeasuredAccuracies, ZooError> {
+    let codes = Codes::of(variants);
+    codes.check_few()?;
+    let percent = |right: u64| 100.0 * right as f64 / labelled.count().max(1) as f64;
+    let known = measured(codes, samples.unwrap_or(usize::MAX), seed, |asked| {
+        let chosen: Vec<Vec<usize>> =
+            asked.iter().map(|&code| codes.digits(code).collect()).collect();
+        let right = Walk::new(variants, engine, &chosen)?.right(labelled, watch)?;
+        Ok(right.into_iter().map(percent).collect())
+    })?;
+    let row = |(code, percent)| (codes.digits(code).collect(), percent);
+    Ok(MeasuredAccuracies { rows: known.into_iter().map(row).collect() })
+}
+
+impl MeasuredAccuracies {
+    /// The accuracy of a variant without stitching.
+    #[must_use]
+    pub fn original(&self, variant: usize) -> Option<f64> {
+        self.rows
+            .iter()
+            .find(|(variants, _)| variants.iter().all(|&v| v == variant))
+            .map(|(_, percent)| *percent)
+    }
+
+    /// As CSV: one row per stitched variant.
+    ///
+    /// # Errors
+    /// As [`Variants::accuracies`].
+    pub fn csv(&self, variants: &Variants) -> Result<String, ZooError> {
+        variants.accuracies(
+            self.rows.iter().map(|(stitched, percent)| (&stitched[..], format!("{percent:.2}"))),
+        )
+    }
+
+    /// Puts the accuracies into the tasks file, those of stitched variants as a CSV file beside it.
+    ///
+    /// # Errors
+    /// [`ZooError::Io`] where one of them cannot be written.
+    pub fn update(&self, variants: &Variants, file: &mut TasksFile) -> Result<(), ZooError> {
+        let csv = format!("{}.csv", variants.task);
+        write_whole(&file.resolve(Path::new(&csv)), self.csv(variants)?.as_bytes())?;
+        file.accuracy_is = Some("top-1 accuracy on labelled images, %".to_owned());
+        for entry in file.tasks.iter_mut().filter(|entry| entry.name == variants.task) {
+            entry.stitched = Some(PathBuf::from(&csv));
+            for (variant, of) in entry.variants.iter_mut().enumerate() {
+                of.accuracy =
+                    self.original(variant).map(|percent| (percent * 100.0).round() / 100.0);
+            }
+        }
+        file.write()
+    }
+}
+
+/// Stitched variants as a tree of beginnings, and an engine with all their subgraphs.
+struct Walk<'a> {
+    /// By position, then variant; those that are needed.
+    sessions: Vec<Vec<Option<Box<dyn Session>>>>,
+    /// In lexicographic order.
+    chosen: &'a [Vec<usize>],
+}
+
+impl<'a> Walk<'a> {
+    fn new(
+        variants: &Variants,
+        engine: &Engine,
+        chosen: &'a [Vec<usize>],
+    ) -> Result<Self, ZooError> {
+        let row = |position: usize| {
+            let needed: BTreeSet<usize> =
+                chosen.iter().filter_map(|variants| variants.get(position).copied()).collect();
+            let load = |(variant, graph)| {
+                needed.contains(&variant).then(|| engine.load(graph)).transpose()
+            };
+            variants.subgraphs[position]
+                .iter()
+                .enumerate()
+                .map(load)
+                .collect::<Result<Vec<_>, ZooError>>()
+        };
+        Ok(Self {
+            sessions: (0..variants.subgraphs.len()).map(row).collect::<Result<_, _>>()?,
+            chosen,
+        })
+    }
+
+    /// How many images each stitched variant gets right.
+    fn right(
+        mut self,
+        labelled: &Labelled,
+        watch: &mut dyn FnMut(Progress) -> bool,
+    ) -> Result<Vec<u64>, ZooError> {
+        let mut right = vec![0; self.chosen.len()];
+        let total = labelled.batches();
+        for done in 0..total {
+            let (images, labels) = labelled.batch(done);
+            let mut batch = Batch { labels, progress: Progress { done, total }, watch };
+            batch.descend(&mut self.sessions, self.chosen, 0, &[images], &mut right)?;
+        }
+        Ok(right)
+    }
+}
+
+/// A batch of labelled images.
+struct Batch<'a> {
+    labels: &'a [i64],
+    progress: Progress,
+    watch: &'a mut dyn FnMut(Progress) -> bool,
+}
+
+impl Batch<'_> {
+    /// Runs what stitched variants of one beginning have next, and counts what is right at the end;
+    /// `given` is what the beginning computes.
+    fn descend(
+        &mut self,
+        sessions: &mut [Vec<Option<Box<dyn Session>>>],
+        chosen: &[Vec<usize>],
+        position: usize,
+        given: &[OutputValues],
+        right: &mut [u64],
+    ) -> Result<(), ZooError> {
+        let Some((row, rest)) = sessions.split_first_mut() else {
+            let found = given.first().map_or(0, |logits| rightly(logits, self.labels));
+            right.iter_mut().for_each(|count| *count += found);
+            return Ok(());
+        };
+        let mut from = 0;
+        for group in chosen.chunk_by(|a, b| a[position] == b[position]) {
+            self.progress.check(self.watch)?;
+            let variant = group.first().map_or(0, |variants| variants[position]);
+            let session = row.get_mut(variant).and_then(Option::as_mut).ok_or_else(|| {
+                ZooError::Internal("a subgraph that is needed was not loaded".to_owned())
+            })?;
+            session.feed(&given.iter().collect::<Vec<_>>())?;
+            let computed = session.outputs()?;
+            let counts = &mut right[from..from + group.len()];
+            self.descend(rest, group, position + 1, &computed, counts)?;
+            from += group.len();
+        }
+        Ok(())
+    }
+}
+
+/// How many rows of logits have their largest at the label.
+fn rightly(logits: &OutputValues, labels: &[i64]) -> u64 {
+    let classes = logits.shape.last().copied().unwrap_or(0).max(1);
+    let largest = |row: &[f32]| {
+        row.iter()
+            .enumerate()
+            .max_by(|a, b| a.1.total_cmp(b.1).then(b.0.cmp(&a.0)))
+            .map(|(index, _)| index as i64)
+    };
+    logits
+        .values
+        .chunks(classes)
+        .zip(labels)
+        .filter(|(row, label)| largest(row) == Some(**label))
+        .count() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_logit_counts() {
+        let logits = OutputValues {
+            name: "y".to_owned(),
+            shape: vec![3, 2],
+            values: vec![0.1, 0.9, 2.0, -1.0, 0.5, 0.5],
+        };
+        assert_eq!(
+            (rightly(&logits, &[1, 0, 0]), rightly(&logits, &[0, 1, 1]), rightly(&logits, &[1])),
+            (3, 0, 1)
+        );
+    }
+}

@@ -1,0 +1,59 @@
+//! Variants of base models that can be stitched: [`make`] writes them as files with a
+//! [`TasksFile`], [`mod@measure`] computes how accurate stitched variants are on labelled images,
+//! [`stitch`] puts stitched variants together and runs them.
+//!
+//! | question | where |
+//! |---|---|
+//! | which variants and objectives does a task have? | [`tasks`] |
+//! | how is a variant made of its base model? | [`recipe`] |
+//! | which graphs are the subgraphs of a task's variants? | [`variants`] |
+//! | which number has a stitched variant? | [`codes`] |
+//! | which stitched variants are measured when not all can be? | [`sampling`] |
+//! | how many of the best does a sample find? | [`recall`] |
+//! | what do models of a zoo compute on one engine? | [`engine`] |
+
+pub mod codes;
+#[cfg(feature = "profile")]
+pub mod engine;
+mod error;
+#[cfg(feature = "profile")]
+pub mod labelled;
+#[cfg(feature = "profile")]
+pub mod make;
+#[cfg(all(feature = "profile", feature = "train"))]
+pub mod measure;
+#[cfg(feature = "profile")]
+mod npy;
+#[cfg(feature = "train")]
+pub mod recall;
+pub mod recipe;
+#[cfg(feature = "train")]
+pub mod sampling;
+#[cfg(feature = "profile")]
+pub mod stitch;
+pub mod tasks;
+pub mod variants;
+mod weights;
+
+pub use error::ZooError;
+pub use recipe::Recipe;
+pub use tasks::TasksFile;
+pub use variants::Variants;
+pub use weights::weights;
+
+/// How far a computation on engines is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// Steps that are done.
+    pub done: usize,
+    /// Steps in all.
+    pub total: usize,
+}
+
+impl Progress {
+    /// An error where the caller does not want to go on.
+    #[cfg(feature = "profile")]
+    fn check(self, watch: &mut dyn FnMut(Self) -> bool) -> Result<(), ZooError> {
+        if watch(self) { Ok(()) } else { Err(ZooError::Interrupted) }
+    }
+}
