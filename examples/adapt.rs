@@ -5,7 +5,7 @@ use std::{error::Error, path::Path};
 use vitempo::{
     Bundle,
     graph::{LatencyModel, onnx},
-    predictors::adapt::{Measured, Population, Source, Trait, Workload, adapt},
+    predictors::adapt::{DevicePrior, Measured, Source, Trait, Workload, adapt},
 };
 
 const LATENCIES: &str = "model,latency_ms\nvit_tiny_patch16_224,41.5\nmobilevit_xxs,34.1\n\
@@ -30,8 +30,8 @@ pub fn main() -> Result<(), Box<dyn Error>> {
         measured.push(Measured { model, ns: ms * 1e6 });
         names.push(name);
     }
-    let population = Population::learn(&workloads, &[source]);
-    let adapted = adapt(&population, &workloads, &measured, Some(&kind));
+    let prior = DevicePrior::learn(&workloads, &[source]);
+    let adapted = adapt(&prior, &workloads, &measured, Some(&kind));
     for (name, workload) in names.iter().zip(&workloads) {
         let (point, lower, upper) = adapted.forecast(workload, None).latency_ns();
         println!("{name}: {:.1} ms [{:.1} .. {:.1}]", point / 1e6, lower / 1e6, upper / 1e6);

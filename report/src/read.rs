@@ -59,12 +59,16 @@ fn usual_inputs(profiles: &[ModelProfile]) -> String {
     counts.into_iter().max_by_key(|(_, n)| *n).map(|(name, _)| name.to_owned()).unwrap_or_default()
 }
 
+/// What is done with one environment's measurements.
+type Each<'a> =
+    &'a mut dyn FnMut(&EnvironmentData, &mut dyn FnMut(Progress<'_>)) -> Result<(), ReportError>;
+
 /// Calls `each` with every environment of the folders, in the order of folders, then of
 /// identifiers.
 pub fn environments(
     folders: &[PathBuf],
     progress: &mut dyn FnMut(Progress<'_>),
-    each: &mut dyn FnMut(&EnvironmentData, &mut dyn FnMut(Progress<'_>)) -> Result<(), ReportError>,
+    each: Each<'_>,
 ) -> Result<(), ReportError> {
     for folder in folders {
         for id in Dataset::environments(folder)?.into_keys() {

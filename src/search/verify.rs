@@ -153,7 +153,7 @@ impl Verification<'_> {
 
     fn model(&self, place: usize) -> Result<SweepModel, SpaceError> {
         let architecture = &self.outcome.front[place].architecture;
-        let graph = architecture.to_graph()?.with_name(&self.name(place));
+        let graph = architecture.to_graph()?.with_name(self.name(place));
         let identity = ModelIdentity {
             name: self.name(place),
             architecture: graph.architecture(),

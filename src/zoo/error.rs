@@ -110,7 +110,7 @@ pub enum ZooError {
         /// The task.
         task: String,
         /// Which tensor, and why.
-        source: CutError,
+        source: Box<CutError>,
     },
     /// A task that has no accuracy to measure.
     #[error("task `{task}`: {reason}")]

@@ -65,7 +65,7 @@ impl Variants {
         let refused = |source: CutError| ZooError::TaskCut {
             path: file.path.clone(),
             task: entry.name.clone(),
-            source,
+            source: Box::new(source),
         };
         let cuts = match &entry.cuts {
             Some(cuts) => cuts.clone(),

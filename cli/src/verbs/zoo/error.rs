@@ -27,7 +27,7 @@ impl From<ZooError> for CliError {
             ZooError::UnknownTask { known, .. } => format!("it has {}", known.join(", ")),
             ZooError::SeveralTasks { .. } => "say which with --task NAME".to_owned(),
             ZooError::UnknownVariant { known, .. } => format!("there are {}", known.join(", ")),
-            ZooError::TaskCut { source: CutError::TooFew { .. }, .. } => {
+            ZooError::TaskCut { source, .. } if matches!(**source, CutError::TooFew { .. }) => {
                 "make variants that agree between blocks with `vitempo zoo make`, or cut into \
                 fewer subgraphs (positions)"
                     .to_owned()
