@@ -10,6 +10,7 @@ use vitempo::{
     planners::split::{Criterion, Objective},
 };
 
+/// Plans a split and prints it.
 pub fn main() -> Result<(), Box<dyn std::error::Error>> {
     let model = "tests/models/mobilevit_xxs.onnx".as_ref();
     let graph = onnx::read_file(model, &ReadOptions::default())?;
