@@ -23,6 +23,11 @@ fn json(folder: &Path, args: &[&str]) -> Value {
     serde_json::from_slice(&output.stdout).expect("JSON on standard output")
 }
 
+fn dataset() -> String {
+    let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
+    folder.join("datasets/measured/epyc-engines-20-models").display().to_string()
+}
+
 fn models() -> String {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/..")).join("tests/models").display().to_string()
 }
@@ -105,12 +110,13 @@ fn a_csv_becomes_a_bundle_that_forecasts() {
     );
     let again = vitempo(folder.path(), &adapt);
     assert!(again.status.success());
-    let refused =
-        vitempo(folder.path(), &["serve", "--bundle", "board.vtb", "--listen", "127.0.0.1:0"]);
+    let served =
+        json(folder.path(), &["serve", "--bundle", "board.vtb", "--check", "--format", "json"]);
+    assert_eq!(served["bundles"][0]["name"], "board");
+    let refused = vitempo(folder.path(), &["evaluate", "board.vtb", "--on", &dataset()]);
     assert!(
-        !refused.status.success()
-            && String::from_utf8_lossy(&refused.stderr)
-                .contains("adapted from end-to-end latencies")
+        refused.status.code() == Some(1)
+            && String::from_utf8_lossy(&refused.stderr).contains("has no predictors of kernels")
     );
 }
 
