@@ -251,7 +251,7 @@ mod tests {
                     .hypotheses
                     .iter_mut()
                     .flat_map(|h| h.carried.values_mut())
-                    .for_each(|(_, variance)| *variance = -1.0)
+                    .for_each(|(_, variance)| *variance = -1.0);
             },
             |adapted| adapted.hypotheses.clear(),
         ];

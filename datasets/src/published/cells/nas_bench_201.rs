@@ -89,7 +89,7 @@ impl Cell {
                     Edge::Skip => {}
                     Edge::Convolution(kernel) => layers.extend(rectified(shape, *kernel)),
                     Edge::Pool => {
-                        layers.push(Layer { kernel: 3, ..Layer::same(Kind::AveragePool, shape) })
+                        layers.push(Layer { kernel: 3, ..Layer::same(Kind::AveragePool, shape) });
                     }
                 }
             }
