@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Makes the bundles of bundles/adapted/ from published latencies: scripts/adapted_bundles.py VITEMPO PUBLISHED CNNS OUT
 
-PUBLISHED has the files that docs/adapting.md lists (aihub_*, cnn_phones_e2e_us.csv), CNNS the ONNX files of the phones' networks.
+PUBLISHED has the tables that docs/datasets.md lists (aihub_*, cnn_phones_e2e_us.csv), CNNS the ONNX files of the phones' networks.
 """
 import csv
 import pathlib

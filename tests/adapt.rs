@@ -317,11 +317,12 @@ fn phones_are_forecast_from_ten_models() {
 #[test]
 fn what_cannot_be_judged_is_refused() {
     let folder = tempfile::tempdir().expect("a folder");
-    let cases: [(&[&str], &str); 5] = [
-        (&["--only", "phones", "--samples", "102"], "at most 101"),
-        (&["--only", "phones", "--unseen", "pixel4,mi9se"], "did you mean `mi8se`?"),
-        (&["--only", "phones", "--unseen", "pixel4,nonsense"], "`nonsense`"),
+    let cases: [(&[&str], &str); 6] = [
+        (&["--only", "CNNs on phones", "--samples", "102"], "at most 101"),
+        (&["--only", "CNNs on phones", "--unseen", "pixel4,mi9se"], "did you mean `mi8se`?"),
+        (&["--only", "CNNs on phones", "--unseen", "pixel4,nonsense"], "`nonsense`"),
         (&["--only", "tablets"], "102 CNNs on phones"),
+        (&["--only", "FBNet, all"], "at most 0"),
         (&["--only", "NPU", "--samples", "3"], "nothing to judge"),
     ];
     for (arguments, expected) in cases {
@@ -349,7 +350,7 @@ fn samples_of_snapdragon_latencies_become_a_dataset() {
 fn all_phones_are_forecast_from_ten_models() {
     let folder = tempfile::tempdir().expect("a folder");
     let data = published();
-    let only = ["--only", "phones", "--seeds", "1", "--format", "json"];
+    let only = ["--only", "CNNs on phones", "--seeds", "1", "--format", "json"];
     let rows = json(folder.path(), &[&["adapt", "published", &data], &only[..]].concat());
     assert!(rows[0]["score"].as_f64().is_some_and(|mape| mape < 10.0), "{rows}");
 }

@@ -204,9 +204,8 @@ struct Columns {
 
 impl Columns {
     fn of(headings: &csv::StringRecord) -> Result<Self, LatencyProblem> {
-        if let (1, Some(only)) = (headings.len(), headings.get(0))
-            && let Some(found) = FOREIGN_SEPARATORS.into_iter().find(|c| only.contains(*c))
-        {
+        let only = headings.get(0).filter(|_| headings.len() == 1).unwrap_or_default();
+        if let Some(found) = FOREIGN_SEPARATORS.into_iter().find(|c| only.contains(*c)) {
             return Err(LatencyProblem::Separator { found: Separator(found) });
         }
         let place = |heading: &str| headings.iter().position(|h| h == heading);

@@ -92,9 +92,12 @@ impl CellTest<'_> {
         self.cells.devices.iter().map(|d| d.name.as_str()).collect()
     }
 
-    /// The most samples that every target has in its pool.
+    /// The most samples that every target has in its pool; none without architectures behind it.
     #[must_use]
     pub fn most_samples(&self, protocol: &Protocol) -> usize {
+        if self.cells.architectures() <= self.pool {
+            return 0;
+        }
         let targets = self.cells.devices.iter().filter(|d| named(protocol, d, self.target));
         targets.map(|d| self.band(d, 0..self.pool).len()).min().unwrap_or(usize::MAX)
     }

@@ -16,7 +16,7 @@ mod train;
 
 use rand::{SeedableRng, rngs::StdRng};
 use std::{error::Error, path::PathBuf};
-use vitempo_graph::onnx::{self, WriteOptions};
+use vitempo::graph::onnx::{self, WriteOptions};
 
 /// Images in the test set, and in one batch of the model that is written.
 const TESTED: usize = 5000;

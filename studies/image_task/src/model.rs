@@ -3,7 +3,7 @@
 
 use crate::images::{CHANNELS, CLASSES, SIZE};
 use candle_core::{D, Result, Tensor};
-use vitempo_graph::{Graph, GraphBuilder, GraphError, OpKind, TensorSpec, ValueId};
+use vitempo::graph::{Graph, GraphBuilder, GraphError, OpKind, TensorSpec, ValueId};
 
 const PATCH: usize = 4;
 const SIDE: usize = SIZE / PATCH;

@@ -8,7 +8,7 @@ use candle_core::{D, DType, Device, Result, Tensor, Var};
 use candle_nn::{AdamW, Optimizer, ParamsAdamW, loss};
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 use std::collections::BTreeMap;
-use vitempo_graph::{ConstantData, Graph, GraphError, TensorSpec, Value, ValueSource};
+use vitempo::graph::{ConstantData, Graph, GraphError, TensorSpec, Value, ValueSource};
 
 const BATCH: usize = 32;
 const RATE: f64 = 1e-3;

@@ -81,6 +81,9 @@ fn with_hint(error: &JudgeError) -> CliError {
             near,
             "`vitempo adapt published FOLDER --each` prints the names of all devices",
         )),
+        JudgeError::NothingLeft { most: 0, .. } => {
+            user.hint("the folder has too few models: give it whole files, or choose with --only")
+        }
         JudgeError::NothingLeft { most, .. } => {
             user.hint(format!("--samples {most} or fewer, or choose other tests with --only"))
         }
