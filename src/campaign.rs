@@ -114,12 +114,13 @@ pub fn sweep_models(models: Vec<Model>) -> Vec<SweepModel> {
     let mut seen = BTreeSet::new();
     let mut is_new =
         |m: &Model| seen.insert((m.identity.architecture.clone(), m.identity.name.clone()));
-    let sweep_model = |m: Model| SweepModel {
-        identity: m.identity,
-        graph: m.graph,
-        source: Source::File(m.path),
-    };
-    models.into_iter().filter(|m| is_new(m)).map(sweep_model).collect()
+    models.into_iter().filter(|m| is_new(m)).map(SweepModel::from).collect()
+}
+
+impl From<Model> for SweepModel {
+    fn from(model: Model) -> Self {
+        Self { identity: model.identity, graph: model.graph, source: Source::File(model.path) }
+    }
 }
 
 /// One small model per distinct kernel of these kinds that the engine would run for the models.

@@ -1,10 +1,10 @@
 //! [`Demo`]: the whole line on one machine: sample models, measure them, train every method,
 //! evaluate, and forecast real models that no training sees.
 
-use crate::models::{SHIPPED, ShippedModel};
 use crate::{
     campaign::{self, Campaign},
     evaluation::{Evaluated, EvaluationError},
+    models::{self, Model, ModelError, SHIPPED, ShippedModel},
     sampling::{self, SamplingError},
     training,
 };
@@ -15,11 +15,12 @@ use std::{
 };
 use vitempo_datasets::{Dataset, DatasetError, Split, SplitSize};
 use vitempo_graph::{
-    GraphPrediction, LatencyModel, ModelIdentity, PredictionError,
+    GraphPrediction, LatencyModel, PredictionError,
+    files::write_whole,
     onnx::{self, OnnxError, ReadOptions, WeightFill, WriteOptions},
 };
 use vitempo_predictors::{Method, PredictorBundle, PredictorError, Progress, TrainOptions};
-use vitempo_profiler::{RunOptions, RunProtocol, Source, Sweep, SweepModel, WorkerCommand};
+use vitempo_profiler::{RunOptions, RunProtocol, Sweep, SweepModel, WorkerCommand};
 use vitempo_search_space::{Space, SpaceError};
 
 /// Networks around single operators: kinds that real models have and the synthetic ones lack.
@@ -92,6 +93,9 @@ pub enum DemoError {
     /// A model that cannot be read or written.
     #[error(transparent)]
     Onnx(#[from] OnnxError),
+    /// A model's file that was written and cannot be read.
+    #[error(transparent)]
+    Model(#[from] ModelError),
     /// Measurements that cannot be divided.
     #[error(transparent)]
     Dataset(#[from] DatasetError),
@@ -135,8 +139,8 @@ impl Demo<'_> {
         for sample in samples {
             models.push(synthetic(&folder, sample)?);
         }
-        for ShippedModel { name, bytes } in SHIPPED {
-            models.push(real(&folder, name, bytes)?);
+        for model in &SHIPPED {
+            models.push(real(&folder, model)?);
         }
         Ok(models)
     }
@@ -204,30 +208,17 @@ impl Demo<'_> {
 fn synthetic(folder: &Path, sample: sampling::Sample) -> Result<SweepModel, DemoError> {
     let path = folder.join(format!("{}.onnx", sample.name));
     onnx::write_file(&path, &sample.graph, &WriteOptions { weights: WeightFill::Omitted })?;
-    let identity = ModelIdentity {
-        name: sample.name,
-        architecture: sample.graph.architecture(),
-        space: Some(sample.space),
-        encoding: Some(sample.encoding),
-    };
-    Ok(SweepModel { identity, graph: sample.graph, source: Source::File(path) })
+    Ok(Model::sampled(sample, path).into())
 }
 
-fn real(folder: &Path, name: &str, bytes: &[u8]) -> Result<SweepModel, DemoError> {
-    let path = folder.join(format!("{name}.onnx"));
-    std::fs::write(&path, bytes).map_err(|source| DemoError::Io {
+fn real(folder: &Path, model: &ShippedModel) -> Result<SweepModel, DemoError> {
+    let path = folder.join(format!("{}.onnx", model.name));
+    write_whole(&path, model.bytes).map_err(|source| DemoError::Io {
         action: "write",
         path: path.clone(),
         source,
     })?;
-    let graph = onnx::read_file(&path, &ReadOptions::default())?;
-    let identity = ModelIdentity {
-        name: name.to_owned(),
-        architecture: graph.architecture(),
-        space: None,
-        encoding: None,
-    };
-    Ok(SweepModel { identity, graph, source: Source::File(path) })
+    Ok(models::read(&path, &ReadOptions::default())?.into())
 }
 
 /// Each bundle evaluated on the models that it was not trained on.
@@ -254,12 +245,12 @@ pub fn forecasts(
     evaluated: &[Evaluated],
 ) -> Result<Vec<RealForecast>, DemoError> {
     let mut forecasts = Vec::new();
-    for ShippedModel { name: model, bytes } in SHIPPED {
-        let graph = onnx::read_bytes(model, bytes, &ReadOptions::default())?;
+    for model in &SHIPPED {
+        let graph = model.graph()?;
         for (bundle, evaluated) in bundles.iter().zip(evaluated) {
-            let measured = evaluated.all.models.iter().find(|m| m.name == model);
+            let measured = evaluated.all.models.iter().find(|m| m.name == model.name);
             forecasts.push(RealForecast {
-                model,
+                model: model.name,
                 method: bundle.method,
                 forecast: bundle.predict(&graph)?,
                 measured_ns: measured.map(|m| m.actual_ns),

@@ -8,7 +8,7 @@ mod shipped;
 
 pub use shipped::{SHIPPED, ShippedModel};
 
-use crate::sampling::{self, Index};
+use crate::sampling::{self, Index, Sample};
 use std::{
     collections::BTreeMap,
     io,
@@ -30,6 +30,20 @@ pub struct Model {
     pub graph: Graph,
     /// Where the graph is not what the file says literally.
     pub notes: Vec<ReadNote>,
+}
+
+impl Model {
+    /// A sample whose file is `path`.
+    #[must_use]
+    pub fn sampled(sample: Sample, path: PathBuf) -> Self {
+        let identity = ModelIdentity {
+            name: sample.name,
+            architecture: sample.graph.architecture(),
+            space: Some(sample.space),
+            encoding: Some(sample.encoding),
+        };
+        Self { path, identity, graph: sample.graph, notes: Vec::new() }
+    }
 }
 
 /// Why no model was read.

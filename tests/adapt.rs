@@ -2,20 +2,11 @@
 //! samples of published latencies. Tests of whole published tables are ignored: they run with
 //! `VITEMPO_PUBLISHED=FOLDER cargo test --test adapt -- --ignored`.
 
-use serde_json::Value;
-use std::{
-    path::Path,
-    process::{Command, Output},
-};
+mod program;
 
-fn vitempo(folder: &Path, args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_vitempo"))
-        .args(args)
-        .current_dir(folder)
-        .env("NO_COLOR", "1")
-        .output()
-        .expect("vitempo starts")
-}
+use program::{text, vitempo_in as vitempo};
+use serde_json::Value;
+use std::{path::Path, process::Output};
 
 fn json(folder: &Path, args: &[&str]) -> Value {
     let output = vitempo(folder, args);
@@ -55,7 +46,7 @@ fn adapt(folder: &Path, csv: &str, arguments: &[&str]) -> Output {
 }
 
 fn stderr(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
+    text(&output.stderr)
 }
 
 #[test]
@@ -181,40 +172,46 @@ fn errors_name_file_line_and_what_to_do() {
 fn one_latency_gives_no_error_figure() {
     let folder = tempfile::tempdir().expect("a folder");
     let csv = "model,latency_ms\nmobilevit_xxs,17\n";
-    let told = adapt(folder.path(), csv, &[]);
-    let told = String::from_utf8_lossy(&told.stdout).into_owned();
-    assert!(told.contains("cannot be cross-validated") && !told.contains("mean error"), "{told}");
-    let told = adapt(folder.path(), csv, &["--format", "json"]);
-    let told: Value = serde_json::from_slice(&told.stdout).expect("JSON");
-    assert!(told["left_out_mape"].is_null() && told["left_out_inside"].is_null(), "{told}");
+    let printed = adapt(folder.path(), csv, &[]);
+    let printed = String::from_utf8_lossy(&printed.stdout).into_owned();
+    assert!(
+        printed.contains("cannot be cross-validated") && !printed.contains("mean error"),
+        "{printed}"
+    );
+    let printed = adapt(folder.path(), csv, &["--format", "json"]);
+    let printed: Value = serde_json::from_slice(&printed.stdout).expect("JSON");
+    assert!(
+        printed["left_out_mape"].is_null() && printed["left_out_inside"].is_null(),
+        "{printed}"
+    );
 }
 
 #[test]
 fn suspicious_latencies_are_warned_of() {
     let folder = tempfile::tempdir().expect("a folder");
     let from = ["--from", "epyc-onnxruntime-f32-1t"];
-    let told = |csv: &str| {
+    let printed = |csv: &str| {
         let output = adapt(folder.path(), csv, &from);
         assert!(output.status.success(), "{}", stderr(&output));
         stderr(&output)
     };
-    let right = told("model,latency_ms\nmobilevit_xxs,17\nedgenext_xx_small,11\n");
+    let right = printed("model,latency_ms\nmobilevit_xxs,17\nedgenext_xx_small,11\n");
     assert!(!right.contains("warning"), "{right}");
-    let microseconds = told("model,latency_ms\nmobilevit_xxs,17000\nedgenext_xx_small,11000\n");
+    let microseconds = printed("model,latency_ms\nmobilevit_xxs,17000\nedgenext_xx_small,11000\n");
     assert!(
         microseconds.contains("longer than the sources forecast")
             && microseconds.contains("`latency_us` instead of `latency_ms`"),
         "{microseconds}"
     );
-    let seconds = told("model,latency_ms\nmobilevit_xxs,0.017\nedgenext_xx_small,0.011\n");
+    let seconds = printed("model,latency_ms\nmobilevit_xxs,0.017\nedgenext_xx_small,0.011\n");
     assert!(
         seconds.contains("shorter than the sources forecast")
             && seconds.contains("`latency_s` instead of `latency_ms`"),
         "{seconds}"
     );
-    let equal = told("model,latency_ms\nmobilevit_xxs,15\nedgenext_xx_small,15\n");
+    let equal = printed("model,latency_ms\nmobilevit_xxs,15\nedgenext_xx_small,15\n");
     assert!(equal.contains("all 2 models have the same latency"), "{equal}");
-    let apart = told("model,latency_ms\nmobilevit_xxs,10\nmobilevit_xxs,30\n");
+    let apart = printed("model,latency_ms\nmobilevit_xxs,10\nmobilevit_xxs,30\n");
     assert!(apart.contains("lines 2 and 3") && apart.contains("factor of 3.0"), "{apart}");
 }
 
@@ -278,9 +275,9 @@ fn rows_of_the_device_itself_are_left_out_in_every_precision() {
         .expect("a file");
     let adapt = ["adapt", "--measured", "s24.csv", "--models", &graphs, "--out", "s24.vtb"];
     let more = ["--from", "snapdragon", "--name", "Samsung Galaxy S24", "--format", "json"];
-    let told = json(folder.path(), &[&adapt[..], &more].concat());
+    let printed = json(folder.path(), &[&adapt[..], &more].concat());
     let names = |key: &str| -> Vec<String> {
-        let names = told[key].as_array().expect("names");
+        let names = printed[key].as_array().expect("names");
         names.iter().map(|n| n.as_str().expect("a name").to_owned()).collect()
     };
     let (sources, left_out) = (names("sources"), names("left_out"));
@@ -327,9 +324,12 @@ fn what_cannot_be_judged_is_refused() {
     ];
     for (arguments, expected) in cases {
         let refused = judge(folder.path(), arguments);
-        let told = stderr(&refused);
-        assert_eq!(refused.status.code(), Some(1), "{arguments:?}: {told}");
-        assert!(told.contains(expected) && told.contains("hint:"), "{arguments:?}: {told}");
+        let printed = stderr(&refused);
+        assert_eq!(refused.status.code(), Some(1), "{arguments:?}: {printed}");
+        assert!(
+            printed.contains(expected) && printed.contains("hint:"),
+            "{arguments:?}: {printed}"
+        );
     }
 }
 
@@ -367,8 +367,8 @@ fn all_snapdragon_latencies_become_a_dataset() {
 /// The dataset `snapdragon` is valid, and source and licence are in each of its many rows.
 fn assert_imported(folder: &Path, more_than: usize) {
     let report = vitempo(folder, &["dataset", "validate", "snapdragon"]);
-    let told = String::from_utf8_lossy(&report.stdout).into_owned();
-    assert!(report.status.success(), "{told}{}", stderr(&report));
+    let printed = String::from_utf8_lossy(&report.stdout).into_owned();
+    assert!(report.status.success(), "{printed}{}", stderr(&report));
     let table = ["--table", "model_measurements", "--format", "json"];
     let rows = json(folder, &[&["dataset", "export", "snapdragon"], &table[..]].concat());
     let rows = rows.as_array().expect("a list");

@@ -1,8 +1,9 @@
-//! [`write_whole`]: files that are there whole or not at all.
+//! [`write_whole`]: files that are there whole or not at all. [`own_folder`]: where vitempo keeps
+//! files of its own.
 
 use std::{
     io::{self, Write},
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 /// Ending of the name of a file that was being written when the process ended.
@@ -37,6 +38,17 @@ pub fn sync_folder(path: &Path) -> io::Result<()> {
         std::fs::File::open(folder_of(path))?.sync_all()?;
     }
     Ok(())
+}
+
+/// vitempo's own folder, for engines, bundles and models of agents: `$VITEMPO_HOME`, else
+/// `$XDG_DATA_HOME/vitempo`, else `~/.local/share/vitempo`. `None` where no variable is set.
+#[must_use]
+pub fn own_folder() -> Option<PathBuf> {
+    let named =
+        |variable: &str| std::env::var_os(variable).filter(|v| !v.is_empty()).map(PathBuf::from);
+    named("VITEMPO_HOME")
+        .or_else(|| named("XDG_DATA_HOME").map(|data| data.join("vitempo")))
+        .or_else(|| named("HOME").map(|home| home.join(".local/share/vitempo")))
 }
 
 fn folder_of(path: &Path) -> &Path {

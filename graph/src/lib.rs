@@ -10,12 +10,14 @@
 //! | what does it look like in int8 or f16? | [`quantize`] |
 //! | what does it look like with less weights? | [`sparsify`] |
 //! | and for images of another size? | [`resized()`] |
+//! | how much may one model cost? | [`Budget`] |
 //! | how is a file written whole or not at all? | [`files`] |
 //! | where and how was something measured? | [`Environment`], [`Measurement`], [`ModelProfile`] |
 //! | what does a forecast look like? | [`LatencyModel`], [`Prediction`] |
 //!
 //! This crate imports no other crate of the workspace.
 
+mod budget;
 mod builder;
 mod channels_last;
 mod domains;
@@ -42,6 +44,7 @@ mod tensor;
 pub mod tflite;
 mod work;
 
+pub use budget::{Budget, Exceeded, Limits, Resource};
 pub use builder::GraphBuilder;
 pub use channels_last::images_channels_last;
 pub use environment::{Environment, Processor};

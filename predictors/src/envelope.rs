@@ -7,8 +7,8 @@ use std::{io::Read, path::Path};
 use vitempo_graph::files::write_whole;
 
 const HEADER: usize = 8 + 4 + 8 + 8 + 32;
-/// No bundle unpacks to more.
-const LARGEST: u64 = 1 << 29;
+/// No bundle's file is larger, and none unpacks to more.
+pub const LARGEST_BUNDLE_BYTES: u64 = 1 << 29;
 /// No body is packed more tightly.
 const LARGEST_RATIO: u64 = 2000;
 
@@ -75,7 +75,7 @@ impl Envelope {
         if digest(&header[..28], body) != header[28..] {
             return Err("its checksum does not fit: it is damaged".to_owned());
         }
-        if plain > LARGEST || plain > packed.saturating_mul(LARGEST_RATIO) {
+        if plain > LARGEST_BUNDLE_BYTES || plain > packed.saturating_mul(LARGEST_RATIO) {
             return Err(format!("it claims to unpack to {plain} bytes"));
         }
         let mut unpacked = Vec::new();
@@ -103,7 +103,11 @@ pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), PredictorError> {
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>, PredictorError> {
     let io = |source| PredictorError::Io { action: "read", path: path.to_owned(), source };
     let mut bytes = Vec::new();
-    std::fs::File::open(path).map_err(io)?.take(LARGEST).read_to_end(&mut bytes).map_err(io)?;
+    std::fs::File::open(path)
+        .map_err(io)?
+        .take(LARGEST_BUNDLE_BYTES)
+        .read_to_end(&mut bytes)
+        .map_err(io)?;
     Ok(bytes)
 }
 

@@ -56,6 +56,7 @@ pub use batch::Batch;
 pub use bundle::{BUNDLE_VERSION, PredictorBundle, Provenance};
 pub use calibration::Calibration;
 pub use drift::Drift;
+pub use envelope::LARGEST_BUNDLE_BYTES;
 pub use error::PredictorError;
 pub use error_scale::ErrorScale;
 pub use evaluate::{

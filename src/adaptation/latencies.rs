@@ -15,11 +15,14 @@ const FOREIGN_SEPARATORS: [char; 3] = [';', '\t', '|'];
 
 /// The unit of a column of latencies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub enum Unit {
+    /// `latency_ns`.
     Nanoseconds,
+    /// `latency_us`.
     Microseconds,
+    /// `latency_ms`.
     Milliseconds,
+    /// `latency_s`.
     Seconds,
 }
 
@@ -103,30 +106,66 @@ pub struct LatencyError {
 
 /// See [`LatencyError`].
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[allow(missing_docs)]
+#[non_exhaustive]
 pub enum LatencyProblem {
+    /// Not a table.
     #[error("{0}")]
     Unreadable(String),
+    /// Columns that no comma separates.
     #[error("its columns are separated by {found}, expected `,`")]
-    Separator { found: Separator },
+    Separator {
+        /// What separates them.
+        found: Separator,
+    },
+    /// No heading `model`.
     #[error("it has no column `model`")]
     NoModelColumn,
+    /// No heading of [`Unit`].
     #[error("no column says the latency and its unit")]
     NoLatencyColumn,
+    /// Two headings of [`Unit`].
     #[error("it has two columns of latencies, `{}` and `{}`", .first.heading(), .second.heading())]
-    TwoLatencyColumns { first: Unit, second: Unit },
+    TwoLatencyColumns {
+        /// The shorter unit.
+        first: Unit,
+        /// The longer one.
+        second: Unit,
+    },
+    /// A name that no model has.
     #[error("line {line}: none of the models is called `{name}`")]
-    UnknownModel { line: usize, name: String, near: Vec<String> },
+    UnknownModel {
+        /// Line of the file, from 1.
+        line: usize,
+        /// As it stands there.
+        name: String,
+        /// Similar names.
+        near: Vec<String>,
+    },
+    /// Not a number above zero.
     #[error("line {line}: `{text}` is not a latency, expected a number above zero")]
-    NotALatency { line: usize, text: String },
+    NotALatency {
+        /// Line of the file, from 1.
+        line: usize,
+        /// As it stands there.
+        text: String,
+    },
+    /// No row.
     #[error("it holds no latency")]
     Empty,
+    /// Samples of one model that cannot be of one graph in one setting.
     #[error(
         "lines {} and {}: two latencies of `{model}` differ by a factor of {ratio:.0}, at most {} \
         is accepted",
         .lines[0], .lines[1], REFUSED_RATIO
     )]
-    SamplesDiffer { model: String, lines: [usize; 2], ratio: f64 },
+    SamplesDiffer {
+        /// Name of the model.
+        model: String,
+        /// Lines of the shortest and the longest, in the order of the file.
+        lines: [usize; 2],
+        /// The longest over the shortest.
+        ratio: f64,
+    },
 }
 
 /// What separates columns.

@@ -1,6 +1,7 @@
 //! Names near a name that is not known: what was meant, perhaps.
 
 use std::collections::BTreeSet;
+use strsim::levenshtein;
 
 /// So many are offered.
 const OFFERED: usize = 3;
@@ -21,25 +22,9 @@ pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<
 
 /// `None` where two names have little in common.
 fn distance(a: &str, b: &str) -> Option<usize> {
-    let edits = edits(a, b);
+    let edits = levenshtein(a, b);
     let contained = !a.is_empty() && !b.is_empty() && (a.contains(b) || b.contains(a));
     (contained || 3 * edits <= a.chars().count().max(3)).then_some(edits)
-}
-
-/// Levenshtein's distance.
-fn edits(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, from) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, to) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(from != *to);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
-        }
-    }
-    row[b.len()]
 }
 
 #[cfg(test)]
@@ -49,7 +34,7 @@ mod tests {
     #[test]
     fn distances_by_hand() {
         for (a, b, expected) in [("kitten", "sitting", 3), ("", "abc", 3), ("same", "same", 0)] {
-            assert_eq!(edits(a, b), expected, "{a} {b}");
+            assert_eq!(levenshtein(a, b), expected, "{a} {b}");
         }
     }
 

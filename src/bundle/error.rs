@@ -6,15 +6,31 @@ use std::{io, path::PathBuf};
 /// Why a bundle cannot be opened, with its name or file.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-#[allow(missing_docs)]
 pub enum BundleError {
-    /// `near`: names that are similar, the most similar first.
+    /// A name that no bundle has.
     #[error("there is no bundle `{name}`{}", similar(near))]
-    Unknown { name: String, near: Vec<String> },
+    Unknown {
+        /// As it was given.
+        name: String,
+        /// Similar names, the most similar first.
+        near: Vec<String>,
+    },
+    /// A file that cannot be read.
     #[error("cannot read {path}: {source}")]
-    Read { path: PathBuf, source: io::Error },
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system reports.
+        source: io::Error,
+    },
+    /// A file that is not a usable bundle.
     #[error("{location}: not a usable bundle: {reason}")]
-    Format { location: Location, reason: String },
+    Format {
+        /// Where it is.
+        location: Location,
+        /// What does not fit.
+        reason: String,
+    },
 }
 
 fn similar(near: &[String]) -> String {

@@ -12,6 +12,8 @@ use std::{
     io::{self, Read},
     path::{Path, PathBuf},
 };
+use vitempo_graph::files::own_folder;
+use vitempo_predictors::LARGEST_BUNDLE_BYTES;
 
 include!(concat!(env!("OUT_DIR"), "/embedded_bundles.rs"));
 
@@ -21,8 +23,6 @@ pub const EXTENSION: &str = "vtb";
 pub const VARIABLE: &str = "VITEMPO_BUNDLES";
 /// The subfolder for bundles that were adapted from published latencies.
 const ADAPTED: &str = "adapted";
-/// No bundle's file is larger, bytes.
-const LARGEST: u64 = 1 << 29;
 
 /// Where a bundle is.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -126,9 +126,9 @@ impl Location {
         let unreadable = |source| BundleError::Read { path: path.to_owned(), source };
         let mut bytes = Vec::new();
         let file = File::open(path).map_err(unreadable)?;
-        file.take(LARGEST + 1).read_to_end(&mut bytes).map_err(unreadable)?;
-        if bytes.len() as u64 > LARGEST {
-            let reason = format!("it is larger than {LARGEST} bytes");
+        file.take(LARGEST_BUNDLE_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+        if bytes.len() as u64 > LARGEST_BUNDLE_BYTES {
+            let reason = format!("it is larger than {LARGEST_BUNDLE_BYTES} bytes");
             return Err(BundleError::Format { location: self.clone(), reason });
         }
         Ok(bytes)
@@ -153,15 +153,6 @@ fn folders() -> Vec<PathBuf> {
     let installed = places.map(|place| place.join("share/vitempo/bundles"));
     let folders = listed.chain(own).chain(installed);
     folders.flat_map(|folder| [folder.clone(), folder.join(ADAPTED)]).collect()
-}
-
-/// vitempo's own folder, where engines are installed too.
-fn own_folder() -> Option<PathBuf> {
-    let named =
-        |variable: &str| env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from);
-    named("VITEMPO_HOME")
-        .or_else(|| named("XDG_DATA_HOME").map(|data| data.join("vitempo")))
-        .or_else(|| named("HOME").map(|home| home.join(".local/share/vitempo")))
 }
 
 /// The bundles of a folder, sorted.
@@ -190,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_told_from_paths() {
+    fn names_are_distinguished_from_paths() {
         for name in ["epyc-rten-f32-1t", "galaxy", "a.b"] {
             assert_eq!(as_name(Path::new(name)), Some(name));
         }

@@ -11,12 +11,19 @@ use vitempo_graph::{
 
 /// Why the parts are not written.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)]
+#[non_exhaustive]
 pub enum WritePartsError {
+    /// The file cannot be divided.
     #[error(transparent)]
     Onnx(#[from] OnnxError),
+    /// A part cannot be written.
     #[error("cannot write {path}: {source}")]
-    Write { path: PathBuf, source: io::Error },
+    Write {
+        /// The folder.
+        path: PathBuf,
+        /// What the system reports.
+        source: io::Error,
+    },
 }
 
 /// Cuts the file `model`, which `graph` was read from, into one file per name, called

@@ -1,11 +1,15 @@
 //! [`verify`]: members of a front measured for real, beside their forecasts.
 
 use super::{Device, Outcome, spearman};
-use crate::campaign::{self, Campaign, CampaignError};
+use crate::{
+    campaign::{self, Campaign, CampaignError},
+    models::Model,
+    sampling::Sample,
+};
 use std::path::{Path, PathBuf};
 use vitempo_datasets::{Dataset, DatasetError};
-use vitempo_graph::{Environment, ModelIdentity, ModelProfile, Prediction, Status};
-use vitempo_profiler::{RunOptions, RunProtocol, Source, Sweep, SweepModel, WorkerCommand};
+use vitempo_graph::{Environment, ModelProfile, Prediction, Status};
+use vitempo_profiler::{RunOptions, RunProtocol, Sweep, SweepModel, WorkerCommand};
 use vitempo_search_space::{Space, SpaceError};
 
 /// Folder of the measurements, in the folder of the front.
@@ -153,14 +157,14 @@ impl Verification<'_> {
 
     fn model(&self, place: usize) -> Result<SweepModel, SpaceError> {
         let architecture = &self.outcome.front[place].architecture;
-        let graph = architecture.to_graph()?.with_name(self.name(place));
-        let identity = ModelIdentity {
-            name: self.name(place),
-            architecture: graph.architecture(),
-            space: Some(self.space.name().to_owned()),
-            encoding: Some(architecture.encode()),
+        let name = self.name(place);
+        let sample = Sample {
+            graph: architecture.to_graph()?.with_name(&name),
+            name,
+            space: self.space.name().to_owned(),
+            encoding: architecture.encode(),
         };
-        Ok(SweepModel { identity, graph, source: Source::File(self.files[place].clone()) })
+        Ok(Model::sampled(sample, self.files[place].clone()).into())
     }
 
     /// Measures the models as the bundle's environment runs them.

@@ -128,7 +128,6 @@ fn with_hint(error: &LatencyError) -> CliError {
     use LatencyProblem as P;
     let user = CliError::user(error);
     match &error.problem {
-        P::Unreadable(_) => user,
         P::Separator { .. } => {
             user.hint("separate columns by `,` and write decimals with a point: model,latency_ms")
         }
@@ -146,6 +145,7 @@ fn with_hint(error: &LatencyError) -> CliError {
         P::SamplesDiffer { .. } => {
             user.hint("keep the row that is right; rows of one model are samples in one unit")
         }
+        _ => user,
     }
 }
 

@@ -87,7 +87,7 @@ fn warn(model: &Model) {
         let hint = match note {
             ReadNote::WeightsAsInputs { .. } => {
                 "export the model with its weights (`torch.onnx.export(..., export_params=True)`) \
-                to have inputs and weights told apart by the file"
+                to have inputs and weights distinguished by the file"
             }
         };
         progress::say(format!("warning: {}: {note}\nhint: {hint}", model.path.display()));

@@ -11,7 +11,7 @@
 //! one model per operator and type with version 1.32. OpenVINO and torch take every floating-point
 //! type.
 
-use crate::{Environment, Graph, OpKind, OpSpec, Precision, Processor};
+use crate::{Environment, Framework, Graph, OpKind, OpSpec, Precision, Processor};
 
 /// A node that the engine has no kernel for in this element type.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -19,12 +19,16 @@ use crate::{Environment, Graph, OpKind, OpSpec, Precision, Processor};
     "node `{node}`: {framework} has no {processor} kernel for `{kind}` in {precision} and refuses \
     to load the model"
 )]
-#[allow(missing_docs)]
 pub struct UnsupportedPrecision {
+    /// Name of the node.
     pub node: String,
+    /// Its kind.
     pub kind: OpKind,
+    /// The element type.
     pub precision: Precision,
+    /// Name of the engine.
     pub framework: String,
+    /// What it would run on.
     pub processor: Processor,
 }
 
@@ -58,10 +62,10 @@ pub fn check(graph: &Graph, environment: &Environment) -> Result<(), Unsupported
 type Refuses = fn(&OpSpec, Precision) -> bool;
 
 fn rules(environment: &Environment) -> Option<Refuses> {
-    match (environment.framework.as_str(), environment.processor) {
-        ("onnxruntime", Processor::Cpu) => Some(onnxruntime),
-        ("rten", _) => Some(|_, precision| precision == Precision::Bf16),
-        ("litert" | "litert-builtin", _) => Some(litert),
+    match (Framework::named(&environment.framework)?, environment.processor) {
+        (Framework::OnnxRuntime, Processor::Cpu) => Some(onnxruntime),
+        (Framework::Rten, _) => Some(|_, precision| precision == Precision::Bf16),
+        (Framework::LiteRt | Framework::LiteRtBuiltin, _) => Some(litert),
         _ => None,
     }
 }

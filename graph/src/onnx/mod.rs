@@ -151,13 +151,20 @@ pub struct ReadModel {
 
 /// How a graph differs from what its file says literally.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[allow(missing_docs)]
 pub enum ReadNote {
+    /// Inputs without values that are weights.
     #[error(
         "{count} of its inputs are weights without values (the first is `{first}`); they are read \
         as weights, and {inputs} as the model's inputs"
     )]
-    WeightsAsInputs { count: usize, first: String, inputs: String },
+    WeightsAsInputs {
+        /// How many.
+        count: usize,
+        /// The first one's name.
+        first: String,
+        /// Names of the inputs that are left.
+        inputs: String,
+    },
 }
 
 /// Reads a model; weights may be absent. The graph is named like the file.

@@ -81,6 +81,8 @@ struct Reader<'a> {
     folded: usize,
     /// What the file declares of values, once it was asked for.
     infos: Option<HashMap<&'a str, ValueInfoView<'a>>>,
+    /// Names of what the file's nodes provide, once an operator was spelled out.
+    provided: Option<HashSet<&'a str>>,
 }
 
 impl<'a> Reader<'a> {
@@ -115,6 +117,7 @@ impl<'a> Reader<'a> {
             generated: HashSet::new(),
             folded: 0,
             infos: None,
+            provided: None,
         }
     }
 

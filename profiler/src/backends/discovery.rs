@@ -10,6 +10,7 @@
 //! was refused.
 
 use std::path::{Path, PathBuf};
+use vitempo_graph::files::own_folder;
 
 /// What the library of an engine is called and where its wheel has it.
 #[derive(Clone, Copy, Debug)]
@@ -176,21 +177,10 @@ impl EngineLibrary {
     }
 }
 
-/// The folder vitempo keeps its things in; `None` where no variable gives a home.
-#[must_use]
-pub fn home() -> Option<PathBuf> {
-    let data = || {
-        path_in("XDG_DATA_HOME")
-            .or_else(|| path_in("HOME").map(|h| h.join(".local").join("share")))
-            .map(|d| d.join("vitempo"))
-    };
-    path_in("VITEMPO_HOME").or_else(data)
-}
-
 /// Where vitempo keeps engines it installed.
 #[must_use]
 pub fn engines_folder() -> Option<PathBuf> {
-    home().map(|home| home.join("engines"))
+    own_folder().map(|folder| folder.join("engines"))
 }
 
 /// The version of the wheel that `library` came with, for engines that do not report their own:

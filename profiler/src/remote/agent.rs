@@ -15,6 +15,7 @@ use std::{
     thread,
     time::Duration,
 };
+use vitempo_graph::files::own_folder;
 
 /// Lines that may be open at once: one that measures, and others that are being refused.
 const MOST_LINES: usize = 16;
@@ -55,7 +56,7 @@ impl AgentOptions {
     /// `agent` in vitempo's own folder; `None` where no variable gives a home.
     #[must_use]
     pub fn folder() -> Option<PathBuf> {
-        backends::discovery::home().map(|home| home.join("agent"))
+        own_folder().map(|folder| folder.join("agent"))
     }
 
     /// How often an end says that it is there.

@@ -25,25 +25,47 @@ enum Study {
 
 /// Why nothing is judged.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)]
+#[non_exhaustive]
 pub enum JudgeError {
+    /// A file of the folder cannot be read.
     #[error(transparent)]
     Data(#[from] DatasetError),
+    /// A part of no test's name.
     #[error("no test is called `{name}`")]
-    UnknownTest { name: String, tests: Vec<String> },
+    UnknownTest {
+        /// As it was given.
+        name: String,
+        /// Names of the tests.
+        tests: Vec<String>,
+    },
+    /// A name that no device has.
     #[error("no published device is called `{name}`")]
-    UnknownDevice { name: String, near: Vec<String> },
+    UnknownDevice {
+        /// As it was given.
+        name: String,
+        /// Similar names.
+        near: Vec<String>,
+    },
+    /// Every model is measured.
     #[error(
         "{test}: of {samples} measured models nothing is left to judge, at most {most} can be \
         measured"
     )]
-    NothingLeft { test: String, samples: usize, most: usize },
+    NothingLeft {
+        /// Name of the test.
+        test: String,
+        /// Models to be measured.
+        samples: usize,
+        /// Most that can be.
+        most: usize,
+    },
+    /// The folder lacks the files of the tests asked for.
     #[error("the folder has no files for a test asked for")]
     NoFiles,
 }
 
 /// Runs the tests that `folder` has files for and whose name holds `only`, without regard to case;
-/// all of them without it. `say` is told what is being run.
+/// all of them without it. `say` is called with what is run next.
 ///
 /// # Errors
 /// [`JudgeError`], before anything is run.

@@ -73,7 +73,6 @@ pub fn run(args: &PublishedArgs) -> CliResult {
 fn with_hint(error: &JudgeError) -> CliError {
     let user = CliError::user(error);
     match error {
-        JudgeError::Data(_) => user,
         JudgeError::UnknownTest { tests, .. } => {
             user.hint(format!("--only takes a part of one of these names: {}", tests.join("; ")))
         }
@@ -88,6 +87,7 @@ fn with_hint(error: &JudgeError) -> CliError {
             user.hint(format!("--samples {most} or fewer, or choose other tests with --only"))
         }
         JudgeError::NoFiles => user.hint("docs/datasets.md lists the files that it may hold"),
+        _ => user,
     }
 }
 

@@ -47,7 +47,7 @@ pub struct CompareArgs {
     #[arg(long, default_value = "1", value_parser = profile::parse_positive)]
     rounds: usize,
 
-    /// Seed of inputs, of weights that files lack and of the order of visits
+    /// Seed of inputs, of weights that files lack and of the order of model runs
     #[arg(long, default_value_t = 0)]
     seed: u64,
 

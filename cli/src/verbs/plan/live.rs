@@ -97,8 +97,8 @@ impl LiveArgs {
     }
 }
 
-/// What a stream got, as JSON.
-pub fn told(outcome: &StreamOutcome, evidence: Evidence) -> Value {
+/// The outcome of a stream, as JSON.
+pub fn outcome_json(outcome: &StreamOutcome, evidence: Evidence) -> Value {
     let latency_ns = [0.5, 0.99].map(|share| outcome.latency_quantile(share));
     figures(
         outcome.period_ns(),

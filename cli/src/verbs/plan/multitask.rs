@@ -60,7 +60,7 @@ pub struct MultitaskArgs {
     #[command(flatten)]
     pub live: LiveArgs,
 
-    /// How often to measure parts and placements in turns; told are medians, and each simulation is
+    /// How often to measure parts and placements in turns; medians are reported, and each simulation is
     /// held against the run just after its costs
     #[arg(long, value_name = "COUNT", default_value = "1", value_parser = parse_positive, requires = "engines")]
     pub rounds: usize,

@@ -9,7 +9,7 @@ use super::{
         quantity,
     },
     costs,
-    live::{LiveArgs, in_a_line, told},
+    live::{LiveArgs, in_a_line, outcome_json},
     report::Plans,
     split::OptionalModel,
 };
@@ -198,7 +198,7 @@ impl PipelineArgs {
         lines.extend(apart.map(|apart| {
             format!("results are those of the whole model to {apart:.1e} of the largest value")
         }));
-        let mut measured = told(&outcome, Evidence::Live);
+        let mut measured = outcome_json(&outcome, Evidence::Live);
         measured["apart"] = json!(apart);
         Ok((measured, lines))
     }

@@ -5,7 +5,7 @@ use super::{
         error::CliResult,
         output::{self, Report, Table},
     },
-    live::{figures, told},
+    live::{figures, outcome_json},
 };
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -212,7 +212,7 @@ impl Report for PlacementReport {
                 json!({"name": part.name, "latency_ns": latency})
             })
             .collect();
-        let round = |round: &Round| json!({"simulated": told(&round.simulated, Evidence::Simulation), "live": round.live.as_ref().map(|live| told(live, Evidence::Live))});
+        let round = |round: &Round| json!({"simulated": outcome_json(&round.simulated, Evidence::Simulation), "live": round.live.as_ref().map(|live| outcome_json(live, Evidence::Live))});
         let row = |row: &Placed| {
             let s = &row.schedule;
             json!({

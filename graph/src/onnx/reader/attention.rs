@@ -25,31 +25,35 @@ impl<'a> Reader<'a> {
         index: usize,
         ids: &[Option<ValueId>],
     ) -> Result<(), OnnxError> {
-        let given = self.values.len();
+        let (given, graph) = (self.values.len(), self.graph);
         let name = self.node_name(index);
+        self.provided.get_or_insert_with(|| {
+            graph.node.iter().flat_map(|node| node.output.iter().copied()).collect()
+        });
         let provided = Spelling { reader: self, index, name }.all(ids);
         let provided =
             provided.map_err(|reason| self.node_error(index, format!("is wrong: {reason}")))?;
-        let graph = self.graph;
+        let mut named = Vec::new();
         for (output, id) in graph.node[index].output.iter().zip(provided) {
             if !output.is_empty() {
-                self.call(output, id, given, index)?;
+                let is_fresh = id.0 as usize >= given && !named.contains(&id);
+                named.push(id);
+                self.call(output, id, is_fresh, index)?;
             }
         }
         Ok(())
     }
 
-    /// Gives a value of this node the name that the file has for it. One that was there before the
-    /// node (`given` values were) is copied.
+    /// Gives a value of this node the name that the file has for it. One that is not fresh, because
+    /// it was there before the node or has a name already, is copied.
     fn call(
         &mut self,
         name: &'a str,
         id: ValueId,
-        given: usize,
+        is_fresh: bool,
         index: usize,
     ) -> Result<(), OnnxError> {
-        let fresh = id.0 as usize >= given && !self.ids.values().any(|known| *known == id);
-        let id = if fresh {
+        let id = if is_fresh {
             id
         } else {
             let copy = Spelling { reader: self, index, name: name.to_owned() }.step(
@@ -352,7 +356,7 @@ impl Spelling<'_, '_> {
 
     fn value(&mut self, what: &str, tensor: TensorSpec, source: ValueSource) -> ValueId {
         let provides = |reader: &Reader<'_>, name: &str| {
-            reader.graph.node.iter().any(|node| node.output.contains(&name))
+            reader.provided.as_ref().is_some_and(|provided| provided.contains(name))
         };
         let name = self.unused(what, provides);
         let id = ValueId(self.reader.values.len() as u32);

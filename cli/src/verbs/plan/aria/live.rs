@@ -7,7 +7,7 @@
 //! 3.7` an answer of the processor of full frames counts as there only after 3.7 times what it
 //! took.
 
-mod told;
+mod results;
 mod worker;
 
 use super::{
@@ -23,8 +23,8 @@ use super::{
     simulated::Stage,
     video::{Video, input},
 };
+use results::{Came, Live};
 use std::sync::Arc;
-use told::{Came, Live};
 use vitempo::aria::{AriaError, Grid, Window, scene::Kind};
 use vitempo::graph::Latency;
 use vitempo::plan::live::{Engine, WARMUPS, described};

@@ -3,7 +3,7 @@
 use super::{
     super::{super::super::error::CliResult, video::features},
     FULL, REGIONS, Show,
-    told::Came,
+    results::Came,
 };
 use vitempo::aria::{
     CameraFlow, CameraMotion, Grid, Runtime, Settings, Structure, Window,

@@ -1,4 +1,4 @@
-//! What a live run came to, as text, CSV and JSON.
+//! Results of a live run, as text, CSV and JSON.
 
 use super::super::{
     super::super::{
