@@ -226,7 +226,7 @@ impl Converter<'_> {
         let mut attributes = self.pad_attributes(&own, before, after, "constant");
         if value != 0.0 {
             code = Code::PadV2;
-            let filler = self.constant(Expression::Numbers(vec![value], vec![1]));
+            let filler = self.constant(Expression::numbers(vec![value], [1]));
             inputs.push(self.stored(filler, &[0])?);
             self.steer(&inputs[2..]);
             attributes.set("value", Attribute::Float(f64::from(value)));

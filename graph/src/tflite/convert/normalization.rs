@@ -95,10 +95,7 @@ impl Converter<'_> {
         let parts = parts.and_then(|p| <[Expression; 4]>::try_from(p).ok());
         let [scale, bias, mean, variance] =
             parts.ok_or("its parameters are computed while the model runs")?;
-        let factor = scale.binary(
-            Operator::Mul,
-            Expression::Rsqrt(Box::new(variance), epsilon(call.attributes) as f32),
-        );
+        let factor = scale.binary(Operator::Mul, variance.rsqrt(epsilon(call.attributes) as f32));
         let offset = bias.binary(Operator::Sub, mean.binary(Operator::Mul, factor.clone()));
         self.scaled(call.inputs[0], factor, offset)
     }

@@ -3,7 +3,7 @@
 
 use super::emit::Recipe;
 use super::{Call, Converter, Refusal, VarId};
-use crate::tflite::expression::{Expression, Operator};
+use crate::tflite::expression::{Expression, Operator, elements};
 use crate::tflite::layout;
 use crate::tflite::schema::{Code, Options};
 use crate::{Attributes, OpKind, Precision};
@@ -62,7 +62,7 @@ impl Converter<'_> {
         let term = self.var_of(term).ok()?;
         let shape = self.shape(term);
         let vector = shape.last() == Some(&out)
-            && shape.iter().product::<usize>() == out
+            && elements(shape) == out
             && add.op.outputs.first()?.rank() == call.node.op.outputs.first()?.rank();
         let term = self.expression(term).filter(|_| vector)?;
         Some((index, term.reshape([out])))
@@ -76,7 +76,7 @@ impl Converter<'_> {
         bias: Option<Expression>,
     ) -> Result<VarId, Refusal> {
         let rank = self.rank(x);
-        let [out, features] = weight.shape()[..] else {
+        let [out, features] = *weight.shape() else {
             return Err("its weight is not a matrix".to_owned());
         };
         let last = rank
@@ -96,18 +96,14 @@ impl Converter<'_> {
         inputs.push(self.stored(weight, &[0, 1])?);
         // A bias of another shape than a vector (of a Gemm) is added afterwards.
         let (bias, later) = match bias {
-            Some(bias) if bias.shape().iter().product::<usize>() == out => {
-                (Some(bias.reshape([out])), None)
-            }
-            Some(bias) if bias.shape().iter().product::<usize>() == 1 => {
-                let row = Expression::Numbers(vec![0.0; out], vec![out])
-                    .binary(Operator::Add, bias.reshape([1]));
+            Some(bias) if bias.elements() == out => (Some(bias.reshape([out])), None),
+            Some(bias) if bias.elements() == 1 => {
+                let row = Expression::filled(0.0, [out]).binary(Operator::Add, bias.reshape([1]));
                 (Some(row), None)
             }
             other => (None, other),
         };
-        let bias =
-            self.constant(bias.unwrap_or_else(|| Expression::Numbers(vec![0.0; out], vec![out])));
+        let bias = self.constant(bias.unwrap_or_else(|| Expression::filled(0.0, [out])));
         inputs.push(self.stored(bias, &[0])?);
         let recipe = Recipe::new(Code::FullyConnected, OpKind::Linear)
             .options(Options::FullyConnected)

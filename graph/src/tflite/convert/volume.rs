@@ -46,7 +46,7 @@ impl Converter<'_> {
             let filter = self.filter(call)?;
             self.folded(call, filter, 0)
         };
-        let mut extents = filter.weight.shape();
+        let mut extents = filter.weight.shape().to_vec();
         extents.remove(2 + passed);
         filter.weight = filter.weight.reshape(extents);
         let y = self.images_conv(images, filter, &attributes)?;

@@ -4,6 +4,7 @@
 use super::emit::{Recipe, signed};
 use super::{Call, Converter, Refusal, VarId, numbers};
 use crate::tflite::expression::{Expression, Operator};
+use crate::tflite::generated::{Generated, Overlap};
 use crate::tflite::layout;
 use crate::tflite::schema::{Code, Options, Padding};
 use crate::{Attribute, Attributes, OpKind, Precision};
@@ -153,9 +154,9 @@ impl Converter<'_> {
             return (filter, None);
         };
         let epsilon = norm.op.attributes.float("epsilon").unwrap_or(1e-5) as f32;
-        let factor = scale.binary(Operator::Mul, Expression::Rsqrt(Box::new(variance), epsilon));
+        let factor = scale.binary(Operator::Mul, variance.rsqrt(epsilon));
         let mut along = vec![1; filter.weight.shape().len()];
-        along[out_axis] = factor.shape().iter().product();
+        along[out_axis] = factor.elements();
         let weight = filter.weight.binary(Operator::Mul, factor.clone().reshape(along));
         let centred = match filter.bias {
             Some(bias) => bias.binary(Operator::Sub, mean),
@@ -175,7 +176,7 @@ impl Converter<'_> {
             }
             None => None,
         };
-        let mut shape = weight.shape();
+        let mut shape = weight.shape().to_vec();
         if shape.len() == 3 {
             shape.insert(2, 1);
         }
@@ -222,7 +223,7 @@ impl Converter<'_> {
             return Err("its input is not an image".to_owned());
         };
         let input = self.spatial(x)?;
-        let [out, within, ..] = filter.weight.shape()[..] else {
+        let [out, within, ..] = *filter.weight.shape() else {
             return Err("its weight is not a filter".to_owned());
         };
         let extent = |d: usize| match padding {
@@ -254,9 +255,7 @@ impl Converter<'_> {
             .with_int("group", groups as i64);
         let last = layout::channels_last(4);
         let weight = self.constant(weight);
-        let bias = self.constant(
-            filter.bias.unwrap_or_else(|| Expression::Numbers(vec![0.0; out], vec![out])),
-        );
+        let bias = self.constant(filter.bias.unwrap_or_else(|| Expression::filled(0.0, [out])));
         let inputs =
             vec![self.stored(x, &last)?, self.stored(weight, &last)?, self.stored(bias, &[0])?];
         let recipe = Recipe::new(code, OpKind::Conv).options(options).attributes(attributes);
@@ -300,8 +299,7 @@ impl Converter<'_> {
         wanted: [usize; 2],
         groups: usize,
     ) -> Result<VarId, Refusal> {
-        let (&[_, channels, ..], &[_, out, ..]) = (self.shape(x), filter.weight.shape().as_slice())
-        else {
+        let (&[_, channels, ..], &[_, out, ..]) = (self.shape(x), filter.weight.shape()) else {
             return Err("its input is not an image".to_owned());
         };
         let within = channels / groups;
@@ -329,7 +327,7 @@ impl Converter<'_> {
     ) -> Result<VarId, Refusal> {
         let [n, ..] = *self.shape(x) else { return Err("its input is not an image".to_owned()) };
         let input = self.spatial(x)?;
-        let [_, out, ..] = filter.weight.shape()[..] else {
+        let [_, out, ..] = *filter.weight.shape() else {
             return Err("its weight is not a filter".to_owned());
         };
         let same = (0..2).all(|d| {
@@ -348,9 +346,7 @@ impl Converter<'_> {
         let weight = self.constant(filter.weight.transpose(&[1, 0, 2, 3]));
         let size = self.vector(&signed(&[n, h, w, out]));
         let mut inputs = vec![size, self.stored(weight, &last)?, self.stored(x, &last)?];
-        let bias = self.constant(
-            filter.bias.unwrap_or_else(|| Expression::Numbers(vec![0.0; out], vec![out])),
-        );
+        let bias = self.constant(filter.bias.unwrap_or_else(|| Expression::filled(0.0, [out])));
         inputs.push(self.stored(bias, &[0])?);
         let options = Options::Conv {
             padding,
@@ -466,30 +462,26 @@ impl Converter<'_> {
             Padding::Valid,
             output,
         )?;
-        let counts = |d: usize| -> Vec<usize> {
-            let (first, last) = if counted {
-                (0, window.pads[d] + input[d] + window.pads[d + 2])
-            } else {
-                (window.pads[d], window.pads[d] + input[d])
-            };
-            let under = |i: usize| {
-                (i * window.strides[d]..i * window.strides[d] + window.kernel[d])
-                    .filter(|p| (first..last).contains(p))
-                    .count()
-            };
-            (0..output[d]).map(under).collect()
+        let overlap = |d: usize| {
+            let begin = if counted { 0 } else { window.pads[d] };
+            let end = window.pads[d] + input[d] + if counted { window.pads[d + 2] } else { 0 };
+            Overlap {
+                stride: window.strides[d],
+                window: window.kernel[d],
+                counted: (begin, end),
+                count: output[d],
+            }
         };
-        let (rows, columns) = (counts(0), counts(1));
-        let all = window.kernel[0] * window.kernel[1];
-        let factors: Vec<f32> = rows
-            .iter()
-            .flat_map(|r| columns.iter().map(move |c| all as f32 / (r * c).max(1) as f32))
-            .collect();
-        let y = if factors.iter().all(|&f| f == 1.0) {
+        let factors = Generated::Means {
+            elements: window.kernel[0].saturating_mul(window.kernel[1]),
+            rows: overlap(0),
+            columns: overlap(1),
+        };
+        let y = if factors.is_one() {
             y
         } else {
-            let factors =
-                self.constant(Expression::Numbers(factors, vec![1, 1, output[0], output[1]]));
+            let shape = [1, 1, output[0], output[1]];
+            let factors = self.constant(Expression::generated(factors, shape));
             self.mul(y, factors)?
         };
         self.as_output(y, call)
