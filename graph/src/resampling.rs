@@ -59,7 +59,7 @@ impl Sampling {
             "round_prefer_ceil" => (x + 0.5).floor(),
             _ => (x - 0.5).ceil(),
         };
-        (rounded.max(0.0) as usize).min(from - 1)
+        (rounded.max(0.0) as usize).min(from.saturating_sub(1))
     }
 
     /// Whether outputs are weighted sums that [`Sampling::matrix`] knows.

@@ -107,6 +107,13 @@ impl Converter<'_> {
     /// The tensor in that layout; elements are moved when it is not there yet.
     pub(super) fn stored(&mut self, var: VarId, wanted: &[usize]) -> Result<TensorId, Refusal> {
         let Var { shape, precision, constant, stored } = self.vars[var].clone();
+        if wanted.len() != shape.len() || wanted.iter().any(|&d| d >= shape.len()) {
+            return Err(format!(
+                "it wants a tensor of {} dimensions and reads one of {}",
+                wanted.len(),
+                shape.len()
+            ));
+        }
         if let Some((_, at)) = stored.iter().find(|(layout, _)| layout == wanted) {
             return Ok(*at);
         }
@@ -359,7 +366,7 @@ impl Converter<'_> {
     /// ONNX Transpose: another view of the same elements.
     pub(super) fn transpose(&mut self, x: VarId, perm: &[usize]) -> Result<VarId, Refusal> {
         let rank = self.rank(x);
-        if perm.len() != rank {
+        if perm.len() != rank || perm.iter().any(|&p| p >= rank) {
             return Err(format!("a permutation of {} dimensions does not fit {rank}", perm.len()));
         }
         let shape = layout::stored(perm, self.shape(x));

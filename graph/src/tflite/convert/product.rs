@@ -20,6 +20,9 @@ impl Converter<'_> {
             x = self.transpose(x, &[1, 0])?;
         }
         let Some(mut weight) = self.expression(call.inputs[1]) else { return self.matmul(call) };
+        if weight.shape().len() != 2 {
+            return self.matmul(call);
+        }
         if !flag("trans_b") {
             weight = weight.transpose(&[1, 0]);
         }
@@ -124,6 +127,9 @@ impl Converter<'_> {
         for (name, operand) in [("trans_a", &mut a), ("trans_b", &mut b)] {
             if attributes.int(name) == Some(1) {
                 let rank = self.rank(*operand);
+                if rank == 0 {
+                    return Err("it reads a tensor without dimensions".to_owned());
+                }
                 let swapped: Vec<usize> =
                     (0..rank.saturating_sub(2)).chain([rank - 1, rank.saturating_sub(2)]).collect();
                 *operand = self.transpose(*operand, &swapped)?;
@@ -156,6 +162,9 @@ impl Converter<'_> {
     /// away.
     fn product(&mut self, a: VarId, b: VarId) -> Result<VarId, Refusal> {
         let (mut a, mut b) = (a, b);
+        if self.rank(a) == 0 || self.rank(b) == 0 {
+            return Err("it reads a tensor without dimensions".to_owned());
+        }
         if self.rank(a) == 1 {
             let shape = [1, self.shape(a)[0]];
             a = self.reshape(a, &shape)?;
@@ -179,7 +188,7 @@ impl Converter<'_> {
         );
         let full: Vec<usize> = batch.iter().copied().chain([m, n]).collect();
         if rank > MAX_RANK {
-            let count: usize = batch.iter().product();
+            let count = elements(&batch);
             if self.shape(a)[..self.rank(a) - 2] != batch[..]
                 || self.shape(b)[..self.rank(b) - 2] != batch[..]
             {
@@ -261,7 +270,7 @@ impl Converter<'_> {
                 .or_else(|| right.iter().position(|r| r == c).map(|d| self.shape(*b)[d]))
         };
         let sizes = |labels: &[char]| labels.iter().filter_map(extent).collect::<Vec<usize>>();
-        let count = |labels: &[char]| sizes(labels).iter().product::<usize>();
+        let count = |labels: &[char]| elements(&sizes(labels));
         let (batches, m, k, n) = (sizes(&batch), count(&rows), count(&contracted), count(&columns));
         let full: Vec<usize> =
             batches.iter().copied().chain(sizes(&rows)).chain(sizes(&columns)).collect();

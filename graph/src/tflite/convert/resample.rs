@@ -18,6 +18,9 @@ impl Converter<'_> {
         if from == to {
             return Ok(self.alias(x));
         }
+        if from.len() != to.len() || from.contains(&0) || to.contains(&0) {
+            return Err("a resize from or to no elements has no operator".to_owned());
+        }
         let (mode, coordinates) = (
             a.text("mode").unwrap_or("nearest"),
             a.text("coordinate_transformation_mode").unwrap_or("half_pixel"),
@@ -30,8 +33,8 @@ impl Converter<'_> {
         // (align corners, half-pixel centres); of one pixel pytorch's half_pixel takes the first.
         let flags = match coordinates {
             "half_pixel" => Some((false, true)),
-            "pytorch_half_pixel" if !to[2..].contains(&1) => Some((false, true)),
-            "align_corners" if !to[2..].contains(&1) => Some((true, false)),
+            "pytorch_half_pixel" if !to.iter().skip(2).any(|&d| d == 1) => Some((false, true)),
+            "align_corners" if !to.iter().skip(2).any(|&d| d == 1) => Some((true, false)),
             "asymmetric" => Some((false, false)),
             _ => None,
         };
@@ -159,6 +162,7 @@ impl Converter<'_> {
             .attributes
             .int("blocksize")
             .and_then(|b| usize::try_from(b).ok())
+            .filter(|&b| b > 0)
             .ok_or("its block size is not known")?;
         let shape = self.output_shape(call)?;
         let [n, c, h, w] = *self.shape(x) else {
@@ -177,6 +181,7 @@ impl Converter<'_> {
             .attributes
             .int("blocksize")
             .and_then(|b| usize::try_from(b).ok())
+            .filter(|&b| b > 0)
             .ok_or("its block size is not known")?;
         let shape = self.output_shape(call)?;
         self.blocks(Code::SpaceToDepth, OpKind::SpaceToDepth, call.inputs[0], size, shape)
@@ -192,6 +197,9 @@ impl Converter<'_> {
     ) -> Result<VarId, Refusal> {
         let last = layout::channels_last(4);
         let input = self.stored(x, &last)?;
+        if shape.len() != last.len() {
+            return Err("its output is not an image".to_owned());
+        }
         let mut attributes = Attributes::new().with_int("blocksize", size as i64);
         if kind == OpKind::DepthToSpace {
             attributes.set("mode", Attribute::Text("DCR".to_owned()));

@@ -39,23 +39,23 @@ impl Window {
             [a, b, c, d] => [a, b, c, d],
             _ => return Err("a window over 3 dimensions has no operator".to_owned()),
         };
-        Ok(Self {
-            kernel: pair("kernel_shape")?,
-            strides: pair("strides")?,
-            dilations: pair("dilations")?,
-            pads,
-        })
+        let (kernel, strides) = (pair("kernel_shape")?, pair("strides")?);
+        let dilations = pair("dilations")?;
+        if [kernel, strides, dilations].concat().contains(&0) {
+            return Err("a window without elements or steps has no operator".to_owned());
+        }
+        Ok(Self { kernel, strides, dilations, pads })
     }
 
     fn extent(&self, d: usize) -> usize {
-        (self.kernel[d] - 1) * self.dilations[d] + 1
+        (self.kernel[d] - 1).saturating_mul(self.dilations[d]).saturating_add(1)
     }
 
     /// Padding so that the output is the input divided by the stride, rounded up: before and after,
     /// the odd element after.
     fn same(&self, d: usize, input: usize) -> (usize, usize) {
-        let total = ((input.div_ceil(self.strides[d]) - 1) * self.strides[d] + self.extent(d))
-            .saturating_sub(input);
+        let last = (input.div_ceil(self.strides[d]) - 1).saturating_mul(self.strides[d]);
+        let total = last.saturating_add(self.extent(d)).saturating_sub(input);
         (total / 2, total - total / 2)
     }
 
@@ -66,8 +66,14 @@ impl Window {
     /// Elements a window of `output` positions reads behind the padded input: those rounding up
     /// added.
     fn excess(&self, d: usize, input: usize, output: usize) -> usize {
-        ((output - 1) * self.strides[d] + self.extent(d))
-            .saturating_sub(input + self.pads[d] + self.pads[d + 2])
+        let read = (output - 1).saturating_mul(self.strides[d]).saturating_add(self.extent(d));
+        let padded = input.saturating_add(self.pads[d]).saturating_add(self.pads[d + 2]);
+        read.saturating_sub(padded)
+    }
+
+    /// Places that windows at so many positions touch.
+    fn spread(&self, d: usize, positions: usize) -> usize {
+        (positions - 1).saturating_mul(self.strides[d]).saturating_add(self.extent(d))
     }
 
     fn attributes(&self) -> Attributes {
@@ -80,6 +86,11 @@ impl Window {
 
 fn pair(values: [usize; 2]) -> [i32; 2] {
     values.map(|v| v as i32)
+}
+
+fn groups(attributes: &Attributes) -> Result<usize, Refusal> {
+    let groups = usize::try_from(attributes.int("group").unwrap_or(1)).unwrap_or(0);
+    if groups > 0 { Ok(groups) } else { Err("it has no groups".to_owned()) }
 }
 
 /// Weights and bias of a convolution on their way into the model.
@@ -108,7 +119,8 @@ impl Converter<'_> {
 
     fn spatial(&self, x: VarId) -> Result<[usize; 2], Refusal> {
         match *self.shape(x) {
-            [_, _, h, w] => Ok([h, w]),
+            [_, _, h, w] if h > 0 && w > 0 => Ok([h, w]),
+            [_, _, _, _] => Err("a window over no elements has no operator".to_owned()),
             _ => Err("its input is not an image".to_owned()),
         }
     }
@@ -206,7 +218,7 @@ impl Converter<'_> {
         attributes: &Attributes,
     ) -> Result<VarId, Refusal> {
         let window = Window::of(attributes)?;
-        let groups = attributes.int("group").and_then(|g| usize::try_from(g).ok()).unwrap_or(1);
+        let groups = groups(attributes)?;
         let (x, padding) = self.padding(x, &window)?;
         self.convolution(x, filter, &window, padding, groups)
     }
@@ -223,9 +235,12 @@ impl Converter<'_> {
             return Err("its input is not an image".to_owned());
         };
         let input = self.spatial(x)?;
-        let [out, within, ..] = *filter.weight.shape() else {
+        let [out, within, _, _] = *filter.weight.shape() else {
             return Err("its weight is not a filter".to_owned());
         };
+        if padding == Padding::Valid && (0..2).any(|d| input[d] < window.extent(d)) {
+            return Err("its window is larger than its input".to_owned());
+        }
         let extent = |d: usize| match padding {
             Padding::Same => input[d].div_ceil(window.strides[d]),
             Padding::Valid => (input[d] - window.extent(d)) / window.strides[d] + 1,
@@ -267,8 +282,7 @@ impl Converter<'_> {
         if window.dilations != [1, 1] {
             return Err("a dilated transposed convolution has no operator".to_owned());
         }
-        let groups =
-            call.attributes.int("group").and_then(|g| usize::try_from(g).ok()).unwrap_or(1);
+        let groups = groups(call.attributes)?;
         let filter = self.filter(call)?;
         let (filter, norm) =
             if groups == 1 { self.folded(call, filter, 1) } else { (filter, None) };
@@ -303,6 +317,9 @@ impl Converter<'_> {
             return Err("its input is not an image".to_owned());
         };
         let within = channels / groups;
+        self.spend(groups)?;
+        let nodes = self.budget.nodes(groups as u64);
+        nodes.map_err(|exceeded| exceeded.to_string())?;
         let mut parts = Vec::with_capacity(groups);
         for g in 0..groups {
             let part = self.slice_one(x, 1, g * within, within)?;
@@ -327,20 +344,18 @@ impl Converter<'_> {
     ) -> Result<VarId, Refusal> {
         let [n, ..] = *self.shape(x) else { return Err("its input is not an image".to_owned()) };
         let input = self.spatial(x)?;
-        let [_, out, ..] = *filter.weight.shape() else {
+        let [_, out, _, _] = *filter.weight.shape() else {
             return Err("its weight is not a filter".to_owned());
         };
         let same = (0..2).all(|d| {
-            let total =
-                ((input[d] - 1) * window.strides[d] + window.extent(d)).saturating_sub(wanted[d]);
+            let total = window.spread(d, input[d]).saturating_sub(wanted[d]);
             wanted[d].div_ceil(window.strides[d]) == input[d]
                 && window.pads[d] == total / 2
-                && (input[d] - 1) * window.strides[d] + window.extent(d) == wanted[d] + total
+                && window.spread(d, input[d]) == wanted[d].saturating_add(total)
         });
         // Without padding everything a window touches is there; what the graph cuts off is cut off
         // afterwards, what it adds is added.
-        let full: [usize; 2] =
-            std::array::from_fn(|d| (input[d] - 1) * window.strides[d] + window.extent(d));
+        let full: [usize; 2] = std::array::from_fn(|d| window.spread(d, input[d]));
         let ([h, w], padding) = if same { (wanted, Padding::Same) } else { (full, Padding::Valid) };
         let last = layout::channels_last(4);
         let weight = self.constant(filter.weight.transpose(&[1, 0, 2, 3]));
@@ -368,8 +383,9 @@ impl Converter<'_> {
         if same {
             return Ok(y);
         }
-        let short: Vec<usize> =
-            (0..2).map(|d| (window.pads[d] + wanted[d]).saturating_sub(full[d])).collect();
+        let short: Vec<usize> = (0..2)
+            .map(|d| window.pads[d].saturating_add(wanted[d]).saturating_sub(full[d]))
+            .collect();
         if short.iter().any(|&s| s > 0) {
             return Err("an output padding that no window reaches has no operator".to_owned());
         }
@@ -387,7 +403,10 @@ impl Converter<'_> {
         let output = self.pooled(call)?;
         let excess = [window.excess(0, input[0], output[0]), window.excess(1, input[1], output[1])];
         let [top, left, bottom, right] = window.pads;
-        let full = Window { pads: [top, left, bottom + excess[0], right + excess[1]], ..window };
+        let full = Window {
+            pads: [top, left, bottom.saturating_add(excess[0]), right.saturating_add(excess[1])],
+            ..window
+        };
         let (padding, pads) = if full.pads == [0; 4] {
             (Padding::Valid, [0; 4])
         } else if full.is_same(input) {
@@ -410,8 +429,9 @@ impl Converter<'_> {
 
     fn pooled(&self, call: &Call<'_>) -> Result<[usize; 2], Refusal> {
         match self.output_shape(call)?[..] {
-            [_, _, l] => Ok([1, l]),
-            [_, _, h, w] => Ok([h, w]),
+            [_, _, l] if l > 0 => Ok([1, l]),
+            [_, _, h, w] if h > 0 && w > 0 => Ok([h, w]),
+            [_, _, _] | [_, _, _, _] => Err("a window over no elements has no operator".to_owned()),
             _ => Err("a window over 3 dimensions has no operator".to_owned()),
         }
     }
@@ -447,7 +467,10 @@ impl Converter<'_> {
         let counted = call.attributes.int("count_include_pad") == Some(1);
         let excess = [window.excess(0, input[0], output[0]), window.excess(1, input[1], output[1])];
         let [top, left, bottom, right] = window.pads;
-        let full = Window { pads: [top, left, bottom + excess[0], right + excess[1]], ..window };
+        let full = Window {
+            pads: [top, left, bottom.saturating_add(excess[0]), right.saturating_add(excess[1])],
+            ..window
+        };
         if full.pads == [0; 4] || (full.is_same(input) && !counted) {
             let padding = if full.pads == [0; 4] { Padding::Valid } else { Padding::Same };
             let y = self.pool(Code::AveragePool, OpKind::AveragePool, x, &full, padding, output)?;
@@ -464,7 +487,8 @@ impl Converter<'_> {
         )?;
         let overlap = |d: usize| {
             let begin = if counted { 0 } else { window.pads[d] };
-            let end = window.pads[d] + input[d] + if counted { window.pads[d + 2] } else { 0 };
+            let after = if counted { window.pads[d + 2] } else { 0 };
+            let end = window.pads[d].saturating_add(input[d]).saturating_add(after);
             Overlap {
                 stride: window.strides[d],
                 window: window.kernel[d],
