@@ -43,8 +43,8 @@ pub use location::{EXTENSION, Location, VARIABLE};
 use serde::Serialize;
 use std::{fmt, path::Path, sync::Arc};
 use vitempo_graph::{
-    Environment, Graph, GraphPrediction, Latency, LatencyModel, OpSpec, Origin, PredictionError,
-    PredictionSource,
+    Budget, Environment, Graph, GraphPrediction, Latency, LatencyModel, OpSpec, Origin,
+    PredictionError, PredictionSource,
 };
 use vitempo_predictors::{AdaptedBundle, PredictorBundle};
 
@@ -264,8 +264,12 @@ impl LatencyModel for Bundle {
         self.model().predict_operator(op)
     }
 
-    fn predict(&self, graph: &Graph) -> Result<GraphPrediction, PredictionError> {
-        self.model().predict(graph)
+    fn predict_within(
+        &self,
+        graph: &Graph,
+        budget: &Budget,
+    ) -> Result<GraphPrediction, PredictionError> {
+        self.model().predict_within(graph, budget)
     }
 
     fn lowered(&self, graph: &Graph) -> Result<Graph, PredictionError> {

@@ -1,6 +1,7 @@
 //! A model whose images enter channels last, as cameras and decoders have them.
 
 use crate::{Attributes, Graph, GraphError, Node, OpKind, Value, ValueId, ValueSource};
+use std::collections::HashMap;
 
 /// The graph with every input N, C, H, W replaced by one N, H, W, C of the same name and a
 /// transposition behind it.
@@ -11,7 +12,7 @@ pub fn images_channels_last(graph: &Graph) -> Result<Graph, GraphError> {
     let mut values = graph.values().to_vec();
     let mut nodes = graph.nodes().to_vec();
     let mut transpositions = Vec::new();
-    let mut moved = Vec::new();
+    let mut moved: HashMap<ValueId, ValueId> = HashMap::new();
     for &input in graph.inputs() {
         let Value { name, tensor: Some(tensor), .. } = graph.value(input).clone() else { continue };
         let &[n, c, h, w] = tensor.shape.as_slice() else { continue };
@@ -24,9 +25,6 @@ pub fn images_channels_last(graph: &Graph) -> Result<Graph, GraphError> {
         let mut outside = tensor;
         outside.shape = [n, h, w, c].into();
         values[input.0 as usize].tensor = Some(outside);
-        for id in nodes.iter_mut().flat_map(|node| &mut node.inputs).filter(|id| **id == input) {
-            *id = inside;
-        }
         let perm = Attributes::new().with_ints("perm", [0, 3, 1, 2]);
         transpositions.push(Node::new(
             format!("{name}/transpose"),
@@ -36,15 +34,15 @@ pub fn images_channels_last(graph: &Graph) -> Result<Graph, GraphError> {
             vec![input],
             vec![inside],
         ));
-        moved.push((input, inside));
+        moved.entry(input).or_insert(inside);
+    }
+    let place = |id: &ValueId| moved.get(id).copied().unwrap_or(*id);
+    for id in nodes.iter_mut().flat_map(|node| &mut node.inputs) {
+        *id = place(id);
     }
     // The graph is written anew: how a file spelled its operators is over.
     nodes.iter_mut().for_each(|node| node.written = None);
-    let outputs = graph
-        .outputs()
-        .iter()
-        .map(|id| moved.iter().find(|(from, _)| from == id).map_or(*id, |(_, to)| *to))
-        .collect();
+    let outputs = graph.outputs().iter().map(place).collect();
     transpositions.append(&mut nodes);
     Graph::new(graph.name(), values, transpositions, graph.inputs().to_vec(), outputs)
 }

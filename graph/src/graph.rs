@@ -1,7 +1,7 @@
 //! [`Graph`]: an immutable, acyclic graph of operators in topological order. Weights are described,
 //! not held.
 
-use crate::{Attributes, OpKind, OpSpec, Operand, TensorSpec};
+use crate::{Attributes, Exceeded, OpKind, OpSpec, Operand, TensorSpec};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
 
@@ -106,6 +106,9 @@ pub enum GraphError {
         /// What is wrong.
         reason: String,
     },
+    /// The graph takes more than its budget.
+    #[error(transparent)]
+    Exceeded(#[from] Exceeded),
 }
 
 impl GraphError {
@@ -116,7 +119,7 @@ impl GraphError {
             Self::Cycle { node } | Self::Dangling { node, .. } | Self::Node { node, .. } => {
                 Some(node)
             }
-            Self::Duplicate { .. } => None,
+            Self::Duplicate { .. } | Self::Exceeded(_) => None,
         }
     }
 }

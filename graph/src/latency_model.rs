@@ -2,7 +2,9 @@
 //! and of adapted devices implement it. Planners take the costs that the caller reads from
 //! forecasts.
 
-use crate::{Environment, Graph, Latency, OpKind, OpSpec, lowering::LoweringError};
+use crate::{
+    Budget, Environment, Exceeded, Graph, Latency, OpKind, OpSpec, lowering::LoweringError,
+};
 use serde::{Deserialize, Serialize};
 
 /// Where a forecast comes from.
@@ -74,6 +76,14 @@ pub enum PredictionError {
     /// The kernels that the framework runs are not known, or it refuses the model.
     #[error(transparent)]
     Lowering(#[from] LoweringError),
+    /// The kernels of the model take more than its budget.
+    #[error("the forecast of model `{model}` ended early: {source}")]
+    Exceeded {
+        /// Name of the model.
+        model: String,
+        /// What ran out, and how much there was.
+        source: Exceeded,
+    },
 }
 
 impl PredictionError {
@@ -82,6 +92,7 @@ impl PredictionError {
     pub fn node(&self) -> Option<&str> {
         match self {
             Self::Lowering(error) => error.node(),
+            Self::Exceeded { .. } => None,
         }
     }
 }
@@ -98,8 +109,22 @@ pub trait LatencyModel {
     /// A whole model as its file has it; lowering to the framework's kernels happens inside.
     ///
     /// # Errors
-    /// [`PredictionError::Lowering`] when the kernels are not known.
-    fn predict(&self, graph: &Graph) -> Result<GraphPrediction, PredictionError>;
+    /// [`PredictionError`] when the kernels are not known, or the model takes more than a
+    /// [`Budget::default`].
+    fn predict(&self, graph: &Graph) -> Result<GraphPrediction, PredictionError> {
+        self.predict_within(graph, &Budget::default())
+    }
+
+    /// [`LatencyModel::predict`] within a budget. A [`Budget::stopped_by`] question ends it early:
+    /// that of a deadline, or of a client that left.
+    ///
+    /// # Errors
+    /// [`PredictionError`] when the kernels are not known, or the budget is spent.
+    fn predict_within(
+        &self,
+        graph: &Graph,
+        budget: &Budget,
+    ) -> Result<GraphPrediction, PredictionError>;
 
     /// The graph whose nodes [`LatencyModel::predict`] lists as operators, in its order: the
     /// kernels that the framework runs for a model as its file has it.

@@ -5,6 +5,7 @@
 use crate::{Attribute, Attributes};
 
 /// How a Resize samples.
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Sampling {
     mode: String,
     coordinates: String,
@@ -58,7 +59,18 @@ impl Sampling {
             "round_prefer_ceil" => (x + 0.5).floor(),
             _ => (x - 0.5).ceil(),
         };
-        (rounded.max(0.0) as usize).min(from - 1)
+        (rounded.max(0.0) as usize).min(from.saturating_sub(1))
+    }
+
+    /// Whether outputs are weighted sums that [`Sampling::matrix`] knows.
+    ///
+    /// # Errors
+    /// A sentence for an unknown mode.
+    pub(crate) fn is_weighted(&self) -> Result<(), String> {
+        match self.mode.as_str() {
+            "linear" | "cubic" => Ok(()),
+            mode => Err(format!("a resize by `{mode}` is not known")),
+        }
     }
 
     /// Rows of weights, one per output, one weight per input.

@@ -8,9 +8,14 @@ use std::{
     sync::{MutexGuard, PoisonError},
 };
 use vitempo_graph::{
-    Environment, Graph, GraphPrediction, Latency, LatencyModel, OpKind, OpSpec, Prediction,
-    PredictionError, PredictionSource, lowering,
+    Budget, Environment, Exceeded, Graph, GraphPrediction, Latency, LatencyModel, OpKind, OpSpec,
+    Prediction, PredictionError, PredictionSource, lowering,
 };
+
+/// Kernels that are forecast between two looks at the budget.
+const KERNELS_AT_A_TIME: usize = 1 << 10;
+/// Steps of the budget for the forecast of one kernel.
+const STEPS_PER_KERNEL: u64 = 16;
 
 /// Estimates remembered per bundle and working set; more distinct operators are computed every
 /// time.
@@ -132,6 +137,20 @@ impl PredictorBundle {
         self.estimate_each(&self.with_working_sets(lowered))
     }
 
+    /// The same within a budget.
+    fn estimates_within(
+        &self,
+        lowered: &Graph,
+        budget: &Budget,
+    ) -> Result<Vec<Estimate>, Exceeded> {
+        let mut estimates = Vec::with_capacity(lowered.nodes().len());
+        for kernels in self.with_working_sets(lowered).chunks(KERNELS_AT_A_TIME) {
+            budget.steps(STEPS_PER_KERNEL * kernels.len() as u64)?;
+            estimates.extend(self.estimate_each(kernels));
+        }
+        Ok(estimates)
+    }
+
     /// The kernels of a graph as the framework runs it, with what each notices of the model.
     pub(crate) fn with_working_sets<'g>(
         &self,
@@ -182,6 +201,10 @@ impl PredictorBundle {
         }
     }
 
+    fn lower_within(&self, graph: &Graph, budget: &Budget) -> Result<Graph, PredictionError> {
+        Ok(lowering::lower_within(graph, &self.environment, budget)?)
+    }
+
     pub(crate) fn lower(&self, graph: &Graph) -> Result<Graph, PredictionError> {
         Ok(lowering::lower(graph, &self.environment)?)
     }
@@ -219,9 +242,15 @@ impl LatencyModel for PredictorBundle {
         (Latency::from_ns(estimate.latency_ns), estimate.source)
     }
 
-    fn predict(&self, graph: &Graph) -> Result<GraphPrediction, PredictionError> {
-        let lowered = self.lower(graph)?;
-        Ok(self.explained(&lowered, &self.estimates(&lowered)))
+    fn predict_within(
+        &self,
+        graph: &Graph,
+        budget: &Budget,
+    ) -> Result<GraphPrediction, PredictionError> {
+        let lowered = self.lower_within(graph, budget)?;
+        let ended = |source| PredictionError::Exceeded { model: graph.name().to_owned(), source };
+        let estimates = self.estimates_within(&lowered, budget).map_err(ended)?;
+        Ok(self.explained(&lowered, &estimates))
     }
 
     fn lowered(&self, graph: &Graph) -> Result<Graph, PredictionError> {

@@ -10,7 +10,7 @@ pub mod precision;
 pub mod rten;
 pub mod torch;
 
-use crate::{Environment, Framework, Graph, GraphError, tflite::TfliteError};
+use crate::{Budget, Environment, Exceeded, Framework, Graph, GraphError, tflite::TfliteError};
 use precision::UnsupportedPrecision;
 
 /// Frameworks there are rules for.
@@ -50,6 +50,21 @@ pub enum LoweringError {
         /// The node and the reason.
         source: Box<TfliteError>,
     },
+    /// The lowering takes more than its budget.
+    #[error(
+        "the lowering of model `{model}` for {framework} ended early{}: {source}",
+        node.as_ref().map_or_else(String::new, |node| format!(" at node `{node}`"))
+    )]
+    Exceeded {
+        /// Name of the framework.
+        framework: String,
+        /// Name of the model.
+        model: String,
+        /// The node at which the budget ran out, where it is one.
+        node: Option<String>,
+        /// What ran out, and how much there was.
+        source: Exceeded,
+    },
     /// The rewritten graph is not sound.
     #[error("the lowering of model `{model}` for {framework} fails: {source}")]
     Graph {
@@ -68,6 +83,7 @@ impl LoweringError {
     pub fn node(&self) -> Option<&str> {
         match self {
             Self::NoRules { .. } => None,
+            Self::Exceeded { node, .. } => node.as_deref(),
             Self::Precision(refusal) => Some(&refusal.node),
             Self::Inexpressible { source, .. } => source.node(),
             Self::Graph { source, .. } => source.node(),
@@ -81,34 +97,76 @@ impl LoweringError {
 /// [`LoweringError`]: there are no rules for the framework, or it cannot express the model; with
 /// the node and the reason.
 pub fn lower(graph: &Graph, environment: &Environment) -> Result<Graph, LoweringError> {
-    let (framework, model) = (|| environment.framework.clone(), || graph.name().to_owned());
-    let litert = |xnnpack| {
-        litert::lower(graph, xnnpack, environment.precision).map_err(|source| {
-            let source = Box::new(source);
-            LoweringError::Inexpressible { framework: framework(), model: model(), source }
-        })
-    };
+    lower_within(graph, environment, &Budget::default())
+}
+
+/// [`lower`] within a budget: whoever waits for it may give up, and gets an error soon after.
+///
+/// # Errors
+/// As [`lower`], and [`LoweringError::Exceeded`] when the budget is spent or the work was stopped.
+pub fn lower_within(
+    graph: &Graph,
+    environment: &Environment,
+    budget: &Budget,
+) -> Result<Graph, LoweringError> {
+    let framework = || environment.framework.clone();
     let Some(known) = Framework::named(&environment.framework) else {
         return Err(LoweringError::NoRules { framework: framework() });
     };
     precision::check(graph, environment)?;
+    let refusal = Refusal { framework: &environment.framework, model: graph.name() };
+    let litert = |xnnpack| {
+        litert::lower_within(graph, xnnpack, environment.precision, budget)
+            .map_err(|error| refusal.inexpressible(error))
+    };
     let kernels = match known {
         Framework::LiteRt => return litert(true),
         Framework::LiteRtBuiltin => return litert(false),
-        Framework::OnnxRuntime => onnxruntime::lower_for(graph, environment),
-        Framework::OpenVino => openvino::lower_for(graph, environment),
-        Framework::Rten => rten::lower_for(graph, environment),
-        Framework::Torch => torch::lower(graph, environment),
+        Framework::OnnxRuntime => onnxruntime::lower_for(graph, environment, budget),
+        Framework::OpenVino => openvino::lower_for(graph, environment, budget),
+        Framework::Rten => rten::lower_for(graph, environment, budget),
+        Framework::Torch => torch::lower(graph, environment, budget),
         Framework::Null => Ok(graph.clone()),
         Framework::Qnn | Framework::Tract => {
             return Err(LoweringError::NoRules { framework: framework() });
         }
     };
-    kernels.map_err(|source| LoweringError::Graph {
-        framework: framework(),
-        model: model(),
-        source: Box::new(source),
-    })
+    kernels.map_err(|error| refusal.unsound(error))
+}
+
+/// Names the framework and the model in an error.
+struct Refusal<'a> {
+    framework: &'a str,
+    model: &'a str,
+}
+
+impl Refusal<'_> {
+    fn inexpressible(&self, error: TfliteError) -> LoweringError {
+        match error {
+            TfliteError::Exceeded { node, source } => self.exceeded(node, source),
+            other => LoweringError::Inexpressible {
+                framework: self.framework.to_owned(),
+                model: self.model.to_owned(),
+                source: Box::new(other),
+            },
+        }
+    }
+
+    fn unsound(&self, error: GraphError) -> LoweringError {
+        match error {
+            GraphError::Exceeded(source) => self.exceeded(None, source),
+            other => LoweringError::Graph {
+                framework: self.framework.to_owned(),
+                model: self.model.to_owned(),
+                source: Box::new(other),
+            },
+        }
+    }
+
+    fn exceeded(&self, node: Option<String>, source: Exceeded) -> LoweringError {
+        let (framework, model) = (self.framework.to_owned(), self.model.to_owned());
+        LoweringError::Exceeded { framework, model, node, source }
+    }
 }
 
 #[cfg(test)]

@@ -28,7 +28,7 @@ mod rewrite;
 mod tests;
 mod transpose;
 
-use crate::{Environment, Graph, GraphError, Precision, quantize};
+use crate::{Budget, Environment, Graph, GraphError, Precision, quantize};
 use fusion::Rules;
 use program::Program;
 
@@ -39,10 +39,17 @@ const MAX_ROUNDS: usize = 3;
 ///
 /// # Errors
 /// As [`lower`].
-pub fn lower_for(graph: &Graph, environment: &Environment) -> Result<Graph, GraphError> {
+pub fn lower_for(
+    graph: &Graph,
+    environment: &Environment,
+    budget: &Budget,
+) -> Result<Graph, GraphError> {
     match environment.precision {
-        Precision::I8 => lower(&quantize::integer(graph, &quantize::Options::default())?),
-        _ => lower(graph),
+        Precision::I8 => {
+            let graph = quantize::integer(graph, &quantize::Options::default())?;
+            lower_within(&graph, budget)
+        }
+        _ => lower_within(graph, budget),
     }
 }
 
@@ -51,12 +58,16 @@ pub fn lower_for(graph: &Graph, environment: &Environment) -> Result<Graph, Grap
 /// # Errors
 /// [`GraphError`] when the result is no graph, which would be a mistake in the rules.
 pub fn lower(graph: &Graph) -> Result<Graph, GraphError> {
-    let mut program = Program::from_graph(graph);
-    program.pass(&[&fusion::cast, &fusion::identity]);
+    lower_within(graph, &Budget::default())
+}
+
+fn lower_within(graph: &Graph, budget: &Budget) -> Result<Graph, GraphError> {
+    let mut program = Program::from_graph(graph, budget);
+    program.pass(&[&fusion::cast, &fusion::identity])?;
     program.fold_constants();
     let rules = Rules::new();
     for _ in 0..MAX_ROUNDS {
-        if program.pass(&rules.in_order()) == 0 {
+        if program.pass(&rules.in_order())? == 0 {
             break;
         }
     }

@@ -74,7 +74,7 @@ fn scores(graph: &Rewriter, softmax_input: ValueId) -> Option<(NodeIndex, bool)>
 fn around(graph: &Rewriter, softmax: NodeIndex) -> Option<AttentionPattern> {
     let (input, weights) = graph.ends(softmax).filter(|_| graph.is(softmax, &OpKind::Softmax))?;
     let (product, has_bias) = scores(graph, input)?;
-    let mix = graph.consumers(weights).iter().copied().find(|&i| graph.is(i, &OpKind::MatMul))?;
+    let mix = graph.consumers(weights).find(|&i| graph.is(i, &OpKind::MatMul))?;
     let [left, value] = graph.node(mix)?.inputs[..] else { return None };
     let node = graph.node(product)?;
     let [q, k] = node.inputs[..] else { return None };

@@ -8,13 +8,15 @@
 pub(crate) mod activation;
 mod attention;
 mod normalization;
+pub(crate) mod readers;
 pub(crate) mod rewriter;
+mod spending;
 #[cfg(test)]
 mod tests;
 
 pub use attention::{AttentionPattern, attention};
 
-use crate::Graph;
+use crate::{Budget, Graph, GraphError, Limits};
 use rewriter::Rewriter;
 
 /// Replaces spelled-out GELU (by erf and by tanh), SiLU, hard sigmoid, hard swish, LayerNorm and
@@ -22,8 +24,19 @@ use rewriter::Rewriter;
 /// stays spelled out; see [`attention`].
 #[must_use]
 pub fn canonicalize(graph: &Graph) -> Graph {
-    let mut rewriter = Rewriter::new(graph);
+    canonicalize_within(graph, &Budget::new(Limits::NONE)).unwrap_or_else(|_| graph.clone())
+}
+
+/// [`canonicalize`] within a budget.
+///
+/// # Errors
+/// [`GraphError::Exceeded`] when it is spent.
+pub fn canonicalize_within(graph: &Graph, budget: &Budget) -> Result<Graph, GraphError> {
+    let mut rewriter = Rewriter::within(graph, budget);
     normalization::canonicalize(&mut rewriter);
     activation::canonicalize(&mut rewriter);
-    rewriter.finish().unwrap_or_else(|_| graph.clone())
+    match rewriter.finish() {
+        Err(GraphError::Exceeded(exceeded)) => Err(exceeded.into()),
+        canonical => Ok(canonical.unwrap_or_else(|_| graph.clone())),
+    }
 }

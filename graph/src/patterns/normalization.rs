@@ -31,7 +31,7 @@ pub(super) fn canonicalize(graph: &mut Rewriter) {
 }
 
 fn reader(graph: &Rewriter, value: ValueId, kind: &OpKind) -> Option<NodeIndex> {
-    graph.consumers(value).iter().copied().find(|&i| graph.is(i, kind))
+    graph.consumers(value).find(|&i| graph.is(i, kind))
 }
 
 fn only_reader(graph: &Rewriter, value: ValueId, kind: &OpKind) -> Option<(NodeIndex, ValueId)> {

@@ -9,11 +9,18 @@
 //! Names of values say where a kernel stands in the model. A new value that takes the place of an
 //! old one (in another memory format or element type) gets the old one's name in the end, if the
 //! old one is gone by then.
+//!
+//! Looking at a node, and every edge that is followed or changed, is a step of the [`Budget`] it
+//! was made with. When that is spent, [`Rewriter::order`] is empty, so that passes find nothing to
+//! do, and [`Rewriter::finish`] says what ran out.
 
+use super::readers::{Readers, Reading, Readings};
+use super::spending::Spending;
 use crate::{
-    Attributes, ConstantData, Graph, GraphError, Node, OpKind, OpSpec, TensorSpec, Value, ValueId,
-    ValueSource,
+    Attributes, Budget, ConstantData, Graph, GraphError, Limits, Node, OpKind, OpSpec, TensorSpec,
+    Value, ValueId, ValueSource,
 };
+use foldhash::HashMap;
 use smallvec::SmallVec;
 use std::{cell::RefCell, cmp::Reverse, collections::BinaryHeap};
 
@@ -29,21 +36,34 @@ pub(crate) struct Rewriter {
     inputs: Vec<ValueId>,
     outputs: Vec<ValueId>,
     producer: Vec<Option<NodeIndex>>,
-    consumers: Vec<SmallVec<[NodeIndex; 2]>>,
+    consumers: Vec<Readers>,
+    /// For each value, whether the caller gets it.
+    is_output: Vec<bool>,
+    /// Where in `outputs` a value stands.
+    output_places: HashMap<ValueId, SmallVec<[usize; 1]>>,
     /// For each value, the first one whose place it took.
     predecessor: Vec<Option<ValueId>>,
     /// How many values the graph had to begin with.
     given: usize,
     /// What [`Rewriter::order`] last said, until something changes who reads what.
     order: RefCell<Option<Vec<NodeIndex>>>,
+    spending: Spending,
+    /// Nodes that are left, and the most there ever were.
+    nodes_left: u64,
+    most_nodes: u64,
 }
 
 /// How far back the values that one took the place of are followed.
 const MOST_PREDECESSORS: usize = 16;
 
 impl Rewriter {
-    /// A copy of `graph`, open for changes.
+    /// A copy of `graph`, open for changes without a bound.
     pub(crate) fn new(graph: &Graph) -> Self {
+        Self::within(graph, &Budget::new(Limits::NONE))
+    }
+
+    /// A copy of `graph`, open for changes as long as the budget lasts.
+    pub(crate) fn within(graph: &Graph, budget: &Budget) -> Self {
         // Passes add as they remove: room for that from the start.
         let room = |length: usize| 2 * length;
         let count = graph.values().len();
@@ -52,7 +72,9 @@ impl Rewriter {
         let mut rewriter = Self {
             name: graph.name().to_owned(),
             producer: vec![None; count],
-            consumers: vec![SmallVec::new(); count],
+            consumers: vec![Readers::default(); count],
+            is_output: vec![false; count],
+            output_places: HashMap::default(),
             predecessor: vec![None; count],
             given: count,
             values,
@@ -60,7 +82,14 @@ impl Rewriter {
             inputs: graph.inputs().to_vec(),
             outputs: graph.outputs().to_vec(),
             order: RefCell::new(None),
+            spending: Spending::new(budget),
+            nodes_left: 0,
+            most_nodes: graph.nodes().len() as u64,
         };
+        for (place, &output) in graph.outputs().iter().enumerate() {
+            rewriter.is_output[output.0 as usize] = true;
+            rewriter.output_places.entry(output).or_default().push(place);
+        }
         for Node { name, op, written, inputs, outputs } in graph.nodes() {
             let node = Node::in_parts(
                 name,
@@ -77,19 +106,34 @@ impl Rewriter {
     fn push(&mut self, node: Node) -> NodeIndex {
         let index = self.nodes.len();
         self.order.take();
-        for input in &node.inputs {
-            self.consumers[input.0 as usize].push(index);
+        self.spend(node.inputs.len() + node.outputs.len());
+        for (position, input) in node.inputs.iter().enumerate() {
+            self.consumers[input.0 as usize].push(Reading::new(index, position));
         }
         for output in &node.outputs {
             self.producer[output.0 as usize] = Some(index);
         }
         self.nodes.push(Some(node));
+        self.nodes_left += 1;
+        if self.nodes_left > self.most_nodes {
+            self.most_nodes = self.nodes_left;
+            self.spending.node();
+        }
         index
     }
 
+    /// Takes so many steps from the budget; whether it had them. A pass that follows edges without
+    /// bound ends when it has not.
+    pub(crate) fn spend(&self, steps: usize) -> bool {
+        self.spending.steps(steps as u64)
+    }
+
     /// The nodes that are left, producers first; where that leaves a choice, in the order of their
-    /// indices.
+    /// indices. None when the budget is spent.
     pub(crate) fn order(&self) -> Vec<NodeIndex> {
+        if !(self.spend(self.nodes_left as usize) && self.spending.settle()) {
+            return Vec::new();
+        }
         self.order.borrow_mut().get_or_insert_with(|| self.sorted()).clone()
     }
 
@@ -116,10 +160,10 @@ impl Rewriter {
         while let Some(Reverse(index)) = ready.pop() {
             order.push(index);
             let Some(node) = self.node(index) else { continue };
-            for reader in node.outputs.iter().flat_map(|v| &self.consumers[v.0 as usize]) {
-                waits[*reader] -= 1;
-                if waits[*reader] == 0 {
-                    ready.push(Reverse(*reader));
+            for reader in node.outputs.iter().flat_map(|&v| self.consumers(v)) {
+                waits[reader] -= 1;
+                if waits[reader] == 0 {
+                    ready.push(Reverse(reader));
                 }
             }
         }
@@ -151,14 +195,33 @@ impl Rewriter {
     }
 
     /// The nodes that read `value`; one that reads it twice is there twice.
-    pub(crate) fn consumers(&self, value: ValueId) -> &[NodeIndex] {
-        &self.consumers[value.0 as usize]
+    pub(crate) fn consumers(
+        &self,
+        value: ValueId,
+    ) -> impl ExactSizeIterator<Item = NodeIndex> + Clone {
+        self.readings(value).map(Reading::node)
+    }
+
+    /// The nodes that read `value`, each with the position of the input.
+    pub(crate) fn readings(&self, value: ValueId) -> Readings<'_> {
+        self.consumers[value.0 as usize].iter()
+    }
+
+    /// How many nodes ever read `value`, where they are many: as long as it stays, none was added.
+    pub(crate) fn many_readings(&self, value: ValueId) -> Option<u64> {
+        self.consumers[value.0 as usize].many()
+    }
+
+    /// Whether a node still reads `value` there.
+    pub(crate) fn has_reading(&self, value: ValueId, reading: Reading) -> bool {
+        self.consumers[value.0 as usize].has(reading)
     }
 
     /// The only reader of `value`, when it has one reading and the caller does not get it.
     pub(crate) fn only_consumer(&self, value: ValueId) -> Option<NodeIndex> {
-        match self.consumers(value) {
-            [one] if !self.is_output(value) => Some(*one),
+        let mut readers = self.consumers(value);
+        match (readers.next(), readers.next()) {
+            (Some(one), None) if !self.is_output(value) => Some(one),
             _ => None,
         }
     }
@@ -170,7 +233,7 @@ impl Rewriter {
 
     /// Whether the caller gets `value`.
     pub(crate) fn is_output(&self, value: ValueId) -> bool {
-        self.outputs.contains(&value)
+        self.is_output[value.0 as usize]
     }
 
     /// What the caller provides.
@@ -269,7 +332,8 @@ impl Rewriter {
         let id = ValueId(u32::try_from(self.values.len()).unwrap_or(u32::MAX));
         self.values.push(Value { name: [name, "#", &id.0.to_string()].concat(), tensor, source });
         self.producer.push(None);
-        self.consumers.push(SmallVec::new());
+        self.consumers.push(Readers::default());
+        self.is_output.push(false);
         self.predecessor.push(None);
         id
     }
@@ -312,8 +376,10 @@ impl Rewriter {
     pub(crate) fn remove(&mut self, index: NodeIndex) -> Option<Node> {
         let node = self.nodes.get_mut(index)?.take()?;
         self.order.take();
-        for input in &node.inputs {
-            self.forget_reading(*input, index);
+        self.nodes_left -= 1;
+        self.spend(node.inputs.len() + node.outputs.len());
+        for (position, input) in node.inputs.iter().enumerate() {
+            self.consumers[input.0 as usize].remove(Reading::new(index, position));
         }
         for output in &node.outputs {
             if self.producer[output.0 as usize] == Some(index) {
@@ -321,13 +387,6 @@ impl Rewriter {
             }
         }
         Some(node)
-    }
-
-    fn forget_reading(&mut self, value: ValueId, index: NodeIndex) {
-        let readers = &mut self.consumers[value.0 as usize];
-        if let Some(at) = readers.iter().position(|&r| r == index) {
-            readers.remove(at);
-        }
     }
 
     /// Removes a node and then everything that only it needed.
@@ -355,16 +414,20 @@ impl Rewriter {
         let Some(slot) = node.inputs.get_mut(position) else { return };
         let old = std::mem::replace(slot, value);
         self.order.take();
-        self.forget_reading(old, index);
-        self.consumers[value.0 as usize].push(index);
+        self.spend(1);
+        let reading = Reading::new(index, position);
+        self.consumers[old.0 as usize].remove(reading);
+        self.consumers[value.0 as usize].push(reading);
     }
 
     /// Adds one more input to a node.
     pub(crate) fn push_input(&mut self, index: NodeIndex, value: ValueId) {
         if let Some(node) = self.nodes.get_mut(index).and_then(Option::as_mut) {
+            let reading = Reading::new(index, node.inputs.len());
             node.inputs.push(value);
             self.order.take();
-            self.consumers[value.0 as usize].push(index);
+            self.spend(1);
+            self.consumers[value.0 as usize].push(reading);
         }
     }
 
@@ -399,19 +462,22 @@ impl Rewriter {
     pub(crate) fn replace_value(&mut self, old: ValueId, new: ValueId) {
         self.order.take();
         self.predecessor[new.0 as usize].get_or_insert(old);
-        for index in std::mem::take(&mut self.consumers[old.0 as usize]) {
-            if let Some(node) = self.nodes[index].as_mut() {
-                let slot = node.inputs.iter_mut().find(|v| **v == old);
-                if let Some(slot) = slot {
-                    *slot = new;
-                    self.consumers[new.0 as usize].push(index);
-                }
+        let readers = std::mem::take(&mut self.consumers[old.0 as usize]);
+        self.spend(readers.iter().len());
+        for reading in readers.iter() {
+            let slot = self.nodes[reading.node()]
+                .as_mut()
+                .and_then(|node| node.inputs.get_mut(reading.position()));
+            if let Some(slot) = slot {
+                *slot = new;
+                self.consumers[new.0 as usize].push(reading);
             }
         }
-        for output in &mut self.outputs {
-            if *output == old {
-                *output = new;
-            }
+        if let Some(places) = self.output_places.remove(&old) {
+            self.is_output[old.0 as usize] = false;
+            self.is_output[new.0 as usize] = true;
+            places.iter().for_each(|&place| self.outputs[place] = new);
+            self.output_places.entry(new).or_default().extend(places);
         }
     }
 
@@ -433,7 +499,8 @@ impl Rewriter {
     /// The graph as it is now, without nodes and values that lead to no output.
     ///
     /// # Errors
-    /// [`GraphError`] when a pass left a cycle or a value without a provider.
+    /// [`GraphError`] when the budget is spent, or a pass left a cycle or a value without a
+    /// provider.
     pub(crate) fn finish(self) -> Result<Graph, GraphError> {
         self.finish_with(|_| {})
     }
@@ -445,6 +512,9 @@ impl Rewriter {
     pub(crate) fn finish_with(mut self, seal: impl Fn(&mut OpSpec)) -> Result<Graph, GraphError> {
         self.sweep();
         let order = self.order();
+        if let Some(exceeded) = self.spending.exceeded() {
+            return Err(exceeded.into());
+        }
         let mut used: Vec<bool> = vec![false; self.values.len()];
         let wanted = self
             .inputs

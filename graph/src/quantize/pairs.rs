@@ -203,7 +203,8 @@ impl<'a> Rewriter<'a> {
         let value = self.draft.graph.value(id);
         let tensor = value.tensor.clone().unwrap_or_else(|| TensorSpec::f32([]));
         let per_channel = sums.len() as u64 == tensor.elements();
-        let scales = if per_channel { sums.to_vec() } else { sums[..1].to_vec() };
+        let one = || vec![sums.first().copied().unwrap_or(1.0)];
+        let scales = if per_channel && !sums.is_empty() { sums.to_vec() } else { one() };
         let integers = self.draft.floats(id).map(|floats| {
             floats
                 .iter()

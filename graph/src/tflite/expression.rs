@@ -1,8 +1,14 @@
 //! Constants as expressions over a model's weights: what the layout pass makes of them (transposed,
 //! reshaped, folded together), without their values.
+//!
+//! An expression takes memory for what it says, not for its shape: values come into being when a
+//! file is written, within the budget's bytes.
 
 use super::TfliteError;
+use super::generated::Generated;
 use super::weights::Weights;
+use crate::Budget;
+use std::sync::Arc;
 
 /// Elements in row-major order, as 32-bit floats.
 #[derive(Clone, Debug, PartialEq)]
@@ -11,21 +17,31 @@ pub(crate) struct Array {
     pub data: Vec<f32>,
 }
 
-/// How a constant is computed from weights.
+/// How a constant is computed from weights. Clones share what it is made of.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Expression {
-    /// A value of the graph, by name, with its shape.
-    Weight(String, Vec<usize>),
+pub(crate) struct Expression {
+    shape: Vec<usize>,
+    /// How many expressions lie inside of each other.
+    depth: usize,
+    source: Arc<Source>,
+}
+
+#[derive(Debug, PartialEq)]
+enum Source {
+    /// A value of the graph, by name.
+    Weight(String),
     /// Numbers that are known.
-    Numbers(Vec<f32>, Vec<usize>),
-    Reshape(Box<Self>, Vec<usize>),
-    Transpose(Box<Self>, Vec<usize>),
+    Numbers(Vec<f32>),
+    /// Numbers that follow from a rule.
+    Generated(Generated),
+    Reshape(Expression),
+    Transpose(Expression, Vec<usize>),
     /// Axis, start, extent.
-    Slice(Box<Self>, usize, usize, usize),
+    Slice(Expression, usize, usize, usize),
     /// Elementwise with broadcasting.
-    Binary(Operator, Box<Self>, Box<Self>),
+    Binary(Operator, Expression, Expression),
     /// 1 / sqrt(x + epsilon).
-    Rsqrt(Box<Self>, f32),
+    Rsqrt(Expression, f32),
 }
 
 /// Elementwise operators of expressions.
@@ -36,75 +52,137 @@ pub(crate) enum Operator {
     Mul,
 }
 
+/// Number of elements; saturates instead of overflowing.
+pub(crate) fn elements(shape: &[usize]) -> usize {
+    shape.iter().fold(1, |count: usize, &extent| count.saturating_mul(extent))
+}
+
 impl Expression {
+    fn new(source: Source, shape: Vec<usize>) -> Self {
+        let depth = match &source {
+            Source::Weight(_) | Source::Numbers(_) | Source::Generated(_) => 0,
+            Source::Reshape(of)
+            | Source::Transpose(of, _)
+            | Source::Slice(of, ..)
+            | Source::Rsqrt(of, _) => of.depth,
+            Source::Binary(_, a, b) => a.depth.max(b.depth),
+        };
+        Self { shape, depth: depth + 1, source: Arc::new(source) }
+    }
+
+    /// A value of the graph.
+    pub(crate) fn weight(name: &str, shape: Vec<usize>) -> Self {
+        Self::new(Source::Weight(name.to_owned()), shape)
+    }
+
+    /// Numbers that are known.
+    pub(crate) fn numbers(data: Vec<f32>, shape: impl Into<Vec<usize>>) -> Self {
+        Self::new(Source::Numbers(data), shape.into())
+    }
+
+    /// Numbers that follow from a rule.
+    pub(crate) fn generated(generated: Generated, shape: impl Into<Vec<usize>>) -> Self {
+        Self::new(Source::Generated(generated), shape.into())
+    }
+
+    /// The same number everywhere.
+    pub(crate) fn filled(value: f32, shape: impl Into<Vec<usize>>) -> Self {
+        Self::generated(Generated::Fill(value), shape)
+    }
+
     pub(crate) fn scalar(value: f32) -> Self {
-        Self::Numbers(vec![value], Vec::new())
+        Self::numbers(vec![value], Vec::new())
     }
 
     pub(crate) fn reshape(self, shape: impl Into<Vec<usize>>) -> Self {
         let shape = shape.into();
-        if self.shape() == shape { self } else { Self::Reshape(Box::new(self), shape) }
+        if self.shape == shape {
+            return self;
+        }
+        match &*self.source {
+            Source::Reshape(of) => of.clone().reshape(shape),
+            _ => Self::new(Source::Reshape(self), shape),
+        }
     }
 
     pub(crate) fn transpose(self, perm: &[usize]) -> Self {
         if perm.iter().enumerate().all(|(i, &p)| i == p) {
-            self
-        } else {
-            Self::Transpose(Box::new(self), perm.to_vec())
+            return self;
         }
+        if let Source::Transpose(of, first) = &*self.source {
+            let both: Vec<usize> = perm.iter().map(|&p| first[p]).collect();
+            return of.clone().transpose(&both);
+        }
+        let shape = perm.iter().map(|&p| self.shape[p]).collect();
+        Self::new(Source::Transpose(self, perm.to_vec()), shape)
     }
 
     pub(crate) fn slice(self, axis: usize, start: usize, extent: usize) -> Self {
-        Self::Slice(Box::new(self), axis, start, extent)
+        let mut shape = self.shape.clone();
+        shape[axis] = extent;
+        Self::new(Source::Slice(self, axis, start, extent), shape)
     }
 
     pub(crate) fn binary(self, operator: Operator, other: Self) -> Self {
-        Self::Binary(operator, Box::new(self), Box::new(other))
+        let shape = crate::shape::broadcast(&self.shape, &other.shape)
+            .map_or_else(|_| self.shape.clone(), |shape| shape.to_vec());
+        Self::new(Source::Binary(operator, self, other), shape)
+    }
+
+    /// 1 / sqrt(x + epsilon).
+    pub(crate) fn rsqrt(self, epsilon: f32) -> Self {
+        let shape = self.shape.clone();
+        Self::new(Source::Rsqrt(self, epsilon), shape)
     }
 
     /// Shape of the result.
-    pub(crate) fn shape(&self) -> Vec<usize> {
-        match self {
-            Self::Weight(_, shape) | Self::Numbers(_, shape) | Self::Reshape(_, shape) => {
-                shape.clone()
-            }
-            Self::Transpose(of, perm) => {
-                let shape = of.shape();
-                perm.iter().map(|&p| shape[p]).collect()
-            }
-            Self::Slice(of, axis, _, extent) => {
-                let mut shape = of.shape();
-                shape[*axis] = *extent;
-                shape
-            }
-            Self::Binary(_, a, b) => {
-                let (a, b) = (a.shape(), b.shape());
-                crate::shape::broadcast(&a, &b).map_or(a, |shape| shape.to_vec())
-            }
-            Self::Rsqrt(of, _) => of.shape(),
-        }
+    pub(crate) fn shape(&self) -> &[usize] {
+        &self.shape
     }
 
-    /// The values.
+    /// Number of elements; saturates instead of overflowing.
+    pub(crate) fn elements(&self) -> usize {
+        elements(&self.shape)
+    }
+
+    /// How many expressions lie inside of each other.
+    pub(crate) const fn depth(&self) -> usize {
+        self.depth
+    }
+
+    /// The values. Those that are not the model's own are taken from the budget's bytes.
     ///
     /// # Errors
-    /// [`TfliteError`] where a weight is absent.
-    pub(crate) fn evaluate(&self, weights: &Weights) -> Result<Array, TfliteError> {
-        Ok(match self {
-            Self::Weight(name, shape) => weights.array(name, shape)?,
-            Self::Numbers(data, shape) => Array { shape: shape.clone(), data: data.clone() },
-            Self::Reshape(of, shape) => {
-                Array { shape: shape.clone(), data: of.evaluate(weights)?.data }
+    /// [`TfliteError`] where a weight is absent, or the budget is spent.
+    pub(crate) fn evaluate(
+        &self,
+        weights: &Weights,
+        budget: &Budget,
+    ) -> Result<Array, TfliteError> {
+        let shape = self.shape.clone();
+        let grown = || budget.bytes((self.elements() as u64).saturating_mul(4));
+        Ok(match &*self.source {
+            Source::Weight(name) => weights.array(name, &shape)?,
+            Source::Numbers(data) => Array { shape, data: data.clone() },
+            Source::Generated(generated) => {
+                grown()?;
+                let data = generated.values(&shape);
+                Array { shape, data }
             }
-            Self::Transpose(of, perm) => of.evaluate(weights)?.transposed(perm),
-            Self::Slice(of, axis, start, extent) => {
-                of.evaluate(weights)?.sliced(*axis, *start, *extent)
+            Source::Reshape(of) => Array { shape, data: of.evaluate(weights, budget)?.data },
+            Source::Transpose(of, perm) => of.evaluate(weights, budget)?.transposed(perm),
+            Source::Slice(of, axis, start, extent) => {
+                of.evaluate(weights, budget)?.sliced(*axis, *start, *extent)
             }
-            Self::Binary(operator, a, b) => {
-                a.evaluate(weights)?.combined(*operator, &b.evaluate(weights)?, self.shape())
+            Source::Binary(operator, a, b) => {
+                let (a, b) = (a.evaluate(weights, budget)?, b.evaluate(weights, budget)?);
+                if self.elements() > a.data.len().max(b.data.len()) {
+                    grown()?;
+                }
+                a.combined(*operator, &b, shape)
             }
-            Self::Rsqrt(of, epsilon) => {
-                let mut of = of.evaluate(weights)?;
+            Source::Rsqrt(of, epsilon) => {
+                let mut of = of.evaluate(weights, budget)?;
                 of.data.iter_mut().for_each(|v| *v = (1.0 / f64::from(*v + epsilon).sqrt()) as f32);
                 of
             }
@@ -113,9 +191,9 @@ impl Expression {
 }
 
 fn strides(shape: &[usize]) -> Vec<usize> {
-    let mut strides = vec![1; shape.len()];
+    let mut strides = vec![1usize; shape.len()];
     for i in (1..shape.len()).rev() {
-        strides[i - 1] = strides[i] * shape[i];
+        strides[i - 1] = strides[i].saturating_mul(shape[i]);
     }
     strides
 }
@@ -186,14 +264,14 @@ mod tests {
 
     fn counting(shape: &[usize]) -> Expression {
         let count: usize = shape.iter().product();
-        Expression::Numbers((0..count).map(|i| i as f32).collect(), shape.to_vec())
+        Expression::numbers((0..count).map(|i| i as f32).collect(), shape)
     }
 
     #[test]
     fn constants_are_moved_and_folded() {
         let value = |e: Expression| {
-            let shape = e.shape();
-            let array = e.evaluate(&Weights::default()).unwrap();
+            let shape = e.shape().to_vec();
+            let array = e.evaluate(&Weights::default(), &Budget::default()).unwrap();
             assert_eq!(array.shape, shape);
             array.data
         };
@@ -203,9 +281,6 @@ mod tests {
             value(counting(&[2, 1]).binary(Operator::Add, counting(&[2]))),
             [0.0, 1.0, 1.0, 2.0]
         );
-        assert_eq!(
-            value(Expression::Rsqrt(Box::new(counting(&[2])), 0.25)),
-            [2.0, (1.0f64 / 1.25f64.sqrt()) as f32]
-        );
+        assert_eq!(value(counting(&[2]).rsqrt(0.25)), [2.0, (1.0f64 / 1.25f64.sqrt()) as f32]);
     }
 }

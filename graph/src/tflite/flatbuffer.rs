@@ -5,6 +5,7 @@ use super::TfliteError;
 use super::program::{Operation, Payload, Program, Quantization, Tensor};
 use super::schema::{Code, Options, Padding, element_type};
 use super::weights::Weights;
+use crate::Budget;
 use crate::Precision;
 use flatbuffers::{FlatBufferBuilder, TableFinishedWIPOffset, WIPOffset};
 use std::collections::HashMap;
@@ -25,9 +26,13 @@ const fn slot(number: u16) -> u16 {
 ///
 /// # Errors
 /// [`TfliteError`] where a weight is absent, or the file would be larger than the format allows.
-pub(super) fn write(program: &Program, weights: &Weights) -> Result<Vec<u8>, TfliteError> {
+pub(super) fn write(
+    program: &Program,
+    weights: &Weights,
+    budget: &Budget,
+) -> Result<Vec<u8>, TfliteError> {
     let constants = program.tensors.iter().filter(|t| t.payload != Payload::Activation);
-    let size: u64 = constants.map(|t| t.spec().size_bytes()).sum();
+    let size = constants.fold(0u64, |sum, t| sum.saturating_add(t.spec().size_bytes()));
     if size > MOST_BYTES {
         return Err(TfliteError::Weights {
             reason: format!(
@@ -40,7 +45,7 @@ pub(super) fn write(program: &Program, weights: &Weights) -> Result<Vec<u8>, Tfl
     let mut buffers = vec![empty(&mut builder)];
     let mut tensors = Vec::with_capacity(program.tensors.len());
     for one in &program.tensors {
-        let number = match bytes(one, weights)? {
+        let number = match bytes(one, weights, budget)? {
             Some(data) => {
                 buffers.push(buffer(&mut builder, &data));
                 buffers.len() as u32 - 1
@@ -117,24 +122,31 @@ fn buffer(builder: &mut Builder<'_>, data: &[u8]) -> Table {
 }
 
 /// The values of a constant; `None` for what is computed.
-fn bytes(tensor: &Tensor, weights: &Weights) -> Result<Option<Vec<u8>>, TfliteError> {
+fn bytes(
+    tensor: &Tensor,
+    weights: &Weights,
+    budget: &Budget,
+) -> Result<Option<Vec<u8>>, TfliteError> {
     Ok(match &tensor.payload {
         Payload::Activation => None,
         Payload::Bytes(bytes) => Some(bytes.clone()),
-        Payload::Ints(values) => Some(match tensor.precision {
-            Precision::Bool | Precision::I8 | Precision::U8 => {
-                values.iter().map(|&v| v as u8).collect()
-            }
-            Precision::F32 => values.iter().flat_map(|&v| (v as f32).to_le_bytes()).collect(),
-            _ => values
-                .iter()
-                .flat_map(|&v| {
-                    (v.clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as i32).to_le_bytes()
-                })
-                .collect(),
-        }),
+        Payload::Ints(values) => {
+            budget.bytes((values.len() as u64).saturating_mul(8))?;
+            Some(match tensor.precision {
+                Precision::Bool | Precision::I8 | Precision::U8 => {
+                    values.iter().map(|v| v as u8).collect()
+                }
+                Precision::F32 => values.iter().flat_map(|v| (v as f32).to_le_bytes()).collect(),
+                _ => values
+                    .iter()
+                    .flat_map(|v| {
+                        (v.clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as i32).to_le_bytes()
+                    })
+                    .collect(),
+            })
+        }
         Payload::Weight(expression) => {
-            let data = expression.evaluate(weights)?.data;
+            let data = expression.evaluate(weights, budget)?.data;
             Some(match tensor.precision {
                 Precision::Bool => data.iter().map(|&v| u8::from(v != 0.0)).collect(),
                 Precision::I32 => data.iter().flat_map(|&v| (v as i32).to_le_bytes()).collect(),

@@ -12,6 +12,7 @@
 mod convert;
 mod expression;
 mod flatbuffer;
+mod generated;
 mod layout;
 mod program;
 mod quantize;
@@ -21,7 +22,7 @@ mod weights;
 pub use program::Port;
 pub use weights::Weights;
 
-use crate::{Graph, GraphError, OpSpec, Precision, patterns};
+use crate::{Budget, Exceeded, Graph, GraphError, OpSpec, Precision, patterns};
 use program::Program;
 
 /// Why a graph has no TensorFlow Lite form.
@@ -44,7 +45,15 @@ pub enum TfliteError {
     },
     /// The operators make up no graph.
     #[error("its operators are no graph: {0}")]
-    Graph(#[from] GraphError),
+    Graph(GraphError),
+    /// The model takes more than its budget.
+    #[error("{source}")]
+    Exceeded {
+        /// The node at which it ran out, where it is one.
+        node: Option<String>,
+        /// What ran out.
+        source: Exceeded,
+    },
     /// The weights cannot be written.
     #[error("its weights cannot be written for TensorFlow Lite: {reason}")]
     Weights {
@@ -60,8 +69,24 @@ impl TfliteError {
         match self {
             Self::Node { node, .. } => Some(node),
             Self::Graph(error) => error.node(),
+            Self::Exceeded { node, .. } => node.as_deref(),
             Self::Unknown { .. } | Self::Weights { .. } => None,
         }
+    }
+}
+
+impl From<GraphError> for TfliteError {
+    fn from(error: GraphError) -> Self {
+        match error {
+            GraphError::Exceeded(exceeded) => exceeded.into(),
+            other => Self::Graph(other),
+        }
+    }
+}
+
+impl From<Exceeded> for TfliteError {
+    fn from(source: Exceeded) -> Self {
+        Self::Exceeded { node: None, source }
     }
 }
 
@@ -98,7 +123,8 @@ pub struct Operator {
 /// [`TfliteError`] with the node that cannot be expressed and the reason, or the weight that is
 /// absent.
 pub fn write(graph: &Graph, weights: &Weights) -> Result<Written, TfliteError> {
-    written(program(graph)?, weights)
+    let budget = Budget::default();
+    written(program(graph, &budget)?, weights, &budget)
 }
 
 /// The same with its products, and what stands between them, in 8-bit integers. `input`: least and
@@ -111,11 +137,13 @@ pub fn write_int8(
     weights: &Weights,
     input: (f64, f64),
 ) -> Result<Written, TfliteError> {
-    written(quantize::quantize(program(graph)?, Some((weights, input)))?, weights)
+    let budget = Budget::default();
+    let program = program(graph, &budget)?;
+    written(quantize::quantize(program, Some((weights, input)), &budget)?, weights, &budget)
 }
 
-fn written(program: Program, weights: &Weights) -> Result<Written, TfliteError> {
-    let bytes = flatbuffer::write(&program, weights)?;
+fn written(program: Program, weights: &Weights, budget: &Budget) -> Result<Written, TfliteError> {
+    let bytes = flatbuffer::write(&program, weights, budget)?;
     let operators = operators(&program);
     let ports = |ports: Vec<(usize, Port)>| ports.into_iter().map(|(_, port)| port).collect();
     let graph = program.graph()?;
@@ -137,16 +165,28 @@ pub fn plan(
     graph: &Graph,
     precision: Precision,
 ) -> Result<(Graph, Vec<&'static str>), TfliteError> {
-    let mut program = program(graph)?;
+    plan_within(graph, precision, &Budget::default())
+}
+
+/// [`plan`] within a budget.
+///
+/// # Errors
+/// As [`plan`], and [`TfliteError::Exceeded`] when the budget is spent.
+pub fn plan_within(
+    graph: &Graph,
+    precision: Precision,
+    budget: &Budget,
+) -> Result<(Graph, Vec<&'static str>), TfliteError> {
+    let mut program = program(graph, budget)?;
     if precision == Precision::I8 {
-        program = quantize::quantize(program, None)?;
+        program = quantize::quantize(program, None, budget)?;
     }
     let codes = program.operations.iter().map(|o| o.code.name()).collect();
     Ok((program.graph()?, codes))
 }
 
-fn program(graph: &Graph) -> Result<Program, TfliteError> {
-    convert::convert(&patterns::canonicalize(graph))
+fn program(graph: &Graph, budget: &Budget) -> Result<Program, TfliteError> {
+    convert::convert(&patterns::canonicalize_within(graph, budget)?, budget)
 }
 
 fn operators(program: &Program) -> Vec<Operator> {

@@ -3,11 +3,13 @@
 //! weights.
 
 use super::expression::Expression;
+use super::generated::Integers;
 use super::schema::{Code, Fused, Options};
 use crate::{
     Attribute, Attributes, ConstantData, Graph, GraphError, MemoryFormat, Node, OpKind, OpSpec,
     Operand, Precision, TensorSpec, Value, ValueId, ValueSource,
 };
+use std::sync::Arc;
 
 /// Index of a tensor in its program.
 pub(crate) type TensorId = usize;
@@ -18,7 +20,7 @@ pub(crate) enum Payload {
     /// Computed, or given by the caller.
     Activation,
     /// Known while writing: axes, shapes, permutations, indices.
-    Ints(Vec<i64>),
+    Ints(Arc<Integers>),
     /// From the weights.
     Weight(Expression),
     /// The bytes themselves.

@@ -20,7 +20,7 @@ use super::schema::{Code, Fused, Options};
 use super::weights::Weights;
 use crate::quantize::moments::{self, Moments};
 use crate::quantize::scale;
-use crate::{Attribute, Attributes, ConstantData, OpKind, Precision};
+use crate::{Attribute, Attributes, Budget, ConstantData, OpKind, Precision};
 use std::collections::{HashMap, HashSet};
 
 /// The program in integers. `values`: the weights, and the range of the model's inputs; without
@@ -31,9 +31,11 @@ use std::collections::{HashMap, HashSet};
 pub(super) fn quantize(
     program: Program,
     values: Option<(&Weights, (f64, f64))>,
+    budget: &Budget,
 ) -> Result<Program, TfliteError> {
+    budget.steps(program.operations.len() as u64)?;
     let moments = match values {
-        Some((weights, input)) => ranges(&program, weights, input)?,
+        Some((weights, input)) => ranges(&program, weights, input, budget)?,
         None => vec![None; program.tensors.len()],
     };
     let mut readers = vec![Vec::new(); program.tensors.len()];
@@ -53,6 +55,7 @@ pub(super) fn quantize(
     let mut pass = Pass {
         program,
         weights: values.map(|(w, _)| w),
+        budget,
         moments,
         floats,
         integers: HashMap::new(),
@@ -121,6 +124,7 @@ struct Pass<'a> {
     /// What is done so far. A tensor of the old program is the same one here, in floats.
     program: Program,
     weights: Option<&'a Weights>,
+    budget: &'a Budget,
     moments: Vec<Option<Moments>>,
     /// Tensors that exist in floats.
     floats: HashSet<TensorId>,
@@ -302,7 +306,9 @@ impl Pass<'_> {
 
     fn values(&self, id: TensorId) -> Result<Option<Vec<f64>>, TfliteError> {
         self.weights
-            .and_then(|weights| numbers(&self.program.tensors[id], weights).transpose())
+            .and_then(|weights| {
+                numbers(&self.program.tensors[id], weights, self.budget).transpose()
+            })
             .transpose()
     }
 
@@ -311,7 +317,8 @@ impl Pass<'_> {
             return Ok(made.clone());
         }
         let shape = self.program.tensors[id].shape.clone();
-        let count = shape.get(axis).copied().unwrap_or(1);
+        // Without values one scale stands for all.
+        let count = self.weights.map_or(1, |_| shape.get(axis).copied().unwrap_or(1));
         let (mut scales, mut payload) =
             (vec![1.0; count], self.program.tensors[id].payload.clone());
         if let Some(floats) = self.values(id)? {
@@ -351,9 +358,13 @@ impl Pass<'_> {
 }
 
 /// The values of a constant of floats.
-fn numbers(tensor: &Tensor, weights: &Weights) -> Result<Option<Vec<f64>>, TfliteError> {
+fn numbers(
+    tensor: &Tensor,
+    weights: &Weights,
+    budget: &Budget,
+) -> Result<Option<Vec<f64>>, TfliteError> {
     let Payload::Weight(expression) = &tensor.payload else { return Ok(None) };
-    Ok(Some(expression.evaluate(weights)?.data.into_iter().map(f64::from).collect()))
+    Ok(Some(expression.evaluate(weights, budget)?.data.into_iter().map(f64::from).collect()))
 }
 
 /// The range of every computed tensor.
@@ -361,11 +372,13 @@ fn ranges(
     program: &Program,
     weights: &Weights,
     input: (f64, f64),
+    budget: &Budget,
 ) -> Result<Vec<Option<Moments>>, TfliteError> {
     let mut constants: HashMap<TensorId, ConstantData> = HashMap::new();
     for (id, tensor) in program.tensors.iter().enumerate() {
-        constants
-            .extend(numbers(tensor, weights)?.map(|values| (id, ConstantData::Floats(values))));
+        constants.extend(
+            numbers(tensor, weights, budget)?.map(|values| (id, ConstantData::Floats(values))),
+        );
     }
     // Filters of depthwise convolutions are stored with the output channels last and spoken of with
     // them first.

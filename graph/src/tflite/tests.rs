@@ -108,8 +108,12 @@ fn integers_flow_from_product_to_product() {
 fn scales_are_those_of_weights_and_ranges() {
     let graph = residual();
     let weights = Weights::seeded(&graph, 1).unwrap();
-    let program =
-        quantize::quantize(program(&graph).unwrap(), Some((&weights, (-1.0, 1.0)))).unwrap();
+    let program = quantize::quantize(
+        program(&graph, &Budget::default()).unwrap(),
+        Some((&weights, (-1.0, 1.0))),
+        &Budget::default(),
+    )
+    .unwrap();
     let of = |id: usize| program.tensors[id].quantization.clone().unwrap();
     let find = |code: Code| program.operations.iter().find(|o| o.code == code).unwrap();
     for (code, axis) in [(Code::Conv, 0), (Code::DepthwiseConv, 3), (Code::FullyConnected, 0)] {
@@ -247,7 +251,8 @@ fn what_cannot_be_expressed_is_refused_by_name() {
 
 /// A table of a FlatBuffer: the place of its field `number`, if it has one.
 fn field(bytes: &[u8], table: usize, number: usize) -> Option<usize> {
-    let vtable = table - i32::from_le_bytes(bytes[table..table + 4].try_into().unwrap()) as usize;
+    let back = i32::from_le_bytes(bytes[table..table + 4].try_into().unwrap());
+    let vtable = usize::try_from(table as i64 - i64::from(back)).unwrap();
     let short = |at: usize| usize::from(u16::from_le_bytes([bytes[at], bytes[at + 1]]));
     let slot = 4 + 2 * number;
     (slot < short(vtable) && short(vtable + slot) > 0).then(|| table + short(vtable + slot))
@@ -298,7 +303,8 @@ fn run(program: &Program, input: &Array) -> Array {
     values.insert(*at, input.transposed(&port.layout));
     for (id, tensor) in program.tensors.iter().enumerate() {
         if let Payload::Weight(expression) = &tensor.payload {
-            values.insert(id, expression.evaluate(&Weights::default()).unwrap());
+            values
+                .insert(id, expression.evaluate(&Weights::default(), &Budget::default()).unwrap());
         }
     }
     for operation in &program.operations {
@@ -307,7 +313,7 @@ fn run(program: &Program, input: &Array) -> Array {
         let y = match (operation.code, &program.tensors[operation.inputs[1]].payload) {
             (Code::Reshape, _) => Array { shape: wanted.clone(), data: x.data.clone() },
             (Code::Transpose, Payload::Ints(perm)) => {
-                x.transposed(&perm.iter().map(|&p| p as usize).collect::<Vec<_>>())
+                x.transposed(&perm.iter().map(|p| p as usize).collect::<Vec<_>>())
             }
             (Code::Add, _) => {
                 x.combined(Arithmetic::Add, &values[&operation.inputs[1]], wanted.clone())
@@ -363,7 +369,7 @@ proptest! {
                 }
             }
         }
-        let program = program(&b.finish(vec![id]).unwrap()).unwrap();
+        let program = program(&b.finish(vec![id]).unwrap(), &Budget::default()).unwrap();
         prop_assert_eq!(run(&program, &input), expected);
     }
 }

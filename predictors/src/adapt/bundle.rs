@@ -15,8 +15,8 @@ use crate::{
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, path::Path};
 use vitempo_graph::{
-    Environment, Graph, GraphPrediction, Latency, LatencyModel, OpSpec, OperatorPrediction, Origin,
-    Prediction, PredictionError, PredictionSource,
+    Budget, Environment, Graph, GraphPrediction, Latency, LatencyModel, OpSpec, OperatorPrediction,
+    Origin, Prediction, PredictionError, PredictionSource,
     lowering::{LoweringError, precision},
 };
 
@@ -221,8 +221,15 @@ impl LatencyModel for AdaptedBundle {
         (Latency::from_ns(self.operator_ns(op)), PredictionSource::Model)
     }
 
-    fn predict(&self, graph: &Graph) -> Result<GraphPrediction, PredictionError> {
+    fn predict_within(
+        &self,
+        graph: &Graph,
+        budget: &Budget,
+    ) -> Result<GraphPrediction, PredictionError> {
         precision::check(graph, &self.environment).map_err(LoweringError::from)?;
+        let ended = |source| PredictionError::Exceeded { model: graph.name().to_owned(), source };
+        let spend = || budget.steps(self.adapted.hypotheses.len() as u64 + 1).map_err(ended);
+        graph.nodes().iter().try_for_each(|_| spend())?;
         let latency = self.latency(graph);
         let operator = |(node, merged): (&vitempo_graph::Node, bool)| OperatorPrediction {
             name: node.name.clone(),
@@ -231,8 +238,12 @@ impl LatencyModel for AdaptedBundle {
             source: PredictionSource::Model,
             extrapolating: !merged && !self.contains(&node.op),
         };
-        let operators: Vec<OperatorPrediction> =
-            graph.nodes().iter().zip(merged(graph)).map(operator).collect();
+        let operators = graph
+            .nodes()
+            .iter()
+            .zip(merged(graph))
+            .map(|row| spend().map(|()| operator(row)))
+            .collect::<Result<Vec<OperatorPrediction>, _>>()?;
         let sum: f64 = operators.iter().map(|o| o.latency_ns.ns()).sum();
         let overhead = Latency::from_ns(latency.point.ns() - sum);
         Ok(GraphPrediction { latency, operators, overhead })

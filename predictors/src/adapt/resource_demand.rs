@@ -8,8 +8,10 @@
 //! on-chip memory demands its bytes once more (`Spill`).
 
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
-use vitempo_graph::{Graph, Node, OpFamily, OpKind, OpSpec, TensorSpec, ValueSource, Work};
+use std::collections::{BTreeMap, HashSet};
+use vitempo_graph::{
+    Graph, Node, OpFamily, OpKind, OpSpec, TensorSpec, ValueId, ValueSource, Work,
+};
 
 /// Which part of an operator's time a unit cost belongs to. Launches add up; of arithmetic, weights
 /// and traffic the longest counts; padding multiplies arithmetic.
@@ -162,9 +164,10 @@ impl Workload {
 /// between.
 pub(crate) fn merged(graph: &Graph) -> Vec<bool> {
     let readers = graph.consumers();
+    let returned: HashSet<ValueId> = graph.outputs().iter().copied().collect();
     let mut merged: Vec<bool> = Vec::with_capacity(graph.nodes().len());
     for node in graph.nodes() {
-        let before = only_reader_of(graph, &readers, node)
+        let before = only_reader_of(graph, &readers, &returned, node)
             .and_then(|index| Some((graph.nodes().get(index)?, *merged.get(index)?)));
         merged.push(before.is_some_and(|(producer, with_product)| {
             let behind_product = with_product || producer.op.kind.is_product();
@@ -179,15 +182,19 @@ pub(crate) fn merged(graph: &Graph) -> Vec<bool> {
 }
 
 /// The only producer that this node reads besides constants, if no other node reads its result.
-fn only_reader_of(graph: &Graph, readers: &[Vec<usize>], node: &Node) -> Option<usize> {
+fn only_reader_of(
+    graph: &Graph,
+    readers: &[Vec<usize>],
+    returned: &HashSet<ValueId>,
+    node: &Node,
+) -> Option<usize> {
     let mut computed = node
         .inputs
         .iter()
         .filter(|id| !matches!(graph.value(**id).source, ValueSource::Constant(_)));
     let (Some(id), None) = (computed.next(), computed.next()) else { return None };
     let ValueSource::Node(producer) = graph.value(*id).source else { return None };
-    let alone =
-        readers.get(id.0 as usize).is_some_and(|r| r.len() == 1) && !graph.outputs().contains(id);
+    let alone = readers.get(id.0 as usize).is_some_and(|r| r.len() == 1) && !returned.contains(id);
     alone.then_some(producer as usize)
 }
 

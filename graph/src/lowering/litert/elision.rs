@@ -3,7 +3,9 @@
 //! a function of one number (of integers to integers it is a table). In half precision padding has
 //! a kernel.
 
-use crate::{Graph, ValueId, ValueSource};
+use super::readership::{Inside, Readership};
+use crate::Graph;
+use std::collections::HashMap;
 
 /// Operators whose kernels clamp on the way out.
 const CLAMPING: &[&str] = &[
@@ -37,44 +39,65 @@ const TABLES: &[&str] = &[
 /// The operators of a part that have a kernel, in its order; `half`: it computes in half precision.
 #[must_use]
 pub fn with_kernels(operators: &Graph, codes: &[&str], part: &[usize], half: bool) -> Vec<usize> {
-    let neighbours =
-        Neighbours { operators, codes, consumers: operators.consumers(), inside: part, half };
+    with_kernels_among(operators, &Readership::of(operators), codes, part, half)
+}
+
+/// [`with_kernels`] where the readers are known already.
+pub(super) fn with_kernels_among(
+    operators: &Graph,
+    readership: &Readership,
+    codes: &[&str],
+    part: &[usize],
+    half: bool,
+) -> Vec<usize> {
+    let inside = Inside::of(operators, readership, part);
+    let mut neighbours = Neighbours { operators, codes, inside, half, clamps: HashMap::new() };
+    neighbours.find_clamps(part);
     part.iter().copied().filter(|&index| !neighbours.is_elided(index)).collect()
 }
 
 struct Neighbours<'a> {
     operators: &'a Graph,
     codes: &'a [&'a str],
-    consumers: Vec<Vec<usize>>,
-    inside: &'a [usize],
+    inside: Inside<'a>,
     half: bool,
+    /// For each operator that can be a clamp, whether it clamps a product.
+    clamps: HashMap<usize, bool>,
 }
 
 impl Neighbours<'_> {
     fn is_elided(&self, index: usize) -> bool {
         match self.codes[index] {
-            "RELU" | "RELU6" | "RELU_N1_TO_1" => self.clamps_a_product(index),
-            "MAXIMUM" | "MINIMUM" => self.has_scalar(index) && self.clamps_a_product(index),
+            code if is_clamp(code) => self.clamps.get(&index) == Some(&true),
             "PAD" => {
                 !self.half
                     && self.is_spatial_pad(index)
-                    && self.only_consumer(index).is_some_and(|next| self.is_convolution(next))
+                    && self
+                        .inside
+                        .only_consumer(index)
+                        .is_some_and(|next| self.is_convolution(next))
             }
             "RESHAPE" => {
-                self.only_consumer(index).is_some_and(|next| self.codes[next] == "RESHAPE")
+                self.inside.only_consumer(index).is_some_and(|next| self.codes[next] == "RESHAPE")
             }
-            "DEQUANTIZE" => self.only_consumer(index).is_some_and(|table| self.is_table(table)),
+            "DEQUANTIZE" => {
+                self.inside.only_consumer(index).is_some_and(|table| self.is_table(table))
+            }
             "QUANTIZE" => {
-                let before =
-                    self.operators.nodes()[index].inputs.first().and_then(|&v| self.producer(v));
+                let before = self.operators.nodes()[index]
+                    .inputs
+                    .first()
+                    .and_then(|&v| self.inside.producer(v));
                 before.is_some_and(|table| self.is_table(table))
             }
             "SQUARE" => self
+                .inside
                 .only_consumer(index)
                 .is_some_and(|next| matches!(self.codes[next], "MEAN" | "SUM")),
             "MUL" => {
                 self.is_square(index)
                     && self
+                        .inside
                         .only_consumer(index)
                         .is_some_and(|next| matches!(self.codes[next], "MEAN" | "SUM"))
             }
@@ -84,33 +107,36 @@ impl Neighbours<'_> {
 
     /// Whether a function stands alone between integers and integers.
     fn is_table(&self, index: usize) -> bool {
-        let before = self.operators.nodes()[index].inputs.first().and_then(|&v| self.producer(v));
+        let before =
+            self.operators.nodes()[index].inputs.first().and_then(|&v| self.inside.producer(v));
         TABLES.contains(&self.codes[index])
             && before.is_some_and(|b| {
-                self.codes[b] == "DEQUANTIZE" && self.only_consumer(b) == Some(index)
+                self.codes[b] == "DEQUANTIZE" && self.inside.only_consumer(b) == Some(index)
             })
-            && self.only_consumer(index).is_some_and(|next| self.codes[next] == "QUANTIZE")
+            && self.inside.only_consumer(index).is_some_and(|next| self.codes[next] == "QUANTIZE")
     }
 
-    /// Over other clamps back to the product.
-    fn clamps_a_product(&self, index: usize) -> bool {
-        let mut at = index;
-        loop {
-            let inputs = &self.operators.nodes()[at].inputs;
-            let Some(before) = inputs
-                .iter()
-                .find_map(|&v| self.producer(v))
-                .filter(|&p| self.only_consumer(p) == Some(at))
-            else {
-                return false;
-            };
-            match self.codes[before] {
-                code if CLAMPING.contains(&code) => return true,
-                "RELU" | "RELU6" | "RELU_N1_TO_1" => at = before,
-                "MAXIMUM" | "MINIMUM" if self.has_scalar(before) => at = before,
-                _ => return false,
+    /// Finds the clamps that go over other clamps back to a product.
+    fn find_clamps(&mut self, part: &[usize]) {
+        for &index in part {
+            let bounds = matches!(self.codes[index], "MAXIMUM" | "MINIMUM");
+            if is_clamp(self.codes[index]) && (!bounds || self.has_scalar(index)) {
+                let clamps = self.clamps_a_product(index);
+                self.clamps.insert(index, clamps);
             }
         }
+    }
+
+    /// What is in front of an operator comes before it in a part.
+    fn clamps_a_product(&self, index: usize) -> bool {
+        let inputs = &self.operators.nodes()[index].inputs;
+        let before = inputs
+            .iter()
+            .find_map(|&v| self.inside.producer(v))
+            .filter(|&p| self.inside.only_consumer(p) == Some(index));
+        before.is_some_and(|before| {
+            CLAMPING.contains(&self.codes[before]) || self.clamps.get(&before) == Some(&true)
+        })
     }
 
     fn has_scalar(&self, index: usize) -> bool {
@@ -133,25 +159,8 @@ impl Neighbours<'_> {
     fn is_spatial_pad(&self, index: usize) -> bool {
         matches!(self.operators.nodes()[index].op.attributes.ints("pads"), [0, 0, _, _, 0, 0, _, _])
     }
+}
 
-    fn producer(&self, value: ValueId) -> Option<usize> {
-        match self.operators.value(value).source {
-            ValueSource::Node(index) => Some(index as usize).filter(|i| self.inside.contains(i)),
-            _ => None,
-        }
-    }
-
-    /// The only operator that reads the output of one, in the same part; `None` when the caller
-    /// gets it.
-    fn only_consumer(&self, index: usize) -> Option<usize> {
-        let [output] = self.operators.nodes()[index].outputs[..] else { return None };
-        let mut readers = self.consumers[output.0 as usize].clone();
-        readers.dedup();
-        match readers[..] {
-            [one] if !self.operators.outputs().contains(&output) => {
-                Some(one).filter(|i| self.inside.contains(i))
-            }
-            _ => None,
-        }
-    }
+fn is_clamp(code: &str) -> bool {
+    matches!(code, "RELU" | "RELU6" | "RELU_N1_TO_1" | "MAXIMUM" | "MINIMUM")
 }

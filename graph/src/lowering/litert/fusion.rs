@@ -2,15 +2,16 @@
 //! their neighbours: clamps to the operator before them, padding to the convolution behind it,
 //! reshapes to the one next to them.
 
+use super::readership::Readership;
 use crate::{Attribute, Graph, OpKind, OpSpec, Operand, ValueId};
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap};
 
 /// The operators that have kernels, each with what was fused into it.
 #[derive(Debug)]
 pub struct Fused<'a> {
     operators: &'a Graph,
     codes: &'a [&'a str],
-    consumers: Vec<Vec<usize>>,
+    readership: Cow<'a, Readership>,
     /// By operator: what its kernel computes, and the values it reads.
     kernels: BTreeMap<usize, (OpSpec, Vec<ValueId>)>,
     /// The operator whose kernel an operator was fused into.
@@ -27,13 +28,24 @@ impl<'a> Fused<'a> {
         part: &[usize],
         with_kernels: &[usize],
     ) -> Self {
+        Self::among(operators, Cow::Owned(Readership::of(operators)), codes, part, with_kernels)
+    }
+
+    /// [`Fused::new`] where the readers are known already.
+    pub(super) fn among(
+        operators: &'a Graph,
+        readership: Cow<'a, Readership>,
+        codes: &'a [&'a str],
+        part: &[usize],
+        with_kernels: &[usize],
+    ) -> Self {
         let nodes = operators.nodes();
         let kernels: BTreeMap<_, _> = with_kernels
             .iter()
             .map(|&i| (i, (nodes[i].op.clone(), nodes[i].inputs.clone())))
             .collect();
         let owner = with_kernels.iter().map(|&i| (i, i)).collect();
-        let mut this = Self { operators, codes, consumers: operators.consumers(), kernels, owner };
+        let mut this = Self { operators, codes, readership, kernels, owner };
         let fused: Vec<usize> =
             part.iter().copied().filter(|i| !this.kernels.contains_key(i)).collect();
         let left: Vec<usize> = fused.into_iter().filter(|&i| !this.join_producer(i)).collect();
@@ -92,7 +104,7 @@ impl<'a> Fused<'a> {
     fn join_consumer(&mut self, index: usize) {
         let node = &self.operators.nodes()[index];
         let Some(&output) = node.outputs.first() else { return };
-        let [consumer] = self.consumers[output.0 as usize][..] else { return };
+        let [consumer] = self.readership.readers(output)[..] else { return };
         let Some(&owner) = self.owner.get(&consumer) else { return };
         let (from, operand) = match (node.inputs.first(), node.op.inputs.first()) {
             (Some(&from), Some(operand)) => (from, operand.clone()),

@@ -15,13 +15,19 @@ mod delegation;
 pub mod elision;
 pub mod fusion;
 pub mod partition;
+mod readership;
 
 use crate::tflite::{self, TfliteError};
 use crate::{
-    Attribute, Attributes, Graph, Node, OpKind, OpSpec, Operand, Precision, TensorSpec, ValueId,
-    ValueSource,
+    Attribute, Attributes, Budget, Graph, Node, OpKind, OpSpec, Operand, Precision, TensorSpec,
+    ValueId, ValueSource,
 };
 use fusion::Fused;
+use readership::{Inside, Readership};
+use std::{borrow::Cow, collections::HashSet};
+
+/// Steps of the budget for cutting a model into parts and fusing them, per operator.
+const STEPS_PER_OPERATOR: u64 = 8;
 
 /// A kernel with the name of its node or value.
 pub type Named = (String, OpSpec);
@@ -31,10 +37,25 @@ pub type Named = (String, OpSpec);
 /// # Errors
 /// [`TfliteError`] where the graph has no .tflite form.
 pub fn lower(graph: &Graph, xnnpack: bool, precision: Precision) -> Result<Graph, TfliteError> {
-    let (operators, codes) = tflite::plan(graph, precision)?;
+    lower_within(graph, xnnpack, precision, &Budget::default())
+}
+
+/// [`lower`] within a budget.
+///
+/// # Errors
+/// As [`lower`], and [`TfliteError::Exceeded`] when the budget is spent.
+pub fn lower_within(
+    graph: &Graph,
+    xnnpack: bool,
+    precision: Precision,
+    budget: &Budget,
+) -> Result<Graph, TfliteError> {
+    let (operators, codes) = tflite::plan_within(graph, precision, budget)?;
     if !xnnpack {
         return Ok(operators);
     }
+    budget.steps(STEPS_PER_OPERATOR * codes.len() as u64)?;
+    let readership = Readership::of(&operators);
     let builtin = delegation::builtin(&operators, &codes);
     let mut kernels = Vec::with_capacity(codes.len());
     for part in partition::sequence(&operators, &builtin) {
@@ -46,12 +67,8 @@ pub fn lower(graph: &Graph, xnnpack: bool, precision: Precision) -> Result<Graph
                     .map(|node| (node.name.clone(), node.op.clone())),
             );
         } else {
-            kernels.extend(part_kernels(
-                &operators,
-                &codes,
-                &part.operators,
-                precision == Precision::F16,
-            ));
+            let half = precision == Precision::F16;
+            kernels.extend(part_kernels(&operators, &readership, &codes, &part.operators, half));
         }
     }
     listed(graph.name(), kernels)
@@ -60,19 +77,21 @@ pub fn lower(graph: &Graph, xnnpack: bool, precision: Precision) -> Result<Graph
 /// The kernels of one part XNNPACK runs.
 fn part_kernels(
     operators: &Graph,
+    readership: &Readership,
     codes: &[&str],
     part: &[usize],
     half: bool,
 ) -> Vec<(String, OpSpec)> {
-    let with_kernels = elision::with_kernels(operators, codes, part, half);
-    let fused = Fused::new(operators, codes, part, &with_kernels);
+    let with_kernels = elision::with_kernels_among(operators, readership, codes, part, half);
+    let readers = Cow::Borrowed(readership);
+    let fused = Fused::among(operators, readers, codes, part, &with_kernels);
     let one =
         |&index: &usize| Some((operators.nodes()[index].name.clone(), fused.spec(index)?.clone()));
     let kernels: Vec<(String, OpSpec)> = with_kernels.iter().filter_map(one).collect();
     if !half {
         return kernels;
     }
-    let (before, after) = casts(operators, part);
+    let (before, after) = casts_among(operators, readership, part);
     let halves = kernels.into_iter().map(|(name, spec)| (name, halved(spec)));
     before.into_iter().chain(halves).chain(after).collect()
 }
@@ -81,7 +100,15 @@ fn part_kernels(
 /// of what it reads, of what others read of it.
 #[must_use]
 pub fn casts(operators: &Graph, part: &[usize]) -> (Vec<Named>, Vec<Named>) {
-    let (read, written) = rim(operators, part);
+    casts_among(operators, &Readership::of(operators), part)
+}
+
+fn casts_among(
+    operators: &Graph,
+    readership: &Readership,
+    part: &[usize],
+) -> (Vec<Named>, Vec<Named>) {
+    let (read, written) = rim(&Inside::of(operators, readership, part), part);
     let all = |ids: Vec<ValueId>, to: Precision| {
         ids.into_iter().filter_map(|id| cast(operators, id, to)).collect()
     };
@@ -89,29 +116,25 @@ pub fn casts(operators: &Graph, part: &[usize]) -> (Vec<Named>, Vec<Named>) {
 }
 
 /// The computed values a part reads from outside, and those others read of it.
-fn rim(operators: &Graph, part: &[usize]) -> (Vec<ValueId>, Vec<ValueId>) {
-    let consumers = operators.consumers();
-    let outside = |id: &ValueId| match operators.value(*id).source {
-        ValueSource::Node(index) => !part.contains(&(index as usize)),
+fn rim(inside: &Inside<'_>, part: &[usize]) -> (Vec<ValueId>, Vec<ValueId>) {
+    let nodes = inside.operators.nodes();
+    let outside = |id: &ValueId| match inside.operators.value(*id).source {
+        ValueSource::Node(index) => !inside.has(index as usize),
         ValueSource::Input => true,
         ValueSource::Constant(_) => false,
     };
-    let mut read: Vec<ValueId> = Vec::new();
-    for id in part.iter().flat_map(|&i| operators.nodes()[i].inputs.iter().copied()).filter(outside)
-    {
-        if !read.contains(&id) {
-            read.push(id);
-        }
-    }
-    let wanted = |id: &ValueId| {
-        operators.outputs().contains(id)
-            || consumers[id.0 as usize].iter().any(|c| !part.contains(c))
-    };
-    let written = part
+    let mut seen = HashSet::new();
+    let read = part
         .iter()
-        .flat_map(|&i| operators.nodes()[i].outputs.iter().copied())
-        .filter(wanted)
+        .flat_map(|&i| nodes[i].inputs.iter().copied())
+        .filter(|id| outside(id) && seen.insert(*id))
         .collect();
+    let wanted = |id: &ValueId| {
+        inside.readership.is_returned(*id)
+            || inside.readership.readers(*id).iter().any(|&reader| !inside.has(reader))
+    };
+    let written =
+        part.iter().flat_map(|&i| nodes[i].outputs.iter().copied()).filter(wanted).collect();
     (read, written)
 }
 

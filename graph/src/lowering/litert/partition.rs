@@ -5,7 +5,8 @@
 //! inputs become ready joins it, also one that comes later in the file; what is left starts the
 //! next part.
 
-use crate::{Graph, ValueSource};
+use crate::{Graph, ValueId, ValueSource};
+use std::{cmp::Reverse, collections::BinaryHeap};
 
 /// A part of a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,45 +31,56 @@ pub fn parts(operators: &Graph, builtin: &[bool]) -> Vec<Vec<usize>> {
 /// All parts in the order of execution.
 #[must_use]
 pub fn sequence(operators: &Graph, builtin: &[bool]) -> Vec<Part> {
-    let mut ready: Vec<bool> = operators
-        .values()
-        .iter()
-        .map(|value| !matches!(value.source, ValueSource::Node(_)))
-        .collect();
-    let mut done = vec![false; operators.nodes().len()];
+    let consumers = operators.consumers();
+    let computed = |id: &&ValueId| matches!(operators.value(**id).source, ValueSource::Node(_));
+    let mut waits: Vec<usize> =
+        operators.nodes().iter().map(|node| node.inputs.iter().filter(computed).count()).collect();
+    let mut ready = Ready::default();
+    (0..waits.len()).filter(|&i| waits[i] == 0).for_each(|i| ready.push(builtin[i], i));
     let mut parts = Vec::new();
-    loop {
-        let mut kind = None;
+    while let Some(builtin_part) = ready.first() {
         let mut part = Vec::new();
-        while pass(operators, builtin, &mut ready, &mut done, &mut kind, &mut part) {}
-        match kind {
-            None => return parts,
-            Some(builtin) => parts.push(Part { builtin, operators: part }),
+        while let Some(index) = ready.pop(builtin_part) {
+            part.push(index);
+            for &reader in
+                operators.nodes()[index].outputs.iter().flat_map(|id| &consumers[id.0 as usize])
+            {
+                waits[reader] -= 1;
+                if waits[reader] == 0 {
+                    ready.push(builtin[reader], reader);
+                }
+            }
         }
+        parts.push(Part { builtin: builtin_part, operators: part });
     }
+    parts
 }
 
-/// One pass over all operators; whether any joined the part.
-fn pass(
-    operators: &Graph,
-    builtin: &[bool],
-    ready: &mut [bool],
-    done: &mut [bool],
-    kind: &mut Option<bool>,
-    part: &mut Vec<usize>,
-) -> bool {
-    let mut joined = false;
-    for (index, node) in operators.nodes().iter().enumerate() {
-        let waits = done[index] || !node.inputs.iter().all(|input| ready[input.0 as usize]);
-        if waits || *kind.get_or_insert(builtin[index]) != builtin[index] {
-            continue;
-        }
-        done[index] = true;
-        joined = true;
-        part.push(index);
-        node.outputs.iter().for_each(|output| ready[output.0 as usize] = true);
+/// Operators whose inputs are there, XNNPACK's and builtin ones apart. The operators of a graph
+/// come after what they read, so that the smallest index is the next one that the interpreter
+/// passes.
+#[derive(Default)]
+struct Ready([BinaryHeap<Reverse<usize>>; 2]);
+
+impl Ready {
+    fn push(&mut self, builtin: bool, index: usize) {
+        self.0[usize::from(builtin)].push(Reverse(index));
     }
-    joined
+
+    fn pop(&mut self, builtin: bool) -> Option<usize> {
+        self.0[usize::from(builtin)].pop().map(|Reverse(index)| index)
+    }
+
+    /// Whether the first of all is builtin.
+    fn first(&self) -> Option<bool> {
+        let [delegated, builtin] = self.0.each_ref().map(|heap| heap.peek().map(|r| r.0));
+        match (delegated, builtin) {
+            (None, None) => None,
+            (Some(delegated), Some(builtin)) => Some(builtin < delegated),
+            (delegated, None) => Some(delegated.is_none()),
+            (None, Some(_)) => Some(true),
+        }
+    }
 }
 
 #[cfg(test)]

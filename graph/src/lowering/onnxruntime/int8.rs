@@ -12,6 +12,8 @@ use crate::{
     onnx::quantized::{LAST, speak_channels_first},
     patterns::rewriter::{NodeIndex, Rewriter},
 };
+use foldhash::HashMap;
+use std::collections::VecDeque;
 
 /// Moves Qs back and DQs forward over what only moves elements.
 pub(super) fn spread(graph: &mut Rewriter) {
@@ -43,9 +45,13 @@ fn one_per_reader(graph: &mut Rewriter, index: NodeIndex) -> Option<()> {
     let node = graph.node(index).filter(|n| n.op.kind == OpKind::Dequantize)?;
     let (inputs, y) = (node.inputs.clone(), *node.outputs.first()?);
     let tensor = graph.tensor(y)?.clone();
-    let readers = graph.consumers(y).to_vec();
+    let readers: Vec<NodeIndex> = graph.consumers(y).collect();
+    let mut positions: HashMap<NodeIndex, VecDeque<usize>> = HashMap::default();
+    for reading in graph.readings(y) {
+        positions.entry(reading.node()).or_default().push_back(reading.position());
+    }
     for reader in readers.into_iter().skip(usize::from(!graph.is_output(y))) {
-        let position = graph.node(reader)?.inputs.iter().position(|&v| v == y)?;
+        let position = positions.get_mut(&reader)?.pop_front()?;
         let own = graph.add_with_output(
             "dequantize",
             OpKind::Dequantize,

@@ -25,8 +25,8 @@ mod transpose;
 pub(crate) use domain::DOMAIN;
 
 use crate::{
-    Attribute, Attributes, Environment, Graph, GraphError, MemoryFormat, OpKind, OpSpec, Precision,
-    images_channels_last, patterns::rewriter::Rewriter, quantize, shape,
+    Attribute, Attributes, Budget, Environment, Graph, GraphError, MemoryFormat, OpKind, OpSpec,
+    Precision, images_channels_last, patterns::rewriter::Rewriter, quantize, shape,
 };
 use std::borrow::Cow;
 
@@ -65,7 +65,11 @@ pub(crate) fn upsample_attributes(mode: &str, coordinates: &str, scales: Vec<f64
 ///
 /// # Errors
 /// As [`lower`].
-pub fn lower_for(graph: &Graph, environment: &Environment) -> Result<Graph, GraphError> {
+pub fn lower_for(
+    graph: &Graph,
+    environment: &Environment,
+    budget: &Budget,
+) -> Result<Graph, GraphError> {
     let mut asked = Cow::Borrowed(graph);
     if environment.memory_format == Some(MemoryFormat::ChannelsLast) {
         asked = Cow::Owned(images_channels_last(&asked)?);
@@ -74,8 +78,8 @@ pub fn lower_for(graph: &Graph, environment: &Environment) -> Result<Graph, Grap
         asked = Cow::Owned(quantize::qdq(&asked, &quantize::Options::default())?);
     }
     match environment.memory_format {
-        Some(MemoryFormat::ChannelsFirst) => kernels(&asked, None),
-        _ => kernels(&asked, Some(block(environment))),
+        Some(MemoryFormat::ChannelsFirst) => kernels(&asked, None, budget),
+        _ => kernels(&asked, Some(block(environment)), budget),
     }
 }
 
@@ -84,14 +88,14 @@ pub fn lower_for(graph: &Graph, environment: &Environment) -> Result<Graph, Grap
 /// # Errors
 /// [`GraphError`] when the result is no graph, which would be a mistake in the rules.
 pub fn lower(graph: &Graph, block: usize) -> Result<Graph, GraphError> {
-    kernels(graph, Some(block))
+    kernels(graph, Some(block), &Budget::default())
 }
 
 /// `block`: channels of a block; `None` where the engine leaves memory formats alone (optimization
 /// level 2).
-fn kernels(graph: &Graph, block: Option<usize>) -> Result<Graph, GraphError> {
+fn kernels(graph: &Graph, block: Option<usize>, budget: &Budget) -> Result<Graph, GraphError> {
     let quantized = quantize::is_quantized(graph);
-    let mut rewriter = Rewriter::new(graph);
+    let mut rewriter = Rewriter::within(graph, budget);
     let graph = &mut rewriter;
     if quantized {
         elimination::fold_constants(graph);

@@ -76,7 +76,7 @@ fn part(graph: &Rewriter, index: NodeIndex, of: ValueId) -> Option<Part> {
 /// Other readers of the value are left alone.
 fn fuse_parts_of(graph: &mut Rewriter, value: ValueId) -> Option<()> {
     let tensor = graph.tensor(value)?.clone();
-    let readers = graph.consumers(value).to_vec();
+    let readers = graph.consumers(value).collect::<Vec<_>>();
     let mut parts: Vec<Part> = readers.iter().filter_map(|&i| part(graph, i, value)).collect();
     let axis = parts.first()?.axis;
     let extent = *tensor.shape.get(axis)? as i64;

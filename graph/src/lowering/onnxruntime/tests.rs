@@ -5,8 +5,8 @@
 
 use super::lower;
 use crate::{
-    Attribute, Attributes, ConstantData, Graph, GraphBuilder, MemoryFormat, OpKind, Precision,
-    TensorSpec, ValueId,
+    Attribute, Attributes, Budget, ConstantData, Graph, GraphBuilder, MemoryFormat, OpKind,
+    Precision, TensorSpec, ValueId,
 };
 
 fn lowered(shape: &[usize], build: impl Fn(&mut GraphBuilder, ValueId) -> ValueId) -> Graph {
@@ -246,7 +246,10 @@ fn held_to_channels_first_the_third_level_is_off() {
     let z = conv(&mut b, "second", y, [16, 16, 3, 3], 1);
     let sum = plain(&mut b, "sum", OpKind::Add, &[y, z]);
     let graph = b.finish(vec![sum]).unwrap();
-    assert_eq!(kernels(&super::kernels(&graph, None).unwrap()), ["conv/relu", "conv", "add"]);
+    assert_eq!(
+        kernels(&super::kernels(&graph, None, &Budget::default()).unwrap()),
+        ["conv/relu", "conv", "add"]
+    );
     assert_eq!(kernels(&lower(&graph, 1).unwrap()), ["conv/relu", "conv/residual"]);
 }
 

@@ -5,6 +5,8 @@
 //! topological order; a transpose in front of a node goes behind it when the estimated cost falls.
 //! The cost of transposing a tensor is its number of dimensions larger than 1.
 
+mod crowd;
+
 use super::{
     permutation as perms,
     reshape::{self, Form},
@@ -13,6 +15,7 @@ use crate::{
     Attribute, Attributes, OpKind, Precision, TensorSpec, ValueId,
     patterns::rewriter::{NodeIndex, Rewriter},
 };
+use crowd::Crowds;
 use foldhash::{HashSet, HashSetExt};
 
 /// How a transpose passes through an operator.
@@ -141,29 +144,33 @@ fn transpose_attributes(perm: &[usize]) -> Attributes {
 pub(super) fn optimize(graph: &mut Rewriter, assigned: bool) -> bool {
     let order = graph.order();
     let leading = leading_to_transpose(graph, &order);
+    let mut pass = Pass { leading, crowds: Crowds::default(), assigned };
     let mut changed = false;
     for index in order {
         let inputs = graph.node(index).map_or(0, |n| n.inputs.len());
-        changed |= (0..inputs).any(|position| turn(graph, index, position, &leading, assigned));
+        changed |= (0..inputs).any(|position| turn(graph, index, position, &mut pass));
     }
     changed
 }
 
-/// Lets the transpose that provides an input pass, if there is one. Whether anything changed.
-fn turn(
-    graph: &mut Rewriter,
-    index: NodeIndex,
-    position: usize,
-    leading: &HashSet<ValueId>,
+/// What one run over the graph remembers.
+struct Pass {
+    /// Values from which a path of operators that let transposes through leads to a transpose.
+    leading: HashSet<ValueId>,
+    crowds: Crowds,
+    /// Whether nodes belong to the CPU already.
     assigned: bool,
-) -> bool {
+}
+
+/// Lets the transpose that provides an input pass, if there is one. Whether anything changed.
+fn turn(graph: &mut Rewriter, index: NodeIndex, position: usize, pass: &mut Pass) -> bool {
     let input = graph.node(index).and_then(|n| n.inputs.get(position).copied());
     let Some(transpose) = input.and_then(|input| graph.producer_of(input, &OpKind::Transpose))
     else {
         return false;
     };
     permutation(graph, transpose)
-        .is_some_and(|perm| process(graph, transpose, index, &perm, position, leading, assigned))
+        .is_some_and(|perm| process(graph, transpose, index, &perm, position, pass))
 }
 
 /// Values from which a path of operators that let transposes through leads to a transpose.
@@ -187,20 +194,19 @@ fn rank_cost(graph: &Rewriter, value: ValueId) -> i64 {
     graph.tensor(value).map_or(5, |t| t.shape.iter().filter(|&&d| d != 1).count() as i64)
 }
 
-fn likely_removable(graph: &Rewriter, transpose: NodeIndex) -> bool {
+fn likely_removable(graph: &Rewriter, transpose: NodeIndex, crowds: &mut Crowds) -> bool {
     let Some((_, output)) = graph.ends(transpose) else { return false };
-    !graph.is_output(output)
-        && graph.consumers(output).iter().all(|&c| Handler::of(graph, c).is_some())
+    !graph.is_output(output) && crowds.are_all_handled(graph, output)
 }
 
-fn input_cost(graph: &Rewriter, value: ValueId, perm: &[usize]) -> i64 {
+fn input_cost(graph: &Rewriter, value: ValueId, perm: &[usize], crowds: &mut Crowds) -> i64 {
     if graph.is_constant(value) {
         return 0;
     }
     if let Some(transpose) = graph.producer(value)
         && let Some(other) = permutation(graph, transpose)
     {
-        return if other == perm && likely_removable(graph, transpose) {
+        return if other == perm && likely_removable(graph, transpose, crowds) {
             -rank_cost(graph, value)
         } else {
             0
@@ -214,17 +220,19 @@ fn worthwhile(
     index: NodeIndex,
     handler: Handler,
     perm: &[usize],
-    leading: &HashSet<ValueId>,
+    pass: &mut Pass,
 ) -> bool {
     let Some(node) = graph.node(index) else { return false };
     if handler == Handler::Transpose {
         return true;
     }
-    let mut cost: i64 =
-        handler.inputs(graph, index).iter().map(|&i| input_cost(graph, node.inputs[i], perm)).sum();
+    let inputs = handler.inputs(graph, index);
+    let costs = inputs.iter().map(|&i| input_cost(graph, node.inputs[i], perm, &mut pass.crowds));
+    let mut cost: i64 = costs.sum();
     // A squeeze that several read stays where it is.
-    let leads =
-        |v: &ValueId| leading.contains(v) && (handler != Handler::Squeeze || graph.uses(*v) == 1);
+    let leads = |v: &ValueId| {
+        pass.leading.contains(v) && (handler != Handler::Squeeze || graph.uses(*v) == 1)
+    };
     if cost < 0 && handler.transposes_outputs() && !node.outputs.iter().any(leads) {
         cost += node.outputs.iter().map(|&v| rank_cost(graph, v)).max().unwrap_or(0);
     }
@@ -237,12 +245,11 @@ fn process(
     index: NodeIndex,
     perm: &[usize],
     position: usize,
-    leading: &HashSet<ValueId>,
-    assigned: bool,
+    pass: &mut Pass,
 ) -> bool {
     let Some(handler) = Handler::of(graph, index) else { return false };
     let inputs = handler.inputs(graph, index);
-    if !inputs.contains(&position) || !worthwhile(graph, index, handler, perm, leading) {
+    if !inputs.contains(&position) || !worthwhile(graph, index, handler, perm, pass) {
         return false;
     }
     match handler {
@@ -260,7 +267,7 @@ fn process(
         Handler::Reshape => pass_reshape(graph, transpose, index, perm),
         Handler::Resize => {
             let between_layouts = perm == [0, 2, 3, 1] || perm == [0, 3, 1, 2];
-            assigned && between_layouts && push_with_attributes(graph, index, perm, &inputs)
+            pass.assigned && between_layouts && push_with_attributes(graph, index, perm, &inputs)
         }
         Handler::Never => false,
     }
@@ -319,8 +326,6 @@ fn transpose_input(graph: &mut Rewriter, index: NodeIndex, position: usize, perm
     }
     let same = graph
         .consumers(input)
-        .iter()
-        .copied()
         .find(|&c| c != index && permutation(graph, c).as_deref() == Some(perm));
     let value = match same.and_then(|c| graph.ends(c)) {
         Some((_, output)) => output,

@@ -183,8 +183,8 @@ pub(super) fn expansions(graph: &mut Rewriter) {
         else {
             continue;
         };
-        let readers = graph.consumers(output).to_vec();
-        for reader in readers {
+        for reading in graph.readings(output).collect::<Vec<_>>() {
+            let reader = reading.node();
             let Some(node) = graph.node(reader).filter(|n| is_elementwise(&n.op.kind)) else {
                 continue;
             };
@@ -192,83 +192,12 @@ pub(super) fn expansions(graph: &mut Rewriter) {
                 v != output
                     && node.outputs.first().is_some_and(|&o| graph.shape(o) == graph.shape(v))
             });
-            let at = node.inputs.iter().position(|&v| v == output);
-            if let (true, Some(at)) = (wide, at) {
-                graph.set_input(reader, at, input);
+            if wide {
+                graph.set_input(reader, reading.position(), input);
             }
         }
         if graph.uses(output) == 0 {
             graph.remove(index);
         }
-    }
-}
-
-/// Elementwise operators of one computed input move before the reshapes and transposes in front of
-/// them.
-pub(super) fn lift_elementwise(graph: &mut Rewriter) {
-    for index in graph.order() {
-        let Some((_, output)) = graph.ends(index) else { continue };
-        let Some(node) = graph.node(index).filter(|n| is_elementwise(&n.op.kind)) else { continue };
-        let turned = node
-            .inputs
-            .first()
-            .is_some_and(|&v| graph.producer_of(v, &OpKind::Transpose).is_some());
-        if node.op.kind == OpKind::Quantize && !turned {
-            continue;
-        }
-        let scalars = node
-            .inputs
-            .iter()
-            .filter(|&&v| graph.is_constant(v))
-            .all(|&v| graph.shape(v).iter().all(|&d| d == 1));
-        let computed: Vec<ValueId> =
-            node.inputs.iter().copied().filter(|&v| !graph.is_constant(v)).collect();
-        let [x] = computed[..] else { continue };
-        if !scalars
-            || graph.shape(x) != graph.shape(output)
-            || graph.is_output(output) && graph.uses(output) > 1
-        {
-            continue;
-        }
-        let mut top = x;
-        while let Some(mover) = graph
-            .producer(top)
-            .filter(|&i| graph.is(i, &OpKind::Reshape) || graph.is(i, &OpKind::Transpose))
-        {
-            if graph.only_consumer(top).is_none() {
-                break;
-            }
-            let Some((above, _)) = graph.ends(mover) else { break };
-            top = above;
-        }
-        // What makes floats of quantised numbers stands behind the movers, and bars the way.
-        let bytes = graph.producer_of(top, &OpKind::Quantize).is_some();
-        if top != x && !graph.is_constant(top) && !bytes {
-            lift(graph, index, x, top, output);
-        }
-    }
-}
-
-fn lift(graph: &mut Rewriter, index: NodeIndex, x: ValueId, top: ValueId, output: ValueId) {
-    let Some(first) = chain_start(graph, x, top) else { return };
-    let Some(node) = graph.remove(index) else { return };
-    let tensor = graph.tensor(top).cloned();
-    // Constants of one element keep their rank at most that of what they meet.
-    let inputs: Vec<ValueId> = node.inputs.iter().map(|&v| if v == x { top } else { v }).collect();
-    let lifted =
-        graph.add_with_output(&node.name, node.op.kind, node.op.attributes, inputs, tensor);
-    graph.set_input(first, 0, lifted);
-    graph.replace_value(output, x);
-}
-
-/// The mover that reads `top` on the way to `x`.
-fn chain_start(graph: &Rewriter, x: ValueId, top: ValueId) -> Option<NodeIndex> {
-    let mut mover = graph.producer(x)?;
-    loop {
-        let (above, _) = graph.ends(mover)?;
-        if above == top {
-            return Some(mover);
-        }
-        mover = graph.producer(above)?;
     }
 }

@@ -198,8 +198,7 @@ fn fuse_sum(graph: &mut Rewriter, add: NodeIndex) -> Option<()> {
     let reads_peer = graph.node(index)?.inputs.contains(&peer);
     if reads_peer
         || !siblings(graph, peer).iter().all(|&v| {
-            !graph.is_output(v)
-                && graph.consumers(v).iter().all(|&r| r == add || leads_to(graph, r, add))
+            !graph.is_output(v) && graph.consumers(v).all(|r| r == add || leads_to(graph, r, add))
         })
     {
         return None;

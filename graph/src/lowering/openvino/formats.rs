@@ -94,11 +94,8 @@ fn outputs(graph: &mut Rewriter) {
         let Some(position) = position else { continue };
         let inner = graph.value("channels_last", graph.tensor(value).cloned());
         graph.set_output(index, position, inner);
-        for reader in graph.consumers(value).to_vec() {
-            let at = graph.node(reader).and_then(|n| n.inputs.iter().position(|&v| v == value));
-            if let Some(at) = at {
-                graph.set_input(reader, at, inner);
-            }
+        for reader in graph.readings(value).collect::<Vec<_>>() {
+            graph.set_input(reader.node(), reader.position(), inner);
         }
         set_format(graph, value, ChannelsFirst);
         graph.add("reorder", OpKind::Reorder, Attributes::new(), vec![inner], vec![value]);
@@ -172,10 +169,7 @@ fn perm(graph: &Rewriter, index: NodeIndex) -> &[i64] {
 /// A Transpose, perhaps with a Reshape behind it, that only this Reorder reads and that the Reorder
 /// undoes: neither runs.
 fn undone_before(graph: &mut Rewriter, value: ValueId, format: MemoryFormat) -> bool {
-    let readers = graph.consumers(value);
-    if graph.is_output(value)
-        || (readers.len() > 1 && readers.iter().any(|&r| !insists(graph, r, format)))
-    {
+    if graph.is_output(value) {
         return false;
     }
     let Some(producer) = graph.producer(value) else { return false };
@@ -210,12 +204,22 @@ fn undone_before(graph: &mut Rewriter, value: ValueId, format: MemoryFormat) -> 
         .ends(transpose)
         .and_then(|(x, _)| graph.tensor(x))
         .is_some_and(|t| t.format == source_format);
-    if fits && (format == ChannelsLast || source_format == ChannelsLast) {
+    if fits
+        && (format == ChannelsLast || source_format == ChannelsLast)
+        && all_insist(graph, value, format)
+    {
         place::forget(graph, transpose);
         set_format(graph, value, format);
         return true;
     }
     false
+}
+
+/// Whether one node reads a value, or all that do work in this format whatever their inputs have.
+fn all_insist(graph: &Rewriter, value: ValueId, format: MemoryFormat) -> bool {
+    let mut readers = graph.consumers(value);
+    graph.spend(readers.len());
+    readers.len() <= 1 || readers.all(|r| insists(graph, r, format))
 }
 
 /// A Reshape of a channels last image to tokens, that a Transpose follows: with the Reorder in

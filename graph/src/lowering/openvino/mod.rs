@@ -33,6 +33,8 @@ mod common;
 mod convolution;
 mod formats;
 mod fusion;
+mod groups;
+mod lifting;
 mod movement;
 pub mod names;
 mod normalization;
@@ -47,7 +49,7 @@ mod subgraph;
 mod tests;
 
 use crate::{
-    Environment, Graph, GraphError, MemoryFormat, OpKind, Precision, patterns,
+    Budget, Environment, Graph, GraphError, MemoryFormat, OpKind, Precision, patterns,
     patterns::rewriter::Rewriter, quantize,
 };
 
@@ -76,11 +78,18 @@ impl Settings {
 ///
 /// # Errors
 /// As [`lower`].
-pub fn lower_for(graph: &Graph, environment: &Environment) -> Result<Graph, GraphError> {
+pub fn lower_for(
+    graph: &Graph,
+    environment: &Environment,
+    budget: &Budget,
+) -> Result<Graph, GraphError> {
     let settings = Settings::of(environment);
     match environment.precision {
-        Precision::I8 => lower(&quantize::qdq(graph, &quantize::Options::default())?, settings),
-        _ => lower(graph, settings),
+        Precision::I8 => {
+            let graph = quantize::qdq(graph, &quantize::Options::default())?;
+            lower_within(&graph, settings, budget)
+        }
+        _ => lower_within(graph, settings, budget),
     }
 }
 
@@ -89,16 +98,20 @@ pub fn lower_for(graph: &Graph, environment: &Environment) -> Result<Graph, Grap
 /// # Errors
 /// [`GraphError`] when the result is no graph, which would be a mistake in the rules.
 pub fn lower(graph: &Graph, settings: Settings) -> Result<Graph, GraphError> {
+    lower_within(graph, settings, &Budget::default())
+}
+
+fn lower_within(graph: &Graph, settings: Settings, budget: &Budget) -> Result<Graph, GraphError> {
     let quantized = graph.nodes().iter().any(|n| n.op.kind == OpKind::Quantize);
-    let mut rewriter = Rewriter::new(graph);
+    let mut rewriter = Rewriter::within(graph, budget);
     if settings.channels_last {
         formats::enter_channels_last(&mut rewriter);
     }
     common::simplify(&mut rewriter);
     common::share(&mut rewriter);
     common::mark_hard_sigmoids(&mut rewriter);
-    let canonical = patterns::canonicalize(&rewriter.finish()?);
-    let mut rewriter = Rewriter::new(&canonical);
+    let canonical = patterns::canonicalize_within(&rewriter.finish()?, budget)?;
+    let mut rewriter = Rewriter::within(&canonical, budget);
     let graph = &mut rewriter;
     quantized::join_pairs(graph);
     quantized::drop_clips(graph);
@@ -135,7 +148,7 @@ fn transform(graph: &mut Rewriter) {
     convolution::fold(graph);
     strides::lift(graph);
     product::turn_and_scale(graph);
-    common::lift_elementwise(graph);
+    lifting::lift_elementwise(graph);
     product::fold(graph);
     common::simplify(graph);
 }

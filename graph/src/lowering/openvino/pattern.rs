@@ -167,9 +167,14 @@ pub(super) fn absorb(graph: &mut Rewriter, index: NodeIndex, next: NodeIndex) ->
 /// Adds a kind to a list in an attribute.
 pub(super) fn note(graph: &mut Rewriter, index: NodeIndex, attribute: &str, kind: &str) {
     if let Some(attributes) = graph.attributes_mut(index) {
-        let list = attributes
-            .text(attribute)
-            .map_or_else(|| kind.to_owned(), |before| format!("{before}+{kind}"));
-        attributes.set(attribute, Attribute::Text(list));
+        match attributes.0.get_mut(attribute) {
+            Some(Attribute::Text(list)) => {
+                list.push('+');
+                list.push_str(kind);
+            }
+            _ => {
+                attributes.set(attribute, Attribute::Text(kind.to_owned()));
+            }
+        }
     }
 }

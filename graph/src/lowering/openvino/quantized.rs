@@ -13,7 +13,10 @@ use super::pattern::{
 };
 use crate::{
     Attribute, Attributes, ConstantData, OpKind, Precision, TensorSpec, ValueId,
-    patterns::rewriter::{NodeIndex, Rewriter},
+    patterns::{
+        readers::Reading,
+        rewriter::{NodeIndex, Rewriter},
+    },
 };
 use std::collections::HashMap;
 
@@ -31,7 +34,7 @@ pub(super) fn join_pairs(graph: &mut Rewriter) {
         else {
             continue;
         };
-        let readers = graph.consumers(quantized).to_vec();
+        let readers: Vec<NodeIndex> = graph.consumers(quantized).collect();
         if graph.is_constant(x)
             || graph.is_output(quantized)
             || !readers.iter().all(|&r| graph.is(r, &OpKind::Dequantize))
@@ -185,17 +188,13 @@ fn scale_sum(graph: &mut Rewriter, add: NodeIndex) -> Option<()> {
         );
         graph.set_input(add, 1 - position, divided);
     }
-    let readers = graph.consumers(output).to_vec();
-    if !graph.is_output(output)
-        && readers.len() == 1
-        && readers.iter().all(|&r| is_quantize(graph, r))
-    {
+    let readers: Vec<Reading> = graph.readings(output).collect();
+    if graph.only_consumer(output).is_some_and(|reader| is_quantize(graph, reader)) {
         return Some(());
     }
     let sum = graph.value(&name, tensor.clone());
     graph.set_output(add, 0, sum);
     for reader in readers {
-        let at = graph.node(reader)?.inputs.iter().position(|&v| v == output)?;
         let scaled = graph.add_with_output(
             &name,
             OpKind::Mul,
@@ -203,7 +202,7 @@ fn scale_sum(graph: &mut Rewriter, add: NodeIndex) -> Option<()> {
             vec![sum, scale],
             tensor.clone(),
         );
-        graph.set_input(reader, at, scaled);
+        graph.set_input(reader.node(), reader.position(), scaled);
     }
     if graph.is_output(output) {
         graph.add(&name, OpKind::Mul, Attributes::new(), vec![sum, scale], vec![output]);
@@ -232,7 +231,7 @@ fn scale_normalised_sum(graph: &mut Rewriter, add: NodeIndex) -> Option<()> {
         && !graph.is_constant(a)
         && !graph.is_constant(b);
     let (norms, others): (Vec<_>, Vec<_>) =
-        graph.consumers(sum).iter().copied().partition(|&r| graph.is(r, &OpKind::LayerNorm));
+        graph.readings(sum).partition(|r| graph.is(r.node(), &OpKind::LayerNorm));
     if !tokens || norms.is_empty() || others.is_empty() {
         return None;
     }
@@ -241,8 +240,7 @@ fn scale_normalised_sum(graph: &mut Rewriter, add: NodeIndex) -> Option<()> {
     let scaled =
         graph.add_with_output(&name, OpKind::Mul, Attributes::new(), vec![sum, scale], tensor);
     for reader in others {
-        let at = graph.node(reader)?.inputs.iter().position(|&v| v == sum)?;
-        graph.set_input(reader, at, scaled);
+        graph.set_input(reader.node(), reader.position(), scaled);
     }
     Some(())
 }
@@ -351,11 +349,10 @@ fn on_floats(graph: &Rewriter, index: NodeIndex) -> bool {
 /// What a convolution leaves in floats becomes bytes behind it.
 fn becomes_bytes(graph: &mut Rewriter, index: NodeIndex) -> Option<()> {
     let (_, output) = graph.ends(index).filter(|&(_, v)| !graph.is_output(v))?;
-    let readers = graph.consumers(output).to_vec();
+    let readers: Vec<Reading> = graph.readings(output).collect();
     let bytes = cast(graph, output, Precision::U8)?;
     for reader in readers {
-        let at = graph.node(reader)?.inputs.iter().position(|&v| v == output)?;
-        graph.set_input(reader, at, bytes);
+        graph.set_input(reader.node(), reader.position(), bytes);
     }
     Some(())
 }
@@ -374,26 +371,41 @@ fn for_attention(graph: &Rewriter, value: ValueId) -> Option<Precision> {
 
 /// Whether attention has a value, perhaps moved, as its values around 0.
 fn are_values(graph: &Rewriter, value: ValueId) -> bool {
-    graph.consumers(value).iter().any(|&reader| {
-        let Some(node) = graph.node(reader) else { return false };
-        match node.op.kind {
-            OpKind::Attention => {
-                node.op.attributes.has(AROUND_ZERO) && node.inputs.last() == Some(&value)
+    let mut open = vec![value];
+    while let Some(value) = open.pop() {
+        for reader in graph.consumers(value) {
+            let Some(node) = graph.node(reader) else { continue };
+            if node.op.kind != OpKind::Attention {
+                open.extend(graph.ends(reader).map(|(_, moved)| moved));
+            } else if node.op.attributes.has(AROUND_ZERO) && node.inputs.last() == Some(&value) {
+                return true;
             }
-            _ => graph.ends(reader).is_some_and(|(_, moved)| are_values(graph, moved)),
         }
-    })
+        if !graph.spend(graph.consumers(value).len()) {
+            return false;
+        }
+    }
+    false
 }
 
 /// Whether only attention reads a value, perhaps moved.
 fn only_attention(graph: &Rewriter, value: ValueId) -> bool {
-    let readers = graph.consumers(value);
     let moved = |i: NodeIndex| graph.is(i, &OpKind::Reshape) || graph.is(i, &OpKind::Transpose);
-    let attends = |&i: &NodeIndex| {
-        graph.is(i, &OpKind::Attention)
-            || (moved(i) && graph.ends(i).is_some_and(|(_, v)| only_attention(graph, v)))
-    };
-    !readers.is_empty() && readers.iter().all(attends)
+    let mut open = vec![value];
+    while let Some(value) = open.pop() {
+        let readers = graph.consumers(value);
+        if readers.len() == 0 || !graph.spend(readers.len()) {
+            return false;
+        }
+        for reader in readers {
+            match graph.ends(reader) {
+                _ if graph.is(reader, &OpKind::Attention) => {}
+                Some((_, after)) if moved(reader) => open.push(after),
+                _ => return false,
+            }
+        }
+    }
+    true
 }
 
 fn is_bytes(graph: &Rewriter, value: ValueId) -> bool {

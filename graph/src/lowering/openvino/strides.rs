@@ -48,9 +48,9 @@ fn are_ones(strides: &[i64]) -> bool {
 
 /// The strides all readers of `value` ask for, if they agree.
 fn common(graph: &Rewriter, value: ValueId, requested: &RequestedStrides) -> Option<Vec<i64>> {
-    let readers = graph.consumers(value);
-    let first = requested.get(&(*readers.first()?, value))?;
-    (!graph.is_output(value) && readers.iter().all(|&r| requested.get(&(r, value)) == Some(first)))
+    let mut readers = graph.consumers(value);
+    let first = requested.get(&(readers.next()?, value))?;
+    (!graph.is_output(value) && readers.all(|r| requested.get(&(r, value)) == Some(first)))
         .then(|| first.clone())
 }
 
@@ -71,7 +71,8 @@ fn shrink(graph: &mut Rewriter, value: ValueId, strides: &[i64]) {
 
 /// Readers that asked for strides get them elsewhere.
 fn refuse(graph: &mut Rewriter, value: ValueId, requested: &RequestedStrides) {
-    for reader in graph.consumers(value).to_vec() {
+    for reading in graph.readings(value).collect::<Vec<_>>() {
+        let reader = reading.node();
         let Some(strides) = requested.get(&(reader, value)).filter(|s| !are_ones(s)).cloned()
         else {
             continue;
@@ -83,10 +84,7 @@ fn refuse(graph: &mut Rewriter, value: ValueId, requested: &RequestedStrides) {
             continue;
         }
         let pooled = pool(graph, value, strides);
-        let at = graph.node(reader).and_then(|n| n.inputs.iter().position(|&v| v == value));
-        if let Some(at) = at {
-            graph.set_input(reader, at, pooled);
-        }
+        graph.set_input(reader, reading.position(), pooled);
     }
 }
 
@@ -114,7 +112,7 @@ fn quantized(graph: &mut Rewriter, index: NodeIndex, requested: &RequestedStride
     let Some(asked) = common(graph, output, requested).filter(|s| !are_ones(s)) else {
         return refuse(graph, output, requested);
     };
-    let readers = graph.consumers(output).to_vec();
+    let readers: Vec<_> = graph.readings(output).collect();
     let tensor = graph.tensor(output).cloned();
     let floats = graph.add_with_output(
         "convert",
@@ -130,11 +128,7 @@ fn quantized(graph: &mut Rewriter, index: NodeIndex, requested: &RequestedStride
     let scaled =
         graph.add_with_output("dequantize", OpKind::Elementwise, attributes, vec![pooled], tensor);
     for reader in readers {
-        if let Some(at) =
-            graph.node(reader).and_then(|n| n.inputs.iter().position(|&v| v == output))
-        {
-            graph.set_input(reader, at, scaled);
-        }
+        graph.set_input(reader.node(), reader.position(), scaled);
     }
 }
 

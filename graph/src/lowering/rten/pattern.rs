@@ -171,10 +171,8 @@ fn chain_fits(
     if terms.len() < 3 {
         return false;
     }
-    let mut values = Vec::new();
-    op.inputs.iter().for_each(|&input| flatten_values(input, name, program, &mut values));
-    terms.len() == values.len()
-        && assign(&terms, &values, &mut vec![false; values.len()], program, found)
+    let Some(values) = flatten_values(op, name, program, terms.len()) else { return false };
+    assign(&terms, &values, &mut vec![false; values.len()], program, found)
 }
 
 fn flatten_pattern<'a>(pattern: &'a Pattern, name: &str, terms: &mut Vec<&'a Pattern>) {
@@ -186,17 +184,23 @@ fn flatten_pattern<'a>(pattern: &'a Pattern, name: &str, terms: &mut Vec<&'a Pat
     }
 }
 
-fn flatten_values(value: ValueId, name: &str, program: &Program, values: &mut Vec<ValueId>) {
-    // A chain longer than any pattern cannot match; stopping keeps the recursion shallow.
-    const LONGEST: usize = 8;
-    match program.source(value) {
-        Some((_, op))
-            if engine_name(op) == name && op.inputs.len() == 2 && values.len() < LONGEST =>
-        {
-            op.inputs.iter().for_each(|&input| flatten_values(input, name, program, values));
+/// The terms of a nested sum or product, when there are so many.
+fn flatten_values(op: &Op, name: &str, program: &Program, count: usize) -> Option<Vec<ValueId>> {
+    let mut values = Vec::with_capacity(count);
+    let mut open: Vec<ValueId> = op.inputs.iter().rev().copied().collect();
+    while let Some(value) = open.pop() {
+        match program.source(value) {
+            Some((_, op)) if engine_name(op) == name && op.inputs.len() == 2 => {
+                open.extend(op.inputs.iter().rev());
+            }
+            _ => values.push(value),
         }
-        _ => values.push(value),
+        // Each value that is open is a term at least.
+        if values.len() + open.len() > count {
+            return None;
+        }
     }
+    (values.len() == count).then_some(values)
 }
 
 fn assign(

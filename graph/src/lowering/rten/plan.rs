@@ -3,7 +3,7 @@
 
 use super::program::{Op, Program};
 use crate::OpKind;
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 
 /// Operators the outputs need, each after what it needs: depth first from the outputs.
 pub(super) fn depth_first(program: &Program) -> Vec<usize> {
@@ -46,8 +46,11 @@ pub(super) fn execution_order(program: &Program) -> Vec<usize> {
             .filter(|&&input| program.source(input).is_some());
         missing.insert(index, computed.count());
     }
-    let mut frontier: Vec<usize> =
-        initial.iter().copied().filter(|index| missing.get(index) == Some(&0)).collect();
+    let mut ready = Ready::default();
+    initial
+        .iter()
+        .filter(|index| missing.get(index) == Some(&0))
+        .for_each(|&index| ready.push(program, index));
     let mut readers: HashMap<u32, Vec<usize>> = HashMap::new();
     for &index in &initial {
         for input in program.op(index).into_iter().flat_map(|op| &op.inputs) {
@@ -55,25 +58,38 @@ pub(super) fn execution_order(program: &Program) -> Vec<usize> {
         }
     }
     let mut order = Vec::with_capacity(initial.len());
-    while !frontier.is_empty() {
-        let position = frontier
-            .iter()
-            .position(|&index| program.op(index).is_some_and(|op| !can_work_in_place(op)))
-            .unwrap_or(0);
-        let index = frontier.remove(position);
+    while let Some(index) = ready.pop() {
         order.push(index);
         for output in program.op(index).into_iter().flat_map(|op| &op.outputs) {
             for &reader in readers.get(&output.0).into_iter().flatten() {
                 if let Some(count) = missing.get_mut(&reader) {
                     *count -= 1;
                     if *count == 0 {
-                        frontier.push(reader);
+                        ready.push(program, reader);
                     }
                 }
             }
         }
     }
     order
+}
+
+/// Operators that are ready, in the order in which they came to be.
+#[derive(Default)]
+struct Ready {
+    in_place: VecDeque<usize>,
+    elsewhere: VecDeque<usize>,
+}
+
+impl Ready {
+    fn push(&mut self, program: &Program, index: usize) {
+        let elsewhere = program.op(index).is_some_and(|op| !can_work_in_place(op));
+        if elsewhere { &mut self.elsewhere } else { &mut self.in_place }.push_back(index);
+    }
+
+    fn pop(&mut self) -> Option<usize> {
+        self.elsewhere.pop_front().or_else(|| self.in_place.pop_front())
+    }
 }
 
 /// For each operator of `order`: is it a reshape that must copy, because its input is a weight, an

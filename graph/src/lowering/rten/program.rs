@@ -1,8 +1,8 @@
 //! [`Program`]: the graph while it is rewritten.
 
 use crate::{
-    Attributes, ConstantData, Graph, Node, OpKind, Precision, TensorSpec, Value, ValueId,
-    ValueSource,
+    Attributes, Budget, ConstantData, Exceeded, Graph, Node, OpKind, Precision, TensorSpec, Value,
+    ValueId, ValueSource,
 };
 
 /// One operator of a [`Program`].
@@ -45,6 +45,9 @@ pub(super) struct Program {
     source: Vec<Option<usize>>,
     /// For each value, the operators that read it.
     readers: Vec<Vec<usize>>,
+    /// For each value, whether the caller gets it.
+    returned: Vec<bool>,
+    budget: Budget,
 }
 
 impl Fusion {
@@ -91,7 +94,7 @@ impl Op {
 
 impl Program {
     /// The operators of a graph, as they are.
-    pub fn from_graph(graph: &Graph) -> Self {
+    pub fn from_graph(graph: &Graph, budget: &Budget) -> Self {
         let op = |node: &Node| Op {
             name: node.name.clone(),
             kind: node.op.kind.clone(),
@@ -109,7 +112,10 @@ impl Program {
             outputs: graph.outputs().to_vec(),
             source: Vec::new(),
             readers: Vec::new(),
+            returned: vec![false; graph.values().len()],
+            budget: budget.clone(),
         };
+        graph.outputs().iter().for_each(|id| program.returned[id.0 as usize] = true);
         program.link();
         program
     }
@@ -137,6 +143,19 @@ impl Program {
     pub fn source(&self, value: ValueId) -> Option<(usize, &Op)> {
         let index = self.source[value.0 as usize]?;
         Some((index, self.op(index)?))
+    }
+
+    /// Whether the caller gets a value.
+    pub fn is_returned(&self, value: ValueId) -> bool {
+        self.returned.get(value.0 as usize) == Some(&true)
+    }
+
+    /// Takes a step of the budget for each operator and edge that a pass looks at.
+    ///
+    /// # Errors
+    /// [`Exceeded`] when the budget is spent.
+    pub fn spend(&self, steps: usize) -> Result<(), Exceeded> {
+        self.budget.steps(steps as u64)
     }
 
     /// The operators that read a value.

@@ -6,8 +6,45 @@ use super::{
     program::{Fusion, Op, Program, Rule},
     transpose,
 };
-use crate::{Attributes, Graph, GraphError, Node, OpKind, Value, ValueId, ValueSource};
-use std::collections::HashSet;
+use crate::{Attributes, Exceeded, Graph, GraphError, Node, OpKind, Value, ValueId, ValueSource};
+use std::collections::{HashMap, HashSet};
+
+/// A few values, or many.
+enum Members<'a> {
+    Few(&'a [ValueId]),
+    Many(HashSet<ValueId>),
+}
+
+impl<'a> Members<'a> {
+    fn of(values: &'a [ValueId]) -> Self {
+        const FEW: usize = 16;
+        if values.len() <= FEW {
+            Self::Few(values)
+        } else {
+            Self::Many(values.iter().copied().collect())
+        }
+    }
+
+    fn has(&self, value: ValueId) -> bool {
+        match self {
+            Self::Few(values) => values.contains(&value),
+            Self::Many(values) => values.contains(&value),
+        }
+    }
+}
+
+/// What is read in the end instead of a value; the way there is shortened.
+fn resolved(instead: &mut HashMap<ValueId, ValueId>, value: ValueId) -> ValueId {
+    let mut end = value;
+    while let Some(&next) = instead.get(&end) {
+        end = next;
+    }
+    let mut at = value;
+    while let Some(next) = instead.get_mut(&at).filter(|next| **next != end) {
+        at = std::mem::replace(next, end);
+    }
+    end
+}
 
 impl Program {
     /// Evaluates what depends on constants alone: its values become constants.
@@ -39,15 +76,19 @@ impl Program {
 
     /// Tries the rules once on every operator, last operators first; of several that fit, the first
     /// is taken. Returns how many fusions were made.
-    pub fn pass(&mut self, rules: &[&Rule]) -> usize {
+    ///
+    /// # Errors
+    /// [`Exceeded`] when the budget is spent.
+    pub fn pass(&mut self, rules: &[&Rule]) -> Result<usize, Exceeded> {
         let mut taken = HashSet::new();
         let mut fusions = Vec::new();
         for index in plan::depth_first(self).into_iter().rev() {
             if taken.contains(&index) {
                 continue;
             }
+            self.spend(1 + self.op(index).map_or(0, |op| op.inputs.len()))?;
             let Some(fusion) = rules.iter().find_map(|rule| rule(self, index)) else { continue };
-            let replaced = self.between(fusion.inputs(), fusion.outputs());
+            let replaced = self.between(fusion.inputs(), fusion.outputs())?;
             // As in rten, operators stay taken for this pass even if the fusion is then refused.
             let free = replaced.iter().all(|&op| taken.insert(op));
             if free && !self.leaks(&replaced, fusion.outputs()) {
@@ -56,24 +97,27 @@ impl Program {
         }
         let count = fusions.len();
         self.apply(fusions);
-        count
+        Ok(count)
     }
 
     /// The operators that are needed to get from `inputs` to `outputs`.
-    fn between(&self, inputs: &[ValueId], outputs: &[ValueId]) -> Vec<usize> {
+    fn between(&self, inputs: &[ValueId], outputs: &[ValueId]) -> Result<Vec<usize>, Exceeded> {
+        let ends = Members::of(inputs);
         let (mut found, mut open) = (Vec::new(), outputs.to_vec());
+        let mut seen = HashSet::new();
         while let Some(value) = open.pop() {
-            if inputs.contains(&value) {
+            if ends.has(value) {
                 continue;
             }
             if let Some((index, op)) = self.source(value)
-                && !found.contains(&index)
+                && seen.insert(index)
             {
+                self.spend(op.inputs.len())?;
                 found.push(index);
                 open.extend(&op.inputs);
             }
         }
-        found
+        Ok(found)
     }
 
     /// Whether something outside reads what the replaced operators make on the way.
@@ -84,7 +128,7 @@ impl Program {
             .flat_map(|op| &op.outputs)
             .filter(|value| !outputs.contains(value));
         inner.into_iter().any(|&value| {
-            self.outputs.contains(&value)
+            self.is_returned(value)
                 || self.readers(value).iter().any(|reader| !replaced.contains(reader))
         })
     }
@@ -93,6 +137,7 @@ impl Program {
         for index in fusions.iter().flat_map(|(_, replaced)| replaced) {
             self.ops[*index] = None;
         }
+        let mut instead = HashMap::new();
         for (fusion, _) in fusions {
             match fusion {
                 Fusion::Kernel { mut op, weights } => {
@@ -107,7 +152,7 @@ impl Program {
                     }
                     self.ops.push(Some(op));
                 }
-                Fusion::Identity { input, output } if self.outputs.contains(&output) => {
+                Fusion::Identity { input, output } if self.is_returned(output) => {
                     self.ops.push(Some(Op {
                         name: format!("{}/identity", self.values[output.0 as usize].name),
                         kind: OpKind::Identity,
@@ -119,16 +164,13 @@ impl Program {
                     }));
                 }
                 Fusion::Identity { input, output } => {
-                    for read in self
-                        .ops
-                        .iter_mut()
-                        .flatten()
-                        .flat_map(|op| &mut op.inputs)
-                        .filter(|read| **read == output)
-                    {
-                        *read = input;
-                    }
+                    instead.insert(output, input);
                 }
+            }
+        }
+        if !instead.is_empty() {
+            for read in self.ops.iter_mut().flatten().flat_map(|op| &mut op.inputs) {
+                *read = resolved(&mut instead, *read);
             }
         }
         self.link();

@@ -23,15 +23,20 @@ pub mod strides;
 #[cfg(test)]
 mod tests;
 
-use crate::{Environment, Graph, GraphError, MemoryFormat, Precision};
+use crate::{Budget, Environment, Graph, GraphError, MemoryFormat, Precision};
 pub use propagation::describe;
 
 /// The calls torch makes for `graph` in this environment.
 ///
 /// # Errors
 /// As [`program`].
-pub fn lower(graph: &Graph, environment: &Environment) -> Result<Graph, GraphError> {
-    program(graph, environment.precision, environment.memory_format.unwrap_or_default())
+pub fn lower(
+    graph: &Graph,
+    environment: &Environment,
+    budget: &Budget,
+) -> Result<Graph, GraphError> {
+    let format = environment.memory_format.unwrap_or_default();
+    program_within(graph, environment.precision, format, budget)
 }
 
 /// The calls torch makes for `graph`, with floating-point tensors in `precision` and images in
@@ -44,5 +49,16 @@ pub fn program(
     precision: Precision,
     format: MemoryFormat,
 ) -> Result<Graph, GraphError> {
-    propagation::annotate(&rewrite::calls(graph)?, precision, format)
+    program_within(graph, precision, format, &Budget::default())
+}
+
+fn program_within(
+    graph: &Graph,
+    precision: Precision,
+    format: MemoryFormat,
+    budget: &Budget,
+) -> Result<Graph, GraphError> {
+    let calls = rewrite::calls(graph, budget)?;
+    budget.steps(calls.nodes().len() as u64)?;
+    propagation::annotate(&calls, precision, format)
 }

@@ -4,11 +4,12 @@ use crate::patterns::{
     self,
     rewriter::{NodeIndex, Rewriter},
 };
-use crate::{Attribute, Attributes, Graph, GraphError, OpKind, Shape, TensorSpec};
+use crate::{Attribute, Attributes, Budget, Graph, GraphError, OpKind, Shape, TensorSpec};
 
 /// One node per call; memory formats are still those of the file.
-pub(super) fn calls(graph: &Graph) -> Result<Graph, GraphError> {
-    let mut graph = Rewriter::new(&patterns::canonicalize(graph));
+pub(super) fn calls(graph: &Graph, budget: &Budget) -> Result<Graph, GraphError> {
+    let canonical = patterns::canonicalize_within(graph, budget)?;
+    let mut graph = Rewriter::within(&canonical, budget);
     for rule in [no_operation, linear_with_bias, mish, separate_padding] {
         for index in graph.order() {
             rule(&mut graph, index);

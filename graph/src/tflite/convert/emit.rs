@@ -2,11 +2,13 @@
 //! operations, and the operators others are composed of.
 
 use super::{Constant, Converter, Refusal, Var, VarId, is_image};
-use crate::tflite::expression::Expression;
+use crate::tflite::expression::{Expression, elements};
+use crate::tflite::generated::Integers;
 use crate::tflite::layout::{self, Layout};
 use crate::tflite::program::{Operation, Payload, TensorId};
 use crate::tflite::schema::{Code, Fused, Options};
 use crate::{Attribute, Attributes, OpKind, Precision};
+use std::{collections::HashMap, sync::Arc};
 
 /// What an operation is: for the engine and for vitempo.
 #[derive(Clone, Debug)]
@@ -71,7 +73,7 @@ impl Converter<'_> {
 
     /// A floating-point constant.
     pub(super) fn constant(&mut self, expression: Expression) -> VarId {
-        let var = self.var(expression.shape(), Precision::F32, Vec::new());
+        let var = self.var(expression.shape().to_vec(), Precision::F32, Vec::new());
         self.vars[var].constant = Some(Constant::Floats(expression));
         var
     }
@@ -84,7 +86,8 @@ impl Converter<'_> {
     pub(super) fn ints(&mut self, values: &[i64], shape: Vec<usize>) -> TensorId {
         let name = format!("{}/{}", self.node, self.program.tensors.len());
         let at = self.tensor(&name, shape, Precision::I32, false);
-        self.program.tensors[at].payload = Payload::Ints(values.to_vec());
+        self.program.tensors[at].payload =
+            Payload::Ints(Arc::new(Integers::Listed(values.to_vec())));
         self.program.tensors[at].steering = true;
         at
     }
@@ -104,6 +107,13 @@ impl Converter<'_> {
     /// The tensor in that layout; elements are moved when it is not there yet.
     pub(super) fn stored(&mut self, var: VarId, wanted: &[usize]) -> Result<TensorId, Refusal> {
         let Var { shape, precision, constant, stored } = self.vars[var].clone();
+        if wanted.len() != shape.len() || wanted.iter().any(|&d| d >= shape.len()) {
+            return Err(format!(
+                "it wants a tensor of {} dimensions and reads one of {}",
+                wanted.len(),
+                shape.len()
+            ));
+        }
         if let Some((_, at)) = stored.iter().find(|(layout, _)| layout == wanted) {
             return Ok(*at);
         }
@@ -136,7 +146,7 @@ impl Converter<'_> {
         let name = format!("{}/{}", self.node, self.program.tensors.len());
         let payload = match constant {
             Constant::Floats(expression) => Payload::Weight(expression.transpose(wanted)),
-            Constant::Ints(values) => Payload::Ints(permuted(&values, shape, wanted)),
+            Constant::Ints(values) => Payload::Ints(permuted(values, shape, wanted)),
         };
         let at = self.tensor(&name, layout::stored(wanted, shape), precision, is_image(wanted));
         self.program.tensors[at].payload = payload;
@@ -279,7 +289,7 @@ impl Converter<'_> {
         inputs: &[VarId],
         rank: usize,
     ) -> Result<(Layout, Vec<TensorId>), Refusal> {
-        let wanted = self.cheapest(inputs, rank);
+        let wanted = self.cheapest(inputs, rank)?;
         let plain = wanted == layout::plain(rank);
         let mut tensors = Vec::with_capacity(inputs.len());
         for &input in inputs {
@@ -307,29 +317,36 @@ impl Converter<'_> {
         Ok((wanted, tensors))
     }
 
-    fn cheapest(&self, inputs: &[VarId], rank: usize) -> Layout {
+    fn cheapest(&self, inputs: &[VarId], rank: usize) -> Result<Layout, Refusal> {
         let computed: Vec<&Var> =
             inputs.iter().map(|&i| &self.vars[i]).filter(|v| v.constant.is_none()).collect();
         let lifted = |var: &Var, layout: &Layout| layout::prefixed(layout, rank - var.shape.len());
-        let mut candidates: Vec<(Layout, usize, usize)> = Vec::new();
+        let mut costs: HashMap<Layout, usize> = HashMap::new();
+        let mut best: Option<(Layout, (usize, usize))> = None;
         for var in &computed {
             for (layout, _) in &var.stored {
                 let layout = lifted(var, layout);
-                let moved = computed.iter().filter(|other| {
-                    let shape: Vec<usize> = std::iter::repeat_n(1, rank - other.shape.len())
-                        .chain(other.shape.iter().copied())
-                        .collect();
-                    !other
-                        .stored
-                        .iter()
-                        .any(|(l, _)| layout::same_memory(&shape, &lifted(other, l), &layout))
-                });
-                let cost = moved.map(|other| other.shape.iter().product::<usize>()).sum();
-                candidates.push((layout, cost, var.shape.len()));
+                let cost = match costs.get(&layout) {
+                    Some(&cost) => cost,
+                    None => {
+                        self.spend(computed.len())?;
+                        let cost = moved_elements(&computed, &layout);
+                        costs.insert(layout.clone(), cost);
+                        cost
+                    }
+                };
+                let key = (cost, rank - var.shape.len());
+                if best.as_ref().is_none_or(|(_, least)| key < *least) {
+                    best = Some((layout, key));
+                }
             }
         }
-        let best = candidates.into_iter().min_by_key(|(_, cost, own)| (*cost, rank - own));
-        best.map_or_else(|| layout::plain(rank), |(layout, ..)| layout)
+        Ok(best.map_or_else(|| layout::plain(rank), |(layout, _)| layout))
+    }
+
+    /// Takes steps of the budget for an operator whose work is more than its inputs and outputs.
+    pub(super) fn spend(&self, steps: usize) -> Result<(), Refusal> {
+        self.budget.steps(steps as u64).map_err(|exceeded| exceeded.to_string())
     }
 
     /// Another name for the same tensor.
@@ -349,7 +366,7 @@ impl Converter<'_> {
     /// ONNX Transpose: another view of the same elements.
     pub(super) fn transpose(&mut self, x: VarId, perm: &[usize]) -> Result<VarId, Refusal> {
         let rank = self.rank(x);
-        if perm.len() != rank {
+        if perm.len() != rank || perm.iter().any(|&p| p >= rank) {
             return Err(format!("a permutation of {} dimensions does not fit {rank}", perm.len()));
         }
         let shape = layout::stored(perm, self.shape(x));
@@ -363,7 +380,7 @@ impl Converter<'_> {
         let var = self.var(shape, precision, stored);
         self.vars[var].constant = constant.map(|constant| match constant {
             Constant::Floats(expression) => Constant::Floats(expression.transpose(perm)),
-            Constant::Ints(values) => Constant::Ints(permuted(&values, &old, perm)),
+            Constant::Ints(values) => Constant::Ints(permuted(values, &old, perm)),
         });
         Ok(var)
     }
@@ -400,21 +417,41 @@ impl Converter<'_> {
     }
 }
 
+/// How many elements of computed tensors lie otherwise than this layout has them.
+fn moved_elements(computed: &[&Var], layout: &[usize]) -> usize {
+    let moved = computed.iter().filter(|other| {
+        let more = layout.len() - other.shape.len();
+        let shape: Vec<usize> =
+            std::iter::repeat_n(1, more).chain(other.shape.iter().copied()).collect();
+        !other
+            .stored
+            .iter()
+            .any(|(l, _)| layout::same_memory(&shape, &layout::prefixed(l, more), layout))
+    });
+    moved.fold(0, |sum: usize, other| sum.saturating_add(elements(&other.shape)))
+}
+
 /// Elements of a row-major tensor in the order of permuted dimensions.
-fn permuted(values: &[i64], shape: &[usize], perm: &[usize]) -> Vec<i64> {
+fn permuted(values: Arc<Integers>, shape: &[usize], perm: &[usize]) -> Arc<Integers> {
+    let in_order = |perm: &[usize]| {
+        perm.iter().filter(|&&d| shape[d] != 1).is_sorted() || values.len() != elements(shape)
+    };
+    let Integers::Listed(listed) = &*values else { return values };
+    if in_order(perm) {
+        return values;
+    }
     let mut strides = vec![1; shape.len()];
     for i in (1..shape.len()).rev() {
         strides[i - 1] = strides[i] * shape[i];
     }
     let new: Vec<usize> = perm.iter().map(|&p| shape[p]).collect();
-    let count: usize = new.iter().product();
     let at = |mut index: usize| {
         let mut from = 0;
         for d in (0..new.len()).rev() {
             from += index % new[d] * strides[perm[d]];
             index /= new[d];
         }
-        values.get(from).copied().unwrap_or(0)
+        listed.get(from).copied().unwrap_or(0)
     };
-    (0..count).map(at).collect()
+    Arc::new(Integers::Listed((0..listed.len()).map(at).collect()))
 }

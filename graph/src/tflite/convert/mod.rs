@@ -20,12 +20,15 @@ mod window;
 
 use super::TfliteError;
 use super::expression::Expression;
+use super::generated::Integers;
 use super::layout::{self, Layout};
 use super::program::{Payload, Port, Program, Tensor, TensorId};
 use crate::{
-    Attributes, ConstantData, Graph, Node, OpKind, Precision, Value, ValueId, ValueSource,
+    Attributes, Budget, ConstantData, Exceeded, Graph, Node, OpKind, Precision, Value, ValueId,
+    ValueSource,
 };
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 /// Index of a tensor in logical terms.
 type VarId = usize;
@@ -44,7 +47,7 @@ struct Var {
 #[derive(Clone, Debug)]
 enum Constant {
     Floats(Expression),
-    Ints(Vec<i64>),
+    Ints(Arc<Integers>),
 }
 
 /// A node while it is converted.
@@ -57,9 +60,15 @@ struct Call<'a> {
 /// Why a node cannot be expressed.
 type Refusal = String;
 
+/// Most expressions of a constant inside of each other.
+const DEEPEST: usize = 256;
+
 pub(super) struct Converter<'a> {
     graph: &'a Graph,
     consumers: Vec<Vec<usize>>,
+    /// For each value, whether the caller gets it.
+    returned: Vec<bool>,
+    budget: &'a Budget,
     program: Program,
     vars: Vec<Var>,
     values: HashMap<ValueId, VarId>,
@@ -78,11 +87,15 @@ pub(super) struct Converter<'a> {
 ///
 /// # Errors
 /// [`TfliteError::Node`] for a node that cannot be expressed.
-pub(super) fn convert(graph: &Graph) -> Result<Program, TfliteError> {
+pub(super) fn convert(graph: &Graph, budget: &Budget) -> Result<Program, TfliteError> {
+    let mut returned = vec![false; graph.values().len()];
+    graph.outputs().iter().for_each(|id| returned[id.0 as usize] = true);
     let program = Program { name: graph.name().to_owned(), ..Program::default() };
     let mut converter = Converter {
         graph,
         consumers: graph.consumers(),
+        returned,
+        budget,
         program,
         vars: Vec::new(),
         values: HashMap::new(),
@@ -103,6 +116,7 @@ pub(super) fn convert(graph: &Graph) -> Result<Program, TfliteError> {
 
 impl<'a> Converter<'a> {
     fn inputs(&mut self) -> Result<(), TfliteError> {
+        let feeds_window = self.feeding_windows();
         for &id in self.graph.inputs() {
             let value = self.graph.value(id);
             let tensor = value
@@ -110,7 +124,7 @@ impl<'a> Converter<'a> {
                 .as_ref()
                 .ok_or_else(|| TfliteError::Unknown { value: value.name.clone() })?;
             let rank = tensor.rank();
-            let layout = if self.feeds_window(id) {
+            let layout = if feeds_window[id.0 as usize] {
                 layout::channels_last(rank)
             } else {
                 layout::plain(rank)
@@ -135,31 +149,35 @@ impl<'a> Converter<'a> {
         Ok(())
     }
 
-    /// Whether an image leads to a window, over operators that take any layout.
-    fn feeds_window(&self, id: ValueId) -> bool {
-        let mut open = vec![id];
-        let mut seen = HashSet::new();
-        while let Some(id) = open.pop() {
-            if !seen.insert(id)
-                || self.graph.value(id).tensor.as_ref().is_none_or(|t| t.rank() != 4)
-            {
-                continue;
+    /// For each value, whether it is an image that leads to a window, over operators that take any
+    /// layout.
+    fn feeding_windows(&self) -> Vec<bool> {
+        let graph = self.graph;
+        let mut nodes = vec![false; graph.nodes().len()];
+        let mut values = vec![false; graph.values().len()];
+        let feeds = |nodes: &[bool], id: ValueId| {
+            graph.value(id).tensor.as_ref().is_some_and(|t| t.rank() == 4)
+                && self.consumers[id.0 as usize].iter().any(|&reader| nodes[reader])
+        };
+        for (index, node) in graph.nodes().iter().enumerate().rev() {
+            for &output in &node.outputs {
+                values[output.0 as usize] = feeds(&nodes, output);
             }
-            for node in self.consumers[id.0 as usize].iter().map(|&i| &self.graph.nodes()[i]) {
-                match node.op.kind {
-                    ref kind if kind.is_window() => return true,
-                    OpKind::Resize
-                    | OpKind::BatchNorm
-                    | OpKind::DepthToSpace
-                    | OpKind::SpaceToDepth
-                    | OpKind::InstanceNorm
-                    | OpKind::GroupNorm => return true,
-                    OpKind::Reshape | OpKind::Transpose | OpKind::MatMul | OpKind::Linear => {}
-                    _ => open.extend(&node.outputs),
-                }
-            }
+            nodes[index] = match node.op.kind {
+                OpKind::Resize
+                | OpKind::BatchNorm
+                | OpKind::DepthToSpace
+                | OpKind::SpaceToDepth
+                | OpKind::InstanceNorm
+                | OpKind::GroupNorm => true,
+                OpKind::Reshape | OpKind::Transpose | OpKind::MatMul | OpKind::Linear => false,
+                ref kind => kind.is_window() || node.outputs.iter().any(|id| values[id.0 as usize]),
+            };
         }
-        false
+        for &input in graph.inputs() {
+            values[input.0 as usize] = feeds(&nodes, input);
+        }
+        values
     }
 
     fn outputs(&mut self) -> Result<(), TfliteError> {
@@ -186,6 +204,11 @@ impl<'a> Converter<'a> {
         }
         let graph = self.graph;
         let node = &graph.nodes()[index];
+        let before = self.program.operations.len();
+        let spent = |spent: Result<(), Exceeded>| {
+            spent.map_err(|source| TfliteError::Exceeded { node: Some(node.name.clone()), source })
+        };
+        spent(self.budget.steps(1 + (node.inputs.len() + node.outputs.len()) as u64))?;
         self.node.clone_from(&node.name);
         let inputs =
             node.inputs.iter().map(|&id| self.var_of(id)).collect::<Result<Vec<_>, _>>()?;
@@ -193,10 +216,24 @@ impl<'a> Converter<'a> {
         let outputs = self
             .dispatch(&call)
             .map_err(|reason| TfliteError::Node { node: node.name.clone(), reason })?;
+        let more = (self.program.operations.len() - before) as u64;
+        spent(self.budget.steps(more).and_then(|()| self.budget.nodes(more.saturating_sub(1))))?;
         for (&id, var) in node.outputs.iter().zip(outputs) {
+            self.shallow(node, var)?;
             self.values.entry(id).or_insert(var);
         }
         Ok(())
+    }
+
+    /// Constants are computed from others when a file is written, one inside of the other.
+    fn shallow(&self, node: &Node, var: VarId) -> Result<(), TfliteError> {
+        match &self.vars[var].constant {
+            Some(Constant::Floats(expression)) if expression.depth() > DEEPEST => {
+                let reason = format!("it is the end of more than {DEEPEST} operators on constants");
+                Err(TfliteError::Node { node: node.name.clone(), reason })
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The tensor behind a value; constants appear when they are first asked for.
@@ -211,14 +248,16 @@ impl<'a> Converter<'a> {
         };
         let precision = engine_precision(tensor.precision);
         let shape = tensor.shape.clone();
-        let floats = || Expression::Weight(name.clone(), shape.to_vec());
+        let floats = || Expression::weight(name, shape.to_vec());
         let constant = match data {
-            Some(ConstantData::Ints(v)) if !precision.is_float() => Constant::Ints(v.clone()),
-            Some(ConstantData::Ints(v)) => Constant::Floats(Expression::Numbers(
+            Some(ConstantData::Ints(v)) if !precision.is_float() => {
+                Constant::Ints(Arc::new(Integers::Listed(v.clone())))
+            }
+            Some(ConstantData::Ints(v)) => Constant::Floats(Expression::numbers(
                 v.iter().map(|&i| i as f32).collect(),
                 shape.to_vec(),
             )),
-            Some(ConstantData::Floats(v)) => Constant::Floats(Expression::Numbers(
+            Some(ConstantData::Floats(v)) => Constant::Floats(Expression::numbers(
                 v.iter().map(|&f| f as f32).collect(),
                 shape.to_vec(),
             )),
@@ -233,7 +272,7 @@ impl<'a> Converter<'a> {
     /// The only node that reads a value, when the caller does not get it.
     fn follower(&self, id: ValueId) -> Option<(usize, &'a Node)> {
         match self.consumers[id.0 as usize][..] {
-            [one] if !self.graph.outputs().contains(&id) => Some((one, &self.graph.nodes()[one])),
+            [one] if !self.returned[id.0 as usize] => Some((one, &self.graph.nodes()[one])),
             _ => None,
         }
     }

@@ -8,12 +8,23 @@ use crate::tflite::program::TensorId;
 use crate::tflite::schema::{Code, Options};
 use crate::{Attribute, Attributes, OpKind};
 
+/// Most tensors that edges are joined from.
+const MOST_EDGES: usize = 1 << 12;
+
+/// A dimension that a tensor does not have.
+pub(super) fn beyond(axis: usize, rank: usize) -> Refusal {
+    format!("it names dimension {axis} of a tensor of {rank}")
+}
+
 impl Converter<'_> {
     pub(super) fn axis(&self, call: &Call<'_>) -> Result<usize, Refusal> {
-        call.attributes
+        let axis = call
+            .attributes
             .int("axis")
             .and_then(|a| usize::try_from(a).ok())
-            .ok_or_else(|| "its axis is not known".to_owned())
+            .ok_or("its axis is not known")?;
+        let rank = call.inputs.first().map_or(0, |&x| self.rank(x));
+        if axis < rank { Ok(axis) } else { Err(beyond(axis, rank)) }
     }
 
     pub(super) fn concat(&mut self, call: &Call<'_>) -> Result<VarId, Refusal> {
@@ -24,7 +35,11 @@ impl Converter<'_> {
     pub(super) fn concatenated(&mut self, inputs: &[VarId], axis: usize) -> Result<VarId, Refusal> {
         let &first = inputs.first().ok_or("it has no input")?;
         let mut shape = self.shape(first).to_vec();
-        shape[axis] = inputs.iter().map(|&i| self.shape(i)[axis]).sum();
+        if inputs.iter().any(|&i| self.rank(i) != shape.len()) || axis >= shape.len() {
+            return Err("it joins tensors of different ranks".to_owned());
+        }
+        shape[axis] =
+            inputs.iter().fold(0, |sum: usize, &i| sum.saturating_add(self.shape(i)[axis]));
         let (layout, tensors) = self.aligned(inputs, shape.len())?;
         let options = Options::Concat { axis: layout::position(&layout, axis) as i32 };
         let attributes = Attributes::new().with_int("axis", spoken(&layout, axis));
@@ -86,7 +101,8 @@ impl Converter<'_> {
         extent: usize,
     ) -> Result<VarId, Refusal> {
         let shape = self.shape(x).to_vec();
-        if start == 0 && shape[axis] == extent {
+        let whole = *shape.get(axis).ok_or_else(|| beyond(axis, shape.len()))?;
+        if start == 0 && whole == extent {
             return Ok(x);
         }
         let mut starts = vec![0; shape.len()];
@@ -104,7 +120,7 @@ impl Converter<'_> {
         let old = self.shape(x).to_vec();
         let mut cuts: Vec<(i64, i64, i64)> = (0..shape.len())
             .filter(|&d| old[d] != shape[d])
-            .map(|d| (spoken(&own, d), starts[d] as i64, (starts[d] + shape[d]) as i64))
+            .map(|d| (spoken(&own, d), starts[d] as i64, starts[d].saturating_add(shape[d]) as i64))
             .collect();
         cuts.sort_unstable();
         let steps = vec![1; cuts.len()];
@@ -129,6 +145,11 @@ impl Converter<'_> {
         if *self.shape(x) == shape[..] && steps.iter().all(|&s| s == 1) {
             return Ok(self.alias(x));
         }
+        let rank = self.rank(x);
+        let listed = [starts.len(), ends.len(), steps.len()].iter().all(|&n| n == axes.len());
+        if !listed || shape.len() != rank || axes.iter().any(|&axis| axis >= rank) {
+            return Err("its axes do not fit its input".to_owned());
+        }
         if steps.iter().all(|&s| s == 1) {
             let mut from = vec![0; shape.len()];
             for (&axis, &start) in axes.iter().zip(starts) {
@@ -139,7 +160,6 @@ impl Converter<'_> {
         }
         let own = self.layout(x);
         let input = self.stored(x, &own)?;
-        let rank = shape.len();
         let (mut begin, mut end, mut step, mut mask) =
             (vec![0i64; rank], signed(self.shape(x)), vec![1i64; rank], 0);
         for (i, &axis) in axes.iter().enumerate() {
@@ -174,10 +194,13 @@ impl Converter<'_> {
         let (begins, ends) = pads.split_at(rank.min(pads.len()));
         // What is cut off first, then what is put around.
         let mut shape = self.shape(x).to_vec();
+        if ends.len() != rank {
+            return Err(format!("{} pads do not fit {rank} dimensions", pads.len()));
+        }
         let cut = |v: i64| v.min(0).unsigned_abs() as usize;
         for d in 0..rank {
             shape[d] = shape[d]
-                .checked_sub(cut(begins[d]) + cut(ends[d]))
+                .checked_sub(cut(begins[d]).saturating_add(cut(ends[d])))
                 .ok_or("it cuts off more than there is")?;
         }
         if shape != self.shape(x) {
@@ -226,7 +249,7 @@ impl Converter<'_> {
         let mut attributes = self.pad_attributes(&own, before, after, "constant");
         if value != 0.0 {
             code = Code::PadV2;
-            let filler = self.constant(Expression::Numbers(vec![value], vec![1]));
+            let filler = self.constant(Expression::numbers(vec![value], [1]));
             inputs.push(self.stored(filler, &[0])?);
             self.steer(&inputs[2..]);
             attributes.set("value", Attribute::Float(f64::from(value)));
@@ -272,8 +295,12 @@ impl Converter<'_> {
         let rank = own.len();
         let pairs: Vec<i64> =
             own.iter().flat_map(|&d| [before[d] as i64, after[d] as i64]).collect();
-        let shape =
-            self.shape(x).iter().enumerate().map(|(d, s)| s + before[d] + after[d]).collect();
+        let shape = self
+            .shape(x)
+            .iter()
+            .enumerate()
+            .map(|(d, s)| s.saturating_add(before[d]).saturating_add(after[d]))
+            .collect();
         (self.ints(&pairs, vec![rank, 2]), shape)
     }
 
@@ -299,6 +326,16 @@ impl Converter<'_> {
         let mut x = x;
         for d in 0..before.len() {
             let extent = self.shape(x)[d];
+            let edges = before[d].saturating_add(after[d]);
+            if edges > MOST_EDGES {
+                return Err(format!(
+                    "padding by `edge` of {edges} elements would join as many tensors; at most \
+                    {MOST_EDGES} have an operator"
+                ));
+            }
+            if extent == 0 && edges > 0 {
+                return Err("a tensor without elements has no edge".to_owned());
+            }
             let mut parts = Vec::new();
             if before[d] > 0 {
                 let edge = self.slice_one(x, d, 0, 1)?;
@@ -329,6 +366,9 @@ impl Converter<'_> {
             return Ok(x);
         }
         let own = self.layout(x);
+        if own.len() != shape.len() {
+            return Err("its shape does not fit its input".to_owned());
+        }
         let input = self.stored(x, &own)?;
         let stored = layout::stored(&own, &shape);
         let wanted = self.vector(&signed(&stored));
@@ -349,6 +389,9 @@ impl Converter<'_> {
     pub(super) fn tile(&mut self, call: &Call<'_>) -> Result<VarId, Refusal> {
         let repeats = numbers(call.attributes.ints("repeats"))?;
         let x = call.inputs[0];
+        if repeats.len() != self.rank(x) {
+            return Err("its repeats do not fit its input".to_owned());
+        }
         let own = self.layout(x);
         let input = self.stored(x, &own)?;
         let times = layout::stored(&own, &repeats);

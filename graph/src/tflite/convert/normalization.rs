@@ -2,8 +2,9 @@
 //! they are composed.
 
 use super::emit::{Recipe, spoken};
+use super::movement::beyond;
 use super::{Call, Converter, Refusal, VarId};
-use crate::tflite::expression::{Expression, Operator};
+use crate::tflite::expression::{Expression, Operator, elements};
 use crate::tflite::layout;
 use crate::tflite::schema::{Code, Options};
 use crate::{Attributes, OpKind, Precision};
@@ -18,10 +19,13 @@ impl Converter<'_> {
             .ok_or("its axis is not known")?;
         let mut x = call.inputs[0];
         let shape = self.shape(x).to_vec();
+        if axis >= shape.len() {
+            return Err(beyond(axis, shape.len()));
+        }
         let coerced = call.attributes.int("coerce") == Some(1);
         if coerced {
             let (outer, inner) = shape.split_at(axis);
-            x = self.reshape(x, &[outer.iter().product(), inner.iter().product()])?;
+            x = self.reshape(x, &[elements(outer), elements(inner)])?;
         }
         let along = if coerced { 1 } else { axis };
         let log = call.attributes.int("log") == Some(1);
@@ -95,10 +99,7 @@ impl Converter<'_> {
         let parts = parts.and_then(|p| <[Expression; 4]>::try_from(p).ok());
         let [scale, bias, mean, variance] =
             parts.ok_or("its parameters are computed while the model runs")?;
-        let factor = scale.binary(
-            Operator::Mul,
-            Expression::Rsqrt(Box::new(variance), epsilon(call.attributes) as f32),
-        );
+        let factor = scale.binary(Operator::Mul, variance.rsqrt(epsilon(call.attributes) as f32));
         let offset = bias.binary(Operator::Sub, mean.binary(Operator::Mul, factor.clone()));
         self.scaled(call.inputs[0], factor, offset)
     }
@@ -190,6 +191,10 @@ impl Converter<'_> {
         axes: &[usize],
         keep: bool,
     ) -> Result<VarId, Refusal> {
+        let rank = self.rank(x);
+        if let Some(&axis) = axes.iter().find(|&&axis| axis >= rank) {
+            return Err(beyond(axis, rank));
+        }
         let own = self.layout(x);
         let input = self.stored(x, &own)?;
         let mut positions: Vec<i64> =

@@ -3,7 +3,7 @@
 
 use super::emit::Recipe;
 use super::{Call, Converter, Refusal, VarId};
-use crate::tflite::expression::{Expression, Operator};
+use crate::tflite::expression::{Expression, Operator, elements};
 use crate::tflite::layout;
 use crate::tflite::schema::{Code, Options};
 use crate::{Attributes, OpKind, Precision};
@@ -20,6 +20,9 @@ impl Converter<'_> {
             x = self.transpose(x, &[1, 0])?;
         }
         let Some(mut weight) = self.expression(call.inputs[1]) else { return self.matmul(call) };
+        if weight.shape().len() != 2 {
+            return self.matmul(call);
+        }
         if !flag("trans_b") {
             weight = weight.transpose(&[1, 0]);
         }
@@ -62,7 +65,7 @@ impl Converter<'_> {
         let term = self.var_of(term).ok()?;
         let shape = self.shape(term);
         let vector = shape.last() == Some(&out)
-            && shape.iter().product::<usize>() == out
+            && elements(shape) == out
             && add.op.outputs.first()?.rank() == call.node.op.outputs.first()?.rank();
         let term = self.expression(term).filter(|_| vector)?;
         Some((index, term.reshape([out])))
@@ -76,7 +79,7 @@ impl Converter<'_> {
         bias: Option<Expression>,
     ) -> Result<VarId, Refusal> {
         let rank = self.rank(x);
-        let [out, features] = weight.shape()[..] else {
+        let [out, features] = *weight.shape() else {
             return Err("its weight is not a matrix".to_owned());
         };
         let last = rank
@@ -96,18 +99,14 @@ impl Converter<'_> {
         inputs.push(self.stored(weight, &[0, 1])?);
         // A bias of another shape than a vector (of a Gemm) is added afterwards.
         let (bias, later) = match bias {
-            Some(bias) if bias.shape().iter().product::<usize>() == out => {
-                (Some(bias.reshape([out])), None)
-            }
-            Some(bias) if bias.shape().iter().product::<usize>() == 1 => {
-                let row = Expression::Numbers(vec![0.0; out], vec![out])
-                    .binary(Operator::Add, bias.reshape([1]));
+            Some(bias) if bias.elements() == out => (Some(bias.reshape([out])), None),
+            Some(bias) if bias.elements() == 1 => {
+                let row = Expression::filled(0.0, [out]).binary(Operator::Add, bias.reshape([1]));
                 (Some(row), None)
             }
             other => (None, other),
         };
-        let bias =
-            self.constant(bias.unwrap_or_else(|| Expression::Numbers(vec![0.0; out], vec![out])));
+        let bias = self.constant(bias.unwrap_or_else(|| Expression::filled(0.0, [out])));
         inputs.push(self.stored(bias, &[0])?);
         let recipe = Recipe::new(Code::FullyConnected, OpKind::Linear)
             .options(Options::FullyConnected)
@@ -128,6 +127,9 @@ impl Converter<'_> {
         for (name, operand) in [("trans_a", &mut a), ("trans_b", &mut b)] {
             if attributes.int(name) == Some(1) {
                 let rank = self.rank(*operand);
+                if rank == 0 {
+                    return Err("it reads a tensor without dimensions".to_owned());
+                }
                 let swapped: Vec<usize> =
                     (0..rank.saturating_sub(2)).chain([rank - 1, rank.saturating_sub(2)]).collect();
                 *operand = self.transpose(*operand, &swapped)?;
@@ -160,6 +162,9 @@ impl Converter<'_> {
     /// away.
     fn product(&mut self, a: VarId, b: VarId) -> Result<VarId, Refusal> {
         let (mut a, mut b) = (a, b);
+        if self.rank(a) == 0 || self.rank(b) == 0 {
+            return Err("it reads a tensor without dimensions".to_owned());
+        }
         if self.rank(a) == 1 {
             let shape = [1, self.shape(a)[0]];
             a = self.reshape(a, &shape)?;
@@ -183,7 +188,7 @@ impl Converter<'_> {
         );
         let full: Vec<usize> = batch.iter().copied().chain([m, n]).collect();
         if rank > MAX_RANK {
-            let count: usize = batch.iter().product();
+            let count = elements(&batch);
             if self.shape(a)[..self.rank(a) - 2] != batch[..]
                 || self.shape(b)[..self.rank(b) - 2] != batch[..]
             {
@@ -265,7 +270,7 @@ impl Converter<'_> {
                 .or_else(|| right.iter().position(|r| r == c).map(|d| self.shape(*b)[d]))
         };
         let sizes = |labels: &[char]| labels.iter().filter_map(extent).collect::<Vec<usize>>();
-        let count = |labels: &[char]| sizes(labels).iter().product::<usize>();
+        let count = |labels: &[char]| elements(&sizes(labels));
         let (batches, m, k, n) = (sizes(&batch), count(&rows), count(&contracted), count(&columns));
         let full: Vec<usize> =
             batches.iter().copied().chain(sizes(&rows)).chain(sizes(&columns)).collect();

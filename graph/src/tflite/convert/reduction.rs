@@ -55,13 +55,14 @@ impl Converter<'_> {
     pub(super) fn top_k(&mut self, call: &Call<'_>) -> Result<Vec<VarId>, Refusal> {
         let axis = self.axis(call)?;
         let k = call.attributes.int("k").ok_or("its number of elements is not known")?;
+        let count = usize::try_from(k).map_err(|_| "it takes less than no element")?;
         let x = call.inputs[0];
         let wanted: Vec<usize> =
             self.layout(x).into_iter().filter(|&d| d != axis).chain([axis]).collect();
         let input = self.stored(x, &wanted)?;
-        let count = self.ints(&[k], vec![]);
+        let steering = self.ints(&[k], vec![]);
         let mut shape = self.shape(x).to_vec();
-        shape[axis] = k as usize;
+        shape[axis] = count;
         let attributes = Attributes::new().with_int("k", k).with_int("axis", spoken(&wanted, axis));
         let precision = self.vars[x].precision;
         let stored = layout::stored(&wanted, &shape);
@@ -72,7 +73,7 @@ impl Converter<'_> {
         ];
         self.push(
             Recipe::new(Code::TopK, OpKind::TopK).attributes(attributes),
-            vec![input, count],
+            vec![input, steering],
             outputs.to_vec(),
         );
         let types = [precision, Precision::I32];

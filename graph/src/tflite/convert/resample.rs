@@ -4,9 +4,11 @@ use super::emit::{Recipe, signed};
 use super::{Call, Constant, Converter, Refusal, VarId, numbers};
 use crate::resampling::Sampling;
 use crate::tflite::expression::Expression;
+use crate::tflite::generated::{Generated, Integers};
 use crate::tflite::layout;
 use crate::tflite::schema::{Code, Options};
 use crate::{Attribute, Attributes, OpKind, Precision};
+use std::sync::Arc;
 
 impl Converter<'_> {
     pub(super) fn resize(&mut self, call: &Call<'_>) -> Result<VarId, Refusal> {
@@ -15,6 +17,9 @@ impl Converter<'_> {
         let (from, to) = (self.shape(x).to_vec(), numbers(a.ints("sizes"))?);
         if from == to {
             return Ok(self.alias(x));
+        }
+        if from.len() != to.len() || from.contains(&0) || to.contains(&0) {
+            return Err("a resize from or to no elements has no operator".to_owned());
         }
         let (mode, coordinates) = (
             a.text("mode").unwrap_or("nearest"),
@@ -28,8 +33,8 @@ impl Converter<'_> {
         // (align corners, half-pixel centres); of one pixel pytorch's half_pixel takes the first.
         let flags = match coordinates {
             "half_pixel" => Some((false, true)),
-            "pytorch_half_pixel" if !to[2..].contains(&1) => Some((false, true)),
-            "align_corners" if !to[2..].contains(&1) => Some((true, false)),
+            "pytorch_half_pixel" if !to.iter().skip(2).any(|&d| d == 1) => Some((false, true)),
+            "align_corners" if !to.iter().skip(2).any(|&d| d == 1) => Some((true, false)),
             "asymmetric" => Some((false, false)),
             _ => None,
         };
@@ -89,22 +94,37 @@ impl Converter<'_> {
             .unwrap_or("half_pixel")
             .to_owned();
         let sampling = Sampling::of(call.attributes)?;
-        let picks: Vec<Vec<usize>> = (0..from.len())
-            .map(|d| (0..to[d]).map(|i| sampling.nearest(d, i, from[d], to[d])).collect())
-            .collect();
-        let floored = |d: usize, i: usize| (i * from[d] / to[d]).min(from[d] - 1);
-        if image
-            && (2..4).all(|d| picks[d].iter().enumerate().all(|(i, &pick)| pick == floored(d, i)))
-        {
+        if image && self.picks_floored(&sampling, &from, to)? {
             return self.resized(Code::ResizeNearest, x, to, false, false, &coordinates, "nearest");
         }
         let mut y = x;
         for d in (0..from.len()).filter(|&d| from[d] != to[d]) {
             let indices = self.var(vec![to[d]], Precision::I32, Vec::new());
-            self.vars[indices].constant = Some(Constant::Ints(signed(&picks[d])));
+            let (sampling, from) = (sampling.clone(), from[d]);
+            let picks = Integers::Picks { sampling, dimension: d, from, to: to[d] };
+            self.vars[indices].constant = Some(Constant::Ints(Arc::new(picks)));
             y = self.picked(y, indices, d)?;
         }
         Ok(y)
+    }
+
+    /// Whether height and width are sampled as the engine's own operator does.
+    fn picks_floored(
+        &self,
+        sampling: &Sampling,
+        from: &[usize],
+        to: &[usize],
+    ) -> Result<bool, Refusal> {
+        for d in 2..4 {
+            for i in 0..to[d] {
+                self.spend(1)?;
+                let floored = (i.saturating_mul(from[d]) / to[d]).min(from[d] - 1);
+                if sampling.nearest(d, i, from[d], to[d]) != floored {
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
     }
 
     /// Any other interpolation: along each dimension every output is a weighted sum of inputs, a
@@ -117,12 +137,18 @@ impl Converter<'_> {
             if from == extent {
                 continue;
             }
-            let matrix = sampling.matrix(d, from, extent)?;
+            sampling.is_weighted()?;
+            let weights = Generated::Interpolation {
+                sampling: sampling.clone(),
+                dimension: d,
+                from,
+                to: extent,
+            };
             let mut order: Vec<usize> = (0..rank).filter(|&o| o != d).collect();
             order.push(d);
             let moved = self.transpose(y, &order)?;
             let product =
-                self.fully_connected(moved, Expression::Numbers(matrix, vec![extent, from]), None)?;
+                self.fully_connected(moved, Expression::generated(weights, [extent, from]), None)?;
             let back: Vec<usize> = (0..rank).map(|o| layout::position(&order, o)).collect();
             y = self.transpose(product, &back)?;
         }
@@ -136,6 +162,7 @@ impl Converter<'_> {
             .attributes
             .int("blocksize")
             .and_then(|b| usize::try_from(b).ok())
+            .filter(|&b| b > 0)
             .ok_or("its block size is not known")?;
         let shape = self.output_shape(call)?;
         let [n, c, h, w] = *self.shape(x) else {
@@ -154,6 +181,7 @@ impl Converter<'_> {
             .attributes
             .int("blocksize")
             .and_then(|b| usize::try_from(b).ok())
+            .filter(|&b| b > 0)
             .ok_or("its block size is not known")?;
         let shape = self.output_shape(call)?;
         self.blocks(Code::SpaceToDepth, OpKind::SpaceToDepth, call.inputs[0], size, shape)
@@ -169,6 +197,9 @@ impl Converter<'_> {
     ) -> Result<VarId, Refusal> {
         let last = layout::channels_last(4);
         let input = self.stored(x, &last)?;
+        if shape.len() != last.len() {
+            return Err("its output is not an image".to_owned());
+        }
         let mut attributes = Attributes::new().with_int("blocksize", size as i64);
         if kind == OpKind::DepthToSpace {
             attributes.set("mode", Attribute::Text("DCR".to_owned()));

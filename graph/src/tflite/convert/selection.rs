@@ -3,6 +3,7 @@
 use super::emit::{Recipe, signed, spoken};
 use super::{Call, Converter, Refusal, VarId};
 use crate::tflite::expression::Expression;
+use crate::tflite::generated::Generated;
 use crate::tflite::layout;
 use crate::tflite::schema::{Code, Options};
 use crate::{Attributes, OpKind, Precision};
@@ -80,9 +81,7 @@ impl Converter<'_> {
         let [x, indices, updates] = call.inputs[..] else {
             return Err("it has no updates".to_owned());
         };
-        let count = self.shape(updates).iter().product();
-        let ones =
-            self.constant(Expression::Numbers(vec![1.0; count], self.shape(updates).to_vec()));
+        let ones = self.constant(Expression::filled(1.0, self.shape(updates)));
         let shape = self.shape(x).to_vec();
         let put = self.scattered(indices, updates, &shape)?;
         let touched = self.scattered(indices, ones, &shape)?;
@@ -126,14 +125,8 @@ impl Converter<'_> {
         if call.attributes.int("k").unwrap_or(0) != 0 || call.inputs.len() > 1 {
             return Err("a shifted triangle has no operator".to_owned());
         }
-        let kept = |i: usize| {
-            let (row, column) = (i / columns, i % columns);
-            if (upper && column >= row) || (!upper && column <= row) { 1.0 } else { 0.0 }
-        };
-        let mask = self.constant(Expression::Numbers(
-            (0..rows * columns).map(kept).collect(),
-            vec![rows, columns],
-        ));
+        let mask = Expression::generated(Generated::Triangle { upper }, [rows, columns]);
+        let mask = self.constant(mask);
         self.mul(x, mask)
     }
 }

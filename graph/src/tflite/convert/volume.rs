@@ -40,13 +40,15 @@ impl Converter<'_> {
         let others: Vec<usize> = (2..5).filter(|&d| d != 2 + passed).collect();
         let [n, c, ..] = shape[..] else { return Err("its input is not an image".to_owned()) };
         let images = self.transpose(x, &[0, 2 + passed, 1, others[0], others[1]])?;
-        let images =
-            self.reshape(images, &[n * shape[2 + passed], c, shape[others[0]], shape[others[1]]])?;
+        let images = self.reshape(
+            images,
+            &[n.saturating_mul(shape[2 + passed]), c, shape[others[0]], shape[others[1]]],
+        )?;
         let (mut filter, norm) = {
             let filter = self.filter(call)?;
             self.folded(call, filter, 0)
         };
-        let mut extents = filter.weight.shape();
+        let mut extents = filter.weight.shape().to_vec();
         extents.remove(2 + passed);
         filter.weight = filter.weight.reshape(extents);
         let y = self.images_conv(images, filter, &attributes)?;

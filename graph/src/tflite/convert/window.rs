@@ -4,6 +4,7 @@
 use super::emit::{Recipe, signed};
 use super::{Call, Converter, Refusal, VarId, numbers};
 use crate::tflite::expression::{Expression, Operator};
+use crate::tflite::generated::{Generated, Overlap};
 use crate::tflite::layout;
 use crate::tflite::schema::{Code, Options, Padding};
 use crate::{Attribute, Attributes, OpKind, Precision};
@@ -38,23 +39,23 @@ impl Window {
             [a, b, c, d] => [a, b, c, d],
             _ => return Err("a window over 3 dimensions has no operator".to_owned()),
         };
-        Ok(Self {
-            kernel: pair("kernel_shape")?,
-            strides: pair("strides")?,
-            dilations: pair("dilations")?,
-            pads,
-        })
+        let (kernel, strides) = (pair("kernel_shape")?, pair("strides")?);
+        let dilations = pair("dilations")?;
+        if [kernel, strides, dilations].concat().contains(&0) {
+            return Err("a window without elements or steps has no operator".to_owned());
+        }
+        Ok(Self { kernel, strides, dilations, pads })
     }
 
     fn extent(&self, d: usize) -> usize {
-        (self.kernel[d] - 1) * self.dilations[d] + 1
+        (self.kernel[d] - 1).saturating_mul(self.dilations[d]).saturating_add(1)
     }
 
     /// Padding so that the output is the input divided by the stride, rounded up: before and after,
     /// the odd element after.
     fn same(&self, d: usize, input: usize) -> (usize, usize) {
-        let total = ((input.div_ceil(self.strides[d]) - 1) * self.strides[d] + self.extent(d))
-            .saturating_sub(input);
+        let last = (input.div_ceil(self.strides[d]) - 1).saturating_mul(self.strides[d]);
+        let total = last.saturating_add(self.extent(d)).saturating_sub(input);
         (total / 2, total - total / 2)
     }
 
@@ -65,8 +66,14 @@ impl Window {
     /// Elements a window of `output` positions reads behind the padded input: those rounding up
     /// added.
     fn excess(&self, d: usize, input: usize, output: usize) -> usize {
-        ((output - 1) * self.strides[d] + self.extent(d))
-            .saturating_sub(input + self.pads[d] + self.pads[d + 2])
+        let read = (output - 1).saturating_mul(self.strides[d]).saturating_add(self.extent(d));
+        let padded = input.saturating_add(self.pads[d]).saturating_add(self.pads[d + 2]);
+        read.saturating_sub(padded)
+    }
+
+    /// Places that windows at so many positions touch.
+    fn spread(&self, d: usize, positions: usize) -> usize {
+        (positions - 1).saturating_mul(self.strides[d]).saturating_add(self.extent(d))
     }
 
     fn attributes(&self) -> Attributes {
@@ -79,6 +86,11 @@ impl Window {
 
 fn pair(values: [usize; 2]) -> [i32; 2] {
     values.map(|v| v as i32)
+}
+
+fn groups(attributes: &Attributes) -> Result<usize, Refusal> {
+    let groups = usize::try_from(attributes.int("group").unwrap_or(1)).unwrap_or(0);
+    if groups > 0 { Ok(groups) } else { Err("it has no groups".to_owned()) }
 }
 
 /// Weights and bias of a convolution on their way into the model.
@@ -107,7 +119,8 @@ impl Converter<'_> {
 
     fn spatial(&self, x: VarId) -> Result<[usize; 2], Refusal> {
         match *self.shape(x) {
-            [_, _, h, w] => Ok([h, w]),
+            [_, _, h, w] if h > 0 && w > 0 => Ok([h, w]),
+            [_, _, _, _] => Err("a window over no elements has no operator".to_owned()),
             _ => Err("its input is not an image".to_owned()),
         }
     }
@@ -153,9 +166,9 @@ impl Converter<'_> {
             return (filter, None);
         };
         let epsilon = norm.op.attributes.float("epsilon").unwrap_or(1e-5) as f32;
-        let factor = scale.binary(Operator::Mul, Expression::Rsqrt(Box::new(variance), epsilon));
+        let factor = scale.binary(Operator::Mul, variance.rsqrt(epsilon));
         let mut along = vec![1; filter.weight.shape().len()];
-        along[out_axis] = factor.shape().iter().product();
+        along[out_axis] = factor.elements();
         let weight = filter.weight.binary(Operator::Mul, factor.clone().reshape(along));
         let centred = match filter.bias {
             Some(bias) => bias.binary(Operator::Sub, mean),
@@ -175,7 +188,7 @@ impl Converter<'_> {
             }
             None => None,
         };
-        let mut shape = weight.shape();
+        let mut shape = weight.shape().to_vec();
         if shape.len() == 3 {
             shape.insert(2, 1);
         }
@@ -205,7 +218,7 @@ impl Converter<'_> {
         attributes: &Attributes,
     ) -> Result<VarId, Refusal> {
         let window = Window::of(attributes)?;
-        let groups = attributes.int("group").and_then(|g| usize::try_from(g).ok()).unwrap_or(1);
+        let groups = groups(attributes)?;
         let (x, padding) = self.padding(x, &window)?;
         self.convolution(x, filter, &window, padding, groups)
     }
@@ -222,9 +235,12 @@ impl Converter<'_> {
             return Err("its input is not an image".to_owned());
         };
         let input = self.spatial(x)?;
-        let [out, within, ..] = filter.weight.shape()[..] else {
+        let [out, within, _, _] = *filter.weight.shape() else {
             return Err("its weight is not a filter".to_owned());
         };
+        if padding == Padding::Valid && (0..2).any(|d| input[d] < window.extent(d)) {
+            return Err("its window is larger than its input".to_owned());
+        }
         let extent = |d: usize| match padding {
             Padding::Same => input[d].div_ceil(window.strides[d]),
             Padding::Valid => (input[d] - window.extent(d)) / window.strides[d] + 1,
@@ -254,9 +270,7 @@ impl Converter<'_> {
             .with_int("group", groups as i64);
         let last = layout::channels_last(4);
         let weight = self.constant(weight);
-        let bias = self.constant(
-            filter.bias.unwrap_or_else(|| Expression::Numbers(vec![0.0; out], vec![out])),
-        );
+        let bias = self.constant(filter.bias.unwrap_or_else(|| Expression::filled(0.0, [out])));
         let inputs =
             vec![self.stored(x, &last)?, self.stored(weight, &last)?, self.stored(bias, &[0])?];
         let recipe = Recipe::new(code, OpKind::Conv).options(options).attributes(attributes);
@@ -268,8 +282,7 @@ impl Converter<'_> {
         if window.dilations != [1, 1] {
             return Err("a dilated transposed convolution has no operator".to_owned());
         }
-        let groups =
-            call.attributes.int("group").and_then(|g| usize::try_from(g).ok()).unwrap_or(1);
+        let groups = groups(call.attributes)?;
         let filter = self.filter(call)?;
         let (filter, norm) =
             if groups == 1 { self.folded(call, filter, 1) } else { (filter, None) };
@@ -300,11 +313,13 @@ impl Converter<'_> {
         wanted: [usize; 2],
         groups: usize,
     ) -> Result<VarId, Refusal> {
-        let (&[_, channels, ..], &[_, out, ..]) = (self.shape(x), filter.weight.shape().as_slice())
-        else {
+        let (&[_, channels, ..], &[_, out, ..]) = (self.shape(x), filter.weight.shape()) else {
             return Err("its input is not an image".to_owned());
         };
         let within = channels / groups;
+        self.spend(groups)?;
+        let nodes = self.budget.nodes(groups as u64);
+        nodes.map_err(|exceeded| exceeded.to_string())?;
         let mut parts = Vec::with_capacity(groups);
         for g in 0..groups {
             let part = self.slice_one(x, 1, g * within, within)?;
@@ -329,28 +344,24 @@ impl Converter<'_> {
     ) -> Result<VarId, Refusal> {
         let [n, ..] = *self.shape(x) else { return Err("its input is not an image".to_owned()) };
         let input = self.spatial(x)?;
-        let [_, out, ..] = filter.weight.shape()[..] else {
+        let [_, out, _, _] = *filter.weight.shape() else {
             return Err("its weight is not a filter".to_owned());
         };
         let same = (0..2).all(|d| {
-            let total =
-                ((input[d] - 1) * window.strides[d] + window.extent(d)).saturating_sub(wanted[d]);
+            let total = window.spread(d, input[d]).saturating_sub(wanted[d]);
             wanted[d].div_ceil(window.strides[d]) == input[d]
                 && window.pads[d] == total / 2
-                && (input[d] - 1) * window.strides[d] + window.extent(d) == wanted[d] + total
+                && window.spread(d, input[d]) == wanted[d].saturating_add(total)
         });
         // Without padding everything a window touches is there; what the graph cuts off is cut off
         // afterwards, what it adds is added.
-        let full: [usize; 2] =
-            std::array::from_fn(|d| (input[d] - 1) * window.strides[d] + window.extent(d));
+        let full: [usize; 2] = std::array::from_fn(|d| window.spread(d, input[d]));
         let ([h, w], padding) = if same { (wanted, Padding::Same) } else { (full, Padding::Valid) };
         let last = layout::channels_last(4);
         let weight = self.constant(filter.weight.transpose(&[1, 0, 2, 3]));
         let size = self.vector(&signed(&[n, h, w, out]));
         let mut inputs = vec![size, self.stored(weight, &last)?, self.stored(x, &last)?];
-        let bias = self.constant(
-            filter.bias.unwrap_or_else(|| Expression::Numbers(vec![0.0; out], vec![out])),
-        );
+        let bias = self.constant(filter.bias.unwrap_or_else(|| Expression::filled(0.0, [out])));
         inputs.push(self.stored(bias, &[0])?);
         let options = Options::Conv {
             padding,
@@ -372,8 +383,9 @@ impl Converter<'_> {
         if same {
             return Ok(y);
         }
-        let short: Vec<usize> =
-            (0..2).map(|d| (window.pads[d] + wanted[d]).saturating_sub(full[d])).collect();
+        let short: Vec<usize> = (0..2)
+            .map(|d| window.pads[d].saturating_add(wanted[d]).saturating_sub(full[d]))
+            .collect();
         if short.iter().any(|&s| s > 0) {
             return Err("an output padding that no window reaches has no operator".to_owned());
         }
@@ -391,7 +403,10 @@ impl Converter<'_> {
         let output = self.pooled(call)?;
         let excess = [window.excess(0, input[0], output[0]), window.excess(1, input[1], output[1])];
         let [top, left, bottom, right] = window.pads;
-        let full = Window { pads: [top, left, bottom + excess[0], right + excess[1]], ..window };
+        let full = Window {
+            pads: [top, left, bottom.saturating_add(excess[0]), right.saturating_add(excess[1])],
+            ..window
+        };
         let (padding, pads) = if full.pads == [0; 4] {
             (Padding::Valid, [0; 4])
         } else if full.is_same(input) {
@@ -414,8 +429,9 @@ impl Converter<'_> {
 
     fn pooled(&self, call: &Call<'_>) -> Result<[usize; 2], Refusal> {
         match self.output_shape(call)?[..] {
-            [_, _, l] => Ok([1, l]),
-            [_, _, h, w] => Ok([h, w]),
+            [_, _, l] if l > 0 => Ok([1, l]),
+            [_, _, h, w] if h > 0 && w > 0 => Ok([h, w]),
+            [_, _, _] | [_, _, _, _] => Err("a window over no elements has no operator".to_owned()),
             _ => Err("a window over 3 dimensions has no operator".to_owned()),
         }
     }
@@ -451,7 +467,10 @@ impl Converter<'_> {
         let counted = call.attributes.int("count_include_pad") == Some(1);
         let excess = [window.excess(0, input[0], output[0]), window.excess(1, input[1], output[1])];
         let [top, left, bottom, right] = window.pads;
-        let full = Window { pads: [top, left, bottom + excess[0], right + excess[1]], ..window };
+        let full = Window {
+            pads: [top, left, bottom.saturating_add(excess[0]), right.saturating_add(excess[1])],
+            ..window
+        };
         if full.pads == [0; 4] || (full.is_same(input) && !counted) {
             let padding = if full.pads == [0; 4] { Padding::Valid } else { Padding::Same };
             let y = self.pool(Code::AveragePool, OpKind::AveragePool, x, &full, padding, output)?;
@@ -466,30 +485,27 @@ impl Converter<'_> {
             Padding::Valid,
             output,
         )?;
-        let counts = |d: usize| -> Vec<usize> {
-            let (first, last) = if counted {
-                (0, window.pads[d] + input[d] + window.pads[d + 2])
-            } else {
-                (window.pads[d], window.pads[d] + input[d])
-            };
-            let under = |i: usize| {
-                (i * window.strides[d]..i * window.strides[d] + window.kernel[d])
-                    .filter(|p| (first..last).contains(p))
-                    .count()
-            };
-            (0..output[d]).map(under).collect()
+        let overlap = |d: usize| {
+            let begin = if counted { 0 } else { window.pads[d] };
+            let after = if counted { window.pads[d + 2] } else { 0 };
+            let end = window.pads[d].saturating_add(input[d]).saturating_add(after);
+            Overlap {
+                stride: window.strides[d],
+                window: window.kernel[d],
+                counted: (begin, end),
+                count: output[d],
+            }
         };
-        let (rows, columns) = (counts(0), counts(1));
-        let all = window.kernel[0] * window.kernel[1];
-        let factors: Vec<f32> = rows
-            .iter()
-            .flat_map(|r| columns.iter().map(move |c| all as f32 / (r * c).max(1) as f32))
-            .collect();
-        let y = if factors.iter().all(|&f| f == 1.0) {
+        let factors = Generated::Means {
+            elements: window.kernel[0].saturating_mul(window.kernel[1]),
+            rows: overlap(0),
+            columns: overlap(1),
+        };
+        let y = if factors.is_one() {
             y
         } else {
-            let factors =
-                self.constant(Expression::Numbers(factors, vec![1, 1, output[0], output[1]]));
+            let shape = [1, 1, output[0], output[1]];
+            let factors = self.constant(Expression::generated(factors, shape));
             self.mul(y, factors)?
         };
         self.as_output(y, call)
