@@ -2,7 +2,7 @@
 
 use super::{
     error::{CliError, CliResult},
-    evaluate::{e2e_row, kinds_table},
+    error_tables::{E2E_HEADINGS, e2e_row, evaluation_json, kinds_table},
     output::{self, Format, Report, Table},
     progress,
 };
@@ -180,7 +180,7 @@ impl Report for Listed {
                 Contents::Adapted(b) => row["models"] = b.measured.len().into(),
                 Contents::Trained(b) => {
                     row["models"] = b.provenance.models.into();
-                    row["held_out"] = super::evaluate::evaluation_json(&b.held_out);
+                    row["held_out"] = evaluation_json(&b.held_out);
                 }
             }
             row
@@ -223,7 +223,7 @@ impl Report for BundleReport<'_> {
         }
         let _ = writeln!(text, "\nHeld out ({}-fold cross-validation by architecture):\n", p.folds);
         text += &kinds_table(&b.held_out).to_text();
-        let mut table = Table::new(super::evaluate::E2E_HEADINGS, 2);
+        let mut table = Table::new(E2E_HEADINGS, 2);
         e2e_row(&mut table, "training space", &b.held_out);
         b.on_real.iter().for_each(|e| e2e_row(&mut table, "real, never trained on", e));
         text.push('\n');
@@ -241,7 +241,7 @@ impl Report for BundleReport<'_> {
             json!({"bundle": self.location, "method": b.method, "environment": b.environment, "environment_id": b.environment.id(), "origin": b.origin,
             "provenance": {"created_by": p.created_by, "libraries": p.libraries, "data_digest": p.data_digest, "seed": p.seed, "folds": p.folds,
                 "models": p.models, "architectures": p.architectures, "rows": p.rows, "skipped": p.skipped, "trained_on": p.trained_on},
-            "held_out": super::evaluate::evaluation_json(&b.held_out), "on_real": b.on_real.as_ref().map(super::evaluate::evaluation_json)}),
+            "held_out": evaluation_json(&b.held_out), "on_real": b.on_real.as_ref().map(evaluation_json)}),
         )
     }
 }

@@ -4,7 +4,7 @@
 use super::{
     dataset,
     error::{CliError, CliResult, io_error},
-    evaluate::Judgement,
+    evaluate::Evaluations,
     output::{self, Format, Table},
     profile, progress,
     train::Training,
@@ -87,10 +87,10 @@ pub fn run(args: &DemoArgs) -> CliResult {
             split.real.len()
         ),
     );
-    let judged = demo::evaluate(&bundles, &dataset)?;
-    output::print(&Judgement { judged: &judged, models: false }, Format::Table)?;
+    let evaluated = demo::evaluate(&bundles, &dataset)?;
+    output::print(&Evaluations { evaluated: &evaluated, models: false }, Format::Table)?;
     step(5, "forecast", "the real models, against what was measured");
-    output::write_stdout(&table(&demo::forecasts(&bundles, &judged)?))?;
+    output::write_stdout(&table(&demo::forecasts(&bundles, &evaluated)?))?;
     progress::say(format!(
         "\nDone in {:.0} s. Models, data and bundles are in {}.",
         start.elapsed().as_secs_f64(),

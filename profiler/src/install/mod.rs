@@ -187,19 +187,18 @@ impl InstallError {
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
             Self::NoPip { .. } => {
-                "install python3 with pip, or download the wheel elsewhere and name it with \
-                --from FILE.whl"
+                "install python3 with pip, or download the wheel elsewhere and install from the file"
             }
             Self::Fetch { .. } => {
                 "see `python3 -m pip config list` for the index that is asked; or download the \
-                wheel elsewhere and name it with --from FILE.whl"
+                wheel elsewhere and install from the file"
             }
             Self::Size { .. } | Self::Digest { .. } => {
                 "download it again; if it differs still, do not use it"
             }
-            Self::WheelMissing { .. } => "give --from once for each wheel",
+            Self::WheelMissing { .. } => "name each of the engine's wheels",
             Self::Platform { .. } => {
-                "build or install the engine's library yourself and name it with --library, or \
+                "build or install the engine's library yourself and name it in the variable \
                 VITEMPO_ and the engine's name"
             }
             Self::NoFolder => "set VITEMPO_HOME to the folder that vitempo may keep its things in",
