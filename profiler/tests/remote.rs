@@ -12,8 +12,7 @@ use std::{
 use vitempo_graph::{ModelIdentity, ModelProfile, Status, onnx};
 use vitempo_profiler::{
     Hooks, RunOptions, RunProtocol, Source, Summary, Sweep, SweepModel, Target, WorkerCommand,
-    reference,
-    remote::{Address, Agent, AgentOptions, Log, Remote, Secret},
+    reference, remote::Remote,
 };
 
 fn sweep(target: Target, backend: &str, models: Vec<SweepModel>) -> Sweep {
@@ -56,13 +55,16 @@ fn run(sweep: &Sweep, interrupted: &AtomicBool) -> (Vec<ModelProfile>, Summary) 
     (profiles, summary)
 }
 
-/// The small program, started for a sweep.
-fn small(folder: &Path) -> Target {
-    let words =
-        [env!("CARGO_BIN_EXE_vitempo-agent"), "--stdio", "--folder", folder.to_str().unwrap()]
-            .map(str::to_owned);
-    Remote::new(Address::Command(words.to_vec()), Secret::none(), 2, |notice| eprintln!("{notice}"))
-        .into()
+/// An agent that this program starts, for a sweep.
+fn agent(words: &[&str]) -> Remote {
+    let command = words.iter().map(|&word| word.to_owned()).collect();
+    Remote::new(command, 2, |notice| eprintln!("{notice}"))
+}
+
+/// The small program.
+fn small(folder: &Path) -> Remote {
+    let program = env!("CARGO_BIN_EXE_vitempo-agent");
+    agent(&[program, "--folder", folder.to_str().unwrap()])
 }
 
 fn worker() -> WorkerCommand {
@@ -92,7 +94,7 @@ fn the_small_program_brings_what_a_worker_here_brings() {
     };
     for backend in ["null", "rten"] {
         let (there, summary) = run(
-            &sweep(small(&folder.path().join("agent")), backend, models()),
+            &sweep(small(&folder.path().join("agent")).into(), backend, models()),
             &AtomicBool::new(false),
         );
         let (here, _) = run(&sweep(worker().into(), backend, models()), &AtomicBool::new(false));
@@ -111,7 +113,7 @@ fn a_client_names_no_files() {
     let error = small(folder.path()).probe("rten", &options).unwrap_err().to_string();
     assert!(error.contains("a client names no files"), "{error}");
     let missing = sweep(
-        small(folder.path()),
+        small(folder.path()).into(),
         "null",
         vec![named("m", Source::File("/nonexistent/m.onnx".into()))],
     );
@@ -121,18 +123,10 @@ fn a_client_names_no_files() {
     );
 }
 
-/// An agent of this process, with an engine that fails as the model's name says.
+/// An agent with an engine that fails as the model's name says.
 fn faulty(folder: &Path) -> Target {
-    let secret = Secret::new("a secret of this test".replace(' ', "-").as_str(), "here").unwrap();
-    let agent = Agent::bind(
-        "127.0.0.1:0".parse().unwrap(),
-        secret,
-        AgentOptions::new(folder.to_owned(), worker(), Log::silent()),
-    )
-    .unwrap();
-    let address = agent.address().unwrap().to_string().parse().unwrap();
-    thread::spawn(move || agent.run());
-    Remote::new(address, secret, 2, |notice| eprintln!("{notice}")).into()
+    let program = env!("CARGO_BIN_EXE_vitempo-test-worker");
+    agent(&[program, "agent", folder.to_str().unwrap()]).into()
 }
 
 #[test]
@@ -163,7 +157,7 @@ fn engines_that_fail_at_an_agents_are_rows_with_their_reason() {
 }
 
 #[test]
-fn an_interruption_gives_up_the_visit_at_both_ends() {
+fn an_interruption_ends_the_model_run_at_both_ends() {
     let folder = tempfile::tempdir().unwrap();
     let target = faulty(folder.path());
     let interrupted = AtomicBool::new(false);

@@ -15,7 +15,7 @@ pub const PROGRAM: &str = env!("CARGO_BIN_EXE_vitempo");
 pub fn command() -> Command {
     let mut command = Command::new(PROGRAM);
     command.env("NO_COLOR", "1").env("COLUMNS", "120");
-    command.env_remove("VITEMPO_TOKEN").env_remove("VITEMPO_AGENT_SECRET");
+    command.env_remove("VITEMPO_TOKEN");
     command
 }
 

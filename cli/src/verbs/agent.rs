@@ -3,34 +3,28 @@
 use super::{
     error::{CliError, CliResult},
     output::{self, Format, Report, Table},
-    profile::{self, parse_duration},
     progress, quantity,
+    worker::worker,
 };
 use serde_json::json;
-use std::{
-    net::{IpAddr, Ipv4Addr, SocketAddr},
-    path::PathBuf,
-    time::Duration,
-};
-use vitempo::profiler::remote::{
-    self, Agent, AgentError, AgentOptions, Log, SECRET_VARIABLE, Secret, SecretError,
-};
+use std::{io::IsTerminal, path::PathBuf, time::Duration};
+use vitempo::profiler::remote::{self, AgentError, AgentOptions, Log};
 
-/// Measures here for `vitempo profile --remote` on another machine
+/// Measures here, over stdin and stdout, for `vitempo profile --remote` on another machine
 ///
-/// Example: vitempo agent --secret-file secret
+/// Example, on that machine: vitempo profile models/ --remote 'ssh board vitempo agent' --out data/
 #[derive(clap::Args, Debug)]
 pub struct AgentArgs {
-    /// Address and port; port 0 takes a free one
-    #[arg(long, value_name = "ADDRESS", default_value_t = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), remote::DEFAULT_PORT))]
-    listen: SocketAddr,
-
-    /// Serve one client over stdin and stdout, for ssh and adb: whoever starts the agent is let in
-    #[arg(long, conflicts_with_all = ["listen", "secret_file"])]
+    /// The only way, and therefore the default
+    #[arg(long, hide = true)]
     stdio: bool,
 
-    /// File with the secret that clients have to know; without it the variable VITEMPO_AGENT_SECRET
-    #[arg(long, value_name = "FILE")]
+    /// Agents do not listen
+    #[arg(long, hide = true, value_name = "ADDRESS")]
+    listen: Option<String>,
+
+    /// Agents have no secret
+    #[arg(long, hide = true, value_name = "FILE")]
     secret_file: Option<PathBuf>,
 
     /// Folder for models that clients send; by default in vitempo's own folder
@@ -50,12 +44,16 @@ pub struct AgentArgs {
         long,
         alias = "patience",
         value_name = "TIME",
-        value_parser = parse_duration,
+        value_parser = quantity::duration_or_seconds,
         default_value = "30s"
     )]
     silence_limit: Duration,
 
-    /// Say where it would listen and which engines it has, and end
+    /// Report on stderr what happens
+    #[arg(long)]
+    verbose: bool,
+
+    /// List the engines that are here, and end
     #[arg(long)]
     check: bool,
 
@@ -65,41 +63,29 @@ pub struct AgentArgs {
 }
 
 pub fn run(args: &AgentArgs) -> CliResult {
-    let log = if args.stdio { Log::silent() } else { Log(|line| progress::say(line.to_string())) };
+    if args.listen.is_some() || args.secret_file.is_some() {
+        return Err(CliError::user("agents do not listen on ports (--listen, --secret-file)")
+            .hint(HOW_TO_START));
+    }
+    let log =
+        if args.verbose { Log(|line| progress::say(line.to_string())) } else { Log::silent() };
     let options = args.options(log)?;
     if args.check {
-        return output::print(
-            &Checked { args, folder: &options.folder, engines: remote::engines() },
-            args.format,
-        );
+        let engines = remote::engines();
+        return output::print(&Checked { folder: &options.folder, engines }, args.format);
     }
-    if args.stdio {
-        return remote::serve_stdio(&options).map_err(explain);
+    if std::io::stdin().is_terminal() {
+        return Err(CliError::user("an agent talks to its client over stdin, which is a terminal")
+            .hint(HOW_TO_START));
     }
-    let secret = secret(args.secret_file.as_deref())?.ok_or_else(|| {
-        CliError::user("an agent needs a secret that its clients know")
-            .hint(format!("set {SECRET_VARIABLE} or give --secret-file; {HOW_TO_MAKE}"))
-    })?;
-    let agent = Agent::bind(args.listen, secret, options).map_err(explain)?;
-    output::write_stdout(&format!("listening on {}\n", agent.address().map_err(CliError::ours)?))?;
-    agent.run()
+    remote::serve(&options).map_err(explain)
 }
 
-const HOW_TO_MAKE: &str = "`openssl rand -hex 32` makes one";
-
-/// The secret in the file, or in the environment.
-pub fn secret(file: Option<&std::path::Path>) -> CliResult<Option<Secret>> {
-    Secret::find(file).map_err(|error| match error {
-        SecretError::Short(_) | SecretError::Characters(_) => {
-            CliError::user(error).hint(HOW_TO_MAKE)
-        }
-        _ => CliError::user(error),
-    })
-}
+const HOW_TO_START: &str = "the client starts its agent by a command that ssh or adb carries: \
+    vitempo profile models/ --remote 'ssh board vitempo agent' --out data/";
 
 fn explain(error: AgentError) -> CliError {
     let hint = match &error {
-        AgentError::Listen { .. } => "choose another address, or port 0 for a free one (--listen)",
         AgentError::Folder { .. } => "choose a folder you may write to (--folder)",
         AgentError::SilenceLimit(_) => "30s suits most connections (--silence-limit)",
         _ => return CliError::user(error),
@@ -117,7 +103,7 @@ impl AgentArgs {
         };
         let folder = self.folder.clone().or_else(AgentOptions::folder).ok_or_else(nowhere)?;
         let message_bytes = usize::try_from(self.max_message).map_err(CliError::user)?;
-        let usual = AgentOptions::new(folder, profile::worker()?, log);
+        let usual = AgentOptions::new(folder, worker()?, log);
         Ok(AgentOptions {
             cache_bytes: self.cache_size,
             message_bytes,
@@ -127,18 +113,13 @@ impl AgentArgs {
     }
 }
 
-/// What the agent would be.
+/// The agent's folder and engines.
 struct Checked<'a> {
-    args: &'a AgentArgs,
     folder: &'a std::path::Path,
     engines: Vec<(&'static str, Result<String, String>)>,
 }
 
 impl Checked<'_> {
-    fn address(&self) -> String {
-        if self.args.stdio { "stdin and stdout".to_owned() } else { self.args.listen.to_string() }
-    }
-
     fn rows(&self) -> Table {
         let mut table = Table::new(&["Engine", "Found", "Version, or why not"], 3);
         for (name, found) in &self.engines {
@@ -152,12 +133,7 @@ impl Checked<'_> {
 
 impl Report for Checked<'_> {
     fn table(&self) -> String {
-        format!(
-            "Address  {}\nFolder   {}\n\n{}",
-            self.address(),
-            self.folder.display(),
-            self.rows().to_text()
-        )
+        format!("Folder   {}\n\n{}", self.folder.display(), self.rows().to_text())
     }
 
     fn csv(&self) -> CliResult<String> {
@@ -165,9 +141,14 @@ impl Report for Checked<'_> {
     }
 
     fn json(&self) -> CliResult<serde_json::Value> {
-        let engine = |(name, found): &(&str, Result<String, String>)| json!({"backend": name, "version": found.as_ref().ok(), "reason": found.as_ref().err()});
-        Ok(
-            json!({"address": self.address(), "folder": self.folder, "engines": self.engines.iter().map(engine).collect::<Vec<_>>()}),
-        )
+        let engine = |(name, found): &(&str, Result<String, String>)| {
+            json!({
+                "backend": name,
+                "version": found.as_ref().ok(),
+                "reason": found.as_ref().err(),
+            })
+        };
+        let engines: Vec<_> = self.engines.iter().map(engine).collect();
+        Ok(json!({"folder": self.folder, "engines": engines}))
     }
 }

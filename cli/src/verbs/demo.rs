@@ -8,6 +8,7 @@ use super::{
     output::{self, Format, Table},
     profile, progress,
     train::Training,
+    worker::worker,
 };
 use std::{
     path::{Path, PathBuf},
@@ -104,7 +105,7 @@ fn step(number: usize, verb: &str, what: &str) {
 
 /// Measures, and gives the environment it was measured in.
 fn measure(demo: &Demo<'_>, models: Vec<SweepModel>, data: &Path) -> CliResult<String> {
-    let outcome = profile::run_campaign(demo.campaign(models, data, profile::worker()?))?;
+    let outcome = profile::run_campaign(demo.campaign(models, data, worker()?))?;
     for (model, reason) in &outcome.summary.failed {
         progress::say(format!("warning: {model} was not measured: {reason}"));
     }

@@ -11,6 +11,7 @@ mod error;
 mod evaluate;
 mod files;
 mod inspect;
+mod interrupt;
 mod man;
 mod models;
 mod output;
@@ -24,6 +25,7 @@ mod sample;
 mod search;
 mod serve;
 mod train;
+mod worker;
 mod zoo;
 
 use clap::{CommandFactory, Parser, Subcommand};

@@ -3,26 +3,24 @@
 
 use super::{
     error::{CliError, CliResult},
+    interrupt::interrupted,
     models::ModelArgs,
     output::{self, Format, Report, Table},
     progress, quantity,
+    worker::worker,
 };
 use clap::ValueEnum;
 use serde_json::json;
 use std::{
     path::{Path, PathBuf},
-    sync::{
-        Arc, LazyLock,
-        atomic::{AtomicBool, Ordering},
-    },
     time::Duration,
 };
 use vitempo::campaign::{self, Campaign, CampaignError, Outcome};
 use vitempo::graph::{MemoryFormat, OpKind, Precision, Processor};
 use vitempo::profiler::{
-    InputDistribution, Progress, RunOptions, RunProtocol, Sweep, Target, WorkerCommand,
+    InputDistribution, Progress, RunOptions, RunProtocol, Sweep, Target,
     energy::Meter,
-    remote::{self, Address, Remote, Secret},
+    remote::{self, AgentCommand, Remote},
 };
 
 /// Measures models end to end and operator by operator
@@ -52,33 +50,33 @@ pub struct ProfileArgs {
     pub ops: Vec<OpKind>,
 
     /// How often the sweep goes round all models; two rounds give the noise floor
-    #[arg(long, default_value = "1", value_parser = parse_positive)]
+    #[arg(long, default_value = "1", value_parser = quantity::positive)]
     pub rounds: usize,
 
     /// Time budget, e.g. 90s, 30m, 2h; no model run starts that is expected to exceed it
-    #[arg(long, value_parser = parse_duration, value_name = "TIME")]
+    #[arg(long, value_parser = quantity::duration_or_seconds, value_name = "TIME")]
     pub budget: Option<Duration>,
 
     /// Time limit of one model run; a run that exceeds it has failed
     #[arg(
         long,
         alias = "visit-timeout",
-        value_parser = parse_duration,
+        value_parser = quantity::duration_or_seconds,
         value_name = "TIME",
         default_value = "5m"
     )]
     pub run_timeout: Duration,
 
     /// Fewest end-to-end samples of a model run
-    #[arg(long, value_parser = parse_positive)]
+    #[arg(long, value_parser = quantity::positive)]
     pub min_repeats: Option<usize>,
 
     /// Most end-to-end samples of a model run
-    #[arg(long, value_parser = parse_positive)]
+    #[arg(long, value_parser = quantity::positive)]
     pub max_repeats: Option<usize>,
 
     /// Repeats of a model run in which the operators are timed
-    #[arg(long, value_parser = parse_positive)]
+    #[arg(long, value_parser = quantity::positive)]
     pub profiled_repeats: Option<usize>,
 
     /// Repeat model runs that failed in an earlier session
@@ -107,17 +105,16 @@ pub struct EngineArgs {
 /// On which machine engines run.
 #[derive(clap::Args, Clone, Debug)]
 pub struct RemoteArgs {
-    /// Measure at a `vitempo agent`: HOST:PORT, or a command whose stdin and stdout lead to it,
-    /// e.g. 'ssh board vitempo-agent --stdio'
-    #[arg(long, value_name = "ADDRESS", value_parser = parse_address, conflicts_with = "library")]
-    pub remote: Option<Address>,
+    /// Measure at a `vitempo agent` that this command starts, e.g. 'ssh board vitempo-agent'
+    #[arg(long, value_name = "COMMAND", value_parser = parse_command, conflicts_with = "library")]
+    pub remote: Option<AgentCommand>,
 
-    /// File with the agent's secret; without it the variable VITEMPO_AGENT_SECRET
-    #[arg(long, value_name = "FILE", requires = "remote")]
+    /// Agents have no secret
+    #[arg(long, hide = true, value_name = "FILE")]
     pub secret_file: Option<PathBuf>,
 
-    /// Tries to reach the agent again after the line was cut, ever longer apart
-    #[arg(long, value_name = "N", value_parser = parse_positive, default_value = "10")]
+    /// Tries to reach the agent again after the connection broke, with growing pauses
+    #[arg(long, value_name = "N", value_parser = quantity::positive, default_value = "10")]
     pub remote_tries: usize,
 }
 
@@ -133,7 +130,7 @@ pub struct RunArgs {
     pub device: Device,
 
     /// Threads that compute inside one operator
-    #[arg(long, default_value = "1", value_parser = parse_positive)]
+    #[arg(long, default_value = "1", value_parser = quantity::positive)]
     pub threads: usize,
 
     /// Logical cores to pin to, e.g. 1,2; by default the last ones
@@ -191,13 +188,6 @@ impl Layout {
     }
 }
 
-pub fn parse_positive(text: &str) -> Result<usize, String> {
-    text.parse()
-        .ok()
-        .filter(|&n| n > 0)
-        .ok_or_else(|| "expected a whole number above zero".to_owned())
-}
-
 /// Reads `--ops`.
 fn parse_kind(text: &str) -> Result<OpKind, String> {
     match OpKind::from(text.to_owned()) {
@@ -215,25 +205,12 @@ pub fn parse_precision(text: &str) -> Result<Precision, String> {
         .ok_or_else(|| "expected f32, bf16, f16 or int8".to_owned())
 }
 
-fn parse_address(text: &str) -> Result<Address, String> {
-    text.parse().map_err(|e: remote::AddressError| e.to_string())
+fn parse_command(text: &str) -> Result<AgentCommand, String> {
+    text.parse().map_err(|e: remote::AgentCommandError| e.to_string())
 }
 
 fn parse_inputs(text: &str) -> Result<InputDistribution, String> {
     text.parse().map_err(|e: vitempo::profiler::inputs::ParseDistributionError| e.to_string())
-}
-
-/// `90s`, `30m`, `1.5h`, `1h30m`; a plain number is seconds. At most a century or so: what is
-/// longer would not fit behind the present moment.
-pub fn parse_duration(text: &str) -> Result<Duration, String> {
-    let plain = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
-    let time = if plain {
-        let seconds: f64 = text.parse().map_err(|_| "write e.g. 90s, 30m or 2h".to_owned())?;
-        Duration::try_from_secs_f64(seconds).map_err(|_| "too long".to_owned())?
-    } else {
-        quantity::duration(text, "90s, 30m or 2h")?
-    };
-    if time.as_secs() > u64::from(u32::MAX) { Err("too long".to_owned()) } else { Ok(time) }
 }
 
 impl RunArgs {
@@ -254,51 +231,13 @@ impl RunArgs {
 impl RemoteArgs {
     /// This machine, or the agent's.
     fn target(&self) -> CliResult<Target> {
-        let Some(address) = self.remote.clone() else { return Ok(worker()?.into()) };
-        let secret = match (&address, super::agent::secret(self.secret_file.as_deref())?) {
-            (Address::Command(_), _) => Secret::none(),
-            (Address::Tcp(_), Some(secret)) => secret,
-            (Address::Tcp(_), None) => {
-                let error = CliError::user(format!(
-                    "the agent at {address} has a secret, and none is known here (--remote)"
-                ));
-                return Err(error.hint(format!(
-                    "give what the agent was given: {}, or --secret-file FILE",
-                    remote::SECRET_VARIABLE
-                )));
-            }
-        };
-        Ok(Remote::new(address, secret, self.remote_tries, |notice| progress::say(notice)).into())
-    }
-}
-
-/// Starts this program again as a worker.
-pub fn worker() -> CliResult<WorkerCommand> {
-    WorkerCommand::this_program(["worker"]).map_err(CliError::ours)
-}
-
-/// Set by Ctrl-C and by SIGTERM.
-pub fn interrupted() -> Arc<AtomicBool> {
-    static FLAG: LazyLock<Arc<AtomicBool>> = LazyLock::new(|| {
-        let flag = Arc::new(AtomicBool::new(false));
-        let seen = Arc::clone(&flag);
-        let handler = move || {
-            if seen.swap(true, Ordering::SeqCst) {
-                std::process::exit(1);
-            }
-            progress::say("stopping; what was measured is kept (once more to stop at once)");
-        };
-        if let Err(e) = ctrlc::set_handler(handler) {
-            progress::say(format!("warning: Ctrl-C will not stop gently: {e}"));
+        if self.secret_file.is_some() {
+            return Err(CliError::user("agents have no secret (--secret-file)")
+                .hint("ssh and adb authenticate: --remote 'ssh board vitempo agent'"));
         }
-        flag
-    });
-    Arc::clone(&FLAG)
-}
-
-/// Refuses to go on after [`interrupted`].
-pub fn go_on() -> CliResult<()> {
-    if interrupted().load(Ordering::Relaxed) { Err(CliError::user("interrupted")) } else { Ok(()) }
+        let Some(command) = self.remote.clone() else { return Ok(worker()?.into()) };
+        Ok(Remote::new(command, self.remote_tries, |notice| progress::say(notice)).into())
+    }
 }
 
 /// Runs a campaign with a progress bar, until it is done or interrupted.
@@ -424,31 +363,5 @@ impl Report for Profiled<'_> {
             json!({"environment": self.outcome.environment.id(), "dataset": self.out, "measured": s.measured, "skipped": s.skipped,
             "failed": failed, "without_peak_memory": s.without_peak_memory, "left": s.left, "interrupted": s.interrupted, "elapsed_s": s.elapsed.as_secs_f64()}),
         )
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn durations_are_read_with_units() {
-        for (text, seconds) in [
-            ("90s", 90.0),
-            ("30m", 1800.0),
-            ("30min", 1800.0),
-            ("2h", 7200.0),
-            ("1.5h", 5400.0),
-            ("1h30m", 5400.0),
-            ("1.5", 1.5),
-            ("0.1s", 0.1),
-            ("250ms", 0.25),
-            ("2.5ms", 0.0025),
-        ] {
-            assert_eq!(parse_duration(text), Ok(Duration::from_secs_f64(seconds)), "{text}");
-        }
-        for text in ["", "h", "3 parsecs", "1e999h", "-3s", "9999999999999999999s"] {
-            assert!(parse_duration(text).is_err(), "{text}");
-        }
     }
 }

@@ -8,6 +8,19 @@ pub fn duration(text: &str, example: &str) -> Result<Duration, String> {
     quantity::duration(text, example).map_err(|e| e.to_string())
 }
 
+/// `90s`, `30m`, `1.5h`, `1h30m`; a plain number is seconds. At most 136 years: the end of a longer
+/// time cannot be represented.
+pub fn duration_or_seconds(text: &str) -> Result<Duration, String> {
+    let plain = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let time = if plain {
+        let seconds: f64 = text.parse().map_err(|_| "write e.g. 90s, 30m or 2h".to_owned())?;
+        Duration::try_from_secs_f64(seconds).map_err(|_| "too long".to_owned())?
+    } else {
+        duration(text, "90s, 30m or 2h")?
+    };
+    if time.as_secs() > u64::from(u32::MAX) { Err("too long".to_owned()) } else { Ok(time) }
+}
+
 /// Nanoseconds: `33.3ms`, `500us`, `2s`.
 pub fn time_ns(text: &str) -> Result<u64, String> {
     quantity::time_ns(text).map_err(|e| e.to_string())
@@ -62,6 +75,14 @@ pub fn power_w(text: &str) -> Result<f64, String> {
     scaled(text, &[("W", 1.0), ("mW", 1e-3)], "3.5W")
 }
 
+/// A whole number above zero.
+pub fn positive(text: &str) -> Result<usize, String> {
+    text.parse()
+        .ok()
+        .filter(|&n| n > 0)
+        .ok_or_else(|| "expected a whole number above zero".to_owned())
+}
+
 /// A number above zero, without a unit.
 pub fn above_zero(text: &str) -> Result<f64, String> {
     text.trim()
@@ -113,5 +134,26 @@ mod tests {
         assert!(time_ns("3 weeks").is_err_and(|e| e.contains("no time") && e.contains("33.3ms")));
         assert!(bytes("many").is_err_and(|e| e.contains("number")));
         assert!(time_ns("99999999999s").is_err_and(|e| e.contains("too large")));
+    }
+
+    #[test]
+    fn durations_are_read_with_units() {
+        for (text, seconds) in [
+            ("90s", 90.0),
+            ("30m", 1800.0),
+            ("30min", 1800.0),
+            ("2h", 7200.0),
+            ("1.5h", 5400.0),
+            ("1h30m", 5400.0),
+            ("1.5", 1.5),
+            ("0.1s", 0.1),
+            ("250ms", 0.25),
+            ("2.5ms", 0.0025),
+        ] {
+            assert_eq!(duration_or_seconds(text), Ok(Duration::from_secs_f64(seconds)), "{text}");
+        }
+        for text in ["", "h", "3 parsecs", "1e999h", "-3s", "9999999999999999999s"] {
+            assert!(duration_or_seconds(text).is_err(), "{text}");
+        }
     }
 }

@@ -3,8 +3,7 @@
 use super::{
     error::{CliError, CliResult, io_error},
     output::{self, Format, Report, Table},
-    profile::{parse_duration, parse_positive},
-    quantity,
+    quantity::{self, duration_or_seconds, positive},
 };
 use serde_json::json;
 use std::{
@@ -49,15 +48,15 @@ pub struct ServeArgs {
     pub max_body: u64,
 
     /// Most forecasts of one request: models times bundles
-    #[arg(long, value_name = "N", value_parser = parse_positive, default_value_t = Limits::default().forecasts)]
+    #[arg(long, value_name = "N", value_parser = positive, default_value_t = Limits::default().forecasts)]
     pub max_forecasts: usize,
 
     /// Time limit of each of: a request's head, its body, its forecasts, a write of the answer
-    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "30s")]
+    #[arg(long, value_name = "TIME", value_parser = duration_or_seconds, default_value = "30s")]
     pub timeout: Duration,
 
     /// Requests computed at the same time; one per processor where it is not given
-    #[arg(long, value_name = "N", value_parser = parse_positive)]
+    #[arg(long, value_name = "N", value_parser = positive)]
     pub workers: Option<usize>,
 
     /// Requests that may wait for a worker; more are refused with 503
@@ -65,15 +64,15 @@ pub struct ServeArgs {
     pub queue: usize,
 
     /// Connections that may be open; more wait
-    #[arg(long, value_name = "N", value_parser = parse_positive, default_value_t = Limits::default().connections)]
+    #[arg(long, value_name = "N", value_parser = positive, default_value_t = Limits::default().connections)]
     pub max_connections: usize,
 
     /// Time for requests under way when the server stops
-    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "10s")]
+    #[arg(long, value_name = "TIME", value_parser = duration_or_seconds, default_value = "10s")]
     pub grace: Duration,
 
     /// How often to look whether bundles have changed; 0 for never, SIGHUP for now
-    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "2s")]
+    #[arg(long, value_name = "TIME", value_parser = duration_or_seconds, default_value = "2s")]
     pub reload: Duration,
 
     /// Log what happens to the server only, not every request
@@ -149,7 +148,7 @@ impl ServeArgs {
     fn options(&self) -> CliResult<Options> {
         let limits = Limits {
             body_bytes: usize::try_from(self.max_body).map_err(CliError::user)?,
-            timeout: positive(self.timeout, "--timeout")?,
+            timeout: above_zero(self.timeout, "--timeout")?,
             workers: self.workers.unwrap_or(Limits::default().workers),
             queue: self.queue,
             connections: self.max_connections,
@@ -171,7 +170,7 @@ impl ServeArgs {
     }
 }
 
-fn positive(time: Duration, flag: &str) -> CliResult<Duration> {
+fn above_zero(time: Duration, flag: &str) -> CliResult<Duration> {
     if time.is_zero() {
         Err(CliError::user(format!("nothing can be answered in no time ({flag})")))
     } else {

@@ -2,40 +2,37 @@
 //! predictors or planners, and only the engines it was built with.
 
 use std::{
-    io::Write,
-    net::{IpAddr, Ipv4Addr, SocketAddr},
+    io::{IsTerminal, Write},
     path::PathBuf,
     process::ExitCode,
 };
 use vitempo_profiler::{
     WorkerCommand,
     events::Lines,
-    remote::{self, Agent, AgentOptions, DEFAULT_PORT, Log, SECRET_VARIABLE, Secret},
+    remote::{self, AgentOptions, Log},
     worker,
 };
 
 const USAGE: &str = "\
-Measures here for `vitempo profile --remote` on another machine
+Measures here for `vitempo profile --remote 'ssh BOARD vitempo-agent'` on another machine,
+over stdin and stdout
 
-Usage: vitempo-agent [--listen ADDRESS | --stdio] [--secret-file FILE] [--folder FOLDER] \
-[--cache-size MIB]
+Usage: vitempo-agent [--folder FOLDER] [--cache-size MIB] [--verbose]
 
-  --listen ADDRESS    Address and port; port 0 takes a free one [default: 127.0.0.1:7411]
-  --stdio             Serve one client over stdin and stdout, for ssh and adb
-  --secret-file FILE  The secret of the clients; without it the variable \
-  VITEMPO_AGENT_SECRET
   --folder FOLDER     Folder for models that clients send; by default in vitempo's own folder
   --cache-size MIB    Most space for models, in MiB [default: 2048]
-  --check             Say which engines are here, and end
+  --verbose           Report on stderr what happens
+  --check             List the engines that are here, and end
   --version, --help";
+
+const NO_PORT: &str = "agents do not listen on ports; the client starts them by a command: vitempo \
+    profile --remote 'ssh BOARD vitempo-agent'";
 
 #[derive(Debug, Default)]
 struct Arguments {
-    listen: Option<SocketAddr>,
-    stdio: bool,
-    secret_file: Option<PathBuf>,
     folder: Option<PathBuf>,
     cache_mib: Option<u64>,
+    verbose: bool,
 }
 
 fn main() -> ExitCode {
@@ -74,20 +71,20 @@ impl Arguments {
     fn read(mut words: impl Iterator<Item = String>) -> Result<Self, String> {
         let mut arguments = Self::default();
         while let Some(flag) = words.next() {
-            if flag == "--stdio" {
-                arguments.stdio = true;
-                continue;
+            match flag.as_str() {
+                // The only way, and therefore the default.
+                "--stdio" => continue,
+                "--verbose" => {
+                    arguments.verbose = true;
+                    continue;
+                }
+                "--listen" | "--secret-file" => return Err(format!("no `{flag}`: {NO_PORT}")),
+                _ => {}
             }
             let mut value = || {
                 words.next().ok_or_else(|| format!("{flag} wants a value; --help shows all flags"))
             };
             match flag.as_str() {
-                "--listen" => {
-                    arguments.listen = Some(value()?.parse().map_err(
-                        |_| "--listen wants an address and a port, e.g. 127.0.0.1:7411",
-                    )?);
-                }
-                "--secret-file" => arguments.secret_file = Some(value()?.into()),
                 "--folder" => arguments.folder = Some(value()?.into()),
                 "--cache-size" => {
                     arguments.cache_mib =
@@ -107,23 +104,12 @@ fn serve(arguments: Arguments) -> Result<(), String> {
         .or_else(AgentOptions::folder)
         .ok_or("neither VITEMPO_HOME nor HOME gives a folder: name one (--folder)")?;
     let worker = WorkerCommand::this_program(["worker"]).map_err(|e| text(&e))?;
-    let log = if arguments.stdio { Log::silent() } else { Log(|line| eprintln!("{line}")) };
+    if std::io::stdin().is_terminal() {
+        return Err(format!("stdin is a terminal; {NO_PORT}"));
+    }
+    let log = if arguments.verbose { Log(|line| eprintln!("{line}")) } else { Log::silent() };
     let mut options = AgentOptions::new(folder, worker, log);
     options.cache_bytes =
         arguments.cache_mib.map_or(options.cache_bytes, |mib| mib.saturating_mul(1 << 20));
-    if arguments.stdio {
-        return remote::serve_stdio(&options).map_err(|e| text(&e));
-    }
-    let secret = Secret::find(arguments.secret_file.as_deref()).map_err(|e| text(&e))?;
-    let secret = secret.ok_or_else(|| {
-        format!(
-            "an agent needs a secret that its clients know: set \
-        {SECRET_VARIABLE} or give --secret-file"
-        )
-    })?;
-    let address =
-        arguments.listen.unwrap_or(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), DEFAULT_PORT));
-    let agent = Agent::bind(address, secret, options).map_err(|e| text(&e))?;
-    print(&format!("listening on {}", agent.address().map_err(|e| text(&e))?))?;
-    agent.run()
+    remote::serve(&options).map_err(|e| text(&e))
 }

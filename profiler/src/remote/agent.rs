@@ -1,6 +1,6 @@
-//! [`Agent`]: listens where engines are, and measures for one client at a time.
+//! [`serve`]: measures where engines are, for the client at the other end of stdin and stdout.
 
-use super::{link::Link, secret::Secret, session};
+use super::{link::Link, message::PIECE, session};
 use crate::{
     backends::{self, Availability, RunOptions},
     worker::WorkerCommand,
@@ -9,18 +9,10 @@ use std::{
     fmt,
     fs::{self, DirBuilder},
     io,
-    net::{SocketAddr, TcpListener, TcpStream},
     path::{Path, PathBuf},
-    sync::atomic::{AtomicUsize, Ordering},
-    thread,
     time::Duration,
 };
 use vitempo_graph::files::own_folder;
-
-/// Lines that may be open at once: one that measures, and others that are being refused.
-const MOST_LINES: usize = 16;
-/// Pause after the system would not give a connection.
-const BREATH: Duration = Duration::from_millis(100);
 
 /// How an agent works.
 #[derive(Debug)]
@@ -40,7 +32,7 @@ pub struct AgentOptions {
 }
 
 impl AgentOptions {
-    /// With the usual limits: 2 GiB of models, messages of 64 MiB, patience of 30 s.
+    /// With the usual limits: 2 GiB of models, messages of 64 MiB, a silence limit of 30 s.
     #[must_use]
     pub fn new(folder: PathBuf, worker: WorkerCommand, log: Log) -> Self {
         Self {
@@ -70,7 +62,7 @@ impl AgentOptions {
 pub struct Log(pub fn(fmt::Arguments<'_>));
 
 impl Log {
-    /// Nothing.
+    /// Discards what happens.
     #[must_use]
     pub fn silent() -> Self {
         Self(|_| {})
@@ -85,14 +77,6 @@ impl Log {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AgentError {
-    /// The port cannot be opened.
-    #[error("cannot listen on {address}: {source}")]
-    Listen {
-        /// Where it was to listen.
-        address: SocketAddr,
-        /// The cause.
-        source: io::Error,
-    },
     /// The folder cannot be used.
     #[error("cannot use the folder {folder}: {source}")]
     Folder {
@@ -129,71 +113,6 @@ fn make(folder: &Path) -> io::Result<()> {
     builder.create(folder)
 }
 
-/// An agent on a port.
-#[derive(Debug)]
-pub struct Agent {
-    listener: TcpListener,
-    secret: Secret,
-    options: AgentOptions,
-}
-
-impl Agent {
-    /// Listens there; clients with the secret may measure.
-    ///
-    /// # Errors
-    /// [`AgentError`] for an address or a folder that cannot be used.
-    pub fn bind(
-        address: SocketAddr,
-        secret: Secret,
-        options: AgentOptions,
-    ) -> Result<Self, AgentError> {
-        check(&options)?;
-        let listener =
-            TcpListener::bind(address).map_err(|source| AgentError::Listen { address, source })?;
-        Ok(Self { listener, secret, options })
-    }
-
-    /// Where it listens.
-    ///
-    /// # Errors
-    /// When the system does not report it.
-    pub fn address(&self) -> io::Result<SocketAddr> {
-        self.listener.local_addr()
-    }
-
-    /// Serves clients for as long as the process lives.
-    pub fn run(&self) -> ! {
-        let open = AtomicUsize::new(0);
-        loop {
-            thread::scope(|scope| {
-                for connection in self.listener.incoming() {
-                    match connection {
-                        Ok(stream) => {
-                            let Some(slot) = Slot::take(&open) else { continue };
-                            scope.spawn(|| self.serve(stream, slot));
-                        }
-                        Err(error) => {
-                            self.options.log.say(format_args!(
-                                "warning: no connection could be taken: {error}"
-                            ));
-                            thread::sleep(BREATH);
-                        }
-                    }
-                }
-            });
-        }
-    }
-
-    fn serve(&self, stream: TcpStream, _slot: Slot<'_>) {
-        let client =
-            stream.peer_addr().map_or_else(|_| "client".to_owned(), |address| address.to_string());
-        match Link::tcp(stream, self.options.silence_limit) {
-            Ok(link) => session::serve(&self.options, &self.secret, link, &client),
-            Err(error) => self.options.log.say(format_args!("{client}: {error}")),
-        }
-    }
-}
-
 /// Each engine that is compiled in, with its version or why it cannot run here.
 #[must_use]
 pub fn engines() -> Vec<(&'static str, Result<String, String>)> {
@@ -207,35 +126,15 @@ pub fn engines() -> Vec<(&'static str, Result<String, String>)> {
         .collect()
 }
 
-/// Serves one client over stdin and stdout: whoever started this process is let in.
+/// Serves one client over stdin and stdout, for as long as it is there.
 ///
 /// # Errors
-/// [`AgentError`] for a folder that cannot be used.
-pub fn serve_stdio(options: &AgentOptions) -> Result<(), AgentError> {
+/// [`AgentError`] for a folder or a silence limit that cannot be used.
+pub fn serve(options: &AgentOptions) -> Result<(), AgentError> {
     check(options)?;
-    let link = Link::stdio();
+    let link = Link::stdio(options.message_bytes.max(PIECE));
     // A session that is blocked on its output cannot see that its client is gone.
     link.end_process_in_silence(options.silence_limit.saturating_mul(2));
-    session::serve(options, &Secret::none(), link, "client");
+    session::serve(options, link);
     Ok(())
-}
-
-/// A line that is open.
-struct Slot<'a>(&'a AtomicUsize);
-
-impl<'a> Slot<'a> {
-    /// `None`: too many are.
-    fn take(open: &'a AtomicUsize) -> Option<Self> {
-        open.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |count| {
-            (count < MOST_LINES).then_some(count + 1)
-        })
-        .ok()
-        .map(|_| Self(open))
-    }
-}
-
-impl Drop for Slot<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
 }

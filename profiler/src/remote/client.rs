@@ -1,12 +1,11 @@
-//! [`Remote`]: an agent as a place to measure at. A line that is cut is opened again, and the model
+//! [`Remote`]: an agent to measure at. A broken connection is opened again, and the model
 //! run that was under way is made once more, from its beginning.
 
 use super::{
-    address::Address,
+    command::AgentCommand,
     connection::{Connection, Stop},
     error::RemoteError,
     message::{Answer, Ask, Digest, RunAsk},
-    secret::Secret,
 };
 use crate::{
     backends::RunOptions,
@@ -24,7 +23,7 @@ use std::{
 };
 use vitempo_graph::{Environment, onnx};
 
-/// A model run during which the line was cut so often has failed: perhaps the model takes the
+/// A model run during which the connection broke so often has failed: perhaps the model crashes the
 /// agent's machine down.
 const MOST_CUTS: usize = 3;
 /// Pause before the second try to reach the agent again; each further one is twice as long, up to
@@ -34,9 +33,8 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(16);
 
 /// An agent.
 pub struct Remote {
-    address: Address,
-    secret: Secret,
-    /// To reach it again after the line was cut.
+    command: AgentCommand,
+    /// Tries to reach it again after the connection broke.
     tries: usize,
     notice: fn(&str),
     state: Mutex<State>,
@@ -58,13 +56,11 @@ struct Probed {
 }
 
 impl Remote {
-    /// The agent there. After a cut it is tried to reach it again so often, ever longer apart;
-    /// `notice` is called with every try.
+    /// The agent that the command leads to. After a broken connection the command is started again
+    /// up to `tries` times, with growing pauses; `notice` is called with every try.
     #[must_use]
-    pub fn new(address: Address, secret: Secret, tries: usize, notice: fn(&str)) -> Self {
-        // Whoever starts the agent has been let in already.
-        let secret = if matches!(address, Address::Command(_)) { Secret::none() } else { secret };
-        Self { address, secret, tries, notice, state: Mutex::default() }
+    pub fn new(command: AgentCommand, tries: usize, notice: fn(&str)) -> Self {
+        Self { command, tries, notice, state: Mutex::default() }
     }
 
     /// The environment in which an engine would run at the agent's.
@@ -75,7 +71,7 @@ impl Remote {
         let never = AtomicBool::new(false);
         let mut connection = match self.kept() {
             Some(connection) => connection,
-            None => Connection::open(&self.address, &self.secret)?,
+            None => Connection::open(&self.command)?,
         };
         let mut cuts = 0;
         let (environment, no_energy) = loop {
@@ -147,12 +143,12 @@ impl Remote {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The line of the last question, if the agent still has it.
+    /// The connection of the last question, if the agent still has it.
     fn kept(&self) -> Option<Connection> {
         self.state().connection.take().filter(Connection::is_fresh)
     }
 
-    /// A line to the agent, if need be after several tries; `None` when interrupted.
+    /// A connection to the agent, if need be after several tries; `None` when interrupted.
     fn reach(&self, interrupted: &AtomicBool) -> Result<Option<Connection>, RemoteError> {
         if let Some(connection) = self.kept() {
             return Ok(Some(connection));
@@ -181,15 +177,15 @@ impl Remote {
         }
     }
 
-    /// A line to the same environment as before.
+    /// A connection to the same environment as before.
     fn open_again(&self) -> Result<Connection, RemoteError> {
-        let mut connection = Connection::open(&self.address, &self.secret)?;
+        let mut connection = Connection::open(&self.command)?;
         let probed = self.state().probed.clone();
         if let Some(Probed { backend, options, environment: was }) = probed {
             let is = self.environment(&mut connection, &backend, &options)?.0;
             if is.id() != was.id() {
                 return Err(RemoteError::Changed {
-                    address: self.address.clone(),
+                    command: self.command.clone(),
                     was: was.id(),
                     is: is.id(),
                 });
@@ -205,15 +201,15 @@ impl Remote {
         options: &RunOptions,
     ) -> Result<(Environment, Option<String>), RemoteError> {
         let ask = Ask::Probe { backend: backend.to_owned(), options: options.clone() };
-        let address = self.address.clone();
+        let command = self.command.clone();
         match connection.ask(&ask, &AtomicBool::new(false)) {
             Ok(Answer::Probed { environment, no_energy }) => Ok((*environment, no_energy)),
             Ok(Answer::NotProbed { reason, hint }) => {
-                Err(RemoteError::NotThere { address, reason, hint })
+                Err(RemoteError::NotThere { command, reason, hint })
             }
             Err(Stop::Failed(error)) => Err(error),
             Ok(_) | Err(Stop::Interrupted) => Err(RemoteError::Cut {
-                address,
+                command,
                 reason: "the agent answered another question".to_owned(),
             }),
         }
@@ -222,7 +218,7 @@ impl Remote {
 
 impl fmt::Debug for Remote {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Remote").field("address", &self.address).finish_non_exhaustive()
+        f.debug_struct("Remote").field("command", &self.command).finish_non_exhaustive()
     }
 }
 
@@ -243,7 +239,7 @@ fn portable(request: RunRequest, timeout: Duration) -> Result<(RunAsk, Option<Co
     Ok((RunAsk { backend, options, protocol, name, graph, model: digest, timeout }, model))
 }
 
-/// One model run over one line.
+/// One model run over one connection.
 fn measure(
     connection: &mut Connection,
     ask: &Ask,

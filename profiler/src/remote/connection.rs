@@ -1,14 +1,12 @@
-//! [`Connection`]: the client's end of one line: it is let in, asks, waits for answers, and sends
-//! models.
+//! [`Connection`]: the client's end of one connection: it greets, asks, waits for answers, and
+//! sends models.
 
 use super::{
-    address::Address,
+    command::AgentCommand,
     error::RemoteError,
-    frame::{FrameError, Kind},
-    fresh_nonce,
+    frame::Kind,
     link::{Event, Link},
     message::{self, Answer, Ask, Digest, End, GreetingError, PIECE},
-    secret::Secret,
 };
 use std::{
     io,
@@ -30,9 +28,9 @@ pub(super) enum Stop {
     Failed(RemoteError),
 }
 
-/// A line over which an agent may be asked. After a [`Stop`] it must not be asked again.
+/// A connection over which an agent may be asked. After a [`Stop`] it must not be asked again.
 pub(super) struct Connection {
-    address: Address,
+    command: AgentCommand,
     link: Link,
     silence_limit: Duration,
     used: Instant,
@@ -40,15 +38,15 @@ pub(super) struct Connection {
 
 impl Connection {
     /// Reaches the agent and is let in.
-    pub fn open(address: &Address, secret: &Secret) -> Result<Self, RemoteError> {
-        let address = address.clone();
-        let link = address
-            .open(ADMISSION)
-            .map_err(|source| RemoteError::Unreachable { address: address.clone(), source })?;
-        let mut connection = Self { address, link, silence_limit: ADMISSION, used: Instant::now() };
-        connection.exchange_greetings(secret)?;
+    pub fn open(command: &AgentCommand) -> Result<Self, RemoteError> {
+        let command = command.clone();
+        let link = command
+            .open(LARGEST_ANSWER)
+            .map_err(|source| RemoteError::Unreachable { command: command.clone(), source })?;
+        let mut connection = Self { command, link, silence_limit: ADMISSION, used: Instant::now() };
+        connection.exchange_greetings()?;
         connection.say(&Ask::Begin)?;
-        let address = connection.address.clone();
+        let command = connection.command.clone();
         match connection.link.wait(ADMISSION) {
             Some(Event::Frame(frame)) => match connection.read(frame.kind, &frame.payload)? {
                 Answer::Begun { silence_limit } => {
@@ -56,36 +54,27 @@ impl Connection {
                     connection.used = Instant::now();
                     Ok(connection)
                 }
-                Answer::Busy => Err(RemoteError::Busy { address }),
-                Answer::Refused { reason } => Err(RemoteError::Refused { address, reason }),
+                Answer::Busy => Err(RemoteError::Busy { command }),
+                Answer::Refused { reason } => Err(RemoteError::Refused { command, reason }),
                 _ => Err(connection.cut("the agent answered another question")),
             },
-            Some(Event::Ended(FrameError::Tag)) => Err(RemoteError::Secret { address }),
             Some(Event::Ended(error)) => Err(connection.cut(error)),
             _ => Err(connection.cut("the agent did not answer")),
         }
     }
 
-    fn exchange_greetings(&mut self, secret: &Secret) -> Result<(), RemoteError> {
-        let address = || self.address.clone();
+    fn exchange_greetings(&mut self) -> Result<(), RemoteError> {
+        let command = || self.command.clone();
         let greeting = match self.link.wait(ADMISSION) {
             Some(Event::Greeted(line)) => line,
-            _ => return Err(RemoteError::Mute { address: address() }),
+            _ => return Err(RemoteError::Mute { command: command() }),
         };
-        let theirs =
-            message::read_greeting(End::Agent, &greeting).map_err(|error| match error {
-                GreetingError::Foreign => {
-                    RemoteError::Foreign { address: address(), said: greeting }
-                }
-                GreetingError::Version(theirs) => {
-                    RemoteError::Version { address: address(), theirs }
-                }
-            })?;
-        let ours = fresh_nonce().map_err(|e| self.cut(e))?;
-        self.link.greet(&message::greeting(End::Client, &ours)).map_err(|e| self.cut(e))?;
-        let (to_agent, to_client) = secret.keys(&theirs, &ours);
-        self.link.frames(to_agent, to_client);
-        self.link.trust(LARGEST_ANSWER);
+        message::read_greeting(End::Agent, &greeting).map_err(|error| match error {
+            GreetingError::Foreign => RemoteError::Foreign { command: command(), said: greeting },
+            GreetingError::Version(theirs) => RemoteError::Version { command: command(), theirs },
+        })?;
+        self.link.greet(&message::greeting(End::Client)).map_err(|e| self.cut(e))?;
+        self.link.frames();
         Ok(())
     }
 
@@ -140,7 +129,7 @@ impl Connection {
                         Answer::Beat => {}
                         Answer::Refused { reason } => {
                             return Err(Stop::Failed(RemoteError::Refused {
-                                address: self.address.clone(),
+                                command: self.command.clone(),
                                 reason,
                             }));
                         }
@@ -176,19 +165,19 @@ impl Connection {
         }
     }
 
-    /// A line that broke while something was said. What the agent said before tells more, if it
+    /// A connection that broke while something was sent. The reason is what the agent said before, if it
     /// said something.
     fn broken(&self, error: io::Error) -> RemoteError {
         while let Some(event) = self.link.wait(SLICE) {
             let Event::Frame(frame) = event else { continue };
             if let Ok(Answer::Refused { reason }) = self.read(frame.kind, &frame.payload) {
-                return RemoteError::Refused { address: self.address.clone(), reason };
+                return RemoteError::Refused { command: self.command.clone(), reason };
             }
         }
         self.cut(error)
     }
 
     fn cut(&self, reason: impl ToString) -> RemoteError {
-        RemoteError::Cut { address: self.address.clone(), reason: reason.to_string() }
+        RemoteError::Cut { command: self.command.clone(), reason: reason.to_string() }
     }
 }

@@ -1,67 +1,61 @@
 //! [`RemoteError`]: why an agent measures nothing, and what to do about it.
 
-use super::{address::Address, message, secret::SECRET_VARIABLE};
+use super::{command::AgentCommand, message};
 use std::io;
 
 /// Why an agent measures nothing.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RemoteError {
-    /// Nothing answers at the address.
-    #[error("no agent at {address}: {source}")]
+    /// The command cannot be started.
+    #[error("cannot start {command}: {source}")]
     Unreachable {
-        /// Address of the agent.
-        address: Address,
+        /// The command that leads to the agent.
+        command: AgentCommand,
         /// The cause.
         source: io::Error,
     },
     /// The connection is open and silent.
-    #[error("what is at {address} said nothing")]
+    #[error("{command} said nothing")]
     Mute {
-        /// Address of the agent.
-        address: Address,
+        /// The command that leads to the agent.
+        command: AgentCommand,
     },
     /// Something else answers.
-    #[error("what is at {address} is no vitempo agent: it said {said:?}")]
+    #[error("{command} is not a vitempo agent: it said {said:?}")]
     Foreign {
-        /// Address of the agent.
-        address: Address,
+        /// The command that leads to the agent.
+        command: AgentCommand,
         /// What it answered.
         said: String,
     },
     /// The agent is of another version.
-    #[error("the agent at {address} is {theirs}, and this is {}", message::ours())]
+    #[error("the agent of {command} is {theirs}, and this is {}", message::ours())]
     Version {
-        /// Address of the agent.
-        address: Address,
+        /// The command that leads to the agent.
+        command: AgentCommand,
         /// The agent's version.
         theirs: String,
     },
-    /// The secrets differ.
-    #[error("the agent at {address} has another secret")]
-    Secret {
-        /// Address of the agent.
-        address: Address,
-    },
     /// The agent has another client.
-    #[error("the agent at {address} is measuring for another client")]
+    #[error("the agent of {command} is measuring for another client")]
     Busy {
-        /// Address of the agent.
-        address: Address,
+        /// The command that leads to the agent.
+        command: AgentCommand,
     },
     /// The agent refused a request.
-    #[error("the agent at {address} refused: {reason}")]
+    #[error("the agent of {command} refused: {reason}")]
     Refused {
-        /// Address of the agent.
-        address: Address,
+        /// The command that leads to the agent.
+        command: AgentCommand,
         /// What is wrong.
         reason: String,
     },
     /// The connection broke.
-    #[error("the line to {address} was cut: {reason}")]
+    #[error("the connection to {command} broke: {reason}")]
     Cut {
-        /// Address of the agent.
-        address: Address,
+        /// The command that leads to the agent.
+        command: AgentCommand,
         /// What is wrong.
         reason: String,
     },
@@ -74,20 +68,20 @@ pub enum RemoteError {
         last: Box<RemoteError>,
     },
     /// The backend is not on the agent's machine.
-    #[error("the agent at {address}: {reason}")]
+    #[error("the agent of {command}: {reason}")]
     NotThere {
-        /// Address of the agent.
-        address: Address,
+        /// The command that leads to the agent.
+        command: AgentCommand,
         /// What is wrong.
         reason: String,
         /// What to do about it.
         hint: Option<String>,
     },
     /// The environment is another one now.
-    #[error("what is at {address} is another environment now: {is}; the sweep began in {was}")]
+    #[error("{command} leads to another environment now: {is}; the sweep began in {was}")]
     Changed {
-        /// Address of the agent.
-        address: Address,
+        /// The command that leads to the agent.
+        command: AgentCommand,
         /// The environment before.
         was: String,
         /// The environment now.
@@ -108,29 +102,13 @@ impl RemoteError {
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         let text = match self {
-            Self::Unreachable { address: Address::Command(_), .. }
-            | Self::Mute { address: Address::Command(_) } => {
-                "try the command by itself: it is to start `vitempo-agent --stdio` and to ask for \
-                nothing (--remote)"
-            }
-            Self::Unreachable { .. } => {
-                "start `vitempo agent` there, and forward its port if it listens on loopback (adb \
-                forward, ssh -L)"
-            }
-            Self::Mute { .. } => {
-                "does the agent run there? A forwarded port opens even if nothing listens behind \
-                it (--remote)"
+            Self::Unreachable { .. } | Self::Mute { .. } => {
+                "run the command by itself: it must start `vitempo-agent` and must not prompt"
             }
             Self::Foreign { .. } => {
-                "is this the agent's address? A login script that prints something is in the way \
-                too (--remote)"
+                "the command must start `vitempo-agent`, and login scripts must not print to stdout"
             }
             Self::Version { .. } => "put the same vitempo on both machines",
-            Self::Secret { .. } => {
-                return Some(format!(
-                    "give what the agent was given: {SECRET_VARIABLE}, or --secret-file FILE"
-                ));
-            }
             Self::Busy { .. } => {
                 "wait until that sweep has ended; two at a time would disturb each other"
             }

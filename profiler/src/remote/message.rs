@@ -4,14 +4,13 @@
 //! A client asks one thing at a time and waits for the answer; [`Ask::Beat`] and [`Answer::Beat`]
 //! may come in between from either end and only say that it is there.
 
-use super::secret::Nonce;
 use crate::{backends::RunOptions, model_run::ModelRun, protocol::RunProtocol};
 use serde::{Deserialize, Serialize};
 use std::{fmt, time::Duration};
 use vitempo_graph::{Environment, Graph};
 
 /// Number of this protocol; ends with another one do not understand each other.
-const PROTOCOL: u32 = 1;
+const PROTOCOL: u32 = 2;
 /// Engines' accounts of their kernels are read by the agent: both ends must be the same vitempo.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -44,24 +43,23 @@ pub(super) enum GreetingError {
 }
 
 /// The greeting of one end, without the end of its line.
-pub(super) fn greeting(end: End, nonce: &Nonce) -> String {
-    format!("{} {PROTOCOL} {VERSION} {}", end.word(), blake3::Hash::from_bytes(*nonce).to_hex())
+pub(super) fn greeting(end: End) -> String {
+    format!("{} {PROTOCOL} {VERSION}", end.word())
 }
 
-/// The number that the other end brings.
-pub(super) fn read_greeting(end: End, line: &str) -> Result<Nonce, GreetingError> {
+/// Checks that the other end is of this version.
+pub(super) fn read_greeting(end: End, line: &str) -> Result<(), GreetingError> {
     let mut words = line.split_ascii_whitespace();
     if words.next() != Some(end.word()) {
         return Err(GreetingError::Foreign);
     }
-    let (Some(protocol), Some(version), Some(nonce)) = (words.next(), words.next(), words.next())
-    else {
+    let (Some(protocol), Some(version)) = (words.next(), words.next()) else {
         return Err(GreetingError::Foreign);
     };
-    if (protocol, version) != (PROTOCOL.to_string().as_str(), VERSION) {
-        return Err(GreetingError::Version(format!("vitempo {version} (protocol {protocol})")));
+    if (protocol, version) == (PROTOCOL.to_string().as_str(), VERSION) {
+        return Ok(());
     }
-    blake3::Hash::from_hex(nonce).map(|hash| *hash.as_bytes()).map_err(|_| GreetingError::Foreign)
+    Err(GreetingError::Version(format!("vitempo {version} (protocol {protocol})")))
 }
 
 /// This end, for messages about versions.
@@ -109,15 +107,14 @@ impl TryFrom<String> for Digest {
 /// What a client asks.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Ask {
-    /// The first frame: it proves that the client has the secret. Answer: `Begun` or `Busy`.
+    /// The first frame. Answer: `Begun` or `Busy`.
     Begin,
     /// In which environment would this engine run? Answer: `Probed` or `NotProbed`.
     Probe { backend: String, options: RunOptions },
     /// A model that a model run will want. Answer: `Stored`, or `Wanted`, and then `Stored` or
     /// `NotStored` after `size_bytes` in pieces.
     Offer { digest: Digest, size_bytes: u64 },
-    /// Measure one model. Answer: `Visited`, `Failed` or `Missing`.
-    #[serde(rename = "Visit")]
+    /// Measure one model. Answer: `Ran`, `Failed` or `Missing`.
     Run(Box<RunAsk>),
     /// The client is there.
     Beat,
@@ -140,13 +137,10 @@ pub(super) struct RunAsk {
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Answer {
     /// The client may ask. The connection ends after a silence of `silence_limit`.
-    Begun {
-        #[serde(rename = "patience")]
-        silence_limit: Duration,
-    },
+    Begun { silence_limit: Duration },
     /// Another client is measuring.
     Busy,
-    /// The line ends here.
+    /// The connection ends here.
     Refused { reason: String },
     /// Why no energy would be recorded, if it would not, goes with the environment.
     Probed { environment: Box<Environment>, no_energy: Option<String> },
@@ -161,7 +155,6 @@ pub(super) enum Answer {
     /// The model of a model run is not here any more: offer it again.
     Missing,
     /// What the model run brought.
-    #[serde(rename = "Visited")]
     Ran(Box<ModelRun>),
     /// It did not work.
     Failed { reason: String },
@@ -176,21 +169,19 @@ mod tests {
 
     #[test]
     fn greetings_are_read_by_the_other_end_only() {
-        let line = greeting(End::Agent, &[9; 32]);
-        assert_eq!(read_greeting(End::Agent, &line), Ok([9; 32]));
+        let line = greeting(End::Agent);
+        assert_eq!(read_greeting(End::Agent, &line), Ok(()));
         assert_eq!(read_greeting(End::Client, &line), Err(GreetingError::Foreign));
-        for foreign in
-            ["", "SSH-2.0-OpenSSH_9.2", "vitempo-agent", "vitempo-agent 1", &line[..line.len() - 1]]
-        {
+        for foreign in ["", "SSH-2.0-OpenSSH_9.2", "vitempo-agent", "vitempo-agent 2"] {
             assert_eq!(
                 read_greeting(End::Agent, foreign),
                 Err(GreetingError::Foreign),
                 "{foreign}"
             );
         }
-        let newer = line.replacen(" 1 ", " 2 ", 1);
+        let newer = line.replacen(" 2 ", " 3 ", 1);
         assert!(
-            matches!(read_greeting(End::Agent, &newer), Err(GreetingError::Version(v)) if v.contains("protocol 2"))
+            matches!(read_greeting(End::Agent, &newer), Err(GreetingError::Version(v)) if v.contains("protocol 3"))
         );
     }
 

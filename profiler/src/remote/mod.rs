@@ -1,46 +1,34 @@
-//! Engines of another machine: an [`Agent`] measures there, and a [`Remote`] is that agent as seen
-//! from here.
+//! Engines of another machine: an agent measures there ([`serve`]), and a [`Remote`] is that agent
+//! as seen from here.
 //!
 //! | question | where |
 //! |---|---|
-//! | where is the agent, and what carries the line? | [`Address`], `link` |
-//! | who may ask? | [`Secret`] |
+//! | which command leads to the agent, and how does the connection work? | [`AgentCommand`], `link` |
 //! | what is said, and how is it packed? | `message`, `frame` |
 //! | what does an agent do for a client, and where does it keep models? | `session`, `store` |
-//! | what happens when the line is cut? | [`Remote`] |
+//! | what happens when the connection breaks? | [`Remote`] |
 //!
-//! Each end greets in one line of text: protocol, version, a random number. From then on frames go
-//! over the line, tagged with keys that follow from the secret and both numbers: a frame of
-//! somebody without the secret, a damaged one, or one that was recorded earlier is not taken. What
-//! is said is not hidden: latencies and models can be read by whoever reads the wire; ssh hides
-//! them.
+//! The connection is the stdin and stdout of a command such as `ssh board vitempo-agent`: ssh or adb
+//! authenticates and encrypts, and no port listens. Each end greets in one line of text with its
+//! protocol and version. From then on frames with checksums follow.
 //!
 //! An agent measures for one client at a time, in worker processes like a sweep on its own machine.
-//! A client names no files: models are known by the digests of their bytes. When the line is cut,
-//! the model run under way is given up at both ends, and made again over the next line; a row is
-//! written when its answer has arrived whole, and so once or not at all.
+//! A client names no files: models are known by the digests of their bytes. When the connection
+//! breaks, both ends discard the model run under way, and the client repeats it over the next
+//! connection. A row is written when its answer has arrived completely.
 
-mod address;
 mod agent;
 mod client;
+mod command;
 mod connection;
 mod error;
 mod frame;
 mod link;
 mod message;
-mod secret;
 mod session;
 mod store;
 
-pub use address::{Address, AddressError, DEFAULT_PORT};
-pub use agent::{Agent, AgentError, AgentOptions, Log, engines, serve_stdio};
+pub use agent::{AgentError, AgentOptions, Log, engines, serve};
 pub use client::Remote;
+pub use command::{AgentCommand, AgentCommandError};
 pub use error::RemoteError;
-pub use secret::{SECRET_VARIABLE, Secret, SecretError};
-
-/// A random number for a greeting.
-fn fresh_nonce() -> std::io::Result<secret::Nonce> {
-    let mut nonce = [0; 32];
-    getrandom::fill(&mut nonce).map_err(|error| std::io::Error::other(error.to_string()))?;
-    Ok(nonce)
-}

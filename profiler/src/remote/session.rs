@@ -1,13 +1,11 @@
-//! One client at an agent, from its greeting until its line ends: it is let in, then what it asks
-//! is done, one thing at a time.
+//! One client at an agent, from its greeting until the connection ends. It asks for one thing at a
+//! time.
 
 use super::{
     agent::{AgentOptions, Log},
     frame::{FrameError, Kind},
-    fresh_nonce,
     link::{Event, Link},
     message::{self, Answer, Ask, Digest, End, GreetingError, RunAsk},
-    secret::Secret,
     store::{self, Store},
 };
 use crate::{
@@ -27,14 +25,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Time for a client to prove that it has the secret.
+/// Time for a client to greet.
 const ADMISSION: Duration = Duration::from_secs(10);
 /// Time for a client before this one to be seen off.
 const HANDOVER: Duration = Duration::from_secs(3);
 /// Pause between two looks.
 const SLICE: Duration = Duration::from_millis(20);
 
-/// Why a line ends.
+/// Why a connection ends.
 enum Farewell {
     /// The client left, or is not heard any more.
     Gone(String),
@@ -46,7 +44,7 @@ enum Farewell {
 
 impl From<io::Error> for Farewell {
     fn from(error: io::Error) -> Self {
-        Self::Gone(format!("the line broke: {error}"))
+        Self::Gone(format!("the connection broke: {error}"))
     }
 }
 
@@ -54,63 +52,58 @@ impl From<FrameError> for Farewell {
     fn from(error: FrameError) -> Self {
         match error {
             FrameError::Closed | FrameError::Io(_) => Self::Gone(error.to_string()),
-            FrameError::TooLarge { .. } | FrameError::Tag => Self::Refused(error.to_string()),
+            FrameError::TooLarge { .. } | FrameError::Checksum => Self::Refused(error.to_string()),
         }
     }
 }
 
-/// Serves whoever is at the other end of the line.
-pub(super) fn serve(options: &AgentOptions, secret: &Secret, mut link: Link, client: &str) {
+/// Serves whoever is at the other end.
+pub(super) fn serve(options: &AgentOptions, mut link: Link) {
     let log = &options.log;
-    let farewell = admit(options, secret, &mut link).and_then(|store| {
-        log.say(format_args!("{client}: is let in"));
+    let farewell = admit(options, &mut link).and_then(|store| {
+        log.say(format_args!("a client is connected"));
         let mut session = Session {
             options,
             link: &mut link,
             store,
             station: Station::new(options.worker.clone()),
-            client,
         };
         Err(session.serve())
     });
     // The right to measure, and with it the worker, is gone before the client receives the reason.
     let Err(farewell): Result<Infallible, Farewell> = farewell;
     let (answer, reason) = match farewell {
-        Farewell::Gone(reason) => return log.say(format_args!("{client}: {reason}")),
+        Farewell::Gone(reason) => return log.say(format_args!("{reason}")),
         Farewell::Busy => (Answer::Busy, "another client is measuring".to_owned()),
         Farewell::Refused(reason) => (Answer::Refused { reason: reason.clone() }, reason),
     };
-    log.say(format_args!("{client}: refused: {reason}"));
-    if link.say(&answer).is_ok() {
-        link.linger();
-    }
+    log.say(format_args!("refused: {reason}"));
+    // A client that does not wait for the reason has lost nothing.
+    let _ = link.say(&answer);
 }
 
-/// Admits the client if it has the secret and no other client is measuring.
-fn admit(options: &AgentOptions, secret: &Secret, link: &mut Link) -> Result<Store, Farewell> {
-    let nonce = fresh_nonce()?;
-    link.greet(&message::greeting(End::Agent, &nonce))?;
+/// Admits the client if it is of this version and no other client is measuring.
+fn admit(options: &AgentOptions, link: &mut Link) -> Result<Store, Farewell> {
+    link.greet(&message::greeting(End::Agent))?;
     let deadline = Instant::now() + ADMISSION.min(options.silence_limit);
     let greeting = match next(link, deadline)? {
         Event::Greeted(line) => line,
         _ => return Err(Farewell::Gone("did not greet".to_owned())),
     };
-    let theirs = message::read_greeting(End::Client, &greeting).map_err(|error| {
+    message::read_greeting(End::Client, &greeting).map_err(|error| {
         Farewell::Gone(match error {
-            GreetingError::Foreign => format!("is no vitempo: {greeting:?}"),
+            GreetingError::Foreign => format!("the client is not vitempo: it said {greeting:?}"),
             GreetingError::Version(version) => {
-                format!("is {version}, and this is {}", message::ours())
+                format!("the client is {version}, and this is {}", message::ours())
             }
         })
     })?;
-    let (to_agent, to_client) = secret.keys(&nonce, &theirs);
-    link.frames(to_client, to_agent);
+    link.frames();
     match next(link, deadline)? {
         Event::Frame(frame) if matches!(serde_json::from_slice(&frame.payload), Ok(Ask::Begin)) => {
         }
-        _ => return Err(Farewell::Refused("a line begins with `Begin`".to_owned())),
+        _ => return Err(Farewell::Refused("a connection begins with `Begin`".to_owned())),
     }
-    link.trust(options.message_bytes.max(message::PIECE));
     let store = lease(options)?;
     link.say(&Answer::Begun { silence_limit: options.silence_limit })?;
     Ok(store)
@@ -148,11 +141,10 @@ struct Session<'a> {
     link: &'a mut Link,
     store: Store,
     station: Station,
-    client: &'a str,
 }
 
 impl Session<'_> {
-    /// Does what is asked until the line ends.
+    /// Does what is asked until the connection ends.
     fn serve(&mut self) -> Farewell {
         loop {
             if let Err(farewell) = self.ask().and_then(|ask| self.act(ask)) {
@@ -165,7 +157,7 @@ impl Session<'_> {
         &self.options.log
     }
 
-    /// The next frame; silence for too long ends the line.
+    /// The next frame; silence for too long ends the connection.
     fn frame(&self) -> Result<(Kind, Vec<u8>), Farewell> {
         let since = Instant::now();
         loop {
@@ -201,7 +193,9 @@ impl Session<'_> {
     fn act(&mut self, ask: Ask) -> Result<(), Farewell> {
         let answer = match ask {
             Ask::Beat => return Ok(()),
-            Ask::Begin => return Err(Farewell::Refused("the line has begun already".to_owned())),
+            Ask::Begin => {
+                return Err(Farewell::Refused("the connection has begun already".to_owned()));
+            }
             Ask::Offer { digest, size_bytes } => self.take_in(digest, size_bytes)?,
             Ask::Probe { options, .. } if options.library.is_some() => {
                 Answer::NotProbed { reason: NO_LIBRARY.to_owned(), hint: None }
@@ -265,7 +259,7 @@ impl Session<'_> {
             Some(Some(file)) => Source::File(file),
             Some(None) => return Ok(Answer::Missing),
         };
-        self.log().say(format_args!("{}: measuring {name:?} on {backend:?}", self.client));
+        self.log().say(format_args!("measuring {name:?} on {backend:?}"));
         let request = RunRequest { backend, options, protocol, name, graph, source };
         let station = &mut self.station;
         let outcome = working(self.link, self.options, |interrupted| {
@@ -280,7 +274,7 @@ impl Session<'_> {
     }
 }
 
-const NO_LIBRARY: &str = "a client names no files of the agent's machine (--library); set the \
+const NO_LIBRARY: &str = "a client names no files of the agent's machine; set the \
     engine's variable where the agent is started";
 
 fn not_probed(error: SweepError) -> Answer {

@@ -2,7 +2,9 @@
 
 use std::{io, thread::sleep, time::Duration};
 use vitempo_profiler::{
-    Availability, Backend, BackendError, Model, RunOptions, Session, backends, worker,
+    Availability, Backend, BackendError, Model, RunOptions, Session, WorkerCommand, backends,
+    remote::{self, AgentOptions, Log},
+    worker,
 };
 
 /// The null backend, but for models called `crash`, `panic`, `hang`, `refuse` and `print`.
@@ -44,9 +46,16 @@ impl Backend for Faulty {
     }
 }
 
-fn main() -> io::Result<()> {
+/// `agent FOLDER` is an agent whose workers are this program.
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut words = std::env::args().skip(1);
+    if let (Some("agent"), Some(folder)) = (words.next().as_deref(), words.next()) {
+        let worker = WorkerCommand::this_program([])?;
+        remote::serve(&AgentOptions::new(folder.into(), worker, Log::silent()))?;
+        return Ok(());
+    }
     let mut all = backends::all();
     let null = backends::by_name("null").map_err(io::Error::other)?;
     all.push(Box::new(Faulty(null)));
-    worker::serve(&all)
+    Ok(worker::serve(&all)?)
 }

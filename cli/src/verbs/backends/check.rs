@@ -4,10 +4,13 @@
 use super::{coverage, lowering};
 use crate::verbs::{
     error::{CliError, CliResult},
+    interrupt::interrupted,
     models::ModelArgs,
     output::{self, Format, Report, Table},
-    profile::{self, RunArgs, parse_positive},
+    profile::RunArgs,
     progress,
+    quantity::positive,
+    worker::worker,
 };
 use serde_json::json;
 use std::sync::atomic::Ordering;
@@ -46,7 +49,7 @@ pub struct CheckArgs {
     lowering: Vec<String>,
 
     /// Runs of a model in which the operators are timed, to judge lowering
-    #[arg(long, default_value = "3", value_parser = parse_positive, requires = "lowering")]
+    #[arg(long, default_value = "3", value_parser = positive, requires = "lowering")]
     profiled_repeats: usize,
 
     /// Fail when less of the time of a family of models was predicted, in percent
@@ -72,7 +75,7 @@ pub fn run(args: &CheckArgs) -> CliResult {
             lowering::Question { models, backend, options, repeats: args.profiled_repeats };
         return lowering::run(question, args.min_time_matched, args.format);
     }
-    let (worker, interrupted) = (profile::worker()?, profile::interrupted());
+    let (worker, interrupted) = (worker()?, interrupted());
     let suite = Suite::new(&worker, &options, &interrupted).map_err(CliError::ours)?;
     let mut cases = Vec::new();
     for backend in chosen(args.backend.as_deref())? {

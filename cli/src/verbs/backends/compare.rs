@@ -5,7 +5,8 @@ use crate::verbs::{
     error::{CliError, CliResult},
     models::ModelArgs,
     output::{self, Format, Report, Table, percent},
-    profile, progress,
+    profile, progress, quantity,
+    worker::worker,
 };
 use serde_json::json;
 use std::{collections::BTreeMap, path::PathBuf};
@@ -40,11 +41,11 @@ pub struct CompareArgs {
     precisions: Vec<Precision>,
 
     /// Threads that compute inside one operator
-    #[arg(long, default_value = "1", value_parser = profile::parse_positive)]
+    #[arg(long, default_value = "1", value_parser = quantity::positive)]
     threads: usize,
 
     /// How often the sweep goes round all settings and models
-    #[arg(long, default_value = "1", value_parser = profile::parse_positive)]
+    #[arg(long, default_value = "1", value_parser = quantity::positive)]
     rounds: usize,
 
     /// Seed of inputs, of weights that files lack and of the order of model runs
@@ -66,7 +67,7 @@ pub fn run(args: &CompareArgs) -> CliResult {
         rounds: args.rounds,
         seed: args.seed,
         out: &args.out,
-        worker: profile::worker()?,
+        worker: worker()?,
     };
     let run = &mut |round, setting: &_, campaign: Campaign<'_>| {
         progress::say(format!("round {round}: {setting}"));

@@ -3,9 +3,11 @@
 
 use crate::verbs::{
     error::{CliError, CliResult},
+    interrupt::interrupted,
     models::ModelArgs,
     output::{self, Format, Report, Table},
-    profile, progress,
+    progress,
+    worker::worker,
 };
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, sync::atomic::Ordering, time::Duration};
@@ -23,7 +25,7 @@ const LIMIT: Duration = Duration::from_secs(300);
 pub fn run(models: &ModelArgs, backend: &str, options: &RunOptions, format: Format) -> CliResult {
     let models::Models { read: models, unreadable } =
         models::read_all(&models.models, &models.read_options())?;
-    let (worker, interrupted) = (profile::worker()?, profile::interrupted());
+    let (worker, interrupted) = (worker()?, interrupted());
     let compiler = Compiler::new(&worker, backend, options)?;
     let models = campaign::sweep_models(models);
     let bar = progress::bar((models.len() + unreadable.len()) as u64, "compiling");

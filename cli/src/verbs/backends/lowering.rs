@@ -3,9 +3,11 @@
 
 use crate::verbs::{
     error::{CliError, CliResult},
+    interrupt::interrupted,
     models::ModelArgs,
     output::{self, Format, Report, Table},
-    profile, progress,
+    progress,
+    worker::worker,
 };
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -49,14 +51,14 @@ pub fn run(question: Question<'_>, least: Option<f64>, format: Format) -> CliRes
         protocol,
         budget: None,
         run_timeout: RUN_TIMEOUT,
-        target: profile::worker()?.into(),
+        target: worker()?.into(),
         session: campaign::session_name(),
     };
     let bar = progress::bar(sweep.models.len() as u64, "evaluating");
     let accuracy = lowering_accuracy::evaluate(
         &sweep,
         &mut |p| bar.set_position(p.done as u64),
-        &profile::interrupted(),
+        &interrupted(),
     );
     bar.finish_and_clear();
     let accuracy = accuracy.map_err(error)?;

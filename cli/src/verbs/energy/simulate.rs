@@ -3,7 +3,7 @@
 use super::super::{
     error::{CliError, CliResult, io_error},
     files, output,
-    profile::parse_positive,
+    quantity::positive,
 };
 use std::path::PathBuf;
 use vitempo::planners::{energy::Recording, papers::ar_energy_study::local_frame};
@@ -18,7 +18,7 @@ pub struct SimulateArgs {
     #[arg(long, default_value = "performance")]
     pub governor: String,
 
-    #[arg(long, default_value = "30", value_parser = parse_positive)]
+    #[arg(long, default_value = "30", value_parser = positive)]
     pub frames: usize,
 
     /// Of the monitor's noise

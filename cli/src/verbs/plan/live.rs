@@ -2,8 +2,8 @@
 
 use super::super::{
     error::{CliError, CliResult},
-    profile::{interrupted, parse_positive},
-    quantity,
+    interrupt::interrupted,
+    quantity::{self, positive},
 };
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -23,7 +23,7 @@ pub struct LiveArgs {
     pub engines: Vec<Engine>,
 
     /// Frames that are measured, of every plan and of every part alone
-    #[arg(long, value_name = "COUNT", default_value = "30", value_parser = parse_positive, requires = "engines")]
+    #[arg(long, value_name = "COUNT", default_value = "30", value_parser = positive, requires = "engines")]
     pub frames: usize,
 
     /// Frames per second of a camera; without it the next frame is there as soon as there is room

@@ -7,8 +7,8 @@ use super::{
         error::{CliError, CliResult},
         models::ModelArgs,
         output::{self, Format},
-        profile::parse_positive,
-        progress, quantity,
+        progress,
+        quantity::{self, positive},
     },
     costs,
     live::{LiveArgs, in_a_line},
@@ -62,7 +62,7 @@ pub struct MultitaskArgs {
 
     /// How often to measure parts and placements in turns; medians are reported, and each simulation is
     /// held against the run just after its costs
-    #[arg(long, value_name = "COUNT", default_value = "1", value_parser = parse_positive, requires = "engines")]
+    #[arg(long, value_name = "COUNT", default_value = "1", value_parser = positive, requires = "engines")]
     pub rounds: usize,
 
     #[arg(long, value_enum, default_value_t)]

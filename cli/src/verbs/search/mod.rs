@@ -6,8 +6,10 @@ mod verify;
 
 use super::{
     error::{CliError, CliResult, io_error},
+    interrupt::interrupted,
     output::{self, Format},
     profile, progress, quantity,
+    worker::worker,
 };
 use front::Front;
 use std::{
@@ -85,7 +87,7 @@ pub struct SearchArgs {
 
     /// Measure so many of the front for real, the best and others spread evenly over it, and
     /// compare with the forecasts
-    #[arg(long, value_name = "N", requires = "out", value_parser = profile::parse_positive)]
+    #[arg(long, value_name = "N", requires = "out", value_parser = quantity::positive)]
     pub verify: Option<usize>,
 
     /// For --verify: the engine's shared library, where it is not found by itself
@@ -130,7 +132,7 @@ pub fn run(args: &SearchArgs) -> CliResult {
                 count,
                 library: args.library.as_deref(),
                 folder,
-                worker: profile::worker()?,
+                worker: worker()?,
             };
             front.verified = verify_front(&verification, &mut profile::run_campaign)?;
         }
@@ -187,7 +189,7 @@ fn searched(
         )));
     }
     let length = objective.candidates().map_or(candidates, |listed| listed.len() as u64);
-    let (bar, stop) = (progress::bar(length, "searching"), profile::interrupted());
+    let (bar, stop) = (progress::bar(length, "searching"), interrupted());
     let options =
         Options { candidates, population: args.population, seed: args.seed, upper: args.upper };
     let found = search::search(space, devices, objective, options, &mut |progress| {

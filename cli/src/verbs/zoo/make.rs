@@ -4,8 +4,8 @@ use crate::verbs::{
     error::CliResult,
     models::ModelArgs,
     output::{self, Format, Report, Table, si, thousands},
-    profile::parse_positive,
     progress,
+    quantity::positive,
 };
 use serde_json::json;
 use std::path::PathBuf;
@@ -40,7 +40,7 @@ pub struct MakeArgs {
     pub variants: Vec<Recipe>,
 
     /// Subgraphs per variant
-    #[arg(long, value_name = "COUNT", default_value = "3", value_parser = parse_positive)]
+    #[arg(long, value_name = "COUNT", default_value = "3", value_parser = positive)]
     pub positions: usize,
 
     /// Cut at this tensor instead of where the work is shared out evenly; may be repeated, in the
@@ -53,7 +53,7 @@ pub struct MakeArgs {
     pub compare: Option<String>,
 
     /// Seeded inputs that are compared
-    #[arg(long, value_name = "COUNT", default_value = "4", value_parser = parse_positive, requires = "compare")]
+    #[arg(long, value_name = "COUNT", default_value = "4", value_parser = positive, requires = "compare")]
     pub inputs: usize,
 
     /// Of weights that a model lacks

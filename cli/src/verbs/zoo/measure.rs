@@ -6,7 +6,7 @@ use crate::verbs::{
     files,
     models::Dimensions,
     output::{self, Format, Report, Table},
-    profile::parse_positive,
+    quantity::positive,
 };
 use serde_json::json;
 use std::path::PathBuf;
@@ -45,7 +45,7 @@ pub struct MeasureArgs {
 
     /// So many stitched variants: half at random (all, if fewer than 16), then those that may be
     /// among the best tenth or not; without it, all of them
-    #[arg(long, value_name = "COUNT", value_parser = parse_positive)]
+    #[arg(long, value_name = "COUNT", value_parser = positive)]
     pub sample: Option<usize>,
 
     /// Write the accuracies here: a variant per position in each row, then percent

@@ -7,7 +7,7 @@ mod report;
 mod stitch;
 mod table;
 
-use super::{error::CliResult, progress};
+use super::{error::CliResult, interrupt::interrupted, progress};
 use clap::Subcommand;
 use std::sync::atomic::Ordering;
 use vitempo::zoo::Progress;
@@ -37,7 +37,7 @@ fn watched<T>(
     what: &'static str,
     compute: impl FnOnce(&mut dyn FnMut(Progress) -> bool) -> T,
 ) -> T {
-    let (bar, stop) = (progress::bar(0, what), super::profile::interrupted());
+    let (bar, stop) = (progress::bar(0, what), interrupted());
     let computed = compute(&mut |progress| {
         bar.set_length(progress.total as u64);
         bar.set_position(progress.done as u64);

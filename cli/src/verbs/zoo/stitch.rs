@@ -7,7 +7,7 @@ use crate::verbs::{
     files,
     models::Dimensions,
     output::{self, Format, Report, percent},
-    profile::parse_positive,
+    quantity::positive,
 };
 use serde_json::json;
 use std::path::PathBuf;
@@ -45,7 +45,7 @@ pub struct StitchArgs {
     pub out: Option<PathBuf>,
 
     /// So many stitched variants, drawn at random, or all of them where there are no more
-    #[arg(long, value_name = "COUNT", value_parser = parse_positive, conflicts_with = "variants")]
+    #[arg(long, value_name = "COUNT", value_parser = positive, conflicts_with = "variants")]
     pub sample: Option<usize>,
 
     /// Write how alike results are to the first variant's, as measured accuracies that a task can
@@ -58,7 +58,7 @@ pub struct StitchArgs {
     pub engine: String,
 
     /// Seeded inputs that each is given
-    #[arg(long, value_name = "COUNT", default_value = "4", value_parser = parse_positive)]
+    #[arg(long, value_name = "COUNT", default_value = "4", value_parser = positive)]
     pub inputs: usize,
 
     /// The same seed draws the same variants

@@ -53,7 +53,7 @@ pub struct Models {
     pub regions: Vec<(usize, usize)>,
 
     /// Pixels on a side of a patch; default: the stride of the encoder's first convolution
-    #[arg(long, value_name = "PIXELS", value_parser = super::super::super::profile::parse_positive)]
+    #[arg(long, value_name = "PIXELS", value_parser = super::super::super::quantity::positive)]
     pub patch: Option<usize>,
 
     /// What identifying, tracking, warping and scheduling take per frame on the CPU

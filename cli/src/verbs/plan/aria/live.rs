@@ -14,8 +14,9 @@ use super::{
     super::{
         super::{
             error::{CliError, CliResult},
-            profile::{go_on, parse_positive},
-            progress, quantity,
+            interrupt::go_on,
+            progress,
+            quantity::{self, positive},
         },
         live::{in_a_line, parse_engine},
     },
@@ -50,7 +51,7 @@ pub struct LiveArgs {
     pub engines: Vec<Engine>,
 
     /// Camera frames that each system is given
-    #[arg(long, value_name = "COUNT", default_value = "300", value_parser = parse_positive, requires = "engines")]
+    #[arg(long, value_name = "COUNT", default_value = "300", value_parser = positive, requires = "engines")]
     pub frames: usize,
 
     /// From the middle of the run on, full frames take so many times as long

@@ -48,7 +48,7 @@ pub struct AriaArgs {
     pub success: f64,
 
     /// Most camera frames between full frames
-    #[arg(long, value_name = "FRAMES", value_parser = super::super::profile::parse_positive, default_value = "4")]
+    #[arg(long, value_name = "FRAMES", value_parser = super::super::quantity::positive, default_value = "4")]
     pub interval: usize,
 
     /// How much runs of the same work differ: coefficient of variation

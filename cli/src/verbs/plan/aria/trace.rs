@@ -3,7 +3,7 @@
 use super::super::super::{
     error::{CliError, CliResult},
     files, output,
-    profile::parse_positive,
+    quantity::positive,
 };
 use clap::ValueEnum;
 use std::path::PathBuf;
@@ -25,11 +25,11 @@ const MOST_REGIONS: u64 = 1000;
 #[derive(clap::Args, Debug)]
 pub struct TraceArgs {
     /// How long the walk is
-    #[arg(long, value_name = "SECONDS", default_value = "600", value_parser = parse_positive)]
+    #[arg(long, value_name = "SECONDS", default_value = "600", value_parser = positive)]
     pub seconds: usize,
 
     /// How long it stays in one scene
-    #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = parse_positive)]
+    #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = positive)]
     pub scene_seconds: usize,
 
     /// Which scenes, in turns; may be repeated. Default: all

@@ -10,10 +10,11 @@ mod report;
 use super::super::{
     error::{CliError, CliResult, io_error},
     files,
+    interrupt::interrupted,
     models::Dimensions,
     output::{self, Format},
-    profile::{interrupted, parse_positive},
-    progress, quantity,
+    progress,
+    quantity::{self, positive},
     zoo::{
         tasks::TasksFile,
         variants::{Variants, Weights},
@@ -109,11 +110,11 @@ pub struct StitchArgs {
     pub engines: Vec<Engine>,
 
     /// Frames that are measured, of every subgraph and of every stitched variant
-    #[arg(long, value_name = "COUNT", default_value = "20", value_parser = parse_positive, requires = "engines")]
+    #[arg(long, value_name = "COUNT", default_value = "20", value_parser = positive, requires = "engines")]
     pub frames: usize,
 
     /// Stitched variants that are run, of each task in each order
-    #[arg(long, value_name = "COUNT", default_value = "5", value_parser = parse_positive, requires = "engines")]
+    #[arg(long, value_name = "COUNT", default_value = "5", value_parser = positive, requires = "engines")]
     pub tries: usize,
 
     /// Keep what was measured, for `vitempo zoo report`
