@@ -1,17 +1,51 @@
 //! vitempo: how long will this vision model take on that device, how sure are we, and where should
 //! each part of it run?
 //!
-//! The facade over the workspace's crates. Read a model, load a bundle, ask:
+//! This crate is the facade over the workspace: what the binary `vitempo` can do, a program can do
+//! through it. Three lines forecast a model:
 //!
 //! ```no_run
-//! use std::path::Path;
-//! use vitempo::{Bundle, graph::{LatencyModel, onnx}};
+//! use vitempo::prelude::*;
 //!
-//! let model = onnx::read_file(Path::new("vit.onnx"), &onnx::ReadOptions::default())?;
-//! let bundle = Bundle::open("demo.vtb")?;
-//! println!("{}", bundle.predict(&model)?.latency.point);
+//! let model = models::read("vit.onnx".as_ref(), &ReadOptions::default())?;
+//! let bundle = Bundle::open("epyc-onnxruntime-f32-1t")?;
+//! println!("{}", bundle.predict(&model.graph)?.latency.point);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! # What to do, and where
+//!
+//! | job | start at | feature | example |
+//! |---|---|---|---|
+//! | forecast a model with its interval | [`Bundle::open`], [`Bundle::predict_each`] | | `forecast` |
+//! | sample architectures of a search space | [`sampling`] | | |
+//! | answer millions of latency queries | [`query`] | | |
+//! | find the best architecture below a latency | [`search`] | | `search` |
+//! | measure models on engines, with resuming | `campaign` | `dataset`, `profile` | |
+//! | train predictors and evaluate them | `training`, `evaluation` | `dataset`, `train` | `train` |
+//! | adapt to a device known by ten latencies | `adaptation` | `dataset` | `adapt` |
+//! | plan splits, pipelines, placements | `plan` | `plan` | `plan_split` |
+//!
+//! Examples are files in `examples/`; the tests run them. Bundles by name need the feature
+//! `embedded-bundles`, a folder in the variable `VITEMPO_BUNDLES`, or the checkout's `bundles/`.
+//!
+//! # Sampling and forecasting a search space
+//!
+//! ```
+//! use vitempo::{graph::LatencyModel, prelude::*, sampling};
+//!
+//! let bundle = Bundle::open("bundles/epyc-onnxruntime-f32-1t.vtb")?;
+//! for sample in sampling::sample_named("hybrid-vit", 3, 7)? {
+//!     let latency = bundle.predict(&sample.graph)?.latency;
+//!     assert!(latency.lower.ns() <= latency.point.ns());
+//!     println!("{} [{} .. {}]", latency.point, latency.lower, latency.upper);
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Errors
+//! Functions return typed errors that name the file, node, row or field. Nothing is printed; events
+//! go to `tracing`.
 
 #[cfg(feature = "dataset")]
 pub mod adaptation;
@@ -26,6 +60,7 @@ pub mod inspection;
 pub mod models;
 #[cfg(feature = "plan")]
 pub mod plan;
+pub mod prelude;
 #[cfg(feature = "plan")]
 pub mod quantity;
 pub mod query;

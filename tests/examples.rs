@@ -8,6 +8,9 @@ mod adapt;
 mod forecast;
 #[path = "../examples/plan_split.rs"]
 mod plan_split;
+#[allow(dead_code)]
+#[path = "../examples/readme.rs"]
+mod readme;
 #[path = "../examples/search.rs"]
 mod search;
 #[path = "../examples/train.rs"]
@@ -38,4 +41,12 @@ fn architectures_within_a_ceiling_are_found() -> Ran {
 #[test]
 fn a_split_is_planned() -> Ran {
     plan_split::main()
+}
+
+/// The program compiles, as part of this one, and the README has it word for word.
+#[test]
+fn the_program_of_the_readme_is_the_example() {
+    let example = include_str!("../examples/readme.rs");
+    let (_, program) = example.split_once("\n\n").expect("a comment above it");
+    assert!(include_str!("../README.md").contains(&format!("```rust\n{program}```")));
 }

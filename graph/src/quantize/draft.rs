@@ -6,7 +6,7 @@ use crate::{
     ValueSource, onnx,
 };
 use std::borrow::Cow;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 /// Collects nodes until [`Draft::finish`].
 pub(super) struct Draft<'a> {
@@ -16,7 +16,12 @@ pub(super) struct Draft<'a> {
     pub outputs: Vec<ValueId>,
     seed: Option<u64>,
     names: HashSet<String>,
+    /// How often a name was taken already.
+    taken: HashMap<String, usize>,
 }
+
+/// Underscores behind a name at most.
+const MOST_UNDERSCORES: usize = 64;
 
 impl<'a> Draft<'a> {
     /// No nodes yet. The payloads of `replaced` constants are not taken over: nothing will read
@@ -49,6 +54,7 @@ impl<'a> Draft<'a> {
             outputs: graph.outputs().to_vec(),
             seed,
             names,
+            taken: HashMap::new(),
         }
     }
 
@@ -130,10 +136,21 @@ impl<'a> Draft<'a> {
         self.nodes.push(Node { written: old.written, ..node });
     }
 
-    fn unique(&mut self, mut name: String) -> String {
-        while !self.names.insert(name.clone()) {
-            name.push('_');
+    /// The name, or where it is taken the name with underscores behind it: a few, then a number.
+    fn unique(&mut self, name: String) -> String {
+        if self.names.insert(name.clone()) {
+            return name;
         }
-        name
+        let taken = self.taken.entry(name.clone()).or_insert(0);
+        loop {
+            *taken += 1;
+            let other = match *taken {
+                few @ ..=MOST_UNDERSCORES => [name.as_str(), &"_".repeat(few)].concat(),
+                number => format!("{name}_{number}"),
+            };
+            if self.names.insert(other.clone()) {
+                return other;
+            }
+        }
     }
 }

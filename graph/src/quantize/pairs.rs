@@ -53,6 +53,36 @@ fn with_pairs(graph: &Graph, options: &Options, results: Results) -> Result<Grap
     rewriter.draft.finish()
 }
 
+/// Scales of slices; one stands for all where they are the same.
+#[derive(Clone)]
+struct Scales {
+    count: usize,
+    each: Vec<f64>,
+}
+
+impl Scales {
+    fn ones(count: usize) -> Self {
+        Self { count, each: vec![1.0] }
+    }
+
+    fn map(self, scale: impl Fn(f64) -> f64) -> Self {
+        Self { count: self.count, each: self.each.into_iter().map(scale).collect() }
+    }
+
+    fn first(&self) -> Self {
+        Self { count: 1, each: vec![self.at(0)] }
+    }
+
+    /// That of a slice; counted anew behind the last.
+    fn at(&self, slice: usize) -> f64 {
+        self.each.get(slice % self.each.len().max(1)).copied().unwrap_or(1.0)
+    }
+
+    fn all(&self) -> Vec<f64> {
+        (0..self.count).map(|slice| self.at(slice)).collect()
+    }
+}
+
 struct Rewriter<'a> {
     draft: Draft<'a>,
     sites: &'a Sites,
@@ -62,9 +92,9 @@ struct Rewriter<'a> {
     instead: HashMap<ValueId, ValueId>,
     scales: HashMap<ValueId, Affine>,
     /// Scales of the sums of products with weights, by node.
-    sums: HashMap<usize, Vec<f64>>,
+    sums: HashMap<usize, Scales>,
     /// Dequantised weights and their scales.
-    weights: HashMap<(ValueId, Option<usize>), (ValueId, Vec<f64>)>,
+    weights: HashMap<(ValueId, Option<usize>), (ValueId, Scales)>,
 }
 
 impl<'a> Rewriter<'a> {
@@ -99,7 +129,7 @@ impl<'a> Rewriter<'a> {
             let (dequantized, scales) = self.weight(node.inputs[site.operand], site.axis);
             inputs[site.operand] = dequantized;
             let x = self.scales.get(&node.inputs[1 - site.operand.min(1)]).map_or(1.0, |a| a.scale);
-            let scales: Vec<f64> = scales.into_iter().map(|w| f64::from((w * x) as f32)).collect();
+            let scales = scales.map(|w| f64::from((w * x) as f32));
             if site.bias {
                 inputs[2] = self.bias(node.inputs[2], &scales);
             }
@@ -173,25 +203,26 @@ impl<'a> Rewriter<'a> {
     }
 
     /// A weight behind its DQ, made once, and its scales.
-    fn weight(&mut self, id: ValueId, axis: Option<usize>) -> (ValueId, Vec<f64>) {
+    fn weight(&mut self, id: ValueId, axis: Option<usize>) -> (ValueId, Scales) {
         if let Some(made) = self.weights.get(&(id, axis)) {
             return made.clone();
         }
         let value = self.draft.graph.value(id);
         let tensor = value.tensor.clone().unwrap_or_else(|| TensorSpec::f32([]));
         let count = axis.map_or(1, |axis| tensor.shape.get(axis).copied().unwrap_or(1));
-        let mut scales = vec![1.0; count];
+        let mut scales = Scales::ones(count);
         let mut integers = None;
         if let Some(floats) = self.draft.floats(id) {
             let slices = || scale::slices(&tensor.shape, axis.unwrap_or(usize::MAX));
-            scales = scale::symmetric_scales(&floats, slices(), count);
+            let each = scale::symmetric_scales(&floats, slices(), count);
             integers = Some(
                 floats
                     .iter()
                     .zip(slices())
-                    .map(|(&v, slice)| scale::to_i8(v, scales[slice]))
+                    .map(|(&v, slice)| scale::to_i8(v, each[slice]))
                     .collect(),
             );
+            scales = Scales { count, each };
         }
         let made = self.dequantized(&value.name, &tensor, (Precision::I8, integers), &scales, axis);
         self.weights.insert((id, axis), (made, scales.clone()));
@@ -199,20 +230,15 @@ impl<'a> Rewriter<'a> {
     }
 
     /// A bias with the scales of the sums of products that it is added to.
-    fn bias(&mut self, id: ValueId, sums: &[f64]) -> ValueId {
+    fn bias(&mut self, id: ValueId, sums: &Scales) -> ValueId {
         let value = self.draft.graph.value(id);
         let tensor = value.tensor.clone().unwrap_or_else(|| TensorSpec::f32([]));
-        let per_channel = sums.len() as u64 == tensor.elements();
-        let one = || vec![sums.first().copied().unwrap_or(1.0)];
-        let scales = if per_channel && !sums.is_empty() { sums.to_vec() } else { one() };
+        let per_channel = sums.count as u64 == tensor.elements();
+        let scales = if per_channel { sums.clone() } else { sums.first() };
         let integers = self.draft.floats(id).map(|floats| {
-            floats
-                .iter()
-                .enumerate()
-                .map(|(i, &v)| scale::to_i32(v, scales[i % scales.len()]))
-                .collect()
+            floats.iter().enumerate().map(|(i, &v)| scale::to_i32(v, scales.at(i))).collect()
         });
-        let axis = (scales.len() > 1).then(|| tensor.rank().saturating_sub(1));
+        let axis = (scales.count > 1).then(|| tensor.rank().saturating_sub(1));
         self.dequantized(&value.name, &tensor, (Precision::I32, integers), &scales, axis)
     }
 
@@ -222,10 +248,10 @@ impl<'a> Rewriter<'a> {
         name: &str,
         tensor: &TensorSpec,
         (precision, integers): (Precision, Option<Vec<i64>>),
-        scales: &[f64],
+        scales: &Scales,
         axis: Option<usize>,
     ) -> ValueId {
-        let shape: Vec<usize> = if axis.is_some() { vec![scales.len()] } else { Vec::new() };
+        let shape: Vec<usize> = if axis.is_some() { vec![scales.count] } else { Vec::new() };
         let known = integers.is_some();
         let quantized = self.draft.constant(
             format!("{name}/quantized"),
@@ -235,16 +261,16 @@ impl<'a> Rewriter<'a> {
         let scale = self.draft.constant(
             format!("{name}/scale"),
             TensorSpec::f32(shape.clone()),
-            known.then(|| ConstantData::Floats(scales.to_vec())),
+            known.then(|| ConstantData::Floats(scales.all())),
         );
-        let zeros = known.then(|| ConstantData::Ints(vec![0; scales.len()]));
+        let zeros = known.then(|| ConstantData::Ints(vec![0; scales.count]));
         let zero_point = self.draft.constant(
             format!("{name}/zero_point"),
             TensorSpec::new(shape, precision),
             zeros,
         );
         let attributes = axis
-            .filter(|_| scales.len() > 1)
+            .filter(|_| scales.count > 1)
             .map_or_else(Attributes::new, |axis| Attributes::new().with_int("axis", axis as i64));
         let dequantized = self.draft.computed(format!("{name}/dequantized"), tensor.clone());
         self.draft.step(

@@ -17,6 +17,7 @@ pub type Case = (&'static str, fn(usize) -> Graph);
 pub const CASES: &[Case] = &[
     ("chain", |n| repeated(n, |b, name, x| unary(b, name, OpKind::Relu, x))),
     ("products", |n| repeated(n / 2, |b, name, x| b.linear(name, x, 8, true).unwrap())),
+    ("products_and_sums", products_and_sums),
     ("quantised_products", quantised_products),
     ("fan_out", fan_out),
     ("fan_in", fan_in),
@@ -53,6 +54,19 @@ fn repeated(n: usize, step: fn(&mut GraphBuilder, &str, ValueId) -> ValueId) -> 
     let (mut b, mut x) = start();
     for i in 0..n {
         x = step(&mut b, &format!("n{i}"), x);
+    }
+    b.finish(vec![x]).unwrap()
+}
+
+/// Products by the same weight, and sums with the same bias.
+fn products_and_sums(n: usize) -> Graph {
+    let (mut b, mut x) = start();
+    let weight = b.weight("weight", TensorSpec::f32([8, 8]));
+    let bias = b.weight("bias", TensorSpec::f32([8]));
+    for i in 0..n / 2 {
+        let name = format!("n{i}");
+        let y = b.op(&name, OpKind::Linear, Attributes::new(), &[x, weight]).unwrap();
+        x = b.binary(&format!("{name}+"), OpKind::Add, y, bias).unwrap();
     }
     b.finish(vec![x]).unwrap()
 }
