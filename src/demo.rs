@@ -72,7 +72,7 @@ pub struct RealForecast {
 #[non_exhaustive]
 pub enum DemoError {
     /// Fewer models than [`FEWEST_MODELS`].
-    #[error("{0} models are too few to train and to judge")]
+    #[error("{0} models are too few to train and to test")]
     TooFewModels(usize),
     /// A file or folder that cannot be made.
     #[error("cannot {action} {}: {source}", .path.display())]

@@ -25,14 +25,14 @@ pub enum SplitSize {
     TestFraction(f64),
     /// Exactly so many synthetic architectures; those left over are in neither.
     Counts {
-        /// To learn from.
+        /// For training.
         train: usize,
-        /// To be judged by.
+        /// For testing.
         test: usize,
     },
 }
 
-/// Architectures to learn from and architectures to be judged by; no architecture is in two lists.
+/// Architectures for training and architectures for testing; no architecture is in two lists.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Split {
     format: String,

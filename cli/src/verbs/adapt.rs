@@ -223,13 +223,13 @@ impl Adapted<'_> {
     fn cross_validation(&self) -> String {
         self.of.cross_validation.as_ref().map_or_else(
             || "One latency cannot be cross-validated: there is no error figure".to_owned(),
-            |judged| {
+            |validation| {
                 format!(
                     "Each model forecast from the others: {:.1} % mean error, {} of {} within the \
                     90 % interval",
-                    judged.mape(),
-                    judged.inside(),
-                    judged.forecasts.len()
+                    validation.mape(),
+                    validation.inside(),
+                    validation.forecasts.len()
                 )
             },
         )
@@ -277,7 +277,7 @@ impl Report for Adapted<'_> {
         let bundle = &self.of.bundle;
         let unconstrained: BTreeMap<&str, f64> =
             self.of.unconstrained.iter().map(|(cost, share)| (cost.name(), *share)).collect();
-        let judged = self.of.cross_validation.as_ref();
+        let validation = self.of.cross_validation.as_ref();
         let rows: Vec<serde_json::Value> = bundle
             .measured
             .iter()
@@ -289,8 +289,8 @@ impl Report for Adapted<'_> {
         let warnings: Vec<String> = self.of.warnings.iter().map(ToString::to_string).collect();
         Ok(json!({"bundle": self.out, "environment": bundle.environment,
             "sources": bundle.sources, "left_out": self.of.left_out, "warnings": warnings,
-            "measured": rows, "left_out_mape": judged.map(CrossValidation::mape),
-            "left_out_inside": judged.map(CrossValidation::inside),
+            "measured": rows, "left_out_mape": validation.map(CrossValidation::mape),
+            "left_out_inside": validation.map(CrossValidation::inside),
             "unconstrained": unconstrained, "suggested": self.of.suggested}))
     }
 }

@@ -1,4 +1,4 @@
-//! `vitempo dataset`: what is in a dataset, can it be trusted, and how is it divided?
+//! `vitempo dataset`: inspects, validates, splits, merges, imports and exports datasets.
 
 use super::{
     error::{CliError, CliResult},
@@ -27,7 +27,7 @@ pub enum DatasetCommand {
         #[arg(long, value_enum, default_value_t)]
         format: Format,
     },
-    /// Checks files, keys, samples and sums; exit code 1 when the data cannot be trusted
+    /// Checks files, keys, samples and sums; exit code 1 when the data is invalid
     ///
     /// Example: vitempo dataset validate data/
     Validate {
@@ -344,7 +344,7 @@ fn validate(data: &Path, format: Format) -> CliResult {
         Ok(())
     } else {
         Err(CliError::user(format!("{}: {errors} errors", data.display()))
-            .hint("the rows named above cannot be trusted; measure them again"))
+            .hint("the rows named above are invalid; measure them again"))
     }
 }
 
@@ -426,7 +426,7 @@ impl Report for Divided {
     fn table(&self) -> String {
         let s = &self.0;
         format!(
-            "{} architectures to train on, {} synthetic and {} real ones to judge by (seed {})\n",
+            "{} architectures to train on, {} synthetic and {} real ones to test on (seed {})\n",
             s.train.len(),
             s.test.len(),
             s.real.len(),

@@ -33,16 +33,28 @@ pub enum Source {
     Files(Vec<PathBuf>),
 }
 
-/// What is being done, and with which wheel, for whoever watches.
+/// A step of an installation, for progress reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub enum Step<'a> {
-    /// So much of this wheel was fetched.
-    Fetch { file: &'a str, done_bytes: u64, total_bytes: u64 },
-    /// The digest of this wheel is computed.
-    Verify { file: &'a str },
-    /// This wheel is unpacked.
-    Unpack { file: &'a str },
+    /// A wheel is downloaded.
+    Fetch {
+        /// Name of the wheel.
+        file: &'a str,
+        /// Bytes downloaded so far.
+        done_bytes: u64,
+        /// Size of the wheel.
+        total_bytes: u64,
+    },
+    /// The digest of a wheel is computed.
+    Verify {
+        /// Name of the wheel.
+        file: &'a str,
+    },
+    /// A wheel is unpacked.
+    Unpack {
+        /// Name of the wheel.
+        file: &'a str,
+    },
 }
 
 /// An engine in vitempo's folder.

@@ -1,4 +1,4 @@
-//! Fetches a wheel with the machine's own pip, which knows the user's package index, mirrors and
+//! Fetches a wheel with the machine's own pip, which is configured with the user's package index, mirrors and
 //! credentials.
 
 use super::{InstallError, Wheel};
