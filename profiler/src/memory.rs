@@ -1,5 +1,5 @@
-//! How much memory a run takes: the most that was resident at once, in addition to what was resident
-//! before. Bytes.
+//! How much memory a run takes: the most that was resident at once, in addition to what was
+//! resident before. Bytes.
 //!
 //! Source on Linux: `VmHWM` and `VmRSS` of `/proc/self/status`; writing 5 to
 //! `/proc/self/clear_refs` sets the first back to the second (proc(5)). Where that is not allowed

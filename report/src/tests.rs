@@ -1,5 +1,5 @@
-//! The report from invented measurements: every section finds what is there, says what is missing, and the
-//! page needs nothing from outside.
+//! The report from invented measurements: every section finds what is there, says what is missing,
+//! and the page needs nothing from outside.
 
 use super::{
     forecasts::BundleEvaluation,

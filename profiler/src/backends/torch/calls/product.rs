@@ -35,8 +35,8 @@ fn scaled(site: Site<'_>) -> bool {
     site.float("alpha", 1.0) != 1.0 || site.float("beta", 1.0) != 1.0
 }
 
-/// `linear` takes its weight as `[out, in]`, which [`needs_transposed_weight`] sees to when the model
-/// is loaded.
+/// `linear` takes its weight as `[out, in]`, which [`needs_transposed_weight`] sees to when the
+/// model is loaded.
 fn linear(site: Site<'_>) -> Result<Call, String> {
     let torch = site.torch;
     if scaled(site) || is(site, "trans_a") || site.shape(0).len() < 2 {
