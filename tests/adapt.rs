@@ -312,7 +312,7 @@ fn phones_are_forecast_from_ten_models() {
 }
 
 #[test]
-fn what_cannot_be_judged_is_refused() {
+fn what_cannot_be_evaluated_is_refused() {
     let folder = tempfile::tempdir().expect("a folder");
     let cases: [(&[&str], &str); 6] = [
         (&["--only", "CNNs on phones", "--samples", "102"], "at most 101"),

@@ -1,5 +1,5 @@
-//! [`split`]: divides a dataset by architecture into models to learn from and models to be judged
-//! by.
+//! [`split`]: divides a dataset by architecture into models for training and models
+//! for testing.
 //!
 //! Each architecture has a rank, the BLAKE3 digest of seed and architecture as a number in [0, 1):
 //! it depends on nothing else. With a test fraction f, those ranked below f are test, so that

@@ -1,4 +1,4 @@
-//! `vitempo adapt`: a device that nobody here holds, from a handful of end-to-end latencies.
+//! `vitempo adapt`: a bundle for a device of which only a few end-to-end latencies are known.
 
 mod published;
 
@@ -24,9 +24,9 @@ use vitempo::graph::{Environment, Latency, Precision};
 
 /// Adapts to a device of which a few models were timed end to end
 ///
-/// From a CSV of model names and latencies, the models' files (weights may be absent) and what is
-/// known of other devices comes a bundle that forecasts any model, with intervals as wide as a
-/// handful of latencies leaves them.
+/// Reads a CSV of model names and latencies, the models' files (weights may be absent) and bundles
+/// or datasets of other devices, and writes a bundle that forecasts any model. Its intervals are
+/// wider than those of a trained bundle.
 ///
 /// Example: vitempo adapt --measured e2e.csv --models models/ --from epyc-onnxruntime-f32-1t --out
 /// phone.vtb --suggest 3
@@ -77,7 +77,7 @@ pub struct AdaptArgs {
     #[arg(long, default_value = "f32", value_parser = super::profile::parse_precision)]
     precision: Precision,
 
-    /// Who published the latencies and under which licence, where it was not you who measured
+    /// Who published the latencies and under which licence, if you did not measure them
     #[arg(long, value_name = "TEXT")]
     source: Option<String>,
 

@@ -1,4 +1,4 @@
-//! `vitempo bundle`: which bundles have names, what is inside one, and how good is it?
+//! `vitempo bundle`: lists bundles by name, and shows contents and held-out errors of one.
 
 use super::{
     error::{CliError, CliResult},
@@ -27,9 +27,9 @@ use vitempo::{
 pub enum BundleCommand {
     /// Lists the bundles that `--bundle NAME` finds
     ///
-    /// The first place that has a name counts: the folders of the variable VITEMPO_BUNDLES (a path
+    /// A name is searched for in this order: the folders of the variable VITEMPO_BUNDLES (a path
     /// list like PATH), `bundles` in vitempo's own folder (VITEMPO_HOME), `share/vitempo/bundles`
-    /// beside the program, and the program itself, in which those that ship are embedded.
+    /// beside the program, and the bundles that are embedded in the program.
     ///
     /// Example: vitempo bundle list
     List {
@@ -88,12 +88,12 @@ impl From<BundleError> for CliError {
     }
 }
 
-/// Opens what `--bundle` means, trained on operators or adapted from end-to-end latencies.
+/// Opens what `--bundle` names, trained on operators or adapted from end-to-end latencies.
 pub fn open(bundle: &Path) -> CliResult<Bundle> {
     Ok(Bundle::open(bundle)?)
 }
 
-/// Opens what `--bundle` means, where only predictors of kernels will do.
+/// Opens what `--bundle` names, where a bundle with predictors of kernels is needed.
 pub fn open_trained(bundle: &Path) -> CliResult<Arc<PredictorBundle>> {
     let opened = open(bundle)?;
     let refused = || {

@@ -13,7 +13,7 @@ use vitempo::datasets::{
 };
 use vitempo::training;
 
-/// Looks into, checks, divides, joins, imports and exports datasets
+/// Inspects, validates, splits, merges, imports and exports datasets
 ///
 /// Example: vitempo dataset inspect data/
 #[derive(Subcommand, Debug)]
@@ -73,8 +73,8 @@ pub enum ImportCommand {
     /// github.com/qed-usc/mobile-ml-benchmark
     ///
     /// Give all files at once: end-to-end and operator rows of the same models become one model
-    /// run. Names such as tflite_vit_synthetic_ops_cpu.csv tell what a file holds; for other names
-    /// say it.
+    /// run. Names such as tflite_vit_synthetic_ops_cpu.csv give framework and kind of models; for
+    /// other names use the options below.
     ///
     /// Example: vitempo dataset import mobile-ml-benchmark dataset/vit/*.csv --out phones/
     MobileMlBenchmark(PhonesArgs),

@@ -1,4 +1,4 @@
-//! `vitempo demo`: the whole line on this machine with the embedded engine: sample, profile, train
+//! `vitempo demo`: all steps on this machine with the embedded engine: sample, profile, train
 //! three methods, evaluate, forecast real models.
 
 use super::{
@@ -18,7 +18,7 @@ use vitempo::demo::{self, Demo, DemoError, OPERATORS, RealForecast};
 use vitempo::graph::Latency;
 use vitempo::profiler::SweepModel;
 
-/// Runs the whole line: sample, profile, train, evaluate, forecast three real models and measure
+/// Runs all steps on this machine: sample, profile, train, evaluate, forecast three real models and measure
 /// them too
 ///
 /// Example: vitempo demo --models 50 --out demo/

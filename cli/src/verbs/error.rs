@@ -16,7 +16,7 @@ use vitempo::{
 /// Whose fault it is decides the exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
-    /// The input is wrong or a gate was missed: exit code 1.
+    /// The input is wrong or a gate was not met: exit code 1.
     User,
     /// Ours: exit code 2.
     Ours,
@@ -33,7 +33,7 @@ pub struct CliError {
 pub type CliResult<T = ()> = Result<T, CliError>;
 
 impl CliError {
-    /// The user's input is wrong, or a gate was missed.
+    /// The user's input is wrong, or a gate was not met.
     pub fn user(message: impl Display) -> Self {
         Self { message: message.to_string(), hint: None, fault: Fault::User }
     }

@@ -1,5 +1,5 @@
-//! `vitempo predict`: how long will these models take in the bundle's environment, how sure are we,
-//! and what takes the time?
+//! `vitempo predict`: forecasts latencies of models in a bundle's environment, with intervals and
+//! the time of each operator.
 
 use super::{
     error::{CliError, CliResult},
@@ -239,16 +239,16 @@ impl Forecast {
         let share = self.share(self.prediction.extrapolating());
         let count = self.prediction.extrapolating().count();
         (count > 0).then(|| {
-            let beyond = if self.adapted {
+            let outside = if self.adapted {
                 let kinds: std::collections::BTreeSet<&str> =
                     self.prediction.extrapolating().map(|o| o.kind.name()).collect();
                 let kinds: Vec<&str> = kinds.into_iter().collect();
                 format!("of classes that no measured model contains: {}", kinds.join(", "))
             } else {
-                "beyond the range of the training data".to_owned()
+                "outside the range of the training data".to_owned()
             };
             format!(
-                "Outside    {} of predicted time by {count} operators {beyond} (extrapolating)",
+                "Outside    {} of predicted time by {count} operators {outside} (extrapolating)",
                 percent(share)
             )
         })

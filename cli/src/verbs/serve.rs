@@ -19,17 +19,17 @@ use vitempo_serve::{Level, Limits, Log, Options, RegisteredBundle, ServeError, T
 /// Where the token is looked for, when no file is named.
 const TOKEN_VARIABLE: &str = "VITEMPO_TOKEN";
 
-/// Answers forecasts over HTTP
+/// Serves forecasts over HTTP
 ///
 /// Example: vitempo serve --bundle demo.vtb --listen 127.0.0.1:8080
 #[derive(clap::Args, Debug)]
 pub struct ServeArgs {
-    /// Bundle of either kind: a file, a name that `vitempo bundle list` shows, or a folder whose
-    /// bundles all count, whichever come and go; may be repeated
+    /// Bundle of either kind: a file, a name that `vitempo bundle list` shows, or a folder, of which
+    /// all bundles are served, also those added later; may be repeated
     #[arg(long = "bundle", value_name = "NAME", required = true)]
     pub bundles: Vec<PathBuf>,
 
-    /// Address and port; port 0 takes a free one. Beyond loopback a token is needed
+    /// Address and port; port 0 takes a free one. Addresses other than loopback need a token
     #[arg(long, value_name = "ADDRESS", default_value_t = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080))]
     pub listen: SocketAddr,
 
@@ -38,7 +38,7 @@ pub struct ServeArgs {
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
 
-    /// Search spaces whose encodings are understood: names (hybrid-vit, isotropic-vit) or TOML
+    /// Search spaces whose encodings are accepted: names (hybrid-vit, isotropic-vit) or TOML
     /// files; may be repeated. A request that names none means the first
     #[arg(long = "space", value_name = "SPACE", default_value = "hybrid-vit")]
     pub spaces: Vec<String>,
@@ -51,7 +51,7 @@ pub struct ServeArgs {
     #[arg(long, value_name = "N", value_parser = positive, default_value_t = Limits::default().forecasts)]
     pub max_forecasts: usize,
 
-    /// Time limit of each of: a request's head, its body, its forecasts, a write of the answer
+    /// Time limit for each of: a request's head, its body, its forecasts, a write of the response
     #[arg(long, value_name = "TIME", value_parser = duration_or_seconds, default_value = "30s")]
     pub timeout: Duration,
 
