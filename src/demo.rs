@@ -1,5 +1,5 @@
-//! [`Demo`]: the whole line on one machine: sample models, measure them, train every method,
-//! evaluate, and forecast real models that no training sees.
+//! [`Demo`]: all steps on one machine: sample models, measure them, train every method,
+//! evaluate, and forecast real models outside the training data.
 
 use crate::{
     campaign::{self, Campaign},

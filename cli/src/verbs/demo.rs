@@ -18,8 +18,8 @@ use vitempo::demo::{self, Demo, DemoError, OPERATORS, RealForecast};
 use vitempo::graph::Latency;
 use vitempo::profiler::SweepModel;
 
-/// Runs all steps on this machine: sample, profile, train, evaluate, forecast three real models and measure
-/// them too
+/// Runs all steps on this machine: sample, profile, train, evaluate, forecast three real models
+/// and measure them too
 ///
 /// Example: vitempo demo --models 50 --out demo/
 #[derive(clap::Args, Debug)]

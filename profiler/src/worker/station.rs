@@ -1,5 +1,5 @@
-//! [`Station`]: a worker kept from run of model run, and replaced by a fresh one when it is in
-//! doubt.
+//! [`Station`]: a worker kept from one model run to the next, and replaced by a fresh one when its state
+//! is uncertain.
 
 use super::{Reply, Request, RunRequest, Worker, WorkerCommand, WorkerError};
 use crate::model_run::ModelRun;
