@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""Fills the accuracy tables of README.md and docs/accuracy.md from docs/report/tables.json, which `vitempo report` writes.
+"""Fills the accuracy tables of README.md and docs/accuracy.md from docs/report/tables.json.
 
-With --check nothing is written; it fails where a table is not the report's. A table is found by its first row; all rows of it are replaced. Sentences around tables are written by hand.
+`vitempo report` writes that file. A table is found by its heading, and all of its rows are replaced;
+the text around tables is not touched. With --check nothing is written, and the exit code is 1 where
+a table differs from the report.
 """
 import json
 import pathlib

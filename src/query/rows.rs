@@ -1,5 +1,5 @@
-//! [`Rows`]: sums over the kernels of parts, by the numbers they depend on. Each is computed when it
-//! is first needed, many together, and kept.
+//! [`Rows`]: sums over the kernels of parts, by the numbers they depend on. Each is computed when
+//! it is first needed, many together, and kept.
 //!
 //! A row belongs to a group of patterns and adds up their kernels. Each pattern has rows of its
 //! own, by the fewer numbers that it depends on, which groups share. Kernels are written into one

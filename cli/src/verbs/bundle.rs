@@ -174,8 +174,15 @@ impl Report for Listed {
 
     fn json(&self) -> CliResult<serde_json::Value> {
         let row = |bundle: &Bundle| {
-            let mut row = json!({"name": bundle.name(), "location": bundle.location(), "kind": bundle.kind(), "environment": bundle.environment().id(),
-                "method": bundle.method(), "origin": bundle.origin(), "digest": bundle.digest()});
+            let mut row = json!({
+                "name": bundle.name(),
+                "location": bundle.location(),
+                "kind": bundle.kind(),
+                "environment": bundle.environment().id(),
+                "method": bundle.method(),
+                "origin": bundle.origin(),
+                "digest": bundle.digest(),
+            });
             match bundle.contents() {
                 Contents::Adapted(b) => row["models"] = b.measured.len().into(),
                 Contents::Trained(b) => {
@@ -237,12 +244,27 @@ impl Report for BundleReport<'_> {
     fn json(&self) -> CliResult<serde_json::Value> {
         let b = self.bundle;
         let p = &b.provenance;
-        Ok(
-            json!({"bundle": self.location, "method": b.method, "environment": b.environment, "environment_id": b.environment.id(), "origin": b.origin,
-            "provenance": {"created_by": p.created_by, "libraries": p.libraries, "data_digest": p.data_digest, "seed": p.seed, "folds": p.folds,
-                "models": p.models, "architectures": p.architectures, "rows": p.rows, "skipped": p.skipped, "trained_on": p.trained_on},
-            "held_out": evaluation_json(&b.held_out), "on_real": b.on_real.as_ref().map(evaluation_json)}),
-        )
+        Ok(json!({
+            "bundle": self.location,
+            "method": b.method,
+            "environment": b.environment,
+            "environment_id": b.environment.id(),
+            "origin": b.origin,
+            "provenance": {
+                "created_by": p.created_by,
+                "libraries": p.libraries,
+                "data_digest": p.data_digest,
+                "seed": p.seed,
+                "folds": p.folds,
+                "models": p.models,
+                "architectures": p.architectures,
+                "rows": p.rows,
+                "skipped": p.skipped,
+                "trained_on": p.trained_on,
+            },
+            "held_out": evaluation_json(&b.held_out),
+            "on_real": b.on_real.as_ref().map(evaluation_json),
+        }))
     }
 }
 
@@ -316,9 +338,16 @@ impl Report for AdaptedReport<'_> {
 
     fn json(&self) -> CliResult<serde_json::Value> {
         let b = self.bundle;
-        Ok(
-            json!({"bundle": self.location, "method": "adapted", "environment": b.environment, "environment_id": b.environment.id(), "origin": b.origin,
-            "source": b.source, "created_by": b.created_by, "measured": b.measured, "sources": b.sources}),
-        )
+        Ok(json!({
+            "bundle": self.location,
+            "method": "adapted",
+            "environment": b.environment,
+            "environment_id": b.environment.id(),
+            "origin": b.origin,
+            "source": b.source,
+            "created_by": b.created_by,
+            "measured": b.measured,
+            "sources": b.sources,
+        }))
     }
 }

@@ -303,15 +303,25 @@ impl Forecast {
         let p = self.prediction.latency;
         let operators = &self.prediction.operators;
         let fallback = self.prediction.fallbacks().count();
+        let unsupported: Vec<_> = self
+            .model
+            .graph
+            .unsupported()
+            .map(|(node, op)| json!({"node": node, "operator": op}))
+            .collect();
         let mut out = json!({
             "model": self.model.identity.name,
             "bundle": bundle.name(),
             "environment": bundle.environment().id(),
             "latency_ns": {"point": p.point, "lower": p.lower, "upper": p.upper, "level": p.level},
             "overhead_ns": self.prediction.overhead,
-            "coverage": {"operators": operators.len(), "trained": operators.len() - fallback, "fallback": fallback,
+            "coverage": {
+                "operators": operators.len(),
+                "trained": operators.len() - fallback,
+                "fallback": fallback,
                 "extrapolating": self.prediction.extrapolating().count(),
-                "unsupported": self.model.graph.unsupported().map(|(node, op)| json!({"node": node, "operator": op})).collect::<Vec<_>>()},
+                "unsupported": unsupported,
+            },
         });
         if let Some(measured) = self.measured {
             out["measured_ns"] = json!(measured);
@@ -319,7 +329,15 @@ impl Forecast {
         if breakdown {
             out["operators"] = operators
                 .iter()
-                .map(|o| json!({"name": o.name, "kind": o.kind, "latency_ns": o.latency_ns, "source": o.source, "extrapolating": o.extrapolating}))
+                .map(|o| {
+                    json!({
+                        "name": o.name,
+                        "kind": o.kind,
+                        "latency_ns": o.latency_ns,
+                        "source": o.source,
+                        "extrapolating": o.extrapolating,
+                    })
+                })
                 .collect();
         }
         out

@@ -1,4 +1,5 @@
-//! [`evaluate`]: which tests a folder has files for, which of them are asked for, and their outcomes.
+//! [`evaluate`]: which tests a folder has files for, which of them are asked for, and their
+//! outcomes.
 
 use super::{CellTest, NpuTest, Outcome, PhoneTest, Protocol};
 use crate::{
