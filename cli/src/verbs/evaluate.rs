@@ -4,14 +4,14 @@ use super::{
     dataset,
     error::{CliError, CliResult},
     error_tables::{E2E_HEADINGS, e2e_row, evaluation_json, kinds_table, points},
-    output::{self, Format, Report, Table, percent},
+    output::{self, Format, Report, Table},
 };
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use vitempo::datasets::Dataset;
 use vitempo::evaluation::{Evaluated, check_mape};
 use vitempo::graph::Latency;
-use vitempo::predictors::{EndToEnd, Evaluation};
+use vitempo::predictors::Evaluation;
 
 /// Evaluates bundles on measured models that they were not trained on
 ///
