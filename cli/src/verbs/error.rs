@@ -5,7 +5,7 @@ use std::{fmt::Display, io, process::ExitCode};
 use vitempo::{
     campaign::CampaignError,
     evaluation::EvaluationError,
-    graph::{PredictionError, lowering::LoweringError},
+    graph::{PredictionError, lowering::LoweringError, onnx::OnnxError},
     models::ModelError,
     profiler::SweepError,
     sampling::SamplingError,
@@ -114,6 +114,7 @@ impl From<ModelError> for CliError {
             ModelError::EmptyFolder(_) | ModelError::NoMatch(_) => {
                 Self::user(error).hint("give ONNX files, folders that hold some, or a glob")
             }
+            ModelError::Onnx(error) => error.into(),
             other => Self::user(other),
         }
     }
@@ -187,20 +188,32 @@ macro_rules! user_errors {
 }
 user_errors!(
     vitempo::graph::GraphError,
-    vitempo::graph::onnx::OnnxError,
     vitempo::search_space::SpaceError,
     vitempo::datasets::DatasetError,
     vitempo::predictors::PredictorError,
 );
 
+const RAISE_LIMITS: &str =
+    "--max-model-steps, --max-model-nodes and --max-model-bytes raise the limits";
+
+impl From<OnnxError> for CliError {
+    fn from(error: OnnxError) -> Self {
+        let is_limit = matches!(&error, OnnxError::Budget { .. });
+        let error = Self::user(error);
+        if is_limit { error.hint(RAISE_LIMITS) } else { error }
+    }
+}
+
 impl From<PredictionError> for CliError {
     fn from(error: PredictionError) -> Self {
-        let is_precision = matches!(error, PredictionError::Lowering(LoweringError::Precision(_)));
-        let error = Self::user(error);
-        if is_precision {
-            error.hint("export the model in f32, or give a bundle of an engine that runs it")
-        } else {
-            error
-        }
+        let hint = match &error {
+            PredictionError::Lowering(LoweringError::Precision(_)) => {
+                "export the model in f32, or give a bundle of an engine that runs it"
+            }
+            PredictionError::Exceeded { .. }
+            | PredictionError::Lowering(LoweringError::Exceeded { .. }) => RAISE_LIMITS,
+            _ => return Self::user(error),
+        };
+        Self::user(error).hint(hint)
     }
 }

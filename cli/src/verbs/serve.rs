@@ -2,6 +2,7 @@
 
 use super::{
     error::{CliError, CliResult, io_error},
+    models::LimitArgs,
     output::{self, Format, Report, Table},
     quantity::{self, duration_or_seconds, positive},
 };
@@ -50,6 +51,9 @@ pub struct ServeArgs {
     /// Most forecasts of one request: models times bundles
     #[arg(long, value_name = "N", value_parser = positive, default_value_t = Limits::default().forecasts)]
     pub max_forecasts: usize,
+
+    #[command(flatten)]
+    pub model_limits: LimitArgs,
 
     /// Time limit of each of: a request's head, its body, its forecasts, a write of the answer
     #[arg(long, value_name = "TIME", value_parser = duration_or_seconds, default_value = "30s")]
@@ -153,6 +157,7 @@ impl ServeArgs {
             queue: self.queue,
             connections: self.max_connections,
             forecasts: self.max_forecasts,
+            model: self.model_limits.limits(),
             grace: self.grace,
         };
         Ok(Options {
