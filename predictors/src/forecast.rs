@@ -201,7 +201,11 @@ impl PredictorBundle {
         }
     }
 
-    fn lower_within(&self, graph: &Graph, budget: &Budget) -> Result<Graph, PredictionError> {
+    pub(crate) fn lower_within(
+        &self,
+        graph: &Graph,
+        budget: &Budget,
+    ) -> Result<Graph, PredictionError> {
         Ok(lowering::lower_within(graph, &self.environment, budget)?)
     }
 

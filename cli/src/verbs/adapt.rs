@@ -100,7 +100,7 @@ pub fn run(args: &AdaptArgs) -> CliResult {
 }
 
 fn measured_on(args: &AdaptArgs, csv: &Path, out: &Path) -> CliResult {
-    let files = ModelArgs { models: args.models.clone(), dimensions: Vec::new() }.read()?;
+    let files = ModelArgs::of(args.models.clone(), Vec::new()).read()?;
     let models: Vec<Model<'_>> =
         files.iter().map(|f| Model { name: &f.identity.name, graph: &f.graph }).collect();
     let names: Vec<&str> = models.iter().map(|m| m.name).collect();

@@ -224,14 +224,27 @@ user_errors!(
     vitempo::predictors::PredictorError,
 );
 
+const RAISE_LIMITS: &str =
+    "--max-model-steps, --max-model-nodes and --max-model-bytes raise the limits";
+
+impl From<OnnxError> for CliError {
+    fn from(error: OnnxError) -> Self {
+        let is_limit = matches!(&error, OnnxError::Budget { .. });
+        let error = Self::user(error);
+        if is_limit { error.hint(RAISE_LIMITS) } else { error }
+    }
+}
+
 impl From<PredictionError> for CliError {
     fn from(error: PredictionError) -> Self {
-        let is_precision = matches!(error, PredictionError::Lowering(LoweringError::Precision(_)));
-        let error = Self::user(error);
-        if is_precision {
-            error.hint("export the model in f32, or give a bundle of an engine that runs it")
-        } else {
-            error
-        }
+        let hint = match &error {
+            PredictionError::Lowering(LoweringError::Precision(_)) => {
+                "export the model in f32, or give a bundle of an engine that runs it"
+            }
+            PredictionError::Exceeded { .. }
+            | PredictionError::Lowering(LoweringError::Exceeded { .. }) => RAISE_LIMITS,
+            _ => return Self::user(error),
+        };
+        Self::user(error).hint(hint)
     }
 }

@@ -40,12 +40,13 @@ pub struct PredictArgs {
 
 pub fn run(args: &PredictArgs) -> CliResult {
     let bundle = super::bundle::open(&args.bundle)?;
+    let options = args.models.read_options();
     let Models { read, unreadable } = args.models.read_each()?;
     let mut left_out: Vec<(PathBuf, CliError)> =
         unreadable.into_iter().map(|(path, error)| (path, error.into())).collect();
     let mut forecasts = Vec::new();
     for model in read {
-        match bundle.predict(&model.graph) {
+        match bundle.predict_within(&model.graph, &options.budget()) {
             Ok(prediction) => forecasts.push(Forecast {
                 prediction,
                 adapted: bundle.adapted().is_some(),

@@ -2,6 +2,7 @@
 
 use super::{
     error::{CliError, CliResult, io_error},
+    models::LimitArgs,
     output::{self, Format, Report, Table},
     quantity::{self, duration_or_seconds, positive},
 };
@@ -59,6 +60,9 @@ pub struct ServeArgs {
         default_value_t = Limits::default().forecasts
     )]
     pub max_forecasts: usize,
+
+    #[command(flatten)]
+    pub model_limits: LimitArgs,
 
     /// Time limit for each of: a request's head, its body, its forecasts, a write of the response
     #[arg(long, value_name = "TIME", value_parser = duration_or_seconds, default_value = "30s")]
@@ -167,6 +171,7 @@ impl ServeArgs {
             queue: self.queue,
             connections: self.max_connections,
             forecasts: self.max_forecasts,
+            model: self.model_limits.limits(),
             grace: self.grace,
         };
         Ok(Options {

@@ -152,8 +152,9 @@ pub struct ReadOptions {
 }
 
 impl ReadOptions {
-    /// A fresh budget for one read.
-    fn budget(&self) -> Budget {
+    /// A fresh budget for one read, or for what is done with the model afterwards.
+    #[must_use]
+    pub fn budget(&self) -> Budget {
         Budget::new(self.limits).with_stop(self.stop.clone())
     }
 }

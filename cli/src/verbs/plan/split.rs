@@ -114,10 +114,7 @@ pub struct OptionalModel {
 
 impl OptionalModel {
     pub fn args(&self) -> ModelArgs {
-        ModelArgs {
-            models: self.models.iter().cloned().collect(),
-            dimensions: self.dimensions.clone(),
-        }
+        ModelArgs::of(self.models.iter().cloned().collect(), self.dimensions.clone())
     }
 }
 
