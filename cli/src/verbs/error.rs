@@ -13,6 +13,9 @@ use vitempo::{
     training::TrainingError,
 };
 
+const RAISE_LIMITS: &str =
+    "--max-model-steps, --max-model-nodes and --max-model-bytes raise the limits";
+
 /// Whose fault it is decides the exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
@@ -126,6 +129,7 @@ impl From<OnnxError> for CliError {
     fn from(error: OnnxError) -> Self {
         let hint = match &error {
             OnnxError::Dynamic { symbol, .. } => Some(format!("give it one: --dim '{symbol}=1'")),
+            OnnxError::Budget { .. } => Some(RAISE_LIMITS.to_owned()),
             _ => None,
         };
         Self { hint, ..Self::user(error) }
@@ -223,17 +227,6 @@ user_errors!(
     vitempo::search_space::SpaceError,
     vitempo::predictors::PredictorError,
 );
-
-const RAISE_LIMITS: &str =
-    "--max-model-steps, --max-model-nodes and --max-model-bytes raise the limits";
-
-impl From<OnnxError> for CliError {
-    fn from(error: OnnxError) -> Self {
-        let is_limit = matches!(&error, OnnxError::Budget { .. });
-        let error = Self::user(error);
-        if is_limit { error.hint(RAISE_LIMITS) } else { error }
-    }
-}
 
 impl From<PredictionError> for CliError {
     fn from(error: PredictionError) -> Self {
