@@ -320,7 +320,7 @@ fn what_cannot_be_evaluated_is_refused() {
         (&["--only", "CNNs on phones", "--unseen", "pixel4,nonsense"], "`nonsense`"),
         (&["--only", "tablets"], "102 CNNs on phones"),
         (&["--only", "FBNet, all"], "at most 0"),
-        (&["--only", "NPU", "--samples", "3"], "no model to evaluate"),
+        (&["--only", "NPU", "--samples", "3"], "nothing to evaluate"),
     ];
     for (arguments, expected) in cases {
         let refused = evaluate(folder.path(), arguments);
