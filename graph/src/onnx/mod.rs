@@ -92,10 +92,7 @@ pub enum OnnxError {
         reason: String,
     },
     /// An extent of an input is not known.
-    #[error(
-        "{path}: dimension {index} of input `{input}` is dynamic; give it a value, e.g. --dim \
-        {symbol}=1"
-    )]
+    #[error("{path}: dimension {index} of input `{input}` is dynamic: `{symbol}` has no value")]
     Dynamic {
         /// The file or folder.
         path: PathBuf,

@@ -130,7 +130,10 @@ pub enum Minimise {
 
 impl From<WritePartsError> for CliError {
     fn from(error: WritePartsError) -> Self {
-        Self::user(error)
+        match error {
+            WritePartsError::Onnx(error) => error.into(),
+            other => Self::user(other),
+        }
     }
 }
 
