@@ -1,6 +1,6 @@
 # `make` builds the program, `make demo` shows it, `make test` tests it. All of them first install what
 # the build needs (scripts/setup.sh).
-.PHONY: build demo test bench lint doc agent wasm man package setup engines clean
+.PHONY: build demo test bench lint doc agent wasm man package sbom setup engines clean
 
 SHELL := /bin/sh
 env = . ./.tools/env;
@@ -54,6 +54,11 @@ man: setup
 # The files of every package; none is published yet.
 package: setup
 	$(env) cargo package --locked --workspace --list
+
+# Bill of materials of the binary (CycloneDX, JSON); an error where a component has no digest or reference.
+sbom: setup
+	mkdir -p target
+	$(env) scripts/sbom.py > target/vitempo.cdx.json
 
 setup:
 	./scripts/setup.sh
