@@ -74,12 +74,30 @@ pub enum Exceeded {
 
 type Question = Arc<dyn Fn() -> bool + Send + Sync>;
 
+/// A question whether to stop: a deadline, a client that left. By default nothing asks to.
+#[derive(Clone, Default)]
+pub struct Stop(Option<Question>);
+
+impl Stop {
+    /// Stops when the answer is yes.
+    #[must_use]
+    pub fn when(stopped: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(stopped)))
+    }
+}
+
+impl fmt::Debug for Stop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Stop").field(&self.0.is_some()).finish()
+    }
+}
+
 /// What one model may still take; clones share it.
 #[derive(Clone)]
 pub struct Budget {
     limits: Limits,
     spent: Arc<Spent>,
-    stopped: Option<Question>,
+    stop: Stop,
 }
 
 #[derive(Default)]
@@ -96,13 +114,19 @@ impl Budget {
     /// A fresh budget.
     #[must_use]
     pub fn new(limits: Limits) -> Self {
-        Self { limits, spent: Arc::default(), stopped: None }
+        Self { limits, spent: Arc::default(), stop: Stop::default() }
     }
 
     /// The same budget, which also ends when `stopped` answers yes: a deadline, a client that left.
     #[must_use]
-    pub fn stopped_by(mut self, stopped: impl Fn() -> bool + Send + Sync + 'static) -> Self {
-        self.stopped = Some(Arc::new(stopped));
+    pub fn stopped_by(self, stopped: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        self.with_stop(Stop::when(stopped))
+    }
+
+    /// The same budget, which also ends by this question.
+    #[must_use]
+    pub fn with_stop(mut self, stop: Stop) -> Self {
+        self.stop = stop;
         self
     }
 
@@ -134,7 +158,7 @@ impl Budget {
         let before = spend(&self.spent.steps, steps, self.limits.steps, Resource::Steps)?;
         let crossed = before / STEPS_BETWEEN_QUESTIONS
             != before.saturating_add(steps) / STEPS_BETWEEN_QUESTIONS;
-        match &self.stopped {
+        match &self.stop.0 {
             Some(stopped) if crossed && stopped() => Err(Exceeded::Stopped),
             _ => Ok(()),
         }

@@ -2,6 +2,7 @@
 //! frameworks, meets the frameworks.
 
 use crate::{
+    Limits, Stop,
     lowering::onnxruntime,
     onnx::{Domain, ReadOptions},
 };
@@ -11,6 +12,11 @@ const DOMAINS: &[Domain] = &[onnxruntime::DOMAIN];
 
 impl Default for ReadOptions {
     fn default() -> Self {
-        Self { dimensions: BTreeMap::new(), domains: DOMAINS }
+        Self {
+            dimensions: BTreeMap::new(),
+            domains: DOMAINS,
+            limits: Limits::default(),
+            stop: Stop::default(),
+        }
     }
 }

@@ -44,7 +44,7 @@ mod tensor;
 pub mod tflite;
 mod work;
 
-pub use budget::{Budget, Exceeded, Limits, Resource};
+pub use budget::{Budget, Exceeded, Limits, Resource, Stop};
 pub use builder::GraphBuilder;
 pub use channels_last::images_channels_last;
 pub use environment::{Environment, Processor};

@@ -18,24 +18,93 @@ pub(super) struct Known<'a> {
     pub data: &'a ConstantData,
 }
 
-/// The values of all outputs; `None` when they are too many or not computed here. Attributes are
-/// canonical.
+/// What evaluating an operator costs, before it is done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct FoldWork {
+    /// Elements looked at.
+    pub steps: u64,
+    /// Bytes of the outputs, and of what is allocated on the way.
+    pub bytes: u64,
+}
+
+/// The cost of evaluating an operator; `None` where it is beyond what is folded. An empty dimension
+/// counts as one element: loops over the others run all the same.
+pub(super) fn work(
+    kind: &OpKind,
+    inputs: &[Known<'_>],
+    outputs: &[TensorSpec],
+    limits: Limits,
+) -> Option<FoldWork> {
+    if outputs.iter().all(|o| o.elements() == 0) {
+        return Some(FoldWork::default());
+    }
+    let extent =
+        |t: &TensorSpec| t.shape.iter().fold(1u64, |n, &d| n.saturating_mul(d.max(1) as u64));
+    let sum = |all: &mut dyn Iterator<Item = u64>| all.fold(0u64, u64::saturating_add);
+    let written = sum(&mut outputs.iter().map(extent));
+    let read = sum(&mut inputs.iter().map(|known| extent(known.tensor)));
+    let each = terms(kind, inputs);
+    let between = match (kind, inputs.first(), outputs.first()) {
+        (OpKind::Resize, Some(x), Some(y)) => resizing(&x.tensor.shape, &y.shape),
+        _ => FoldWork::default(),
+    };
+    let steps = written
+        .saturating_mul((inputs.len() as u64).max(each))
+        .saturating_add(read)
+        .saturating_add(between.steps);
+    let bytes = written.saturating_mul(ELEMENT_BYTES).saturating_add(between.bytes);
+    let too_large = outputs.iter().any(|o| o.elements() > limits.elements);
+    (!too_large && steps <= limits.work).then_some(FoldWork { steps, bytes })
+}
+
+/// Of values in the making: f64.
+const ELEMENT_BYTES: u64 = 8;
+
+/// Products that one element of the output is the sum of.
+fn terms(kind: &OpKind, inputs: &[Known<'_>]) -> u64 {
+    let extent = |dimension: Option<&usize>| dimension.map_or(1, |&d| d as u64);
+    let shape = inputs.first().map(|x| &x.tensor.shape);
+    match (kind, shape) {
+        (OpKind::Linear | OpKind::MatMul, Some(shape)) => extent(shape.last()),
+        (OpKind::Conv, Some(shape)) => extent(shape.get(1)),
+        _ => 1,
+    }
+}
+
+/// A resize is one product with a matrix per dimension, one after the other: the tensor between two
+/// of them can be larger than both ends.
+fn resizing(from: &[usize], to: &[usize]) -> FoldWork {
+    let product = |shape: &[u64]| shape.iter().fold(1, |n: u64, &d| n.saturating_mul(d.max(1)));
+    let mut now: Vec<u64> = from.iter().map(|&d| d as u64).collect();
+    let mut work = FoldWork::default();
+    for (d, &to) in to.iter().enumerate() {
+        let Some(from) = now.get(d).copied().filter(|&from| from != to as u64) else { continue };
+        let matrix = from.saturating_mul(to as u64);
+        now[d] = to as u64;
+        let made = product(&now);
+        work.steps = work.steps.saturating_add(made.saturating_mul(from)).saturating_add(matrix);
+        work.bytes =
+            work.bytes.saturating_add(made.saturating_add(matrix).saturating_mul(ELEMENT_BYTES));
+    }
+    work
+}
+
+/// The values of all outputs; `None` when they are not computed here. Attributes are canonical. What
+/// it costs, [`work`] says beforehand.
 pub(super) fn evaluate(
     kind: &OpKind,
     a: &Attributes,
     inputs: &[Known<'_>],
     outputs: &[TensorSpec],
-    limits: Limits,
 ) -> Option<Vec<ConstantData>> {
-    let work = outputs
-        .iter()
-        .fold(0u64, |n, o| n.saturating_add(o.elements()))
-        .saturating_mul(inputs.len() as u64);
-    if outputs.iter().any(|o| o.elements() > limits.elements) || work > limits.work {
-        return None;
-    }
     let first = *inputs.first()?;
     let output = outputs.first()?;
+    if outputs.iter().all(|o| o.elements() == 0) {
+        return Some(outputs.iter().map(empty).collect());
+    }
+    if *kind == OpKind::Resize && first.tensor.elements() == 0 {
+        return None;
+    }
     let data = match kind {
         OpKind::Identity | OpKind::Reshape => vec![first.data.clone()],
         OpKind::Split => movement::split(a, first, outputs)?,
@@ -62,6 +131,15 @@ pub(super) fn evaluate(
     };
     let fits = data.iter().zip(outputs).all(|(d, o)| length(d) as u64 == o.elements());
     (fits && data.len() == outputs.len()).then_some(data)
+}
+
+/// No values of a tensor's element type.
+fn empty(tensor: &TensorSpec) -> ConstantData {
+    if tensor.precision.is_float() {
+        ConstantData::Floats(Vec::new())
+    } else {
+        ConstantData::Ints(Vec::new())
+    }
 }
 
 /// For each element of an output of `shape`, in order, where it is in the input: `offset` +

@@ -33,7 +33,7 @@ pub(crate) use payload::tensor_values;
 pub use weights::{materialize, self_contained, weights_present};
 pub use writer::{WeightFill, WriteOptions, to_bytes, write_file};
 
-use crate::{Graph, GraphError, TensorSpec};
+use crate::{Budget, Exceeded, Graph, GraphError, TensorSpec};
 use payload::Limits;
 use std::path::{Path, PathBuf};
 
@@ -119,6 +119,16 @@ pub enum OnnxError {
         /// Name of the initializer.
         initializer: String,
     },
+    /// The model takes more than a read may cost.
+    #[error("{path}: node `{node}`: the model {source}")]
+    Budget {
+        /// The file or folder.
+        path: PathBuf,
+        /// Name of the node at which the budget ended.
+        node: String,
+        /// The resource and its limit.
+        source: Exceeded,
+    },
     /// The nodes make up no graph.
     #[error("{path}: {source}")]
     Graph {
@@ -138,6 +148,17 @@ pub struct ReadOptions {
     pub dimensions: std::collections::BTreeMap<String, usize>,
     /// What operators beside ONNX's own mean.
     pub domains: &'static [Domain],
+    /// What reading one model may cost; each read begins with all of it.
+    pub limits: crate::Limits,
+    /// Ends a read early: a deadline, a client that left.
+    pub stop: crate::Stop,
+}
+
+impl ReadOptions {
+    /// A fresh budget for one read.
+    fn budget(&self) -> Budget {
+        Budget::new(self.limits).with_stop(self.stop.clone())
+    }
 }
 
 /// A model as it was read.

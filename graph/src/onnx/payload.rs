@@ -9,7 +9,7 @@ use crate::{ConstantData, Precision, TensorSpec, shape};
 pub(super) struct Limits {
     /// Elements of one constant.
     pub elements: u64,
-    /// Elements one node may be evaluated for, over all its inputs.
+    /// Steps that evaluating one node may take; beyond, its outputs have shapes only.
     pub work: u64,
     /// Elements of values folded in one model, after which only shapes are: a small file must not
     /// become large.
@@ -24,7 +24,7 @@ impl Limits {
     /// What shapes and pattern recognition need.
     pub const SHAPES: Self = Self {
         elements: 4096,
-        work: 1 << 20,
+        work: 1 << 24,
         folded: 1 << 22,
         kept_floats: 64,
         weight_inputs: true,

@@ -13,8 +13,8 @@ use super::{
     quantized, weight_inputs,
 };
 use crate::{
-    Attribute, Attributes, ConstantData, Graph, GraphError, Node, OpKind, OpSpec, Operand,
-    TensorSpec, Value, ValueId, ValueSource, Written, shape,
+    Attribute, Attributes, Budget, ConstantData, Exceeded, Graph, GraphError, Node, OpKind, OpSpec,
+    Operand, TensorSpec, Value, ValueId, ValueSource, Written, shape,
 };
 use foldhash::{HashMap, HashMapExt};
 use smallvec::SmallVec;
@@ -77,6 +77,8 @@ struct Reader<'a> {
     /// Node names of the file, and whether each is there once.
     names: HashMap<&'a str, bool>,
     generated: HashSet<String>,
+    /// What the rest of this read may cost.
+    budget: Budget,
     /// Elements of values folded so far.
     folded: usize,
     /// What the file declares of values, once it was asked for.
@@ -115,6 +117,7 @@ impl<'a> Reader<'a> {
             given: 0,
             names,
             generated: HashSet::new(),
+            budget: options.budget(),
             folded: 0,
             infos: None,
             provided: None,
@@ -263,7 +266,19 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// Ends the read where a budget does.
+    fn within(&self, index: usize, spent: Result<(), Exceeded>) -> Result<(), OnnxError> {
+        spent.map_err(|source| OnnxError::Budget {
+            path: self.path.to_owned(),
+            node: self.label(index),
+            source,
+        })
+    }
+
     fn node(&mut self, index: usize, ids: &[Option<ValueId>]) -> Result<(), OnnxError> {
+        let edges = ids.len() + self.graph.node[index].output.len();
+        let spent = self.budget.nodes(1).and_then(|()| self.budget.steps(1 + edges as u64));
+        self.within(index, spent)?;
         let unknown =
             ids.iter().flatten().map(|id| &self.values[id.0 as usize]).find(|v| v.tensor.is_none());
         if let Some(value) = unknown {
@@ -338,7 +353,7 @@ impl<'a> Reader<'a> {
         // A quantised weight stays one: folded, it would be four times as large and no longer say
         // what it is.
         if !specs.is_empty() && specs.iter().all(|o| o.constant) && kind != OpKind::Dequantize {
-            let data = self.evaluated(&kind, &attributes, &operands, &outputs);
+            let data = self.evaluated(index, &kind, &attributes, &operands, &outputs)?;
             return self.constants(index, outputs, data);
         }
         self.push(index, OpSpec { kind, attributes, inputs: specs, outputs }, operands)
@@ -365,13 +380,14 @@ impl<'a> Reader<'a> {
 
     fn evaluated(
         &self,
+        index: usize,
         kind: &OpKind,
         attributes: &Attributes,
         operands: &[ValueId],
         outputs: &[TensorSpec],
-    ) -> Option<Vec<Option<ConstantData>>> {
+    ) -> Result<Option<Vec<Option<ConstantData>>>, OnnxError> {
         if self.folded > self.limits.folded {
-            return None;
+            return Ok(None);
         }
         let known = |id: &ValueId| match &self.values[id.0 as usize] {
             Value { tensor: Some(tensor), source: ValueSource::Constant(Some(data)), .. } => {
@@ -379,13 +395,14 @@ impl<'a> Reader<'a> {
             }
             _ => None,
         };
-        let inputs: Vec<Known<'_>> = operands.iter().map(known).collect::<Option<_>>()?;
-        Some(
-            fold::evaluate(kind, attributes, &inputs, outputs, self.limits)?
-                .into_iter()
-                .map(Some)
-                .collect(),
-        )
+        let Some(inputs) = operands.iter().map(known).collect::<Option<Vec<Known<'_>>>>() else {
+            return Ok(None);
+        };
+        let Some(work) = fold::work(kind, &inputs, outputs, self.limits) else { return Ok(None) };
+        let spent = self.budget.steps(work.steps).and_then(|()| self.budget.bytes(work.bytes));
+        self.within(index, spent)?;
+        let data = fold::evaluate(kind, attributes, &inputs, outputs);
+        Ok(data.map(|data| data.into_iter().map(Some).collect()))
     }
 
     /// The node's outputs are constants; the node itself disappears.
