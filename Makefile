@@ -1,6 +1,6 @@
 # `make` builds the program, `make demo` shows it, `make test` tests it. All of them first install
 # what the build needs (scripts/setup.sh).
-.PHONY: build demo test bench lint doc wasm man package setup engines clean
+.PHONY: build demo test bench lint doc agent wasm man package sbom setup engines clean
 
 SHELL := /bin/sh
 env = . ./.tools/env;
@@ -29,6 +29,14 @@ lint: setup
 doc: setup
 	$(env) RUSTDOCFLAGS="-D warnings" cargo doc --release --locked --workspace --no-deps
 
+# The agent for boards, with the engines that need no library beside it; an error where it is larger
+# than 20 MiB without symbols.
+agent: setup
+	$(env) cargo build --release --locked -p vitempo-profiler --bin vitempo-agent --no-default-features --features rten,litert,null
+	$(env) program="$${CARGO_TARGET_DIR:-target}/release/vitempo-agent" && \
+	strip -o "$$program-stripped" "$$program" && ls -l "$$program-stripped" && \
+	test "$$(wc -c < "$$program-stripped")" -le 20971520
+
 # What has to build for browsers; `rustup target add wasm32-unknown-unknown` comes first.
 wasm: setup
 	$(env) cargo check --locked --target wasm32-unknown-unknown -p vitempo-graph -p vitempo-search-space -p vitempo-planners -p vitempo-aria -p vitempo-predictors
@@ -47,6 +55,11 @@ man: setup
 # The files of every package; none is published yet.
 package: setup
 	$(env) cargo package --locked --workspace --list
+
+# Bill of materials of the binary (CycloneDX, JSON); an error where a component has no digest or reference.
+sbom: setup
+	mkdir -p target
+	$(env) scripts/sbom.py > target/vitempo.cdx.json
 
 setup:
 	./scripts/setup.sh

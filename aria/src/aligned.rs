@@ -11,6 +11,7 @@ const LARGE: usize = 1 << 21;
 /// Bytes that are worth one.
 const MANY: usize = LARGE / 4;
 /// Bytes of an ordinary page, or a multiple.
+#[cfg(any(target_os = "linux", target_os = "android"))]
 const SMALL: usize = 1 << 16;
 
 /// Some numbers.

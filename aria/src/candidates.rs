@@ -64,7 +64,7 @@ impl<'a> Candidates<'a> {
         if self.rows.has(patch) {
             return;
         }
-        // SAFETY: as for this function.
+        // SAFETY: the caller has the instructions of `L`.
         unsafe {
             match self.origin.of(patch) {
                 Origin::Warp(warp) => warp.make::<L>(patch, self.rows),
@@ -116,7 +116,7 @@ vectorised!(fn make(candidates: &mut Candidates, patches: &[usize]) = make_each)
 /// As [`SimdVector`].
 #[inline(always)]
 unsafe fn make_each<L: SimdVector>(candidates: &mut Candidates, patches: &[usize]) {
-    // SAFETY: as for this function.
+    // SAFETY: the caller has the instructions of `L`.
     patches.iter().for_each(|patch| unsafe { candidates.make::<L>(*patch) });
 }
 
@@ -133,7 +133,7 @@ unsafe fn compare_each<L: SimdVector>(
     let mut rounded = vec![0; candidates.rows.stride()];
     for ((patch, features, norm), out) in others.iter().zip(out) {
         let (by, inverse) = scale(*norm);
-        // SAFETY: as for this function.
+        // SAFETY: the caller has the instructions of `L`.
         let product = unsafe {
             candidates.make::<L>(*patch);
             round::<L>(features, by, &mut rounded);

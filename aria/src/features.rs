@@ -237,7 +237,7 @@ unsafe fn take_rows<L: SimdVector>(
     for ((row, out), norm) in values.chunks_exact(width).zip(out.chunks_exact_mut(width)).zip(norms)
     {
         out.copy_from_slice(row);
-        // SAFETY: as for this function.
+        // SAFETY: the caller has the instructions of `L`.
         *norm = unsafe { dot::<L>(row, row) }.sqrt();
     }
 }
@@ -249,7 +249,7 @@ vectorised!(fn lengths(values: &[f32], width: usize, norms: &mut [f32]) = length
 #[inline(always)]
 unsafe fn lengths_of_rows<L: SimdVector>(values: &[f32], width: usize, norms: &mut [f32]) {
     for (row, norm) in values.chunks_exact(width).zip(norms) {
-        // SAFETY: as for this function.
+        // SAFETY: the caller has the instructions of `L`.
         *norm = unsafe { dot::<L>(row, row) }.sqrt();
     }
 }
@@ -263,7 +263,7 @@ vectorised!(fn products(a: &[f32], b: &[f32], width: usize, out: &mut [f32]) = p
 #[inline(always)]
 unsafe fn products_of_rows<L: SimdVector>(a: &[f32], b: &[f32], width: usize, out: &mut [f32]) {
     for ((a, b), out) in a.chunks_exact(width).zip(b.chunks_exact(width)).zip(out) {
-        // SAFETY: as for this function.
+        // SAFETY: the caller has the instructions of `L`.
         *out = unsafe { dot::<L>(a, b) };
     }
 }

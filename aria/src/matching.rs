@@ -335,7 +335,7 @@ unsafe fn search_around<L: SimdVector>(
         let places: [usize; AROUND * AROUND] = std::array::from_fn(|n| {
             grid.index((top + n / AROUND).min(bottom), (left + n % AROUND).min(right))
         });
-        // SAFETY: as for this function.
+        // SAFETY: the caller has the instructions of `L`.
         let [products] = unsafe {
             places.iter().for_each(|place| earlier.make::<L>(*place));
             integer_dots::<L, 1, { AROUND * AROUND }>(
@@ -384,10 +384,10 @@ unsafe fn search_together<L: SimdVector>(
                     (pair.cols[0]..=pair.cols[1]).step_by(step).map(|col| grid.index(row, col))
                 {
                     earlier.prefetch(place + SOON * step);
-                    // SAFETY: as for this function.
+                    // SAFETY: the caller has the instructions of `L`.
                     unsafe { earlier.make::<L>(place) };
                 }
-                // SAFETY: as for this function.
+                // SAFETY: the caller has the instructions of `L`.
                 unsafe {
                     search_row::<L>(
                         earlier.rows(),
@@ -424,12 +424,14 @@ unsafe fn search_row<L: SimdVector>(
             std::array::from_fn(|r| grid.index(row, col + step * r.min(there - 1)));
         let candidates = places.map(|place| earlier.row(place));
         let mut products = [[0; ROWS]; 2];
-        // SAFETY: as for this function.
+        // SAFETY: the caller has the instructions of `L`.
         match queries {
             [a, b] => {
+                // SAFETY: the caller has the instructions of `L`.
                 products =
                     unsafe { integer_dots::<L, 2, ROWS>([a.features, b.features], candidates) }
             }
+            // SAFETY: the caller has the instructions of `L`.
             [a] => [products[0]] = unsafe { integer_dots::<L, 1, ROWS>([a.features], candidates) },
             _ => {}
         }

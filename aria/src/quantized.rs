@@ -69,7 +69,7 @@ impl Quantized {
     #[inline(always)]
     pub unsafe fn put<L: SimdVector>(&mut self, patch: usize, features: &[f32], norm: f32) {
         let (by, inverse) = scale(norm);
-        // SAFETY: as for this function.
+        // SAFETY: the caller has the instructions of `L`.
         unsafe { round::<L>(features, by, &mut self.values[patch * self.stride..][..self.stride]) };
         self.inverses[patch] = inverse;
         self.there.insert(patch);
@@ -144,7 +144,7 @@ vectorised!(fn round_all(rows: &[(&[f32], f32)], out: &mut [i16], stride: usize)
 #[inline(always)]
 unsafe fn round_rows<L: SimdVector>(rows: &[(&[f32], f32)], out: &mut [i16], stride: usize) {
     for ((row, norm), out) in rows.iter().zip(out.chunks_exact_mut(stride.max(1))) {
-        // SAFETY: as for this function.
+        // SAFETY: the caller has the instructions of `L`.
         unsafe { round::<L>(row, scale(*norm).0, out) };
     }
 }

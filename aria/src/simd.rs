@@ -33,7 +33,7 @@ pub(crate) fn prefetch_row(row: &[f32]) {
 ///
 /// # Safety
 /// All functions: only where the processor has the instructions of the register, and pointers to at
-/// least `COUNT` numbers.
+/// least `COUNT` numbers of 32 bits, or twice as many integers of 16.
 pub(crate) trait SimdVector: Copy {
     const COUNT: usize;
     unsafe fn splat(value: f32) -> Self;
@@ -62,22 +62,30 @@ impl SimdVector for __m512 {
     const COUNT: usize = 16;
     #[inline(always)]
     unsafe fn splat(value: f32) -> Self {
+        // SAFETY: the caller has AVX-512 F and BW; only registers are written.
         unsafe { _mm512_set1_ps(value) }
     }
     #[inline(always)]
     unsafe fn load(from: *const f32) -> Self {
+        // SAFETY: the caller has AVX-512 F and BW; `from` has `COUNT` numbers, and no alignment is
+        // needed.
         unsafe { _mm512_loadu_ps(from) }
     }
     #[inline(always)]
     unsafe fn store(self, to: *mut f32) {
+        // SAFETY: the caller has AVX-512 F and BW; `to` has room for `COUNT` numbers, and no
+        // alignment is needed.
         unsafe { _mm512_storeu_ps(to, self) }
     }
     #[inline(always)]
     unsafe fn multiply_add(self, by: Self, plus: Self) -> Self {
+        // SAFETY: the caller has AVX-512 F and BW; only registers are read and written.
         unsafe { _mm512_fmadd_ps(self, by, plus) }
     }
     #[inline(always)]
     unsafe fn totals(four: &[Self; 4]) -> [f32; 4] {
+        // SAFETY: the caller has AVX-512 F and BW; only registers are read and written; AVX2 comes
+        // with it.
         unsafe {
             let mut halves = [_mm256_setzero_ps(); 4];
             for (half, whole) in halves.iter_mut().zip(four) {
@@ -91,6 +99,8 @@ impl SimdVector for __m512 {
     type Sums = __m512i;
     #[inline(always)]
     unsafe fn store_rounded(two: [Self; 2], to: *mut i16) {
+        // SAFETY: the caller has AVX-512 F and BW; `to` has room for twice `COUNT` integers, and
+        // no alignment is needed.
         unsafe {
             for (half, numbers) in two.into_iter().enumerate() {
                 _mm256_storeu_si256(
@@ -102,18 +112,24 @@ impl SimdVector for __m512 {
     }
     #[inline(always)]
     unsafe fn load_integers(from: *const i16) -> __m512i {
+        // SAFETY: the caller has AVX-512 F and BW; `from` has twice `COUNT` integers, and no
+        // alignment is needed.
         unsafe { _mm512_loadu_si512(from.cast()) }
     }
     #[inline(always)]
     unsafe fn no_sums() -> __m512i {
+        // SAFETY: the caller has AVX-512 F and BW; only a register is written.
         unsafe { _mm512_setzero_si512() }
     }
     #[inline(always)]
     unsafe fn products(a: __m512i, b: __m512i, plus: __m512i) -> __m512i {
+        // SAFETY: the caller has AVX-512 F and BW; only registers are read and written.
         unsafe { _mm512_add_epi32(_mm512_madd_epi16(a, b), plus) }
     }
     #[inline(always)]
     unsafe fn integer_totals(four: &[__m512i; 4]) -> [i32; 4] {
+        // SAFETY: the caller has AVX-512 F and BW; only registers are read and written; AVX2 comes
+        // with it.
         unsafe {
             let mut halves = [_mm256_setzero_si256(); 4];
             for (half, whole) in halves.iter_mut().zip(four) {
@@ -132,22 +148,29 @@ impl SimdVector for __m256 {
     const COUNT: usize = 8;
     #[inline(always)]
     unsafe fn splat(value: f32) -> Self {
+        // SAFETY: the caller has AVX2 and FMA; only registers are written.
         unsafe { _mm256_set1_ps(value) }
     }
     #[inline(always)]
     unsafe fn load(from: *const f32) -> Self {
+        // SAFETY: the caller has AVX2 and FMA; `from` has `COUNT` numbers, and no alignment is
+        // needed.
         unsafe { _mm256_loadu_ps(from) }
     }
     #[inline(always)]
     unsafe fn store(self, to: *mut f32) {
+        // SAFETY: the caller has AVX2 and FMA; `to` has room for `COUNT` numbers, and no alignment
+        // is needed.
         unsafe { _mm256_storeu_ps(to, self) }
     }
     #[inline(always)]
     unsafe fn multiply_add(self, by: Self, plus: Self) -> Self {
+        // SAFETY: the caller has AVX2 and FMA; only registers are read and written.
         unsafe { _mm256_fmadd_ps(self, by, plus) }
     }
     #[inline(always)]
     unsafe fn totals(four: &[Self; 4]) -> [f32; 4] {
+        // SAFETY: the caller has AVX2 and FMA; what is stored fills the array `out`.
         unsafe {
             let pairs = [_mm256_hadd_ps(four[0], four[1]), _mm256_hadd_ps(four[2], four[3])];
             let halves = _mm256_hadd_ps(pairs[0], pairs[1]);
@@ -162,6 +185,8 @@ impl SimdVector for __m256 {
     type Sums = __m256i;
     #[inline(always)]
     unsafe fn store_rounded([first, second]: [Self; 2], to: *mut i16) {
+        // SAFETY: the caller has AVX2 and FMA; `to` has room for twice `COUNT` integers, and no
+        // alignment is needed.
         unsafe {
             let mixed = _mm256_packs_epi32(_mm256_cvtps_epi32(first), _mm256_cvtps_epi32(second));
             _mm256_storeu_si256(to.cast(), _mm256_permute4x64_epi64::<0b11_01_10_00>(mixed));
@@ -169,18 +194,23 @@ impl SimdVector for __m256 {
     }
     #[inline(always)]
     unsafe fn load_integers(from: *const i16) -> __m256i {
+        // SAFETY: the caller has AVX2 and FMA; `from` has twice `COUNT` integers, and no alignment
+        // is needed.
         unsafe { _mm256_loadu_si256(from.cast()) }
     }
     #[inline(always)]
     unsafe fn no_sums() -> __m256i {
+        // SAFETY: the caller has AVX2 and FMA; only a register is written.
         unsafe { _mm256_setzero_si256() }
     }
     #[inline(always)]
     unsafe fn products(a: __m256i, b: __m256i, plus: __m256i) -> __m256i {
+        // SAFETY: the caller has AVX2 and FMA; only registers are read and written.
         unsafe { _mm256_add_epi32(_mm256_madd_epi16(a, b), plus) }
     }
     #[inline(always)]
     unsafe fn integer_totals(four: &[__m256i; 4]) -> [i32; 4] {
+        // SAFETY: the caller has AVX2 and FMA; what is stored fills the array `out`.
         unsafe {
             let pairs = [_mm256_hadd_epi32(four[0], four[1]), _mm256_hadd_epi32(four[2], four[3])];
             let halves = _mm256_hadd_epi32(pairs[0], pairs[1]);
@@ -202,22 +232,28 @@ impl SimdVector for __m128 {
     const COUNT: usize = 4;
     #[inline(always)]
     unsafe fn splat(value: f32) -> Self {
+        // SAFETY: SSE2 is part of x86-64; only registers are written.
         unsafe { _mm_set1_ps(value) }
     }
     #[inline(always)]
     unsafe fn load(from: *const f32) -> Self {
+        // SAFETY: SSE2 is part of x86-64; `from` has `COUNT` numbers, and no alignment is needed.
         unsafe { _mm_loadu_ps(from) }
     }
     #[inline(always)]
     unsafe fn store(self, to: *mut f32) {
+        // SAFETY: SSE2 is part of x86-64; `to` has room for `COUNT` numbers, and no alignment is
+        // needed.
         unsafe { _mm_storeu_ps(to, self) }
     }
     #[inline(always)]
     unsafe fn multiply_add(self, by: Self, plus: Self) -> Self {
+        // SAFETY: SSE2 is part of x86-64; only registers are read and written.
         unsafe { _mm_add_ps(_mm_mul_ps(self, by), plus) }
     }
     #[inline(always)]
     unsafe fn totals(four: &[Self; 4]) -> [f32; 4] {
+        // SAFETY: SSE2 is part of x86-64; what is stored fills the array `out`.
         unsafe {
             let [mut a, mut b, mut c, mut d] = *four;
             _MM_TRANSPOSE4_PS(&mut a, &mut b, &mut c, &mut d);
@@ -230,6 +266,8 @@ impl SimdVector for __m128 {
     type Sums = __m128i;
     #[inline(always)]
     unsafe fn store_rounded([first, second]: [Self; 2], to: *mut i16) {
+        // SAFETY: SSE2 is part of x86-64; `to` has room for twice `COUNT` integers, and no
+        // alignment is needed.
         unsafe {
             _mm_storeu_si128(
                 to.cast(),
@@ -239,18 +277,23 @@ impl SimdVector for __m128 {
     }
     #[inline(always)]
     unsafe fn load_integers(from: *const i16) -> __m128i {
+        // SAFETY: SSE2 is part of x86-64; `from` has twice `COUNT` integers, and no alignment is
+        // needed.
         unsafe { _mm_loadu_si128(from.cast()) }
     }
     #[inline(always)]
     unsafe fn no_sums() -> __m128i {
+        // SAFETY: SSE2 is part of x86-64; only a register is written.
         unsafe { _mm_setzero_si128() }
     }
     #[inline(always)]
     unsafe fn products(a: __m128i, b: __m128i, plus: __m128i) -> __m128i {
+        // SAFETY: SSE2 is part of x86-64; only registers are read and written.
         unsafe { _mm_add_epi32(_mm_madd_epi16(a, b), plus) }
     }
     #[inline(always)]
     unsafe fn integer_totals(four: &[__m128i; 4]) -> [i32; 4] {
+        // SAFETY: SSE2 is part of x86-64; what is stored fills the array `out`.
         unsafe {
             let [mut a, mut b, mut c, mut d] = four.map(|sums| _mm_castsi128_ps(sums));
             _MM_TRANSPOSE4_PS(&mut a, &mut b, &mut c, &mut d);
@@ -286,10 +329,12 @@ impl SimdVector for Four {
     }
     #[inline(always)]
     unsafe fn load(from: *const f32) -> Self {
+        // SAFETY: `from` has `COUNT` numbers, and no alignment is needed.
         Self(unsafe { from.cast::<[f32; 4]>().read_unaligned() })
     }
     #[inline(always)]
     unsafe fn store(self, to: *mut f32) {
+        // SAFETY: `to` has room for `COUNT` numbers, and no alignment is needed.
         unsafe { to.cast::<[f32; 4]>().write_unaligned(self.0) }
     }
     #[inline(always)]
@@ -316,12 +361,14 @@ impl SimdVector for Four {
     #[inline(always)]
     unsafe fn store_rounded([first, second]: [Self; 2], to: *mut i16) {
         let whole = |number: f32| number.round_ties_even() as i16;
+        // SAFETY: `to` has room for twice `COUNT` integers, and no alignment is needed.
         unsafe {
             to.cast::<[[i16; 4]; 2]>().write_unaligned([first.0.map(whole), second.0.map(whole)]);
         }
     }
     #[inline(always)]
     unsafe fn load_integers(from: *const i16) -> [i16; 8] {
+        // SAFETY: `from` has twice `COUNT` integers, and no alignment is needed.
         unsafe { from.cast::<[i16; 8]>().read_unaligned() }
     }
     #[inline(always)]
@@ -505,6 +552,7 @@ pub(crate) unsafe fn integer_dots<L: SimdVector, const Q: usize, const R: usize>
 #[inline(always)]
 pub(crate) unsafe fn integer_dot<L: SimdVector>(a: &[i16], b: &[i16]) -> i32 {
     let length = a.len().min(b.len());
+    // SAFETY: the caller has the register's instructions.
     let mut sums = [unsafe { L::no_sums() }; 4];
     for at in (0..length - length % ROW_MULTIPLE).step_by(ROW_MULTIPLE) {
         for (k, from) in (at..at + ROW_MULTIPLE).step_by(2 * L::COUNT).enumerate() {
@@ -519,7 +567,7 @@ pub(crate) unsafe fn integer_dot<L: SimdVector>(a: &[i16], b: &[i16]) -> i32 {
             };
         }
     }
-    // SAFETY: as for this function.
+    // SAFETY: the caller has the instructions of `L`.
     unsafe { L::integer_totals(&sums) }.iter().sum()
 }
 
@@ -572,7 +620,7 @@ impl Blend<'_> {
     /// As [`SimdVector`].
     #[inline(always)]
     unsafe fn spread<L: SimdVector>(&self) -> [L; 4] {
-        // SAFETY: as for this function.
+        // SAFETY: the caller has the instructions of `L`.
         self.weights.map(|weight| unsafe { L::splat(weight) })
     }
 
@@ -580,7 +628,7 @@ impl Blend<'_> {
     /// As [`SimdVector`]; all rows go on for a register's length after `at`.
     #[inline(always)]
     unsafe fn load<L: SimdVector>(&self, weights: &[L; 4], at: usize) -> L {
-        // SAFETY: as for this function.
+        // SAFETY: the caller has the instructions of `L`, and all rows go on for a register's length.
         unsafe {
             let mut mixed = L::splat(0.0);
             for (row, weight) in self.rows.iter().zip(weights) {

@@ -260,7 +260,7 @@ impl<'a> Warp<'a> {
     #[inline(always)]
     pub unsafe fn make<L: SimdVector>(&self, patch: usize, rows: &mut Quantized) {
         let Some(sample) = self.samples.get(patch) else { return };
-        // SAFETY: as for this function.
+        // SAFETY: the caller has the instructions of `L`.
         rows.fill(patch, |out| unsafe { sample.round::<L>(self.source, &[], out, None)[0] });
     }
 }
@@ -345,7 +345,7 @@ impl Sample {
             weights: self.weights.map(|weight| weight * by),
             ahead,
         };
-        // SAFETY: as for this function.
+        // SAFETY: the caller has the instructions of `L`.
         let [square, product, other] = unsafe { blend_rounded::<L>(scaled, out, other) };
         [square.sqrt(), product, other]
     }
@@ -369,13 +369,13 @@ unsafe fn blend_each<L: SimdVector>(
             covered.as_mut().filter(|covered| covered.patches.contains(number))
         {
             if made.contains(number) {
-                // SAFETY: as for this function.
+                // SAFETY: the caller has the instructions of `L`.
                 rows.fill(number, |out| unsafe { sample.round::<L>(source, ahead, out, None)[0] });
             }
             continue;
         }
         let rows = Blend { rows: sample.rows(source), weights: sample.weights, ahead };
-        // SAFETY: as for this function.
+        // SAFETY: the caller has the instructions of `L`.
         *norm = unsafe { blend::<L>(rows, out) }.sqrt();
     }
 }
@@ -402,7 +402,7 @@ unsafe fn blend_each_compared<L: SimdVector>(
         let (Some(sample), ahead) = (samples.get(number), warp.newest(number + SOON)) else {
             break;
         };
-        // SAFETY: as for this function.
+        // SAFETY: the caller has the instructions of `L`.
         let [norm, product, other_square] =
             unsafe { sample.round::<L>(source, ahead, out, Some(other)) };
         *inverse = inverse_of(norm);

@@ -116,8 +116,9 @@ mod tests {
     #[cfg(target_env = "gnu")]
     fn what_is_kept_needs_no_pages_again() {
         let faults = || {
-            // SAFETY: a structure of plain numbers, and a function that fills it.
+            // SAFETY: a structure of plain numbers, for which zeros are valid.
             let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+            // SAFETY: the call fills the structure, which outlives it.
             unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) };
             usage.ru_minflt
         };

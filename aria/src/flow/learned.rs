@@ -305,14 +305,14 @@ unsafe fn products<L: SimdVector>(
         for (pair, out) in looked.chunks(2).zip(out.chunks_mut(2 * hidden)) {
             match pair {
                 [a, b] => {
-                    // SAFETY: as for this function.
+                    // SAFETY: the caller has the instructions of `L`.
                     let [first, second] =
                         unsafe { dots::<L, 2>([source.row(*a), source.row(*b)], rows) };
                     out[unit * ROWS..][..ROWS].copy_from_slice(&first);
                     out[hidden + unit * ROWS..][..ROWS].copy_from_slice(&second);
                 }
                 [a] => {
-                    // SAFETY: as for this function.
+                    // SAFETY: the caller has the instructions of `L`.
                     let [only] = unsafe { dots::<L, 1>([source.row(*a)], rows) };
                     out[unit * ROWS..][..ROWS].copy_from_slice(&only);
                 }

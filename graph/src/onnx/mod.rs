@@ -20,6 +20,7 @@ pub mod proto;
 mod prune;
 pub(crate) mod quantized;
 mod reader;
+mod types;
 pub(crate) mod view;
 mod weight_inputs;
 mod weights;

@@ -50,9 +50,9 @@ impl CompiledModel {
             _bytes: Arc::clone(bytes),
         };
         let (api, environment) = (&runtime.api, runtime.environment.0);
-        // SAFETY: the bytes live as long as the model, of which they are a part; `model` is a place
-        // for the result.
         check(
+            // SAFETY: the bytes live as long as the model, of which they are a part; `model` is a
+            // place for the result.
             unsafe {
                 (api.create_model)(
                     environment,
@@ -68,8 +68,9 @@ impl CompiledModel {
         if profiling {
             options.add(c"runtime_options_string", "enable_profiling = true\n")?;
         }
-        // SAFETY: environment, model and options are valid; `compiled` is a place for the result.
         check(
+            // SAFETY: environment, model and options are valid; `compiled` is a place for the
+            // result.
             unsafe {
                 (api.create_compiled_model)(
                     environment,
@@ -118,15 +119,15 @@ impl CompiledModel {
         let api = &self.runtime.api;
         let kind = tensor_type(stored)?;
         let (mut wanted, mut buffer, mut size) = (ptr::null_mut(), ptr::null_mut(), 0);
-        // SAFETY: the compiled model is valid; the requirements stay its own; `wanted` is a place
-        // for the result.
         check(
+            // SAFETY: the compiled model is valid; the requirements stay its own; `wanted` is a
+            // place for the result.
             unsafe { requirements(self.compiled, 0, index, &raw mut wanted) },
             "no requirements of a buffer",
         )?;
-        // SAFETY: type and requirements are valid during the call; `buffer` is a place for the
-        // result.
         check(
+            // SAFETY: type and requirements are valid during the call; `buffer` is a place for the
+            // result.
             unsafe {
                 (api.create_buffer)(
                     self.runtime.environment.0,
@@ -156,8 +157,8 @@ impl CompiledModel {
         work: impl FnOnce(*mut u8) -> T,
     ) -> Result<T, String> {
         let mut place: *mut c_void = ptr::null_mut();
-        // SAFETY: the buffer is valid; `place` is a place for the result.
         check(
+            // SAFETY: the buffer is valid; `place` is a place for the result.
             unsafe { (self.runtime.api.lock_buffer)(buffer, &raw mut place, mode) },
             "a buffer cannot be locked",
         )?;
@@ -274,9 +275,9 @@ impl Options {
         let text = CString::new(toml).map_err(|e| e.to_string())?.into_raw();
         let mut opaque = ptr::null_mut();
         let free: Deleter = free_text;
-        // SAFETY: the name is static; the library owns the text from now on and frees it by
-        // `free_text`, also when it refuses it.
         check(
+            // SAFETY: the name is static; the library owns the text from now on and frees it by
+            // `free_text`, also when it refuses it.
             unsafe {
                 (self.runtime.api.create_opaque_options)(
                     name.as_ptr(),
@@ -310,10 +311,10 @@ unsafe extern "C" fn free_text(text: *mut c_void) {
 }
 
 fn event(raw: &RawEvent) -> Event {
-    // SAFETY: tags are null or C strings that live until the profiler is reset.
     let tag = if raw.tag.is_null() {
         String::new()
     } else {
+        // SAFETY: tags are null or C strings that live until the profiler is reset.
         unsafe { CStr::from_ptr(raw.tag) }.to_string_lossy().into_owned()
     };
     Event {

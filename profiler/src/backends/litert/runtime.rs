@@ -68,9 +68,9 @@ fn environment(api: &Api, accelerators: i32, severity: i64) -> Result<Environmen
         EnvironmentOption::int(OPTION_SEVERITY, severity),
     ];
     let mut handle = ptr::null_mut();
-    // SAFETY: two options are given, which live until the call returns; `handle` is a place for the
-    // result.
     check(
+        // SAFETY: two options are given, which live until the call returns; `handle` is a place for
+        // the result.
         unsafe { (api.create_environment)(2, options.as_ptr(), &raw mut handle) },
         "no environment",
     )?;

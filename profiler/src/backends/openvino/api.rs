@@ -266,10 +266,10 @@ impl Drop for Handle {
 
 /// A C string as text; empty for a null pointer.
 pub fn text(pointer: *const c_char) -> String {
-    // SAFETY: the library's strings end with a zero byte.
     if pointer.is_null() {
         String::new()
     } else {
+        // SAFETY: the library's strings end with a zero byte.
         unsafe { CStr::from_ptr(pointer) }.to_string_lossy().into_owned()
     }
 }

@@ -191,8 +191,8 @@ impl Network {
     pub fn inputs(&self) -> Result<Vec<String>, String> {
         let functions = &self.api.functions;
         let mut count = 0;
-        // SAFETY: writes the number to the place given.
         self.api
+            // SAFETY: writes the number to the place given.
             .check(unsafe { (functions.model_inputs_size)(self.model.get(), &raw mut count) })?;
         let name = |index| {
             // SAFETY: writes a new port, and a new string, to the places given.
@@ -214,18 +214,19 @@ impl Network {
         let (api, functions) = (self.api, &self.api.functions);
         let layout = |text: &str| {
             let text = c_text(text)?;
-            // SAFETY: the string outlives the call. So below: every call takes live objects and
-            // writes a new one to the place given.
+            // SAFETY: the string outlives the call; `object` gives a place for the new object.
             api.object("ov_layout_free", |place| unsafe {
                 (functions.layout_create)(text.as_ptr(), place)
             })
         };
         let (first, last) = (layout("NCHW")?, layout("NHWC")?);
+        // SAFETY: `self.model` is a live model; `object` gives a place for the new object.
         let make = |place: *mut Pointer| unsafe {
             (functions.preprocess_prepostprocessor_create)(self.model.get(), place)
         };
         let processor = api.object("ov_preprocess_prepostprocessor_free", make)?;
         for &index in inputs {
+            // SAFETY: `processor` is live, and the engine checks `index`; `place` is as above.
             let make = |place: *mut Pointer| unsafe {
                 (functions.preprocess_prepostprocessor_get_input_info_by_index)(
                     processor.get(),
@@ -234,21 +235,26 @@ impl Network {
                 )
             };
             let input = api.object("ov_preprocess_input_info_free", make)?;
+            // SAFETY: `input` is live; `place` is as above.
             let make = |place: *mut Pointer| unsafe {
                 (functions.preprocess_input_info_get_tensor_info)(input.get(), place)
             };
             let given = api.object("ov_preprocess_input_tensor_info_free", make)?;
+            // SAFETY: `input` is live; `place` is as above.
             let make = |place: *mut Pointer| unsafe {
                 (functions.preprocess_input_info_get_model_info)(input.get(), place)
             };
             let wanted = api.object("ov_preprocess_input_model_info_free", make)?;
+            // SAFETY: both objects are live; the engine copies the layout.
             api.check(unsafe {
                 (functions.preprocess_input_tensor_info_set_layout)(given.get(), last.get())
             })?;
+            // SAFETY: both objects are live; the engine copies the layout.
             api.check(unsafe {
                 (functions.preprocess_input_model_info_set_layout)(wanted.get(), first.get())
             })?;
         }
+        // SAFETY: `processor` is live; `place` is as above.
         let make = |place: *mut Pointer| unsafe {
             (functions.preprocess_prepostprocessor_build)(processor.get(), place)
         };
@@ -343,10 +349,10 @@ impl Request {
         self.api.check(unsafe {
             (self.api.functions.infer_request_get_profiling_info)(self.request.get(), &raw mut list)
         })?;
-        // SAFETY: `count` entries are there.
         let infos = if list.infos.is_null() {
             &[]
         } else {
+            // SAFETY: `count` entries are there.
             unsafe { std::slice::from_raw_parts(list.infos, list.count) }
         };
         let times = infos.iter().map(|info| NodeTime {
@@ -370,18 +376,18 @@ impl Tensor<'_> {
     /// The engine's reason.
     pub fn bytes(&mut self) -> Result<&mut [u8], String> {
         let (mut data, mut size) = (ptr::null_mut::<c_void>(), 0);
-        // SAFETY: both calls write to the places given.
         self.api
+            // SAFETY: both calls write to the places given.
             .check(unsafe { (self.api.functions.tensor_data)(self.tensor.get(), &raw mut data) })?;
         // SAFETY: as above.
         self.api.check(unsafe {
             (self.api.functions.tensor_get_byte_size)(self.tensor.get(), &raw mut size)
         })?;
-        // SAFETY: the tensor has `size` bytes at `data` as long as it lives, and nobody else has
-        // it: the request is borrowed.
         Ok(if data.is_null() || size == 0 {
             &mut []
         } else {
+            // SAFETY: the tensor has `size` bytes at `data` as long as it lives, and nobody else
+            // has it: the request is borrowed.
             unsafe { std::slice::from_raw_parts_mut(data.cast(), size) }
         })
     }
@@ -397,10 +403,10 @@ impl Tensor<'_> {
             (self.api.functions.tensor_get_shape)(self.tensor.get(), &raw mut shape)
         })?;
         let rank = usize::try_from(shape.rank).unwrap_or(0);
-        // SAFETY: `rank` numbers are there.
         let dims = if shape.dims.is_null() {
             &[]
         } else {
+            // SAFETY: `rank` numbers are there.
             unsafe { std::slice::from_raw_parts(shape.dims, rank) }
         };
         let dims = dims.iter().map(|&d| usize::try_from(d).unwrap_or(0)).collect();
