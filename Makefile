@@ -1,5 +1,5 @@
-# `make` builds the program, `make demo` shows it, `make test` tests it. All of them first install what
-# the build needs (scripts/setup.sh).
+# `make` builds the program, `make demo` shows it, `make test` tests it. All of them first install
+# what the build needs (scripts/setup.sh).
 .PHONY: build demo test bench lint doc agent wasm man package sbom setup engines clean
 
 SHELL := /bin/sh
@@ -14,7 +14,8 @@ demo: setup
 test: engines
 	$(env) cargo test --release --locked --workspace
 
-# Compiled forests beside the libraries that trained them, the frame runtime beside plain loops, queries beside their targets, the service beside the library.
+# Compiled forests beside the libraries that trained them, the frame runtime beside plain loops,
+# queries beside their targets, the service beside the library.
 bench: setup
 	$(env) cargo bench --locked -p vitempo-predictors --bench forest
 	$(env) cargo bench --locked -p vitempo-aria --bench aria
@@ -63,7 +64,8 @@ sbom: setup
 setup:
 	./scripts/setup.sh
 
-# Engines for the tests that need them; without one they say that they were skipped. What is there already is not fetched again.
+# Engines for the tests that need them; without one they say that they were skipped. What is there
+# already is not fetched again.
 engines: setup
 	$(env) cargo test --release --locked --workspace --no-run
 	$(env) "$${CARGO_TARGET_DIR:-target}/release/vitempo" backends install onnxruntime openvino litert || echo "warning: tests that need the engines named above are skipped" >&2

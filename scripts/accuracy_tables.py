@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""Fills the accuracy tables of README.md and docs/accuracy.md from docs/report/tables.json, which `vitempo report` writes.
+"""Fills the accuracy tables of README.md and docs/accuracy.md from docs/report/tables.json.
 
-With --check nothing is written; it fails where a table is not the report's. A table is found by its first row; all rows of it are replaced. Sentences around tables are written by hand.
+`vitempo report` writes that file. A table is found by its heading, and all of its rows are replaced;
+the text around tables is not touched. With --check nothing is written, and the exit code is 1 where
+a table differs from the report.
 """
 import json
 import pathlib
@@ -48,7 +50,7 @@ def end_to_end():
             by_method = {row["Method"]: row for row in rows_of(name, group)}
             row = by_method["gbdt"]
             yield [name, group, row["Count"], *(percent(by_method.get(m, {}).get("MAPE")) for m in METHODS), percent(row["Within 5 %"]), percent(row["Within 10 %"]),
-                   percent(row["Visits within 10 %"]), percent(row["90th percentile"]), percent(row["Noise floor"]), STUDY[group]]
+                   percent(row["Repeats within 10 %"]), percent(row["90th percentile"]), percent(row["Noise floor"]), STUDY[group]]
 
 
 def sizes():
@@ -70,21 +72,21 @@ def fill(path, header, rows):
     lines = path.read_text().split("\n")
     first = lines.index(header) + 2
     last = next(i for i in range(first, len(lines)) if not lines[i].startswith("|"))
-    told = ["| " + " | ".join(str(cell) for cell in row) + " |" for row in rows]
+    expected = ["| " + " | ".join(str(cell) for cell in row) + " |" for row in rows]
     if "--check" in sys.argv:
-        if lines[first:last] != told:
-            sys.exit(f"{path}, line {first}: not what docs/report/tables.json says; run scripts/accuracy_tables.py")
+        if lines[first:last] != expected:
+            sys.exit(f"{path}, line {first}: differs from docs/report/tables.json; run scripts/accuracy_tables.py")
         return
-    lines[first:last] = told
+    lines[first:last] = expected
     path.write_text("\n".join(lines))
 
 
 def main():
     accuracy = ROOT / "docs/accuracy.md"
     fill(ROOT / "README.md", "| environment | synthetic | real ViTs | real CNNs | bundle |", list(readme()))
-    fill(accuracy, "| environment | models | count | Lasso | random forest | GBDT | within 5 % | within 10 % | visits within 10 % | 90th percentile | noise floor | study, best |", list(end_to_end()))
+    fill(accuracy, "| environment | models | count | Lasso | random forest | GBDT | within 5 % | within 10 % | repeats within 10 % | 90th percentile | noise floor | study, best |", list(end_to_end()))
     fill(accuracy, "| environment | models | trained on | single operators too | Lasso | random forest | GBDT | noise floor |", list(sizes()))
-    fill(accuracy, "| environment | models | inside, by doubt | width | inside, plain | width |", list(intervals()))
+    fill(accuracy, "| environment | models | inside, scaled | width | inside, plain | width |", list(intervals()))
 
 
 main()

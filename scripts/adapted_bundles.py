@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Makes the bundles of bundles/adapted/ from published latencies: scripts/adapted_bundles.py VITEMPO PUBLISHED CNNS OUT
+"""Makes the bundles of bundles/adapted/ from published latencies.
 
-PUBLISHED has the tables that docs/datasets.md lists (aihub_*, cnn_phones_e2e_us.csv), CNNS the ONNX files of the phones' networks.
+scripts/adapted_bundles.py VITEMPO PUBLISHED CNNS OUT: PUBLISHED has the tables that docs/datasets.md
+lists (aihub_*, cnn_phones_e2e_us.csv), CNNS the ONNX files of the phones' networks.
 """
 import csv
 import pathlib
@@ -50,8 +51,8 @@ def adapt(vitempo, setting, models, sources, source, out):
         bundle = out / f"{name(device, runtime, unit)}-{precision}.vtb"
         command = [vitempo, "adapt", "--measured", measured.name, "--models", models, "--framework", runtime, "--device", unit, "--precision", precision,
                    "--name", device, "--source", source, "--out", bundle, *(["--from", *sources] if sources else [])]
-        told = subprocess.run([str(part) for part in command], check=True, capture_output=True, text=True).stdout
-    print(bundle.name, *(line for line in told.splitlines() if line.startswith("Each model")), flush=True)
+        output = subprocess.run([str(part) for part in command], check=True, capture_output=True, text=True).stdout
+    print(bundle.name, *(line for line in output.splitlines() if line.startswith("Each model")), flush=True)
 
 
 def main(vitempo, published, cnns, out):

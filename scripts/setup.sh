@@ -1,7 +1,10 @@
 #!/bin/sh
-# Finds or fetches what the build of LightGBM needs beside gcc and python3: CMake (3.28 or later; Debian 12 has 3.25) and libclang.
-# libclang comes from apt when this runs as root, otherwise, like CMake, as a PyPI wheel into .tools/ of this folder.
-# Prints nothing but progress; writes .tools/env, which the Makefile reads: engines for tests go to .tools/vitempo unless VITEMPO_HOME is set.
+# Finds or fetches what the build of LightGBM needs beside gcc and python3: CMake (3.28 or later;
+# Debian 12 has 3.25) and libclang.
+# libclang comes from apt when this runs as root, otherwise, like CMake, as a PyPI wheel into
+# .tools/ of this folder.
+# Prints nothing but progress; writes .tools/env, which the Makefile reads: engines for tests go to
+# .tools/vitempo unless VITEMPO_HOME is set.
 set -eu
 cd "$(dirname "$0")/.."
 tools=$PWD/.tools

@@ -247,6 +247,24 @@ impl Bundle {
         }
     }
 
+    /// The same, each graph within a budget of its own: for graphs of strangers, and for requests
+    /// that end.
+    ///
+    /// # Errors
+    /// As [`Bundle::predict_each`], and where a budget ends.
+    pub fn predict_each_within<'g>(
+        &self,
+        graphs: impl IntoIterator<Item = &'g Graph>,
+        budget: &dyn Fn() -> Budget,
+    ) -> Result<Vec<GraphPrediction>, PredictionError> {
+        match &self.contents {
+            Contents::Trained(bundle) => bundle.predict_each_within(graphs, budget),
+            Contents::Adapted(bundle) => {
+                graphs.into_iter().map(|graph| bundle.predict_within(graph, &budget())).collect()
+            }
+        }
+    }
+
     fn model(&self) -> &dyn LatencyModel {
         match &self.contents {
             Contents::Trained(bundle) => &**bundle,

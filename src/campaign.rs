@@ -1,5 +1,5 @@
 //! Measurements that go into a dataset: a [`Campaign`] runs a sweep, keeps every measurement as
-//! soon as it is there, and goes on where an interrupted one stopped.
+//! soon as it exists, and continues where an interrupted one stopped.
 
 pub mod compare;
 

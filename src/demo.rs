@@ -1,5 +1,5 @@
-//! [`Demo`]: the whole line on one machine: sample models, measure them, train every method,
-//! evaluate, and forecast real models that no training sees.
+//! [`Demo`]: all steps on one machine: sample models, measure them, train every method,
+//! evaluate, and forecast real models outside the training data.
 
 use crate::{
     campaign::{self, Campaign},
@@ -72,7 +72,7 @@ pub struct RealForecast {
 #[non_exhaustive]
 pub enum DemoError {
     /// Fewer models than [`FEWEST_MODELS`].
-    #[error("{0} models are too few to train and to judge")]
+    #[error("{0} models are too few to train and to test")]
     TooFewModels(usize),
     /// A file or folder that cannot be made.
     #[error("cannot {action} {}: {source}", .path.display())]

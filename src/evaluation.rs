@@ -34,7 +34,7 @@ pub enum EvaluationError {
     /// A measurement that cannot be compared.
     #[error(transparent)]
     Predictors(#[from] PredictorError),
-    /// The gate was missed.
+    /// The gate was not met.
     #[error("{bundle}: end-to-end MAPE {mape:.2} % on {set} models is above {limit} %")]
     AboveLimit {
         /// The bundle's name.

@@ -18,7 +18,7 @@ pub enum QuantityError {
         /// What is one.
         example: String,
     },
-    /// A quantity beyond what is computed with.
+    /// A quantity larger than the range of computation.
     #[error("`{0}` is too large")]
     TooLarge(String),
 }

@@ -1,6 +1,6 @@
 //! From measurements to a bundle: [`load_environment`] reads the measurements of one environment,
 //! [`train`] fits predictors to the training side of a [`Split`] and evaluates them on the real
-//! models of the dataset, which no training sees.
+//! models of the dataset, which are never training data.
 
 use std::{
     collections::BTreeSet,

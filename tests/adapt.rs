@@ -288,8 +288,8 @@ fn rows_of_the_device_itself_are_left_out_in_every_precision() {
     assert!(!sources.is_empty());
 }
 
-/// Judges on the samples.
-fn judge(folder: &Path, arguments: &[&str]) -> Output {
+/// Evaluates on the samples.
+fn evaluate(folder: &Path, arguments: &[&str]) -> Output {
     let tables = samples("tables");
     let fixed = ["adapt", "published", &tables, "--seeds", "1"];
     vitempo(folder, &[&fixed, arguments].concat())
@@ -299,7 +299,7 @@ fn judge(folder: &Path, arguments: &[&str]) -> Output {
 fn phones_are_forecast_from_ten_models() {
     let folder = tempfile::tempdir().expect("a folder");
     let only = ["--only", "102 CNNs on phones", "--format", "json"];
-    let output = judge(folder.path(), &only);
+    let output = evaluate(folder.path(), &only);
     assert!(output.status.success(), "{}", stderr(&output));
     let rows: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     let number = |measure: &str| {
@@ -312,7 +312,7 @@ fn phones_are_forecast_from_ten_models() {
 }
 
 #[test]
-fn what_cannot_be_judged_is_refused() {
+fn what_cannot_be_evaluated_is_refused() {
     let folder = tempfile::tempdir().expect("a folder");
     let cases: [(&[&str], &str); 6] = [
         (&["--only", "CNNs on phones", "--samples", "102"], "at most 101"),
@@ -320,10 +320,10 @@ fn what_cannot_be_judged_is_refused() {
         (&["--only", "CNNs on phones", "--unseen", "pixel4,nonsense"], "`nonsense`"),
         (&["--only", "tablets"], "102 CNNs on phones"),
         (&["--only", "FBNet, all"], "at most 0"),
-        (&["--only", "NPU", "--samples", "3"], "nothing to judge"),
+        (&["--only", "NPU", "--samples", "3"], "no model to evaluate"),
     ];
     for (arguments, expected) in cases {
-        let refused = judge(folder.path(), arguments);
+        let refused = evaluate(folder.path(), arguments);
         let printed = stderr(&refused);
         assert_eq!(refused.status.code(), Some(1), "{arguments:?}: {printed}");
         assert!(

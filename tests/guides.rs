@@ -1,5 +1,6 @@
-//! What ARCHITECTURE.md, CONTRIBUTING.md, README.md and the guides name is there: files and folders,
-//! cargo's packages and targets, make's targets, search spaces, and encodings of architectures.
+//! What ARCHITECTURE.md, CONTRIBUTING.md, README.md and the guides name is there: files and
+//! folders, cargo's packages and targets, make's targets, search spaces, and encodings of
+//! architectures.
 
 use std::{
     collections::BTreeSet,

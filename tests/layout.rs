@@ -118,7 +118,7 @@ fn every_crate_can_be_packaged() {
     }
 }
 
-/// Tests and benchmarks are listed by hand, because those of the binary lie here too.
+/// Manifests list tests and benchmarks one by one, because those of the binary lie here too.
 #[test]
 fn every_test_and_benchmark_is_a_target() {
     for (folder, kind) in [("tests", "test"), ("benches", "bench")] {
@@ -139,4 +139,60 @@ fn every_test_and_benchmark_is_a_target() {
             assert!(!is_source || targets.contains(name), "{} is never built", file.display());
         }
     }
+}
+
+/// Libraries are used by other programs too: they say what is wrong, and the binary says which flag
+/// mends it. `report` is left out: its pages name commands of the program.
+#[test]
+fn libraries_name_no_flag() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let of_a_binary = |file: &Path| file.components().any(|part| part.as_os_str() == "bin");
+    let mut named = Vec::new();
+    for (folder, _, _) in ROOMS.iter().filter(|room| !["cli", "report"].contains(&room.0)) {
+        for file in sources(&root.join(folder).join("src")) {
+            if of_a_binary(&file) || file.file_name().is_some_and(|name| name == "tests.rs") {
+                continue;
+            }
+            let text = std::fs::read_to_string(&file).expect("a source file");
+            let code = text.split("\nmod tests {").next().unwrap_or_default();
+            for (number, line) in code.lines().enumerate().filter(|(_, line)| names_a_flag(line)) {
+                named.push(format!("{}:{}: {}", file.display(), number + 1, line.trim()));
+            }
+        }
+    }
+    assert!(named.is_empty(), "flags are named by libraries:\n{}", named.join("\n"));
+    assert!(names_a_flag("    hint: \"give it one (--dim batch=1)\","));
+    assert!(names_a_flag("        --cores 0,1\""));
+    assert!(!names_a_flag("    .arg(\"--dest\") // not `--dest FOLDER`"));
+}
+
+/// Whether a line of code names a flag within a sentence. A text that is a flag and nothing else is
+/// an argument for another program.
+fn names_a_flag(line: &str) -> bool {
+    let code = line.trim_start();
+    if code.starts_with("//") {
+        return false;
+    }
+    let code = code.split(" // ").next().unwrap_or_default();
+    code.match_indices("--").any(|(at, _)| {
+        let (before, after) = (&code[..at], &code[at + 2..]);
+        let name = after.trim_start_matches(|c: char| c.is_ascii_lowercase() || c == '-');
+        let is_word = after.starts_with(|c: char| c.is_ascii_lowercase())
+            && !before.ends_with(|c: char| c.is_alphanumeric() || c == '-');
+        let is_alone = before.ends_with('"') && (name.starts_with('"') || name.starts_with('='));
+        is_word && !is_alone
+    })
+}
+
+/// The Rust files of a folder and of those inside it.
+fn sources(folder: &Path) -> Vec<std::path::PathBuf> {
+    let entries = std::fs::read_dir(folder).expect("a folder").flatten();
+    let paths = entries.map(|entry| entry.path());
+    paths
+        .flat_map(|path| match path.is_dir() {
+            true => sources(&path),
+            false => vec![path],
+        })
+        .filter(|path| path.extension().is_some_and(|extension| extension == "rs"))
+        .collect()
 }

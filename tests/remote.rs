@@ -240,9 +240,9 @@ fn what_an_agent_cannot_measure_is_refused_with_the_reason() {
     let error = refusal(&["--backend", "nope"]);
     assert!(error.contains("no backend is called `nope`") && error.contains("rten"), "{error}");
     let error = refusal(&["--backend", "null", "--cores", "99999"]);
-    assert!(error.contains("core 99999 is not there"), "{error}");
+    assert!(error.contains("core 99999 is not in"), "{error}");
     let error = refusal(&["--backend", "null", "--threads", "99999"]);
-    assert!(error.contains("make sense (--threads)"), "{error}");
+    assert!(error.contains("are allowed"), "{error}");
     let error = refusal(&["--backend", "null", "--secret-file", "secret"]);
     assert!(error.contains("agents have no secret") && error.contains("ssh"), "{error}");
     let library = [model.as_str(), "--out", &data, "--library", "/etc/passwd"];

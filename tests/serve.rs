@@ -697,3 +697,37 @@ fn more_than_the_workers_and_the_queue_hold_is_refused_until_there_is_room() {
     });
     server.wait_until("room", || server.predict(&one).status == 200);
 }
+
+/// Small files that ask for terabytes or hours: each is answered, and the server works on.
+#[test]
+fn hostile_models_are_answered() {
+    fn files(folder: &Path, found: &mut Vec<PathBuf>) {
+        for entry in fs::read_dir(folder).expect("a folder").flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                files(&path, found);
+            } else if path.extension().is_some_and(|e| e == "onnx") {
+                found.push(path);
+            }
+        }
+    }
+    let bundle = |name: &str| {
+        let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/..")).join("bundles");
+        folder.join(format!("{name}.vtb")).display().to_string()
+    };
+    let (litert, int8) = (bundle("epyc-litert-f32-1t"), bundle("epyc-onnxruntime-int8-1t"));
+    let running = Running::start_with(&["--bundle", &litert, "--bundle", &int8]);
+    let mut found = Vec::new();
+    let hostile = concat!(env!("CARGO_MANIFEST_DIR"), "/../graph/tests/hostile");
+    files(Path::new(hostile), &mut found);
+    assert!(found.len() >= 70, "{} files", found.len());
+    for file in &found {
+        let model = fs::read(file).expect("a file");
+        let reply =
+            running.ask("POST", "/predict", &["Content-Type: application/octet-stream"], &model);
+        let status = reply.status;
+        assert!(status == 200 || (400..500).contains(&status), "{}: {status}", file.display());
+    }
+    assert_eq!(running.ask("GET", "/healthz", &[], &[]).status, 200);
+    assert!(!running.log().contains("panicked"), "{}", running.log());
+}

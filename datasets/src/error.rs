@@ -151,6 +151,14 @@ pub enum DatasetError {
         /// What is wrong.
         reason: String,
     },
+    /// A published file's name does not give a fact that its table does not hold either.
+    #[error("{path}: the file's name does not give {fact}")]
+    NotInName {
+        /// The file.
+        path: PathBuf,
+        /// What is needed, and the words that would give it.
+        fact: &'static str,
+    },
     /// There is no table of this name.
     #[error("there is no table `{name}`; the tables are {known}")]
     NoSuchTable {

@@ -1,5 +1,4 @@
-//! Measurements on disk: written while a sweep runs, read for training, and checked before anyone
-//! believes them.
+//! Measurements on disk: written while a sweep runs, validated, and read for training.
 //!
 //! A dataset is a folder:
 //!

@@ -1,5 +1,5 @@
-//! [`split`]: divides a dataset by architecture into models to learn from and models to be judged
-//! by.
+//! [`split`]: divides a dataset by architecture into models for training and models
+//! for testing.
 //!
 //! Each architecture has a rank, the BLAKE3 digest of seed and architecture as a number in [0, 1):
 //! it depends on nothing else. With a test fraction f, those ranked below f are test, so that
@@ -25,14 +25,14 @@ pub enum SplitSize {
     TestFraction(f64),
     /// Exactly so many synthetic architectures; those left over are in neither.
     Counts {
-        /// To learn from.
+        /// For training.
         train: usize,
-        /// To be judged by.
+        /// For testing.
         test: usize,
     },
 }
 
-/// Architectures to learn from and architectures to be judged by; no architecture is in two lists.
+/// Architectures for training and architectures for testing; no architecture is in two lists.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Split {
     format: String,

@@ -51,7 +51,7 @@ impl Limits {
 impl Default for Limits {
     /// Holds every model of which a vision engineer would think: a hundred thousand operators.
     fn default() -> Self {
-        Self { bytes: 1 << 30, steps: 2_000_000_000, nodes: 1_000_000 }
+        Self { bytes: 1 << 30, steps: 1_000_000_000, nodes: 1_000_000 }
     }
 }
 

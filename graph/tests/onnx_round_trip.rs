@@ -108,3 +108,33 @@ fn real_models() {
         assert_same(&graph, &read_bytes(name, &written, &ReadOptions::default()).unwrap());
     }
 }
+
+/// A file that was read, and gave another graph after it was written.
+#[test]
+fn a_function_of_booleans_is_refused_by_name() {
+    let path =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/hostile/roundtrip_work_differs.onnx");
+    let message = read_file(&path, &ReadOptions::default()).unwrap_err().to_string();
+    assert!(message.contains("node `") && message.contains("bool"), "{message}");
+}
+
+#[test]
+#[ignore = "reads the models of the folder that VITEMPO_ZOO names"]
+fn models_of_the_zoo() {
+    let folder = std::env::var_os("VITEMPO_ZOO").expect("VITEMPO_ZOO names a folder of models");
+    let (mut folders, mut read) = (vec![std::path::PathBuf::from(folder)], 0);
+    while let Some(folder) = folders.pop() {
+        for path in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|e| e == "onnx") {
+                let graph = read_file(&path, &ReadOptions::default()).unwrap();
+                let written = to_bytes(&graph, &WriteOptions::default()).unwrap();
+                let again = read_bytes(graph.name(), &written, &ReadOptions::default()).unwrap();
+                assert_same(&graph, &again);
+                read += 1;
+            }
+        }
+    }
+    assert!(read > 0, "no model was read");
+}

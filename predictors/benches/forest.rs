@@ -146,7 +146,7 @@ fn compare(title: &str, mut contenders: Vec<Contender<'_>>) {
         let ratios = peer.iter().zip(&ns_per_row).map(|(peer, own)| peer / own).collect();
         let ([low, median, high], [slow, ratio, fast]) = (quartiles(ns_per_row), quartiles(ratios));
         let goal = goal.map_or_else(String::new, |goal| {
-            format!("  target {goal}: {}", if ratio >= goal { "met" } else { "missed" })
+            format!("  target {goal}: {}", if ratio >= goal { "met" } else { "not met" })
         });
         println!(
             "{name:28} {median:10.0} {low:10.0} {high:10.0}   {ratio:6.1} ({slow:.1} to \

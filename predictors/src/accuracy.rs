@@ -69,7 +69,7 @@ pub enum AccuracyError {
 #[derive(Clone, Debug)]
 pub struct AccuracyEstimator {
     mean: f64,
-    /// What is added to the mean; nothing where all samples are alike.
+    /// What is added to the mean; nothing where all samples are equal.
     trees: Option<CompiledForest>,
     error: f64,
 }
@@ -122,9 +122,9 @@ fn estimate(mean: f64, trees: Option<&CompiledForest>, subgraphs: &[f64]) -> f64
 fn boosted(samples: &[&Sample], seed: u64) -> Result<(f64, Option<CompiledForest>), AccuracyError> {
     let mean =
         samples.iter().map(|sample| sample.accuracy).sum::<f64>() / samples.len().max(1) as f64;
-    let alike = samples.windows(2).all(|pair| pair[0].accuracy == pair[1].accuracy)
+    let equal = samples.windows(2).all(|pair| pair[0].accuracy == pair[1].accuracy)
         || samples.windows(2).all(|pair| pair[0].subgraphs == pair[1].subgraphs);
-    if alike {
+    if equal {
         return Ok((mean, None));
     }
     let text = train(samples, mean, seed).map_err(|e| AccuracyError::Fit(e.to_string()))?;

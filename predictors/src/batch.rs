@@ -11,8 +11,8 @@ use crate::{
 };
 use foldhash::{HashMap, HashMapExt};
 use vitempo_graph::{
-    Graph, GraphPrediction, Latency, OpSpec, OperatorPrediction, Prediction, PredictionError,
-    PredictionSource,
+    Budget, Graph, GraphPrediction, Latency, OpSpec, OperatorPrediction, Prediction,
+    PredictionError, PredictionSource,
 };
 
 /// Graphs whose kernels are held at the same time.
@@ -163,7 +163,8 @@ impl PredictorBundle {
         &self,
         graphs: impl IntoIterator<Item = &'g Graph>,
     ) -> Result<Vec<Prediction>, PredictionError> {
-        self.predict_together(graphs, |_, estimates| self.end_to_end(&tally(estimates)))
+        let say = |_: &Graph, estimates: &[Estimate]| self.end_to_end(&tally(estimates));
+        self.predict_together(graphs, &Budget::default, say)
     }
 
     /// The same with every operator: what `predict` says of each.
@@ -174,13 +175,27 @@ impl PredictorBundle {
         &self,
         graphs: impl IntoIterator<Item = &'g Graph>,
     ) -> Result<Vec<GraphPrediction>, PredictionError> {
-        self.predict_together(graphs, |lowered, estimates| self.explained(lowered, estimates))
+        self.predict_each_within(graphs, &Budget::default)
+    }
+
+    /// The same, each graph within a budget of its own.
+    ///
+    /// # Errors
+    /// As [`PredictorBundle::predict_batch`], and [`PredictionError::Lowering`] where a budget ends.
+    pub fn predict_each_within<'g>(
+        &self,
+        graphs: impl IntoIterator<Item = &'g Graph>,
+        budget: &dyn Fn() -> Budget,
+    ) -> Result<Vec<GraphPrediction>, PredictionError> {
+        let say = |lowered: &Graph, estimates: &[Estimate]| self.explained(lowered, estimates);
+        self.predict_together(graphs, budget, say)
     }
 
     /// What `say` makes of each lowered graph and its estimates; a number of graphs at a time.
     fn predict_together<'g, T>(
         &self,
         graphs: impl IntoIterator<Item = &'g Graph>,
+        budget: &dyn Fn() -> Budget,
         say: impl Fn(&Graph, &[Estimate]) -> T,
     ) -> Result<Vec<T>, PredictionError> {
         let mut graphs = graphs.into_iter();
@@ -189,7 +204,7 @@ impl PredictorBundle {
             let lowered = graphs
                 .by_ref()
                 .take(GRAPHS)
-                .map(|graph| self.lower(graph))
+                .map(|graph| self.lower_within(graph, &budget()))
                 .collect::<Result<Vec<Graph>, _>>()?;
             if lowered.is_empty() {
                 return Ok(said);

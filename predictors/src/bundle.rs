@@ -45,7 +45,7 @@ pub struct Provenance {
     pub rows: usize,
     /// Model runs and operators that could not be used.
     pub skipped: usize,
-    /// Digests of the architectures trained on, sorted: no forecast is judged on these.
+    /// Digests of the architectures trained on, sorted: none is used for evaluation.
     pub trained_on: Vec<String>,
 }
 

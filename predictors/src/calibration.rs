@@ -78,7 +78,7 @@ impl Calibration {
         Self { scale, per_kernel_ns, constant_ns }
     }
 
-    /// Whether every number makes sense.
+    /// Whether every number is finite and in its range.
     pub(crate) fn is_valid(&self) -> bool {
         let terms = [self.scale, self.per_kernel_ns, self.constant_ns];
         terms.iter().zip(BOUNDS).all(|(t, (low, high))| (low..=high).contains(t))
@@ -115,12 +115,12 @@ fn most_probable(points: &[Point]) -> [f64; 3] {
 mod tests {
     use super::*;
 
-    /// Models of 5 to 50 ms whose runs differ from what `law` makes of their kernels by `noise` at
+    /// Models of 5 to 50 ms whose runs differ from `latency` of their kernels by `noise` at
     /// most, in turn more and less.
-    fn points(noise: f64, law: impl Fn(f64, usize) -> f64) -> Vec<Point> {
+    fn points(noise: f64, latency: impl Fn(f64, usize) -> f64) -> Vec<Point> {
         let point = |i: usize| {
             let (sum, kernels) = ((5 + i * 7 % 46) as f64 * 1e6, 50 + i * 13 % 97);
-            let e2e_ns = law(sum, kernels) * (1.0 + noise * ((i * 5 % 11) as f64 / 5.0 - 1.0));
+            let e2e_ns = latency(sum, kernels) * (1.0 + noise * ((i * 5 % 11) as f64 / 5.0 - 1.0));
             Point { measured_ns: sum, forecast_ns: sum, kernels, e2e_ns }
         };
         (0..60).map(point).collect()
@@ -135,13 +135,13 @@ mod tests {
 
     #[test]
     fn finds_an_overhead_that_is_there_and_holds_far_below_the_models_it_was_fitted_to() {
-        let law = |s: f64, k: usize| 0.98 * s - 4500.0 * k as f64;
-        let fit = Calibration::fit(&points(0.03, law));
+        let latency = |s: f64, k: usize| 0.98 * s - 4500.0 * k as f64;
+        let fit = Calibration::fit(&points(0.03, latency));
         // The plain sum is 41 % off for the first, which takes a fifth of the shortest that was
         // fitted to.
         for (sum, kernels, off) in [(1e6, 60, 0.2), (2e7, 100, 0.02), (3e8, 400, 0.02)] {
             assert!(
-                (fit.end_to_end_ns(sum, kernels) / law(sum, kernels) - 1.0).abs() < off,
+                (fit.end_to_end_ns(sum, kernels) / latency(sum, kernels) - 1.0).abs() < off,
                 "{fit:?}"
             );
         }

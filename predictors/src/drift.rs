@@ -9,7 +9,7 @@ use crate::{location, metrics};
 use std::collections::BTreeMap;
 use vitempo_graph::{ModelProfile, Status};
 
-/// Drift beyond this factor, either way, is taken for a fault of the reference and cut.
+/// Drift is limited to this factor, either way: a larger one is an error of the reference.
 const LARGEST: f64 = 4.0;
 /// Steps of the exponent that are tried.
 const STEPS: usize = 20;
@@ -56,7 +56,7 @@ impl Drift {
             .map_or(1.0, |relative| relative.powf(self.exponent))
     }
 
-    /// Whether every number makes sense.
+    /// Whether every number is finite and in its range.
     pub(crate) fn is_valid(&self) -> bool {
         self.reference_ns.is_none_or(|ns| ns.is_finite() && ns > 0.0)
             && (0.0..=1.0).contains(&self.exponent)

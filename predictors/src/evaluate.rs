@@ -1,7 +1,7 @@
-//! [`evaluate`]: how wrong a bundle is on measured models. Operators are judged on the kernels that
-//! were really executed; models end to end from their source graph through lowering (`e2e`) and
-//! from the executed kernels (`e2e_executed`), so that errors of lowering and of regressors can be
-//! told apart.
+//! [`evaluate`]: errors of a bundle's forecasts of measured models. Operators are evaluated on the
+//! kernels that were executed; models end to end from their source graph through lowering (`e2e`)
+//! and from the executed kernels (`e2e_executed`). The two separate errors of lowering from errors
+//! of regressors.
 //!
 //! `mape`, `p90_ape` and `weighted_ape` are in percent, `within_*`, `*_share` and
 //! `interval_coverage` between 0 and 1, latencies in ns.
@@ -23,13 +23,16 @@ use vitempo_graph::{
 
 /// Errors on one operator kind or group of kinds; one row is one distinct operator in one model.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[allow(missing_docs)]
 pub struct KindMetrics {
+    /// Number of rows.
     pub rows: usize,
+    /// Mean absolute percentage error.
     pub mape: f64,
+    /// 90th percentile of the absolute percentage error.
     pub p90_ape: f64,
+    /// Share of rows whose error is at most 10 %.
     pub within_10pct: f64,
-    /// Rows weighted by their time.
+    /// Mean absolute percentage error, rows weighted by their time.
     pub weighted_ape: f64,
     /// Share of all operators' measured time.
     pub time_share: f64,
@@ -39,24 +42,31 @@ pub struct KindMetrics {
 
 /// Errors end to end.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[allow(missing_docs)]
 pub struct EndToEnd {
+    /// Number of models.
     pub models: usize,
+    /// Mean absolute percentage error.
     pub mape: f64,
+    /// 90th percentile of the absolute percentage error.
     pub p90_ape: f64,
+    /// Share of models whose error is at most 5 %.
     pub within_5pct: f64,
+    /// Share of models whose error is at most 10 %.
     pub within_10pct: f64,
+    /// Nominal coverage of the interval.
     pub interval_level: f64,
+    /// Share of models whose latency is inside the interval.
     pub interval_coverage: f64,
     /// Mean of (upper - lower) / forecast.
     pub interval_width: f64,
-    /// Coverage of the simplest valid interval, which is as wide for every model.
+    /// Coverage of the simplest valid interval, which is equally wide for every model.
     pub plain_coverage: f64,
     /// Its width.
     pub plain_width: f64,
 }
 
-/// How much the same models differ between model runs: no forecast can be judged more finely.
+/// How much the same models differ between model runs. Smaller differences between forecasts are
+/// within measurement noise.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct NoiseFloor {
     /// Models measured more than once.
@@ -69,10 +79,12 @@ pub struct NoiseFloor {
 
 /// Measured and forecast time of one kind within one model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[allow(missing_docs)]
 pub struct Contribution {
+    /// Name of the kind.
     pub kind: String,
+    /// Sum of the measured kernels of this kind.
     pub actual_ns: f64,
+    /// Sum of their forecasts.
     pub predicted_ns: f64,
 }
 
@@ -232,7 +244,7 @@ pub(crate) struct EndToEndModel<'a> {
     pub interval: &'a Interval,
 }
 
-/// Judges a bundle on profiles. Graphs are looked up by model name, else by architecture.
+/// Evaluates a bundle on profiles. Graphs are looked up by model name, else by architecture.
 ///
 /// # Errors
 /// [`PredictorError::OtherEnvironment`] when the profiles come from another environment than the

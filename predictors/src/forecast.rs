@@ -181,9 +181,9 @@ impl PredictorBundle {
     pub(crate) fn recall(&self, kernels: &[(&OpSpec, WorkingSet)]) -> Vec<Option<Estimate>> {
         let memo = self.memo();
         let mut recalled = Vec::with_capacity(kernels.len());
-        for alike in kernels.chunk_by(|a, b| a.1 == b.1) {
-            let known = alike.first().and_then(|(_, working_set)| memo.get(working_set));
-            recalled.extend(alike.iter().map(|(op, _)| known?.get(*op).copied()));
+        for equal in kernels.chunk_by(|a, b| a.1 == b.1) {
+            let known = equal.first().and_then(|(_, working_set)| memo.get(working_set));
+            recalled.extend(equal.iter().map(|(op, _)| known?.get(*op).copied()));
         }
         recalled
     }
@@ -201,7 +201,11 @@ impl PredictorBundle {
         }
     }
 
-    fn lower_within(&self, graph: &Graph, budget: &Budget) -> Result<Graph, PredictionError> {
+    pub(crate) fn lower_within(
+        &self,
+        graph: &Graph,
+        budget: &Budget,
+    ) -> Result<Graph, PredictionError> {
         Ok(lowering::lower_within(graph, &self.environment, budget)?)
     }
 

@@ -1,7 +1,7 @@
 //! Operator predictors that add up to a model's latency, and the bundles they ship in.
 //!
 //! `ModelProfile`s -> [`TrainingRows`] -> [`train()`] -> [`PredictorBundle`] -> forecasts through
-//! `vitempo_graph::LatencyModel`, judged by [`evaluate()`].
+//! `vitempo_graph::LatencyModel`, evaluated by [`evaluate()`].
 //!
 //! | question | where |
 //! |---|---|

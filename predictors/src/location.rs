@@ -1,5 +1,5 @@
-//! What the samples of one model run say of a machine that nobody else uses: whoever shares it adds
-//! time and never takes any.
+//! Location estimates of the samples of one model run. Other processes on a shared machine add time
+//! to a sample and never remove any, so low quantiles estimate the latency on an idle machine.
 //!
 //! End to end: the lower decile of the samples. Operators: the mean over the quieter third of the
 //! runs in which they were timed, the same runs for every operator of a model: choosing for each

@@ -9,21 +9,36 @@ use std::fmt;
 
 /// Why there is no metric.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
-#[allow(missing_docs)]
 pub enum MetricError {
+    /// No actual value is positive.
     #[error("no prediction stands beside a positive actual value")]
     NoPairs,
+    /// The two lists differ in length.
     #[error("{actual} actual values do not pair with {predicted} predictions")]
-    Unpaired { actual: usize, predicted: usize },
+    Unpaired {
+        /// Number of actual values.
+        actual: usize,
+        /// Number of predictions.
+        predicted: usize,
+    },
+    /// A number is infinite or not a number.
     #[error("the {side} of pair {index} is {value}, which is not a finite number")]
-    NotFinite { side: Side, index: usize, value: f64 },
+    NotFinite {
+        /// Which of the two.
+        side: Side,
+        /// Index of the pair.
+        index: usize,
+        /// The number.
+        value: f64,
+    },
 }
 
 /// A number of a pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub enum Side {
+    /// What was measured.
     Actual,
+    /// What was forecast.
     Predicted,
 }
 

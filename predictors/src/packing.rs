@@ -1,5 +1,5 @@
-//! Packs and unpacks the bodies of bundles by zstd: with the C library, and in WebAssembly, which has
-//! no C compiler, with a decoder written in Rust. There bundles are read and not written.
+//! Packs and unpacks the bodies of bundles by zstd: with the C library, and in WebAssembly, which
+//! has no C compiler, with a decoder written in Rust. There bundles are read and not written.
 
 use std::io::Read;
 

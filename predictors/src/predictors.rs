@@ -2,9 +2,9 @@
 //! none.
 //!
 //! An operator is forecast by the regressor of its [`PredictorKey`]. Failing that by the
-//! work-and-bytes baseline of its kind, of its kin (kinds that follow the same law), or by the
-//! roofline of the whole environment (ns per FLOP and per byte); all of these are marked as
-//! fallback.
+//! work-and-bytes baseline of its kind, of its kin (kinds whose times depend on work and bytes
+//! similarly), or by the roofline of the whole environment (ns per FLOP and per byte); all of these
+//! are marked as fallback.
 
 use crate::{
     ErrorScale, PredictorKey,

@@ -2,7 +2,7 @@
 //! operating system, engine.
 //!
 //! Sources on Linux: `/proc/cpuinfo`, `/sys/devices/system/cpu`, `/proc/sys/kernel`. Elsewhere what
-//! the standard library knows.
+//! the standard library reports.
 
 use crate::{
     backends::{Capabilities, RunOptions},

@@ -84,7 +84,7 @@ impl FromStr for InputDistribution {
 #[error("{0} elements do not fit into memory; give its dimensions smaller values")]
 pub struct TooBigError(u64);
 
-/// Elements beyond which an input is refused instead of allocated.
+/// Most elements of an input; a larger one is refused instead of allocated.
 const MAX_ELEMENTS: u64 = 1 << 31;
 
 /// Float values of input number `index`, in row-major order.

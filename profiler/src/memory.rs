@@ -1,5 +1,5 @@
-//! How much memory a run takes: the most that was resident at once, beyond what was resident
-//! before. Bytes.
+//! How much memory a run takes: the most that was resident at once, in addition to what was
+//! resident before. Bytes.
 //!
 //! Source on Linux: `VmHWM` and `VmRSS` of `/proc/self/status`; writing 5 to
 //! `/proc/self/clear_refs` sets the first back to the second (proc(5)). Where that is not allowed
@@ -40,19 +40,19 @@ impl Watch {
         Self { start_bytes: reset.then(|| status("VmRSS")).flatten() }
     }
 
-    /// The most that was resident since the start, beyond what was resident then.
+    /// The most that was resident since the start, in addition to what was resident then.
     ///
     /// # Errors
     /// [`NoPeak::Unreported`] and [`NoPeak::NothingAdded`].
     pub fn peak_bytes(&self) -> Result<u64, NoPeak> {
         let start_bytes = self.start_bytes.ok_or(NoPeak::Unreported)?;
         let most_bytes = status("VmHWM").ok_or(NoPeak::Unreported)?;
-        beyond(most_bytes, start_bytes).ok_or(NoPeak::NothingAdded)
+        added(most_bytes, start_bytes).ok_or(NoPeak::NothingAdded)
     }
 }
 
 /// What was added to `start_bytes`; `None`: nothing.
-fn beyond(most_bytes: u64, start_bytes: u64) -> Option<u64> {
+fn added(most_bytes: u64, start_bytes: u64) -> Option<u64> {
     most_bytes.checked_sub(start_bytes).filter(|&added| added > 0)
 }
 

@@ -98,8 +98,8 @@ fn finite(
 }
 
 /// End-to-end samples: warm-ups (one at least, no further one once they took as long as sampling
-/// may), then as many as the protocol wants. And the energy of one of them in the mean, uJ, where
-/// it is metered and the counter moved.
+/// may), then as many as the protocol asks for. And the energy of one of them in the mean, uJ,
+/// where it is metered and the counter moved.
 fn sample(
     session: &mut dyn Session,
     protocol: &RunProtocol,

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-/// More threads than this many times the processors of the machine are a slip of the finger.
+/// Most threads for each processor of the machine.
 const MOST_THREADS_PER_PROCESSOR: usize = 8;
 
 /// Why a process could not be pinned.
@@ -11,7 +11,7 @@ const MOST_THREADS_PER_PROCESSOR: usize = 8;
 #[non_exhaustive]
 pub enum PinningError {
     /// A core is not in the affinity mask.
-    #[error("core {core} is not there for this process; it may use {usable:?} (--cores)")]
+    #[error("core {core} is not in this process's CPU affinity mask {usable:?}")]
     NoSuchCore {
         /// Number of the core.
         core: usize,
@@ -19,7 +19,7 @@ pub enum PinningError {
         usable: Vec<usize>,
     },
     /// There are fewer cores than threads.
-    #[error("{threads} threads do not fit onto cores {cores:?} (--threads, --cores)")]
+    #[error("{threads} threads need {threads} cores; {cores:?} are {}", cores.len())]
     TooFew {
         /// Threads that were asked for.
         threads: usize,
@@ -27,7 +27,10 @@ pub enum PinningError {
         cores: Vec<usize>,
     },
     /// There are far more threads than processors.
-    #[error("{threads} threads on {processors} processors; at most {} make sense (--threads)", processors * MOST_THREADS_PER_PROCESSOR)]
+    #[error(
+        "{threads} threads on {processors} processors; at most {} are allowed",
+        processors * MOST_THREADS_PER_PROCESSOR
+    )]
     TooMany {
         /// Threads that were asked for.
         threads: usize,

@@ -27,14 +27,13 @@ pub fn section(surveys: &[Survey]) -> Vec<Block> {
     let evaluated: Vec<&Survey> = surveys.iter().filter(|s| !s.evaluations.is_empty()).collect();
     let all = |what: &str| source(what, &evaluated);
     let mut intro =
-        "Every model judged here was kept from training: synthetic ones by a split that depends \
-        on the seed alone, the same for every method and size, real ones always. A forecast is \
-        made \
-         from the model's file: its operators are lowered to the engine's kernels, each is \
-         forecast, and the sum is corrected by the overhead seen in training. The noise floor is \
-         how much the \
-         same models differ between one visit and the next, and beside it stands how many visits \
-         are within 10 % of the next; a forecast is held against the median of a model's visits. \
+        "No model evaluated here was used for training. Synthetic models are held out by a split \
+         that depends on the seed alone and is the same for every method and size; all real models \
+         are held out. A forecast is made from the model's file: its operators are lowered to the \
+         engine's kernels, each is forecast, and the sum is corrected by the overhead seen in \
+         training. The noise floor is the mean difference between one measurement of a model and \
+         the next; beside it is the share of measurements within 10 % of the next one. The error \
+         of a forecast is against the median of a model's measurements. \
          The study's numbers come from other devices."
             .to_owned();
     intro.extend(by_the_studys_protocol(&evaluated));
@@ -103,7 +102,7 @@ pub fn section(surveys: &[Survey]) -> Vec<Block> {
             &evaluated,
             all("Real models that GBDT forecasts worst, and which kinds the difference comes from"),
         ),
-        "No real model was judged.",
+        "No real model was evaluated.",
     ));
     blocks.push(Block::Table(paper_worst()));
     blocks
@@ -194,7 +193,7 @@ fn e2e_table(surveys: &[&Survey], caption: String) -> Table {
         "Plain width",
         "From executed kernels",
         "Noise floor",
-        "Visits within 10 %",
+        "Repeats within 10 %",
         "Models in it",
     ];
     let mut table = Table::new("accuracy", caption, headings);

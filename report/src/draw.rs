@@ -1,6 +1,6 @@
-//! [`svg`]: draws a [`Chart`]. The drawing library makes the SVG's elements and the axes; places,
-//! ticks and legends are ours. Text is `sans-serif` in the reader's own font, colours are told
-//! apart by the colour-blind (Okabe and Ito), marks differ in shape too.
+//! [`svg`]: draws a [`Chart`]. The drawing library makes the SVG's elements and the axes;
+//! positions, ticks and legends are ours. Text is `sans-serif` in the reader's own font. The
+//! palette suits colour-blind readers (Okabe and Ito), and marks differ in shape as well.
 
 use super::{
     chart::{BarSeries, Chart, Mark, Series},

@@ -10,7 +10,8 @@ use vitempo::graph::MemoryFormat;
 /// One row per environment.
 pub fn table(surveys: &[Survey]) -> Table {
     let caption = source(
-        "Environments. Noise floor: mean difference between one visit to a model and the next",
+        "Environments. Noise floor: mean difference between one measurement of a model and the \
+         next",
         &surveys.iter().collect::<Vec<_>>(),
     );
     let headings = [
@@ -20,12 +21,12 @@ pub fn table(surveys: &[Survey]) -> Table {
         "Threads",
         "Ran in",
         "When",
-        "Sittings",
+        "Sessions",
         "Synthetic",
         "Real ViTs",
         "Real CNNs",
         "Single operators",
-        "Failed visits",
+        "Failed runs",
         "Noise floor, synthetic",
         "Noise floor, real ViTs",
         "Noise floor, real CNNs",

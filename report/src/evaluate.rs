@@ -1,5 +1,5 @@
-//! Bundles for the section on accuracy: trained where the folder of bundles has none that fits, then
-//! evaluated on models that they were not trained on.
+//! Bundles for the section on accuracy: trained where the folder of bundles has none that fits,
+//! then evaluated on models that they were not trained on.
 //!
 //! Every environment has GBDT on all training models. Where there are many, all three methods are
 //! trained on several numbers of models, each set containing the smaller ones, and GBDT again
@@ -65,7 +65,7 @@ fn plan(synthetic: usize) -> (usize, Vec<Wanted>) {
 }
 
 impl Evaluator {
-    /// Trains and evaluates what [`plan`] wants for one environment; nothing where there are too
+    /// Trains and evaluates what [`plan`] lists for one environment; nothing where there are too
     /// few synthetic models.
     ///
     /// # Errors
@@ -84,15 +84,15 @@ impl Evaluator {
         let sets = sets(dataset, &split(1)?);
         let has_operators = dataset.profiles.iter().any(|p| p.model.is_operator());
         let mut evaluations = Vec::new();
-        for want in wanted.into_iter().filter(|w| w.operators || has_operators) {
-            let mut training = training::training_side(&dataset.profiles, &split(want.models)?);
-            if !want.operators {
+        for run in wanted.into_iter().filter(|w| w.operators || has_operators) {
+            let mut training = training::training_side(&dataset.profiles, &split(run.models)?);
+            if !run.operators {
                 training.retain(|p| !p.model.is_operator());
             }
-            let bundle = self.bundle(&training, dataset, want, progress)?;
+            let bundle = self.bundle(&training, dataset, run, progress)?;
             evaluations.push(BundleEvaluation {
-                method: want.method,
-                models: want.models,
+                method: run.method,
+                models: run.models,
                 operators: architectures(training.iter().filter(|p| p.model.is_operator())).len(),
                 sets: evaluate(&bundle, &sets, dataset, progress)?,
             });
@@ -106,12 +106,12 @@ impl Evaluator {
         &self,
         training: &[ModelProfile],
         dataset: &Dataset,
-        want: Wanted,
+        run: Wanted,
         progress: &mut dyn FnMut(Progress<'_>),
     ) -> Result<PredictorBundle, ReportError> {
-        let Wanted { method, models, operators } = want;
+        let Wanted { method, models, operators } = run;
         let options = TrainOptions { seed: self.seed, ..TrainOptions::default() };
-        let path = self.path(training, want);
+        let path = self.path(training, run);
         let digest = TrainingRows::from_profiles(training)?.digest();
         if let Some(kept) = kept(&path, method, &digest, &options) {
             return Ok(kept);
@@ -127,10 +127,10 @@ impl Evaluator {
         Ok(bundle)
     }
 
-    fn path(&self, training: &[ModelProfile], want: Wanted) -> PathBuf {
+    fn path(&self, training: &[ModelProfile], run: Wanted) -> PathBuf {
         let environment = training.first().map(|p| p.environment.id()).unwrap_or_default();
-        let alone = if want.operators { "" } else { "-models-only" };
-        self.folder.join(format!("{environment}-{}-{}{alone}.vtb", want.method, want.models))
+        let alone = if run.operators { "" } else { "-models-only" };
+        self.folder.join(format!("{environment}-{}-{}{alone}.vtb", run.method, run.models))
     }
 }
 

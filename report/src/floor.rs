@@ -1,5 +1,5 @@
-//! Noise floors: how much the same models, and the same operators in them, differ between one measurement
-//! and the next.
+//! Noise floors: how much the same models, and the same operators in them, differ between one
+//! measurement and the next.
 
 use super::survey::Group;
 use std::collections::{BTreeMap, HashMap};
@@ -17,11 +17,11 @@ const ACTIVATIONS: &str = "activation";
 pub struct Floor {
     /// Models, or operators in models, that were measured more than once.
     pub repeated: usize,
-    /// Mean difference between a measurement and the next, percent; drift-corrected where the reference
-    /// corrects drift.
+    /// Mean difference between a measurement and the next, percent; drift-corrected where the
+    /// reference corrects drift.
     pub mape: f64,
-    /// Share of measurements that are within 10 % of the next. Medians of several measurements, which forecasts
-    /// are held against, are quieter than that.
+    /// Share of measurements that are within 10 % of the next. Medians of several measurements,
+    /// which forecasts are held against, are quieter than that.
     pub within_10pct: f64,
 }
 

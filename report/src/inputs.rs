@@ -1,5 +1,5 @@
-//! What the values fed to a model do to its operators: the same operators, measured with other input
-//! values.
+//! What the values fed to a model do to its operators: the same operators, measured with other
+//! input values.
 
 use std::collections::{BTreeMap, HashMap};
 use vitempo::graph::{ModelProfile, OpFamily, OpKind, OpSpec};

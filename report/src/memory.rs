@@ -19,10 +19,10 @@ const MB: f64 = 1e6;
 const LARGEST_MB: f64 = 65.0;
 
 pub fn section(surveys: &[Survey]) -> Vec<Block> {
-    let missing = "No visit recorded peak memory: measure with this version (`vitempo profile \
-        MODELS --out data/`), on a system that tells it.";
+    let missing = "No measurement has a peak of memory: measure with this version (`vitempo profile \
+        MODELS --out data/`), on a system that reports it.";
     let mut blocks = vec![Block::text(paper::TEXT.memory)];
-    let told =
+    let reported =
         leading(surveys.iter().filter(|s| s.models.iter().any(|m| m.peak_memory_bytes.is_some())));
     let of = |survey: &&Survey| {
         let caption = source(
@@ -31,20 +31,20 @@ pub fn section(surveys: &[Survey]) -> Vec<Block> {
         );
         Block::figure(format!("memory-{}", slug(&survey.label)), caption, figure(survey), missing)
     };
-    blocks.extend(figures(told.iter().map(of), missing));
-    if let Some(survey) = told.iter().find(|s| resolutions(s).len() > 1) {
+    blocks.extend(figures(reported.iter().map(of), missing));
+    if let Some(survey) = reported.iter().find(|s| resolutions(s).len() > 1) {
         let caption = source(
-            "Peak memory beyond the weights against input resolution; the line joins medians of \
-            synthetic models",
+            "Peak memory in addition to the weights against input resolution; the line joins \
+            medians of synthetic models",
             &[survey],
         );
         blocks.push(Block::figure("memory-resolution", caption, by_resolution(survey), missing));
     }
     blocks.push(Block::table(groups_table(surveys), missing));
     blocks.push(Block::table(resolution_table(surveys), missing));
-    let reported = "No engine at hand reports memory by operator: ONNX Runtime does (`vitempo \
+    let missing_operators = "No engine at hand reports memory by operator: ONNX Runtime does (`vitempo \
         profile MODELS --backend onnxruntime --out data/`).";
-    blocks.push(Block::table(operators_table(surveys), reported));
+    blocks.push(Block::table(operators_table(surveys), missing_operators));
     blocks
 }
 
@@ -61,10 +61,10 @@ impl Need {
     fn of(model: &Model, bytes_per_weight: usize) -> Option<Self> {
         let weights_mb = weights_mb(model, bytes_per_weight)?;
         let need = Self { side: model.side, weights_mb, peak_mb: model.peak_memory_bytes? / MB };
-        Some(need).filter(|need| need.beyond_weights_mb() >= 0.0)
+        Some(need).filter(|need| need.added_mb() >= 0.0)
     }
 
-    fn beyond_weights_mb(&self) -> f64 {
+    fn added_mb(&self) -> f64 {
         self.peak_mb - self.weights_mb
     }
 }
@@ -106,12 +106,12 @@ fn figure(survey: &Survey) -> Chart {
     }
 }
 
-/// Memory beyond the weights, MB, of synthetic models by input side.
+/// Memory in addition to the weights, MB, of synthetic models by input side.
 fn resolutions(survey: &Survey) -> BTreeMap<usize, Vec<f64>> {
     let mut sides: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
     for need in needs(survey, Group::Synthetic) {
         if let Some(side) = need.side {
-            sides.entry(side).or_default().push(need.beyond_weights_mb());
+            sides.entry(side).or_default().push(need.added_mb());
         }
     }
     sides
@@ -119,10 +119,7 @@ fn resolutions(survey: &Survey) -> BTreeMap<usize, Vec<f64>> {
 
 fn by_resolution(survey: &Survey) -> Chart {
     let of = |group: Group| {
-        needs(survey, group)
-            .iter()
-            .filter_map(|n| Some((n.side? as f64, n.beyond_weights_mb())))
-            .collect()
+        needs(survey, group).iter().filter_map(|n| Some((n.side? as f64, n.added_mb()))).collect()
     };
     let medians = resolutions(survey)
         .iter()
@@ -136,16 +133,16 @@ fn by_resolution(survey: &Survey) -> Chart {
     ];
     Chart::Points {
         x: Axis::linear("width of the input image, pixels"),
-        y: Axis::log("peak memory beyond the weights, MB"),
+        y: Axis::log("peak memory in addition to the weights, MB"),
         series,
     }
 }
 
 fn groups_table(surveys: &[Survey]) -> Table {
     let caption = source(
-        "Peak memory of models with at most 65 MB of weights, as in the study; beyond the \
-        weights: peak less weights. A peak of 0, or below the weights, is not a measurement; \
-        models without another are counted apart",
+        "Peak memory of models with at most 65 MB of weights, as in the study. In addition to the \
+        weights: peak minus weights. A peak of 0, or below the weights, is not a measurement; \
+        models without a valid peak have a column of their own",
         &surveys.iter().collect::<Vec<_>>(),
     );
     let headings = [
@@ -155,7 +152,7 @@ fn groups_table(surveys: &[Survey]) -> Table {
         "Without a peak",
         "Weights, MB, median",
         "Peak, MB, median",
-        "Beyond the weights, MB, median",
+        "In addition to the weights, MB, median",
         "90th percentile",
     ];
     let mut table = Table::new("memory", caption, headings);
@@ -169,7 +166,7 @@ fn groups_table(surveys: &[Survey]) -> Table {
             let needs: Vec<Need> =
                 needs(survey, group).into_iter().filter(|n| n.weights_mb <= LARGEST_MB).collect();
             let all = |of: fn(&Need) -> f64| needs.iter().map(of).collect::<Vec<f64>>();
-            let beyond = all(Need::beyond_weights_mb);
+            let added = all(Need::added_mb);
             table.rows.push(vec![
                 Cell::text(&survey.label),
                 Cell::text(group.to_string()),
@@ -177,8 +174,8 @@ fn groups_table(surveys: &[Survey]) -> Table {
                 Cell::Count(small - needs.len()),
                 Cell::number(median(&all(|n| n.weights_mb))),
                 Cell::number(median(&all(|n| n.peak_mb))),
-                Cell::number(median(&beyond)),
-                Cell::number(quantile(&beyond, 0.9)),
+                Cell::number(median(&added)),
+                Cell::number(quantile(&added, 0.9)),
             ]);
         }
     }
@@ -187,7 +184,7 @@ fn groups_table(surveys: &[Survey]) -> Table {
 
 fn resolution_table(surveys: &[Survey]) -> Table {
     let caption = source(
-        "Peak memory beyond the weights of synthetic models, by width of the input image",
+        "Peak memory in addition to the weights of synthetic models, by width of the input image",
         &surveys.iter().collect::<Vec<_>>(),
     );
     let mut table = Table::new(
@@ -258,7 +255,7 @@ mod tests {
             peak_memory_bytes: Some(30e6),
         };
         let need = Need::of(&model, 4).expect("size and peak");
-        assert_eq!((need.weights_mb, need.beyond_weights_mb()), (8.0, 22.0));
+        assert_eq!((need.weights_mb, need.added_mb()), (8.0, 22.0));
         for peak_memory_bytes in [None, Some(0.0), Some(7.9e6)] {
             let model = Model { peak_memory_bytes, ..model.clone() };
             assert_eq!(Need::of(&model, 4), None, "{peak_memory_bytes:?}");

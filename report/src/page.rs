@@ -117,10 +117,9 @@ const TITLE: &str =
     "Inference latency of vision models: what was measured, and how well it is forecast";
 
 const INTRODUCTION: &str = "Every table and figure of the mobile ViT study (Li, Paolieri, \
-    Golubchik), rebuilt from the measurements listed below by `vitempo report`. Captions say \
-    environment, \
-machine, origin and date; the noise floor stands beside every accuracy. What the study found on \
-its phones is said at the head of each section.";
+    Golubchik), rebuilt from the measurements listed below by `vitempo report`. Captions name \
+    environment, machine, origin and date. Every table of errors has the noise floor. Each section \
+    starts with what the study found on its phones.";
 
 fn html(head: &Table, topics: &[Topic], body: &str) -> String {
     let links: String = topics

@@ -51,10 +51,10 @@ pub fn section(surveys: &[Survey]) -> Vec<Block> {
     ]
 }
 
-/// Environments of one dataset in f32 and in a smaller precision, alike otherwise; where formats
+/// Environments of one dataset in f32 and in a smaller precision, equal otherwise; where formats
 /// differ, the f32 one in the same format goes first, else any.
 fn pairs(surveys: &[Survey]) -> Vec<(&Survey, &Survey)> {
-    let alike = |a: &Survey, b: &Survey| {
+    let equal_otherwise = |a: &Survey, b: &Survey| {
         let key = |s: &Survey| {
             let e = &s.environment;
             (
@@ -72,7 +72,7 @@ fn pairs(surveys: &[Survey]) -> Vec<(&Survey, &Survey)> {
     let full = |small: &Survey| {
         let candidates: Vec<&Survey> = surveys
             .iter()
-            .filter(|s| s.environment.precision == Precision::F32 && alike(s, small))
+            .filter(|s| s.environment.precision == Precision::F32 && equal_otherwise(s, small))
             .collect();
         let same = candidates
             .iter()

@@ -83,7 +83,7 @@ pub struct Measurements<'a> {
     pub other_inputs: &'a [ModelProfile],
     /// Graphs of the models, by architecture.
     pub graphs: &'a BTreeMap<String, Graph>,
-    /// Visits that failed.
+    /// Model runs that failed.
     pub failed: usize,
 }
 

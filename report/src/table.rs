@@ -161,7 +161,11 @@ impl Table {
                     .collect::<Map<_, _>>(),
             )
         };
-        json!({"name": self.name, "caption": self.caption, "rows": self.rows.iter().map(row).collect::<Vec<_>>()})
+        json!({
+            "name": self.name,
+            "caption": self.caption,
+            "rows": self.rows.iter().map(row).collect::<Vec<_>>(),
+        })
     }
 }
 

@@ -1,5 +1,5 @@
-//! The report from invented measurements: every section finds what is there, says what is missing, and the
-//! page needs nothing from outside.
+//! The report from invented measurements: every section finds what is there, says what is missing,
+//! and the page needs nothing from outside.
 
 use super::{
     forecasts::BundleEvaluation,
@@ -183,7 +183,7 @@ fn cell<'a>(table: &'a Table, row: &[&str], heading: &str) -> &'a table::Cell {
 fn number(cell: &table::Cell) -> f64 {
     match cell {
         table::Cell::Number(v) | table::Cell::Times(v) | table::Cell::Percent(v) => *v,
-        other => panic!("{other:?} is no number"),
+        other => panic!("{other:?} is not a number"),
     }
 }
 

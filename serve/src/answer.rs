@@ -1,6 +1,7 @@
 //! What `POST /predict` answers: for every model, with every bundle asked, a forecast or a problem.
 
 use super::{
+    Limits,
     forecast::{Forecast, Forecaster},
     metrics::Tally,
     pool::Abandoned,
@@ -62,15 +63,16 @@ pub fn answer(
     asked: &Asked,
     registry: &Bundles,
     spaces: &[Space],
-    most: usize,
+    limits: &Limits,
     abandoned: &Abandoned,
 ) -> Result<Answer, Problem> {
     let registered = bundles(&asked.settings.bundles, registry)?;
     let space = space(asked.space.as_deref(), spaces)?;
     let forecasts = asked.subjects.len().saturating_mul(registered.len());
-    if forecasts > most {
+    if forecasts > limits.forecasts {
         return Err(too_much(format!(
-            "{forecasts} forecasts are asked for, at most {most} are made at once"
+            "{forecasts} forecasts are asked for, at most {} are made at once",
+            limits.forecasts
         )));
     }
     let forecasters: Vec<Forecaster> = registered
@@ -78,7 +80,7 @@ pub fn answer(
         .map(|registered| Forecaster::new(registered, asked.settings.breakdown))
         .collect();
     let mut tallies = vec![Tally::default(); forecasters.len()];
-    let options = asked.options();
+    let options = asked.options(limits.model, abandoned.stop());
     let mut json = b"{\"results\":[".to_vec();
     for subjects in batches(&asked.subjects, asked.settings.breakdown) {
         abandoned.check()?;
@@ -91,7 +93,7 @@ pub fn answer(
         }
         let mut columns: Vec<_> = forecasters
             .iter()
-            .map(|forecaster| forecaster.forecasts(&questions, space).into_iter())
+            .map(|forecaster| forecaster.forecasts(&questions, space, &options).into_iter())
             .collect();
         for subject in subjects {
             for ((forecaster, tally), column) in

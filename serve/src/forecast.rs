@@ -6,6 +6,7 @@ use serde::Serialize;
 use std::{borrow::Cow, sync::Arc};
 use vitempo::graph::{
     Graph, GraphPrediction, Latency, LatencyModel, OperatorPrediction, Prediction,
+    onnx::ReadOptions,
 };
 use vitempo::predictors::PredictorBundle;
 use vitempo::search_space::{Architecture, Space};
@@ -82,11 +83,12 @@ impl Forecaster {
     }
 
     /// Forecasts for what was understood, in that order; the rest keeps its problem. Architectures
-    /// are of `space`.
+    /// are of `space`; each graph is lowered within the limits of `options`.
     pub fn forecasts(
         &self,
         questions: &[Result<Question, Problem>],
         space: &Space,
+        options: &ReadOptions,
     ) -> Vec<Result<Forecast, Problem>> {
         let architectures: Vec<Architecture> =
             questions.iter().flatten().filter_map(Question::architecture).collect();
@@ -97,8 +99,9 @@ impl Forecaster {
         let predictions = match self
             .registered
             .bundle
-            .predict_each(graphs.iter().flatten().map(|graph| &**graph))
-        {
+            .predict_each_within(graphs.iter().flatten().map(|graph| &**graph), &|| {
+                options.budget()
+            }) {
             Ok(predictions) => predictions,
             Err(error) => return failed(questions, &error.into()),
         };

@@ -68,6 +68,8 @@ pub struct Limits {
     pub connections: usize,
     /// Forecasts (models times bundles) of one request.
     pub forecasts: usize,
+    /// What reading an uploaded model may cost, and lowering it for each bundle.
+    pub model: vitempo::graph::Limits,
     /// Time for what is under way when the server stops.
     pub grace: Duration,
 }
@@ -81,6 +83,7 @@ impl Default for Limits {
             queue: 64,
             connections: 512,
             forecasts: 100_000,
+            model: vitempo::graph::Limits::default(),
             grace: Duration::from_secs(10),
         }
     }

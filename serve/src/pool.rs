@@ -11,12 +11,19 @@ use std::{
     time::Duration,
 };
 use tokio::{sync::Semaphore, task::spawn_blocking, time::timeout};
+use vitempo::graph::Stop;
 
 /// Whether nobody waits for the result any more: the client has gone, or time is up.
 #[derive(Clone, Debug, Default)]
 pub struct Abandoned(Arc<AtomicBool>);
 
 impl Abandoned {
+    /// Ends the reading and lowering of a model.
+    pub fn stop(&self) -> Stop {
+        let abandoned = self.0.clone();
+        Stop::when(move || abandoned.load(Ordering::Relaxed))
+    }
+
     /// Ends a job between two of its steps.
     ///
     /// # Errors

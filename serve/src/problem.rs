@@ -99,6 +99,8 @@ impl From<OnnxError> for Problem {
                     in the query, or \"dimensions\": {{\"{symbol}\": 1}}"
                 ));
             }
+            OnnxError::Budget { .. } => Self::unprocessable(error.to_string())
+                .hint("the server's operator can raise the limit"),
             OnnxError::Io { .. } | OnnxError::Write { .. } => Self::new(
                 StatusCode::INTERNAL_SERVER_ERROR,
                 "an uploaded model was looked for on the disk",
@@ -111,7 +113,9 @@ impl From<OnnxError> for Problem {
 
 fn node(error: &OnnxError) -> Option<&str> {
     match error {
-        OnnxError::Node { node, .. } | OnnxError::AbsentValues { node, .. } => Some(node),
+        OnnxError::Node { node, .. }
+        | OnnxError::AbsentValues { node, .. }
+        | OnnxError::Budget { node, .. } => Some(node),
         OnnxError::Graph { source, .. } => source.node(),
         _ => None,
     }

@@ -10,7 +10,7 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use serde::{Deserialize, Deserializer, de::IgnoredAny};
 use std::{borrow::Cow, collections::BTreeMap};
 use vitempo::graph::{
-    Graph,
+    Graph, Limits, Stop,
     onnx::{self, ReadOptions},
 };
 use vitempo::search_space::{Architecture, Space};
@@ -225,9 +225,10 @@ impl Asked {
         }
     }
 
-    /// How models are read.
-    pub fn options(&self) -> ReadOptions {
-        ReadOptions { dimensions: self.settings.dimensions.clone(), ..ReadOptions::default() }
+    /// How models are read: within these limits, and for as long as somebody waits.
+    pub fn options(&self, limits: Limits, stop: Stop) -> ReadOptions {
+        let dimensions = self.settings.dimensions.clone();
+        ReadOptions { dimensions, limits, stop, ..ReadOptions::default() }
     }
 }
 

@@ -153,12 +153,11 @@ async fn predict(
     let limits = &service.limits;
     let upload =
         body::read(&head.headers, body, limits.body_bytes, limits.timeout, &service.room).await?;
-    let (registry, spaces, most) =
-        (service.registry.current(), service.spaces.clone(), limits.forecasts);
+    let (registry, spaces, limits) = (service.registry.current(), service.spaces.clone(), *limits);
     let job = move |abandoned: &super::pool::Abandoned| {
         let Upload { bytes, held } = upload;
         let asked = Asked::read(media, bytes, settings)?;
-        let answer = answer::answer(&asked, &registry, &spaces, most, abandoned);
+        let answer = answer::answer(&asked, &registry, &spaces, &limits, abandoned);
         drop(held);
         answer
     };

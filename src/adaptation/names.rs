@@ -1,4 +1,4 @@
-//! Names near a name that is not known: what was meant, perhaps.
+//! Names similar to an unknown one, for hints.
 
 use std::collections::BTreeSet;
 use strsim::levenshtein;
@@ -7,7 +7,7 @@ use strsim::levenshtein;
 const OFFERED: usize = 3;
 
 /// The known names that contain `name` or are contained in it, or are a few edits away; nearest
-/// first, at most three, upper and lower case alike.
+/// first, at most three, without regard to case.
 #[must_use]
 pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     let wanted = name.to_lowercase();

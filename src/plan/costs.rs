@@ -1,6 +1,6 @@
 //! Costs of a model's operators as bundles forecast them, ns: [`of_operators`] with one bundle,
-//! [`of_graph`] with a bundle per processor and the links between processors, which is what planners
-//! take. [`confined`] marks tensors that may not leave the processor where they arise.
+//! [`of_graph`] with a bundle per processor and the links between processors, which is what
+//! planners take. [`confined`] marks tensors that may not leave the processor where they arise.
 //!
 //! A bundle forecasts the kernels that a framework runs, and end to end what the model takes. Each
 //! operator gets the share of the end-to-end forecast and of its interval that its kernels have of

@@ -117,8 +117,8 @@ mod tests {
                 [Quantity::Heads, Quantity::Reduction, Quantity::MlpChannels].map(|q| q.of(n));
             f(c, h, w, heads, r, hidden)
         };
-        type Law<'a> = &'a dyn Fn(i64, i64, i64, i64, i64, i64) -> i64;
-        let laws: [Law<'_>; 6] = [
+        type Relation<'a> = &'a dyn Fn(i64, i64, i64, i64, i64, i64) -> i64;
+        let relations: [Relation<'_>; 6] = [
             &|c, _, _, _, _, _| 3 * c,
             &|_, h, w, _, _, _| h * w,
             &|c, _, _, heads, _, _| c / heads,
@@ -126,11 +126,11 @@ mod tests {
             &|c, h, w, _, _, _| c * h * w,
             &|_, _, _, _, _, hidden| (hidden + 15) / 16 * 16,
         ];
-        for law in laws {
-            let wanted: Vec<i64> = known.iter().map(|n| of(law, *n)).collect();
+        for relation in relations {
+            let wanted: Vec<i64> = known.iter().map(|n| of(relation, *n)).collect();
             let formula =
                 Examples::new(&known, Quantity::of_attention()).whole(&wanted).expect("a formula");
-            assert_eq!(formula.whole(elsewhere), of(law, elsewhere), "{formula:?}");
+            assert_eq!(formula.whole(elsewhere), of(relation, elsewhere), "{formula:?}");
             assert_eq!(
                 formula.whole(Numbers(elsewhere.0 & formula.mask())),
                 formula.whole(elsewhere),
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_no_law_has_no_formula() {
+    fn unrelated_numbers_have_no_formula() {
         let known = Examples::new(&examples(), Quantity::of_attention());
         assert_eq!(known.whole(&[5, 17, 3, 11]), None);
         assert_eq!(known.real(&[0.5, 0.25, 0.1, 0.2]), None);

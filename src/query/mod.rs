@@ -61,10 +61,11 @@ use vitempo_search_space::{Architecture, Space, SpaceError};
 
 /// Why a space gives no answer.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)]
 pub enum QueryError {
+    /// The architecture is not in the space.
     #[error(transparent)]
     Space(#[from] SpaceError),
+    /// The bundle cannot forecast it.
     #[error(transparent)]
     Prediction(#[from] PredictionError),
 }

@@ -1,5 +1,5 @@
-//! [`Rows`]: what kernels of parts come to, by the numbers they depend on. Each is computed when it
-//! is first needed, many together, and kept.
+//! [`Rows`]: sums over the kernels of parts, by the numbers they depend on. Each is computed when
+//! it is first needed, many together, and kept.
 //!
 //! A row belongs to a group of patterns and adds up their kernels. Each pattern has rows of its
 //! own, by the fewer numbers that it depends on, which groups share. Kernels are written into one
@@ -182,7 +182,7 @@ impl<M: Meter> Rows<M> {
             keys.iter().zip(&places).zip(contexts)
         {
             if kernels.amount(place, context).is_none() {
-                // Holds the place, so that it is not missed twice.
+                // A placeholder, so that the row is requested once.
                 kernels.keep(place, context, M::Amount::default());
                 missing.push(Missing { part, numbers, context, place });
             }

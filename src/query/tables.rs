@@ -17,7 +17,7 @@ use super::{
     pool::{CHECKS, Pool},
     rows::Rows,
     table::{Group, Key},
-    template::{Example, Template, alike},
+    template::{Example, Template, is_same_form},
 };
 use std::collections::BTreeSet;
 use vitempo_graph::OpSpec;
@@ -296,7 +296,7 @@ impl<M: Meter> Tables<M> {
         let mut examples = Vec::with_capacity(links.len());
         for link in &links {
             let Some(example) = self.example(link, &like)? else { continue };
-            if examples.first().is_some_and(|first| !alike(first, &example)) {
+            if examples.first().is_some_and(|first| !is_same_form(first, &example)) {
                 return Ok(None);
             }
             examples.push(example);

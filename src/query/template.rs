@@ -43,7 +43,7 @@ impl Template {
         let checks = examples
             .split_off(examples.len().saturating_sub(held_out).max(FEWEST).min(examples.len()));
         if examples.len() < FEWEST
-            || !examples.iter().chain(&checks).all(|other| alike(&examples[0], other))
+            || !examples.iter().chain(&checks).all(|other| is_same_form(&examples[0], other))
         {
             return None;
         }
@@ -84,7 +84,7 @@ impl Template {
 }
 
 /// Whether two parts add kernels of the same forms, in the same order.
-pub(super) fn alike(one: &Example, other: &Example) -> bool {
+pub(super) fn is_same_form(one: &Example, other: &Example) -> bool {
     let same = |((a, times), (b, other)): (&(OpSpec, i64), &(OpSpec, i64))| {
         times == other && same_form(a, b)
     };

@@ -37,19 +37,35 @@ pub fn member_name(space: &Space, place: usize) -> String {
 
 /// Why a search found nothing.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)]
 pub enum SearchError {
+    /// An architecture has no forecast.
     #[error(transparent)]
     Query(#[from] QueryError),
+    /// An architecture has no score.
     #[error(transparent)]
     Objective(#[from] ObjectiveError),
+    /// No candidate is below the ceiling.
     #[error(
         "none of {candidates} candidates keeps to the ceiling; the nearest takes {factor:.2} \
         times as long: {encoding}"
     )]
-    NothingFits { candidates: u64, factor: f64, encoding: String },
+    NothingFits {
+        /// Architectures that were evaluated.
+        candidates: u64,
+        /// Latency of the nearest one over the ceiling.
+        factor: f64,
+        /// Encoding of the nearest one.
+        encoding: String,
+    },
+    /// An option is out of its range.
     #[error("option {option}: {reason}")]
-    Option { option: &'static str, reason: &'static str },
+    Option {
+        /// Name of the option.
+        option: &'static str,
+        /// What is wrong.
+        reason: &'static str,
+    },
+    /// The caller interrupted the search.
     #[error("interrupted")]
     Interrupted,
 }

@@ -12,14 +12,34 @@ use vitempo_search_space::{Architecture, Space};
 
 /// Why there is no score.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)]
 pub enum ObjectiveError {
+    /// A file of scores cannot be read.
     #[error("{path}: {reason}")]
-    File { path: PathBuf, reason: String },
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A row of a file of scores is invalid.
     #[error("{path}, line {line}: {reason}")]
-    Row { path: PathBuf, line: u64, reason: String },
+    Row {
+        /// The file.
+        path: PathBuf,
+        /// Its line, counted from 1.
+        line: u64,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The program that scores architectures failed.
     #[error("the program `{command}` {reason}")]
-    Program { command: String, reason: String },
+    Program {
+        /// Its command line.
+        command: String,
+        /// How it failed.
+        reason: String,
+    },
+    /// An architecture has no forecast.
     #[error(transparent)]
     Query(#[from] QueryError),
 }

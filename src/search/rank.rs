@@ -1,4 +1,4 @@
-//! [`spearman`]: do two lists put the same things in the same order?
+//! [`spearman`]: Spearman's rank correlation of two lists.
 
 /// Spearman's rank correlation, ties at their mean rank: 1 same order, -1 reversed. `None` for
 /// fewer than two pairs, or where all are equal.

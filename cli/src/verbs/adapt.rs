@@ -1,4 +1,4 @@
-//! `vitempo adapt`: a device that nobody here holds, from a handful of end-to-end latencies.
+//! `vitempo adapt`: a bundle for a device of which only a few end-to-end latencies are known.
 
 mod published;
 
@@ -24,9 +24,9 @@ use vitempo::graph::{Environment, Latency, Precision};
 
 /// Adapts to a device of which a few models were timed end to end
 ///
-/// From a CSV of model names and latencies, the models' files (weights may be absent) and what is
-/// known of other devices comes a bundle that forecasts any model, with intervals as wide as a
-/// handful of latencies leaves them.
+/// Reads a CSV of model names and latencies, the models' files (weights may be absent) and bundles
+/// or datasets of other devices, and writes a bundle that forecasts any model. Its intervals are
+/// wider than those of a trained bundle.
 ///
 /// Example: vitempo adapt --measured e2e.csv --models models/ --from epyc-onnxruntime-f32-1t --out
 /// phone.vtb --suggest 3
@@ -77,7 +77,7 @@ pub struct AdaptArgs {
     #[arg(long, default_value = "f32", value_parser = super::profile::parse_precision)]
     precision: Precision,
 
-    /// Who published the latencies and under which licence, where it was not you who measured
+    /// Who published the latencies and under which licence, if you did not measure them
     #[arg(long, value_name = "TEXT")]
     source: Option<String>,
 
@@ -100,7 +100,7 @@ pub fn run(args: &AdaptArgs) -> CliResult {
 }
 
 fn measured_on(args: &AdaptArgs, csv: &Path, out: &Path) -> CliResult {
-    let files = ModelArgs { models: args.models.clone(), dimensions: Vec::new() }.read()?;
+    let files = ModelArgs::of(args.models.clone(), Vec::new()).read()?;
     let models: Vec<Model<'_>> =
         files.iter().map(|f| Model { name: &f.identity.name, graph: &f.graph }).collect();
     let names: Vec<&str> = models.iter().map(|m| m.name).collect();
@@ -223,13 +223,13 @@ impl Adapted<'_> {
     fn cross_validation(&self) -> String {
         self.of.cross_validation.as_ref().map_or_else(
             || "One latency cannot be cross-validated: there is no error figure".to_owned(),
-            |judged| {
+            |validation| {
                 format!(
                     "Each model forecast from the others: {:.1} % mean error, {} of {} within the \
                     90 % interval",
-                    judged.mape(),
-                    judged.inside(),
-                    judged.forecasts.len()
+                    validation.mape(),
+                    validation.inside(),
+                    validation.forecasts.len()
                 )
             },
         )
@@ -277,7 +277,7 @@ impl Report for Adapted<'_> {
         let bundle = &self.of.bundle;
         let unconstrained: BTreeMap<&str, f64> =
             self.of.unconstrained.iter().map(|(cost, share)| (cost.name(), *share)).collect();
-        let judged = self.of.cross_validation.as_ref();
+        let validation = self.of.cross_validation.as_ref();
         let rows: Vec<serde_json::Value> = bundle
             .measured
             .iter()
@@ -289,8 +289,8 @@ impl Report for Adapted<'_> {
         let warnings: Vec<String> = self.of.warnings.iter().map(ToString::to_string).collect();
         Ok(json!({"bundle": self.out, "environment": bundle.environment,
             "sources": bundle.sources, "left_out": self.of.left_out, "warnings": warnings,
-            "measured": rows, "left_out_mape": judged.map(CrossValidation::mape),
-            "left_out_inside": judged.map(CrossValidation::inside),
+            "measured": rows, "left_out_mape": validation.map(CrossValidation::mape),
+            "left_out_inside": validation.map(CrossValidation::inside),
             "unconstrained": unconstrained, "suggested": self.of.suggested}))
     }
 }

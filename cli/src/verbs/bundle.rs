@@ -1,8 +1,8 @@
-//! `vitempo bundle`: which bundles have names, what is inside one, and how good is it?
+//! `vitempo bundle`: lists bundles by name, and shows contents and held-out errors of one.
 
 use super::{
     error::{CliError, CliResult},
-    evaluate::{e2e_row, kinds_table},
+    error_tables::{E2E_HEADINGS, e2e_row, evaluation_json, kinds_table},
     output::{self, Format, Report, Table},
     progress,
 };
@@ -27,9 +27,9 @@ use vitempo::{
 pub enum BundleCommand {
     /// Lists the bundles that `--bundle NAME` finds
     ///
-    /// The first place that has a name counts: the folders of the variable VITEMPO_BUNDLES (a path
+    /// A name is searched for in this order: the folders of the variable VITEMPO_BUNDLES (a path
     /// list like PATH), `bundles` in vitempo's own folder (VITEMPO_HOME), `share/vitempo/bundles`
-    /// beside the program, and the program itself, in which those that ship are embedded.
+    /// beside the program, and the bundles that are embedded in the program.
     ///
     /// Example: vitempo bundle list
     List {
@@ -88,12 +88,12 @@ impl From<BundleError> for CliError {
     }
 }
 
-/// Opens what `--bundle` means, trained on operators or adapted from end-to-end latencies.
+/// Opens what `--bundle` names, trained on operators or adapted from end-to-end latencies.
 pub fn open(bundle: &Path) -> CliResult<Bundle> {
     Ok(Bundle::open(bundle)?)
 }
 
-/// Opens what `--bundle` means, where only predictors of kernels will do.
+/// Opens what `--bundle` names, where a bundle with predictors of kernels is needed.
 pub fn open_trained(bundle: &Path) -> CliResult<Arc<PredictorBundle>> {
     let opened = open(bundle)?;
     let refused = || {
@@ -174,13 +174,20 @@ impl Report for Listed {
 
     fn json(&self) -> CliResult<serde_json::Value> {
         let row = |bundle: &Bundle| {
-            let mut row = json!({"name": bundle.name(), "location": bundle.location(), "kind": bundle.kind(), "environment": bundle.environment().id(),
-                "method": bundle.method(), "origin": bundle.origin(), "digest": bundle.digest()});
+            let mut row = json!({
+                "name": bundle.name(),
+                "location": bundle.location(),
+                "kind": bundle.kind(),
+                "environment": bundle.environment().id(),
+                "method": bundle.method(),
+                "origin": bundle.origin(),
+                "digest": bundle.digest(),
+            });
             match bundle.contents() {
                 Contents::Adapted(b) => row["models"] = b.measured.len().into(),
                 Contents::Trained(b) => {
                     row["models"] = b.provenance.models.into();
-                    row["held_out"] = super::evaluate::evaluation_json(&b.held_out);
+                    row["held_out"] = evaluation_json(&b.held_out);
                 }
             }
             row
@@ -223,7 +230,7 @@ impl Report for BundleReport<'_> {
         }
         let _ = writeln!(text, "\nHeld out ({}-fold cross-validation by architecture):\n", p.folds);
         text += &kinds_table(&b.held_out).to_text();
-        let mut table = Table::new(super::evaluate::E2E_HEADINGS, 2);
+        let mut table = Table::new(E2E_HEADINGS, 2);
         e2e_row(&mut table, "training space", &b.held_out);
         b.on_real.iter().for_each(|e| e2e_row(&mut table, "real, never trained on", e));
         text.push('\n');
@@ -237,12 +244,27 @@ impl Report for BundleReport<'_> {
     fn json(&self) -> CliResult<serde_json::Value> {
         let b = self.bundle;
         let p = &b.provenance;
-        Ok(
-            json!({"bundle": self.location, "method": b.method, "environment": b.environment, "environment_id": b.environment.id(), "origin": b.origin,
-            "provenance": {"created_by": p.created_by, "libraries": p.libraries, "data_digest": p.data_digest, "seed": p.seed, "folds": p.folds,
-                "models": p.models, "architectures": p.architectures, "rows": p.rows, "skipped": p.skipped, "trained_on": p.trained_on},
-            "held_out": super::evaluate::evaluation_json(&b.held_out), "on_real": b.on_real.as_ref().map(super::evaluate::evaluation_json)}),
-        )
+        Ok(json!({
+            "bundle": self.location,
+            "method": b.method,
+            "environment": b.environment,
+            "environment_id": b.environment.id(),
+            "origin": b.origin,
+            "provenance": {
+                "created_by": p.created_by,
+                "libraries": p.libraries,
+                "data_digest": p.data_digest,
+                "seed": p.seed,
+                "folds": p.folds,
+                "models": p.models,
+                "architectures": p.architectures,
+                "rows": p.rows,
+                "skipped": p.skipped,
+                "trained_on": p.trained_on,
+            },
+            "held_out": evaluation_json(&b.held_out),
+            "on_real": b.on_real.as_ref().map(evaluation_json),
+        }))
     }
 }
 
@@ -316,9 +338,16 @@ impl Report for AdaptedReport<'_> {
 
     fn json(&self) -> CliResult<serde_json::Value> {
         let b = self.bundle;
-        Ok(
-            json!({"bundle": self.location, "method": "adapted", "environment": b.environment, "environment_id": b.environment.id(), "origin": b.origin,
-            "source": b.source, "created_by": b.created_by, "measured": b.measured, "sources": b.sources}),
-        )
+        Ok(json!({
+            "bundle": self.location,
+            "method": "adapted",
+            "environment": b.environment,
+            "environment_id": b.environment.id(),
+            "origin": b.origin,
+            "source": b.source,
+            "created_by": b.created_by,
+            "measured": b.measured,
+            "sources": b.sources,
+        }))
     }
 }

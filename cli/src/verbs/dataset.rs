@@ -1,4 +1,4 @@
-//! `vitempo dataset`: what is in a dataset, can it be trusted, and how is it divided?
+//! `vitempo dataset`: inspects, validates, splits, merges, imports and exports datasets.
 
 use super::{
     error::{CliError, CliResult},
@@ -13,7 +13,7 @@ use vitempo::datasets::{
 };
 use vitempo::training;
 
-/// Looks into, checks, divides, joins, imports and exports datasets
+/// Inspects, validates, splits, merges, imports and exports datasets
 ///
 /// Example: vitempo dataset inspect data/
 #[derive(Subcommand, Debug)]
@@ -27,7 +27,7 @@ pub enum DatasetCommand {
         #[arg(long, value_enum, default_value_t)]
         format: Format,
     },
-    /// Checks files, keys, samples and sums; exit code 1 when the data cannot be trusted
+    /// Checks files, keys, samples and sums; exit code 1 when the data is invalid
     ///
     /// Example: vitempo dataset validate data/
     Validate {
@@ -73,8 +73,8 @@ pub enum ImportCommand {
     /// github.com/qed-usc/mobile-ml-benchmark
     ///
     /// Give all files at once: end-to-end and operator rows of the same models become one model
-    /// run. Names such as tflite_vit_synthetic_ops_cpu.csv tell what a file holds; for other names
-    /// say it.
+    /// run. Names such as tflite_vit_synthetic_ops_cpu.csv give framework and kind of models; for
+    /// other names use the options below.
     ///
     /// Example: vitempo dataset import mobile-ml-benchmark dataset/vit/*.csv --out phones/
     MobileMlBenchmark(PhonesArgs),
@@ -344,7 +344,7 @@ fn validate(data: &Path, format: Format) -> CliResult {
         Ok(())
     } else {
         Err(CliError::user(format!("{}: {errors} errors", data.display()))
-            .hint("the rows named above cannot be trusted; measure them again"))
+            .hint("the rows named above are invalid; measure them again"))
     }
 }
 
@@ -426,7 +426,7 @@ impl Report for Divided {
     fn table(&self) -> String {
         let s = &self.0;
         format!(
-            "{} architectures to train on, {} synthetic and {} real ones to judge by (seed {})\n",
+            "{} architectures to train on, {} synthetic and {} real ones to test on (seed {})\n",
             s.train.len(),
             s.test.len(),
             s.real.len(),

@@ -1,10 +1,10 @@
-//! `vitempo demo`: the whole line on this machine with the embedded engine: sample, profile, train
+//! `vitempo demo`: all steps on this machine with the embedded engine: sample, profile, train
 //! three methods, evaluate, forecast real models.
 
 use super::{
     dataset,
     error::{CliError, CliResult, io_error},
-    evaluate::Judgement,
+    evaluate::Evaluations,
     output::{self, Format, Table},
     profile, progress,
     train::Training,
@@ -18,8 +18,8 @@ use vitempo::demo::{self, Demo, DemoError, OPERATORS, RealForecast};
 use vitempo::graph::Latency;
 use vitempo::profiler::SweepModel;
 
-/// Runs the whole line: sample, profile, train, evaluate, forecast three real models and measure
-/// them too
+/// Runs all steps on this machine: sample, profile, train, evaluate, forecast three real models
+/// and measure them too
 ///
 /// Example: vitempo demo --models 50 --out demo/
 #[derive(clap::Args, Debug)]
@@ -87,10 +87,10 @@ pub fn run(args: &DemoArgs) -> CliResult {
             split.real.len()
         ),
     );
-    let judged = demo::evaluate(&bundles, &dataset)?;
-    output::print(&Judgement { judged: &judged, models: false }, Format::Table)?;
+    let evaluated = demo::evaluate(&bundles, &dataset)?;
+    output::print(&Evaluations { evaluated: &evaluated, models: false }, Format::Table)?;
     step(5, "forecast", "the real models, against what was measured");
-    output::write_stdout(&table(&demo::forecasts(&bundles, &judged)?))?;
+    output::write_stdout(&table(&demo::forecasts(&bundles, &evaluated)?))?;
     progress::say(format!(
         "\nDone in {:.0} s. Models, data and bundles are in {}.",
         start.elapsed().as_secs_f64(),

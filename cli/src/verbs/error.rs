@@ -4,10 +4,11 @@
 use std::{fmt::Display, io, process::ExitCode};
 use vitempo::{
     campaign::CampaignError,
+    datasets::DatasetError,
     evaluation::EvaluationError,
-    graph::{PredictionError, lowering::LoweringError},
+    graph::{PredictionError, lowering::LoweringError, onnx::OnnxError},
     models::ModelError,
-    profiler::SweepError,
+    profiler::{SweepError, pinning::PinningError},
     sampling::SamplingError,
     training::TrainingError,
 };
@@ -15,7 +16,7 @@ use vitempo::{
 /// Whose fault it is decides the exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
-    /// The input is wrong or a gate was missed: exit code 1.
+    /// The input is wrong or a gate was not met: exit code 1.
     User,
     /// Ours: exit code 2.
     Ours,
@@ -32,7 +33,7 @@ pub struct CliError {
 pub type CliResult<T = ()> = Result<T, CliError>;
 
 impl CliError {
-    /// The user's input is wrong, or a gate was missed.
+    /// The user's input is wrong, or a gate was not met.
     pub fn user(message: impl Display) -> Self {
         Self { message: message.to_string(), hint: None, fault: Fault::User }
     }
@@ -95,6 +96,7 @@ impl From<SweepError> for CliError {
             SweepError::Unavailable { backend, reason, hint } => {
                 Self::user(format!("backend `{backend}` is not available: {reason}")).hint(hint)
             }
+            SweepError::Pinning(error) => error.into(),
             SweepError::Remote(error) => {
                 let hint = error.hint();
                 let error = Self::user(error);
@@ -114,8 +116,39 @@ impl From<ModelError> for CliError {
             ModelError::EmptyFolder(_) | ModelError::NoMatch(_) => {
                 Self::user(error).hint("give ONNX files, folders that hold some, or a glob")
             }
+            ModelError::Onnx(error) => error.into(),
             other => Self::user(other),
         }
+    }
+}
+
+impl From<OnnxError> for CliError {
+    fn from(error: OnnxError) -> Self {
+        let hint = match &error {
+            OnnxError::Dynamic { symbol, .. } => Some(format!("give it one: --dim '{symbol}=1'")),
+            _ => None,
+        };
+        Self { hint, ..Self::user(error) }
+    }
+}
+
+impl From<PinningError> for CliError {
+    fn from(error: PinningError) -> Self {
+        let flags = match &error {
+            PinningError::NoSuchCore { .. } => "choose other --cores",
+            PinningError::TooFew { .. } => "give more --cores, or fewer --threads",
+            PinningError::TooMany { .. } => "give fewer --threads",
+            _ => return Self::user(error),
+        };
+        Self::user(error).hint(flags)
+    }
+}
+
+impl From<DatasetError> for CliError {
+    fn from(error: DatasetError) -> Self {
+        let is_name = matches!(error, DatasetError::NotInName { .. });
+        let error = Self::user(error);
+        if is_name { error.hint("name it with --framework or --family") } else { error }
     }
 }
 
@@ -187,20 +220,31 @@ macro_rules! user_errors {
 }
 user_errors!(
     vitempo::graph::GraphError,
-    vitempo::graph::onnx::OnnxError,
     vitempo::search_space::SpaceError,
-    vitempo::datasets::DatasetError,
     vitempo::predictors::PredictorError,
 );
 
+const RAISE_LIMITS: &str =
+    "--max-model-steps, --max-model-nodes and --max-model-bytes raise the limits";
+
+impl From<OnnxError> for CliError {
+    fn from(error: OnnxError) -> Self {
+        let is_limit = matches!(&error, OnnxError::Budget { .. });
+        let error = Self::user(error);
+        if is_limit { error.hint(RAISE_LIMITS) } else { error }
+    }
+}
+
 impl From<PredictionError> for CliError {
     fn from(error: PredictionError) -> Self {
-        let is_precision = matches!(error, PredictionError::Lowering(LoweringError::Precision(_)));
-        let error = Self::user(error);
-        if is_precision {
-            error.hint("export the model in f32, or give a bundle of an engine that runs it")
-        } else {
-            error
-        }
+        let hint = match &error {
+            PredictionError::Lowering(LoweringError::Precision(_)) => {
+                "export the model in f32, or give a bundle of an engine that runs it"
+            }
+            PredictionError::Exceeded { .. }
+            | PredictionError::Lowering(LoweringError::Exceeded { .. }) => RAISE_LIMITS,
+            _ => return Self::user(error),
+        };
+        Self::user(error).hint(hint)
     }
 }

@@ -1,8 +1,9 @@
-//! `vitempo evaluate`: how wrong are forecasts on measured models that nobody trained on?
+//! `vitempo evaluate`: errors of forecasts of measured models that no bundle was trained on.
 
 use super::{
     dataset,
     error::{CliError, CliResult},
+    error_tables::{E2E_HEADINGS, e2e_row, evaluation_json, kinds_table, points},
     output::{self, Format, Report, Table, percent},
 };
 use serde_json::{Value, json};
@@ -10,9 +11,9 @@ use std::path::PathBuf;
 use vitempo::datasets::Dataset;
 use vitempo::evaluation::{Evaluated, check_mape};
 use vitempo::graph::Latency;
-use vitempo::predictors::{EndToEnd, Evaluation, KindMetrics};
+use vitempo::predictors::{EndToEnd, Evaluation};
 
-/// Judges bundles on measured models that they were not trained on
+/// Evaluates bundles on measured models that they were not trained on
 ///
 /// Example: vitempo evaluate lasso.vtb forest.vtb gbdt.vtb --on data/ --max-mape 10
 #[derive(clap::Args, Debug)]
@@ -40,7 +41,7 @@ pub struct EvaluateArgs {
 pub fn run(args: &EvaluateArgs) -> CliResult {
     // What is wrong with the data is said before what is wrong with a bundle.
     Dataset::environments(&args.on)?;
-    let mut judged = Vec::new();
+    let mut evaluated = Vec::new();
     let mut read: Option<(String, Dataset)> = None;
     for path in &args.bundles {
         let bundle = super::bundle::open_trained(path)?;
@@ -55,7 +56,7 @@ pub fn run(args: &EvaluateArgs) -> CliResult {
                 .hint("train a bundle on this dataset, or measure in the bundle's environment")
             })?,
         };
-        judged.push(Evaluated::new(
+        evaluated.push(Evaluated::new(
             path.display().to_string(),
             &bundle,
             &dataset.profiles,
@@ -63,114 +64,21 @@ pub fn run(args: &EvaluateArgs) -> CliResult {
         )?);
         read = Some((id, dataset));
     }
-    let report = Judgement { judged: &judged, models: args.models };
+    let report = Evaluations { evaluated: &evaluated, models: args.models };
     output::print(&report, args.format)?;
-    args.max_mape.map_or(Ok(()), |limit| Ok(check_mape(&judged, limit)?))
+    args.max_mape.map_or(Ok(()), |limit| Ok(check_mape(&evaluated, limit)?))
 }
 
-/// Several bundles judged on the same data.
-pub struct Judgement<'a> {
-    pub judged: &'a [Evaluated],
+/// Several bundles evaluated on the same data.
+pub struct Evaluations<'a> {
+    pub evaluated: &'a [Evaluated],
     pub models: bool,
 }
 
 /// The groups of the paper's Table 2 that are shown first.
 const GROUPS: [&str; 3] = ["conv", "linear", "activation"];
 
-/// Headings of end-to-end rows.
-pub const E2E_HEADINGS: &[&str] = &[
-    "Models",
-    "Method",
-    "Count",
-    "MAPE",
-    "p90",
-    "Within 5 %",
-    "Within 10 %",
-    "Interval",
-    "Covered",
-    "Width",
-    "Plain covered",
-    "Plain width",
-    "Executed kernels",
-    "Noise floor",
-    "raw",
-];
-
-/// One end-to-end row: forecasts from the file, then from the kernels that were executed.
-pub fn e2e_row(table: &mut Table, set: &str, e: &Evaluation) {
-    let blank = EndToEnd {
-        mape: f64::NAN,
-        p90_ape: f64::NAN,
-        within_5pct: f64::NAN,
-        within_10pct: f64::NAN,
-        interval_level: f64::NAN,
-        interval_coverage: f64::NAN,
-        interval_width: f64::NAN,
-        plain_coverage: f64::NAN,
-        plain_width: f64::NAN,
-        models: 0,
-    };
-    let whole = e.e2e.as_ref().unwrap_or(&blank);
-    let executed = e.e2e_executed.as_ref().map_or(f64::NAN, |x| x.mape);
-    let (floor, raw) =
-        e.noise_floor.as_ref().map_or((f64::NAN, f64::NAN), |n| (n.mape, n.mape_raw));
-    table.row([
-        set.to_owned(),
-        e.method.to_string(),
-        whole.models.to_string(),
-        points(whole.mape),
-        points(whole.p90_ape),
-        percent(whole.within_5pct),
-        percent(whole.within_10pct),
-        percent(whole.interval_level),
-        percent(whole.interval_coverage),
-        percent(whole.interval_width),
-        percent(whole.plain_coverage),
-        percent(whole.plain_width),
-        points(executed),
-        points(floor),
-        points(raw),
-    ]);
-}
-
-/// A number that is in percent already.
-fn points(value: f64) -> String {
-    percent(value / 100.0)
-}
-
-/// Errors by operator kind, those that take the most time first.
-pub fn kinds_table(e: &Evaluation) -> Table {
-    let mut kinds: Vec<(&String, &KindMetrics)> = e.operators.iter().collect();
-    kinds.sort_by(|a, b| b.1.time_share.total_cmp(&a.1.time_share));
-    let mut table = Table::new(
-        &[
-            "Operator",
-            "Rows",
-            "Share of time",
-            "MAPE",
-            "p90",
-            "Within 10 %",
-            "Time-weighted",
-            "Fallback",
-        ],
-        1,
-    );
-    for (kind, m) in kinds {
-        table.row([
-            kind.clone(),
-            m.rows.to_string(),
-            percent(m.time_share),
-            points(m.mape),
-            points(m.p90_ape),
-            percent(m.within_10pct),
-            points(m.weighted_ape),
-            m.fallback_rows.to_string(),
-        ]);
-    }
-    table
-}
-
-impl Judgement<'_> {
+impl Evaluations<'_> {
     /// The shape of the paper's Table 2.
     fn groups_table(&self) -> Table {
         let mut table =
@@ -198,7 +106,7 @@ impl Judgement<'_> {
     /// Synthetic first, then real; methods in the order given.
     fn rows(&self) -> impl Iterator<Item = (&'static str, &Evaluation)> {
         ["synthetic", "real"].into_iter().flat_map(move |set| {
-            self.judged.iter().filter_map(move |j| j.sets().find(|s| s.0 == set))
+            self.evaluated.iter().filter_map(move |j| j.sets().find(|s| s.0 == set))
         })
     }
 
@@ -218,7 +126,7 @@ impl Judgement<'_> {
             ],
             2,
         );
-        for j in self.judged {
+        for j in self.evaluated {
             let mut rows: Vec<_> = j.all.models.iter().collect();
             rows.sort_by(|a, b| b.by_error(a));
             for m in rows {
@@ -253,14 +161,14 @@ impl Judgement<'_> {
     }
 }
 
-impl Report for Judgement<'_> {
+impl Report for Evaluations<'_> {
     fn table(&self) -> String {
         let mut text =
             String::from("Mean absolute percentage error by operator group and end to end\n\n");
         text += &self.groups_table().to_text();
         text += "\nEnd to end, forecast from the model's file\n\n";
         text += &self.e2e_table().to_text();
-        for j in self.judged {
+        for j in self.evaluated {
             for (set, e) in j.sets() {
                 text += &format!("\nOperators of {set} models, {}\n\n", e.method);
                 text += &kinds_table(e).to_text();
@@ -285,15 +193,9 @@ impl Report for Judgement<'_> {
             out["models"] = json!(j.all.models);
             out
         };
-        match self.judged {
+        match self.evaluated {
             [only] => Ok(one(only)),
             several => Ok(several.iter().map(one).collect()),
         }
     }
-}
-
-/// The stable part of an evaluation as JSON; MAPE and p90 in percent, shares between 0 and 1.
-pub fn evaluation_json(e: &Evaluation) -> Value {
-    json!({"method": e.method, "environment": e.environment, "origin": e.origin, "operators": e.operators, "groups": e.groups,
-        "e2e": e.e2e, "e2e_executed": e.e2e_executed, "noise_floor": e.noise_floor, "skipped": e.skipped})
 }

@@ -8,6 +8,7 @@ mod dataset;
 mod demo;
 mod energy;
 mod error;
+mod error_tables;
 mod evaluate;
 mod files;
 mod inspect;

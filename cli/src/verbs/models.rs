@@ -1,8 +1,9 @@
 //! `MODELS...`: files, folders and globs of ONNX, in a stable order.
 
-use super::{error::CliResult, progress};
+use super::{error::CliResult, progress, quantity};
 pub use vitempo::models::Model;
 use vitempo::{
+    graph::Limits,
     graph::onnx::{ReadNote, ReadOptions},
     models::{self, Models},
 };
@@ -17,6 +18,42 @@ pub struct ModelArgs {
     /// Value of a symbolic dimension, e.g. `--dim batch=1`; may be repeated
     #[arg(long = "dim", value_name = "NAME=SIZE", value_parser = parse_dimension)]
     pub dimensions: Vec<(String, usize)>,
+
+    #[command(flatten)]
+    pub limits: LimitArgs,
+}
+
+/// What one model may cost.
+#[derive(clap::Args, Clone, Copy, Debug)]
+pub struct LimitArgs {
+    /// Most operators of one model, those included that lowering adds
+    #[arg(long, value_name = "N", default_value_t = Limits::default().nodes)]
+    pub max_model_nodes: u64,
+
+    /// Most steps of reading one model: an element computed, an edge followed
+    #[arg(long, value_name = "N", default_value_t = Limits::default().steps)]
+    pub max_model_steps: u64,
+
+    /// Most memory for constants that one model computes
+    #[arg(long, value_name = "SIZE", value_parser = quantity::bytes, default_value = "1GiB")]
+    pub max_model_bytes: u64,
+}
+
+impl Default for LimitArgs {
+    fn default() -> Self {
+        let Limits { bytes, steps, nodes } = Limits::default();
+        Self { max_model_nodes: nodes, max_model_steps: steps, max_model_bytes: bytes }
+    }
+}
+
+impl LimitArgs {
+    pub fn limits(self) -> Limits {
+        Limits {
+            bytes: self.max_model_bytes,
+            steps: self.max_model_steps,
+            nodes: self.max_model_nodes,
+        }
+    }
 }
 
 /// Sizes of symbolic dimensions, where models are named in another way.
@@ -45,9 +82,15 @@ pub fn parse_dimension(text: &str) -> Result<(String, usize), String> {
 }
 
 impl ModelArgs {
+    /// These models, within the usual limits.
+    pub fn of(models: Vec<String>, dimensions: Vec<(String, usize)>) -> Self {
+        Self { models, dimensions, limits: LimitArgs::default() }
+    }
+
     pub fn read_options(&self) -> ReadOptions {
         ReadOptions {
             dimensions: self.dimensions.iter().cloned().collect(),
+            limits: self.limits.limits(),
             ..ReadOptions::default()
         }
     }

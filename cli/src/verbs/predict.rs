@@ -1,5 +1,5 @@
-//! `vitempo predict`: how long will these models take in the bundle's environment, how sure are we,
-//! and what takes the time?
+//! `vitempo predict`: forecasts latencies of models in a bundle's environment, with intervals and
+//! the time of each operator.
 
 use super::{
     error::{CliError, CliResult},
@@ -40,12 +40,13 @@ pub struct PredictArgs {
 
 pub fn run(args: &PredictArgs) -> CliResult {
     let bundle = super::bundle::open(&args.bundle)?;
+    let options = args.models.read_options();
     let Models { read, unreadable } = args.models.read_each()?;
     let mut left_out: Vec<(PathBuf, CliError)> =
         unreadable.into_iter().map(|(path, error)| (path, error.into())).collect();
     let mut forecasts = Vec::new();
     for model in read {
-        match bundle.predict(&model.graph) {
+        match bundle.predict_within(&model.graph, &options.budget()) {
             Ok(prediction) => forecasts.push(Forecast {
                 prediction,
                 adapted: bundle.adapted().is_some(),
@@ -239,16 +240,16 @@ impl Forecast {
         let share = self.share(self.prediction.extrapolating());
         let count = self.prediction.extrapolating().count();
         (count > 0).then(|| {
-            let beyond = if self.adapted {
+            let outside = if self.adapted {
                 let kinds: std::collections::BTreeSet<&str> =
                     self.prediction.extrapolating().map(|o| o.kind.name()).collect();
                 let kinds: Vec<&str> = kinds.into_iter().collect();
                 format!("of classes that no measured model contains: {}", kinds.join(", "))
             } else {
-                "beyond the range of the training data".to_owned()
+                "outside the range of the training data".to_owned()
             };
             format!(
-                "Outside    {} of predicted time by {count} operators {beyond} (extrapolating)",
+                "Outside    {} of predicted time by {count} operators {outside} (extrapolating)",
                 percent(share)
             )
         })
@@ -303,15 +304,25 @@ impl Forecast {
         let p = self.prediction.latency;
         let operators = &self.prediction.operators;
         let fallback = self.prediction.fallbacks().count();
+        let unsupported: Vec<_> = self
+            .model
+            .graph
+            .unsupported()
+            .map(|(node, op)| json!({"node": node, "operator": op}))
+            .collect();
         let mut out = json!({
             "model": self.model.identity.name,
             "bundle": bundle.name(),
             "environment": bundle.environment().id(),
             "latency_ns": {"point": p.point, "lower": p.lower, "upper": p.upper, "level": p.level},
             "overhead_ns": self.prediction.overhead,
-            "coverage": {"operators": operators.len(), "trained": operators.len() - fallback, "fallback": fallback,
+            "coverage": {
+                "operators": operators.len(),
+                "trained": operators.len() - fallback,
+                "fallback": fallback,
                 "extrapolating": self.prediction.extrapolating().count(),
-                "unsupported": self.model.graph.unsupported().map(|(node, op)| json!({"node": node, "operator": op})).collect::<Vec<_>>()},
+                "unsupported": unsupported,
+            },
         });
         if let Some(measured) = self.measured {
             out["measured_ns"] = json!(measured);
@@ -319,7 +330,15 @@ impl Forecast {
         if breakdown {
             out["operators"] = operators
                 .iter()
-                .map(|o| json!({"name": o.name, "kind": o.kind, "latency_ns": o.latency_ns, "source": o.source, "extrapolating": o.extrapolating}))
+                .map(|o| {
+                    json!({
+                        "name": o.name,
+                        "kind": o.kind,
+                        "latency_ns": o.latency_ns,
+                        "source": o.source,
+                        "extrapolating": o.extrapolating,
+                    })
+                })
                 .collect();
         }
         out

@@ -165,10 +165,19 @@ impl Report for Written<'_> {
     }
 
     fn json(&self) -> CliResult<serde_json::Value> {
-        let section = |s: &SectionCount| json!({"section": s.topic.title(), "tables": s.tables, "figures": s.figures, "missing": s.missing});
+        let section = |s: &SectionCount| {
+            json!({
+                "section": s.topic.title(),
+                "tables": s.tables,
+                "figures": s.figures,
+                "missing": s.missing,
+            })
+        };
         let files: Vec<&str> = self.page.files.iter().map(|(name, _)| name.as_str()).collect();
-        Ok(
-            json!({"out": self.out, "files": files, "sections": self.page.sections.iter().map(section).collect::<Vec<_>>()}),
-        )
+        Ok(json!({
+            "out": self.out,
+            "files": files,
+            "sections": self.page.sections.iter().map(section).collect::<Vec<_>>(),
+        }))
     }
 }

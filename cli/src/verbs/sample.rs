@@ -77,8 +77,15 @@ impl Report for Index<'_> {
     fn json(&self) -> CliResult<serde_json::Value> {
         let row = |s: &Sample| {
             let work = Work::of_graph(&s.graph);
-            serde_json::json!({"name": s.name, "space": s.space, "encoding": s.encoding, "architecture": s.graph.architecture(),
-                "macs": work.macs, "params": work.params, "operators": s.graph.nodes().len()})
+            serde_json::json!({
+                "name": s.name,
+                "space": s.space,
+                "encoding": s.encoding,
+                "architecture": s.graph.architecture(),
+                "macs": work.macs,
+                "params": work.params,
+                "operators": s.graph.nodes().len(),
+            })
         };
         Ok(self.samples.iter().map(row).collect())
     }

@@ -2,6 +2,7 @@
 
 use super::{
     error::{CliError, CliResult, io_error},
+    models::LimitArgs,
     output::{self, Format, Report, Table},
     quantity::{self, duration_or_seconds, positive},
 };
@@ -19,18 +20,22 @@ use vitempo_serve::{Level, Limits, Log, Options, RegisteredBundle, ServeError, T
 /// Where the token is looked for, when no file is named.
 const TOKEN_VARIABLE: &str = "VITEMPO_TOKEN";
 
-/// Answers forecasts over HTTP
+/// Serves forecasts over HTTP
 ///
 /// Example: vitempo serve --bundle demo.vtb --listen 127.0.0.1:8080
 #[derive(clap::Args, Debug)]
 pub struct ServeArgs {
-    /// Bundle of either kind: a file, a name that `vitempo bundle list` shows, or a folder whose
-    /// bundles all count, whichever come and go; may be repeated
+    /// Bundle of either kind: a file, a name that `vitempo bundle list` shows, or a folder, of
+    /// which all bundles are served, also those added later; may be repeated
     #[arg(long = "bundle", value_name = "NAME", required = true)]
     pub bundles: Vec<PathBuf>,
 
-    /// Address and port; port 0 takes a free one. Beyond loopback a token is needed
-    #[arg(long, value_name = "ADDRESS", default_value_t = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080))]
+    /// Address and port; port 0 takes a free one. Addresses other than loopback need a token
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        default_value_t = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080)
+    )]
     pub listen: SocketAddr,
 
     /// File with the bearer token that clients have to show; without it the variable VITEMPO_TOKEN,
@@ -38,7 +43,7 @@ pub struct ServeArgs {
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
 
-    /// Search spaces whose encodings are understood: names (hybrid-vit, isotropic-vit) or TOML
+    /// Search spaces whose encodings are accepted: names (hybrid-vit, isotropic-vit) or TOML
     /// files; may be repeated. A request that names none means the first
     #[arg(long = "space", value_name = "SPACE", default_value = "hybrid-vit")]
     pub spaces: Vec<String>,
@@ -48,10 +53,18 @@ pub struct ServeArgs {
     pub max_body: u64,
 
     /// Most forecasts of one request: models times bundles
-    #[arg(long, value_name = "N", value_parser = positive, default_value_t = Limits::default().forecasts)]
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = positive,
+        default_value_t = Limits::default().forecasts
+    )]
     pub max_forecasts: usize,
 
-    /// Time limit of each of: a request's head, its body, its forecasts, a write of the answer
+    #[command(flatten)]
+    pub model_limits: LimitArgs,
+
+    /// Time limit for each of: a request's head, its body, its forecasts, a write of the response
     #[arg(long, value_name = "TIME", value_parser = duration_or_seconds, default_value = "30s")]
     pub timeout: Duration,
 
@@ -64,7 +77,12 @@ pub struct ServeArgs {
     pub queue: usize,
 
     /// Connections that may be open; more wait
-    #[arg(long, value_name = "N", value_parser = positive, default_value_t = Limits::default().connections)]
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = positive,
+        default_value_t = Limits::default().connections
+    )]
     pub max_connections: usize,
 
     /// Time for requests under way when the server stops
@@ -153,6 +171,7 @@ impl ServeArgs {
             queue: self.queue,
             connections: self.max_connections,
             forecasts: self.max_forecasts,
+            model: self.model_limits.limits(),
             grace: self.grace,
         };
         Ok(Options {
@@ -246,11 +265,20 @@ impl Report for Checked<'_> {
             let b = &registered.bundle;
             json!({"name": b.name(), "digest": b.digest(), "environment": b.environment().id()})
         };
-        Ok(
-            json!({"listen": self.options.listen, "token": self.options.token.is_some(), "spaces": self.spaces(),
+        Ok(json!({
+            "listen": self.options.listen,
+            "token": self.options.token.is_some(),
+            "spaces": self.spaces(),
             "bundles": self.bundles.iter().map(bundle).collect::<Vec<_>>(),
-            "limits": {"body_bytes": limits.body_bytes, "forecasts": limits.forecasts, "timeout_ns": limits.timeout.as_nanos() as u64, "workers": limits.workers,
-                "queue": limits.queue, "connections": limits.connections, "grace_ns": limits.grace.as_nanos() as u64}}),
-        )
+            "limits": {
+                "body_bytes": limits.body_bytes,
+                "forecasts": limits.forecasts,
+                "timeout_ns": limits.timeout.as_nanos() as u64,
+                "workers": limits.workers,
+                "queue": limits.queue,
+                "connections": limits.connections,
+                "grace_ns": limits.grace.as_nanos() as u64,
+            },
+        }))
     }
 }

@@ -1,4 +1,4 @@
-//! `vitempo train`: measurements in, a bundle of predictors out.
+//! `vitempo train`: trains a bundle of predictors on a dataset.
 
 use super::{
     dataset::load_environment,

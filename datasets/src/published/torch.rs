@@ -2,7 +2,7 @@
 //! archive with a pickle in it, or in older files pickles one behind the other.
 //!
 //! A pickle is a program for a stack machine. Only the instructions that build plain values are
-//! carried out; one that would create an object is an error, so nothing in a file is ever run.
+//! executed; one that would create an object is an error, so nothing in a file is ever run.
 
 use crate::DatasetError;
 use std::{collections::BTreeMap, io::Cursor, io::Read, path::Path, sync::Arc};

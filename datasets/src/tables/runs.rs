@@ -1,4 +1,4 @@
-//! Runs of rows: [`Visits`] gathers what all tables need of them, [`TablesWriter`] writes the
+//! Rows grouped by model run: [`Runs`] collects what all tables need, [`TablesWriter`] writes the
 //! tables model run by model run, so that a dataset need not fit in memory.
 
 use super::{environments, model_measurements, models, operator_measurements, operators};

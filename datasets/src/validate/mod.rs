@@ -37,7 +37,7 @@ pub enum Severity {
     Note,
     /// The data can be used, but may mislead.
     Warning,
-    /// The data cannot be trusted.
+    /// The data is invalid.
     Error,
 }
 

@@ -400,7 +400,7 @@ impl<'a> Division<'a> {
             self.extents(node, tensor)?
         };
         let dims = if node.op_type == "Size" { Vec::new() } else { vec![ints.len() as i64] };
-        let int64 = tensors::data_type(crate::Precision::I64);
+        let int64 = super::payload::data_type(crate::Precision::I64);
         Ok(Some(TensorProto {
             name: name.to_owned(),
             dims,

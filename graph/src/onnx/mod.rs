@@ -20,6 +20,7 @@ pub mod proto;
 mod prune;
 pub(crate) mod quantized;
 mod reader;
+mod types;
 pub(crate) mod view;
 mod weight_inputs;
 mod weights;
@@ -92,10 +93,7 @@ pub enum OnnxError {
         reason: String,
     },
     /// An extent of an input is not known.
-    #[error(
-        "{path}: dimension {index} of input `{input}` is dynamic; give it a value, e.g. --dim \
-        {symbol}=1"
-    )]
+    #[error("{path}: dimension {index} of input `{input}` is dynamic: `{symbol}` has no value")]
     Dynamic {
         /// The file or folder.
         path: PathBuf,
@@ -155,8 +153,9 @@ pub struct ReadOptions {
 }
 
 impl ReadOptions {
-    /// A fresh budget for one read.
-    fn budget(&self) -> Budget {
+    /// A fresh budget for one read, or for what is done with the model afterwards.
+    #[must_use]
+    pub fn budget(&self) -> Budget {
         Budget::new(self.limits).with_stop(self.stop.clone())
     }
 }

@@ -47,6 +47,22 @@ impl Limits {
     };
 }
 
+/// Number of an element type in `TensorProto.DataType`.
+pub(super) const fn data_type(precision: Precision) -> i32 {
+    match precision {
+        Precision::F32 => 1,
+        Precision::U8 => 2,
+        Precision::I8 => 3,
+        Precision::I16 => 5,
+        Precision::I32 => 6,
+        Precision::I64 => 7,
+        Precision::Bool => 9,
+        Precision::F16 => 10,
+        Precision::F64 => 11,
+        Precision::Bf16 => 16,
+    }
+}
+
 /// The element type with ONNX's number `data_type`. Unsigned 16, 32 and 64 bit integers are taken
 /// as the signed ones of that width.
 pub(super) fn precision(data_type: i32) -> Option<Precision> {

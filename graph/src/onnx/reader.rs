@@ -10,7 +10,7 @@ use super::payload::Limits;
 use super::view::{self, GraphView, ModelView, NodeView, ValueInfoView};
 use super::{
     OnnxError, ReadModel, ReadNote, ReadOptions, dimensions, operators, order, payload, prune,
-    quantized, weight_inputs,
+    quantized, types, weight_inputs,
 };
 use crate::{
     Attribute, Attributes, Budget, ConstantData, Exceeded, Graph, GraphError, Node, OpKind, OpSpec,
@@ -342,6 +342,10 @@ impl<'a> Reader<'a> {
             operands.into_iter().filter_map(|i| ids.get(i).copied().flatten()).collect();
         let specs: Vec<Operand> = operands.iter().filter_map(|id| self.operand(*id)).collect();
         let wrong = |reason: String| self.node_error(index, format!("is wrong: {reason}"));
+        let node = &self.graph.node[index];
+        if is_onnx(node.domain) {
+            types::check(node.op_type, &specs).map_err(wrong)?;
+        }
         let (attributes, outputs) = match outputs {
             Some(outputs) => (attributes, outputs),
             None => {

@@ -11,8 +11,6 @@ mod operators;
 mod recipe;
 pub(super) mod tensors;
 
-pub(super) use tensors::data_type;
-
 use super::OnnxError;
 use super::proto::{
     GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto, ValueInfoProto,

@@ -3,10 +3,12 @@
 //! A few are a list. Of many, as behind a value that a hundred thousand nodes read, each is found
 //! and taken out in logarithmic time.
 
-use super::rewriter::NodeIndex;
 use foldhash::HashMap;
 use smallvec::SmallVec;
 use std::{collections::BTreeMap, slice};
+
+/// Index of a node in its rewriter; stays the same until the end.
+pub(crate) type NodeIndex = usize;
 
 /// A node that reads a value, and at which of its inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

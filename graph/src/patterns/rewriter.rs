@@ -14,6 +14,8 @@
 //! was made with. When that is spent, [`Rewriter::order`] is empty, so that passes find nothing to
 //! do, and [`Rewriter::finish`] says what ran out.
 
+pub(crate) use super::readers::NodeIndex;
+
 use super::readers::{Readers, Reading, Readings};
 use super::spending::Spending;
 use crate::{
@@ -23,9 +25,6 @@ use crate::{
 use foldhash::HashMap;
 use smallvec::SmallVec;
 use std::{cell::RefCell, cmp::Reverse, collections::BinaryHeap};
-
-/// Index of a node in its [`Rewriter`]; stays the same until the end.
-pub(crate) type NodeIndex = usize;
 
 /// A mutable graph.
 #[derive(Clone, Debug)]

@@ -6,16 +6,9 @@
 
 use super::TfliteError;
 use super::generated::Generated;
-use super::weights::Weights;
+use super::weights::{Array, Weights};
 use crate::Budget;
 use std::sync::Arc;
-
-/// Elements in row-major order, as 32-bit floats.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Array {
-    pub shape: Vec<usize>,
-    pub data: Vec<f32>,
-}
 
 /// How a constant is computed from weights. Clones share what it is made of.
 #[derive(Clone, Debug, PartialEq)]

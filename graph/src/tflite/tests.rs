@@ -1,9 +1,10 @@
 //! The layout pass and the writer on small graphs; random chains of movements against their
 //! definition.
 
-use super::expression::{Array, Operator as Arithmetic};
+use super::expression::Operator as Arithmetic;
 use super::program::{Payload, Program};
 use super::schema::Code;
+use super::weights::Array;
 use super::*;
 use crate::{
     Attribute, Attributes, ConstantData, GraphBuilder, MemoryFormat, OpKind, Precision, TensorSpec,

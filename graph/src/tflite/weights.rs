@@ -1,12 +1,18 @@
 //! The values of a model's weights, out of the ONNX bytes that engines of ONNX get.
 
 use super::TfliteError;
-use super::expression::Array;
 use crate::onnx::proto::{ModelProto, TensorProto};
 use crate::onnx::{ReadOptions, WriteOptions, read_weights, tensor_values, to_bytes};
 use crate::{ConstantData, Graph, ValueSource};
 use prost::Message;
 use std::{cell::OnceCell, collections::HashMap};
+
+/// Elements in row-major order, as 32-bit floats.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Array {
+    pub shape: Vec<usize>,
+    pub data: Vec<f32>,
+}
 
 /// The weights of one model, by name.
 #[derive(Clone, Debug, Default)]

@@ -1,8 +1,9 @@
 """Python libraries that evaluate LightGBM's trees, timed in turns with the bench that starts this.
 
 Arguments: LightGBM's model text, rows as little-endian f64, features per row, a folder to build in.
-Prints the names of what is installed and can be set up on one line, what was wrong with each other on lines before it that begin with `#`.
-Then reads lines `NAME ROWS SECONDS` and prints CPU time per row in ns for each; `NAME ROWS 0` prints the first ROWS forecasts instead.
+Prints the names of what is installed and can be set up on one line; lines before it that begin with
+`#` say why another library is left out. Then reads lines `NAME ROWS SECONDS` and prints CPU time per
+row in ns for each; `NAME ROWS 0` prints the first ROWS forecasts instead.
 """
 
 import os

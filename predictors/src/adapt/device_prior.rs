@@ -64,7 +64,7 @@ const ERRORS: [(f64, f64); 6] =
 pub(crate) const FREEDOM: f64 = 4.0;
 /// Rounds of fitting every source's costs, then their mean and covariance.
 const ROUNDS: usize = 3;
-/// Variance that every unit cost has beyond what the sources show, and that of all together.
+/// Variance of every unit cost in addition to what the sources show, and that of all together.
 const OWN_VARIANCE: f64 = 0.05;
 const COMMON_VARIANCE: f64 = 0.1;
 /// Most models of a source that are used, evenly chosen.

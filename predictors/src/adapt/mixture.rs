@@ -41,8 +41,8 @@ const OWN: [f64; 3] = [0.01, 0.1, 0.5];
 const OPERATOR_VARIANCES: [f64; 2] = [0.01, 0.2];
 /// Relative error of a latency and of the model of it.
 const NOISES: [f64; 4] = [0.02, 0.05, 0.1, 0.2];
-/// Variance of the speed of the whole device, beyond the mean ratio, which is taken from the
-/// latencies.
+/// Variance of the speed of the whole device, in addition to the mean ratio, which is taken from
+/// the latencies.
 const SPEED: f64 = 0.05;
 /// Weight of a source of the same kind, relative to others.
 const SAME_KIND: f64 = 100.0;

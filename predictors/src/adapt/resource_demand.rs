@@ -16,12 +16,16 @@ use vitempo_graph::{
 /// Which part of an operator's time a unit cost belongs to. Launches add up; of arithmetic, weights
 /// and traffic the longest counts; padding multiplies arithmetic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub enum Group {
+    /// Starting a run or a kernel.
     Launch,
+    /// Arithmetic.
     Compute,
+    /// Reading weights.
     Weights,
+    /// Reading and writing activations.
     Traffic,
+    /// Computing elements that fill up vectors or tiles.
     Padding,
 }
 

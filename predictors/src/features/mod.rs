@@ -156,7 +156,7 @@ impl Family {
     }
 }
 
-/// Kinds whose time follows the same law closely enough that one can stand in for another:
+/// Kinds whose times depend on work and bytes similarly enough that one can replace another:
 /// memory-bound and transcendental elementwise operators apart, otherwise the family.
 #[must_use]
 pub fn kin(kind: &OpKind) -> &'static str {

@@ -45,23 +45,42 @@ pub(crate) const MOST_NODES: usize = 1 << 30;
 
 /// Why trees cannot be compiled or evaluated.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[allow(missing_docs)]
 #[non_exhaustive]
 pub enum ForestError {
+    /// Nodes and children do not form a tree.
     #[error("a tree has a node that is missing or has two parents")]
     NotATree,
+    /// A leaf is not finite.
     #[error("the value of a leaf is {0}; it must be finite")]
     Leaf(f64),
+    /// A threshold is out of range.
     #[error("a tree has the threshold {0}; it must be a number below the largest f64")]
     Threshold(f64),
+    /// A node compares a feature that rows do not have.
     #[error("a tree reads feature {feature}, but rows have {features} features")]
-    Feature { feature: usize, features: usize },
+    Feature {
+        /// Index of the feature.
+        feature: usize,
+        /// Number of features of a row.
+        features: usize,
+    },
+    /// There are more nodes than indices.
     #[error("the forest has too many nodes to number")]
     TooLarge,
+    /// A matrix has another number of values than its shape.
     #[error("{values} values are not {rows} rows of {features} features")]
-    Shape { values: usize, rows: usize, features: usize },
+    Shape {
+        /// Number of values.
+        values: usize,
+        /// Number of rows.
+        rows: usize,
+        /// Number of features of a row.
+        features: usize,
+    },
+    /// A LightGBM model has a feature that is not supported.
     #[error("the LightGBM model cannot be compiled: {0}")]
     LightGbm(String),
+    /// A smartcore forest is invalid.
     #[error("the smartcore forest cannot be read: {0}")]
     Smartcore(String),
 }

@@ -75,7 +75,7 @@ impl Baseline {
         (self.constant_ns + sum).max(self.floor_ns)
     }
 
-    /// Whether every number makes sense for rows of `columns` features.
+    /// Whether every number is finite and in its range for rows of `columns` features.
     #[must_use]
     pub fn is_valid(&self, columns: usize) -> bool {
         let sane = |v: f64| v.is_finite() && v >= 0.0;

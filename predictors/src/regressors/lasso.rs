@@ -28,7 +28,7 @@ impl Lasso {
         (self.constant_ns + sum).max(FLOOR * baseline_ns)
     }
 
-    /// Whether every number makes sense for rows of `columns` features.
+    /// Whether every number is finite and in its range for rows of `columns` features.
     #[must_use]
     pub fn is_valid(&self, columns: usize) -> bool {
         self.constant_ns.is_finite()

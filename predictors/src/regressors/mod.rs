@@ -97,16 +97,18 @@ impl FromStr for Method {
     }
 }
 
-/// A fitted regressor of any method; `BaselineOnly` where there were too few rows for anything
-/// else.
+/// A fitted regressor of any method.
 #[derive(Clone, Debug, PartialEq)]
-#[allow(missing_docs)]
 pub enum Fitted {
+    /// The work-and-bytes baseline: there were too few rows for anything else.
     BaselineOnly,
+    /// A linear model.
     Lasso(Lasso),
     /// Trees on the ratio to a linear model, or to the baseline where none could be fitted.
     Trees {
+        /// The linear model.
         linear: Option<Lasso>,
+        /// Trees on the logarithm of the ratio.
         trees: Trees,
     },
 }

@@ -73,8 +73,7 @@ pub trait Backend: Send + Sync {
     /// [`BackendError::Load`] with the compiler's reason; [`BackendError::Option`] where every
     /// operator runs on one processor.
     fn coverage(&self, _model: &Model, _options: &RunOptions) -> Result<Coverage, BackendError> {
-        let offered =
-            "latencies; `vitempo backends check --lowering MODELS` judges what runs".to_owned();
+        let offered = "latencies only: all operators run on one processor".to_owned();
         Err(BackendError::Option {
             backend: self.name(),
             asked: "to leave operators to another processor".to_owned(),

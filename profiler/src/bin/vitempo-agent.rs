@@ -82,13 +82,13 @@ impl Arguments {
                 _ => {}
             }
             let mut value = || {
-                words.next().ok_or_else(|| format!("{flag} wants a value; --help shows all flags"))
+                words.next().ok_or_else(|| format!("{flag} needs a value; --help shows all flags"))
             };
             match flag.as_str() {
                 "--folder" => arguments.folder = Some(value()?.into()),
                 "--cache-size" => {
                     arguments.cache_mib =
-                        Some(value()?.parse().map_err(|_| "--cache-size wants a number of MiB")?);
+                        Some(value()?.parse().map_err(|_| "--cache-size needs a number of MiB")?);
                 }
                 _ => return Err(format!("there is no `{flag}`; --help shows all flags")),
             }

@@ -23,7 +23,7 @@ use std::{collections::BTreeMap, ops::RangeInclusive, sync::atomic::AtomicBool, 
 use vitempo_graph::{Executed, Graph, MemoryFormat, OpKind, Precision, Processor, Status};
 
 /// The engine whose outputs the others are held against.
-pub const TRUSTED: &str = "rten";
+pub const REFERENCE: &str = "rten";
 /// Operator times as a share of the whole run.
 pub const WHOLE: RangeInclusive<f64> = 0.5..=1.5;
 /// The least share of a run in which an engine on a CPU computes; where it had less, something else
@@ -69,7 +69,7 @@ pub struct Case {
     /// or all runs were disturbed.
     pub operators_share: Option<f64>,
     /// Operator times did not add up in any run, and something else had the processor in all of
-    /// them: not judged.
+    /// them: not compared.
     pub disturbed: bool,
     /// Kernels that ran.
     pub kernels: usize,
@@ -98,7 +98,7 @@ pub struct Suite<'a> {
 
 impl<'a> Suite<'a> {
     /// The suite for these options; their precision and memory format do not count. Runs the graphs
-    /// on [`TRUSTED`].
+    /// on [`REFERENCE`].
     ///
     /// # Errors
     /// A sentence, when a graph does not run there.
@@ -123,8 +123,8 @@ impl<'a> Suite<'a> {
         };
         for graph in &suite.graphs {
             let run = suite
-                .run_model(TRUSTED, &plain, graph, false)
-                .map_err(|reason| format!("`{}` on {TRUSTED}: {reason}", graph.name()))?;
+                .run_model(REFERENCE, &plain, graph, false)
+                .map_err(|reason| format!("`{}` on {REFERENCE}: {reason}", graph.name()))?;
             suite.expected.insert(graph.name().to_owned(), run.outputs);
         }
         Ok(suite)
@@ -217,7 +217,7 @@ impl<'a> Suite<'a> {
                 if apart > case.tolerance {
                     return Err(format!(
                         "output `{output}` is {apart:.2e} of its largest value away from \
-                        {TRUSTED}'s, {:.0e} are allowed",
+                        {REFERENCE}'s, {:.0e} are allowed",
                         case.tolerance
                     ));
                 }

@@ -33,16 +33,28 @@ pub enum Source {
     Files(Vec<PathBuf>),
 }
 
-/// What is being done, and with which wheel, for whoever watches.
+/// A step of an installation, for progress reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub enum Step<'a> {
-    /// So much of this wheel was fetched.
-    Fetch { file: &'a str, done_bytes: u64, total_bytes: u64 },
-    /// The digest of this wheel is computed.
-    Verify { file: &'a str },
-    /// This wheel is unpacked.
-    Unpack { file: &'a str },
+    /// A wheel is downloaded.
+    Fetch {
+        /// Name of the wheel.
+        file: &'a str,
+        /// Bytes downloaded so far.
+        done_bytes: u64,
+        /// Size of the wheel.
+        total_bytes: u64,
+    },
+    /// The digest of a wheel is computed.
+    Verify {
+        /// Name of the wheel.
+        file: &'a str,
+    },
+    /// A wheel is unpacked.
+    Unpack {
+        /// Name of the wheel.
+        file: &'a str,
+    },
 }
 
 /// An engine in vitempo's folder.
@@ -187,19 +199,18 @@ impl InstallError {
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
             Self::NoPip { .. } => {
-                "install python3 with pip, or download the wheel elsewhere and name it with \
-                --from FILE.whl"
+                "install python3 with pip, or download the wheel elsewhere and install from the file"
             }
             Self::Fetch { .. } => {
                 "see `python3 -m pip config list` for the index that is asked; or download the \
-                wheel elsewhere and name it with --from FILE.whl"
+                wheel elsewhere and install from the file"
             }
             Self::Size { .. } | Self::Digest { .. } => {
                 "download it again; if it differs still, do not use it"
             }
-            Self::WheelMissing { .. } => "give --from once for each wheel",
+            Self::WheelMissing { .. } => "name each of the engine's wheels",
             Self::Platform { .. } => {
-                "build or install the engine's library yourself and name it with --library, or \
+                "build or install the engine's library yourself and name it in the variable \
                 VITEMPO_ and the engine's name"
             }
             Self::NoFolder => "set VITEMPO_HOME to the folder that vitempo may keep its things in",

@@ -238,7 +238,7 @@ pub const ENGINES: &[Engine<'static>] = &[
 impl<'a> Engine<'a> {
     /// Whether this file of a wheel is unpacked: the library, what it needs, and every licence.
     #[must_use]
-    pub fn wants(&self, path: &str) -> bool {
+    pub fn needs(&self, path: &str) -> bool {
         matches(self.library, path)
             || self.keep.iter().any(|pattern| matches(pattern, path))
             || is_licence(path)
@@ -357,7 +357,7 @@ mod tests {
             ("torch", "torch/lib/libtorch_cuda.so", false),
             ("qnn", "onnxruntime_qnn/Qualcomm_LICENSE.pdf", true),
         ] {
-            assert_eq!(engine(name).wants(path), wanted, "{path}");
+            assert_eq!(engine(name).needs(path), wanted, "{path}");
         }
     }
 }

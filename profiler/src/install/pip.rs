@@ -1,5 +1,5 @@
-//! Fetches a wheel with the machine's own pip, which knows the user's package index, mirrors and
-//! credentials.
+//! Fetches a wheel with the machine's own pip, which is configured with the user's package index,
+//! mirrors and credentials.
 
 use super::{InstallError, Wheel};
 use std::{

@@ -1,4 +1,4 @@
-//! Wheels made up here go in; a whole engine or nothing comes out.
+//! Wheels made for the test are installed: either the whole engine is there afterwards, or nothing.
 
 #![allow(clippy::unwrap_used)]
 

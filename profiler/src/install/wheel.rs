@@ -53,7 +53,7 @@ pub(super) fn digest(path: &Path) -> Result<String, InstallError> {
     }
 }
 
-/// Unpacks what `engine` wants into `folder` and writes it to disk. Nothing lands outside: a name
+/// Unpacks what `engine` needs into `folder` and writes it to disk. Nothing lands outside: a name
 /// that leads elsewhere, or a link, is refused.
 pub(super) fn unpack(
     path: &Path,
@@ -74,7 +74,7 @@ pub(super) fn unpack(
             .into_owned();
         let inside = inside(&name)
             .ok_or_else(|| refuse(format!("entry `{name}` leads out of its folder")))?;
-        if entry.is_dir() || !engine.wants(&name) {
+        if entry.is_dir() || !engine.needs(&name) {
             continue;
         }
         if entry.is_symlink() {

@@ -50,9 +50,9 @@ pub enum LiveError {
     /// The threads cannot be pinned.
     #[error(transparent)]
     Pinning(#[from] PinningError),
-    /// Two processors want one core.
+    /// Two processors are to run on one core.
     #[error(
-        "processors `{first}` and `{second}` both want core {core}; each runs on cores of its own"
+        "processors `{first}` and `{second}` both have core {core}; each needs cores of its own"
     )]
     SharedCore {
         /// One of the two.

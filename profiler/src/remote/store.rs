@@ -69,8 +69,8 @@ fn try_lock(file: &File) -> io::Result<bool> {
 #[derive(Debug, thiserror::Error)]
 pub(super) enum StoreError {
     #[error(
-        "a model of {size} bytes does not fit into the agent's {most} bytes for models; start the \
-        agent with a larger --cache-size"
+        "a model of {size} bytes does not fit into the agent's cache of {most} bytes; start the \
+        agent with a larger cache"
     )]
     TooLarge { size: u64, most: u64 },
     #[error("the model arrived damaged")]

@@ -62,8 +62,7 @@ pub enum WorkerError {
         stderr: String,
     },
     /// The time limit has passed.
-    #[error("no answer within {} s, the worker was ended; a longer limit may help \
-        (--run-timeout)", .0.as_secs_f64())]
+    #[error("no answer within the time limit of {} s; the worker was ended", .0.as_secs_f64())]
     TimedOut(Duration),
     /// The user interrupted it.
     #[error("interrupted")]

@@ -29,7 +29,7 @@ use vitempo_graph::Graph;
 /// Gives a worker its folder for temporary files.
 const FOLDER: &CStr = c"VITEMPO_WORKER_FOLDER";
 
-/// The same, as the standard library wants it.
+/// The same, in the type of the standard library.
 const FOLDER_VARIABLE: &str = match FOLDER.to_str() {
     Ok(name) => name,
     Err(_) => panic!("the name is ASCII"),
@@ -107,7 +107,7 @@ pub enum Reply {
     Failed {
         /// Why.
         reason: String,
-        /// Whether the worker's state is in doubt, so that it must be started again.
+        /// Whether the worker's state is uncertain, so that it must be started again.
         restart: bool,
     },
 }

@@ -1,5 +1,5 @@
-//! [`Station`]: a worker kept from run of model run, and replaced by a fresh one when it is in
-//! doubt.
+//! [`Station`]: a worker kept from one model run to the next, and replaced by a fresh one when its
+//! state is uncertain.
 
 use super::{Reply, Request, RunRequest, Worker, WorkerCommand, WorkerError};
 use crate::model_run::ModelRun;
@@ -25,8 +25,9 @@ impl Station {
         Self { command, worker: None }
     }
 
-    /// What the worker says; `None` when interrupted. A worker that crashed, took too long or is in
-    /// doubt is ended: that is the outcome of this model run, and the next one starts another.
+    /// The worker's answer; `None` when interrupted. A worker that crashed, took too long or has an
+    /// uncertain state is ended: that is the outcome of this model run, and the next one starts
+    /// another.
     ///
     /// # Errors
     /// [`WorkerError::Start`].

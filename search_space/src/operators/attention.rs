@@ -1,4 +1,4 @@
-//! Attention in its variants: windows, heads that talk, shared keys, masks, softmax over any
+//! Attention in its variants: windows, talking heads, shared keys, masks, softmax over any
 //! dimension.
 
 use super::{Built, MOST_ELEMENTS, Network, Template, between, linear, pick, unary, written};

@@ -1,10 +1,10 @@
-//! Blocks: operators among their likes, as networks of several families string them together, over
-//! widths and resolutions that belong to no model.
+//! Blocks: sequences of operators as in networks of several families, at widths and resolutions of
+//! no existing model.
 //!
 //! A convolution between other convolutions finds its input in the caches and in the engine's own
 //! layout; the inventory of single operators has few of each shape. These blocks measure many at
 //! once; rare modes of operators come in turn with them. They are operators' networks: training
-//! data, never judged end to end.
+//! data, never evaluated end to end.
 
 use super::{
     Built, Network, OperatorSample, Template, between, binary, concat, draw, extremes,

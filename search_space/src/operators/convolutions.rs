@@ -1,4 +1,4 @@
-//! Convolutions beyond the usual: wide, dilated, one-sided, one-dimensional, with several outputs a
+//! Less common convolutions: wide, dilated, one-sided, one-dimensional, with several outputs a
 //! channel, added to a residual; other activations.
 
 use super::{Built, Network, Template, between, binary, channels, convolved, pick, unary, written};

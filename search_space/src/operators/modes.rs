@@ -95,7 +95,7 @@ fn long_softmax(n: &mut Network, g: &mut Generator) -> Built {
     unary(n, OpKind::Abs, y)
 }
 
-/// Queries, keys and values with the tokens in the last dimension, as attention over channels wants
+/// Queries, keys and values with the tokens in the last dimension, as attention over channels needs
 /// them.
 fn tokens_last(n: &mut Network, g: &mut Generator) -> Built {
     let (count, heads, d) =

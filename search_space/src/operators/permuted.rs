@@ -1,5 +1,5 @@
-//! What reads a permuted tensor: an engine that only turned strides around must first lay it out
-//! anew, or walks it in strides.
+//! Operators that read a permuted tensor. An engine that permutes only the strides copies the
+//! tensor first, or reads it in strides.
 
 use super::{
     Built, MOST_ELEMENTS, Network, Template, between, binary, blocks, channels, concat,

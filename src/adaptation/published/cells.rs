@@ -10,7 +10,7 @@ use crate::{
 };
 use std::collections::BTreeMap;
 
-/// Architectures whose ranks are judged.
+/// Architectures whose ranks are compared.
 const QUERY: usize = 1000;
 /// Architectures of a source that are learnt from.
 const LEARNT: usize = 200;
@@ -171,7 +171,7 @@ impl CellTest<'_> {
         let all: Vec<usize> = self.usable(target, self.pool..self.pool + QUERY);
         let forecasts: BTreeMap<usize, f64> = all.iter().map(|&i| (i, forecast(i))).collect();
         let band = self.band(target, self.pool..self.pool + QUERY);
-        let judge = |chosen: &[usize], by: &dyn Fn(usize) -> f64| {
+        let rank_errors = |chosen: &[usize], by: &dyn Fn(usize) -> f64| {
             let truth: Vec<f64> = chosen.iter().filter_map(|&i| target.ns[i]).collect();
             spearman(&chosen.iter().map(|&i| by(i)).collect::<Vec<_>>(), &truth).unwrap_or(0.0)
         };
@@ -186,7 +186,7 @@ impl CellTest<'_> {
                 })
                 .sum()
         };
-        [judge(&band, &of), judge(&all, &of), judge(&band, &macs)]
+        [rank_errors(&band, &of), rank_errors(&all, &of), rank_errors(&band, &macs)]
     }
 
     fn usable(&self, device: &Column, range: std::ops::Range<usize>) -> Vec<usize> {

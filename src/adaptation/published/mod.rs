@@ -1,5 +1,5 @@
-//! How well is a device forecast that nobody here holds? Published latencies, one device left out
-//! at a time, a handful of its latencies given back. [`judge`] runs every test that a folder has
+//! Errors of adapted forecasts on published latencies: one device is left out at a time, and a few
+//! of its latencies are given back. [`evaluate`] runs every test that a folder has
 //! files for.
 //!
 //! Each test draws the measured models anew for every seed; a source never shares the device of the
@@ -14,7 +14,7 @@ mod study;
 pub use cells::CellTest;
 pub use npu::NpuTest;
 pub use phones::PhoneTest;
-pub use study::{JudgeError, judge};
+pub use study::{StudyError, evaluate};
 
 use super::parallel;
 use crate::predictors::metrics;

@@ -61,7 +61,7 @@ struct Sum {
 }
 
 impl Sum {
-    /// `None` where no model was judged.
+    /// `None` where no model was evaluated.
     fn score(&self, measure: Measure) -> Option<f64> {
         let sum = if measure == Measure::Mape { self.error } else { 100.0 * self.inside };
         (self.models > 0.0).then(|| sum / self.models)
@@ -74,7 +74,7 @@ fn spare(samples: usize) -> usize {
     samples + samples / 3
 }
 
-/// What other devices have of the models that are judged.
+/// What other devices have of the models that are evaluated.
 const CASES: [&str; 2] = ["models seen nowhere", "models of other devices"];
 
 impl NpuTest<'_> {
@@ -93,7 +93,7 @@ impl NpuTest<'_> {
             .collect()
     }
 
-    /// The most samples that leave every target a model to judge, and models to hide from all
+    /// The most samples that leave every target a model to evaluate, and models to hide from all
     /// devices.
     #[must_use]
     pub fn most_samples(&self, protocol: &Protocol) -> usize {
@@ -122,7 +122,7 @@ impl NpuTest<'_> {
         let seeds = protocol.seeds as usize;
         let results = parallel(devices.len() * seeds, protocol.threads, |job| {
             let (device, seed) = (devices[job / seeds], (job % seeds) as u64);
-            self.judge(device, &settings, &targets, &workloads, protocol, seed)
+            self.evaluate(device, &settings, &targets, &workloads, protocol, seed)
         });
         let mut outcomes = Vec::new();
         for (case, test) in Self::names(&self.precision).into_iter().enumerate() {
@@ -168,7 +168,7 @@ impl NpuTest<'_> {
             .collect()
     }
 
-    fn judge(
+    fn evaluate(
         &self,
         device: &str,
         settings: &[Setting],

@@ -33,7 +33,7 @@ impl PhoneTest<'_> {
         self.phones.settings.iter().map(|s| s.device.as_str()).collect()
     }
 
-    /// The most samples that leave every target a model to judge.
+    /// The most samples that leave every target a model to evaluate.
     #[must_use]
     pub fn most_samples(&self, protocol: &Protocol) -> usize {
         let models = |s: &Phone| s.ns.iter().flatten().count();

@@ -1,4 +1,5 @@
-//! [`judge`]: which tests a folder has files for, which of them are asked for, and their outcomes.
+//! [`evaluate`]: which tests a folder has files for, which of them are asked for, and their
+//! outcomes.
 
 use super::{CellTest, NpuTest, Outcome, PhoneTest, Protocol};
 use crate::{
@@ -13,7 +14,7 @@ use std::path::Path;
 /// The precision of the test on NPUs.
 const PRECISION: &str = "float";
 
-/// What can be judged.
+/// What can be evaluated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Study {
     NasBench201,
@@ -23,10 +24,10 @@ enum Study {
     Npu,
 }
 
-/// Why nothing is judged.
+/// Why nothing is evaluated.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum JudgeError {
+pub enum StudyError {
     /// A file of the folder cannot be read.
     #[error(transparent)]
     Data(#[from] DatasetError),
@@ -48,7 +49,7 @@ pub enum JudgeError {
     },
     /// Every model is measured.
     #[error(
-        "{test}: of {samples} measured models nothing is left to judge, at most {most} can be \
+        "{test}: {samples} samples leave no model to evaluate; at most {most} can be \
         measured"
     )]
     NothingLeft {
@@ -68,20 +69,20 @@ pub enum JudgeError {
 /// all of them without it. `say` is called with what is run next.
 ///
 /// # Errors
-/// [`JudgeError`], before anything is run.
-pub fn judge(
+/// [`StudyError`], before anything is run.
+pub fn evaluate(
     folder: &Path,
     only: Option<&str>,
     protocol: &Protocol,
     say: &dyn Fn(&str),
-) -> Result<Vec<Outcome>, JudgeError> {
+) -> Result<Vec<Outcome>, StudyError> {
     let asked = |name: &str| {
         only.is_none_or(|only| name.to_lowercase().contains(&only.trim().to_lowercase()))
     };
     let mut studies: Vec<Study> = Study::ALL.to_vec();
     studies.retain(|study| study.names().iter().any(|name| asked(name)));
     if studies.is_empty() {
-        return Err(JudgeError::UnknownTest {
+        return Err(StudyError::UnknownTest {
             name: only.unwrap_or_default().to_owned(),
             tests: Study::ALL.iter().flat_map(|study| study.names()).collect(),
         });
@@ -98,19 +99,19 @@ pub fn judge(
     Ok(outcomes)
 }
 
-fn check(tests: &[Test<'_>], protocol: &Protocol) -> Result<(), JudgeError> {
+fn check(tests: &[Test<'_>], protocol: &Protocol) -> Result<(), StudyError> {
     if tests.is_empty() {
-        return Err(JudgeError::NoFiles);
+        return Err(StudyError::NoFiles);
     }
     let devices: Vec<String> = tests.iter().flat_map(Test::devices).collect();
     if let Some(name) = protocol.unseen.iter().find(|name| !devices.contains(name)) {
         let near = nearest(name, devices.iter().map(String::as_str));
-        return Err(JudgeError::UnknownDevice { name: name.clone(), near });
+        return Err(StudyError::UnknownDevice { name: name.clone(), near });
     }
     for test in tests {
         let (samples, most) = (protocol.samples, test.most_samples(protocol));
         if samples > most {
-            return Err(JudgeError::NothingLeft { test: test.name(), samples, most });
+            return Err(StudyError::NothingLeft { test: test.name(), samples, most });
         }
     }
     Ok(())

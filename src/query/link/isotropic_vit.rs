@@ -1,6 +1,6 @@
 //! The parts of an isotropic vision transformer: the whole of it, with fewer blocks.
 //!
-//! All blocks are alike, and those inside see the same neighbours. With K(d) the kernels of the
+//! All blocks are equal, and inner blocks have equal neighbours. With K(d) the kernels of the
 //! architecture with d blocks, an architecture of d > 3 blocks runs K(3) + (d - 3) (K(3) - K(2)),
 //! as long as a fusion reaches no further than the next block.
 

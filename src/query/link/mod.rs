@@ -15,7 +15,7 @@ mod isotropic_vit;
 use super::numbers::{Numbers, Quantity};
 use vitempo_search_space::Architecture;
 
-/// Channels beyond which an engine pads or not: what is no multiple of it is a class of its own.
+/// Engines pad channels to multiples of this number; other channels are a class of their own.
 pub(super) const BLOCK: u16 = 16;
 /// Blocks in a row that are distinguished; every further one adds what the third does.
 const DEPTH: u8 = 3;
@@ -159,7 +159,7 @@ where
 }
 
 /// A depth as a sum of depths that are distinguished, each with how often it counts: blocks in a
-/// row are all alike, and those inside see the same neighbours.
+/// row are equal, and inner ones have equal neighbours.
 fn depths(depth: u8) -> impl Iterator<Item = (u8, i64)> {
     let terms = match depth.checked_sub(DEPTH) {
         None | Some(0) => [(depth, 1), (DEPTH, 0)],

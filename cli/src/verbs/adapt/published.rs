@@ -9,9 +9,9 @@ use super::super::{
 use super::near_names;
 use serde_json::json;
 use std::path::PathBuf;
-use vitempo::adaptation::published::{JudgeError, Measure, Outcome, Protocol, Scores, judge};
+use vitempo::adaptation::published::{Measure, Outcome, Protocol, Scores, StudyError, evaluate};
 
-/// Judges adapting on latencies that others published: every device is left out in turn and
+/// Evaluates adapting on latencies that others published: every device is left out in turn and
 /// forecast from a few of its models
 ///
 /// The folder holds files in the layouts that docs/datasets.md lists; a layout that is absent is
@@ -61,42 +61,42 @@ pub fn run(args: &PublishedArgs) -> CliResult {
         threads: args.threads,
     };
     let say = |test: &str| progress::say(format!("{test} ..."));
-    let outcomes = judge(&args.folder, args.only.as_deref(), &protocol, &say)
+    let outcomes = evaluate(&args.folder, args.only.as_deref(), &protocol, &say)
         .map_err(|error| with_hint(&error).about(args.folder.display()))?;
     if outcomes.is_empty() {
-        return Err(CliError::user(format!("nothing to judge in {}", args.folder.display()))
+        return Err(CliError::user(format!("nothing to evaluate in {}", args.folder.display()))
             .hint("--only and --unseen leave every device out"));
     }
-    output::print(&Judged { outcomes, each: args.each }, args.format)
+    output::print(&Evaluated { outcomes, each: args.each }, args.format)
 }
 
-fn with_hint(error: &JudgeError) -> CliError {
+fn with_hint(error: &StudyError) -> CliError {
     let user = CliError::user(error);
     match error {
-        JudgeError::UnknownTest { tests, .. } => {
+        StudyError::UnknownTest { tests, .. } => {
             user.hint(format!("--only takes a part of one of these names: {}", tests.join("; ")))
         }
-        JudgeError::UnknownDevice { near, .. } => user.hint(near_names(
+        StudyError::UnknownDevice { near, .. } => user.hint(near_names(
             near,
             "`vitempo adapt published FOLDER --each` prints the names of all devices",
         )),
-        JudgeError::NothingLeft { most: 0, .. } => {
+        StudyError::NothingLeft { most: 0, .. } => {
             user.hint("the folder has too few models: give it whole files, or choose with --only")
         }
-        JudgeError::NothingLeft { most, .. } => {
+        StudyError::NothingLeft { most, .. } => {
             user.hint(format!("--samples {most} or fewer, or choose other tests with --only"))
         }
-        JudgeError::NoFiles => user.hint("docs/datasets.md lists the files that it may hold"),
+        StudyError::NoFiles => user.hint("docs/datasets.md lists the files that it may hold"),
         _ => user,
     }
 }
 
-struct Judged {
+struct Evaluated {
     outcomes: Vec<Outcome>,
     each: bool,
 }
 
-impl Judged {
+impl Evaluated {
     fn rows(&self) -> Table {
         let mut table =
             Table::new(&["Test", "Measure", "Devices", "Score", "Over seeds", "Worst", "Best"], 2);
@@ -147,7 +147,7 @@ fn number(measure: Measure, value: f64) -> String {
     }
 }
 
-impl Report for Judged {
+impl Report for Evaluated {
     fn table(&self) -> String {
         self.rows().to_text()
     }

@@ -65,7 +65,7 @@ pub struct CheckArgs {
 
 pub fn run(args: &CheckArgs) -> CliResult {
     let options = args.run.options();
-    let named = |models: &[String]| ModelArgs { models: models.to_vec(), dimensions: Vec::new() };
+    let named = |models: &[String]| ModelArgs::of(models.to_vec(), Vec::new());
     if let Some(backend) = args.backend.as_deref().filter(|_| !args.models.is_empty()) {
         return coverage::run(&named(&args.models), backend, &options, args.format);
     }

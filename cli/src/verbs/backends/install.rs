@@ -109,7 +109,16 @@ impl Watch {
 
 impl From<InstallError> for CliError {
     fn from(error: InstallError) -> Self {
-        let hint = error.hint();
+        let takes_files = matches!(
+            error,
+            InstallError::NoPip { .. }
+                | InstallError::Fetch { .. }
+                | InstallError::WheelMissing { .. }
+        );
+        let hint = error.hint().map(|hint| match takes_files {
+            true => format!("{hint} (--from FILE.whl, once for each wheel)"),
+            false => hint,
+        });
         let error = Self::user(error);
         match hint {
             Some(hint) => error.hint(hint),

@@ -59,13 +59,19 @@ pub fn in_a_line(described: &[(String, String)]) -> String {
 
 impl From<LiveError> for CliError {
     fn from(error: LiveError) -> Self {
-        Self::user(error)
+        match error {
+            LiveError::Pinning(error) => error.into(),
+            other => Self::user(other),
+        }
     }
 }
 
 impl From<PartitionError> for CliError {
     fn from(error: PartitionError) -> Self {
-        Self::user(error)
+        match error {
+            PartitionError::Onnx(error) => error.into(),
+            other => Self::user(other),
+        }
     }
 }
 

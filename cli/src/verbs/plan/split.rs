@@ -114,10 +114,7 @@ pub struct OptionalModel {
 
 impl OptionalModel {
     pub fn args(&self) -> ModelArgs {
-        ModelArgs {
-            models: self.models.iter().cloned().collect(),
-            dimensions: self.dimensions.clone(),
-        }
+        ModelArgs::of(self.models.iter().cloned().collect(), self.dimensions.clone())
     }
 }
 
@@ -133,7 +130,10 @@ pub enum Minimise {
 
 impl From<WritePartsError> for CliError {
     fn from(error: WritePartsError) -> Self {
-        Self::user(error)
+        match error {
+            WritePartsError::Onnx(error) => error.into(),
+            other => Self::user(other),
+        }
     }
 }
 

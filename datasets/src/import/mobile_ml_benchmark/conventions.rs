@@ -66,22 +66,19 @@ impl Collection {
         let says = |names: &[&str]| {
             stem.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| names.contains(&word))
         };
-        let refuse = |what: &str, flag: &str| DatasetError::NotImportable {
-            path: path.to_owned(),
-            reason: format!("its name does not give {what}; say {flag}"),
-        };
+        let refuse = |fact| DatasetError::NotInName { path: path.to_owned(), fact };
         let named = [
             (Framework::TfLite, says(&["tflite"])),
             (Framework::TorchMobile, says(&["torch", "pytorch"])),
         ];
         let framework = one(&named)
             .or(facts.framework)
-            .ok_or_else(|| refuse("the framework", "--framework tflite or --framework torch"))?;
+            .ok_or_else(|| refuse("the framework (`tflite` or `torch`)"))?;
         let named =
             [(Family::Cnn, says(&["cnn", "nas"])), (Family::Vit, says(&["vit", "transformer"]))];
         let family = one(&named)
             .or(facts.family)
-            .ok_or_else(|| refuse("the kind of models", "--family cnn or --family vit"))?;
+            .ok_or_else(|| refuse("the kind of models (`cnn` or `vit`)"))?;
         let synthetic = says(&["synthetic", "nas"]) || (facts.synthetic && !says(&["real"]));
         Ok(Self { framework, family, synthetic })
     }
@@ -212,7 +209,7 @@ mod tests {
         }
         let phones = Path::new("data/cnn_phones.csv");
         assert!(
-            Collection::of(phones, &none).is_err_and(|e| e.to_string().contains("--framework"))
+            Collection::of(phones, &none).is_err_and(|e| e.to_string().contains("the framework"))
         );
         let said = FileFacts { framework: Some(Framework::TfLite), synthetic: true, ..none };
         assert_eq!(

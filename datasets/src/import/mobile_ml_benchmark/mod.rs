@@ -44,8 +44,8 @@ pub struct FileFacts {
     pub framework: Option<Framework>,
     /// What kind of models.
     pub family: Option<Family>,
-    /// Whether the models were sampled from a search space: these are trained on, others are only
-    /// judged by.
+    /// Whether the models were sampled from a search space. Only these are used for training; all
+    /// others are used for testing.
     pub synthetic: bool,
 }
 

@@ -15,7 +15,7 @@ pub(super) fn channels_in(features: &Features) -> Option<usize> {
     features.size(CHANNELS_IN)
 }
 
-/// Height and width of the image that goes in, and of that which comes out.
+/// Height and width of the input image and of the output image.
 pub(super) fn sides(
     features: &Features,
     framework: Framework,
@@ -28,12 +28,12 @@ pub(super) fn sides(
     (side(SIDE_IN), side(SIDE_OUT))
 }
 
-/// The shape of the tensor that goes in.
+/// Shape of the input tensor.
 pub(super) fn input(features: &Features, framework: Framework) -> Option<Vec<usize>> {
     tensor(features, SIDE_IN, channels_in(features), framework)
 }
 
-/// The shape of the tensor that comes out, where all its extents are given.
+/// Shape of the output tensor, where all its extents are given.
 pub(super) fn output(features: &Features, framework: Framework) -> Option<Vec<usize>> {
     let extents = features.sizes(SIDE_OUT)?;
     (extents.len() > 2).then(|| channels_first(extents, framework))

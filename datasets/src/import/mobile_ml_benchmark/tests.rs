@@ -352,11 +352,15 @@ fn errors_name_file_line_and_column() {
             "is neither `device|cores|precision|mean`",
         ),
         ("tflite_cnn_l.csv", String::new(), "column `model`: the column is missing"),
-        ("phones.csv", header.to_owned(), "its name does not give the framework; say --framework"),
+        (
+            "phones.csv",
+            header.to_owned(),
+            "the file's name does not give the framework (`tflite` or `torch`)",
+        ),
         (
             "tflite.csv",
             header.to_owned(),
-            "its name does not give the kind of models; say --family",
+            "the file's name does not give the kind of models (`cnn` or `vit`)",
         ),
     ];
     for (name, text, says) in cases {

@@ -5,13 +5,19 @@
 //! the other. A group remembers what it reads and writes, so that joining looks at borders and not
 //! at members.
 
-use super::subgraph::{MOST_POINTERS, is_number, is_supported};
+use super::pattern::is_elementwise;
 use crate::{
-    ValueId,
+    OpKind, ValueId,
     patterns::rewriter::{NodeIndex, Rewriter},
 };
 use foldhash::{HashMap, HashSet};
 use smallvec::SmallVec;
+
+/// Most tensors a kernel reads and writes, and buffers it needs: the pointers its code has
+/// registers for.
+const MOST_POINTERS: usize = 11;
+/// Most dimensions of a tensor in such a kernel.
+const MOST_DIMENSIONS: usize = 6;
 
 /// Values, and how often each is read: inside of the group, or outside of it.
 type Border = SmallVec<[(ValueId, usize); 4]>;
@@ -29,6 +35,33 @@ struct Group {
     first: usize,
     /// Operators outside that are known to depend on a member.
     dependent: HashSet<NodeIndex>,
+}
+
+/// Whether snippets have code for it.
+fn is_supported(graph: &Rewriter, index: NodeIndex) -> bool {
+    use OpKind as K;
+    let Some(node) = graph.node(index) else { return false };
+    let known = is_elementwise(&node.op.kind)
+        && !matches!(
+            node.op.kind,
+            K::Softplus
+                | K::HardSigmoid
+                | K::Log
+                | K::Sin
+                | K::Cos
+                | K::Mod
+                | K::PRelu
+                | K::LeakyRelu
+        );
+    known
+        && node.inputs.iter().chain(&node.outputs).all(|&v| {
+            graph.tensor(v).is_some_and(|t| t.precision.is_float() && t.rank() <= MOST_DIMENSIONS)
+        })
+}
+
+/// Whether a value is a constant of one element, which code holds.
+pub(super) fn is_number(graph: &Rewriter, value: ValueId) -> bool {
+    graph.is_constant(value) && graph.shape(value).iter().all(|&d| d == 1)
 }
 
 /// Groups of operators, each in topological order.

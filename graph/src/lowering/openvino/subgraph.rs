@@ -1,40 +1,15 @@
 //! Snippets tokenization: connected elementwise operators become one kernel, as long as nothing
 //! outside lies between them.
 
-use super::{groups, pattern::is_elementwise};
+use super::{
+    groups::{self, is_number},
+    pattern::is_elementwise,
+};
 use crate::{
     Attribute, Attributes, OpKind, ValueId,
     patterns::rewriter::{NodeIndex, Rewriter},
 };
 use foldhash::{HashSet, HashSetExt};
-
-/// Most tensors a kernel reads and writes, and buffers it needs: the pointers its code has
-/// registers for.
-pub(super) const MOST_POINTERS: usize = 11;
-/// Most dimensions of a tensor in such a kernel.
-const MOST_DIMENSIONS: usize = 6;
-
-/// Whether snippets have code for it.
-pub(super) fn is_supported(graph: &Rewriter, index: NodeIndex) -> bool {
-    use OpKind as K;
-    let Some(node) = graph.node(index) else { return false };
-    let known = is_elementwise(&node.op.kind)
-        && !matches!(
-            node.op.kind,
-            K::Softplus
-                | K::HardSigmoid
-                | K::Log
-                | K::Sin
-                | K::Cos
-                | K::Mod
-                | K::PRelu
-                | K::LeakyRelu
-        );
-    known
-        && node.inputs.iter().chain(&node.outputs).all(|&v| {
-            graph.tensor(v).is_some_and(|t| t.precision.is_float() && t.rank() <= MOST_DIMENSIONS)
-        })
-}
 
 /// Replaces elementwise operators by kernels: groups where snippets make them, single ones
 /// otherwise.
@@ -47,11 +22,6 @@ pub(super) fn tokenize(graph: &mut Rewriter) {
             collapse(graph, &[index]);
         }
     }
-}
-
-/// Whether a value is a constant of one element, which code holds.
-pub(super) fn is_number(graph: &Rewriter, value: ValueId) -> bool {
-    graph.is_constant(value) && graph.shape(value).iter().all(|&d| d == 1)
 }
 
 /// What a group reads, single numbers left out, and what others read of it.

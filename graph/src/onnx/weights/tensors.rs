@@ -5,7 +5,7 @@ use super::{Piece, Plan, too_large};
 use crate::onnx::proto::TensorProto;
 use crate::onnx::view::{self, ModelView};
 use crate::onnx::wire::{self, Field, FieldValue};
-use crate::onnx::{weight_inputs, writer};
+use crate::onnx::{payload, weight_inputs};
 use crate::{Precision, TensorSpec};
 use prost::Message as _;
 use std::collections::{BTreeMap, HashMap};
@@ -166,7 +166,7 @@ impl<'a> Reader<'a> {
         let described = TensorProto {
             name: name.to_owned(),
             dims: tensor.shape.iter().map(|&extent| extent as i64).collect(),
-            data_type: writer::data_type(tensor.precision),
+            data_type: payload::data_type(tensor.precision),
             ..TensorProto::default()
         };
         let mut plan = Plan { pieces: Vec::new(), length: 0 };

@@ -3,6 +3,7 @@
 
 use super::recipe::{GEMM, Place, integer, recipe};
 use super::tensors;
+use crate::onnx::payload::data_type;
 use crate::onnx::proto::{AttributeProto, NodeProto, TensorProto};
 use crate::{Attribute, Graph, Node, OpKind, OpSpec, Precision};
 use Place::{Number, Real, Said, Same, Scalar, Scales, Vector};
@@ -199,7 +200,7 @@ fn own_attributes(op: &OpSpec) -> Result<Vec<AttributeProto>, String> {
         OpKind::GeluTanh => vec![attribute("approximate", &Attribute::Text("tanh".to_owned()))],
         OpKind::Cast => {
             let to = op.outputs.first().ok_or("its output's type is unknown")?;
-            vec![attribute("to", &Attribute::Int(i64::from(tensors::data_type(to.precision))))]
+            vec![attribute("to", &Attribute::Int(i64::from(data_type(to.precision))))]
         }
         OpKind::ConstantOfShape => vec![fill_value(op)?],
         OpKind::Mod => {

@@ -1,5 +1,6 @@
 //! Tensors and their descriptions in ONNX's terms.
 
+use crate::onnx::payload::data_type;
 use crate::onnx::proto::{
     DimensionProto, StringStringEntryProto, TensorProto, TensorShapeProto, TensorTypeProto,
     TypeProto, ValueInfoProto,
@@ -11,22 +12,6 @@ use crate::{ConstantData, Precision, TensorSpec, Value};
 pub(super) const SMALL_ELEMENTS: u64 = 64;
 /// The file of external data that weights refer to.
 const WEIGHTS_FILE: &str = "weights.bin";
-
-/// Number of an element type in `TensorProto.DataType`.
-pub(in crate::onnx) const fn data_type(precision: Precision) -> i32 {
-    match precision {
-        Precision::F32 => 1,
-        Precision::U8 => 2,
-        Precision::I8 => 3,
-        Precision::I16 => 5,
-        Precision::I32 => 6,
-        Precision::I64 => 7,
-        Precision::Bool => 9,
-        Precision::F16 => 10,
-        Precision::F64 => 11,
-        Precision::Bf16 => 16,
-    }
-}
 
 /// Name, type and shape of a value; the name alone where the tensor is unknown.
 pub(in crate::onnx) fn info(value: &Value) -> ValueInfoProto {

@@ -1,9 +1,9 @@
 //! What each executed kernel is: the operator of the model that it runs, with what was fused into
 //! it.
 //!
-//! A builtin kernel tells its operator's place in the file. XNNPACK tells only names, in execution
-//! order: [`partition`] says which operators it got together, [`align`](super::align) which of them
-//! each kernel runs, [`Fused`] what became of those without a kernel.
+//! A builtin kernel reports its operator's place in the file. XNNPACK reports only names, in
+//! execution order: [`partition`] says which operators it got together, [`align`](super::align)
+//! which of them each kernel runs, [`Fused`] what became of those without a kernel.
 
 use super::{
     align::{Candidate, align},

@@ -101,10 +101,7 @@ impl Runtime {
         } else {
             said
         };
-        Missing {
-            reason: format!("no {processor}: {said}"),
-            hint: "run it on the cpu (--device cpu)".to_owned(),
-        }
+        Missing { reason: format!("no {processor}: {said}"), hint: "run it on the cpu".to_owned() }
     }
 }
 

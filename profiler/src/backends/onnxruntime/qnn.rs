@@ -98,8 +98,8 @@ impl Backend for Qnn {
 /// A session that computes, but reports no times.
 struct Untimed(OrtSession);
 
-const NO_LATENCY: &str = "an emulated NPU takes the host's time, which is no latency; `vitempo \
-    backends check --backend qnn MODELS` reports which operators the NPU takes";
+const NO_LATENCY: &str = "an emulated NPU runs on the host's processor, so it has no latency of its \
+    own; only its operator coverage can be checked";
 
 impl Session for Untimed {
     fn run(&mut self) -> Result<RunTime, BackendError> {

@@ -1,4 +1,4 @@
-//! Tensors that go into the engine and come out of it.
+//! Input and output tensors of the engine.
 
 use crate::{
     backends::OutputValues,
@@ -37,7 +37,7 @@ pub(super) fn input_values(
     Ok(values)
 }
 
-/// Given values as the tensor that an input wants.
+/// Given values as the tensor that an input takes.
 pub(super) fn given_value(
     wanted: Option<&TensorSpec>,
     given: &OutputValues,
@@ -85,7 +85,7 @@ fn element_type(precision: Precision) -> TensorElementType {
     }
 }
 
-/// The inputs a session wants: one that nothing reads may be gone.
+/// The inputs of a session: one that nothing reads may have been removed.
 pub(super) fn input_list<'a>(
     session: &ort::session::Session,
     inputs: &'a [(String, DynTensor)],

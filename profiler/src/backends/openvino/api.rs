@@ -140,7 +140,7 @@ functions! {
 /// The open library.
 pub struct Api {
     pub functions: Functions,
-    /// For symbols beyond the C functions. Never closed: its threads and exit handlers do not
+    /// For symbols other than the C functions. Never closed: its threads and exit handlers do not
     /// survive that.
     pub library: Library,
 }

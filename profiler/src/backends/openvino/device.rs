@@ -90,11 +90,11 @@ fn hint(processor: Processor) -> &'static str {
     match processor {
         Processor::Gpu => {
             "an Intel GPU needs its OpenCL driver (intel-opencl-icd) and access to /dev/dri; or \
-            use --device cpu"
+            use the cpu"
         }
         Processor::Npu => {
             "an Intel NPU needs its driver (intel-driver-compiler-npu, intel-level-zero-npu) and \
-            access to /dev/accel; or use --device cpu"
+            access to /dev/accel; or use the cpu"
         }
         Processor::Cpu => "this build of OpenVINO has no CPU plugin; install another",
     }

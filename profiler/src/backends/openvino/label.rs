@@ -70,7 +70,7 @@ impl<'a> Labels<'a> {
             .originals
             .split(',')
             .chain([layer.name.as_str()])
-            .find_map(|name| self.node(name).filter(|n| alike(&n.op.kind, &op.kind)));
+            .find_map(|name| self.node(name).filter(|n| is_same_kind(&n.op.kind, &op.kind)));
         describe(&mut op, own.map(|node| &node.op), &self.inside(layer));
         op
     }
@@ -152,7 +152,7 @@ fn made(graph: &Graph) -> HashMap<String, OpKind> {
 }
 
 /// Whether a kernel of kind `kernel` has the attributes of an operator of kind `operator`.
-fn alike(operator: &OpKind, kernel: &OpKind) -> bool {
+fn is_same_kind(operator: &OpKind, kernel: &OpKind) -> bool {
     use OpKind as K;
     operator == kernel
         || match kernel {

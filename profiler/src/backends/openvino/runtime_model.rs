@@ -4,7 +4,8 @@
 //! library, which the C library is linked to, has one:
 //!
 //! ```cpp
-//! void ov::serialize(const std::shared_ptr<const ov::Model>&, const std::filesystem::path& xml, const std::filesystem::path& weights, Serialize::Version);
+//! void ov::serialize(const std::shared_ptr<const ov::Model>&, const std::filesystem::path& xml,
+//! const std::filesystem::path& weights, Serialize::Version);
 //! ```
 //!
 //! It is called here under the name and with the layouts that the Itanium C++ ABI and GNU's

@@ -1,4 +1,4 @@
-//! Models that rten 0.27 would compute wrong without saying so, or refuse with less of a reason.
+//! Models that rten 0.27 would compute wrong without an error, or refuse with a less precise one.
 
 use vitempo_graph::{Graph, Node, OpKind, Precision};
 

@@ -142,7 +142,8 @@ impl Executor {
         let mut turned: HashMap<usize, usize> = HashMap::new();
         for index in 0..self.steps.len() {
             let step = &self.steps[index];
-            let Some(&weight) = step.inputs.get(1).filter(|_| calls::wants_turned_weight(&step.op))
+            let Some(&weight) =
+                step.inputs.get(1).filter(|_| calls::needs_transposed_weight(&step.op))
             else {
                 continue;
             };
@@ -323,7 +324,7 @@ fn stored(
 }
 
 impl Setting {
-    /// A constant or an input in the precision, format and place the program wants.
+    /// A constant or an input in the precision, format and place that the program needs.
     fn placed(&self, tensor: &Tensor, value: &Value) -> Result<Tensor, String> {
         let sizes = tensor.strided()?.sizes;
         let TensorSpec { precision, format, .. } = value

@@ -1,4 +1,4 @@
-//! What torch says on stderr: it prints why a call failed and returns a code alone.
+//! torch's messages on stderr: it prints why a call failed, and returns only a code.
 
 use crate::backends::capture;
 

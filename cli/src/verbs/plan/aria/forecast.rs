@@ -170,10 +170,10 @@ impl Models {
             ));
         };
         let one = |path: &str| {
-            super::super::costs::one_model(&ModelArgs {
-                models: vec![path.to_owned()],
-                dimensions: self.dimensions.clone(),
-            })
+            super::super::costs::one_model(&ModelArgs::of(
+                vec![path.to_owned()],
+                self.dimensions.clone(),
+            ))
         };
         let encoder = one(encoder)?.graph;
         let patch = self.patch.or_else(|| patch_of(&encoder)).ok_or_else(|| {

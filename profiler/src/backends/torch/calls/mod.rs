@@ -11,7 +11,7 @@ mod reduction;
 mod selection;
 mod window;
 
-pub(super) use product::wants_turned_weight;
+pub(super) use product::needs_transposed_weight;
 
 use super::{
     dispatch::Arg,

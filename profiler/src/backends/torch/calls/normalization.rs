@@ -65,7 +65,7 @@ fn layer_norm(site: Site<'_>) -> Result<Call, String> {
     let (shape, epsilon) = (normalised(site)?, site.float("epsilon", 1e-5));
     let flat = site.shape(1) == shape && (site.node.inputs.len() < 3 || site.shape(2) == shape);
     if site.node.inputs.len() > 1 && !flat {
-        return Err(format!("its scale has shape {:?}, torch wants {shape:?}", site.shape(1)));
+        return Err(format!("its scale has shape {:?}, torch needs {shape:?}", site.shape(1)));
     }
     one(c"aten::layer_norm", move |inputs| {
         let (weight, bias) = (maybe(inputs, 1), maybe(inputs, 2));
@@ -139,7 +139,7 @@ fn instance_norm(site: Site<'_>) -> Result<Call, String> {
     })
 }
 
-/// Torch wants scale and bias as vectors of channels.
+/// Torch takes scale and bias as vectors of channels.
 fn group_norm(site: Site<'_>) -> Result<Call, String> {
     let torch = site.torch;
     let (groups, epsilon) = (site.int("groups", 1), site.float("epsilon", 1e-5));

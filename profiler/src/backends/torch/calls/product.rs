@@ -35,8 +35,8 @@ fn scaled(site: Site<'_>) -> bool {
     site.float("alpha", 1.0) != 1.0 || site.float("beta", 1.0) != 1.0
 }
 
-/// `linear` wants its weight as `[out, in]`, which [`wants_turned_weight`] sees to when the model
-/// is loaded.
+/// `linear` takes its weight as `[out, in]`, which [`needs_transposed_weight`] sees to when the
+/// model is loaded.
 fn linear(site: Site<'_>) -> Result<Call, String> {
     let torch = site.torch;
     if scaled(site) || is(site, "trans_a") || site.shape(0).len() < 2 {
@@ -62,7 +62,7 @@ fn linear(site: Site<'_>) -> Result<Call, String> {
 }
 
 /// Whether the file has the constant weight of this node as `[in, out]`.
-pub(in super::super) fn wants_turned_weight(op: &vitempo_graph::OpSpec) -> bool {
+pub(in super::super) fn needs_transposed_weight(op: &vitempo_graph::OpSpec) -> bool {
     op.kind == OpKind::Linear && op.attributes.int("trans_b").unwrap_or(0) == 0
 }
 

@@ -21,7 +21,7 @@ pub(super) fn compile(site: Site<'_>) -> Result<Call, String> {
     }
 }
 
-/// The padding of both ends, which torch wants equal.
+/// The padding of both ends, which must be equal for torch.
 fn padding(site: Site<'_>, spatial: usize) -> Result<Vec<i64>, String> {
     let pads = site.ints("pads");
     let (begins, ends) = if pads.is_empty() {
