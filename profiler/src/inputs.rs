@@ -187,6 +187,7 @@ pub(crate) fn channels_last(tensor: &TensorSpec, bytes: &[u8]) -> Vec<u8> {
 ///
 /// # Errors
 /// [`TooBigError`].
+#[cfg(any(test, feature = "onnxruntime", feature = "tract"))]
 pub(crate) fn bytes_channels_last(
     tensor: &TensorSpec,
     distribution: InputDistribution,
