@@ -96,6 +96,9 @@ fn places(shape: &[usize], indices: &Known<'_>, count: usize) -> Option<Vec<usiz
     }
     let own = strides(shape);
     let stretch: usize = shape[depth..].iter().product();
+    if (rows.len() / depth).checked_mul(stretch) != Some(count) {
+        return None;
+    }
     let mut places = Vec::with_capacity(count);
     for row in rows.chunks(depth) {
         let mut start = 0;
@@ -188,6 +191,10 @@ mod tests {
         let put =
             |inputs: &[Known<'_>]| evaluate(&OpKind::ScatterNd, &Attributes::new(), inputs, &of_x);
         assert_eq!(put(&inputs), Some(ConstantData::Ints(vec![7, 8, 0, 0, 5, 6])));
+        let many = ConstantData::Ints(vec![0; 4096]);
+        let of_many = tensor(&[4096, 1]);
+        let beyond = Known { tensor: &of_many, data: &many };
+        assert_eq!(put(&[inputs[0], beyond, inputs[2]]), None, "more rows than updates");
         let outside = ConstantData::Ints(vec![3, 0]);
         assert_eq!(put(&[inputs[0], Known { tensor: &of_rows, data: &outside }, inputs[2]]), None);
     }
