@@ -104,7 +104,7 @@ mod tests {
     #[test]
     fn a_peak_at_or_below_the_start_is_none() {
         for (most, start, added) in [(5, 3, Some(2)), (3, 3, None), (2, 3, None)] {
-            assert_eq!(beyond(most, start), added, "{most} {start}");
+            assert_eq!(super::added(most, start), added, "{most} {start}");
         }
         let unwatched = Watch { start_bytes: None };
         assert_eq!(unwatched.peak_bytes(), Err(NoPeak::Unreported));
