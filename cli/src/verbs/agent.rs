@@ -12,7 +12,10 @@ use vitempo::profiler::remote::{self, AgentError, AgentOptions, Log};
 
 /// Measures here, over stdin and stdout, for `vitempo profile --remote` on another machine
 ///
-/// Example, on that machine: vitempo profile models/ --remote 'ssh board vitempo agent' --out data/
+/// Example: vitempo agent --check
+///
+/// A client starts it by a command: vitempo profile models/ --remote 'ssh board vitempo agent'
+/// --out data/
 #[derive(clap::Args, Debug)]
 pub struct AgentArgs {
     /// The only way, and therefore the default
