@@ -339,7 +339,7 @@ fn messages_and_models_have_limits() {
         &small.command(),
         &[&model, "--backend", "null", "--out", &folder.path("small")],
     ));
-    assert!(error.contains("does not fit into the agent's 1000 bytes"), "{error}");
+    assert!(error.contains("does not fit into the agent's cache of 1000 bytes"), "{error}");
     assert_eq!(runs(&folder.path("small")).len(), 1);
 }
 

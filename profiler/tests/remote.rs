@@ -144,7 +144,7 @@ fn engines_that_fail_at_an_agents_are_rows_with_their_reason() {
     for (name, part) in [
         ("crash", "about to crash"),
         ("panic", "what a model"),
-        ("hang", "within 2 s"),
+        ("hang", "time limit of 2 s"),
         ("refuse", "Col2Im"),
     ] {
         let profile = profiles.iter().find(|p| p.model.name == name).unwrap();

@@ -110,7 +110,7 @@ fn a_model_that_fails_is_a_row_with_its_reason_and_the_sweep_goes_on() {
         ("print", ""),
         ("crash", "about to crash"),
         ("panic", "what a model"),
-        ("hang", "within 2 s"),
+        ("hang", "time limit of 2 s"),
         ("refuse", "Col2Im"),
     ] {
         assert!(
