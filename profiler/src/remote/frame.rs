@@ -60,6 +60,11 @@ impl<W: Write> FrameWriter<W> {
         Self { inner, number: 0 }
     }
 
+    /// What was written to.
+    pub fn into_inner(self) -> W {
+        self.inner
+    }
+
     pub fn write(&mut self, kind: Kind, payload: &[u8]) -> io::Result<()> {
         let length = u32::try_from(payload.len())
             .map_err(|_| io::Error::other("a message of more than 4 GiB"))?;

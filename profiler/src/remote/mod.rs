@@ -23,6 +23,8 @@ mod command;
 mod connection;
 mod error;
 mod frame;
+#[doc(hidden)]
+pub mod fuzzing;
 mod link;
 mod message;
 mod session;
