@@ -354,6 +354,10 @@ impl<'a> Reader<'a> {
                 (attributes, outputs)
             }
         };
+        let node = &self.graph.node[index];
+        if is_onnx(node.domain) {
+            types::check_bias(node.op_type, &specs, &outputs).map_err(wrong)?;
+        }
         // A quantised weight stays one: folded, it would be four times as large and no longer say
         // what it is.
         if !specs.is_empty() && specs.iter().all(|o| o.constant) && kind != OpKind::Dequantize {

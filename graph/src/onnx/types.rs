@@ -1,8 +1,8 @@
-//! Element types that operators of ONNX's own domain take, as its specification lists them, for
-//! operators whose first input decides. What is in no list takes any type here: engines read more
+//! What ONNX's specification says of operands, where shape inference does not need it: shapes of
+//! biases, and the element types that operators take, for those whose first input decides. What is in no list takes any type here: engines read more
 //! than the specification has.
 
-use crate::{Operand, Precision};
+use crate::{Operand, Precision, TensorSpec};
 
 /// Take floating-point numbers only.
 const FLOATS: &[&str] = &[
@@ -63,10 +63,55 @@ pub(super) fn check(operator: &str, inputs: &[Operand]) -> Result<(), String> {
     Err(format!("its input is {found}; it takes {taken} only"))
 }
 
+/// Whether the third input of a convolution or of Gemm can be added to the output.
+///
+/// # Errors
+/// A sentence with both shapes.
+pub(super) fn check_bias(
+    operator: &str,
+    inputs: &[Operand],
+    outputs: &[TensorSpec],
+) -> Result<(), String> {
+    let (Some(bias), Some(output)) = (inputs.get(2), outputs.first()) else { return Ok(()) };
+    let (bias, output) = (&bias.tensor.shape, &output.shape);
+    let fits = match operator {
+        "Conv" | "ConvTranspose" => output.get(1).is_none_or(|&channels| bias[..] == [channels]),
+        "Gemm" => {
+            let ends = bias.iter().rev().zip(output.iter().rev());
+            bias.len() <= output.len() && ends.into_iter().all(|(&b, &o)| b == 1 || b == o)
+        }
+        _ => true,
+    };
+    if fits {
+        return Ok(());
+    }
+    let text =
+        |shape: &[usize]| shape.iter().map(ToString::to_string).collect::<Vec<_>>().join("x");
+    Err(format!("its bias of {} does not fit its output of {}", text(bias), text(output)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::TensorSpec;
+
+    #[test]
+    fn biases_fit_the_output() {
+        let of = |operator: &str, bias: &[usize], output: &[usize]| {
+            let operand =
+                |shape: &[usize]| Operand { tensor: TensorSpec::f32(shape), constant: true };
+            let inputs = [operand(&[1]), operand(&[1]), operand(bias)];
+            check_bias(operator, &inputs, &[TensorSpec::f32(output)])
+        };
+        assert_eq!(of("Conv", &[8], &[1, 8, 4, 4]), Ok(()));
+        assert_eq!(
+            of("Conv", &[4], &[1, 8, 4, 4]),
+            Err("its bias of 4 does not fit its output of 1x8x4x4".to_owned())
+        );
+        assert!(of("Conv", &[0], &[1, 8]).is_err() && of("Gemm", &[3], &[1, 1000]).is_err());
+        for bias in [&[1000][..], &[1, 1000], &[1], &[2, 1], &[]] {
+            assert_eq!(of("Gemm", bias, &[2, 1000]), Ok(()));
+        }
+    }
 
     #[test]
     fn first_inputs_are_of_a_type_that_the_operator_takes() {
