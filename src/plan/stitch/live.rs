@@ -3,7 +3,7 @@
 //! (eq. 5), and whether the order chosen is the best one measured. Times are in ns.
 
 use super::{
-    each_order,
+    StitchProgress, each_order,
     record::{Tried, TriedOrder},
 };
 use crate::plan::live::{Engine, WARMUPS, described, interval};
@@ -54,32 +54,6 @@ pub enum StitchSessionError {
     /// An engine reports no latency.
     #[error("a measurement without samples")]
     NoSamples,
-}
-
-/// What is measured next.
-#[derive(Clone, Copy, Debug)]
-pub enum StitchProgress<'a> {
-    /// All subgraphs of a task, each on every engine.
-    Subgraphs {
-        /// The task's name.
-        task: &'a str,
-        /// How many subgraphs.
-        count: usize,
-        /// How many engines.
-        engines: usize,
-    },
-    /// Stitched variants of a task.
-    Variants {
-        /// The task's name.
-        task: &'a str,
-        /// How many.
-        count: usize,
-    },
-    /// The best variants in an order.
-    Order {
-        /// Names of its processors.
-        order: &'a str,
-    },
 }
 
 /// Engines with all subgraphs of all tasks.
@@ -314,6 +288,39 @@ fn live_task(task: &TaskSubgraphs<'_>, first_part: usize) -> Result<LiveTask, St
     })
 }
 
+/// Engines numbered as the processors of these names are, so that an order is the same for both;
+/// those that are none of them come last.
+#[must_use]
+pub fn numbered_as(names: &[&str], engines: &[Engine]) -> Vec<Engine> {
+    let mut engines = engines.to_vec();
+    engines.sort_by_key(|engine| {
+        names.iter().position(|name| *name == engine.name).unwrap_or(names.len())
+    });
+    engines
+}
+
 fn named(zoo: &Zoo, order: &Order) -> Vec<String> {
     order.processors().iter().filter_map(|&p| zoo.processors().get(p).cloned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn engines_have_the_numbers_of_their_processors() {
+        let engine = |name: &str| Engine {
+            name: name.to_owned(),
+            backend: "rten".to_owned(),
+            cores: Vec::new(),
+        };
+        let order = |names: &[&str]| {
+            numbered_as(names, &["cpu", "gpu", "npu"].map(engine))
+                .into_iter()
+                .map(|engine| engine.name)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(order(&["npu", "cpu"]), ["npu", "cpu", "gpu"]);
+        assert_eq!(order(&[]), ["cpu", "gpu", "npu"]);
+    }
 }

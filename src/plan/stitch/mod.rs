@@ -3,22 +3,73 @@
 //!
 //! | question | where |
 //! |---|---|
+//! | how are the tasks of a file planned, from bundles or engines? | `planning`, with the feature `train` |
+//! | what does each task have to keep? | [`objectives`] |
+//! | how accurate are stitched variants? | `accuracies`, with the feature `train` |
+//! | what does each subgraph take on each processor? | [`forecasts`] |
 //! | which orders are there, and which is best? | [`orders`], [`best`], [`each_order`] |
 //! | what stays in memory within a budget? | [`preloading`] |
 //! | how do systems do that do not stitch? | [`systems`] |
 //! | what do stitched variants take on engines? | `live`, with the feature `profile` |
 //! | what was measured, as a file? | [`record`] |
+//! | how do a measured zoo's figures compare with the paper's claims? | `assessment`, with the feature `train` |
 
+#[cfg(feature = "train")]
+pub mod accuracies;
+#[cfg(feature = "train")]
+pub mod assessment;
+mod error;
+pub mod forecasts;
 #[cfg(feature = "profile")]
 pub mod live;
+pub mod objectives;
+#[cfg(feature = "train")]
+pub mod planning;
 pub mod preloading;
 pub mod record;
 pub mod systems;
 
+pub use error::StitchingError;
+
+use super::costs::Estimated;
 use vitempo_planners::stitch::{
     Assignment, Optimiser, Order, Reading, Slo, StitchError, Zoo, orders as each_placement,
     preload::Loaded,
 };
+
+/// What is done, or is done next.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub enum StitchProgress<'a> {
+    /// All subgraphs of a variant are forecast on a processor.
+    Forecast {
+        /// Task, variant and processor.
+        what: &'a str,
+        /// Kernels without a predictor of their own.
+        estimated: Estimated,
+    },
+    /// All subgraphs of a task, each on every engine.
+    Subgraphs {
+        /// The task's name.
+        task: &'a str,
+        /// How many subgraphs.
+        count: usize,
+        /// How many engines.
+        engines: usize,
+    },
+    /// Stitched variants of a task.
+    Variants {
+        /// The task's name.
+        task: &'a str,
+        /// How many.
+        count: usize,
+    },
+    /// The best variants in an order.
+    Order {
+        /// Names of its processors.
+        order: &'a str,
+    },
+}
 
 /// How to choose a plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

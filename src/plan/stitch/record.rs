@@ -31,6 +31,9 @@ pub enum RecordError {
         /// What the parser reports.
         source: serde_json::Error,
     },
+    /// A plan from forecasts alone.
+    #[error("nothing was measured")]
+    NotMeasured,
     /// There is no order of processors.
     #[error("a zoo without orders")]
     NoOrder,

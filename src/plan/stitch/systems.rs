@@ -18,7 +18,7 @@ pub const QUERIES: usize = 100;
 
 /// How one system does.
 #[derive(Clone, Debug)]
-pub struct Judged {
+pub struct SystemOutcome {
     /// Its name.
     pub system: String,
     /// Each query has the chip to itself.
@@ -34,27 +34,29 @@ pub struct Judged {
 ///
 /// # Errors
 /// [`StitchError`] naming the task that cannot run in the orders.
-pub fn judge(
+pub fn simulate(
     zoo: &Zoo,
     orders: &[Order],
     asked: &[Slo],
     memory: Option<(&Order, &Loaded)>,
-) -> Result<Vec<Judged>, StitchError> {
+) -> Result<Vec<SystemOutcome>, StitchError> {
     let fixed = fixed_order(zoo);
     let grid = objectives(zoo, &fixed, Ranges::grid)?;
     let fetching = Fetching::from(&Constants::default());
     let apart = longest_ns(zoo, fetching);
     let setting = Setting { zoo, fixed: &fixed, orders, loaded: None };
-    let one =
-        |system: System, name: String, setting: &Setting<'_>| -> Result<Judged, StitchError> {
-            let missed = |spacing_ns| setting.violations(system, &grid, spacing_ns, fetching);
-            Ok(Judged {
-                system: name,
-                alone: missed(apart)?,
-                at_once: missed(0)?,
-                queries_per_s: setting.throughput(system, asked, QUERIES)?,
-            })
-        };
+    let one = |system: System,
+               name: String,
+               setting: &Setting<'_>|
+     -> Result<SystemOutcome, StitchError> {
+        let missed = |spacing_ns| setting.violations(system, &grid, spacing_ns, fetching);
+        Ok(SystemOutcome {
+            system: name,
+            alone: missed(apart)?,
+            at_once: missed(0)?,
+            queries_per_s: setting.throughput(system, asked, QUERIES)?,
+        })
+    };
     let plain = System::BASELINES
         .into_iter()
         .chain([System::STITCHED])

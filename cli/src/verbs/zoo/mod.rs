@@ -12,8 +12,6 @@ use clap::Subcommand;
 use std::sync::atomic::Ordering;
 use vitempo::zoo::Progress;
 
-pub use vitempo::zoo::{codes, tasks, variants, weights};
-
 /// Makes sparse variants of models, and stitches them
 #[derive(Subcommand, Debug)]
 pub enum ZooCommand {

@@ -5,29 +5,16 @@ use super::super::{
     error::{CliError, CliResult},
     files,
     output::percent,
-    plan::stitch::{
-        record::{Record, RecordedTask},
-        systems::{QUERIES, fixed_order, longest_ns, objectives},
-    },
 };
-use std::{collections::BTreeSet, fmt::Write, path::PathBuf};
+use std::{fmt::Write, path::PathBuf};
 use vitempo::graph::Latency;
-use vitempo::planners::{
-    Evidence,
-    simulator::constants::Constants,
-    stitch::{
-        Order, Slo, Zoo,
-        evaluate::Fetching,
-        preload::{self, Loaded},
-        profiling::Profiling,
-        slo::Ranges,
-        systems::{Setting, System},
-    },
+use vitempo::plan::stitch::{
+    assessment::{Assessment, SystemRates},
+    record::Record,
+    systems::{QUERIES, fixed_order},
 };
+use vitempo::planners::Evidence;
 use vitempo::zoo::recall::{DRAWS, Recall, SAMPLES};
-
-/// Budgets, percent of what all subgraphs take.
-const BUDGETS: [u64; 8] = [5, 10, 15, 25, 40, 55, 75, 100];
 
 /// Writes a report on a measured zoo: objectives missed, throughput, memory, and how far estimators
 /// are off
@@ -49,8 +36,9 @@ pub struct ReportArgs {
 
 pub fn run(args: &ReportArgs) -> CliResult {
     let record = Record::read(&args.record)?;
-    let about = |e: CliError| e.about(args.record.display());
-    let page = Page::of(&record).map_err(about)?.text(&args.record.display().to_string());
+    let name = args.record.display();
+    let found = Assessment::of(&record).map_err(|e| CliError::user(e).about(name))?;
+    let page = Page { record: &record, found }.text(&args.record.display().to_string());
     match &args.out {
         Some(path) => {
             files::write(path, page.as_bytes())?;
@@ -61,65 +49,19 @@ pub fn run(args: &ReportArgs) -> CliResult {
     Ok(())
 }
 
-/// How one system does, shares of objectives missed and queries per second.
-struct Judged {
-    name: String,
-    /// Each query alone, over the grid.
-    alone: f64,
-    /// A query of each task at the same time, over the grid.
-    at_once: f64,
-    /// Over objectives at the best accuracy, and at the least latency, of any original.
-    guaranteed: (f64, f64),
-    queries_per_s: f64,
-}
-
-/// What is left at a memory budget.
-struct Budgeted {
-    percent: u64,
-    /// Missed objectives of the grid with what is in memory, nothing fetched: exact, and
-    /// round-robin by hotness.
-    exact: f64,
-    round_robin: f64,
-}
-
 /// Everything that the report says.
 struct Page<'a> {
     record: &'a Record,
-    zoo: Zoo,
-    systems: Vec<Judged>,
-    budgets: Vec<Budgeted>,
-    recalls: Vec<(&'a RecordedTask, Recall)>,
+    found: Assessment<'a>,
 }
 
-impl<'a> Page<'a> {
-    fn of(record: &'a Record) -> CliResult<Self> {
-        let zoo = record.zoo()?;
-        let orders: Vec<Order> = record.orders.iter().cloned().map(Order::new).collect();
-        let fixed = fixed_order(&zoo);
-        let systems = judge(&zoo, &orders, &fixed)?;
-        let budgets = budgets(&zoo, &orders, &objectives(&zoo, &fixed, Ranges::grid)?)?;
-        let mut seen = BTreeSet::new();
-        let mut recalls = Vec::new();
-        let known = |task: &&RecordedTask| {
-            task.measured == task.accuracies_bp.len() && task.measured > SAMPLES
-        };
-        for task in
-            record.tasks.iter().filter(known).filter(|task| seen.insert(&task.accuracies_bp))
-        {
-            recalls.push((
-                task,
-                Recall::of(&task.accuracies_bp, task.variants.len(), task.subgraphs.len())?,
-            ));
-        }
-        Ok(Self { record, zoo, systems, budgets, recalls })
-    }
-
+impl Page<'_> {
     fn text(&self, file: &str) -> String {
         let mut text = format!(
             "# Stitching, measured and simulated\n\nWritten by `vitempo zoo report {file}`.\n\n"
         );
         text.push_str(&self.claims());
-        text.push_str(&self.judged());
+        text.push_str(&self.systems());
         text.push_str(&self.memory());
         text.push_str(&self.accuracy());
         text.push_str(&self.latency());
@@ -129,15 +71,15 @@ impl<'a> Page<'a> {
 
     /// The paper's claims beside what is found.
     fn claims(&self) -> String {
-        let beside = |of: fn(&Judged) -> f64, show: fn(f64) -> String| {
-            self.beside_others(of, show).unwrap_or_else(|| "-".to_owned())
-        };
+        let beside = |of, show| self.beside_others(of, show);
         let queries = |per_s: f64| format!("{per_s:.1}");
-        let saved =
-            self.enough().map_or_else(|| "-".to_owned(), |budget| format!("{} %", 100 - budget));
-        let profiling = self.profiling().saved().map_or_else(|| "-".to_owned(), percent);
+        let saved = self
+            .found
+            .enough()
+            .map_or_else(|| "-".to_owned(), |budget| format!("{} %", 100 - budget));
+        let profiling = self.found.profiling().saved().map_or_else(|| "-".to_owned(), percent);
         let recall = |of: fn(&Recall) -> f64| {
-            let first = self.recalls.first();
+            let first = self.found.recalls.first();
             first.map_or_else(|| "-".to_owned(), |(_, recall)| percent(of(recall)))
         };
         let sums = self
@@ -203,7 +145,7 @@ impl<'a> Page<'a> {
             orientation only. A row that is not the paper's setting or protocol has no figure of \
             the paper beside it.\n\n",
         );
-        if self.stitching_is_worst() {
+        if self.found.stitching_is_worst() {
             text.push_str(
                 "In the paper's setting, several tasks at once, stitching misses the most \
                 objectives here and answers the fewest queries per second of all systems.\n\n",
@@ -212,38 +154,31 @@ impl<'a> Page<'a> {
         text
     }
 
-    /// Whether every other system does better with several tasks at once, in both respects.
-    fn stitching_is_worst(&self) -> bool {
-        self.systems.split_last().is_some_and(|(stitched, others)| {
-            others.iter().all(|other| {
-                other.at_once < stitched.at_once && other.queries_per_s > stitched.queries_per_s
-            })
-        })
-    }
-
     /// A figure of stitching, beside the range over the systems that do not stitch.
-    fn beside_others(&self, of: fn(&Judged) -> f64, show: fn(f64) -> String) -> Option<String> {
-        let (stitched, others) = self.systems.split_last()?;
-        let others = || others.iter().map(of);
-        let (least, most) = (others().min_by(f64::total_cmp)?, others().max_by(f64::total_cmp)?);
-        Some(format!(
-            "{} with stitching, {} to {} without",
-            show(of(stitched)),
-            show(least),
-            show(most)
-        ))
+    fn beside_others(&self, of: fn(&SystemRates) -> f64, show: fn(f64) -> String) -> String {
+        self.found.beside_others(of).map_or_else(
+            || "-".to_owned(),
+            |(stitched, [least, most])| {
+                format!(
+                    "{} with stitching, {} to {} without",
+                    show(stitched),
+                    show(least),
+                    show(most)
+                )
+            },
+        )
     }
 
-    fn judged(&self) -> String {
+    fn systems(&self) -> String {
         let mut text = "## Objectives missed, and throughput\n| system | grid, alone | grid, at \
             once | best accuracy | least latency | queries/s |\n|---|---|---|---|---|---|\n"
             .to_owned();
-        for j in &self.systems {
+        for j in &self.found.systems {
             let (alone, at_once, accurate, fast) = (
                 percent(j.alone),
                 percent(j.at_once),
-                percent(j.guaranteed.0),
-                percent(j.guaranteed.1),
+                percent(j.best_accuracy),
+                percent(j.least_latency),
             );
             let _ = writeln!(
                 text,
@@ -262,23 +197,16 @@ impl<'a> Page<'a> {
              grid. -P: cut, in the order {}; -NP: whole, on the processor where it is done \
              first.\n",
             Evidence::Simulation,
-            self.zoo.named(&fixed_order(&self.zoo))
+            self.found.zoo.named(&fixed_order(&self.found.zoo))
         );
         text
-    }
-
-    /// The least budget at which no more than a point more of the objectives are missed than with
-    /// everything in memory.
-    fn enough(&self) -> Option<u64> {
-        let full = self.budgets.last()?.exact;
-        self.budgets.iter().find(|b| b.exact <= full + 0.01).map(|b| b.percent)
     }
 
     fn memory(&self) -> String {
         let mut text = "## Memory\n| budget, % of all subgraphs | missed, exact | missed, \
             round-robin by hotness |\n|---|---|---|\n"
             .to_owned();
-        for b in &self.budgets {
+        for b in &self.found.budgets {
             let _ = writeln!(
                 text,
                 "| {} | {} | {} |",
@@ -299,7 +227,7 @@ impl<'a> Page<'a> {
 
     fn accuracy(&self) -> String {
         let mut text = "## Accuracy estimator\n".to_owned();
-        for (task, recall) in &self.recalls {
+        for (task, recall) in &self.found.recalls {
             let ends = recall
                 .recall
                 .first()
@@ -323,13 +251,13 @@ impl<'a> Page<'a> {
                 Evidence::Live
             );
         }
-        if self.recalls.is_empty() {
+        if self.found.recalls.is_empty() {
             text.push_str(
                 "All stitched variants of a task have to be measured, more than the \
                 samples of the estimator: here they were not.\n",
             );
         }
-        let profiling = self.profiling();
+        let profiling = self.found.profiling();
         let exhaustive = profiling
             .exhaustive()
             .map_or_else(|| "more than 2^128".to_owned(), |runs| runs.to_string());
@@ -340,17 +268,6 @@ impl<'a> Page<'a> {
             profiling.estimated()
         );
         text
-    }
-
-    fn profiling(&self) -> Profiling {
-        let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-        let variants = self.zoo.tasks().iter().map(|task| task.variants.len()).max().unwrap_or(0);
-        Profiling {
-            tasks: count(self.zoo.tasks().len()),
-            variants: count(variants),
-            subgraphs: count(self.zoo.positions()),
-            processors: count(self.zoo.processors().len()),
-        }
     }
 
     fn latency(&self) -> String {
@@ -428,67 +345,4 @@ impl<'a> Page<'a> {
         }
         text
     }
-}
-
-fn judge(zoo: &Zoo, orders: &[Order], fixed: &Order) -> CliResult<Vec<Judged>> {
-    let setting = Setting { zoo, fixed, orders, loaded: None };
-    let fetching = Fetching::from(&Constants::default());
-    let apart = longest_ns(zoo, fetching);
-    let grid = objectives(zoo, fixed, Ranges::grid)?;
-    let guaranteed = (
-        objectives(zoo, fixed, Ranges::accuracy_guaranteed)?,
-        objectives(zoo, fixed, Ranges::latency_guaranteed)?,
-    );
-    let one = |system: System| -> CliResult<Judged> {
-        let missed = |slos: &[Vec<Slo>], spacing: u64| -> CliResult<f64> {
-            Ok(setting.violations(system, slos, spacing, fetching)?.rate())
-        };
-        let rates = grid
-            .iter()
-            .map(|slos| Ok(setting.throughput(system, slos, QUERIES)?))
-            .collect::<CliResult<Vec<f64>>>()?;
-        Ok(Judged {
-            name: system.to_string(),
-            alone: missed(&grid, apart)?,
-            at_once: missed(&grid, 0)?,
-            guaranteed: (missed(&guaranteed.0, apart)?, missed(&guaranteed.1, apart)?),
-            queries_per_s: rates.iter().sum::<f64>() / rates.len().max(1) as f64,
-        })
-    };
-    System::BASELINES.into_iter().chain([System::STITCHED]).map(one).collect()
-}
-
-/// What is missed with some of the memory, in the order that keeps the most objectives with all of
-/// it.
-fn budgets(zoo: &Zoo, orders: &[Order], grid: &[Vec<Slo>]) -> CliResult<Vec<Budgeted>> {
-    let everything = Loaded::everything(zoo);
-    let mut best: Option<(usize, &Order)> = None;
-    for order in orders {
-        let keeps = everything.keeps(zoo, order, grid)?;
-        if best.is_none_or(|(most, _)| keeps > most) {
-            best = Some((keeps, order));
-        }
-    }
-    let (_, order) = best.ok_or_else(|| CliError::user("there is no order of processors"))?;
-    let own =
-        |task: usize| grid.iter().filter_map(|slos| slos.get(task).copied()).collect::<Vec<Slo>>();
-    let hotness = (0..zoo.tasks().len())
-        .map(|task| Ok(vitempo::planners::stitch::hotness::hotness(zoo, task, order, &own(task))?))
-        .collect::<CliResult<Vec<_>>>()?;
-    let asked = (grid.len() * zoo.tasks().len()).max(1);
-    let missed = |loaded: &Loaded| -> CliResult<f64> {
-        Ok(1.0 - loaded.keeps(zoo, order, grid)? as f64 / asked as f64)
-    };
-    let at = |&percent: &u64| -> CliResult<Budgeted> {
-        let budget =
-            u64::try_from(u128::from(everything.memory_bytes()) * u128::from(percent) / 100)
-                .unwrap_or(u64::MAX);
-        let exact = preload::exact(zoo, order, grid, budget)?.loaded;
-        Ok(Budgeted {
-            percent,
-            exact: missed(&exact)?,
-            round_robin: missed(&preload::round_robin(zoo, &hotness, budget))?,
-        })
-    };
-    BUDGETS.iter().map(at).collect()
 }

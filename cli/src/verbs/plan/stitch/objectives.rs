@@ -1,19 +1,9 @@
-//! What tasks have to keep: `--slo` for one task or all, else what the tasks file asks.
+//! `--slo`: what a task has to keep, or all of them.
 
-use super::super::super::{
-    error::{CliError, CliResult},
-    quantity,
-    zoo::tasks::{TaskEntry, TasksFile, basis_points},
-};
+use super::super::super::quantity;
+use vitempo::plan::stitch::objectives::Objective;
 use vitempo::planners::stitch::Slo;
-
-/// `--slo`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Objective {
-    /// `None`: all tasks.
-    pub task: Option<String>,
-    pub slo: Slo,
-}
+use vitempo::zoo::tasks::basis_points;
 
 /// `75%,30ms` or `TASK=75%,30ms`.
 pub fn parse(text: &str) -> Result<Objective, String> {
@@ -33,36 +23,6 @@ pub fn parse(text: &str) -> Result<Objective, String> {
             latency_ns: quantity::time_ns(latency.trim())?,
         },
     })
-}
-
-/// One objective per task: what is said for it, else what is said for all, else what the file says.
-pub fn of_tasks(file: &TasksFile, asked: &[Objective]) -> CliResult<Vec<Slo>> {
-    for name in asked.iter().filter_map(|objective| objective.task.as_deref()) {
-        file.task(name)?;
-    }
-    let said = |task: Option<&str>| {
-        asked
-            .iter()
-            .rev()
-            .find(|objective| objective.task.as_deref() == task)
-            .map(|objective| objective.slo)
-    };
-    let of = |task: &TaskEntry| match said(Some(&task.name)).or_else(|| said(None)) {
-        Some(slo) => Ok(slo),
-        None => of_file(file, task),
-    };
-    file.tasks.iter().map(of).collect()
-}
-
-fn of_file(file: &TasksFile, task: &TaskEntry) -> CliResult<Slo> {
-    let of = || format!("task `{}`", task.name);
-    let asks = task.slo.as_ref().ok_or_else(|| {
-        CliError::from(file.refuse(&of(), "nothing is asked of it"))
-            .hint(format!("--slo {}=75%,30ms", task.name))
-    })?;
-    let latency_ns = quantity::time_ns(&asks.latency)
-        .map_err(|reason| CliError::user(format!("{}, slo: {reason}", of())))?;
-    Ok(Slo { accuracy_bp: basis_points(asks.accuracy), latency_ns })
 }
 
 #[cfg(test)]

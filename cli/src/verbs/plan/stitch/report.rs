@@ -5,45 +5,21 @@ use super::super::super::{
     error::CliResult,
     output::{Report, Table, percent, thousands},
 };
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::fmt::Write;
 use vitempo::graph::Latency;
-use vitempo::plan::stitch::{preloading::Preloading, record::Rehearsal, systems::Judged};
+use vitempo::plan::stitch::{
+    Selection, planning::Stitching, preloading::Preloading, record::Rehearsal,
+};
 use vitempo::planners::{
     Evidence,
     cost::End,
     duration,
-    stitch::{Assignment, Choice, Order, Slo, Zoo},
+    stitch::{Assignment, Choice, Slo},
 };
 
-/// What is to be said of a task beside its costs.
-pub struct TaskReport {
-    pub cuts: Vec<String>,
-    pub accuracy_how: String,
-    /// Stitched variants whose accuracy was measured.
-    pub measured: usize,
-}
-
-/// A plan, with all it was made of.
-pub struct Stitching {
-    pub zoo: Zoo,
-    pub tasks: Vec<TaskReport>,
-    pub slos: Vec<Slo>,
-    pub plan: Assignment,
-    /// How many orders there were to choose from.
-    pub orders: usize,
-    /// The best of each order, where they are few.
-    pub others: Vec<(Order, Option<Assignment>)>,
-    pub preloading: Option<Preloading>,
-    /// Where they were asked for.
-    pub systems: Vec<Judged>,
-    /// What engines said, where there are some.
-    pub rehearsal: Option<Rehearsal>,
-    pub as_printed: bool,
-    pub accuracy_is: Option<String>,
-    /// Processors, and where their predictors were measured.
-    pub environments: Vec<(String, String)>,
-}
+/// A plan, to be printed.
+pub struct Printed(pub Stitching);
 
 fn accuracy(bp: u32) -> String {
     format!("{:.2} %", f64::from(bp) / 100.0)
@@ -70,17 +46,18 @@ fn kept(choice: &Choice, slo: Slo) -> String {
     }
 }
 
-impl Stitching {
+impl Printed {
     /// Each task with its objective and what it runs.
-    fn rows(&self) -> impl Iterator<Item = (usize, &str, Slo, Option<&Choice>)> {
-        let tasks = self.zoo.tasks().iter().zip(&self.slos).zip(&self.plan.choices).enumerate();
+    pub(super) fn rows(&self) -> impl Iterator<Item = (usize, &str, Slo, Option<&Choice>)> {
+        let tasks =
+            self.0.zoo.tasks().iter().zip(&self.0.slos).zip(&self.0.plan.choices).enumerate();
         tasks.map(|(index, ((task, slo), choice))| {
             (index, task.name.as_str(), *slo, choice.as_ref())
         })
     }
 
-    fn variants(&self, task: usize, choice: &Choice) -> Vec<&str> {
-        let names = self.zoo.tasks().get(task).map_or(&[][..], |task| task.variants.as_slice());
+    pub(super) fn variants(&self, task: usize, choice: &Choice) -> Vec<&str> {
+        let names = self.0.zoo.tasks().get(task).map_or(&[][..], |task| task.variants.as_slice());
         choice
             .stitched
             .variants
@@ -91,8 +68,8 @@ impl Stitching {
 
     /// Positions whose subgraph is not in memory, counted from 1; none where nothing is said about
     /// memory.
-    fn fetched(&self, task: usize, choice: &Choice) -> Vec<usize> {
-        let Some(preloading) = &self.preloading else { return Vec::new() };
+    pub(super) fn fetched(&self, task: usize, choice: &Choice) -> Vec<usize> {
+        let Some(preloading) = &self.0.preloading else { return Vec::new() };
         let positions = choice.stitched.variants.iter().enumerate();
         positions
             .filter(|&(position, &variant)| !preloading.loaded.holds(task, position, variant))
@@ -132,8 +109,8 @@ impl Stitching {
 
     fn order_list(&self) -> String {
         let mut table = Table::new(&["", "Order", "Kept", "Mean latency", "Busiest processor"], 2);
-        for (order, best) in &self.others {
-            let mark = if *order == self.plan.order { "*" } else { "" };
+        for (order, best) in &self.0.each {
+            let mark = if *order == self.0.plan.order { "*" } else { "" };
             let cells = match best {
                 Some(best) => [
                     self.kept_count(best),
@@ -142,13 +119,17 @@ impl Stitching {
                 ],
                 None => ["a task cannot run".to_owned(), "-".to_owned(), "-".to_owned()],
             };
-            table.row([mark.to_owned(), self.zoo.named(order)].into_iter().chain(cells));
+            table.row([mark.to_owned(), self.0.zoo.named(order)].into_iter().chain(cells));
         }
         table.to_text()
     }
 
     fn kept_count(&self, plan: &Assignment) -> String {
-        format!("{} of {}", self.slos.len() - plan.violations.min(self.slos.len()), self.slos.len())
+        format!(
+            "{} of {}",
+            self.0.slos.len() - plan.violations.min(self.0.slos.len()),
+            self.0.slos.len()
+        )
     }
 
     fn memory(&self, preloading: &Preloading) -> String {
@@ -176,8 +157,8 @@ impl Stitching {
             keeps.0, keeps.1
         );
         let mut table = Table::new(&["Task", "Position", "Loaded"], 3);
-        for (task, found) in self.zoo.tasks().iter().enumerate() {
-            for position in 0..self.zoo.positions() {
+        for (task, found) in self.0.zoo.tasks().iter().enumerate() {
+            for position in 0..self.0.zoo.positions() {
                 let held: Vec<&str> = found
                     .variants
                     .iter()
@@ -192,17 +173,17 @@ impl Stitching {
         text + &table.to_text()
     }
 
-    fn judged(&self) -> String {
+    fn systems(&self) -> String {
         let mut table = Table::new(&["System", "Missed, alone", "Missed, at once", "Queries/s"], 1);
-        for judged in &self.systems {
+        for outcome in &self.0.systems {
             table.row([
-                judged.system.clone(),
-                percent(judged.alone.rate()),
-                percent(judged.at_once.rate()),
-                format!("{:.1}", judged.queries_per_s),
+                outcome.system.clone(),
+                percent(outcome.alone.rate()),
+                percent(outcome.at_once.rate()),
+                format!("{:.1}", outcome.queries_per_s),
             ]);
         }
-        let outcomes = self.systems.first().map_or(0, |judged| judged.alone.of);
+        let outcomes = self.0.systems.first().map_or(0, |system| system.alone.of);
         let note = format!(
             "of {outcomes} outcomes: a grid of objectives, tasks, and orders in which these \
             arrive   ({})",
@@ -259,7 +240,7 @@ impl Stitching {
     /// What is printed below the choices.
     fn notes(&self) -> String {
         let mut text = String::new();
-        let goal = if self.as_printed {
+        let goal = if self.0.selection == Selection::AsPrinted {
             "least mean latency, as algorithm 1 is printed"
         } else {
             "fewest missed objectives, then least mean latency"
@@ -267,15 +248,15 @@ impl Stitching {
         let _ = writeln!(
             text,
             "{} objectives kept: {goal}, of {} orders   ({})",
-            self.kept_count(&self.plan),
-            self.orders,
+            self.kept_count(&self.0.plan),
+            self.0.orders.len(),
             Evidence::CostModel
         );
         let _ = writeln!(
             text,
             "mean latency {}; one query of each task takes {} of the busiest processor",
-            latency(self.plan.mean_latency_ns() as u64),
-            latency(self.plan.bottleneck_ns)
+            latency(self.0.plan.mean_latency_ns() as u64),
+            latency(self.0.plan.bottleneck_ns)
         );
         if self.rows().any(|(_, _, slo, choice)| {
             choice.is_some_and(|choice| kept(choice, slo) == "by forecast")
@@ -296,125 +277,50 @@ impl Stitching {
                 );
             }
         }
-        for (task, report) in self.zoo.tasks().iter().zip(&self.tasks) {
-            let _ = writeln!(text, "accuracy of {}: {}", task.name, report.accuracy_how);
+        for (task, report) in self.0.zoo.tasks().iter().zip(&self.0.tasks) {
+            let _ = writeln!(text, "accuracy of {}: {}", task.name, report.accuracy.how);
         }
-        if let Some(what) = &self.accuracy_is {
+        if let Some(what) = &self.0.accuracy_is {
             let _ = writeln!(text, "accuracy is {what}");
         }
         text
     }
 }
 
-impl Report for Stitching {
+impl Report for Printed {
     fn table(&self) -> String {
         let processors: String = self
+            .0
             .environments
             .iter()
             .map(|(name, environment)| format!("{name}: {environment}\n"))
             .collect();
         let others =
-            if self.others.len() > 1 { format!("\n{}", self.order_list()) } else { String::new() };
+            if self.0.each.len() > 1 { format!("\n{}", self.order_list()) } else { String::new() };
         let memory = self
+            .0
             .preloading
             .as_ref()
             .map_or_else(String::new, |preloading| format!("\n{}", self.memory(preloading)));
         let systems =
-            if self.systems.is_empty() { String::new() } else { format!("\n{}", self.judged()) };
-        let live = self
-            .rehearsal
-            .as_ref()
-            .map_or_else(String::new, |rehearsal| format!("\n{}", self.live(rehearsal)));
+            if self.0.systems.is_empty() { String::new() } else { format!("\n{}", self.systems()) };
+        let live =
+            self.0.measured.as_ref().map_or_else(String::new, |measured| {
+                format!("\n{}", self.live(&measured.rehearsal))
+            });
         format!(
             "Order: {}\n{processors}\n{}\n{}{others}{memory}{systems}{live}",
-            self.zoo.named(&self.plan.order),
+            self.0.zoo.named(&self.0.plan.order),
             self.choices(),
             self.notes()
         )
     }
 
     fn csv(&self) -> CliResult<String> {
-        let headings = [
-            "task",
-            "order",
-            "variants",
-            "accuracy_bp",
-            "asked_accuracy_bp",
-            "latency_ns",
-            "lower_ns",
-            "upper_ns",
-            "asked_latency_ns",
-            "short_bp",
-            "late_ns",
-            "kept",
-        ];
-        let mut table = Table::new(&headings, 3);
-        for (task, name, slo, choice) in self.rows() {
-            let number = |of: &dyn Fn(&Choice) -> u64| {
-                choice.map_or_else(String::new, |choice| of(choice).to_string())
-            };
-            table.row([
-                name.to_owned(),
-                self.zoo.named(&self.plan.order),
-                choice.map_or_else(String::new, |choice| self.variants(task, choice).join("|")),
-                number(&|c| u64::from(c.stitched.accuracy_bp)),
-                slo.accuracy_bp.to_string(),
-                number(&|c| c.latency_ns.point()),
-                number(&|c| c.latency_ns.at(End::Lower)),
-                number(&|c| c.latency_ns.at(End::Upper)),
-                slo.latency_ns.to_string(),
-                number(&|c| u64::from(c.short_bp)),
-                number(&|c| c.late_ns),
-                choice.is_some_and(Choice::meets_slo).to_string(),
-            ]);
-        }
-        table.to_csv()
+        self.to_csv()
     }
 
     fn json(&self) -> CliResult<Value> {
-        let names = |order: &Order| {
-            order.processors().iter().map(|&p| self.zoo.processors().get(p)).collect::<Vec<_>>()
-        };
-        let percent = |bp: u32| f64::from(bp) / 100.0;
-        let task = |(index, name, slo, choice): (usize, &str, Slo, Option<&Choice>)| {
-            let report = self.tasks.get(index);
-            json!({
-                "task": name, "variants": choice.map(|c| self.variants(index, c)), "accuracy": choice.map(|c| percent(c.stitched.accuracy_bp)),
-                "latency_ns": choice.map(|c| c.latency_ns), "slo": {"accuracy": percent(slo.accuracy_bp), "latency_ns": slo.latency_ns},
-                "short": choice.map(|c| percent(c.short_bp)), "late_ns": choice.map(|c| c.late_ns), "kept": choice.is_some_and(Choice::meets_slo),
-                "fetched": choice.map(|c| self.fetched(index, c)), "cuts": report.map(|r| &r.cuts), "accuracy_how": report.map(|r| &r.accuracy_how),
-            })
-        };
-        let order = |(order, best): &(Order, Option<Assignment>)| {
-            json!({"order": names(order), "violations": best.as_ref().map(|b| b.violations), "mean_latency_ns": best.as_ref().map(Assignment::mean_latency_ns),
-                "bottleneck_ns": best.as_ref().map(|b| b.bottleneck_ns)})
-        };
-        let preload = |p: &Preloading| {
-            let held = |task: usize, position: usize| {
-                let variants = self.zoo.tasks()[task].variants.iter().enumerate();
-                variants
-                    .filter(|(variant, _)| p.loaded.holds(task, position, *variant))
-                    .map(|(_, name)| name)
-                    .collect::<Vec<_>>()
-            };
-            let tasks = self.zoo.tasks().iter().enumerate();
-            let tasks = tasks
-                .map(|(task, found)| json!({"task": found.name, "loaded": (0..self.zoo.positions()).map(|position| held(task, position)).collect::<Vec<_>>()}));
-            json!({"memory_bytes": p.loaded.memory_bytes(), "budget_bytes": p.budget_bytes, "full_bytes": p.full_bytes, "grid_kept": p.keeps.0, "grid": p.keeps.1,
-                "proven": p.proven, "tasks": tasks.collect::<Vec<_>>()})
-        };
-        let system = |judged: &Judged| {
-            json!({"system": judged.system, "missed_alone": judged.alone.rate(), "missed_at_once": judged.at_once.rate(), "outcomes": judged.alone.of,
-                "queries_per_s": judged.queries_per_s, "evidence": judged.alone.evidence})
-        };
-        Ok(json!({
-            "order": names(&self.plan.order), "violations": self.plan.violations, "mean_latency_ns": self.plan.mean_latency_ns(), "bottleneck_ns": self.plan.bottleneck_ns,
-            "tasks": self.rows().map(task).collect::<Vec<_>>(), "orders": self.others.iter().map(order).collect::<Vec<_>>(),
-            "preload": self.preloading.as_ref().map(preload), "systems": self.systems.iter().map(system).collect::<Vec<_>>(), "as_printed": self.as_printed, "accuracy_is": self.accuracy_is, "evidence": Evidence::CostModel,
-            "live": self.rehearsal.as_ref().map(|rehearsal| json!({
-                "tried": rehearsal.tried, "orders": rehearsal.orders, "regret": rehearsal.regret(), "evidence": Evidence::Live,
-                "sums_off": rehearsal.error(|t| Some(t.summed_ns)).map(|e| e.1), "forecasts_off": rehearsal.error(|t| t.forecast_ns).map(|e| e.1),
-            })),
-        }))
+        Ok(self.to_json())
     }
 }

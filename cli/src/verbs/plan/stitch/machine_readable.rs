@@ -1,0 +1,147 @@
+//! A plan of stitched variants as CSV and JSON.
+
+use super::{
+    super::super::{error::CliResult, output::Table},
+    report::Printed,
+};
+use serde_json::{Value, json};
+use vitempo::plan::stitch::{
+    Selection, planning::Measured, preloading::Preloading, systems::SystemOutcome,
+};
+use vitempo::planners::{
+    Evidence,
+    cost::End,
+    stitch::{Assignment, Choice, Order, Slo},
+};
+
+impl Printed {
+    pub(super) fn to_csv(&self) -> CliResult<String> {
+        let headings = [
+            "task",
+            "order",
+            "variants",
+            "accuracy_bp",
+            "asked_accuracy_bp",
+            "latency_ns",
+            "lower_ns",
+            "upper_ns",
+            "asked_latency_ns",
+            "short_bp",
+            "late_ns",
+            "kept",
+        ];
+        let mut table = Table::new(&headings, 3);
+        for (task, name, slo, choice) in self.rows() {
+            let number = |of: &dyn Fn(&Choice) -> u64| {
+                choice.map_or_else(String::new, |choice| of(choice).to_string())
+            };
+            table.row([
+                name.to_owned(),
+                self.0.zoo.named(&self.0.plan.order),
+                choice.map_or_else(String::new, |choice| self.variants(task, choice).join("|")),
+                number(&|c| u64::from(c.stitched.accuracy_bp)),
+                slo.accuracy_bp.to_string(),
+                number(&|c| c.latency_ns.point()),
+                number(&|c| c.latency_ns.at(End::Lower)),
+                number(&|c| c.latency_ns.at(End::Upper)),
+                slo.latency_ns.to_string(),
+                number(&|c| u64::from(c.short_bp)),
+                number(&|c| c.late_ns),
+                choice.is_some_and(Choice::meets_slo).to_string(),
+            ]);
+        }
+        table.to_csv()
+    }
+
+    pub(super) fn to_json(&self) -> Value {
+        let names = |order: &Order| {
+            order.processors().iter().map(|&p| self.0.zoo.processors().get(p)).collect::<Vec<_>>()
+        };
+        let percent = |bp: u32| f64::from(bp) / 100.0;
+        let task = |(index, name, slo, choice): (usize, &str, Slo, Option<&Choice>)| {
+            let source = self.0.tasks.get(index);
+            json!({
+                "task": name,
+                "variants": choice.map(|c| self.variants(index, c)),
+                "accuracy": choice.map(|c| percent(c.stitched.accuracy_bp)),
+                "latency_ns": choice.map(|c| c.latency_ns),
+                "slo": {"accuracy": percent(slo.accuracy_bp), "latency_ns": slo.latency_ns},
+                "short": choice.map(|c| percent(c.short_bp)),
+                "late_ns": choice.map(|c| c.late_ns),
+                "kept": choice.is_some_and(Choice::meets_slo),
+                "fetched": choice.map(|c| self.fetched(index, c)),
+                "cuts": source.map(|s| &s.cuts),
+                "accuracy_how": source.map(|s| &s.accuracy.how),
+            })
+        };
+        let order = |(order, best): &(Order, Option<Assignment>)| {
+            json!({
+                "order": names(order),
+                "violations": best.as_ref().map(|b| b.violations),
+                "mean_latency_ns": best.as_ref().map(Assignment::mean_latency_ns),
+                "bottleneck_ns": best.as_ref().map(|b| b.bottleneck_ns),
+            })
+        };
+        let plan = &self.0.plan;
+        json!({
+            "order": names(&plan.order),
+            "violations": plan.violations,
+            "mean_latency_ns": plan.mean_latency_ns(),
+            "bottleneck_ns": plan.bottleneck_ns,
+            "tasks": self.rows().map(task).collect::<Vec<_>>(),
+            "orders": self.0.each.iter().map(order).collect::<Vec<_>>(),
+            "preload": self.0.preloading.as_ref().map(|found| self.memory_json(found)),
+            "systems": self.0.systems.iter().map(system_json).collect::<Vec<_>>(),
+            "as_printed": self.0.selection == Selection::AsPrinted,
+            "accuracy_is": self.0.accuracy_is,
+            "evidence": Evidence::CostModel,
+            "live": self.0.measured.as_ref().map(live_json),
+        })
+    }
+
+    fn memory_json(&self, found: &Preloading) -> Value {
+        let held = |task: usize, position: usize| {
+            let variants = self.0.zoo.tasks()[task].variants.iter().enumerate();
+            variants
+                .filter(|(variant, _)| found.loaded.holds(task, position, *variant))
+                .map(|(_, name)| name)
+                .collect::<Vec<_>>()
+        };
+        let tasks = self.0.zoo.tasks().iter().enumerate().map(|(task, of)| {
+            let positions = 0..self.0.zoo.positions();
+            let loaded: Vec<_> = positions.map(|position| held(task, position)).collect();
+            json!({"task": of.name, "loaded": loaded})
+        });
+        json!({
+            "memory_bytes": found.loaded.memory_bytes(),
+            "budget_bytes": found.budget_bytes,
+            "full_bytes": found.full_bytes,
+            "grid_kept": found.keeps.0,
+            "grid": found.keeps.1,
+            "proven": found.proven,
+            "tasks": tasks.collect::<Vec<_>>(),
+        })
+    }
+}
+
+fn system_json(outcome: &SystemOutcome) -> Value {
+    json!({
+        "system": outcome.system,
+        "missed_alone": outcome.alone.rate(),
+        "missed_at_once": outcome.at_once.rate(),
+        "outcomes": outcome.alone.of,
+        "queries_per_s": outcome.queries_per_s,
+        "evidence": outcome.alone.evidence,
+    })
+}
+
+fn live_json(Measured { rehearsal, .. }: &Measured) -> Value {
+    json!({
+        "tried": rehearsal.tried,
+        "orders": rehearsal.orders,
+        "regret": rehearsal.regret(),
+        "evidence": Evidence::Live,
+        "sums_off": rehearsal.error(|t| Some(t.summed_ns)).map(|e| e.1),
+        "forecasts_off": rehearsal.error(|t| t.forecast_ns).map(|e| e.1),
+    })
+}

@@ -1,0 +1,219 @@
+//! [`Assessment`]: stitching and systems that do not stitch on a measured zoo, as the paper
+//! compares them; nothing is run again.
+
+use super::{
+    record::{Record, RecordedTask},
+    systems::{QUERIES, fixed_order, longest_ns, objectives},
+};
+use crate::zoo::{
+    ZooError,
+    recall::{Recall, SAMPLES},
+};
+use std::collections::BTreeSet;
+use vitempo_planners::{
+    simulator::constants::Constants,
+    stitch::{
+        Order, Slo, StitchError, Zoo,
+        evaluate::Fetching,
+        hotness,
+        preload::{self, Loaded},
+        profiling::Profiling,
+        slo::Ranges,
+        systems::{Setting, System},
+    },
+};
+
+/// Memory budgets, percent of what all subgraphs take.
+const BUDGETS: [u64; 8] = [5, 10, 15, 25, 40, 55, 75, 100];
+
+/// So much more of the objectives may be missed where memory counts as enough: a point.
+const AS_MANY: f64 = 0.01;
+
+/// Why a record cannot be assessed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AssessmentError {
+    /// Costs, accuracies or orders that do not fit each other.
+    #[error(transparent)]
+    Stitch(#[from] StitchError),
+    /// Accuracies that no estimator can be fitted to.
+    #[error(transparent)]
+    Recall(#[from] ZooError),
+    /// A record without orders.
+    #[error("there is no order of processors")]
+    NoOrder,
+}
+
+/// How one system does: shares of objectives missed, and queries per second.
+#[derive(Clone, Debug)]
+pub struct SystemRates {
+    /// The system's name.
+    pub name: String,
+    /// Each query alone, over the grid.
+    pub alone: f64,
+    /// A query of each task at the same time, over the grid.
+    pub at_once: f64,
+    /// Each query alone, over objectives at the best accuracy of any original.
+    pub best_accuracy: f64,
+    /// Each query alone, over objectives at the least latency of any original.
+    pub least_latency: f64,
+    /// Of [`QUERIES`] queries of each task, the mean over the grid.
+    pub queries_per_s: f64,
+}
+
+/// What is missed within a memory budget: objectives of the grid that no stitched variant wholly
+/// in memory keeps, a share.
+#[derive(Clone, Debug)]
+pub struct Budgeted {
+    /// Percent of what all subgraphs take.
+    pub percent: u64,
+    /// With what an exact search keeps in memory.
+    pub exact: f64,
+    /// With what is kept round-robin by hotness.
+    pub round_robin: f64,
+}
+
+/// How stitching does on a measured zoo.
+#[derive(Clone, Debug)]
+pub struct Assessment<'a> {
+    /// With measured costs.
+    pub zoo: Zoo,
+    /// The systems that do not stitch, then stitching.
+    pub systems: Vec<SystemRates>,
+    /// Rising; the last one holds everything.
+    pub budgets: Vec<Budgeted>,
+    /// Of tasks whose stitched variants were all measured, each table of accuracies once.
+    pub recalls: Vec<(&'a RecordedTask, Recall)>,
+}
+
+impl<'a> Assessment<'a> {
+    /// Simulates the systems with the costs measured.
+    ///
+    /// # Errors
+    /// [`AssessmentError`] where the record is not consistent.
+    pub fn of(record: &'a Record) -> Result<Self, AssessmentError> {
+        let zoo = record.zoo()?;
+        let orders: Vec<Order> = record.orders.iter().cloned().map(Order::new).collect();
+        let fixed = fixed_order(&zoo);
+        let systems = systems(&zoo, &orders, &fixed)?;
+        let budgets = budgets(&zoo, &orders, &objectives(&zoo, &fixed, Ranges::grid)?)?;
+        let recalls = recalls(record)?;
+        Ok(Self { zoo, systems, budgets, recalls })
+    }
+
+    /// Whether every other system does better with several tasks at once, in both respects.
+    #[must_use]
+    pub fn stitching_is_worst(&self) -> bool {
+        self.systems.split_last().is_some_and(|(stitched, others)| {
+            others.iter().all(|other| {
+                other.at_once < stitched.at_once && other.queries_per_s > stitched.queries_per_s
+            })
+        })
+    }
+
+    /// A figure of stitching, then the least and the most of the systems that do not stitch.
+    #[must_use]
+    pub fn beside_others(&self, of: impl Fn(&SystemRates) -> f64) -> Option<(f64, [f64; 2])> {
+        let (stitched, others) = self.systems.split_last()?;
+        let others = || others.iter().map(&of);
+        let range = [others().min_by(f64::total_cmp)?, others().max_by(f64::total_cmp)?];
+        Some((of(stitched), range))
+    }
+
+    /// The least budget, percent, at which no more than a point more of the objectives are missed
+    /// than with everything in memory.
+    #[must_use]
+    pub fn enough(&self) -> Option<u64> {
+        let full = self.budgets.last()?.exact;
+        self.budgets.iter().find(|b| b.exact <= full + AS_MANY).map(|b| b.percent)
+    }
+
+    /// Runs that profiling takes, with estimators and without (eq. 6).
+    #[must_use]
+    pub fn profiling(&self) -> Profiling {
+        let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+        let variants = self.zoo.tasks().iter().map(|task| task.variants.len()).max().unwrap_or(0);
+        Profiling {
+            tasks: count(self.zoo.tasks().len()),
+            variants: count(variants),
+            subgraphs: count(self.zoo.positions()),
+            processors: count(self.zoo.processors().len()),
+        }
+    }
+}
+
+fn systems(zoo: &Zoo, orders: &[Order], fixed: &Order) -> Result<Vec<SystemRates>, StitchError> {
+    let setting = Setting { zoo, fixed, orders, loaded: None };
+    let fetching = Fetching::from(&Constants::default());
+    let apart = longest_ns(zoo, fetching);
+    let grid = objectives(zoo, fixed, Ranges::grid)?;
+    let accurate = objectives(zoo, fixed, Ranges::accuracy_guaranteed)?;
+    let fast = objectives(zoo, fixed, Ranges::latency_guaranteed)?;
+    let one = |system: System| -> Result<SystemRates, StitchError> {
+        let missed = |slos: &[Vec<Slo>], spacing: u64| -> Result<f64, StitchError> {
+            Ok(setting.violations(system, slos, spacing, fetching)?.rate())
+        };
+        let rates = grid
+            .iter()
+            .map(|slos| setting.throughput(system, slos, QUERIES))
+            .collect::<Result<Vec<f64>, _>>()?;
+        Ok(SystemRates {
+            name: system.to_string(),
+            alone: missed(&grid, apart)?,
+            at_once: missed(&grid, 0)?,
+            best_accuracy: missed(&accurate, apart)?,
+            least_latency: missed(&fast, apart)?,
+            queries_per_s: rates.iter().sum::<f64>() / rates.len().max(1) as f64,
+        })
+    };
+    System::BASELINES.into_iter().chain([System::STITCHED]).map(one).collect()
+}
+
+/// What is missed with some of the memory, in the order that keeps the most objectives with all of
+/// it.
+fn budgets(
+    zoo: &Zoo,
+    orders: &[Order],
+    grid: &[Vec<Slo>],
+) -> Result<Vec<Budgeted>, AssessmentError> {
+    let everything = Loaded::everything(zoo);
+    let mut best: Option<(usize, &Order)> = None;
+    for order in orders {
+        let keeps = everything.keeps(zoo, order, grid)?;
+        if best.is_none_or(|(most, _)| keeps > most) {
+            best = Some((keeps, order));
+        }
+    }
+    let (_, order) = best.ok_or(AssessmentError::NoOrder)?;
+    let own =
+        |task: usize| grid.iter().filter_map(|slos| slos.get(task).copied()).collect::<Vec<Slo>>();
+    let hotness = (0..zoo.tasks().len())
+        .map(|task| hotness::hotness(zoo, task, order, &own(task)))
+        .collect::<Result<Vec<_>, _>>()?;
+    let asked = (grid.len() * zoo.tasks().len()).max(1);
+    let missed = |loaded: &Loaded| -> Result<f64, StitchError> {
+        Ok(1.0 - loaded.keeps(zoo, order, grid)? as f64 / asked as f64)
+    };
+    let at = |&percent: &u64| -> Result<Budgeted, AssessmentError> {
+        let bytes = u128::from(everything.memory_bytes()) * u128::from(percent) / 100;
+        let budget = u64::try_from(bytes).unwrap_or(u64::MAX);
+        Ok(Budgeted {
+            percent,
+            exact: missed(&preload::exact(zoo, order, grid, budget)?.loaded)?,
+            round_robin: missed(&preload::round_robin(zoo, &hotness, budget))?,
+        })
+    };
+    BUDGETS.iter().map(at).collect()
+}
+
+/// How well a sample finds the best stitched variants, of tasks that have enough of them.
+fn recalls(record: &Record) -> Result<Vec<(&RecordedTask, Recall)>, AssessmentError> {
+    let mut seen = BTreeSet::new();
+    let known =
+        |task: &&RecordedTask| task.measured == task.accuracies_bp.len() && task.measured > SAMPLES;
+    let once = record.tasks.iter().filter(known).filter(|task| seen.insert(&task.accuracies_bp));
+    let recall = |task: &'_ RecordedTask| {
+        Recall::of(&task.accuracies_bp, task.variants.len(), task.subgraphs.len())
+    };
+    once.map(|task| Ok((task, recall(task)?))).collect()
+}

@@ -1,0 +1,129 @@
+//! What every subgraph costs on every processor: forecasts by bundles, one or more per processor.
+//!
+//! A bundle holds for one precision: quantised variants take the processor's int8 bundle where it
+//! has one, others one that is not int8. Memory is that of a subgraph's constants.
+
+use super::{StitchProgress, StitchingError};
+use crate::{
+    Bundle,
+    plan::costs::Estimated,
+    zoo::{variants::Variants, weights},
+};
+use std::path::PathBuf;
+use vitempo_graph::{Environment, Graph, LatencyModel, Precision, TensorSpec};
+use vitempo_planners::{cost::Interval, stitch::Subgraph};
+
+/// A processor and what forecasts its latencies.
+#[derive(Debug)]
+pub struct Processor {
+    /// Its name.
+    pub name: String,
+    bundles: Vec<Bundle>,
+}
+
+impl Processor {
+    /// Opens bundles, each a file or a name; those of one processor's name belong to one processor.
+    ///
+    /// # Errors
+    /// [`StitchingError`] naming the bundle that cannot be opened, or the processor that has two
+    /// for one precision.
+    pub fn open(named: &[(String, PathBuf)]) -> Result<Vec<Self>, StitchingError> {
+        let mut processors: Vec<Self> = Vec::new();
+        for (name, path) in named {
+            let opened = Bundle::open(path)?;
+            match processors.iter_mut().find(|processor| processor.name == *name) {
+                Some(processor) => processor.add(opened)?,
+                None => processors.push(Self { name: name.clone(), bundles: vec![opened] }),
+            }
+        }
+        Ok(processors)
+    }
+
+    fn add(&mut self, bundle: Bundle) -> Result<(), StitchingError> {
+        let precision = bundle.environment().precision;
+        if self.bundles.iter().any(|b| b.environment().precision == precision) {
+            return Err(StitchingError::TwoBundles { processor: self.name.clone(), precision });
+        }
+        self.bundles.push(bundle);
+        Ok(())
+    }
+
+    /// Where its first bundle was measured.
+    #[must_use]
+    pub fn environment(&self) -> Option<&Environment> {
+        self.bundles.first().map(LatencyModel::environment)
+    }
+
+    /// The bundle that holds for quantised variants, or for others.
+    fn bundle(&self, quantized: bool) -> Option<&Bundle> {
+        let int8 = |bundle: &&Bundle| bundle.environment().precision == Precision::I8;
+        if quantized {
+            self.bundles.iter().find(int8).or(self.bundles.first())
+        } else {
+            self.bundles.iter().find(|bundle| !int8(bundle))
+        }
+    }
+}
+
+/// What a subgraph takes to be kept in memory, and what it hands to the next; bytes. The last one
+/// hands on nothing.
+#[must_use]
+pub fn sizes(graph: &Graph, last: bool) -> (u64, u64) {
+    let memory = weights(graph).map(|(tensor, _)| tensor.size_bytes()).fold(0, u64::saturating_add);
+    let handed = graph
+        .outputs()
+        .iter()
+        .filter_map(|&id| graph.value(id).tensor.as_ref())
+        .map(TensorSpec::size_bytes);
+    (memory, if last { 0 } else { handed.fold(0, u64::saturating_add) })
+}
+
+/// By position, then variant.
+///
+/// # Errors
+/// [`StitchingError`] naming task, variant and processor of the first subgraph that no bundle
+/// forecasts.
+pub fn subgraphs(
+    variants: &Variants,
+    processors: &[Processor],
+    progress: &mut dyn FnMut(StitchProgress<'_>),
+) -> Result<Vec<Vec<Subgraph>>, StitchingError> {
+    let about = |variant: usize, processor: &Processor| {
+        format!(
+            "task `{}`, variant `{}` on `{}`",
+            variants.task, variants.names[variant], processor.name
+        )
+    };
+    let mut estimated = vec![vec![Estimated::default(); processors.len()]; variants.names.len()];
+    let mut one = |variant: usize, graph: &Graph, last: bool| -> Result<_, StitchingError> {
+        let mut latency_ns = Vec::with_capacity(processors.len());
+        for (processor, estimated) in processors.iter().zip(&mut estimated[variant]) {
+            let bundle = processor.bundle(variants.quantized[variant]).ok_or_else(|| {
+                StitchingError::Int8Alone {
+                    what: about(variant, processor),
+                    processor: processor.name.clone(),
+                }
+            })?;
+            let prediction = bundle.predict(graph).map_err(|source| {
+                StitchingError::Prediction { what: about(variant, processor), source }
+            })?;
+            estimated.add(Estimated::of(&prediction));
+            latency_ns.push(Some(Interval::from(&prediction.latency)));
+        }
+        let (memory_bytes, boundary_bytes) = sizes(graph, last);
+        Ok(Subgraph { latency_ns, memory_bytes, boundary_bytes })
+    };
+    let positions = variants.subgraphs.len();
+    let mut rows = Vec::with_capacity(positions);
+    for (position, row) in variants.subgraphs.iter().enumerate() {
+        let last = position + 1 == positions;
+        let row = row.iter().enumerate().map(|(variant, graph)| one(variant, graph, last));
+        rows.push(row.collect::<Result<Vec<_>, _>>()?);
+    }
+    for (variant, of_processors) in estimated.iter().enumerate() {
+        for (processor, &estimated) in processors.iter().zip(of_processors) {
+            progress(StitchProgress::Forecast { what: &about(variant, processor), estimated });
+        }
+    }
+    Ok(rows)
+}

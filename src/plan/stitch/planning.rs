@@ -1,0 +1,381 @@
+//! Tasks of a file, planned: [`plan`] with costs as bundles forecast them, `plan_live` with costs
+//! as engines have them, where stitched variants and orders are then run.
+
+use super::{
+    Selection, StitchProgress, StitchingError, accuracies, best, each_order, forecasts,
+    forecasts::Processor,
+    objectives::{self, Objective},
+    orders,
+    preloading::{Budget, Preloading, Way, preload},
+    record::{AccuracySource, Record, RecordError, Rehearsal},
+    systems::{self, SystemOutcome},
+};
+use crate::zoo::{
+    tasks::TasksFile,
+    variants::{Variants, Weights},
+};
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
+use vitempo_graph::onnx::ReadOptions;
+use vitempo_planners::{
+    cost::Link,
+    stitch::{Accuracy, Assignment, Order, Slo, Subgraph, Task, Zoo},
+};
+
+/// Most orders that are listed one by one, or run.
+pub const MOST_LISTED: usize = 24;
+
+/// What is asked.
+#[derive(Clone, Debug, Default)]
+pub struct Request {
+    /// Processors and their bundles, each a file or a name; without any, the file's.
+    pub processors: Vec<(String, PathBuf)>,
+    /// Instead of the file's.
+    pub objectives: Vec<Objective>,
+    /// Between any two processors; without it, handing over costs nothing.
+    pub link: Option<Link>,
+    /// A processor may take several positions, and others none.
+    pub any_order: bool,
+    /// How to choose a plan.
+    pub selection: Selection,
+    /// How much may be kept in memory, and how to choose what; the plan is then of what is there.
+    pub memory: Option<(Budget, Way)>,
+    /// Whether systems that do not stitch are simulated as well.
+    pub systems: bool,
+    /// Of the estimator of accuracies, and of the stitched variants that are run.
+    pub seed: u64,
+    /// How models are read.
+    pub read: ReadOptions,
+}
+
+/// How a plan's variants are run.
+#[cfg(feature = "profile")]
+#[derive(Clone, Debug)]
+pub struct Running {
+    /// Processors as engines.
+    pub engines: Vec<crate::plan::live::Engine>,
+    /// Frames that are measured, of every subgraph and of every stitched variant.
+    pub frames: usize,
+    /// Stitched variants that are run, of each task in each order.
+    pub tries: usize,
+    /// Set by the caller to end the run.
+    pub interrupted: Arc<std::sync::atomic::AtomicBool>,
+}
+
+/// What is known of a task beside its costs.
+#[derive(Clone, Debug)]
+pub struct TaskSource {
+    /// Tensors between its positions.
+    pub cuts: Vec<String>,
+    /// How accuracies of its stitched variants are known.
+    pub accuracy: AccuracySource,
+}
+
+/// A plan, with all it was made of.
+#[derive(Clone, Debug)]
+pub struct Stitching {
+    /// Costs and accuracies.
+    pub zoo: Zoo,
+    /// In the order of the file.
+    pub tasks: Vec<TaskSource>,
+    /// In the order of the file.
+    pub slos: Vec<Slo>,
+    /// The best order and each task's stitched variant.
+    pub plan: Assignment,
+    /// Those there were to choose from.
+    pub orders: Vec<Order>,
+    /// The best of each order, where they are at most [`MOST_LISTED`].
+    pub each: Vec<(Order, Option<Assignment>)>,
+    /// What is kept in memory, where that was asked.
+    pub preloading: Option<Preloading>,
+    /// Where they were asked for.
+    pub systems: Vec<SystemOutcome>,
+    /// As asked.
+    pub selection: Selection,
+    /// What accuracies are accuracies of.
+    pub accuracy_is: Option<String>,
+    /// Processors, and where their bundles were measured or what engines they are.
+    pub environments: Vec<(String, String)>,
+    /// What engines measured, where there are some.
+    pub measured: Option<Measured>,
+}
+
+/// What engines measured.
+#[derive(Clone, Debug)]
+pub struct Measured {
+    /// With measured costs.
+    pub zoo: Zoo,
+    /// Names of the engines, and what they are.
+    pub engines: Vec<(String, String)>,
+    /// Stitched variants and orders that were run.
+    pub rehearsal: Rehearsal,
+}
+
+impl Stitching {
+    /// What was measured, to be kept.
+    ///
+    /// # Errors
+    /// [`RecordError::NotMeasured`] for a plan from forecasts alone, [`RecordError::Stitch`] for a
+    /// task with too many stitched variants.
+    pub fn record(&self) -> Result<Record, RecordError> {
+        let measured = self.measured.as_ref().ok_or(RecordError::NotMeasured)?;
+        let sources: Vec<_> = self.tasks.iter().map(|task| task.accuracy.clone()).collect();
+        let engines = measured.engines.clone();
+        let (orders, slos) = (&self.orders, &self.slos);
+        let record =
+            Record::of(&measured.zoo, &sources, engines, orders, slos, &measured.rehearsal)?;
+        Ok(Record { accuracy_is: self.accuracy_is.clone(), ..record })
+    }
+}
+
+/// The best plan by forecasts.
+///
+/// # Errors
+/// [`StitchingError`] naming the file, task, variant or processor at fault.
+pub fn plan(
+    file: &TasksFile,
+    request: &Request,
+    progress: &mut dyn FnMut(StitchProgress<'_>),
+) -> Result<Stitching, StitchingError> {
+    let slos = objectives::of_tasks(file, &request.objectives)?;
+    let named = request.bundles(file);
+    if named.is_empty() {
+        return Err(StitchingError::NoProcessors(file.path.clone()));
+    }
+    let processors = Processor::open(&named)?;
+    let tasks = Tasks::read(file, request, Weights::Shapes)?;
+    let orders = request.orders(processors.len(), file.positions)?;
+    let zoo = tasks.forecast(&processors, request.link, progress)?;
+    let environments = environments(&processors);
+    choose(Choosing { file, request, tasks, zoo, orders, slos, environments })
+}
+
+/// The best plan by forecasts, or by what engines measured where there are no bundles; stitched
+/// variants drawn at random and the best of every order are then run.
+///
+/// # Errors
+/// [`StitchingError`] as [`plan`] has it, and where an engine fails.
+#[cfg(feature = "profile")]
+pub fn plan_live(
+    file: &TasksFile,
+    request: &Request,
+    running: &Running,
+    progress: &mut dyn FnMut(StitchProgress<'_>),
+) -> Result<Stitching, StitchingError> {
+    let slos = objectives::of_tasks(file, &request.objectives)?;
+    let named = request.bundles(file);
+    let has_engine = |name: &String| running.engines.iter().any(|engine| engine.name == *name);
+    if let Some((name, _)) = named.iter().find(|(name, _)| !has_engine(name)) {
+        return Err(StitchingError::NoEngine(name.clone()));
+    }
+    let processors = Processor::open(&named)?;
+    let tasks = Tasks::read(file, request, Weights::Values)?;
+    let count = if processors.is_empty() { running.engines.len() } else { processors.len() };
+    let orders = request.orders(count, file.positions)?;
+    if orders.len() > MOST_LISTED {
+        return Err(StitchingError::TooManyOrders(orders.len()));
+    }
+    let names: Vec<&str> = processors.iter().map(|processor| processor.name.as_str()).collect();
+    let session = tasks.session(running, &names)?;
+    let forecast = match processors.is_empty() {
+        true => None,
+        false => Some(tasks.forecast(&processors, request.link, progress)?),
+    };
+    let measured = tasks.measured(&session, request.link, progress)?;
+    let environments =
+        if processors.is_empty() { session.described() } else { environments(&processors) };
+    let zoo = forecast.clone().unwrap_or_else(|| measured.clone());
+    let chosen = Choosing { file, request, tasks, zoo, orders, slos, environments };
+    let mut stitching = choose(chosen)?;
+    let drawn = (running.tries, request.seed);
+    let (orders, slos) = (&stitching.orders, &stitching.slos);
+    let tried = session.try_out(&measured, forecast.as_ref(), orders, drawn, progress)?;
+    let ran = session.orders(&stitching.zoo, orders, slos, progress)?;
+    let rehearsal = Rehearsal { tried, orders: ran };
+    stitching.measured = Some(Measured { zoo: measured, engines: session.described(), rehearsal });
+    Ok(stitching)
+}
+
+/// All that a plan is chosen from.
+struct Choosing<'a> {
+    file: &'a TasksFile,
+    request: &'a Request,
+    tasks: Tasks,
+    zoo: Zoo,
+    orders: Vec<Order>,
+    slos: Vec<Slo>,
+    environments: Vec<(String, String)>,
+}
+
+/// The best plan; with a memory budget, the best in its order of what is then in memory.
+fn choose(from: Choosing<'_>) -> Result<Stitching, StitchingError> {
+    let Choosing { file, request, tasks, zoo, orders, slos, environments } = from;
+    let selection = request.selection;
+    let mut plan = best(&zoo, &orders, None, &slos, selection)?;
+    let mut preloading = None;
+    if let Some((budget, way)) = request.memory {
+        let chosen = preload(&zoo, &plan.order, &slos, budget, way)?;
+        let usable = chosen.loaded.or_fetched(&zoo, &plan.order);
+        let order = std::slice::from_ref(&plan.order);
+        plan = best(&zoo, order, Some(&usable), &slos, selection)?;
+        preloading = Some(chosen);
+    }
+    let few = orders.len() <= MOST_LISTED;
+    let each = if few { each_order(&zoo, &orders, &slos)? } else { Vec::new() };
+    let memory = preloading.as_ref().map(|preloading| (&plan.order, &preloading.loaded));
+    let systems = match request.systems {
+        true => systems::simulate(&zoo, &orders, &slos, memory)?,
+        false => Vec::new(),
+    };
+    Ok(Stitching {
+        zoo,
+        tasks: tasks.sources,
+        slos,
+        plan,
+        orders,
+        each,
+        preloading,
+        systems,
+        selection,
+        accuracy_is: file.accuracy_is.clone(),
+        environments,
+        measured: None,
+    })
+}
+
+/// Processors, and where their predictors were measured.
+fn environments(processors: &[Processor]) -> Vec<(String, String)> {
+    let of =
+        |processor: &Processor| Some((processor.name.clone(), processor.environment()?.describe()));
+    processors.iter().filter_map(of).collect()
+}
+
+impl Request {
+    /// Processors and bundles as asked, else the file's: beside it, or as named.
+    fn bundles(&self, file: &TasksFile) -> Vec<(String, PathBuf)> {
+        if !self.processors.is_empty() {
+            return self.processors.clone();
+        }
+        let resolve = |bundle: &PathBuf| {
+            let beside = file.resolve(bundle);
+            if beside.exists() { beside } else { bundle.clone() }
+        };
+        let of_file = file.processors.iter().flat_map(|processor| {
+            processor.bundles.iter().map(move |bundle| (processor.name.clone(), resolve(bundle)))
+        });
+        of_file.collect()
+    }
+
+    fn orders(&self, processors: usize, positions: usize) -> Result<Vec<Order>, StitchingError> {
+        let repeated = self.any_order;
+        orders(processors, positions, repeated)
+            .map_err(|source| StitchingError::Orders { source, repeated })
+    }
+}
+
+/// Tasks with everything but their latencies.
+struct Tasks {
+    variants: Vec<Variants>,
+    accuracies: Vec<Arc<dyn Accuracy>>,
+    sources: Vec<TaskSource>,
+}
+
+impl Tasks {
+    fn read(file: &TasksFile, request: &Request, weights: Weights) -> Result<Self, StitchingError> {
+        let mut tasks = Self { variants: Vec::new(), accuracies: Vec::new(), sources: Vec::new() };
+        for entry in &file.tasks {
+            let variants = Variants::read(file, entry, &request.read, weights)?;
+            variants
+                .check_neighbours()
+                .map_err(|e| file.refuse(&format!("task `{}`", entry.name), e))?;
+            let (known, accuracy) = accuracies::of_task(file, entry, &variants, request.seed)?;
+            tasks.sources.push(TaskSource { cuts: variants.cuts.clone(), accuracy });
+            tasks.accuracies.push(known);
+            tasks.variants.push(variants);
+        }
+        Ok(tasks)
+    }
+
+    /// Costs by bundles.
+    fn forecast(
+        &self,
+        processors: &[Processor],
+        link: Option<Link>,
+        progress: &mut dyn FnMut(StitchProgress<'_>),
+    ) -> Result<Zoo, StitchingError> {
+        let subgraphs = self
+            .variants
+            .iter()
+            .map(|variants| forecasts::subgraphs(variants, processors, progress))
+            .collect::<Result<Vec<_>, _>>()?;
+        let names = processors.iter().map(|processor| processor.name.clone()).collect();
+        self.zoo(names, subgraphs, link)
+    }
+
+    /// By task, position and variant.
+    fn zoo(
+        &self,
+        names: Vec<String>,
+        subgraphs: Vec<Vec<Vec<Subgraph>>>,
+        link: Option<Link>,
+    ) -> Result<Zoo, StitchingError> {
+        let task = |((variants, accuracy), subgraphs): ((&Variants, &Arc<dyn Accuracy>), _)| Task {
+            name: variants.task.clone(),
+            variants: variants.names.clone(),
+            subgraphs,
+            accuracy: Arc::clone(accuracy),
+        };
+        let tasks = self.variants.iter().zip(&self.accuracies).zip(subgraphs).map(task).collect();
+        let pairs = (0..names.len())
+            .flat_map(|from| (0..names.len()).map(move |to| (from, to)))
+            .filter(|(from, to)| from != to);
+        let links: BTreeMap<(usize, usize), Link> = match link {
+            Some(link) => pairs.map(|pair| (pair, link)).collect(),
+            None => BTreeMap::new(),
+        };
+        Ok(Zoo::new(names, links, tasks)?)
+    }
+}
+
+#[cfg(feature = "profile")]
+impl Tasks {
+    /// Engines, numbered as the processors of these names are.
+    fn session(
+        &self,
+        running: &Running,
+        names: &[&str],
+    ) -> Result<super::live::StitchSession, StitchingError> {
+        use super::live::{StitchSession, TaskSubgraphs, numbered_as};
+        let tasks: Vec<TaskSubgraphs<'_>> = self
+            .variants
+            .iter()
+            .map(|Variants { task, subgraphs, .. }| TaskSubgraphs { name: task, subgraphs })
+            .collect();
+        let engines = numbered_as(names, &running.engines);
+        let interrupted = Arc::clone(&running.interrupted);
+        Ok(StitchSession::start(&engines, running.frames, &tasks, interrupted)?)
+    }
+
+    /// Costs as engines have them. Handing over is part of what is measured.
+    fn measured(
+        &self,
+        session: &super::live::StitchSession,
+        link: Option<Link>,
+        progress: &mut dyn FnMut(StitchProgress<'_>),
+    ) -> Result<Zoo, StitchingError> {
+        let mut subgraphs = Vec::new();
+        for (variants, latencies) in self.variants.iter().zip(session.subgraphs(progress)?) {
+            let last = variants.subgraphs.len() - 1;
+            let rows = variants.subgraphs.iter().zip(latencies).enumerate();
+            let row = |(position, (graphs, latencies)): (usize, (&Vec<_>, Vec<Vec<_>>))| {
+                let one = |(graph, latency_ns): (_, Vec<_>)| {
+                    let (memory_bytes, boundary_bytes) = forecasts::sizes(graph, position == last);
+                    let latency_ns = latency_ns.into_iter().map(Some).collect();
+                    Subgraph { latency_ns, memory_bytes, boundary_bytes }
+                };
+                graphs.iter().zip(latencies).map(one).collect()
+            };
+            subgraphs.push(rows.map(row).collect());
+        }
+        self.zoo(session.processors(), subgraphs, link)
+    }
+}
