@@ -129,6 +129,15 @@ impl Stitching {
 
 /// The best plan by forecasts.
 ///
+/// ```no_run
+/// use vitempo::{plan::stitch::planning::{Request, plan}, zoo::TasksFile};
+///
+/// let file = TasksFile::read("zoo/tasks.toml".as_ref())?;
+/// let stitching = plan(&file, &Request::default(), &mut |_| ())?;
+/// println!("{}", stitching.zoo.named(&stitching.plan.order));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
 /// # Errors
 /// [`StitchingError`] naming the file, task, variant or processor at fault.
 pub fn plan(
