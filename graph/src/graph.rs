@@ -107,8 +107,22 @@ pub enum GraphError {
         reason: String,
     },
     /// The graph takes more than its budget.
-    #[error(transparent)]
-    Exceeded(#[from] Exceeded),
+    #[error(
+        "{}the model {source}",
+        node.as_ref().map_or_else(String::new, |node| format!("node `{node}`: "))
+    )]
+    Exceeded {
+        /// Name of the node at which the budget ended, where it is one.
+        node: Option<String>,
+        /// The resource and its limit.
+        source: Exceeded,
+    },
+}
+
+impl From<Exceeded> for GraphError {
+    fn from(source: Exceeded) -> Self {
+        Self::Exceeded { node: None, source }
+    }
 }
 
 impl GraphError {
@@ -119,7 +133,8 @@ impl GraphError {
             Self::Cycle { node } | Self::Dangling { node, .. } | Self::Node { node, .. } => {
                 Some(node)
             }
-            Self::Duplicate { .. } | Self::Exceeded(_) => None,
+            Self::Exceeded { node, .. } => node.as_deref(),
+            Self::Duplicate { .. } => None,
         }
     }
 }

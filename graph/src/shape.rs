@@ -6,8 +6,9 @@
 //! attributes after [`canonical`]: what an operator's entry in [`OpKind`] lists is always written
 //! out, resolved (axes counted from the front and sorted, no `auto_pad`, no `-1`); switches that
 //! are off (`trans_a`, `trans_b`, `alpha` = 1, `beta` = 1, `log`, `antialias`, those of fused
-//! kernels) are left out; single floats have the precision of 32 bits. All arithmetic is checked:
-//! absurd shapes are errors.
+//! kernels) are left out; single floats have the precision of 32 bits, and those that are operands
+//! in ONNX (bounds of a clip, the value of a padding) that of the tensor. All arithmetic is
+//! checked: absurd shapes are errors.
 
 mod elementwise;
 mod layout;
@@ -18,6 +19,7 @@ mod resample;
 mod selection;
 mod window;
 
+use crate::numbers::nearest;
 use crate::{Attribute, Attributes, MemoryFormat, OpKind, Operand, Precision, Shape, TensorSpec};
 
 pub(crate) use elementwise::{broadcast, is_broadcast};
@@ -84,6 +86,7 @@ pub fn canonical(
             selection::canonical(kind, a, inputs)?;
         }
         OpKind::Quantize | OpKind::Dequantize => quantization::canonical(kind, a, inputs)?,
+        OpKind::Clip => elementwise::canonical_clip(a, inputs)?,
         OpKind::Pad | OpKind::Resize | OpKind::GridSample | OpKind::DepthToSpace => {
             resample::canonical(kind, a, inputs)?;
         }
@@ -220,6 +223,18 @@ fn precision(a: &Attributes) -> Result<Option<Precision>, String> {
 /// Removes attribute `name` where it has its default.
 fn drop_default(a: &mut Attributes, name: &str, default: f64) {
     if a.float(name) == Some(default) {
+        a.0.remove(name);
+    }
+}
+
+/// Attribute `name` is an operand in ONNX, of the same type as `x`: the number that this type has.
+/// Removed where it is infinite there.
+fn round_operand(a: &mut Attributes, name: &str, x: &TensorSpec) {
+    let Some(value) = a.float(name) else { return };
+    let nearest = nearest(value, x.precision) as f32;
+    if nearest.is_finite() {
+        a.set(name, Attribute::Float(f64::from(nearest)));
+    } else {
         a.0.remove(name);
     }
 }

@@ -172,4 +172,32 @@ fn what_ran_out_is_named() {
         error,
         "m: node `n700`: the model takes more than the limit of 700 nodes for one model"
     );
+    decoding_is_counted(&bytes);
+}
+
+/// Fields of messages, numbers of lists and values of initializers are steps.
+fn decoding_is_counted(chain: &[u8]) {
+    let within = |bytes: &[u8], steps: u64| {
+        let limits = Limits { steps, ..Limits::default() };
+        read_bytes("m", bytes, &ReadOptions { limits, ..ReadOptions::default() })
+    };
+    let error = within(chain, 2_500).unwrap_err().to_string();
+    assert!(error.starts_with("m: node `n") && error.contains("2500 steps"), "{error}");
+    let mut model: vitempo_graph::onnx::proto::ModelProto = prost::Message::decode(chain).unwrap();
+    for index in 0..50 {
+        model.graph.as_mut().unwrap().initializer.push(vitempo_graph::onnx::proto::TensorProto {
+            name: format!("w{index}"),
+            dims: vec![4_000],
+            data_type: 7,
+            int64_data: vec![1; 4_000],
+            ..Default::default()
+        });
+    }
+    let bytes = prost::Message::encode_to_vec(&model);
+    for steps in [100_000, 300_000] {
+        let error = within(&bytes, steps).unwrap_err().to_string();
+        let says = format!("{steps} steps");
+        assert!(error.starts_with("m: initializer `w") && error.contains(&says), "{error}");
+    }
+    within(&bytes, 500_000).unwrap();
 }

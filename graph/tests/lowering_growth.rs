@@ -82,6 +82,7 @@ fn a_spent_budget_names_framework_model_resource_and_limit() {
         assert_eq!(*source, Exceeded::Limit { resource: Resource::Steps, limit: 5_000 });
         let message = error.to_string();
         assert!(message.contains("5000 steps") && message.contains("`growing`"), "{message}");
+        assert!(error.node().is_some() && message.contains("node `n"), "{message}");
     }
 }
 

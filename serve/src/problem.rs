@@ -113,9 +113,8 @@ impl From<OnnxError> for Problem {
 
 fn node(error: &OnnxError) -> Option<&str> {
     match error {
-        OnnxError::Node { node, .. }
-        | OnnxError::AbsentValues { node, .. }
-        | OnnxError::Budget { node, .. } => Some(node),
+        OnnxError::Node { node, .. } | OnnxError::AbsentValues { node, .. } => Some(node),
+        OnnxError::Budget { place, .. } => place.node(),
         OnnxError::Graph { source, .. } => source.node(),
         _ => None,
     }

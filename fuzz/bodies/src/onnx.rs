@@ -30,22 +30,25 @@ pub fn lower(bytes: &[u8]) {
     }
     let _ = tflite::plan(&graph, Precision::I8);
     let options = quantize::Options::default();
+    let budget = Budget::new(LIMITS);
     let converted = [
-        quantize::qdq(&graph, &options).ok(),
-        quantize::integer(&graph, &options).ok(),
-        quantize::half(&graph).ok(),
+        quantize::qdq_within(&graph, &options, &budget).ok(),
+        quantize::integer_within(&graph, &options, &budget).ok(),
+        quantize::half_within(&graph, &budget).ok(),
     ];
     for other in converted.iter().flatten() {
-        let _ = write(other);
+        if let Some(again) = write(other, &budget) {
+            assert_same(other, &again);
+        }
     }
-    if let Some(again) = write(&graph) {
+    if let Some(again) = write(&graph, &budget) {
         assert_same(&graph, &again);
     }
 }
 
 /// Writes a graph; what can be written can be read.
-fn write(graph: &Graph) -> Option<Graph> {
-    let bytes = onnx::to_bytes(graph, &WriteOptions::default()).ok()?;
+fn write(graph: &Graph, budget: &Budget) -> Option<Graph> {
+    let bytes = onnx::to_bytes_within(graph, &WriteOptions::default(), budget).ok()?;
     let again = onnx::read_bytes(graph.name(), &bytes, &ReadOptions::default());
     Some(again.unwrap_or_else(|error| panic!("the reader refuses what was written: {error}")))
 }

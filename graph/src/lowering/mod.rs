@@ -154,7 +154,7 @@ impl Refusal<'_> {
 
     fn unsound(&self, error: GraphError) -> LoweringError {
         match error {
-            GraphError::Exceeded(source) => self.exceeded(None, source),
+            GraphError::Exceeded { node, source } => self.exceeded(node, source),
             other => LoweringError::Graph {
                 framework: self.framework.to_owned(),
                 model: self.model.to_owned(),

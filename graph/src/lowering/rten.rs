@@ -46,7 +46,7 @@ pub fn lower_for(
 ) -> Result<Graph, GraphError> {
     match environment.precision {
         Precision::I8 => {
-            let graph = quantize::integer(graph, &quantize::Options::default())?;
+            let graph = quantize::integer_within(graph, &quantize::Options::default(), budget)?;
             lower_within(&graph, budget)
         }
         _ => lower_within(graph, budget),

@@ -32,10 +32,12 @@ pub use divide::divide;
 pub use domain::Domain;
 pub(crate) use payload::tensor_values;
 pub use weights::{materialize, self_contained, weights_present};
-pub use writer::{WeightFill, WriteOptions, to_bytes, write_file};
+pub use writer::{WeightFill, WriteOptions, to_bytes, to_bytes_within, write_file};
 
+use crate::spending::Spending;
 use crate::{Budget, Exceeded, Graph, GraphError, TensorSpec};
 use payload::Limits;
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 /// Why a file could not be read or written.
@@ -117,13 +119,13 @@ pub enum OnnxError {
         /// Name of the initializer.
         initializer: String,
     },
-    /// The model takes more than a read may cost.
-    #[error("{path}: node `{node}`: the model {source}")]
+    /// The model takes more than reading or writing it may cost.
+    #[error("{path}: {place}: the model {source}")]
     Budget {
-        /// The file or folder.
+        /// The file or folder; of a model that is written, its name.
         path: PathBuf,
-        /// Name of the node at which the budget ended.
-        node: String,
+        /// Where the budget ended.
+        place: Place,
         /// The resource and its limit.
         source: Exceeded,
     },
@@ -135,6 +137,38 @@ pub enum OnnxError {
         /// The cause.
         source: GraphError,
     },
+}
+
+/// Where in a model a budget ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Before anything that has a name.
+    Beginning,
+    /// At this node.
+    Node(String),
+    /// At this initializer.
+    Initializer(String),
+}
+
+impl Place {
+    /// Name of the node, where it is one.
+    #[must_use]
+    pub fn node(&self) -> Option<&str> {
+        match self {
+            Self::Node(node) => Some(node),
+            Self::Beginning | Self::Initializer(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Beginning => f.write_str("before its first node"),
+            Self::Node(name) => write!(f, "node `{name}`"),
+            Self::Initializer(name) => write!(f, "initializer `{name}`"),
+        }
+    }
 }
 
 /// How to read a model. By default, with the domains of all frameworks that
@@ -250,11 +284,19 @@ fn read(
     limits: Limits,
 ) -> Result<ReadModel, OnnxError> {
     let foreign = |reason: String| OnnxError::NotOnnx { path: path.to_owned(), reason };
-    let model: view::ModelView<'_> =
-        view::decode(bytes).map_err(|error| match foreign::looks_like(bytes) {
-            Some(what) => foreign(format!("this looks like {what}")),
-            None => foreign(format!("the file is damaged or truncated ({error})")),
-        })?;
+    let budget = options.budget();
+    let spending = Spending::new(&budget);
+    let mut model = view::ModelView::default();
+    let decoded = view::decode_into(&mut model, bytes, &spending);
+    spending.settle();
+    if let Some(source) = spending.exceeded() {
+        let place = reader::last_decoded(&model);
+        return Err(OnnxError::Budget { path: path.to_owned(), place, source });
+    }
+    decoded.map_err(|error| match foreign::looks_like(bytes) {
+        Some(what) => foreign(format!("this looks like {what}")),
+        None => foreign(format!("the file is damaged or truncated ({error})")),
+    })?;
     if model.graph.is_none() {
         let what = foreign::looks_like(bytes).map_or_else(
             || "it holds no graph".to_owned(),
@@ -262,5 +304,5 @@ fn read(
         );
         return Err(foreign(what));
     }
-    reader::read(path, name, &model, options, limits)
+    reader::read(path, name, &model, (options, limits, budget))
 }

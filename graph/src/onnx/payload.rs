@@ -2,6 +2,7 @@
 //! file.
 
 use super::{proto::TensorProto, view::TensorView};
+use crate::numbers::{bfloat, half};
 use crate::{ConstantData, Precision, TensorSpec, shape};
 
 /// How much of the constants a reader looks at.
@@ -162,14 +163,13 @@ fn raw(bytes: &[u8], spec: &TensorSpec) -> Result<ConstantData, String> {
         Precision::F64 => ConstantData::Floats(each(bytes, f64::from_le_bytes)),
         Precision::F32 => ConstantData::Floats(each(bytes, |b| f64::from(f32::from_le_bytes(b)))),
         Precision::F16 => ConstantData::Floats(each(bytes, |b| half(u16::from_le_bytes(b)))),
-        Precision::Bf16 => ConstantData::Floats(each(bytes, |b| brain(u16::from_le_bytes(b)))),
+        Precision::Bf16 => ConstantData::Floats(each(bytes, |b| bfloat(u16::from_le_bytes(b)))),
         Precision::I64 => ConstantData::Ints(each(bytes, i64::from_le_bytes)),
         Precision::I32 => ConstantData::Ints(each(bytes, |b| i64::from(i32::from_le_bytes(b)))),
         Precision::I16 => ConstantData::Ints(each(bytes, |b| i64::from(i16::from_le_bytes(b)))),
         Precision::I8 => ConstantData::Ints(each(bytes, |b| i64::from(i8::from_le_bytes(b)))),
-        Precision::U8 | Precision::Bool => {
-            ConstantData::Ints(bytes.iter().map(|&b| i64::from(b)).collect())
-        }
+        Precision::U8 => ConstantData::Ints(bytes.iter().map(|&b| i64::from(b)).collect()),
+        Precision::Bool => ConstantData::Ints(bytes.iter().map(|&b| i64::from(b != 0)).collect()),
     })
 }
 
@@ -188,50 +188,34 @@ fn typed(tensor: &TensorView<'_>, precision: Precision) -> ConstantData {
             ConstantData::Floats(tensor.float_data.iter().map(|&v| f64::from(v)).collect())
         }
         Precision::F16 => from_bits(half),
-        Precision::Bf16 => from_bits(brain),
+        Precision::Bf16 => from_bits(bfloat),
         Precision::I64 | Precision::I32 if !tensor.uint64_data.is_empty() => {
-            ConstantData::Ints(tensor.uint64_data.iter().map(|&v| v as i64).collect())
+            let one = |&v: &u64| in_range(v as i64, precision);
+            ConstantData::Ints(tensor.uint64_data.iter().map(one).collect())
         }
         Precision::I64 => ConstantData::Ints(tensor.int64_data.to_vec()),
-        _ => ConstantData::Ints(tensor.int32_data.iter().map(|&v| i64::from(v)).collect()),
+        _ => {
+            let one = |&v: &i32| in_range(i64::from(v), precision);
+            ConstantData::Ints(tensor.int32_data.iter().map(one).collect())
+        }
     }
 }
 
-/// A 16-bit IEEE float.
-fn half(bits: u16) -> f64 {
-    let (exponent, fraction) = (i32::from(bits >> 10 & 0x1f), f64::from(bits & 0x3ff));
-    let magnitude = match exponent {
-        0 => fraction * 2f64.powi(-24),
-        31 if fraction == 0.0 => f64::INFINITY,
-        31 => f64::NAN,
-        _ => (1.0 + fraction / 1024.0) * 2f64.powi(exponent - 15),
-    };
-    if bits >> 15 == 1 { -magnitude } else { magnitude }
-}
-
-/// A bfloat16: the upper half of a 32-bit float.
-fn brain(bits: u16) -> f64 {
-    f64::from(f32::from_bits(u32::from(bits) << 16))
+/// What an element of that type keeps of a number: its lowest bits.
+const fn in_range(value: i64, precision: Precision) -> i64 {
+    match precision {
+        Precision::I32 => value as i32 as i64,
+        Precision::I16 => value as i16 as i64,
+        Precision::I8 => value as i8 as i64,
+        Precision::U8 => value as u8 as i64,
+        Precision::Bool => (value != 0) as i64,
+        _ => value,
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn sixteen_bit_floats() {
-        let cases = [
-            (0x3c00, 1.0),
-            (0xc000, -2.0),
-            (0x3555, 0.333251953125),
-            (0x0001, 5.960464477539063e-8),
-            (0x7c00, f64::INFINITY),
-        ];
-        for (bits, expected) in cases {
-            assert_eq!(half(bits), expected);
-        }
-        assert_eq!(brain(0x3f80), 1.0);
-    }
 
     #[test]
     fn values_come_raw_typed_or_not_at_all() {

@@ -2,16 +2,19 @@
 //! that is known beforehand folded away.
 
 mod attention;
+mod spelling;
+mod swish;
 
 use super::call::{Call, Mapping, Outcome, Refusal};
 use super::domain::{DomainNode, Mapped};
 use super::fold::{self, Known};
 use super::payload::Limits;
-use super::view::{self, GraphView, ModelView, NodeView, ValueInfoView};
+use super::view::{self, GraphView, ModelView, NodeView, TensorView, ValueInfoView};
 use super::{
-    OnnxError, ReadModel, ReadNote, ReadOptions, dimensions, operators, order, payload, prune,
-    quantized, types, weight_inputs,
+    OnnxError, Place, ReadModel, ReadNote, ReadOptions, dimensions, operators, order, payload,
+    prune, quantized, types, weight_inputs,
 };
+use crate::spending::Spending;
 use crate::{
     Attribute, Attributes, Budget, ConstantData, Exceeded, Graph, GraphError, Node, OpKind, OpSpec,
     Operand, TensorSpec, Value, ValueId, ValueSource, Written, shape,
@@ -29,8 +32,7 @@ pub(super) fn read(
     path: &Path,
     name: &str,
     model: &ModelView<'_>,
-    options: &ReadOptions,
-    limits: Limits,
+    (options, limits, budget): (&ReadOptions, Limits, Budget),
 ) -> Result<ReadModel, OnnxError> {
     let format = |reason: String| OnnxError::Format { path: path.to_owned(), reason };
     let graph = model.graph.as_ref().ok_or_else(|| format("the model has no graph".to_owned()))?;
@@ -46,7 +48,7 @@ pub(super) fn read(
             OPSETS.end()
         )));
     }
-    let mut reader = Reader::new(path, graph, opset, options, limits);
+    let mut reader = Reader::new(path, graph, opset, (options, limits, budget));
     reader.initializers()?;
     let notes = reader.inputs()?.into_iter().collect();
     reader.nodes()?;
@@ -56,6 +58,24 @@ pub(super) fn read(
     Graph::new(name, pruned.values, pruned.nodes, pruned.inputs, pruned.outputs)
         .map(|graph| ReadModel { graph, notes })
         .map_err(|source| OnnxError::Graph { path: path.to_owned(), source })
+}
+
+/// Where the decoding of a file ended.
+pub(super) fn last_decoded(model: &ModelView<'_>) -> Place {
+    let Some(graph) = &model.graph else { return Place::Beginning };
+    if let Some(tensor) = graph.initializer.last() {
+        return Place::Initializer(tensor.name.to_owned());
+    }
+    match graph.node.len().checked_sub(1) {
+        Some(last) => Place::Node(label(graph, last)),
+        None => Place::Beginning,
+    }
+}
+
+/// How messages name a node.
+fn label(graph: &GraphView<'_>, index: usize) -> String {
+    let node = &graph.node[index];
+    if node.name.is_empty() { format!("{}_{index}", node.op_type) } else { node.name.to_owned() }
 }
 
 fn is_onnx(domain: &str) -> bool {
@@ -92,8 +112,7 @@ impl<'a> Reader<'a> {
         path: &'a Path,
         graph: &'a GraphView<'a>,
         opset: i64,
-        options: &'a ReadOptions,
-        limits: Limits,
+        (options, limits, budget): (&'a ReadOptions, Limits, Budget),
     ) -> Self {
         let mut names = HashMap::with_capacity(graph.node.len());
         for node in graph.node.iter().filter(|n| !n.name.is_empty()) {
@@ -117,7 +136,7 @@ impl<'a> Reader<'a> {
             given: 0,
             names,
             generated: HashSet::new(),
-            budget: options.budget(),
+            budget,
             folded: 0,
             infos: None,
             provided: None,
@@ -156,6 +175,8 @@ impl<'a> Reader<'a> {
                 reason: format!("initializer `{}`: {reason}", tensor.name),
             };
             let spec = payload::spec(tensor).map_err(wrong)?;
+            let place = || Place::Initializer(tensor.name.to_owned());
+            self.within(place, self.budget.steps(1 + self.decoded(tensor)))?;
             let data = match &spec {
                 Some(spec) => payload::values(tensor, spec, self.limits.elements).map_err(wrong)?,
                 None => None,
@@ -176,6 +197,8 @@ impl<'a> Reader<'a> {
             if self.ids.get(info.name).is_some_and(|id| (id.0 as usize) < initializers) {
                 continue;
             }
+            let place = || Place::Initializer(info.name.to_owned());
+            self.within(place, self.budget.steps(1))?;
             let tensor = dimensions::input(self.path, info, self.options)?;
             if weights.contains_key(info.name) {
                 self.add(info.name, Some(tensor), ValueSource::Constant(None))?;
@@ -258,27 +281,38 @@ impl<'a> Reader<'a> {
 
     /// How messages name a node.
     fn label(&self, index: usize) -> String {
-        let node = &self.graph.node[index];
-        if node.name.is_empty() {
-            format!("{}_{index}", node.op_type)
-        } else {
-            node.name.to_owned()
-        }
+        label(self.graph, index)
     }
 
     /// Ends the read where a budget does.
-    fn within(&self, index: usize, spent: Result<(), Exceeded>) -> Result<(), OnnxError> {
+    fn within(
+        &self,
+        place: impl FnOnce() -> Place,
+        spent: Result<(), Exceeded>,
+    ) -> Result<(), OnnxError> {
         spent.map_err(|source| OnnxError::Budget {
             path: self.path.to_owned(),
-            node: self.label(index),
+            place: place(),
             source,
         })
     }
 
+    /// Numbers of a tensor that are looked at.
+    fn decoded(&self, tensor: &TensorView<'_>) -> u64 {
+        let numbers = tensor.numbers() as u64;
+        if tensor.external || numbers > self.limits.elements.saturating_mul(8) {
+            return 0;
+        }
+        numbers
+    }
+
     fn node(&mut self, index: usize, ids: &[Option<ValueId>]) -> Result<(), OnnxError> {
-        let edges = ids.len() + self.graph.node[index].output.len();
-        let spent = self.budget.nodes(1).and_then(|()| self.budget.steps(1 + edges as u64));
-        self.within(index, spent)?;
+        let file = &self.graph.node[index];
+        let edges = (ids.len() + file.output.len()) as u64;
+        let tensors = file.attribute.iter().filter_map(|a| a.t.as_deref());
+        let numbers: u64 = tensors.map(|tensor| self.decoded(tensor)).sum();
+        let spent = self.budget.nodes(1).and_then(|()| self.budget.steps(1 + edges + numbers));
+        self.within(|| Place::Node(self.label(index)), spent)?;
         let unknown =
             ids.iter().flatten().map(|id| &self.values[id.0 as usize]).find(|v| v.tensor.is_none());
         if let Some(value) = unknown {
@@ -286,8 +320,10 @@ impl<'a> Reader<'a> {
             return self.unsupported(index, ids, Some(reason));
         }
         let node = &self.graph.node[index];
-        if node.op_type == "Attention" && is_onnx(node.domain) {
-            return self.attention(index, ids);
+        match node.op_type {
+            "Attention" if is_onnx(node.domain) => return self.attention(index, ids),
+            "Swish" if is_onnx(node.domain) => return self.swish(index, ids),
+            _ => {}
         }
         match self.mapping(index, ids) {
             Ok(Some(Mapping::Operator(mapped))) => self.operator(index, mapped, ids),
@@ -408,7 +444,7 @@ impl<'a> Reader<'a> {
         };
         let Some(work) = fold::work(kind, &inputs, outputs, self.limits) else { return Ok(None) };
         let spent = self.budget.steps(work.steps).and_then(|()| self.budget.bytes(work.bytes));
-        self.within(index, spent)?;
+        self.within(|| Place::Node(self.label(index)), spent)?;
         let data = fold::evaluate(kind, attributes, &inputs, outputs);
         Ok(data.map(|data| data.into_iter().map(Some).collect()))
     }
@@ -448,7 +484,7 @@ impl<'a> Reader<'a> {
             let tensor = tensors.next();
             if !name.is_empty() {
                 let tensor = match tensor {
-                    None => self.declared(name)?,
+                    None => self.declared(index, name)?,
                     known => known,
                 };
                 outputs.push(self.add(name, tensor, source.clone())?);
@@ -478,7 +514,7 @@ impl<'a> Reader<'a> {
         let source = ValueSource::Node(self.nodes.len() as u32);
         let mut outputs = Vec::with_capacity(output.len());
         for name in output.iter().filter(|o| !o.is_empty()) {
-            let tensor = self.declared(name)?;
+            let tensor = self.declared(index, name)?;
             outputs.push(self.add(name, tensor, source.clone())?);
         }
         let inputs = ids.iter().copied().flatten().collect();
@@ -495,17 +531,24 @@ impl<'a> Reader<'a> {
     }
 
     /// The tensor the file declares for a value.
-    fn declared(&mut self, name: &str) -> Result<Option<TensorSpec>, OnnxError> {
+    fn declared(&mut self, index: usize, name: &str) -> Result<Option<TensorSpec>, OnnxError> {
         if self.infos.is_none() {
-            self.infos = Some(self.read_infos()?);
+            self.infos = Some(self.read_infos(index)?);
         }
         let info = self.infos.as_ref().and_then(|infos| infos.get(name));
         Ok(info.and_then(|info| dimensions::declared(info, self.options)))
     }
 
-    fn read_infos(&self) -> Result<HashMap<&'a str, ValueInfoView<'a>>, OnnxError> {
+    fn read_infos(&self, index: usize) -> Result<HashMap<&'a str, ValueInfoView<'a>>, OnnxError> {
+        let spending = Spending::new(&self.budget);
+        let decoded = |bytes: &&'a [u8]| {
+            let mut info = ValueInfoView::default();
+            view::decode_into(&mut info, bytes, &spending).map(|()| info)
+        };
         let between: Result<Vec<ValueInfoView<'_>>, String> =
-            self.graph.value_info.iter().map(|bytes| view::decode(bytes)).collect();
+            self.graph.value_info.iter().map(decoded).collect();
+        let spent = spending.exceeded().map_or(Ok(()), Err);
+        self.within(|| Place::Node(self.label(index)), spent)?;
         let between = between.map_err(|error| {
             self.format(format!("the shapes it declares are damaged ({error})"))
         })?;

@@ -1,6 +1,7 @@
 //! What ONNX's specification says of operands, where shape inference does not need it: shapes of
-//! biases, and the element types that operators take, for those whose first input decides. What is in no list takes any type here: engines read more
-//! than the specification has.
+//! biases and of Gemm's factors, and the element types that operators take, for those whose first
+//! input decides. What is in no list takes any type here: engines read more than the specification
+//! has.
 
 use crate::{Operand, Precision, TensorSpec};
 
@@ -47,12 +48,18 @@ const NUMBERS: &[&str] = &[
     "Relu", "Sign", "Sub",
 ];
 
-/// Whether an operator takes its first input.
+/// Whether an operator takes its first input; of Gemm, whether both factors are matrices.
 ///
 /// # Errors
 /// A sentence that says what it takes.
 pub(super) fn check(operator: &str, inputs: &[Operand]) -> Result<(), String> {
     let Some(found) = inputs.first().map(|input| input.tensor.precision) else { return Ok(()) };
+    if let Some(operand) = inputs.iter().take(2).find(|i| i.tensor.rank() != 2)
+        && operator == "Gemm"
+    {
+        let rank = operand.tensor.rank();
+        return Err(format!("an input has {rank} dimensions; it takes matrices only"));
+    }
     let taken = if FLOATS.contains(&operator) && !found.is_float() {
         "floating-point numbers"
     } else if NUMBERS.contains(&operator) && found == Precision::Bool {
@@ -127,6 +134,10 @@ mod tests {
         for precision in [Precision::F32, Precision::F16, Precision::Bf16, Precision::F64] {
             assert_eq!(of("Swish", precision), Ok(()));
         }
+        assert_eq!(
+            of("Gemm", Precision::F32),
+            Err("an input has 1 dimensions; it takes matrices only".to_owned())
+        );
         assert_eq!(of("Relu", Precision::I8), Ok(()));
         assert_eq!(of("Where", Precision::Bool), Ok(()));
         assert!(FLOATS.is_sorted() && NUMBERS.is_sorted());

@@ -3,6 +3,8 @@
 
 use super::proto::TensorProto;
 use super::wire::{FieldValue, Fields, packed};
+use crate::spending::Spending;
+use crate::{Budget, Limits};
 use smallvec::SmallVec;
 use std::borrow::Cow;
 
@@ -137,32 +139,53 @@ impl<'a> NodeView<'a> {
 /// A sentence that names the byte where it is damaged.
 pub(super) fn decode<'a, M: Message<'a>>(bytes: &'a [u8]) -> Result<M, String> {
     let mut message = M::default();
-    merge(&mut message, Found { file: bytes, value: FieldValue::Bytes(0..bytes.len()) })?;
+    decode_into(&mut message, bytes, &Spending::new(&Budget::new(Limits::NONE)))?;
     Ok(message)
+}
+
+/// [`decode`] as long as there is something to spend: a step for each field and each number of a
+/// list. After an error, `message` holds what was read until then.
+///
+/// # Errors
+/// As [`decode`]; where the budget ended, `spending` says so.
+pub(super) fn decode_into<'a, M: Message<'a>>(
+    message: &mut M,
+    bytes: &'a [u8],
+    spending: &Spending,
+) -> Result<(), String> {
+    let value = FieldValue::Bytes(0..bytes.len());
+    merge(message, Found { file: bytes, value, spending })
 }
 
 /// A message that takes in one field after the other.
 pub(super) trait Message<'a>: Default {
     /// Takes in the field with that number. Of fields that hold one value the last one counts,
     /// messages in them grow together.
-    fn take(&mut self, number: u64, found: Found<'a>) -> Result<(), String>;
+    fn take(&mut self, number: u64, found: Found<'a, '_>) -> Result<(), String>;
 }
 
-fn merge<'a, M: Message<'a>>(message: &mut M, found: Found<'a>) -> Result<(), String> {
+fn merge<'a, M: Message<'a>>(message: &mut M, found: Found<'a, '_>) -> Result<(), String> {
     let FieldValue::Bytes(range) = found.value else { return Err(found.damaged("message")) };
-    Fields::new(found.file, range).try_for_each(|field| {
+    let Found { file, spending, .. } = found;
+    Fields::new(file, range).try_for_each(|field| {
         let field = field?;
-        message.take(field.number, Found { file: found.file, value: field.value })
+        spend(spending, 1)?;
+        message.take(field.number, Found { file, value: field.value, spending })
     })
 }
 
-/// What a field holds.
-pub(crate) struct Found<'a> {
-    file: &'a [u8],
-    value: FieldValue,
+fn spend(spending: &Spending, steps: usize) -> Result<(), String> {
+    if spending.steps(steps as u64) { Ok(()) } else { Err("the budget is spent".to_owned()) }
 }
 
-impl<'a> Found<'a> {
+/// What a field holds.
+pub(crate) struct Found<'a, 's> {
+    file: &'a [u8],
+    value: FieldValue,
+    spending: &'s Spending,
+}
+
+impl<'a> Found<'a, '_> {
     fn damaged(&self, expected: &str) -> String {
         match &self.value {
             FieldValue::Number(number) => format!("{number} where a {expected} should be"),
@@ -220,6 +243,7 @@ impl<'a> Found<'a> {
         match self.value {
             FieldValue::Number(number) => list.extend([of(number)]),
             FieldValue::Bytes(range) => {
+                spend(self.spending, range.len())?;
                 for number in packed(self.file, range) {
                     list.extend([of(number?)]);
                 }
@@ -239,6 +263,7 @@ impl<'a> Found<'a> {
             return Err(self.damaged("list of numbers"));
         };
         let (numbers, rest) = self.file[range.clone()].as_chunks::<N>();
+        spend(self.spending, numbers.len())?;
         if !rest.is_empty() {
             return Err(self.damaged("list of numbers"));
         }
@@ -248,7 +273,7 @@ impl<'a> Found<'a> {
 }
 
 impl<'a> Message<'a> for ModelView<'a> {
-    fn take(&mut self, number: u64, found: Found<'a>) -> Result<(), String> {
+    fn take(&mut self, number: u64, found: Found<'a, '_>) -> Result<(), String> {
         match number {
             7 => merge(self.graph.get_or_insert_default(), found)?,
             8 => self.opset_import.push(found.message()?),
@@ -259,7 +284,7 @@ impl<'a> Message<'a> for ModelView<'a> {
 }
 
 impl<'a> Message<'a> for OperatorSetView<'a> {
-    fn take(&mut self, number: u64, found: Found<'a>) -> Result<(), String> {
+    fn take(&mut self, number: u64, found: Found<'a, '_>) -> Result<(), String> {
         match number {
             1 => self.domain = found.text()?,
             2 => self.version = found.int()?,
@@ -270,7 +295,7 @@ impl<'a> Message<'a> for OperatorSetView<'a> {
 }
 
 impl<'a> Message<'a> for GraphView<'a> {
-    fn take(&mut self, number: u64, found: Found<'a>) -> Result<(), String> {
+    fn take(&mut self, number: u64, found: Found<'a, '_>) -> Result<(), String> {
         match number {
             1 => self.node.push(found.message()?),
             5 => self.initializer.push(found.message()?),
@@ -284,7 +309,7 @@ impl<'a> Message<'a> for GraphView<'a> {
 }
 
 impl<'a> Message<'a> for NodeView<'a> {
-    fn take(&mut self, number: u64, found: Found<'a>) -> Result<(), String> {
+    fn take(&mut self, number: u64, found: Found<'a, '_>) -> Result<(), String> {
         match number {
             1 => self.input.push(found.text()?),
             2 => self.output.push(found.text()?),
@@ -299,7 +324,7 @@ impl<'a> Message<'a> for NodeView<'a> {
 }
 
 impl<'a> Message<'a> for AttributeView<'a> {
-    fn take(&mut self, number: u64, found: Found<'a>) -> Result<(), String> {
+    fn take(&mut self, number: u64, found: Found<'a, '_>) -> Result<(), String> {
         match number {
             1 => self.name = found.text()?,
             2 => self.f = found.float()?,
@@ -315,7 +340,7 @@ impl<'a> Message<'a> for AttributeView<'a> {
 }
 
 impl<'a> Message<'a> for TensorView<'a> {
-    fn take(&mut self, number: u64, found: Found<'a>) -> Result<(), String> {
+    fn take(&mut self, number: u64, found: Found<'a, '_>) -> Result<(), String> {
         match number {
             1 => found.numbers(&mut self.dims, |number| number as i64)?,
             2 => self.data_type = found.small_int()?,
@@ -331,6 +356,18 @@ impl<'a> Message<'a> for TensorView<'a> {
             _ => {}
         }
         Ok(())
+    }
+}
+
+impl TensorView<'_> {
+    /// How many numbers are in the file at most.
+    pub fn numbers(&self) -> usize {
+        self.raw_data.len()
+            + self.float_data.len()
+            + self.int32_data.len()
+            + self.int64_data.len()
+            + self.double_data.len()
+            + self.uint64_data.len()
     }
 }
 
@@ -352,7 +389,7 @@ impl<'a> From<&'a TensorProto> for TensorView<'a> {
 }
 
 impl<'a> Message<'a> for ValueInfoView<'a> {
-    fn take(&mut self, number: u64, found: Found<'a>) -> Result<(), String> {
+    fn take(&mut self, number: u64, found: Found<'a, '_>) -> Result<(), String> {
         match number {
             1 => self.name = found.text()?,
             2 => merge(self.r#type.get_or_insert_default(), found)?,
@@ -363,13 +400,13 @@ impl<'a> Message<'a> for ValueInfoView<'a> {
 }
 
 impl<'a> Message<'a> for TypeView<'a> {
-    fn take(&mut self, number: u64, found: Found<'a>) -> Result<(), String> {
+    fn take(&mut self, number: u64, found: Found<'a, '_>) -> Result<(), String> {
         if number == 1 { merge(self.tensor_type.get_or_insert_default(), found) } else { Ok(()) }
     }
 }
 
 impl<'a> Message<'a> for TensorTypeView<'a> {
-    fn take(&mut self, number: u64, found: Found<'a>) -> Result<(), String> {
+    fn take(&mut self, number: u64, found: Found<'a, '_>) -> Result<(), String> {
         match number {
             1 => self.elem_type = found.small_int()?,
             2 => merge(self.shape.get_or_insert_default(), found)?,
@@ -380,7 +417,7 @@ impl<'a> Message<'a> for TensorTypeView<'a> {
 }
 
 impl<'a> Message<'a> for ShapeView<'a> {
-    fn take(&mut self, number: u64, found: Found<'a>) -> Result<(), String> {
+    fn take(&mut self, number: u64, found: Found<'a, '_>) -> Result<(), String> {
         if number == 1 {
             self.dim.push(found.message()?);
         }
@@ -389,7 +426,7 @@ impl<'a> Message<'a> for ShapeView<'a> {
 }
 
 impl<'a> Message<'a> for DimensionView<'a> {
-    fn take(&mut self, number: u64, found: Found<'a>) -> Result<(), String> {
+    fn take(&mut self, number: u64, found: Found<'a, '_>) -> Result<(), String> {
         match number {
             1 => self.dim_value = Some(found.int()?),
             2 => self.dim_param = Some(found.text()?),

@@ -11,14 +11,16 @@ mod operators;
 mod recipe;
 pub(super) mod tensors;
 
-use super::OnnxError;
 use super::proto::{
     GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto, ValueInfoProto,
 };
 use super::weights::{self, fill::Distribution};
-use crate::{Graph, MemoryFormat, Node, ValueId, ValueSource, files::write_whole};
+use super::{OnnxError, Place};
+use crate::{
+    Budget, Exceeded, Graph, Limits, MemoryFormat, Node, ValueId, ValueSource, files::write_whole,
+};
 use prost::Message;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::Path;
 
 const OPSET: i64 = 20;
@@ -57,12 +59,30 @@ impl WriteOptions {
 /// framework-specific operators, fused attributes, memory formats; and when the file would be
 /// larger than protobuf's 2 GB.
 pub fn to_bytes(graph: &Graph, options: &WriteOptions) -> Result<Vec<u8>, OnnxError> {
+    to_bytes_within(graph, options, &Budget::new(Limits::NONE))
+}
+
+/// [`to_bytes`] within a budget: a step for each node, edge, and number that is written; the bytes of
+/// all constants in the file; the nodes beyond those of the graph.
+///
+/// # Errors
+/// As [`to_bytes`], and [`OnnxError::Budget`] with the place where it ended.
+pub fn to_bytes_within(
+    graph: &Graph,
+    options: &WriteOptions,
+    budget: &Budget,
+) -> Result<Vec<u8>, OnnxError> {
     let refuse = |reason| OnnxError::Unwritable { model: graph.name().to_owned(), reason };
+    spend(graph, options, budget)?;
     let small_seed = match options.weights {
         WeightFill::Omitted => 0,
         WeightFill::Seeded(seed) => seed,
     };
-    let bytes = model(graph, small_seed).map_err(refuse)?.encode_to_vec();
+    let written = model(graph, small_seed).map_err(refuse)?;
+    let added = written.graph.as_ref().map_or(0, |g| g.node.len()) - graph.nodes().len();
+    let last = || graph.nodes().last().map_or(Place::Beginning, |n| Place::Node(n.name.clone()));
+    within(graph, last, budget.nodes(added as u64))?;
+    let bytes = written.encode_to_vec();
     match options.weights {
         WeightFill::Omitted => Ok(bytes),
         WeightFill::Seeded(seed) => weights::fill_in(&bytes, seed).map_err(refuse),
@@ -76,6 +96,35 @@ pub fn to_bytes(graph: &Graph, options: &WriteOptions) -> Result<Vec<u8>, OnnxEr
 pub fn write_file(path: &Path, graph: &Graph, options: &WriteOptions) -> Result<(), OnnxError> {
     let bytes = to_bytes(graph, options)?;
     write_whole(path, &bytes).map_err(|source| OnnxError::Write { path: path.to_owned(), source })
+}
+
+/// Takes what writing a graph costs, before it is done.
+fn spend(graph: &Graph, options: &WriteOptions, budget: &Budget) -> Result<(), OnnxError> {
+    for value in graph.values() {
+        let ValueSource::Constant(data) = &value.source else { continue };
+        let Some(tensor) = &value.tensor else { continue };
+        let in_file = data.is_some()
+            || tensor.elements() <= tensors::SMALL_ELEMENTS
+            || matches!(options.weights, WeightFill::Seeded(_));
+        if in_file {
+            let steps = budget.steps(1 + tensor.elements());
+            let spent = steps.and_then(|()| budget.bytes(tensor.size_bytes()));
+            within(graph, || Place::Initializer(value.name.clone()), spent)?;
+        }
+    }
+    for node in graph.nodes() {
+        let edges = (node.inputs.len() + node.outputs.len()) as u64;
+        within(graph, || Place::Node(node.name.clone()), budget.steps(1 + edges))?;
+    }
+    Ok(())
+}
+
+fn within(
+    graph: &Graph,
+    place: impl FnOnce() -> Place,
+    spent: Result<(), Exceeded>,
+) -> Result<(), OnnxError> {
+    spent.map_err(|source| OnnxError::Budget { path: graph.name().into(), place: place(), source })
 }
 
 fn model(graph: &Graph, seed: u64) -> Result<ModelProto, String> {
@@ -146,13 +195,14 @@ fn weights_of(graph: &Graph, nodes: &[NodeProto], seed: u64) -> Result<Vec<Tenso
             *slot = asked.max(*slot);
         }
     }
+    let outputs: HashSet<&str> =
+        graph.outputs().iter().map(|&id| graph.value(id).name.as_str()).collect();
     let mut offset = 0u64;
     let mut tensors = Vec::new();
     for value in graph.values() {
         let ValueSource::Constant(payload) = &value.source else { continue };
-        let is_output = || graph.outputs().iter().any(|&id| graph.value(id).name == value.name);
         let distribution = distributions.get(value.name.as_str()).copied();
-        if distribution.is_none() && !is_output() {
+        if distribution.is_none() && !outputs.contains(value.name.as_str()) {
             continue;
         }
         let distribution = distribution.unwrap_or(Distribution::Small);

@@ -10,7 +10,6 @@ mod attention;
 mod normalization;
 pub(crate) mod readers;
 pub(crate) mod rewriter;
-mod spending;
 #[cfg(test)]
 mod tests;
 
@@ -36,7 +35,7 @@ pub fn canonicalize_within(graph: &Graph, budget: &Budget) -> Result<Graph, Grap
     normalization::canonicalize(&mut rewriter);
     activation::canonicalize(&mut rewriter);
     match rewriter.finish() {
-        Err(GraphError::Exceeded(exceeded)) => Err(exceeded.into()),
+        Err(exceeded @ GraphError::Exceeded { .. }) => Err(exceeded),
         canonical => Ok(canonical.unwrap_or_else(|_| graph.clone())),
     }
 }

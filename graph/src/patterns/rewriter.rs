@@ -17,7 +17,7 @@
 pub(crate) use super::readers::NodeIndex;
 
 use super::readers::{Readers, Reading, Readings};
-use super::spending::Spending;
+use crate::spending::Spending;
 use crate::{
     Attributes, Budget, ConstantData, Graph, GraphError, Limits, Node, OpKind, OpSpec, TensorSpec,
     Value, ValueId, ValueSource,
@@ -105,19 +105,21 @@ impl Rewriter {
     fn push(&mut self, node: Node) -> NodeIndex {
         let index = self.nodes.len();
         self.order.take();
-        self.spend(node.inputs.len() + node.outputs.len());
+        self.spend_at(&node, node.inputs.len() + node.outputs.len());
         for (position, input) in node.inputs.iter().enumerate() {
             self.consumers[input.0 as usize].push(Reading::new(index, position));
         }
         for output in &node.outputs {
             self.producer[output.0 as usize] = Some(index);
         }
-        self.nodes.push(Some(node));
         self.nodes_left += 1;
         if self.nodes_left > self.most_nodes {
             self.most_nodes = self.nodes_left;
-            self.spending.node();
+            if !self.spending.node() {
+                self.spending.at(&node.name);
+            }
         }
+        self.nodes.push(Some(node));
         index
     }
 
@@ -127,10 +129,19 @@ impl Rewriter {
         self.spending.steps(steps as u64)
     }
 
+    fn spend_at(&self, node: &Node, steps: usize) {
+        if !self.spend(steps) {
+            self.spending.at(&node.name);
+        }
+    }
+
     /// The nodes that are left, producers first; where that leaves a choice, in the order of their
     /// indices. None when the budget is spent.
     pub(crate) fn order(&self) -> Vec<NodeIndex> {
         if !(self.spend(self.nodes_left as usize) && self.spending.settle()) {
+            if let Some((_, first)) = self.live().next() {
+                self.spending.at(&first.name);
+            }
             return Vec::new();
         }
         self.order.borrow_mut().get_or_insert_with(|| self.sorted()).clone()
@@ -376,7 +387,7 @@ impl Rewriter {
         let node = self.nodes.get_mut(index)?.take()?;
         self.order.take();
         self.nodes_left -= 1;
-        self.spend(node.inputs.len() + node.outputs.len());
+        self.spend_at(&node, node.inputs.len() + node.outputs.len());
         for (position, input) in node.inputs.iter().enumerate() {
             self.consumers[input.0 as usize].remove(Reading::new(index, position));
         }
@@ -511,9 +522,7 @@ impl Rewriter {
     pub(crate) fn finish_with(mut self, seal: impl Fn(&mut OpSpec)) -> Result<Graph, GraphError> {
         self.sweep();
         let order = self.order();
-        if let Some(exceeded) = self.spending.exceeded() {
-            return Err(exceeded.into());
-        }
+        self.spending.finish()?;
         let mut used: Vec<bool> = vec![false; self.values.len()];
         let wanted = self
             .inputs

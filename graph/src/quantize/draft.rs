@@ -1,8 +1,9 @@
 //! A graph being rewritten: the old values, and new ones with names of their own.
 
 use super::Values;
+use crate::spending::Spending;
 use crate::{
-    Attributes, ConstantData, Graph, GraphError, Node, OpKind, TensorSpec, Value, ValueId,
+    Attributes, Budget, ConstantData, Graph, GraphError, Node, OpKind, TensorSpec, Value, ValueId,
     ValueSource, onnx,
 };
 use std::borrow::Cow;
@@ -15,6 +16,7 @@ pub(super) struct Draft<'a> {
     pub nodes: Vec<Node>,
     pub outputs: Vec<ValueId>,
     seed: Option<u64>,
+    spending: Spending,
     names: HashSet<String>,
     /// How often a name was taken already.
     taken: HashMap<String, usize>,
@@ -26,7 +28,14 @@ const MOST_UNDERSCORES: usize = 64;
 impl<'a> Draft<'a> {
     /// No nodes yet. The payloads of `replaced` constants are not taken over: nothing will read
     /// them.
-    pub(super) fn new(graph: &'a Graph, values: Values, replaced: &HashSet<ValueId>) -> Self {
+    pub(super) fn new(
+        graph: &'a Graph,
+        values: Values,
+        replaced: &HashSet<ValueId>,
+        budget: &Budget,
+    ) -> Self {
+        let spending = Spending::new(budget);
+        spending.steps((graph.values().len() + graph.nodes().len()) as u64);
         let seed = match values {
             Values::Shapes => None,
             Values::Seeded(seed) => Some(seed),
@@ -53,13 +62,18 @@ impl<'a> Draft<'a> {
             nodes: Vec::with_capacity(3 * graph.nodes().len()),
             outputs: graph.outputs().to_vec(),
             seed,
+            spending,
             names,
             taken: HashMap::new(),
         }
     }
 
     /// The graph, named like the old one.
+    ///
+    /// # Errors
+    /// [`GraphError`] when the budget was spent on the way, or the nodes make up no graph.
     pub(super) fn finish(self) -> Result<Graph, GraphError> {
+        self.spending.finish()?;
         Graph::new(
             self.graph.name(),
             self.values,
@@ -69,11 +83,36 @@ impl<'a> Draft<'a> {
         )
     }
 
+    /// Takes the steps and the memory of so many new numbers, made for the node or value of that
+    /// name. Whether the budget had them.
+    fn numbers(&self, name: &str, count: u64) -> bool {
+        let bytes = count.saturating_mul(size_of::<f64>() as u64);
+        let granted = self.spending.steps(count) && self.spending.bytes(bytes);
+        if !granted {
+            self.spending.at(name);
+        }
+        granted
+    }
+
+    /// Takes the steps of a node and its edges. Whether the budget had them: where not, the rest of
+    /// the work is in vain.
+    pub(super) fn look_at(&self, node: &Node) -> bool {
+        let granted = self.spending.steps(1 + (node.inputs.len() + node.outputs.len()) as u64);
+        if !granted {
+            self.spending.at(&node.name);
+        }
+        granted
+    }
+
     /// The values of an old constant: its own or seeded ones; `None` where only shapes are asked
-    /// for.
+    /// for, and where the budget does not have them and the integers made of them.
     pub(super) fn floats(&self, id: ValueId) -> Option<Cow<'a, [f64]>> {
         let seed = self.seed?;
         let value = self.graph.value(id);
+        let elements = value.tensor.as_ref().map_or(0, TensorSpec::elements);
+        if !self.numbers(&value.name, elements.saturating_mul(2)) {
+            return None;
+        }
         match &value.source {
             ValueSource::Constant(Some(ConstantData::Floats(v))) => Some(v.into()),
             ValueSource::Constant(Some(ConstantData::Ints(v))) => {
@@ -114,6 +153,9 @@ impl<'a> Draft<'a> {
         outputs: Vec<ValueId>,
     ) {
         let name = self.unique(name);
+        if !self.spending.node() {
+            self.spending.at(&name);
+        }
         self.nodes.push(Node::new(name, kind, attributes, &self.values, inputs, outputs));
     }
 

@@ -1,12 +1,33 @@
 //! f16: every 32-bit float tensor becomes a 16-bit one, the model's inputs and outputs too.
 
-use crate::{Attribute, Attributes, Graph, GraphError, Node, OpKind, Precision, TensorSpec, Value};
+use crate::spending::Spending;
+use crate::{
+    Attribute, Attributes, Budget, Graph, GraphError, Limits, Node, OpKind, Precision, TensorSpec,
+    Value, shape,
+};
 
 /// The graph in 16-bit floats. Integers stay; a cast to f32 becomes one to f16.
 ///
 /// # Errors
 /// [`GraphError`] as [`Graph::new`]; not for any graph that a reader or builder made.
 pub fn half(graph: &Graph) -> Result<Graph, GraphError> {
+    half_within(graph, &Budget::new(Limits::NONE))
+}
+
+/// [`half`] within a budget.
+///
+/// # Errors
+/// As [`half`], and [`GraphError::Exceeded`] with the node at which the budget ended.
+pub fn half_within(graph: &Graph, budget: &Budget) -> Result<Graph, GraphError> {
+    let spending = Spending::new(budget);
+    spending.steps(graph.values().len() as u64);
+    for node in graph.nodes() {
+        if !spending.steps(1 + (node.inputs.len() + node.outputs.len()) as u64) {
+            spending.at(&node.name);
+            break;
+        }
+    }
+    spending.finish()?;
     let halved = |tensor: &TensorSpec| match tensor.precision {
         Precision::F32 => TensorSpec { precision: Precision::F16, ..tensor.clone() },
         _ => tensor.clone(),
@@ -18,14 +39,22 @@ pub fn half(graph: &Graph) -> Result<Graph, GraphError> {
     };
     let values: Vec<Value> = graph.values().iter().map(value).collect();
     let node = |n: &Node| {
-        Node::new(
+        let mut node = Node::new(
             n.name.clone(),
             n.op.kind.clone(),
             retyped(n),
             &values,
             n.inputs.clone(),
             n.outputs.clone(),
-        )
+        );
+        // Numbers that are operands in ONNX become 16-bit ones, too.
+        if matches!(node.op.kind, OpKind::Clip | OpKind::Pad)
+            && let Ok(attributes) =
+                shape::canonical(&node.op.kind, node.op.attributes.clone(), &node.op.inputs)
+        {
+            node.op.attributes = attributes;
+        }
+        node
     };
     let nodes = graph.nodes().iter().map(node).collect();
     Graph::new(graph.name(), values, nodes, graph.inputs().to_vec(), graph.outputs().to_vec())

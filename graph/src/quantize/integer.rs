@@ -9,8 +9,8 @@ use super::scale;
 use super::sites::{self, Results, WeightSite};
 use super::{Options, is_quantized};
 use crate::{
-    Attribute, Attributes, ConstantData, Graph, GraphError, Node, OpKind, Precision, TensorSpec,
-    ValueId,
+    Attribute, Attributes, Budget, ConstantData, Graph, GraphError, Limits, Node, OpKind,
+    Precision, TensorSpec, ValueId,
 };
 use std::collections::HashMap;
 
@@ -20,16 +20,31 @@ use std::collections::HashMap;
 /// # Errors
 /// [`GraphError`] as [`Graph::new`]; not for any graph that a reader or builder made.
 pub fn integer(graph: &Graph, options: &Options) -> Result<Graph, GraphError> {
+    integer_within(graph, options, &Budget::new(Limits::NONE))
+}
+
+/// [`integer`] within a budget.
+///
+/// # Errors
+/// As [`integer`], and [`GraphError::Exceeded`] with the node at which the budget ended.
+pub fn integer_within(
+    graph: &Graph,
+    options: &Options,
+    budget: &Budget,
+) -> Result<Graph, GraphError> {
     if is_quantized(graph) {
         return Ok(graph.clone());
     }
     let sites = sites::sites(graph, Results::Fused);
     let mut rewriter = Rewriter {
-        draft: Draft::new(graph, options.values, &sites.replaced(graph)),
+        draft: Draft::new(graph, options.values, &sites.replaced(graph), budget),
         inputs: HashMap::new(),
         weights: HashMap::new(),
     };
     for (index, node) in graph.nodes().iter().enumerate() {
+        if !rewriter.draft.look_at(node) {
+            break;
+        }
         match sites.weights.get(&index).filter(|site| site.operand == 1) {
             Some(site) => rewriter.product(node, *site),
             None => rewriter.draft.instead_of(
@@ -140,7 +155,8 @@ impl Rewriter<'_> {
         let axis = site.axis.filter(|_| node.op.kind == OpKind::Linear);
         let count = axis.map_or(1, |axis| tensor.shape.get(axis).copied().unwrap_or(1));
         let (mut integers, mut scales) = (None, None);
-        if let Some(floats) = self.draft.floats(id) {
+        // An empty tensor may have many slices.
+        if let Some(floats) = self.draft.floats(id).filter(|floats| count <= floats.len()) {
             let slices = || scale::slices(&tensor.shape, axis.unwrap_or(usize::MAX));
             let own = scale::symmetric_scales(&floats, slices(), count);
             let quantized: Vec<i64> = floats

@@ -29,11 +29,11 @@ pub(crate) mod scale;
 mod sites;
 mod symmetry;
 
-pub use half::half;
-pub use integer::integer;
-pub use pairs::{qdq, qdq_results};
+pub use half::{half, half_within};
+pub use integer::{integer, integer_within};
+pub use pairs::{qdq, qdq_results, qdq_results_within, qdq_within};
 
-use crate::{Graph, GraphError, OpKind, onnx};
+use crate::{Budget, Graph, GraphError, Limits, OpKind, onnx};
 
 /// Which values the constants of a quantised graph get.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -87,11 +87,25 @@ impl Conversion {
     /// [`GraphError`] when the graph cannot be put together; not for any graph that a reader or
     /// builder made.
     pub fn apply(self, graph: &Graph, options: &Options) -> Result<Graph, GraphError> {
+        self.apply_within(graph, options, &Budget::new(Limits::NONE))
+    }
+
+    /// [`Conversion::apply`] within a budget.
+    ///
+    /// # Errors
+    /// As [`Conversion::apply`], and [`GraphError::Exceeded`] with the node at which the budget
+    /// ended.
+    pub fn apply_within(
+        self,
+        graph: &Graph,
+        options: &Options,
+        budget: &Budget,
+    ) -> Result<Graph, GraphError> {
         match self {
-            Self::Qdq => qdq(graph, options),
-            Self::QdqResults => qdq_results(graph, options),
-            Self::Integer => integer(graph, options),
-            Self::Half => half(graph),
+            Self::Qdq => qdq_within(graph, options, budget),
+            Self::QdqResults => qdq_results_within(graph, options, budget),
+            Self::Integer => integer_within(graph, options, budget),
+            Self::Half => half_within(graph, budget),
         }
     }
 

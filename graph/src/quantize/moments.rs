@@ -21,7 +21,11 @@ mod function;
 mod weighted;
 
 use super::scale::Affine;
-use crate::{ConstantData, Graph, Node, OpKind, Precision, Value, ValueId, ValueSource, Work};
+use crate::spending::Spending;
+use crate::{
+    Budget, ConstantData, Graph, GraphError, Node, OpKind, Precision, Value, ValueId, ValueSource,
+    Work,
+};
 
 /// What is known of a tensor's elements.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -103,21 +107,33 @@ impl Moments {
 
 /// The moments of every value; `None` where a value is no float or nothing is known of it. `input`:
 /// range of the model's inputs.
-pub(crate) fn propagate(graph: &Graph, input: (f64, f64)) -> Vec<Option<Moments>> {
+///
+/// # Errors
+/// [`GraphError::Exceeded`] with the node at which the budget ended.
+pub(crate) fn propagate(
+    graph: &Graph,
+    input: (f64, f64),
+    budget: &Budget,
+) -> Result<Vec<Option<Moments>>, GraphError> {
+    let spending = Spending::new(budget);
     let mut known: Vec<Option<Moments>> = vec![None; graph.values().len()];
     for &id in graph.inputs() {
         known[id.0 as usize] = Some(Moments::uniform(input.0, input.1));
     }
     for node in graph.nodes() {
-        let moments = Visit { graph, known: &known, node }
-            .output()
-            .map(|m| function::on_the_way_out(&node.op, m));
+        let visit = Visit { graph, known: &known, node };
+        if !spending.steps(visit.cost()) {
+            spending.at(&node.name);
+            break;
+        }
+        let moments = visit.output().map(|m| function::on_the_way_out(&node.op, m));
         for &output in &node.outputs {
             let float = graph.value(output).tensor.as_ref().is_some_and(|t| t.precision.is_float());
             known[output.0 as usize] = moments.filter(|_| float);
         }
     }
-    known
+    spending.finish()?;
+    Ok(known)
 }
 
 struct Visit<'a> {
@@ -127,6 +143,17 @@ struct Visit<'a> {
 }
 
 impl Visit<'_> {
+    /// Its edges, and the numbers that it reads.
+    fn cost(&self) -> u64 {
+        let numbers = |&id: &ValueId| match &self.graph.value(id).source {
+            ValueSource::Constant(Some(ConstantData::Floats(v))) => v.len() as u64,
+            ValueSource::Constant(Some(ConstantData::Ints(v))) => v.len() as u64,
+            _ => 0,
+        };
+        let edges = self.node.inputs.len() + self.node.outputs.len();
+        1 + edges as u64 + self.node.inputs.iter().map(numbers).sum::<u64>()
+    }
+
     fn value(&self, index: usize) -> Option<&Value> {
         self.node.inputs.get(index).map(|&id| self.graph.value(id))
     }

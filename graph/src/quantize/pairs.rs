@@ -7,10 +7,10 @@ use super::sites::{self, BiasSite, Results, Sites};
 use super::symmetry::Symmetry;
 use super::{Options, Values, is_quantized};
 use crate::{
-    Attribute, Attributes, ConstantData, Graph, GraphError, Node, OpKind, Precision, TensorSpec,
-    ValueId,
+    Attribute, Attributes, Budget, ConstantData, Graph, GraphError, Limits, Node, OpKind,
+    Precision, TensorSpec, ValueId,
 };
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// The graph with its convolutions and matrix products quantised; see the module above for what
 /// becomes of which tensor. Names, inputs and outputs stay; the pair around a value is called
@@ -19,7 +19,15 @@ use std::collections::HashMap;
 /// # Errors
 /// [`GraphError`] as [`Graph::new`]; not for any graph that a reader or builder made.
 pub fn qdq(graph: &Graph, options: &Options) -> Result<Graph, GraphError> {
-    with_pairs(graph, options, Results::Fused)
+    qdq_within(graph, options, &Budget::new(Limits::NONE))
+}
+
+/// [`qdq`] within a budget.
+///
+/// # Errors
+/// As [`qdq`], and [`GraphError::Exceeded`] with the node at which the budget ended.
+pub fn qdq_within(graph: &Graph, options: &Options, budget: &Budget) -> Result<Graph, GraphError> {
+    with_pairs(graph, options, Results::Fused, budget)
 }
 
 /// [`qdq`] with every product's result quantised as well, which processors of integers ask for. A
@@ -28,23 +36,43 @@ pub fn qdq(graph: &Graph, options: &Options) -> Result<Graph, GraphError> {
 /// # Errors
 /// As [`qdq`].
 pub fn qdq_results(graph: &Graph, options: &Options) -> Result<Graph, GraphError> {
-    with_pairs(graph, options, Results::All)
+    qdq_results_within(graph, options, &Budget::new(Limits::NONE))
 }
 
-fn with_pairs(graph: &Graph, options: &Options, results: Results) -> Result<Graph, GraphError> {
+/// [`qdq_results`] within a budget.
+///
+/// # Errors
+/// As [`qdq_within`].
+pub fn qdq_results_within(
+    graph: &Graph,
+    options: &Options,
+    budget: &Budget,
+) -> Result<Graph, GraphError> {
+    with_pairs(graph, options, Results::All, budget)
+}
+
+fn with_pairs(
+    graph: &Graph,
+    options: &Options,
+    results: Results,
+    budget: &Budget,
+) -> Result<Graph, GraphError> {
     if is_quantized(graph) {
         return Ok(graph.clone());
     }
     let sites = sites::sites(graph, results);
     let moments = match options.values {
         Values::Shapes => Vec::new(),
-        Values::Seeded(_) => moments::propagate(graph, options.input),
+        Values::Seeded(_) => moments::propagate(graph, options.input, budget)?,
     };
-    let mut rewriter = Rewriter::new(graph, options, &sites, moments);
+    let mut rewriter = Rewriter::new(graph, options, &sites, moments, budget);
     for &input in graph.inputs() {
         rewriter.pair(input);
     }
     for (index, node) in graph.nodes().iter().enumerate() {
+        if !rewriter.draft.look_at(node) {
+            break;
+        }
         rewriter.node(index, node);
         for &output in &node.outputs {
             rewriter.pair(output);
@@ -83,11 +111,22 @@ impl Scales {
     }
 }
 
+fn output_places(graph: &Graph) -> HashMap<ValueId, Vec<usize>> {
+    let inputs: HashSet<&ValueId> = graph.inputs().iter().collect();
+    let mut places: HashMap<ValueId, Vec<usize>> = HashMap::new();
+    for (place, &id) in graph.outputs().iter().enumerate().filter(|(_, id)| !inputs.contains(id)) {
+        places.entry(id).or_default().push(place);
+    }
+    places
+}
+
 struct Rewriter<'a> {
     draft: Draft<'a>,
     sites: &'a Sites,
-    symmetry: Symmetry<'a>,
+    symmetry: Symmetry,
     moments: Vec<Option<Moments>>,
+    /// Where among the model's outputs each one stands that is no input.
+    outputs: HashMap<ValueId, Vec<usize>>,
     /// What is read instead of a value: its dequantised form.
     instead: HashMap<ValueId, ValueId>,
     scales: HashMap<ValueId, Affine>,
@@ -103,8 +142,9 @@ impl<'a> Rewriter<'a> {
         options: &Options,
         sites: &'a Sites,
         moments: Vec<Option<Moments>>,
+        budget: &Budget,
     ) -> Self {
-        let draft = Draft::new(graph, options.values, &sites.replaced(graph));
+        let draft = Draft::new(graph, options.values, &sites.replaced(graph), budget);
         let symmetry = Symmetry::of(
             graph,
             sites.products.iter().filter_map(|&index| graph.nodes().get(index)),
@@ -114,6 +154,7 @@ impl<'a> Rewriter<'a> {
             sites,
             symmetry,
             moments,
+            outputs: output_places(graph),
             instead: HashMap::new(),
             scales: HashMap::new(),
             sums: HashMap::new(),
@@ -191,9 +232,9 @@ impl<'a> Rewriter<'a> {
             vec![dequantized],
         );
         self.instead.insert(id, dequantized);
-        if self.draft.outputs.contains(&id) && !self.draft.graph.inputs().contains(&id) {
-            for output in self.draft.outputs.iter_mut().filter(|o| **o == id) {
-                *output = dequantized;
+        if let Some(places) = self.outputs.get(&id) {
+            for &place in places {
+                self.draft.outputs[place] = dequantized;
             }
             let (raw, public) = (id.0 as usize, dequantized.0 as usize);
             let spare = std::mem::take(&mut self.draft.values[public].name);
@@ -212,7 +253,8 @@ impl<'a> Rewriter<'a> {
         let count = axis.map_or(1, |axis| tensor.shape.get(axis).copied().unwrap_or(1));
         let mut scales = Scales::ones(count);
         let mut integers = None;
-        if let Some(floats) = self.draft.floats(id) {
+        // An empty tensor may have many slices.
+        if let Some(floats) = self.draft.floats(id).filter(|floats| count <= floats.len()) {
             let slices = || scale::slices(&tensor.shape, axis.unwrap_or(usize::MAX));
             let each = scale::symmetric_scales(&floats, slices(), count);
             integers = Some(

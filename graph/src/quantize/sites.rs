@@ -58,6 +58,8 @@ pub(super) enum Results {
 /// Convolutions and matrix products in 32-bit floats.
 pub(super) fn sites(graph: &Graph, results: Results) -> Sites {
     let consumers = graph.consumers();
+    let outputs: HashSet<ValueId> = graph.outputs().iter().copied().collect();
+    let edges = Edges { graph, consumers: &consumers, outputs: &outputs };
     let mut sites = Sites::default();
     for (index, node) in graph.nodes().iter().enumerate() {
         let Some(weight) = site(graph, node) else { continue };
@@ -66,15 +68,13 @@ pub(super) fn sites(graph: &Graph, results: Results) -> Sites {
         match weight {
             Some(weight) => {
                 sites.weights.insert(index, weight);
-                sites
-                    .biases
-                    .extend(bias(graph, &consumers, index).filter(|_| results == Results::Fused));
+                sites.biases.extend(edges.bias(index).filter(|_| results == Results::Fused));
             }
             None => {
                 sites.products.insert(index);
             }
         }
-        let written = written(graph, &consumers, node);
+        let written = edges.written(node);
         // A product whose result an engine clips on the way out is fused with its Q or not at all.
         if results == Results::All
             || node.op.kind == OpKind::Conv
@@ -121,39 +121,48 @@ pub(super) fn site(graph: &Graph, node: &Node) -> Option<Option<WeightSite>> {
     }
 }
 
-/// The tensor a product leaves: after a ReLU or clip that follows it and nothing else does.
-fn written(graph: &Graph, consumers: &[Vec<usize>], node: &Node) -> Option<ValueId> {
-    let own = *node.outputs.first()?;
-    let [only] = consumers[own.0 as usize].as_slice() else { return Some(own) };
-    let next = graph.nodes().get(*only)?;
-    let clips =
-        matches!(next.op.kind, OpKind::Relu | OpKind::Clip) && !graph.outputs().contains(&own);
-    if clips { next.outputs.first().copied() } else { Some(own) }
+/// Who reads what.
+struct Edges<'a> {
+    graph: &'a Graph,
+    consumers: &'a [Vec<usize>],
+    outputs: &'a HashSet<ValueId>,
 }
 
-/// Exporters write a linear layer over more than two dimensions as a product and an addition;
-/// engines make one operator of both again, and that wants an integer bias.
-fn bias(graph: &Graph, consumers: &[Vec<usize>], index: usize) -> Option<(usize, BiasSite)> {
-    let product = graph.nodes().get(index)?;
-    let output = *product.outputs.first()?;
-    let (OpKind::Linear, 2, &[next]) =
-        (&product.op.kind, product.inputs.len(), consumers[output.0 as usize].as_slice())
-    else {
-        return None;
-    };
-    let (addition, features) =
-        (graph.nodes().get(next)?, *product.op.outputs.first()?.shape.last()?);
-    let is_bias = |id: &ValueId| {
-        let value = graph.value(*id);
-        is_constant(value)
-            && value
-                .tensor
-                .as_ref()
-                .is_some_and(|t| t.precision == Precision::F32 && *t.shape == [features])
-    };
-    let operand = addition.inputs.iter().position(is_bias)?;
-    let plain = addition.op.kind == OpKind::Add
-        && addition.inputs.len() == 2
-        && !graph.outputs().contains(&output);
-    plain.then_some((next, BiasSite { operand, product: index }))
+impl Edges<'_> {
+    /// The tensor a product leaves: after a ReLU or clip that follows it and nothing else does.
+    fn written(&self, node: &Node) -> Option<ValueId> {
+        let own = *node.outputs.first()?;
+        let [only] = self.consumers[own.0 as usize].as_slice() else { return Some(own) };
+        let next = self.graph.nodes().get(*only)?;
+        let clips =
+            matches!(next.op.kind, OpKind::Relu | OpKind::Clip) && !self.outputs.contains(&own);
+        if clips { next.outputs.first().copied() } else { Some(own) }
+    }
+
+    /// Exporters write a linear layer over more than two dimensions as a product and an addition;
+    /// engines make one operator of both again, and that wants an integer bias.
+    fn bias(&self, index: usize) -> Option<(usize, BiasSite)> {
+        let product = self.graph.nodes().get(index)?;
+        let output = *product.outputs.first()?;
+        let (OpKind::Linear, 2, &[next]) =
+            (&product.op.kind, product.inputs.len(), self.consumers[output.0 as usize].as_slice())
+        else {
+            return None;
+        };
+        let (addition, features) =
+            (self.graph.nodes().get(next)?, *product.op.outputs.first()?.shape.last()?);
+        let is_bias = |id: &ValueId| {
+            let value = self.graph.value(*id);
+            is_constant(value)
+                && value
+                    .tensor
+                    .as_ref()
+                    .is_some_and(|t| t.precision == Precision::F32 && *t.shape == [features])
+        };
+        let operand = addition.inputs.iter().position(is_bias)?;
+        let plain = addition.op.kind == OpKind::Add
+            && addition.inputs.len() == 2
+            && !self.outputs.contains(&output);
+        plain.then_some((next, BiasSite { operand, product: index }))
+    }
 }

@@ -12,31 +12,34 @@ use std::collections::HashSet;
 
 /// The tensors, each by what it was moved from.
 #[derive(Debug)]
-pub(super) struct Symmetry<'a> {
-    graph: &'a Graph,
-    origins: HashSet<ValueId>,
+pub(super) struct Symmetry {
+    /// What the elements of each tensor were before they were moved.
+    origin: Vec<ValueId>,
+    around_zero: HashSet<ValueId>,
 }
 
-impl<'a> Symmetry<'a> {
+impl Symmetry {
     /// Of the operands of `products`.
-    pub(super) fn of(graph: &'a Graph, products: impl Iterator<Item = &'a Node>) -> Self {
+    pub(super) fn of<'a>(graph: &'a Graph, products: impl Iterator<Item = &'a Node>) -> Self {
+        let origin = origins(graph);
         let operands = products.flat_map(|node| node.inputs.iter().take(2));
-        let origins = operands
-            .map(|&id| origin(graph, id))
+        let around_zero = operands
+            .map(|&id| origin[id.0 as usize])
             .filter(|&id| !never_negative(graph, id))
             .collect();
-        Self { graph, origins }
+        Self { origin, around_zero }
     }
 
     /// Whether a tensor is quantised around 0.
     pub(super) fn holds(&self, id: ValueId) -> bool {
-        self.origins.contains(&origin(self.graph, id))
+        self.origin.get(id.0 as usize).is_some_and(|origin| self.around_zero.contains(origin))
     }
 }
 
-/// What a tensor's elements were before they were moved.
-fn origin(graph: &Graph, mut id: ValueId) -> ValueId {
+/// For each tensor, what its elements were before they were moved.
+fn origins(graph: &Graph) -> Vec<ValueId> {
     use OpKind as K;
+    let mut origin: Vec<ValueId> = (0..graph.values().len() as u32).map(ValueId).collect();
     let moves = |kind: &K| {
         matches!(
             kind,
@@ -51,11 +54,12 @@ fn origin(graph: &Graph, mut id: ValueId) -> ValueId {
                 | K::MaxPool
         )
     };
-    while let Some(node) = graph.producer(id).filter(|node| moves(&node.op.kind)) {
-        let Some(&before) = node.inputs.first() else { break };
-        id = before;
+    for node in graph.nodes().iter().filter(|node| moves(&node.op.kind)) {
+        if let Some(before) = node.inputs.first().map(|id| origin[id.0 as usize]) {
+            node.outputs.iter().for_each(|output| origin[output.0 as usize] = before);
+        }
     }
-    id
+    origin
 }
 
 fn never_negative(graph: &Graph, id: ValueId) -> bool {

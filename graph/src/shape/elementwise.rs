@@ -1,8 +1,20 @@
 //! Elementwise operators: broadcasting as in numpy, and what comes out with the shape of what went
 //! in.
 
-use super::{like, operand, precision, text};
+use super::{like, operand, precision, round_operand, text};
 use crate::{Attributes, OpKind, Operand, Precision, Shape, TensorSpec};
+
+/// Bounds are numbers of the tensor's type; one that excludes no number is left out.
+pub(super) fn canonical_clip(a: &mut Attributes, inputs: &[Operand]) -> Result<(), String> {
+    let x = operand(inputs, 0)?;
+    for name in ["min", "max"] {
+        round_operand(a, name, x);
+        if a.float(name).is_some_and(|bound| bound.abs() >= f64::from(f32::MAX)) {
+            a.0.remove(name);
+        }
+    }
+    Ok(())
+}
 
 pub(super) fn infer(
     kind: &OpKind,

@@ -1,6 +1,8 @@
 //! Operators that change spatial extents: pad, resize, grid sample, depth to space and back.
 
-use super::{default_int, default_text, dimension, drop_default, like, operand, sizes, text};
+use super::{
+    default_int, default_text, dimension, drop_default, like, operand, round_operand, sizes, text,
+};
 use crate::{Attribute, Attributes, OpKind, Operand, Shape, TensorSpec};
 
 pub(super) fn canonical(
@@ -12,6 +14,7 @@ pub(super) fn canonical(
     match kind {
         OpKind::Pad => {
             default_text(a, "mode", "constant");
+            round_operand(a, "value", x);
             drop_default(a, "value", 0.0);
         }
         OpKind::GridSample => {

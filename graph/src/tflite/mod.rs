@@ -78,7 +78,7 @@ impl TfliteError {
 impl From<GraphError> for TfliteError {
     fn from(error: GraphError) -> Self {
         match error {
-            GraphError::Exceeded(exceeded) => exceeded.into(),
+            GraphError::Exceeded { node, source } => Self::Exceeded { node, source },
             other => Self::Graph(other),
         }
     }

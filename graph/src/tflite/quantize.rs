@@ -398,5 +398,5 @@ fn ranges(
         }
     }
     let graph = program.graph_of(|id| constants.get(&id).cloned())?;
-    Ok(moments::propagate(&graph, input))
+    Ok(moments::propagate(&graph, input, budget)?)
 }

@@ -75,7 +75,8 @@ pub fn lower_for(
         asked = Cow::Owned(images_channels_last(&asked)?);
     }
     if environment.precision == Precision::I8 {
-        asked = Cow::Owned(quantize::qdq(&asked, &quantize::Options::default())?);
+        let options = quantize::Options::default();
+        asked = Cow::Owned(quantize::qdq_within(&asked, &options, budget)?);
     }
     match environment.memory_format {
         Some(MemoryFormat::ChannelsFirst) => kernels(&asked, None, budget),

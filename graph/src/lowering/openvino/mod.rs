@@ -86,7 +86,7 @@ pub fn lower_for(
     let settings = Settings::of(environment);
     match environment.precision {
         Precision::I8 => {
-            let graph = quantize::qdq(graph, &quantize::Options::default())?;
+            let graph = quantize::qdq_within(graph, &quantize::Options::default(), budget)?;
             lower_within(&graph, settings, budget)
         }
         _ => lower_within(graph, settings, budget),

@@ -1,8 +1,8 @@
 //! [`Program`]: the graph while it is rewritten.
 
 use crate::{
-    Attributes, Budget, ConstantData, Exceeded, Graph, Node, OpKind, Precision, TensorSpec, Value,
-    ValueId, ValueSource,
+    Attributes, Budget, ConstantData, Graph, GraphError, Node, OpKind, Precision, TensorSpec,
+    Value, ValueId, ValueSource,
 };
 
 /// One operator of a [`Program`].
@@ -153,9 +153,10 @@ impl Program {
     /// Takes a step of the budget for each operator and edge that a pass looks at.
     ///
     /// # Errors
-    /// [`Exceeded`] when the budget is spent.
-    pub fn spend(&self, steps: usize) -> Result<(), Exceeded> {
-        self.budget.steps(steps as u64)
+    /// [`GraphError::Exceeded`] at `op` when the budget is spent.
+    pub fn spend(&self, op: &Op, steps: usize) -> Result<(), GraphError> {
+        let at = |source| GraphError::Exceeded { node: Some(op.name.clone()), source };
+        self.budget.steps(steps as u64).map_err(at)
     }
 
     /// The operators that read a value.

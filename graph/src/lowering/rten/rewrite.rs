@@ -6,7 +6,7 @@ use super::{
     program::{Fusion, Op, Program, Rule},
     transpose,
 };
-use crate::{Attributes, Exceeded, Graph, GraphError, Node, OpKind, Value, ValueId, ValueSource};
+use crate::{Attributes, Graph, GraphError, Node, OpKind, Value, ValueId, ValueSource};
 use std::collections::{HashMap, HashSet};
 
 /// A few values, or many.
@@ -78,15 +78,17 @@ impl Program {
     /// is taken. Returns how many fusions were made.
     ///
     /// # Errors
-    /// [`Exceeded`] when the budget is spent.
-    pub fn pass(&mut self, rules: &[&Rule]) -> Result<usize, Exceeded> {
+    /// [`GraphError::Exceeded`] when the budget is spent.
+    pub fn pass(&mut self, rules: &[&Rule]) -> Result<usize, GraphError> {
         let mut taken = HashSet::new();
         let mut fusions = Vec::new();
         for index in plan::depth_first(self).into_iter().rev() {
             if taken.contains(&index) {
                 continue;
             }
-            self.spend(1 + self.op(index).map_or(0, |op| op.inputs.len()))?;
+            if let Some(op) = self.op(index) {
+                self.spend(op, 1 + op.inputs.len())?;
+            }
             let Some(fusion) = rules.iter().find_map(|rule| rule(self, index)) else { continue };
             let replaced = self.between(fusion.inputs(), fusion.outputs())?;
             // As in rten, operators stay taken for this pass even if the fusion is then refused.
@@ -101,7 +103,7 @@ impl Program {
     }
 
     /// The operators that are needed to get from `inputs` to `outputs`.
-    fn between(&self, inputs: &[ValueId], outputs: &[ValueId]) -> Result<Vec<usize>, Exceeded> {
+    fn between(&self, inputs: &[ValueId], outputs: &[ValueId]) -> Result<Vec<usize>, GraphError> {
         let ends = Members::of(inputs);
         let (mut found, mut open) = (Vec::new(), outputs.to_vec());
         let mut seen = HashSet::new();
@@ -112,7 +114,7 @@ impl Program {
             if let Some((index, op)) = self.source(value)
                 && seen.insert(index)
             {
-                self.spend(op.inputs.len())?;
+                self.spend(op, op.inputs.len())?;
                 found.push(index);
                 open.extend(&op.inputs);
             }

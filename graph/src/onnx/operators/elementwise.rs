@@ -58,7 +58,6 @@ fn plain(op: &str) -> Option<OpKind> {
         "PRelu" => OpKind::PRelu,
         "Sigmoid" => OpKind::Sigmoid,
         "HardSwish" => OpKind::HardSwish,
-        "Swish" => OpKind::Silu,
         "Mish" => OpKind::Mish,
         "Softplus" => OpKind::Softplus,
         "Tanh" => OpKind::Tanh,
@@ -117,7 +116,7 @@ fn pow(call: &Call<'_>) -> Outcome {
 fn clip(call: &Call<'_>) -> Outcome {
     let mut attributes = Attributes::new();
     for (name, index) in [("min", 1), ("max", 2)] {
-        if let Some(bound) = call.number(name, index).filter(|b| b.abs() < f64::from(f32::MAX)) {
+        if let Some(bound) = call.number(name, index) {
             attributes.set(name, Attribute::Float(bound));
         }
     }

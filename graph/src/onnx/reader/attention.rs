@@ -12,78 +12,25 @@
 //! scores.
 
 use super::Reader;
+use super::spelling::Spelling;
 use crate::onnx::{OnnxError, payload};
-use crate::{
-    Attribute, Attributes, ConstantData, Node, OpKind, OpSpec, Precision, Shape, TensorSpec, Value,
-    ValueId, ValueSource, shape,
-};
+use crate::{Attribute, Attributes, ConstantData, OpKind, Precision, TensorSpec, ValueId};
 
-impl<'a> Reader<'a> {
+impl Reader<'_> {
     /// Reads an `Attention`.
     pub(super) fn attention(
         &mut self,
         index: usize,
         ids: &[Option<ValueId>],
     ) -> Result<(), OnnxError> {
-        let (given, graph) = (self.values.len(), self.graph);
-        let name = self.node_name(index);
-        self.provided.get_or_insert_with(|| {
-            graph.node.iter().flat_map(|node| node.output.iter().copied()).collect()
-        });
-        let provided = Spelling { reader: self, index, name }.all(ids);
-        let provided =
-            provided.map_err(|reason| self.node_error(index, format!("is wrong: {reason}")))?;
-        let mut named = Vec::new();
-        for (output, id) in graph.node[index].output.iter().zip(provided) {
-            if !output.is_empty() {
-                let is_fresh = id.0 as usize >= given && !named.contains(&id);
-                named.push(id);
-                self.call(output, id, is_fresh, index)?;
-            }
-        }
-        Ok(())
+        self.spell_out(index, |spelling| spelling.attention(ids).map(Vec::from))
     }
-
-    /// Gives a value of this node the name that the file has for it. One that is not fresh, because
-    /// it was there before the node or has a name already, is copied.
-    fn call(
-        &mut self,
-        name: &'a str,
-        id: ValueId,
-        is_fresh: bool,
-        index: usize,
-    ) -> Result<(), OnnxError> {
-        let id = if is_fresh {
-            id
-        } else {
-            let copy = Spelling { reader: self, index, name: name.to_owned() }.step(
-                "copy",
-                OpKind::Identity,
-                Attributes::new(),
-                &[id],
-            );
-            copy.map_err(|reason| self.node_error(index, reason))?
-        };
-        if self.ids.insert(name, id).is_some() {
-            return Err(self.graph_error(crate::GraphError::Duplicate { value: name.to_owned() }));
-        }
-        name.clone_into(&mut self.values[id.0 as usize].name);
-        Ok(())
-    }
-}
-
-/// An `Attention` on its way to single operators.
-struct Spelling<'r, 'a> {
-    reader: &'r mut Reader<'a>,
-    index: usize,
-    /// The node's name: names of operators and values begin with it.
-    name: String,
 }
 
 impl Spelling<'_, '_> {
     /// The values of the outputs Y, present key, present value, and scores as
     /// `qk_matmul_output_mode` wants them.
-    fn all(&mut self, ids: &[Option<ValueId>]) -> Result<[ValueId; 4], String> {
+    fn attention(&mut self, ids: &[Option<ValueId>]) -> Result<[ValueId; 4], String> {
         let input = |index: usize| ids.get(index).copied().flatten();
         let needed = |index: usize| input(index).ok_or_else(|| format!("input {index} is missing"));
         let (q, mut k, mut v) = (needed(0)?, needed(1)?, needed(2)?);
@@ -108,23 +55,6 @@ impl Spelling<'_, '_> {
         let stage = usize::try_from(mode).ok().and_then(|mode| stages.get(mode));
         let stage = stage.ok_or_else(|| format!("qk_matmul_output_mode is {mode}"))?;
         Ok([y, k, v, *stage])
-    }
-
-    fn int(&self, name: &str, default: i64) -> i64 {
-        self.reader.graph.node[self.index].int(name).unwrap_or(default)
-    }
-
-    fn float(&self, name: &str) -> Option<f64> {
-        self.reader.graph.node[self.index].float(name)
-    }
-
-    fn tensor(&self, id: ValueId) -> Result<&TensorSpec, String> {
-        let value = &self.reader.values[id.0 as usize];
-        value.tensor.as_ref().ok_or_else(|| format!("the shape of `{}` is not known", value.name))
-    }
-
-    fn shape(&self, id: ValueId) -> Result<Shape, String> {
-        self.tensor(id).map(|tensor| tensor.shape.clone())
     }
 
     /// `[B, S, heads x D]` as `[B, heads, S, D]`; what has four dimensions stays.
@@ -297,70 +227,5 @@ impl Spelling<'_, '_> {
 
     fn transpose(&mut self, what: &str, id: ValueId, perm: &[i64]) -> Result<ValueId, String> {
         self.step(what, OpKind::Transpose, Attributes::new().with_ints("perm", perm), &[id])
-    }
-
-    /// An elementwise operator with one number.
-    fn with_number(
-        &mut self,
-        what: &str,
-        kind: OpKind,
-        id: ValueId,
-        number: f64,
-    ) -> Result<ValueId, String> {
-        let tensor = TensorSpec::new([], self.tensor(id)?.precision);
-        let data = ConstantData::Floats(vec![number]);
-        let number = self.constant(&format!("{what}_by"), tensor, data);
-        self.step(what, kind, Attributes::new(), &[id, number])
-    }
-
-    fn constant(&mut self, what: &str, tensor: TensorSpec, data: ConstantData) -> ValueId {
-        self.value(what, tensor, ValueSource::Constant(Some(data)))
-    }
-
-    fn weight(&mut self, what: &str, tensor: TensorSpec) -> ValueId {
-        self.value(what, tensor, ValueSource::Constant(None))
-    }
-
-    /// One operator with one output; a constant where all its inputs are.
-    fn step(
-        &mut self,
-        what: &str,
-        kind: OpKind,
-        attributes: Attributes,
-        inputs: &[ValueId],
-    ) -> Result<ValueId, String> {
-        let operands: Vec<_> = inputs.iter().filter_map(|id| self.reader.operand(*id)).collect();
-        let attributes = shape::canonical(&kind, attributes, &operands)?;
-        let mut outputs = shape::infer_canonical(&kind, &attributes, &operands)?;
-        let tensor = outputs.pop().ok_or_else(|| format!("{kind} has no output"))?;
-        if operands.iter().all(|operand| operand.constant) {
-            return Ok(self.weight(what, tensor));
-        }
-        let source = ValueSource::Node(self.reader.nodes.len() as u32);
-        let output = self.value(what, tensor.clone(), source);
-        let op = OpSpec { kind, attributes, inputs: operands, outputs: vec![tensor] };
-        let name = self.unused(what, |reader, name| reader.names.contains_key(name));
-        let (inputs, outputs) = (inputs.to_vec(), vec![output]);
-        self.reader.nodes.push(Node { name, op, written: None, inputs, outputs });
-        Ok(output)
-    }
-
-    /// A name that nothing in the file has.
-    fn unused(&self, what: &str, is_used: impl Fn(&Reader<'_>, &str) -> bool) -> String {
-        let mut name = format!("{}/{what}", self.name);
-        while is_used(self.reader, &name) {
-            name.push('_');
-        }
-        name
-    }
-
-    fn value(&mut self, what: &str, tensor: TensorSpec, source: ValueSource) -> ValueId {
-        let provides = |reader: &Reader<'_>, name: &str| {
-            reader.provided.as_ref().is_some_and(|provided| provided.contains(name))
-        };
-        let name = self.unused(what, provides);
-        let id = ValueId(self.reader.values.len() as u32);
-        self.reader.values.push(Value { name, tensor: Some(tensor), source });
-        id
     }
 }

@@ -7,6 +7,7 @@
 //! name.
 
 use crate::Precision;
+use crate::numbers::{bfloat_bits, half_bits};
 
 /// How the values of a weight are distributed; its consumer decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -126,42 +127,6 @@ impl SplitMix64 {
         let sum = (draw & 0xffff) + (draw >> 16 & 0xffff) + (draw >> 32 & 0xffff) + (draw >> 48);
         (sum as i32 - 131_070) as f32 * (1.0 / DEVIATION)
     }
-}
-
-/// IEEE 754 binary16, rounded to nearest even; subnormals kept, too large becomes infinity.
-pub(in crate::onnx) fn half_bits(value: f32) -> u16 {
-    let bits = value.to_bits();
-    let sign = (bits >> 16 & 0x8000) as u16;
-    let exponent = (bits >> 23 & 0xff) as i32 - 112;
-    let mantissa = bits & 0x007f_ffff;
-    if value.is_nan() {
-        return sign | 0x7e00;
-    }
-    if exponent >= 31 {
-        return sign | 0x7c00;
-    }
-    if exponent < -10 {
-        return sign;
-    }
-    // A subnormal shows its leading one and is shifted further.
-    let (significand, shift) = if exponent > 0 {
-        (((exponent as u32) << 23) | mantissa, 13)
-    } else {
-        (mantissa | 0x0080_0000, (14 - exponent) as u32)
-    };
-    let rest = significand & ((1 << shift) - 1);
-    let half = 1 << (shift - 1);
-    let kept = significand >> shift;
-    sign | (kept + u32::from(rest > half || (rest == half && kept & 1 == 1))) as u16
-}
-
-/// The upper half of an `f32`, rounded to nearest even.
-pub(in crate::onnx) fn bfloat_bits(value: f32) -> u16 {
-    let bits = value.to_bits();
-    if value.is_nan() {
-        return (bits >> 16) as u16 | 0x40;
-    }
-    (bits.wrapping_add(0x7fff + (bits >> 16 & 1)) >> 16) as u16
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 
 use super::recipe::{GEMM, Place, integer, recipe};
 use super::tensors;
+use crate::numbers::nearest;
 use crate::onnx::payload::data_type;
 use crate::onnx::proto::{AttributeProto, NodeProto, TensorProto};
 use crate::{Attribute, Graph, Node, OpKind, OpSpec, Precision};
@@ -261,7 +262,13 @@ fn steering(
     value: &Attribute,
     op: &OpSpec,
 ) -> Result<TensorProto, String> {
-    let precision = op.inputs.first().map_or(Precision::F32, |x| x.tensor.precision);
+    let own = op.inputs.first().map_or(Precision::F32, |x| x.tensor.precision);
+    let is_exact = |v: &f64| nearest(*v, own) == *v;
+    let precision = match value {
+        // An exponent may be of another type than its base.
+        Attribute::Float(v) if op.kind == OpKind::Pow && !is_exact(v) => Precision::F32,
+        _ => own,
+    };
     match (place, value) {
         (Vector(_), Attribute::Ints(v)) => Ok(tensors::integers(name, v, false)),
         (Vector(_), Attribute::Int(v)) => Ok(tensors::integers(name, &[*v], false)),

@@ -1,5 +1,6 @@
 //! Tensors and their descriptions in ONNX's terms.
 
+use crate::numbers::{bfloat_bits, half_bits, nearest};
 use crate::onnx::payload::data_type;
 use crate::onnx::proto::{
     DimensionProto, StringStringEntryProto, TensorProto, TensorShapeProto, TensorTypeProto,
@@ -112,9 +113,10 @@ fn empty(name: &str, tensor: &TensorSpec) -> Result<TensorProto, String> {
 
 /// Values as little-endian elements of the tensor's type.
 pub(super) fn encode(data: &ConstantData, tensor: &TensorSpec) -> Result<Vec<u8>, String> {
+    let integer = |&f: &f64| nearest(f, tensor.precision) as i64;
     let (length, floats, integers): (usize, Vec<f64>, Vec<i64>) = match data {
         ConstantData::Ints(v) => (v.len(), v.iter().map(|&i| i as f64).collect(), v.clone()),
-        ConstantData::Floats(v) => (v.len(), v.clone(), v.iter().map(|&f| f as i64).collect()),
+        ConstantData::Floats(v) => (v.len(), v.clone(), v.iter().map(integer).collect()),
     };
     if length as u64 != tensor.elements() {
         return Err(format!("{length} values for a tensor {tensor}"));
@@ -122,8 +124,8 @@ pub(super) fn encode(data: &ConstantData, tensor: &TensorSpec) -> Result<Vec<u8>
     Ok(match tensor.precision {
         Precision::F64 => bytes(&floats, f64::to_le_bytes),
         Precision::F32 => bytes(&floats, |v| (v as f32).to_le_bytes()),
-        Precision::F16 => bytes(&floats, |v| fill::half_bits(v as f32).to_le_bytes()),
-        Precision::Bf16 => bytes(&floats, |v| fill::bfloat_bits(v as f32).to_le_bytes()),
+        Precision::F16 => bytes(&floats, |v| half_bits(v as f32).to_le_bytes()),
+        Precision::Bf16 => bytes(&floats, |v| bfloat_bits(v as f32).to_le_bytes()),
         Precision::I64 => bytes(&integers, i64::to_le_bytes),
         Precision::I32 => bytes(&integers, |v| (v as i32).to_le_bytes()),
         Precision::I16 => bytes(&integers, |v| (v as i16).to_le_bytes()),

@@ -73,7 +73,9 @@ fn channels(visit: &Visit<'_>) -> Option<Vec<Channel>> {
         _ if transposed => 0,
         _ => shape.len().checked_sub(1)?,
     };
-    let mut channels = vec![Channel::default(); *shape.get(axis)?];
+    // An empty tensor may have many channels.
+    let count = shape.get(axis).copied().filter(|&count| count <= weights.len())?;
+    let mut channels = vec![Channel::default(); count];
     for (&w, slice) in weights.iter().zip(scale::slices(shape, axis)) {
         let channel = channels.get_mut(slice)?;
         channel.weights += w;

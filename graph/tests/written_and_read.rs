@@ -1,0 +1,175 @@
+//! Files that were read, and gave other operators after they were written: numbers that the element
+//! type of a tensor does not have, Gemm of what is no matrix, and operators that are functions.
+#![allow(clippy::unwrap_used)]
+
+use prost::Message;
+use vitempo_graph::onnx::proto::{
+    AttributeProto, DimensionProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto,
+    TensorProto, TensorShapeProto, TensorTypeProto, TypeProto, ValueInfoProto,
+};
+use vitempo_graph::onnx::{OnnxError, ReadOptions, WriteOptions, read_bytes, to_bytes};
+use vitempo_graph::{Graph, OpKind, OpSpec, Precision, quantize};
+
+/// Numbers of element types in a file.
+const F32: i32 = 1;
+const U8: i32 = 2;
+const I32: i32 = 6;
+const BOOL: i32 = 9;
+const F16: i32 = 10;
+const BF16: i32 = 16;
+
+fn info(name: &str, elem_type: i32, shape: &[i64]) -> ValueInfoProto {
+    let dim = |&d: &i64| DimensionProto { dim_value: Some(d), dim_param: None };
+    let shape = Some(TensorShapeProto { dim: shape.iter().map(dim).collect() });
+    let tensor_type = Some(TensorTypeProto { elem_type, shape });
+    ValueInfoProto { name: name.to_owned(), r#type: Some(TypeProto { tensor_type }) }
+}
+
+fn float(name: &str, value: f32) -> AttributeProto {
+    AttributeProto { name: name.to_owned(), r#type: 1, f: Some(value), ..Default::default() }
+}
+
+fn numbers(name: &str, data_type: i32, values: &[f32]) -> TensorProto {
+    let mut tensor = TensorProto { name: name.to_owned(), data_type, ..TensorProto::default() };
+    match data_type {
+        F32 => tensor.float_data = values.to_vec(),
+        _ => tensor.int32_data = values.iter().map(|&v| v as i32).collect(),
+    }
+    if values.len() > 1 {
+        tensor.dims = vec![values.len() as i64];
+    }
+    tensor
+}
+
+/// A file of one operator that reads `x`, of that type and shape, and initializers.
+fn file(
+    (operator, opset): (&str, i64),
+    (elem_type, shape): (i32, &[i64]),
+    attribute: Vec<AttributeProto>,
+    initializer: Vec<TensorProto>,
+) -> Vec<u8> {
+    let names = initializer.iter().map(|tensor| tensor.name.clone());
+    let node = NodeProto {
+        name: "node".to_owned(),
+        op_type: operator.to_owned(),
+        input: std::iter::once("x".to_owned()).chain(names).collect(),
+        output: vec!["y".to_owned()],
+        attribute,
+        ..NodeProto::default()
+    };
+    let graph = GraphProto {
+        node: vec![node],
+        initializer,
+        input: vec![info("x", elem_type, shape)],
+        output: vec![info("y", elem_type, shape)],
+        ..GraphProto::default()
+    };
+    let opset = OperatorSetIdProto { domain: String::new(), version: opset };
+    ModelProto { graph: Some(graph), opset_import: vec![opset], ..ModelProto::default() }
+        .encode_to_vec()
+}
+
+fn read(bytes: &[u8]) -> Result<Graph, OnnxError> {
+    read_bytes("m", bytes, &ReadOptions::default())
+}
+
+fn operators(graph: &Graph) -> Vec<OpSpec> {
+    graph.nodes().iter().map(|node| node.op.clone()).collect()
+}
+
+fn written(graph: &Graph) -> Graph {
+    read(&to_bytes(graph, &WriteOptions::default()).unwrap()).unwrap()
+}
+
+/// The file's graph, which is that of what is written for it.
+fn round_trip(bytes: &[u8]) -> Graph {
+    let graph = read(bytes).unwrap();
+    assert_eq!(operators(&graph), operators(&written(&graph)));
+    graph
+}
+
+#[test]
+fn numbers_are_those_that_the_element_type_has() {
+    let bounds = |min: f32, max: f32| vec![float("min", min), float("max", max)];
+    // Element type, bounds in the file, bounds that hold.
+    let cases = [
+        (F32, (0.1, 6.0), (Some(f64::from(0.1f32)), Some(6.0))),
+        (F16, (5.96e-10, 1e6), (Some(0.0), None)),
+        (F16, (-0.1, 0.1), (Some(-0.099_975_585_937_5), Some(0.099_975_585_937_5))),
+        (BF16, (-257.0, f32::INFINITY), (Some(-256.0), None)),
+        (I32, (0.4, 3e9), (Some(0.0), Some(2_147_483_648.0))),
+        (U8, (-3.0, 300.0), (Some(0.0), Some(255.0))),
+    ];
+    for (elem_type, (min, max), expected) in cases {
+        let graph = round_trip(&file(("Clip", 7), (elem_type, &[4]), bounds(min, max), vec![]));
+        let attributes = &graph.nodes()[0].op.attributes;
+        assert_eq!((attributes.float("min"), attributes.float("max")), expected, "{elem_type}");
+    }
+}
+
+#[test]
+fn a_model_in_f16_has_bounds_in_f16() {
+    let graph = read(&file(("Clip", 7), (F32, &[4]), vec![float("max", 0.1)], vec![])).unwrap();
+    let half = quantize::half(&graph).unwrap();
+    assert_eq!(half.nodes()[0].op.inputs[0].tensor.precision, Precision::F16);
+    assert_eq!(operators(&half), operators(&written(&half)));
+}
+
+#[test]
+fn an_exponent_keeps_its_value_whatever_the_base_is() {
+    for exponent in [2.0, 0.1, 1e-9, 70_000.0] {
+        let weight = numbers("exponent", F32, &[exponent]);
+        for base in [F32, F16, BF16, I32] {
+            let graph = round_trip(&file(("Pow", 13), (base, &[4]), vec![], vec![weight.clone()]));
+            let read = graph.nodes()[0].op.attributes.float("exponent");
+            assert_eq!(read, Some(f64::from(exponent)));
+        }
+    }
+}
+
+#[test]
+fn truth_values_are_zero_and_one() {
+    let pads = AttributeProto {
+        name: "pads".to_owned(),
+        r#type: 7,
+        ints: vec![1, 1],
+        ..Default::default()
+    };
+    for (elem_type, value, expected) in
+        [(BOOL, 2.0, Some(1.0)), (F16, 1e-9, None), (U8, 300.0, Some(255.0)), (F16, 1e6, None)]
+    {
+        let attributes = vec![pads.clone(), float("value", value)];
+        let graph = round_trip(&file(("Pad", 7), (elem_type, &[4]), attributes, vec![]));
+        assert_eq!(graph.nodes()[0].op.attributes.float("value"), expected, "{value}");
+    }
+    let truths = file(("Where", 16), (BOOL, &[2]), vec![], {
+        vec![numbers("a", BOOL, &[2.0, 0.0]), numbers("b", BOOL, &[-1.0, 7.0])]
+    });
+    round_trip(&truths);
+}
+
+#[test]
+fn gemm_takes_matrices() {
+    for (shape, weight) in [(&[2, 3, 4][..], vec![4, 5]), (&[4], vec![4, 5]), (&[3, 4], vec![4])] {
+        let elements = weight.iter().product::<i64>() as usize;
+        let tensor = TensorProto { dims: weight, ..numbers("w", F32, &vec![1.0; elements]) };
+        let bytes = file(("Gemm", 13), (F32, shape), vec![float("alpha", 0.5)], vec![tensor]);
+        let message = read(&bytes).unwrap_err().to_string();
+        assert!(message.contains("node `node`") && message.contains("matrices only"), "{message}");
+    }
+}
+
+#[test]
+fn swish_is_the_function_that_defines_it() {
+    let kinds = |alpha: Option<f32>| {
+        let attributes = alpha.map(|alpha| float("alpha", alpha)).into_iter().collect();
+        let graph = round_trip(&file(("Swish", 24), (F32, &[2, 3]), attributes, vec![]));
+        assert_eq!(graph.value(graph.outputs()[0]).name, "y");
+        graph.nodes().iter().map(|node| node.op.kind.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(kinds(None), [OpKind::Sigmoid, OpKind::Mul]);
+    assert_eq!(kinds(Some(1.0)), [OpKind::Sigmoid, OpKind::Mul]);
+    assert_eq!(kinds(Some(1.5)), [OpKind::Mul, OpKind::Sigmoid, OpKind::Mul]);
+    let message = read(&file(("Swish", 24), (BOOL, &[2]), vec![], vec![])).unwrap_err().to_string();
+    assert!(message.contains("node `node`") && message.contains("bool"), "{message}");
+}
