@@ -1,5 +1,5 @@
 //! How lowering grows with the nodes of a model: steps of the budget and seconds for every growing
-//! structure and framework.
+//! structure and framework, with the allocator of the program `vitempo`.
 //!
 //! `cargo bench -p vitempo-graph --bench growth [-- STRUCTURE [FRAMEWORK [NODES...]]]`
 
@@ -7,8 +7,12 @@
 mod growing;
 
 use growing::{CASES, environments};
+use mimalloc::MiMalloc;
 use std::time::Instant;
 use vitempo_graph::{Budget, Limits, lowering::lower_within};
+
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with("--")).collect();

@@ -223,6 +223,11 @@ impl Graph {
         &self.outputs
     }
 
+    /// Name, values, nodes, inputs and outputs.
+    pub(crate) fn into_parts(self) -> (String, Vec<Value>, Vec<Node>, Vec<ValueId>, Vec<ValueId>) {
+        (self.name, self.values, self.nodes, self.inputs, self.outputs)
+    }
+
     /// For each value, the indices of the nodes that read it.
     #[must_use]
     pub fn consumers(&self) -> Vec<Vec<usize>> {

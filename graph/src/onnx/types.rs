@@ -45,7 +45,7 @@ const FLOATS: &[&str] = &[
 /// Take numbers, and no truth values.
 const NUMBERS: &[&str] = &[
     "Abs", "Add", "Clip", "CumSum", "Div", "Gemm", "MatMul", "Mod", "Mul", "Neg", "PRelu", "Pow",
-    "Relu", "Sign", "Sub",
+    "Relu", "Sign", "Sub", "Sum",
 ];
 
 /// Whether an operator takes its first input; of Gemm, whether both factors are matrices.

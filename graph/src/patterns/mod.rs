@@ -26,6 +26,17 @@ pub fn canonicalize(graph: &Graph) -> Graph {
     canonicalize_within(graph, &Budget::new(Limits::NONE)).unwrap_or_else(|_| graph.clone())
 }
 
+/// [`canonicalize_within`] of a graph that nobody else needs.
+///
+/// # Errors
+/// [`GraphError`] when the budget is spent, or a rule left no graph, which would be a mistake in it.
+pub(crate) fn canonicalized(graph: Graph, budget: &Budget) -> Result<Graph, GraphError> {
+    let mut rewriter = Rewriter::owning(graph, budget);
+    normalization::canonicalize(&mut rewriter);
+    activation::canonicalize(&mut rewriter);
+    rewriter.finish()
+}
+
 /// [`canonicalize`] within a budget.
 ///
 /// # Errors

@@ -24,7 +24,7 @@ use crate::{
 };
 use foldhash::HashMap;
 use smallvec::SmallVec;
-use std::{cell::RefCell, cmp::Reverse, collections::BinaryHeap};
+use std::{borrow::Cow, cell::RefCell, cmp::Reverse, collections::BinaryHeap};
 
 /// A mutable graph.
 #[derive(Clone, Debug)]
@@ -64,31 +64,10 @@ impl Rewriter {
     /// A copy of `graph`, open for changes as long as the budget lasts.
     pub(crate) fn within(graph: &Graph, budget: &Budget) -> Self {
         // Passes add as they remove: room for that from the start.
-        let room = |length: usize| 2 * length;
-        let count = graph.values().len();
-        let mut values = Vec::with_capacity(room(count));
+        let mut values = Vec::with_capacity(2 * graph.values().len());
         values.extend_from_slice(graph.values());
-        let mut rewriter = Self {
-            name: graph.name().to_owned(),
-            producer: vec![None; count],
-            consumers: vec![Readers::default(); count],
-            is_output: vec![false; count],
-            output_places: HashMap::default(),
-            predecessor: vec![None; count],
-            given: count,
-            values,
-            nodes: Vec::with_capacity(room(graph.nodes().len())),
-            inputs: graph.inputs().to_vec(),
-            outputs: graph.outputs().to_vec(),
-            order: RefCell::new(None),
-            spending: Spending::new(budget),
-            nodes_left: 0,
-            most_nodes: graph.nodes().len() as u64,
-        };
-        for (place, &output) in graph.outputs().iter().enumerate() {
-            rewriter.is_output[output.0 as usize] = true;
-            rewriter.output_places.entry(output).or_default().push(place);
-        }
+        let mut rewriter = Self::empty(graph.name().to_owned(), values, budget);
+        rewriter.begin(graph.inputs().to_vec(), graph.outputs().to_vec(), graph.nodes().len());
         for Node { name, op, written, inputs, outputs } in graph.nodes() {
             let node = Node::in_parts(
                 name,
@@ -100,6 +79,60 @@ impl Rewriter {
             rewriter.push(Node { written: *written, ..node });
         }
         rewriter
+    }
+
+    /// `graph` itself, open for changes as long as the budget lasts.
+    pub(crate) fn owning(graph: Graph, budget: &Budget) -> Self {
+        let (name, values, nodes, inputs, outputs) = graph.into_parts();
+        let mut rewriter = Self::empty(name, values, budget);
+        rewriter.begin(inputs, outputs, nodes.len());
+        for mut node in nodes {
+            node.op.inputs = Default::default();
+            node.op.outputs = Default::default();
+            rewriter.push(node);
+        }
+        rewriter
+    }
+
+    /// [`Rewriter::owning`] of an owned graph, [`Rewriter::within`] of another.
+    pub(crate) fn of(graph: Cow<'_, Graph>, budget: &Budget) -> Self {
+        match graph {
+            Cow::Borrowed(graph) => Self::within(graph, budget),
+            Cow::Owned(graph) => Self::owning(graph, budget),
+        }
+    }
+
+    /// Values that nothing reads.
+    fn empty(name: String, values: Vec<Value>, budget: &Budget) -> Self {
+        let count = values.len();
+        Self {
+            name,
+            producer: vec![None; count],
+            consumers: vec![Readers::default(); count],
+            is_output: vec![false; count],
+            output_places: HashMap::default(),
+            predecessor: vec![None; count],
+            given: count,
+            values,
+            nodes: Vec::new(),
+            inputs: Vec::new(),
+            outputs: Vec::new(),
+            order: RefCell::new(None),
+            spending: Spending::new(budget),
+            nodes_left: 0,
+            most_nodes: 0,
+        }
+    }
+
+    /// Inputs and outputs, and room for the nodes that come next.
+    fn begin(&mut self, inputs: Vec<ValueId>, outputs: Vec<ValueId>, nodes: usize) {
+        self.nodes.reserve(2 * nodes);
+        self.most_nodes = nodes as u64;
+        for (place, &output) in outputs.iter().enumerate() {
+            self.is_output[output.0 as usize] = true;
+            self.output_places.entry(output).or_default().push(place);
+        }
+        (self.inputs, self.outputs) = (inputs, outputs);
     }
 
     fn push(&mut self, node: Node) -> NodeIndex {

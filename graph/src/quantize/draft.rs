@@ -6,8 +6,10 @@ use crate::{
     Attributes, Budget, ConstantData, Graph, GraphError, Node, OpKind, TensorSpec, Value, ValueId,
     ValueSource, onnx,
 };
+use foldhash::fast::FixedState;
+use foldhash::{HashMap, HashMapExt, HashSet};
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
+use std::hash::BuildHasher;
 
 /// Collects nodes until [`Draft::finish`].
 pub(super) struct Draft<'a> {
@@ -17,9 +19,15 @@ pub(super) struct Draft<'a> {
     pub outputs: Vec<ValueId>,
     seed: Option<u64>,
     spending: Spending,
-    names: HashSet<String>,
+    /// Hashes of names that are taken. Two names with one hash cost an underscore.
+    names: HashSet<u64>,
     /// How often a name was taken already.
     taken: HashMap<String, usize>,
+}
+
+/// The same in every run.
+fn hash(name: &str) -> u64 {
+    FixedState::default().hash_one(name)
 }
 
 /// Underscores behind a name at most.
@@ -53,7 +61,7 @@ impl<'a> Draft<'a> {
             .iter()
             .map(|v| &v.name)
             .chain(graph.nodes().iter().map(|n| &n.name))
-            .cloned()
+            .map(|name| hash(name))
             .collect();
         let values = graph.values().iter().enumerate().map(copy).collect();
         Self {
@@ -180,7 +188,7 @@ impl<'a> Draft<'a> {
 
     /// The name, or where it is taken the name with underscores behind it: a few, then a number.
     fn unique(&mut self, name: String) -> String {
-        if self.names.insert(name.clone()) {
+        if self.names.insert(hash(&name)) {
             return name;
         }
         let taken = self.taken.entry(name.clone()).or_insert(0);
@@ -190,7 +198,7 @@ impl<'a> Draft<'a> {
                 few @ ..=MOST_UNDERSCORES => [name.as_str(), &"_".repeat(few)].concat(),
                 number => format!("{name}_{number}"),
             };
-            if self.names.insert(other.clone()) {
+            if self.names.insert(hash(&other)) {
                 return other;
             }
         }

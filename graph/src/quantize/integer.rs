@@ -12,7 +12,7 @@ use crate::{
     Attribute, Attributes, Budget, ConstantData, Graph, GraphError, Limits, Node, OpKind,
     Precision, TensorSpec, ValueId,
 };
-use std::collections::HashMap;
+use foldhash::{HashMap, HashMapExt};
 
 /// The graph with its products of weights as integer products. A product keeps its name; what
 /// stands around it is called after it.

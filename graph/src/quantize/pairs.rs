@@ -10,7 +10,7 @@ use crate::{
     Attribute, Attributes, Budget, ConstantData, Graph, GraphError, Limits, Node, OpKind,
     Precision, TensorSpec, ValueId,
 };
-use std::collections::{HashMap, HashSet};
+use foldhash::{HashMap, HashMapExt, HashSet};
 
 /// The graph with its convolutions and matrix products quantised; see the module above for what
 /// becomes of which tensor. Names, inputs and outputs stay; the pair around a value is called

@@ -1,7 +1,8 @@
 //! Where a model is quantised: which tensors, and which operands of which operators.
 
 use crate::{Graph, Node, OpKind, Precision, Value, ValueId, ValueSource};
-use std::collections::{BTreeSet, HashMap, HashSet};
+use foldhash::{HashMap, HashSet};
+use std::collections::BTreeSet;
 
 /// A constant operand that becomes integers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

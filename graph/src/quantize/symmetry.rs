@@ -8,7 +8,7 @@
 //! equal scales on both sides of what only moves.
 
 use crate::{Graph, Node, OpKind, ValueId};
-use std::collections::HashSet;
+use foldhash::HashSet;
 
 /// The tensors, each by what it was moved from.
 #[derive(Debug)]

@@ -1,7 +1,7 @@
 //! Who reads what of a model's operators, found once for all parts that it is cut into.
 
 use crate::{Graph, ValueId, ValueSource};
-use std::collections::HashSet;
+use foldhash::HashSet;
 
 /// The readers of every value.
 #[derive(Clone, Debug)]

@@ -79,8 +79,8 @@ pub fn lower_for(
         asked = Cow::Owned(quantize::qdq_within(&asked, &options, budget)?);
     }
     match environment.memory_format {
-        Some(MemoryFormat::ChannelsFirst) => kernels(&asked, None, budget),
-        _ => kernels(&asked, Some(block(environment)), budget),
+        Some(MemoryFormat::ChannelsFirst) => kernels(asked, None, budget),
+        _ => kernels(asked, Some(block(environment)), budget),
     }
 }
 
@@ -89,14 +89,18 @@ pub fn lower_for(
 /// # Errors
 /// [`GraphError`] when the result is no graph, which would be a mistake in the rules.
 pub fn lower(graph: &Graph, block: usize) -> Result<Graph, GraphError> {
-    kernels(graph, Some(block), &Budget::default())
+    kernels(Cow::Borrowed(graph), Some(block), &Budget::default())
 }
 
 /// `block`: channels of a block; `None` where the engine leaves memory formats alone (optimization
 /// level 2).
-fn kernels(graph: &Graph, block: Option<usize>, budget: &Budget) -> Result<Graph, GraphError> {
-    let quantized = quantize::is_quantized(graph);
-    let mut rewriter = Rewriter::within(graph, budget);
+fn kernels(
+    graph: Cow<'_, Graph>,
+    block: Option<usize>,
+    budget: &Budget,
+) -> Result<Graph, GraphError> {
+    let quantized = quantize::is_quantized(&graph);
+    let mut rewriter = Rewriter::of(graph, budget);
     let graph = &mut rewriter;
     if quantized {
         elimination::fold_constants(graph);

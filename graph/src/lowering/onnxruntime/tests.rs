@@ -247,7 +247,9 @@ fn held_to_channels_first_the_third_level_is_off() {
     let sum = plain(&mut b, "sum", OpKind::Add, &[y, z]);
     let graph = b.finish(vec![sum]).unwrap();
     assert_eq!(
-        kernels(&super::kernels(&graph, None, &Budget::default()).unwrap()),
+        kernels(
+            &super::kernels(std::borrow::Cow::Borrowed(&graph), None, &Budget::default()).unwrap()
+        ),
         ["conv/relu", "conv", "add"]
     );
     assert_eq!(kernels(&lower(&graph, 1).unwrap()), ["conv/relu", "conv/residual"]);

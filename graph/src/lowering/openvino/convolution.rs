@@ -12,7 +12,7 @@ use crate::{
     Attribute, OpKind, TensorSpec, ValueId,
     patterns::rewriter::{NodeIndex, Rewriter},
 };
-use std::collections::HashSet;
+use foldhash::{HashSet, HashSetExt};
 
 fn is_convolution(graph: &Rewriter, index: NodeIndex) -> bool {
     graph.is(index, &OpKind::Conv) || graph.is(index, &OpKind::ConvTranspose)

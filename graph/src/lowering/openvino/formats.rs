@@ -10,7 +10,7 @@ use crate::{
     patterns::rewriter::{NodeIndex, Rewriter},
 };
 use MemoryFormat::{ChannelsFirst, ChannelsLast};
-use std::collections::HashMap;
+use foldhash::{HashMap, HashMapExt};
 
 /// Lets the images that go in be channels last: each enters as N, H, W, C and is transposed, which
 /// costs nothing in front of a convolution.

@@ -52,6 +52,7 @@ use crate::{
     Budget, Environment, Graph, GraphError, MemoryFormat, OpKind, Precision, patterns,
     patterns::rewriter::Rewriter, quantize,
 };
+use std::borrow::Cow;
 
 /// What the kernels depend on beside the graph.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -87,9 +88,9 @@ pub fn lower_for(
     match environment.precision {
         Precision::I8 => {
             let graph = quantize::qdq_within(graph, &quantize::Options::default(), budget)?;
-            lower_within(&graph, settings, budget)
+            lower_within(Cow::Owned(graph), settings, budget)
         }
-        _ => lower_within(graph, settings, budget),
+        _ => lower_within(Cow::Borrowed(graph), settings, budget),
     }
 }
 
@@ -98,20 +99,24 @@ pub fn lower_for(
 /// # Errors
 /// [`GraphError`] when the result is no graph, which would be a mistake in the rules.
 pub fn lower(graph: &Graph, settings: Settings) -> Result<Graph, GraphError> {
-    lower_within(graph, settings, &Budget::default())
+    lower_within(Cow::Borrowed(graph), settings, &Budget::default())
 }
 
-fn lower_within(graph: &Graph, settings: Settings, budget: &Budget) -> Result<Graph, GraphError> {
+fn lower_within(
+    graph: Cow<'_, Graph>,
+    settings: Settings,
+    budget: &Budget,
+) -> Result<Graph, GraphError> {
     let quantized = graph.nodes().iter().any(|n| n.op.kind == OpKind::Quantize);
-    let mut rewriter = Rewriter::within(graph, budget);
+    let mut rewriter = Rewriter::of(graph, budget);
     if settings.channels_last {
         formats::enter_channels_last(&mut rewriter);
     }
     common::simplify(&mut rewriter);
     common::share(&mut rewriter);
     common::mark_hard_sigmoids(&mut rewriter);
-    let canonical = patterns::canonicalize_within(&rewriter.finish()?, budget)?;
-    let mut rewriter = Rewriter::within(&canonical, budget);
+    let canonical = patterns::canonicalized(rewriter.finish()?, budget)?;
+    let mut rewriter = Rewriter::owning(canonical, budget);
     let graph = &mut rewriter;
     quantized::join_pairs(graph);
     quantized::drop_clips(graph);
@@ -129,7 +134,7 @@ fn lower_within(graph: &Graph, settings: Settings, budget: &Budget) -> Result<Gr
         quantized::set_precisions(graph);
         quantized::clean(graph);
     }
-    place::without_views(&rewriter.finish()?)
+    place::without_views(rewriter.finish()?)
 }
 
 /// Transformations of the model, before it is the plugin's.

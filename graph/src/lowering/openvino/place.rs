@@ -1,10 +1,10 @@
 //! What takes no time: reshapes, and cuts and joins that only say where in memory their parts are.
 
 use crate::{
-    Graph, GraphError, MemoryFormat, Node, OpKind, ValueId,
+    Graph, GraphError, MemoryFormat, Node, OpKind, ValueId, ValueSource,
     patterns::rewriter::{NodeIndex, Rewriter},
 };
-use std::collections::HashMap;
+use foldhash::{HashMap, HashMapExt};
 
 /// Marks a node that is no kernel.
 const VIEW: &str = "view";
@@ -47,26 +47,25 @@ pub(super) fn is_view(node: &Node) -> bool {
 }
 
 /// The graph without views: kernels read what the views show, in the shape they see it in.
-pub(super) fn without_views(graph: &Graph) -> Result<Graph, GraphError> {
+pub(super) fn without_views(graph: Graph) -> Result<Graph, GraphError> {
+    let (name, values, given, inputs, outputs) = graph.into_parts();
+    let computed = |v: &ValueId| matches!(values[v.0 as usize].source, ValueSource::Node(_));
     let mut behind: HashMap<ValueId, ValueId> = HashMap::new();
-    let mut nodes = Vec::new();
-    for node in graph.nodes() {
-        let resolve = |v: &ValueId| *behind.get(v).unwrap_or(v);
-        let inputs: Vec<ValueId> = node.inputs.iter().map(resolve).collect();
-        if !is_view(node) {
-            nodes.push(Node { inputs, ..node.clone() });
+    let mut nodes = Vec::with_capacity(given.len());
+    for mut node in given {
+        for input in &mut node.inputs {
+            *input = *behind.get(input).unwrap_or(input);
+        }
+        if !is_view(&node) {
+            nodes.push(node);
             continue;
         }
-        let Some(&source) =
-            inputs.iter().find(|&&v| graph.producer(v).is_some()).or(inputs.first())
-        else {
-            continue;
-        };
+        let source = node.inputs.iter().copied().find(computed).or(node.inputs.first().copied());
+        let Some(source) = source else { continue };
         for output in &node.outputs {
             behind.insert(*output, source);
         }
     }
-    let resolve = |v: &ValueId| *behind.get(v).unwrap_or(v);
-    let outputs = graph.outputs().iter().map(resolve).collect();
-    Graph::new(graph.name(), graph.values().to_vec(), nodes, graph.inputs().to_vec(), outputs)
+    let outputs = outputs.iter().map(|v| *behind.get(v).unwrap_or(v)).collect();
+    Graph::new(name, values, nodes, inputs, outputs)
 }

@@ -18,7 +18,7 @@ use crate::{
         rewriter::{NodeIndex, Rewriter},
     },
 };
-use std::collections::HashMap;
+use foldhash::{HashMap, HashMapExt};
 
 /// Marks a Quantize whose range begins at 0.
 const FROM_ZERO: &str = "from_zero";

@@ -10,7 +10,7 @@ use crate::{
     Attribute, Attributes, OpKind, TensorSpec, ValueId,
     patterns::rewriter::{NodeIndex, Rewriter},
 };
-use std::collections::HashMap;
+use foldhash::{HashMap, HashMapExt};
 
 type RequestedStrides = HashMap<(NodeIndex, ValueId), Vec<i64>>;
 

@@ -3,7 +3,8 @@
 
 use super::program::{Op, Program};
 use crate::OpKind;
-use std::collections::{HashMap, HashSet, VecDeque};
+use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
+use std::collections::VecDeque;
 
 /// Operators the outputs need, each after what it needs: depth first from the outputs.
 pub(super) fn depth_first(program: &Program) -> Vec<usize> {

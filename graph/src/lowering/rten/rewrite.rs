@@ -7,7 +7,7 @@ use super::{
     transpose,
 };
 use crate::{Attributes, Graph, GraphError, Node, OpKind, Value, ValueId, ValueSource};
-use std::collections::{HashMap, HashSet};
+use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
 
 /// A few values, or many.
 enum Members<'a> {

@@ -8,7 +8,8 @@ use crate::tflite::layout::{self, Layout};
 use crate::tflite::program::{Operation, Payload, TensorId};
 use crate::tflite::schema::{Code, Fused, Options};
 use crate::{Attribute, Attributes, OpKind, Precision};
-use std::{collections::HashMap, sync::Arc};
+use foldhash::{HashMap, HashMapExt};
+use std::sync::Arc;
 
 /// What an operation is: for the engine and for vitempo.
 #[derive(Clone, Debug)]

@@ -27,7 +27,7 @@ use crate::{
     Attributes, Budget, ConstantData, Exceeded, Graph, Node, OpKind, Precision, Value, ValueId,
     ValueSource,
 };
-use std::collections::{HashMap, HashSet};
+use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
 use std::sync::Arc;
 
 /// Index of a tensor in logical terms.
