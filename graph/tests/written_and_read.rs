@@ -115,6 +115,34 @@ fn a_model_in_f16_has_bounds_in_f16() {
     assert_eq!(operators(&half), operators(&written(&half)));
 }
 
+/// Types that ONNX does not allow, and readers take all the same.
+#[test]
+fn products_of_other_types_are_quantised_as_far_as_they_are_floats() {
+    let weight = TensorProto { dims: vec![4, 2], ..numbers("w", F32, &[1.0; 8]) };
+    let bias = numbers("b", I32, &[1.0, 2.0]);
+    let files = [
+        file(("Gemm", 13), (F32, &[3, 4]), vec![], vec![weight.clone(), bias]),
+        file(("MatMulInteger", 13), (F32, &[3, 4]), vec![], vec![weight]),
+        file(("QuantizeLinear", 13), (F32, &[4]), vec![], {
+            vec![numbers("scale", F32, &[1.0]), numbers("zero", F32, &[0.0])]
+        }),
+    ];
+    for bytes in files {
+        let graph = round_trip(&bytes);
+        let options = quantize::Options::default();
+        for converted in [
+            quantize::qdq(&graph, &options).unwrap(),
+            quantize::integer(&graph, &options).unwrap(),
+            quantize::half(&graph).unwrap(),
+        ] {
+            assert_eq!(operators(&converted), operators(&written(&converted)));
+        }
+    }
+    let sum = file(("Sum", 13), (BOOL, &[2]), vec![], vec![]);
+    let message = read(&sum).unwrap_err().to_string();
+    assert!(message.contains("bool"), "{message}");
+}
+
 #[test]
 fn an_exponent_keeps_its_value_whatever_the_base_is() {
     for exponent in [2.0, 0.1, 1e-9, 70_000.0] {

@@ -62,8 +62,9 @@ pub fn half_within(graph: &Graph, budget: &Budget) -> Result<Graph, GraphError> 
 
 fn retyped(node: &Node) -> Attributes {
     let attributes = node.op.attributes.clone();
-    let names_type = matches!(node.op.kind, OpKind::Cast | OpKind::ConstantOfShape)
-        && attributes.text("to") == Some(Precision::F32.name());
+    let names_type =
+        matches!(node.op.kind, OpKind::Cast | OpKind::ConstantOfShape | OpKind::Quantize)
+            && attributes.text("to") == Some(Precision::F32.name());
     if names_type {
         attributes.with("to", Attribute::Text(Precision::F16.name().to_owned()))
     } else {

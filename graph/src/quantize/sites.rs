@@ -102,17 +102,26 @@ pub(super) fn site(graph: &Graph, node: &Node) -> Option<Option<WeightSite>> {
         return None;
     }
     let set = |name: &str| op.attributes.has(name);
+    let float_bias = || op.inputs.get(2).is_some_and(|i| i.tensor.precision == Precision::F32);
     match op.kind {
-        OpKind::Conv if constant(1) && !set("activation") && !set("residual") => {
-            Some(Some(WeightSite { operand: 1, axis: Some(0), bias: constant(2) }))
+        OpKind::Conv
+            if constant(1) && !["activation", "residual", "integer"].into_iter().any(set) =>
+        {
+            let bias = constant(2) && float_bias();
+            Some(Some(WeightSite { operand: 1, axis: Some(0), bias }))
         }
         OpKind::Linear
-            if constant(1) && !["alpha", "beta", "trans_a", "activation"].into_iter().any(set) =>
+            if constant(1)
+                && !["alpha", "beta", "trans_a", "activation", "integer"].into_iter().any(set) =>
         {
             let matrix = op.inputs[0].tensor.rank() == 2;
             let axis =
                 if set("trans_b") { 0 } else { op.inputs[1].tensor.rank().checked_sub(1)? };
-            Some(Some(WeightSite { operand: 1, axis: Some(axis), bias: matrix && constant(2) }))
+            Some(Some(WeightSite {
+                operand: 1,
+                axis: Some(axis),
+                bias: matrix && constant(2) && float_bias(),
+            }))
         }
         OpKind::MatMul if op.attributes.0.is_empty() && node.inputs.len() == 2 => {
             let operand = (0..2).find(|&i| constant(i));
