@@ -25,7 +25,7 @@ pub fn main() -> Result<(), Box<dyn Error>> {
         let (name, ms): (String, f64) = row?;
         let file = Path::new("tests/models").join(format!("{name}.onnx"));
         let graph = onnx::read_file(&file, &onnx::ReadOptions::default())?;
-        source.latencies_ns.insert(model, other.predict(&graph)?.latency.point.ns());
+        source.latencies_ns.insert(model, other.predict(&graph)?.latency.point().ns());
         workloads.push(Workload::of(&graph));
         measured.push(Measured { model, ns: ms * 1e6 });
         names.push(name);

@@ -42,7 +42,7 @@ impl Truth {
     pub fn of(self, forecast: &Forecast) -> f64 {
         match self {
             Self::Deviations(z) => forecast.at(z),
-            Self::Longer(share) => forecast.point_ns * (1.0 + share),
+            Self::Longer(share) => forecast.point_ns() * (1.0 + share),
         }
     }
 }

@@ -7,17 +7,20 @@
 
 mod file;
 mod from_graph;
-mod interval;
 mod kernels;
 mod link;
 
 pub use file::{CostsFile, LinkEntry, NodeEntry, TensorEntry};
-pub use interval::{End, Interval};
 pub use kernels::Attribution;
 pub use link::Link;
+pub use vitempo_graph::End;
 
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
+
+/// A cost and the range it lies in, in whole units: nanoseconds, nanojoules or bytes per second, as
+/// the field's name says.
+pub type Interval = vitempo_graph::Interval<u64>;
 
 /// Why something is not a set of costs.
 #[derive(Debug, thiserror::Error)]

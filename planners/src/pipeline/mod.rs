@@ -194,8 +194,7 @@ impl<'a> Pipeline<'a> {
         let (lower, upper) = (at(End::Lower), at(End::Upper));
         let interval = |of: &dyn Fn(&StageTimes) -> u64| {
             let point = of(&self.times);
-            Interval::new(point, of(&lower).min(point), of(&upper).max(point))
-                .unwrap_or(Interval::exact(point))
+            Interval::clamped(point, of(&lower), of(&upper))
         };
         let minimised = match objective {
             PipelineObjective::Throughput { .. } => "period",

@@ -301,8 +301,7 @@ impl<'a> Split<'a> {
             u64::try_from(self.terms(criterion, end).cost(&self.closure, side)).unwrap_or(u64::MAX)
         };
         let point = at(End::Point);
-        Interval::new(point, at(End::Lower).min(point), at(End::Upper).max(point))
-            .unwrap_or(Interval::exact(point))
+        Interval::clamped(point, at(End::Lower), at(End::Upper))
     }
 
     fn transfers(&self, side: &Side) -> Vec<Transfer> {
