@@ -18,13 +18,18 @@ use serde::{Deserialize, Serialize};
 /// What runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[allow(missing_docs)]
 pub enum System {
+    /// Every frame on the processor of regions.
     NpuOnly,
+    /// Every frame in blocks on both processors.
     MobiSrLike,
+    /// Regions by block matching, in no order.
     Base,
+    /// Base, with regions by patch features.
     S1,
+    /// S1, with windows that follow the motion.
     S2,
+    /// S2, with the scheduler.
     Aria,
 }
 
