@@ -31,6 +31,8 @@ use valid::{Kind, Tally};
 
 /// How long it runs where nothing else is said, s.
 const SHORT_S: u64 = 4;
+/// How much longer it may run until every kind of request was answered once, s.
+const PATIENCE_S: u64 = 300;
 /// Memory is compared where it has had this long to settle, s.
 const SETTLED_S: u64 = 60;
 /// By how much it may grow from the first third to the last.
@@ -58,7 +60,7 @@ fn start(folder: &Path) -> Running {
         fs::copy(bundle, folder.join(format!("{name}.vtb"))).expect("a copy");
     }
     let folder = folder.display().to_string();
-    let limits = ["--timeout", "10s", "--head-timeout", "2s", "--max-connections", "128"];
+    let limits = ["--timeout", "30s", "--head-timeout", "2s", "--max-connections", "128"];
     let sizes = ["--memory", "128MiB", "--max-body", "16MiB", "--max-response", "16MiB"];
     let rest = ["--bundle", &folder, "--reload", "200ms", "--workers", "2", "--no-request-log"];
     Running::start_with(&[&rest[..], &limits, &sizes].concat())
@@ -72,15 +74,17 @@ fn answers_stay_right_and_memory_flat() {
     let server = start(folder.path());
     let expected = Expected::compute();
     let enough = AtomicBool::new(false);
+    let answered = Kind::ALL.map(|_| AtomicBool::new(false));
     let (tallies, attacks, memory) = thread::scope(|scope| {
-        let (server, expected, enough) = (&server, &expected, &enough);
+        let (server, expected, enough, answered) = (&server, &expected, &enough, &answered);
         let of = |(kind, clients): &(Kind, usize)| vec![*kind; *clients];
         let valid: Vec<_> = VALID
             .iter()
             .flat_map(of)
             .enumerate()
             .map(|(number, kind)| {
-                scope.spawn(move || valid::client(server, expected, kind, number, enough))
+                let seen = &answered[kind as usize];
+                scope.spawn(move || valid::client(server, expected, (kind, number), seen, enough))
             })
             .collect();
         let hostile: Vec<_> = (0..HOSTILE)
@@ -89,7 +93,10 @@ fn answers_stay_right_and_memory_flat() {
                 scope.spawn(move || hostile::client(server, &bundle, number, enough))
             })
             .collect();
-        let memory = memory::watch(server, Duration::from_secs(seconds));
+        let memory = memory::watch(server, |time| {
+            let is_answered = answered.iter().all(|seen| seen.load(Ordering::Relaxed));
+            time >= Duration::from_secs(if is_answered { seconds } else { seconds + PATIENCE_S })
+        });
         enough.store(true, Ordering::Relaxed);
         let tallies: Vec<Tally> =
             valid.into_iter().map(|client| client.join().expect("a client ends")).collect();

@@ -38,6 +38,8 @@ use tokio::{
 
 /// Longest head of a request, in bytes.
 const LONGEST_HEAD: usize = 16 << 10;
+/// What one connection buffers of what is sent, and of what is to be sent, in bytes.
+const BUFFER: usize = 64 << 10;
 /// After the system would not give a connection (too many files open, say).
 const BREATH: Duration = Duration::from_millis(100);
 /// How long refused clients may go on sending, so that they get to read why; and how many may.
@@ -54,7 +56,8 @@ pub async fn accept(
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new())
         .header_read_timeout(service.limits.head_timeout)
-        .max_header_size(LONGEST_HEAD);
+        .max_header_size(LONGEST_HEAD)
+        .max_buf_size(BUFFER);
     let farewells = Arc::new(Semaphore::new(FAREWELLS));
     let refusal: Arc<[u8]> = refusal().into();
     loop {

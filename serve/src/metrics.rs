@@ -145,8 +145,10 @@ impl Metrics {
     pub fn page(&self, gauges: &Gauges) -> String {
         let mut page = Page(String::new());
         page.family("vitempo_build_info", "gauge", "The program that runs.");
-        let build: [(&str, &dyn Display); 2] =
-            [("version", &env!("CARGO_PKG_VERSION")), ("commit", &COMMIT.unwrap_or("unknown"))];
+        let build: [(&str, &dyn Display); 2] = [
+            ("version", &env!("CARGO_PKG_VERSION")),
+            ("commit", &COMMIT.filter(|commit| !commit.is_empty()).unwrap_or("unknown")),
+        ];
         page.sample("vitempo_build_info", &build, 1.0);
         self.write_requests(&mut page);
         self.write_durations(&mut page);

@@ -4,11 +4,11 @@
 //! Lookups extend the tables, so one batch of one request uses them at a time; a batch takes
 //! milliseconds once the tables are filled. Below about a thousand architectures, while tables are
 //! made, and for frameworks whose kernels cannot be separated by stages, forecasts are made from
-//! graphs. Tables that have grown large are dropped, and made anew when they are asked.
+//! graphs; so are those of a few architectures while another batch uses the tables. Tables that have grown large are dropped, and made anew when they are asked.
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError},
 };
 use vitempo::graph::{Graph, OpSpec, PredictionSource};
 use vitempo::predictors::{Estimate, PredictorBundle, Tally, WorkingSet, WorkingSetBytes};
@@ -17,6 +17,8 @@ use vitempo::search_space::{Architecture, Space};
 
 /// Architectures from which on tables are made; making them takes as long as about so many graphs.
 const WORTHWHILE: usize = 1000;
+/// Architectures whose graphs are made sooner than a batch that extends the tables ends.
+const FEW: usize = 4;
 /// Rows that the tables of one space may have, about 128 bytes each.
 const MOST_ROWS: u64 = 1 << 20;
 
@@ -102,6 +104,8 @@ enum Entry {
 #[derive(Debug, Default)]
 pub struct TableCache(Mutex<BTreeMap<String, Entry>>);
 
+type Entries<'a> = MutexGuard<'a, BTreeMap<String, Entry>>;
+
 /// Ends the making of tables, also where it fails.
 struct Building<'a> {
     cache: &'a TableCache,
@@ -117,14 +121,25 @@ impl Drop for Building<'_> {
 }
 
 impl TableCache {
-    fn entries(&self) -> MutexGuard<'_, BTreeMap<String, Entry>> {
-        self.0.lock().unwrap_or_else(|poisoned| {
-            // A panic may have left a table half changed.
-            self.0.clear_poison();
-            let mut entries = poisoned.into_inner();
-            entries.clear();
-            entries
-        })
+    fn entries(&self) -> Entries<'_> {
+        self.0.lock().unwrap_or_else(|poisoned| self.emptied(poisoned))
+    }
+
+    /// `None` where others use them.
+    fn free_entries(&self) -> Option<Entries<'_>> {
+        match self.0.try_lock() {
+            Ok(entries) => Some(entries),
+            Err(TryLockError::Poisoned(poisoned)) => Some(self.emptied(poisoned)),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
+    /// A panic may have left a table half changed.
+    fn emptied<'a>(&self, poisoned: PoisonError<Entries<'a>>) -> Entries<'a> {
+        self.0.clear_poison();
+        let mut entries = poisoned.into_inner();
+        entries.clear();
+        entries
     }
 
     /// The sums of architectures of a space, in their order. `None` if graphs are faster, or if an
@@ -139,7 +154,10 @@ impl TableCache {
         if architectures.is_empty() || !meter.is_local() {
             return None;
         }
-        let mut entries = self.entries();
+        let mut entries = match architectures.len() {
+            ..=FEW => self.free_entries()?,
+            _ => self.entries(),
+        };
         let entry = entries.entry(space.name().to_owned()).or_default();
         let before = match entry {
             Entry::Ready(tables) => {
@@ -205,6 +223,9 @@ mod tests {
         let made = cache.sums(&bundle, &space, &some);
         assert!(made.is_some() && !is(&Entry::Building) && !is(&Entry::Asked(0)));
         assert_eq!(cache.sums(&bundle, &space, &some), made, "the same tables");
+        let used = cache.entries();
+        assert_eq!(cache.sums(&bundle, &space, &some), None, "a few do not wait for others");
+        drop(used);
         drop(Building { cache: &cache, space: space.name(), made: Entry::New });
         assert!(is(&Entry::New), "a failure leaves none");
     }

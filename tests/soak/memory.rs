@@ -8,21 +8,22 @@ use std::{
 
 /// Samples at equal distances.
 pub struct Memory {
-    every: Duration,
-    /// Resident memory, bytes.
-    resident: Vec<f64>,
+    /// When, and resident memory, bytes.
+    resident: Vec<(Duration, f64)>,
     /// Bodies and unread answers that count, bytes.
     pub counted: Vec<f64>,
 }
 
-/// Watches for so long; ends early where the server has ended.
-pub fn watch(server: &Running, long: Duration) -> Memory {
-    let every = Duration::from_secs(1).min(long / 12);
-    let mut memory = Memory { every, resident: Vec::new(), counted: Vec::new() };
+/// Between two samples.
+const EVERY: Duration = Duration::from_millis(500);
+
+/// Watches until `is_enough` for the time that has gone by.
+pub fn watch(server: &Running, is_enough: impl Fn(Duration) -> bool) -> Memory {
+    let mut memory = Memory { resident: Vec::new(), counted: Vec::new() };
     let begun = Instant::now();
-    while begun.elapsed() < long {
-        thread::sleep(every);
-        memory.resident.push(resident(server.child.id()));
+    while !is_enough(begun.elapsed()) {
+        thread::sleep(EVERY);
+        memory.resident.push((begun.elapsed(), resident(server.child.id())));
         memory.counted.extend(counted(server));
     }
     memory
@@ -47,23 +48,25 @@ impl Memory {
     /// From the first third to the last, as a share of the first.
     pub fn growth(&self) -> f64 {
         let third = self.resident.len() / 3;
-        let mean = |samples: &[f64]| samples.iter().sum::<f64>() / samples.len() as f64;
-        let (first, last) =
-            (&self.resident[..third], &self.resident[self.resident.len() - third..]);
-        mean(last) / mean(first) - 1.0
+        let last = &self.resident[self.resident.len() - third..];
+        mean(last) / mean(&self.resident[..third]) - 1.0
     }
+}
+
+fn mean(samples: &[(Duration, f64)]) -> f64 {
+    samples.iter().map(|(_, bytes)| bytes).sum::<f64>() / samples.len() as f64
 }
 
 impl fmt::Display for Memory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{:>10} {:>14} {:>14}", "s", "resident, MB", "most, MB")?;
-        let seconds = self.every.as_secs_f64();
-        let step = if self.resident.len() >= 300 { 60 } else { self.resident.len().div_ceil(12) };
-        for (index, samples) in self.resident.chunks(step.max(1)).enumerate() {
-            let mean = samples.iter().sum::<f64>() / samples.len() as f64;
-            let most = samples.iter().copied().fold(0.0, f64::max);
-            let end = (index * step + samples.len()) as f64 * seconds;
-            writeln!(f, "{end:>10.1} {:>14.1} {:>14.1}", mean / 1e6, most / 1e6)?;
+        let is_long = self.resident.last().is_some_and(|(time, _)| time.as_secs() >= 300);
+        let step = Duration::from_secs(if is_long { 60 } else { 5 });
+        let row = |time: &Duration| time.as_nanos() / step.as_nanos();
+        for samples in self.resident.chunk_by(|(one, _), (next, _)| row(one) == row(next)) {
+            let most = samples.iter().map(|(_, bytes)| *bytes).fold(0.0, f64::max);
+            let end = samples.last().map_or(0.0, |(time, _)| time.as_secs_f64());
+            writeln!(f, "{end:>10.1} {:>14.1} {:>14.1}", mean(samples) / 1e6, most / 1e6)?;
         }
         let counted = self.counted.iter().copied().fold(0.0, f64::max);
         writeln!(f, "bodies and unread answers: at most {:.1} MB", counted / 1e6)?;
