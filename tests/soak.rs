@@ -34,7 +34,7 @@ const SHORT_S: u64 = 4;
 /// How much longer it may run until every kind of request was answered once, s.
 const PATIENCE_S: u64 = 300;
 /// Memory is compared where it has had this long to settle, s.
-const SETTLED_S: u64 = 60;
+const SETTLED_S: u64 = 300;
 /// By how much it may grow from the first third to the last.
 const GROWTH: f64 = 0.1;
 /// Memory for bodies and unread answers, bytes.

@@ -22,14 +22,17 @@ pub struct Token(blake3::Hash);
 
 /// Why there is no token.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)]
 pub enum TokenError {
+    /// It has too few characters to be a secret.
     #[error("a token needs at least {SHORTEST} characters")]
     Short,
+    /// It could not be sent in a header.
     #[error("a token has visible ASCII characters only")]
     Characters,
+    /// Others than its owner may read or change the file; its permissions.
     #[error("others can read or change the file: its permissions are {0:04o}")]
     Exposed(u32),
+    /// The file cannot be read.
     #[error("cannot read the file: {0}")]
     Unreadable(#[from] io::Error),
 }

@@ -31,7 +31,8 @@ pub struct Expected {
 }
 
 fn bits(prediction: &Prediction) -> Bits {
-    [prediction.point, prediction.lower, prediction.upper].map(|latency| latency.ns().to_bits())
+    [prediction.point(), prediction.lower(), prediction.upper()]
+        .map(|latency| latency.ns().to_bits())
 }
 
 impl Expected {
