@@ -4,6 +4,8 @@
 
 SHELL := /bin/sh
 env = . ./.tools/env;
+# The service's metrics name the commit; empty outside of a checkout.
+export VITEMPO_COMMIT := $(shell git rev-parse --short=12 HEAD 2>/dev/null)
 
 build: setup
 	$(env) cargo build --release --locked

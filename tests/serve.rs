@@ -2,19 +2,21 @@
 //! Nothing here measures time.
 
 mod program;
+#[path = "program/server.rs"]
+mod server;
 
-use program::{command, ok, vitempo};
+use program::{ok, vitempo};
+use server::{Running, read_reply};
 use std::{
-    fs::{self, File},
-    io::{BufRead, BufReader, ErrorKind, Read, Write},
+    fs,
+    io::{ErrorKind, Read, Write},
     net::{Shutdown, TcpStream},
+    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
     sync::{
         OnceLock,
         atomic::{AtomicBool, Ordering},
     },
-    thread::sleep,
     time::Duration,
 };
 use vitempo::search_space::{Architecture, Space};
@@ -67,145 +69,18 @@ impl Trained {
     }
 }
 
-/// A server that is killed when the test ends.
-struct Running {
-    child: Child,
-    address: String,
-    folder: tempfile::TempDir,
+/// A server of the trained bundle.
+fn start(args: &[&str]) -> Running {
+    let bundle = Trained::get().bundle().display().to_string();
+    Running::start_with(&[&["--bundle", &bundle], args].concat())
 }
 
-struct Reply {
-    status: u16,
-    head: String,
-    body: Vec<u8>,
-}
-
-impl Reply {
-    fn json(&self) -> serde_json::Value {
-        json(&self.body)
-    }
-
-    fn header(&self, name: &str) -> Option<&str> {
-        self.head
-            .lines()
-            .filter_map(|line| line.split_once(": "))
-            .find(|(n, _)| n.eq_ignore_ascii_case(name))
-            .map(|(_, value)| value)
-    }
-}
-
-impl Running {
-    /// With the trained bundle.
-    fn start(args: &[&str]) -> Self {
-        let bundle = Trained::get().bundle().display().to_string();
-        Self::start_with(&[&["--bundle", &bundle], args].concat())
-    }
-
-    fn start_with(args: &[&str]) -> Self {
-        let folder = tempfile::tempdir().expect("a folder");
-        let log = File::create(folder.path().join("log")).expect("a file");
-        let mut command = command();
-        command.args(["serve", "--listen", "127.0.0.1:0"]).args(args);
-        let mut child = command.stdout(Stdio::piped()).stderr(log).spawn().expect("vitempo starts");
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().expect("its output"))
-            .read_line(&mut line)
-            .expect("a line");
-        let address = line.trim().strip_prefix("listening on http://").map(str::to_owned);
-        let running = Self { child, address: address.unwrap_or_default(), folder };
-        assert!(!running.address.is_empty(), "it does not listen: {}", running.log());
-        running
-    }
-
-    fn log(&self) -> String {
-        fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
-    }
-
-    fn connect(&self) -> TcpStream {
-        let stream = TcpStream::connect(&self.address).expect("a connection");
-        // A test that waits for ever would not fail.
-        stream.set_read_timeout(Some(Duration::from_secs(120))).expect("a socket");
-        stream
-    }
-
-    fn ask(&self, method: &str, path: &str, headers: &[&str], body: &[u8]) -> Reply {
-        let mut stream = self.connect();
-        let headers: String = headers.iter().map(|header| format!("{header}\r\n")).collect();
-        let head = format!(
-            "{method} {path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\nContent-Length: \
-            {}\r\n{headers}\r\n",
-            body.len()
-        );
-        // A server that refuses early may close while the body is still being written; what it said
-        // is there all the same.
-        let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body));
-        read_reply(&mut stream).expect("a reply")
-    }
-
-    fn get(&self, path: &str) -> Reply {
-        self.ask("GET", path, &[], b"")
-    }
-
-    fn predict(&self, document: &serde_json::Value) -> Reply {
-        self.ask(
-            "POST",
-            "/predict",
-            &["Content-Type: application/json"],
-            document.to_string().as_bytes(),
-        )
-    }
-
-    /// Whether it still answers as it should.
-    fn is_well(&self) -> bool {
-        let asked = self.predict(&serde_json::json!({"encodings": [Trained::get().encodings[0]]}));
-        self.get("/healthz").status == 200
-            && asked.status == 200
-            && asked.json()["results"][0]["latency_ns"]["point"].is_number()
-    }
-
-    fn signal(&self, name: &str) {
-        let sent = Command::new("kill")
-            .args([name, &self.child.id().to_string()])
-            .status()
-            .expect("kill starts");
-        assert!(sent.success());
-    }
-
-    /// Looks again and again until it is so; gives up after a minute or two.
-    fn wait_until(&self, what: &str, so: impl Fn() -> bool) {
-        for _ in 0..2400 {
-            if so() {
-                return;
-            }
-            sleep(Duration::from_millis(50));
-        }
-        panic!("{what} never came; the log:\n{}", self.log());
-    }
-
-    fn in_flight(&self) -> u64 {
-        let page = String::from_utf8(self.get("/metrics").body).expect("text");
-        let value = page.lines().find_map(|l| l.strip_prefix("vitempo_http_requests_in_flight "));
-        // The question itself is one.
-        value.and_then(|v| v.parse::<u64>().ok()).expect("the gauge") - 1
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// `None` where the connection ended without a word.
-fn read_reply(stream: &mut TcpStream) -> Option<Reply> {
-    let mut bytes = Vec::new();
-    // A reset after the reply is as good as an end.
-    let _ = stream.read_to_end(&mut bytes);
-    let split = bytes.windows(4).position(|w| w == b"\r\n\r\n")?;
-    let head = String::from_utf8_lossy(&bytes[..split]).into_owned();
-    let status = head.split(' ').nth(1)?.parse().ok()?;
-    Some(Reply { status, head, body: bytes.split_off(split + 4) })
+/// Whether it still answers as it should.
+fn is_well(server: &Running) -> bool {
+    let asked = server.predict(&serde_json::json!({"encodings": [Trained::get().encodings[0]]}));
+    server.get("/healthz").status == 200
+        && asked.status == 200
+        && asked.json()["results"][0]["latency_ns"]["point"].is_number()
 }
 
 /// Base64, by hand: the server's own decoder is not to be checked by itself.
@@ -228,8 +103,9 @@ fn base64(bytes: &[u8]) -> String {
 
 #[test]
 fn every_endpoint_answers() {
-    let server = Running::start(&[]);
+    let server = start(&[]);
     assert_eq!(server.get("/healthz").json(), serde_json::json!({"status": "ok", "bundles": 1}));
+    assert_eq!(server.get("/readyz").json(), serde_json::json!({"status": "ready", "bundles": 1}));
     let bundle = &server.get("/bundles").json()["bundles"][0];
     assert_eq!((&bundle["name"], &bundle["method"]), (&"null".into(), &"lasso".into()));
     assert_eq!(server.get("/openapi.json").json()["openapi"], "3.1.0");
@@ -258,13 +134,19 @@ fn every_endpoint_answers() {
         counted("vitempo_http_requests_total{route=\"/predict\",method=\"POST\",status=\"200\"} 1"),
         "{page}"
     );
+    assert!(server.metric("process_resident_memory_bytes") > 1e6);
+    assert!(server.metric("process_cpu_seconds_total") > 0.0);
+    let open = server.metric("process_open_fds");
+    assert!(open > 3.0 && open < server.metric("process_max_fds"));
     let log = server.log();
-    let line = log
-        .lines()
-        .map(json)
-        .find(|line| line["route"] == "/predict")
-        .expect("a line about the request");
+    let lines: Vec<_> = log.lines().map(json).collect();
+    let line = lines.iter().find(|line| line["route"] == "/predict").expect("a line about it");
     assert_eq!((&line["event"], &line["status"]), (&"request".into(), &200.into()));
+    assert_eq!(line["bundles"], serde_json::json!(["null"]));
+    let client = line["client"].as_str().expect("a client");
+    assert!(client.len() == 12 && client.bytes().all(|b| b.is_ascii_hexdigit()), "{client}");
+    assert!(lines.iter().all(|line| line["client"] == client), "one client");
+    assert!(!log.contains("127.0.0.1"), "{log}");
 }
 
 #[test]
@@ -289,7 +171,7 @@ fn adapted_bundles_answer_as_predict_does() {
 
 #[test]
 fn uploads_are_forecast_as_files_are() {
-    let server = Running::start(&[]);
+    let server = start(&[]);
     let model = shipped("mobilevit_xxs");
     let bytes = fs::read(&model).expect("a model");
     let bundle = Trained::get().bundle();
@@ -342,7 +224,7 @@ type Bad<'a> = (&'a str, &'a str, &'a str, &'a [u8], u16, &'a str);
 
 #[test]
 fn what_is_wrong_is_said_and_the_server_goes_on() {
-    let server = Running::start(&["--max-body", "1MiB", "--max-forecasts", "20"]);
+    let server = start(&["--max-body", "1MiB", "--max-forecasts", "20"]);
     let encoding = &Trained::get().encodings[0];
     let many = serde_json::json!({"encodings": vec![encoding.as_str(); 21]}).to_string();
     let cases: &[Bad] = &[
@@ -408,7 +290,7 @@ fn what_is_wrong_is_said_and_the_server_goes_on() {
         "{results}"
     );
     assert!(results[1]["latency_ns"]["point"].is_number());
-    assert!(server.is_well() && !server.log().contains("panic"), "{}", server.log());
+    assert!(is_well(&server) && !server.log().contains("panic"), "{}", server.log());
 }
 
 #[test]
@@ -424,7 +306,7 @@ fn many_encodings_are_answered_as_each_alone_is() {
 
 /// Of a server started with these arguments.
 fn answered_as_each_alone(args: &[&str], encodings: &[String]) {
-    let server = Running::start(args);
+    let server = start(args);
     let ask = |encodings: &[&String]| {
         server.predict(&serde_json::json!({"encodings": encodings})).json()["results"].clone()
     };
@@ -444,7 +326,7 @@ fn answered_as_each_alone(args: &[&str], encodings: &[String]) {
 
 #[test]
 fn bodies_that_are_too_large_slow_or_broken_off_cost_nothing_else() {
-    let server = Running::start(&["--max-body", "64KiB", "--timeout", "1s"]);
+    let server = start(&["--max-body", "64KiB", "--timeout", "1s"]);
     let big = vec![b' '; 1 << 20];
     assert_eq!(
         server.ask("POST", "/predict", &["Content-Type: application/json"], &big).status,
@@ -495,7 +377,11 @@ fn bodies_that_are_too_large_slow_or_broken_off_cost_nothing_else() {
         assert!(read_reply(&mut stream).is_none_or(|reply| reply.status == 400));
     }
     server.wait_until("the end of all requests", || server.in_flight() == 0);
-    assert!(server.is_well() && !server.log().contains("panic"), "{}", server.log());
+    assert!(is_well(&server) && !server.log().contains("panic"), "{}", server.log());
+}
+
+fn permit(file: &Path, mode: u32) {
+    fs::set_permissions(file, fs::Permissions::from_mode(mode)).expect("permissions");
 }
 
 #[test]
@@ -503,7 +389,8 @@ fn a_token_is_asked_for_where_one_is_set() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("token");
     fs::write(&file, "a-token-of-32-characters-or-so\n").expect("a file");
-    let server = Running::start(&["--token-file", &file.display().to_string()]);
+    permit(&file, 0o600);
+    let server = start(&["--token-file", &file.display().to_string()]);
     let ask = |headers: &[&str]| server.ask("GET", "/bundles", headers, b"");
     let refused = ask(&[]);
     assert_eq!((refused.status, refused.header("www-authenticate")), (401, Some("Bearer")));
@@ -524,6 +411,9 @@ fn what_cannot_be_served_is_refused_at_the_start() {
     };
     let bundle = Trained::get().bundle().display().to_string();
     let (broken, short) = (path("broken.vtb", "no bundle"), path("short", "abc"));
+    let exposed = path("exposed", "a-token-of-32-characters-or-so");
+    permit(short.as_ref(), 0o600);
+    permit(exposed.as_ref(), 0o640);
     let empty = folder.path().join("empty");
     fs::create_dir(&empty).expect("a folder");
     let cases: &[(&[&str], &str)] = &[
@@ -533,6 +423,9 @@ fn what_cannot_be_served_is_refused_at_the_start() {
         (&["--bundle", &empty.display().to_string()], "no bundle"),
         (&["--bundle", &bundle, "--bundle", &bundle], "two bundles"),
         (&["--bundle", &bundle, "--token-file", &short], "16 characters"),
+        (&["--bundle", &bundle, "--token-file", &exposed], "chmod 600"),
+        (&["--bundle", &bundle, "--memory", "1MiB"], "--memory"),
+        (&["--bundle", &bundle, "--head-timeout", "0"], "--head-timeout"),
         (&["--bundle", &bundle, "--space", "nowhere"], "nowhere"),
         (&["--bundle", &bundle, "--timeout", "0"], "--timeout"),
     ];
@@ -576,7 +469,7 @@ fn bundles_come_and_go_while_the_server_answers() {
     };
     put("null.vtb", &bundle[..bundle.len() / 2]);
     server.wait_until("word of the broken bundle", || server.log().contains("bundle_refused"));
-    assert!(names() == ["null"] && server.is_well(), "the bundle from before answers");
+    assert!(names() == ["null"] && is_well(&server), "the bundle from before answers");
     put("other.vtb", &bundle);
     server.wait_until("the new bundle", || names() == ["null", "other"]);
     let both =
@@ -587,7 +480,7 @@ fn bundles_come_and_go_while_the_server_answers() {
     );
     fs::remove_file(folder.path().join("null.vtb")).expect("removed");
     server.wait_until("the end of the old one", || names() == ["other"]);
-    assert!(server.is_well());
+    assert!(is_well(&server));
 }
 
 #[test]
@@ -604,7 +497,7 @@ fn a_hangup_reads_bundles_anew() {
 
 #[test]
 fn a_request_under_way_is_answered_before_the_end() {
-    let mut server = Running::start(&[]);
+    let mut server = start(&[]);
     let body = serde_json::json!({"encodings": Trained::get().encodings}).to_string();
     let (first, rest) = body.split_at(body.len() / 2);
     let mut stream = server.connect();
@@ -635,7 +528,7 @@ fn a_request_under_way_is_answered_before_the_end() {
 
 #[test]
 fn a_client_that_never_finishes_does_not_keep_the_server_from_ending() {
-    let mut server = Running::start(&["--grace", "100ms"]);
+    let mut server = start(&["--grace", "100ms"]);
     let mut stream = server.connect();
     stream
         .write_all(
@@ -660,7 +553,7 @@ impl Drop for Enough<'_> {
 
 #[test]
 fn more_than_the_workers_and_the_queue_hold_is_refused_until_there_is_room() {
-    let server = Running::start(&["--workers", "1", "--queue", "0", "--timeout", "10m"]);
+    let server = start(&["--workers", "1", "--queue", "0", "--timeout", "10m"]);
     let encodings = &Trained::get().encodings;
     let long = serde_json::json!({"encodings": encodings.iter().cycle().take(100_000).collect::<Vec<_>>()}).to_string();
     let head = format!(
@@ -668,7 +561,8 @@ fn more_than_the_workers_and_the_queue_hold_is_refused_until_there_is_room() {
         {}\r\n\r\n",
         long.len()
     );
-    let one = serde_json::json!({"encodings": [encodings[0]]});
+    // More than what counts as short.
+    let some = serde_json::json!({"encodings": vec![&encodings[0]; 40]});
     let enough = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let _end = Enough(&enough);
@@ -690,12 +584,134 @@ fn more_than_the_workers_and_the_queue_hold_is_refused_until_there_is_room() {
             }
         });
         server.wait_until("a refusal", || {
-            let reply = server.predict(&one);
+            let reply = server.predict(&some);
+            assert!(is_well(&server), "short requests do not wait for long ones");
             reply.status == 503 && reply.header("retry-after") == Some("1")
         });
-        assert_eq!(server.get("/healthz").status, 200);
     });
-    server.wait_until("room", || server.predict(&one).status == 200);
+    server.wait_until("room", || server.predict(&some).status == 200);
+}
+
+/// Part of a head, or nothing at all: neither takes a place from others.
+#[test]
+fn idle_connections_keep_nobody_out() {
+    let limits = ["--max-connections", "60", "--max-connections-per-address", "40"];
+    let server = start(&[&limits[..], &["--head-timeout", "10m"]].concat());
+    let mut known = server.connect();
+    let mut ask = || {
+        // Whoever may see the bundles is known; anybody may ask for the health.
+        known.write_all(b"GET /bundles HTTP/1.1\r\nHost: t\r\n\r\n").expect("sent");
+        let mut reply = [0; 12];
+        known.read_exact(&mut reply).expect("a reply");
+        assert_eq!(&reply, b"HTTP/1.1 200");
+        while !known.read(&mut [0; 4096]).is_ok_and(|read| read < 4096) {}
+    };
+    ask();
+    let strangers: Vec<TcpStream> = (0..200)
+        .map(|number| {
+            let mut stranger = server.connect();
+            if number % 2 == 0 {
+                let _ = stranger.write_all(b"GET /healthz HTTP/1.1\r\nHost: slow");
+            }
+            stranger
+        })
+        .collect();
+    for _ in 0..5 {
+        assert!(is_well(&server));
+    }
+    ask();
+    assert!(server.metric("vitempo_http_connections_displaced_total") >= 160.0);
+    assert!(server.metric("vitempo_http_connections") <= 41.0, "one may be about to end");
+    drop(strangers);
+    assert!(is_well(&server) && !server.log().contains("panic"), "{}", server.log());
+}
+
+/// Where requests under way take all places of an address, one more connection is refused at once.
+#[test]
+fn a_connection_over_the_limit_is_refused() {
+    let server = start(&["--max-connections-per-address", "6", "--timeout", "10m"]);
+    let slow = || {
+        let mut stream = server.connect();
+        let head = b"POST /predict HTTP/1.1\r\nHost: slow\r\nContent-Type: \
+            application/json\r\nContent-Length: 50\r\n\r\n{";
+        stream.write_all(head).expect("sent");
+        stream
+    };
+    let under_way: Vec<TcpStream> = (0..5).map(|_| slow()).collect();
+    server.wait_until("five requests", || server.in_flight() == 5);
+    let more = std::cell::RefCell::new(Vec::new());
+    server.wait_until("a refusal", || {
+        // One whose head has not been read yet is displaced by the question.
+        more.borrow_mut().push(slow());
+        let reply = server.get("/healthz");
+        let is_refused = reply.status == 503;
+        assert!(!is_refused || reply.header("connection") == Some("close"), "{}", reply.head);
+        assert!(!is_refused || reply.json()["detail"].is_string());
+        is_refused
+    });
+    drop((under_way, more));
+    server.wait_until("a place", || server.get("/healthz").status == 200);
+    assert!(server.metric("vitempo_http_connections_refused_total") >= 1.0);
+}
+
+/// Requests that are refused for want of a token do not take the places of those that have one.
+#[test]
+fn bodies_of_strangers_take_no_place() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("token");
+    fs::write(&file, "a-token-of-32-characters-or-so").expect("a file");
+    permit(&file, 0o600);
+    let file = file.display().to_string();
+    let server = start(&["--token-file", &file, "--max-connections-per-address", "4"]);
+    let _strangers: Vec<TcpStream> = (0..20)
+        .map(|_| {
+            let mut stream = server.connect();
+            let head = b"POST /predict HTTP/1.1\r\nHost: t\r\nContent-Length: 50\r\n\r\n{";
+            let _ = stream.write_all(head);
+            stream
+        })
+        .collect();
+    let known = ["Authorization: Bearer a-token-of-32-characters-or-so"];
+    server.wait_until("an answer", || {
+        // A stranger whose head is being read at this very moment counts as under way.
+        let reply = server.ask("GET", "/bundles", &known, b"");
+        assert!(reply.status == 200 || reply.status == 503, "{}", reply.head);
+        reply.status == 200
+    });
+}
+
+/// An answer takes memory until it is read; what does not fit is refused, and small ones always fit.
+#[test]
+fn unread_answers_take_the_memory_of_bodies() {
+    let limits = ["--max-body", "8MiB", "--max-response", "24MiB", "--memory", "24MiB"];
+    let server = start(&[&limits[..], &["--timeout", "10m"]].concat());
+    let encodings = &Trained::get().encodings;
+    let many = encodings.iter().cycle().take(40_000).collect::<Vec<_>>();
+    let large = serde_json::json!({"encodings": many});
+    let body = large.to_string();
+    let mut unread = server.connect();
+    let head = format!(
+        "POST /predict HTTP/1.1\r\nHost: t\r\nConnection: close\r\nContent-Type: \
+        application/json\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
+    unread
+        .write_all(head.as_bytes())
+        .and_then(|()| unread.write_all(body.as_bytes()))
+        .expect("sent");
+    let used = || server.metric("vitempo_memory_used_bytes");
+    // The system's buffers take some of it.
+    server.wait_until("an answer that is not read", || used() > 4e6 && server.in_flight() == 0);
+    let refused = server.predict(&large);
+    assert_eq!(refused.status, 503, "{}", refused.head);
+    assert!(refused.json()["detail"].as_str().is_some_and(|detail| detail.contains("memory")));
+    assert!(used() <= f64::from(24 << 20) && is_well(&server));
+    let reply = read_reply(&mut unread).expect("the answer");
+    assert_eq!(reply.json()["results"].as_array().map(Vec::len), Some(many.len()));
+    server.wait_until("all memory", || used() == 0.0);
+    assert_eq!(server.predict(&large).status, 200);
+    drop(unread);
+    server.wait_until("all memory", || used() == 0.0);
 }
 
 /// Small files that ask for terabytes or hours: each is answered, and the server works on.

@@ -3,7 +3,9 @@
 use super::{
     Limits,
     forecast::{Forecast, Forecaster},
+    memory::Memory,
     metrics::Tally,
+    pieces::{Pieces, too_much},
     pool::Abandoned,
     problem::Problem,
     registry::{Bundles, RegisteredBundle},
@@ -11,22 +13,25 @@ use super::{
 };
 use axum::http::StatusCode;
 use serde::Serialize;
-use std::sync::Arc;
+use std::{
+    io::{BufWriter, Write},
+    sync::Arc,
+};
 use vitempo::search_space::Space;
 
-/// Largest answer, in bytes.
-const LARGEST: usize = 256 << 20;
 /// Architectures that are forecast together; between two such batches it is asked whether anybody
 /// still waits.
 const TOGETHER: usize = 256;
 /// The same for models that are forecast by their graphs.
 const GRAPHS: usize = 64;
+/// And most bytes of such models together, beyond the first: graphs take more memory than files.
+const GRAPH_BYTES: usize = 4 << 20;
 
 /// Forecasts as JSON, and what they count for.
 #[derive(Debug)]
 pub struct Answer {
     /// `{"results": [...]}`
-    pub json: Vec<u8>,
+    pub json: Pieces,
     /// By bundle.
     pub tallies: Vec<(Arc<RegisteredBundle>, Tally)>,
 }
@@ -57,13 +62,14 @@ enum Outcome<'a> {
 ///
 /// # Errors
 /// 404 for a bundle that is not there, 413 when too much is asked for at once, 422 for a space that
-/// is not there and for an upload that cannot be read. What is wrong with one model of a list
-/// stands in the answer.
+/// is not there and for an upload that cannot be read, 503 where there is no memory for the answer.
+/// What is wrong with one model of a list stands in the answer.
 pub fn answer(
     asked: &Asked,
     registry: &Bundles,
     spaces: &[Space],
     limits: &Limits,
+    memory: &Memory,
     abandoned: &Abandoned,
 ) -> Result<Answer, Problem> {
     let registered = bundles(&asked.settings.bundles, registry)?;
@@ -81,7 +87,9 @@ pub fn answer(
         .collect();
     let mut tallies = vec![Tally::default(); forecasters.len()];
     let options = asked.options(limits.model, abandoned.stop());
-    let mut json = b"{\"results\":[".to_vec();
+    let mut json = Json::new(Pieces::new(memory.clone(), limits.answer_bytes));
+    json.text("{\"results\":[")?;
+    let mut separator = "";
     for subjects in batches(&asked.subjects, asked.settings.breakdown) {
         abandoned.check()?;
         let questions: Vec<_> = subjects
@@ -102,17 +110,15 @@ pub fn answer(
                 let outcome = column.next().unwrap_or_else(|| {
                     Err(Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "a forecast is missing"))
                 });
-                write(&mut json, subject.name(), forecaster, outcome, tally)?;
+                json.text(separator)?;
+                json.row(subject.name(), forecaster, outcome, tally)?;
+                separator = ",";
             }
         }
     }
-    // Each row left a comma behind it.
-    if json.last() == Some(&b',') {
-        json.pop();
-    }
-    json.extend_from_slice(b"]}");
+    json.text("]}")?;
     Ok(Answer {
-        json,
+        json: json.finish()?,
         tallies: forecasters.into_iter().map(|f| f.registered).zip(tallies).collect(),
     })
 }
@@ -123,8 +129,24 @@ fn batches(subjects: &[Subject], each_operator: bool) -> impl Iterator<Item = &[
         .iter()
         .take_while(|subject| !each_operator && matches!(subject, Subject::Encoding(_)))
         .count();
-    let (architectures, models) = subjects.split_at(architectures);
-    architectures.chunks(TOGETHER).chain(models.chunks(GRAPHS))
+    let (architectures, mut models) = subjects.split_at(architectures);
+    let groups = std::iter::from_fn(move || {
+        let (group, rest) = models.split_at(graphs(models));
+        models = rest;
+        (!group.is_empty()).then_some(group)
+    });
+    architectures.chunks(TOGETHER).chain(groups)
+}
+
+/// How many of the models are forecast together.
+fn graphs(models: &[Subject]) -> usize {
+    let mut bytes = 0usize;
+    let fits = |model: &&Subject| {
+        let is_first = bytes == 0;
+        bytes = bytes.saturating_add(model.bytes().max(1));
+        is_first || bytes <= GRAPH_BYTES
+    };
+    models.iter().take(GRAPHS).take_while(fits).count()
 }
 
 /// The bundles of these names; all, where none is named.
@@ -158,38 +180,65 @@ fn space<'a>(name: Option<&str>, spaces: &'a [Space]) -> Result<&'a Space, Probl
     })
 }
 
-fn too_much(detail: String) -> Problem {
-    Problem::new(StatusCode::PAYLOAD_TOO_LARGE, detail)
-        .hint("ask in several requests, for fewer bundles, or without the breakdown")
+/// The document as it is written; numbers and names are joined before they become pieces.
+struct Json(BufWriter<Pieces>);
+
+impl Json {
+    fn new(pieces: Pieces) -> Self {
+        Self(BufWriter::new(pieces))
+    }
+
+    fn text(&mut self, text: &str) -> Result<(), Problem> {
+        self.0.write_all(text.as_bytes()).map_err(|_| self.0.get_mut().refusal())
+    }
+
+    fn finish(self) -> Result<Pieces, Problem> {
+        self.0.into_inner().map_err(|error| error.into_inner().get_mut().refusal())
+    }
+
+    fn row(
+        &mut self,
+        model: &str,
+        forecaster: &Forecaster,
+        outcome: Result<Forecast, Problem>,
+        tally: &mut Tally,
+    ) -> Result<(), Problem> {
+        let outcome = match outcome {
+            Ok(forecast) => {
+                tally.forecast += 1;
+                tally.fallback += u64::from(forecast.coverage.fallback > 0);
+                tally.extrapolating += u64::from(forecast.extrapolating);
+                Outcome::Forecast { environment: &forecaster.environment, forecast }
+            }
+            Err(problem) => {
+                tally.refused += 1;
+                Outcome::Refusal { problem }
+            }
+        };
+        let row = Row { model, bundle: forecaster.registered.bundle.name(), outcome };
+        serde_json::to_writer(&mut self.0, &row).map_err(|error| match error.io_error_kind() {
+            Some(_) => self.0.get_mut().refusal(),
+            None => Problem::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()),
+        })
+    }
 }
 
-/// Appends a row and a comma.
-fn write(
-    json: &mut Vec<u8>,
-    model: &str,
-    forecaster: &Forecaster,
-    outcome: Result<Forecast, Problem>,
-    tally: &mut Tally,
-) -> Result<(), Problem> {
-    let outcome = match outcome {
-        Ok(forecast) => {
-            tally.forecast += 1;
-            tally.fallback += u64::from(forecast.coverage.fallback > 0);
-            tally.extrapolating += u64::from(forecast.extrapolating);
-            Outcome::Forecast { environment: &forecaster.environment, forecast }
-        }
-        Err(problem) => {
-            tally.refused += 1;
-            Outcome::Refusal { problem }
-        }
-    };
-    let row = Row { model, bundle: forecaster.registered.bundle.name(), outcome };
-    serde_json::to_writer(&mut *json, &row)
-        .map_err(|e| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, e.to_string()))?;
-    json.push(b',');
-    if json.len() > LARGEST {
-        Err(too_much(format!("the answer would be larger than {LARGEST} bytes")))
-    } else {
-        Ok(())
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn batches_are_bounded_by_number_and_bytes() {
+        let model = |size: usize| Subject::Base64("m".to_owned(), "A".repeat(size));
+        let sizes = |subjects: &[Subject], each_operator| {
+            batches(subjects, each_operator).map(<[Subject]>::len).collect::<Vec<_>>()
+        };
+        let encodings = vec![Subject::Encoding("hv1".to_owned()); 300];
+        assert_eq!(sizes(&encodings, false), [256, 44]);
+        assert_eq!(sizes(&encodings, true), [64, 64, 64, 64, 44]);
+        assert_eq!(sizes(&vec![model(4); 65], false), [64, 1]);
+        let large = [model(5 << 20), model(3 << 20), model(1 << 20), model(1 << 20), model(0)];
+        assert_eq!(sizes(&large, false), [1, 2, 2]);
+        assert_eq!(sizes(&[], false), [0; 0]);
     }
 }

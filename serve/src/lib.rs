@@ -8,20 +8,25 @@
 //! |---|---|
 //! | what can be asked? | `routes`, `request`; for clients `openapi` |
 //! | what is answered? | `answer`, `forecast`, `table_cache`, and `problem` when not |
-//! | how much at a time, how long? | `listener`, `body`, `pool`, `write_timeout` |
+//! | how much at a time, how long? | `clients`, `listener`, `body`, `memory`, `pool`, `write_timeout` |
 //! | which bundles? | [`BundleRegistry`] |
-//! | what happened? | `metrics`, [`Log`] |
+//! | what happened? | `metrics`, `process`, [`Log`] |
 
 mod answer;
 mod body;
+mod clients;
+mod delivery;
 mod expansion;
 mod forecast;
 mod listener;
 mod log;
+mod memory;
 mod metrics;
 mod openapi;
+mod pieces;
 mod pool;
 mod problem;
+mod process;
 mod registry;
 mod request;
 mod routes;
@@ -56,16 +61,25 @@ use vitempo::search_space::Space;
 /// Limits of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Largest body of one request; eight of that size may be in memory at the same time.
+    /// Largest body of one request.
     pub body_bytes: usize,
-    /// Time limit of each of: a request's head, its body, its forecasts, a write of the answer.
+    /// Largest answer.
+    pub answer_bytes: usize,
+    /// All bodies and answers in memory, beyond the first 32 KiB of each.
+    pub memory_bytes: usize,
+    /// Time limit of a request's head, which is also how long a connection may be idle.
+    pub head_timeout: Duration,
+    /// Time limit of each of: a request's body, its forecasts, the reading of the answer (and a
+    /// second more for each MiB of it).
     pub timeout: Duration,
-    /// Requests that are computed at the same time.
+    /// Requests that are computed at the same time; and as many short ones beside them.
     pub workers: usize,
-    /// Requests that wait for a worker.
+    /// Requests that wait for a worker; and as many short ones beside them.
     pub queue: usize,
     /// Open connections.
     pub connections: usize,
+    /// Open connections of one address (in IPv6, of a network of 64 bits).
+    pub connections_per_address: usize,
     /// Forecasts (models times bundles) of one request.
     pub forecasts: usize,
     /// What reading an uploaded model may cost, and lowering it for each bundle.
@@ -78,19 +92,20 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             body_bytes: 64 << 20,
+            answer_bytes: 64 << 20,
+            memory_bytes: 512 << 20,
+            head_timeout: Duration::from_secs(5),
             timeout: Duration::from_secs(30),
             workers: vitempo::processors(),
             queue: 64,
             connections: 512,
+            connections_per_address: 128,
             forecasts: 100_000,
             model: vitempo::graph::Limits::default(),
             grace: Duration::from_secs(10),
         }
     }
 }
-
-/// Bodies in memory, as a multiple of the largest one.
-const BODIES: usize = 8;
 
 /// How to serve.
 #[derive(Clone, Debug)]
@@ -144,6 +159,9 @@ pub enum ServeError {
     /// The system takes no handler.
     #[error("cannot handle signals: {0}")]
     Signals(io::Error),
+    /// There is no key for the anonymous names of clients.
+    #[error("the system gives no random numbers: {0}")]
+    Random(getrandom::Error),
 }
 
 /// What requests share.
@@ -153,7 +171,10 @@ struct Service {
     token: Option<Token>,
     limits: Limits,
     log: Log,
-    room: body::Room,
+    /// The OpenAPI document.
+    document: String,
+    memory: memory::Memory,
+    clients: Arc<clients::Clients>,
     pool: pool::Pool,
     metrics: metrics::Metrics,
     draining: AtomicBool,
@@ -183,15 +204,20 @@ impl Server {
             return Err(ServeError::NoSpace);
         }
         let registry = Arc::new(open_registry(bundles)?);
+        let mut key = [0; 32];
+        getrandom::fill(&mut key).map_err(ServeError::Random)?;
+        let (most, per_address) = (limits.connections, limits.connections_per_address);
         let listener = TcpListener::bind(listen)
             .await
             .map_err(|source| ServeError::Listen { address: listen, source })?;
         let service = Service {
+            document: openapi(&spaces, &limits, token.is_some()).to_string(),
             spaces: spaces.into(),
             token,
             limits,
             log,
-            room: body::Room::new(limits.body_bytes.saturating_mul(BODIES)),
+            memory: memory::Memory::new(limits.memory_bytes),
+            clients: Arc::new(clients::Clients::new(most, per_address, key)),
             pool: pool::Pool::new(limits.workers, limits.queue, limits.timeout),
             metrics: metrics::Metrics::default(),
             draining: AtomicBool::new(false),

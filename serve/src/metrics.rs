@@ -1,5 +1,6 @@
 //! [`Metrics`]: what the server counts, in Prometheus' text format. Times in seconds.
 
+use super::process::Process;
 use std::{
     collections::BTreeMap,
     fmt::{Display, Write},
@@ -9,6 +10,9 @@ use std::{
     },
     time::Duration,
 };
+
+/// The revision that the program was built from, where the build says so.
+const COMMIT: Option<&str> = option_env!("VITEMPO_COMMIT");
 
 /// Upper ends of the histogram's buckets, s.
 const BUCKETS: [f64; 11] = [0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0];
@@ -62,6 +66,19 @@ impl Drop for Held<'_> {
     }
 }
 
+/// Values that others keep.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Gauges {
+    /// Bundles that answer.
+    pub bundles: usize,
+    /// Places for short and long jobs, on the workers and in the queue.
+    pub free_places: [usize; 2],
+    /// Bodies and answers in memory that count.
+    pub memory_bytes: usize,
+    /// This process.
+    pub process: Process,
+}
+
 /// Counters of one server.
 #[derive(Debug, Default)]
 pub struct Metrics {
@@ -71,6 +88,8 @@ pub struct Metrics {
     reloads: AtomicU64,
     failed_reloads: AtomicU64,
     aborted: AtomicU64,
+    refused: AtomicU64,
+    displaced: AtomicU64,
     /// Requests that have no answer yet.
     pub in_flight: Gauge,
     /// Open connections.
@@ -96,6 +115,16 @@ impl Metrics {
         self.aborted.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// A connection found no place.
+    pub fn refused(&self) {
+        self.refused.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// An idle connection ended for a new one.
+    pub fn displaced(&self) {
+        self.displaced.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// Forecasts were made.
     pub fn forecast(&self, bundle: &str, tally: Tally) {
         let mut tallies = lock(&self.tallies);
@@ -112,11 +141,26 @@ impl Metrics {
         self.failed_reloads.fetch_add(failed as u64, Ordering::Relaxed);
     }
 
-    /// The page, with the values that others keep.
-    pub fn page(&self, bundles: usize, free_places: usize) -> String {
+    /// The page.
+    pub fn page(&self, gauges: &Gauges) -> String {
         let mut page = Page(String::new());
         page.family("vitempo_build_info", "gauge", "The program that runs.");
-        page.sample("vitempo_build_info", &[("version", &env!("CARGO_PKG_VERSION"))], 1.0);
+        let build: [(&str, &dyn Display); 2] = [
+            ("version", &env!("CARGO_PKG_VERSION")),
+            ("commit", &COMMIT.filter(|commit| !commit.is_empty()).unwrap_or("unknown")),
+        ];
+        page.sample("vitempo_build_info", &build, 1.0);
+        self.write_requests(&mut page);
+        self.write_durations(&mut page);
+        self.write_connections(&mut page);
+        write_gauges(&mut page, gauges);
+        self.write_loads(&mut page);
+        self.write_tallies(&mut page);
+        write_process(&mut page, &gauges.process);
+        page.0
+    }
+
+    fn write_requests(&self, page: &mut Page) {
         page.family("vitempo_http_requests_total", "counter", "Requests answered.");
         for ((route, method, status), count) in lock(&self.requests).iter() {
             page.sample(
@@ -131,13 +175,15 @@ impl Metrics {
             "Requests whose client went away.",
             load(&self.aborted),
         );
-        self.write_durations(&mut page);
         page.single(
             "vitempo_http_requests_in_flight",
             "gauge",
             "Requests without an answer yet.",
             load(&self.in_flight.0),
         );
+    }
+
+    fn write_connections(&self, page: &mut Page) {
         page.single(
             "vitempo_http_connections",
             "gauge",
@@ -145,25 +191,24 @@ impl Metrics {
             load(&self.connections.0),
         );
         page.single(
-            "vitempo_pool_free_places",
-            "gauge",
-            "Places left on the workers and in the queue.",
-            free_places as f64,
-        );
-        page.single("vitempo_bundles", "gauge", "Bundles that answer.", bundles as f64);
-        page.family(
-            "vitempo_bundle_loads_total",
+            "vitempo_http_connections_refused_total",
             "counter",
-            "Bundle files read, at the start and when they changed.",
+            "Connections refused because requests under way took all places.",
+            load(&self.refused),
         );
-        page.sample("vitempo_bundle_loads_total", &[("outcome", &"loaded")], load(&self.reloads));
-        page.sample(
-            "vitempo_bundle_loads_total",
-            &[("outcome", &"failed")],
-            load(&self.failed_reloads),
+        page.single(
+            "vitempo_http_connections_displaced_total",
+            "counter",
+            "Idle connections that ended for new ones.",
+            load(&self.displaced),
         );
-        self.write_tallies(&mut page);
-        page.0
+    }
+
+    fn write_loads(&self, page: &mut Page) {
+        const NAME: &str = "vitempo_bundle_loads_total";
+        page.family(NAME, "counter", "Bundle files read, at the start and when they changed.");
+        page.sample(NAME, &[("outcome", &"loaded")], load(&self.reloads));
+        page.sample(NAME, &[("outcome", &"failed")], load(&self.failed_reloads));
     }
 
     fn write_durations(&self, page: &mut Page) {
@@ -216,6 +261,36 @@ impl Metrics {
     }
 }
 
+fn write_gauges(page: &mut Page, gauges: &Gauges) {
+    const PLACES: &str = "vitempo_pool_free_places";
+    page.family(PLACES, "gauge", "Places left on the workers and in the queue.");
+    for (jobs, free) in ["short", "long"].iter().zip(gauges.free_places) {
+        page.sample(PLACES, &[("jobs", jobs)], free as f64);
+    }
+    page.single(
+        "vitempo_memory_used_bytes",
+        "gauge",
+        "Bodies and unread answers, beyond the first 32 KiB of each.",
+        gauges.memory_bytes as f64,
+    );
+    page.single("vitempo_bundles", "gauge", "Bundles that answer.", gauges.bundles as f64);
+}
+
+/// The names that Prometheus' own libraries use.
+fn write_process(page: &mut Page, process: &Process) {
+    let values = [
+        ("process_resident_memory_bytes", "Resident memory.", process.resident_bytes),
+        ("process_open_fds", "Open file descriptors.", process.open_files),
+        ("process_max_fds", "Most open file descriptors.", process.most_files),
+    ];
+    for (name, help, value) in values {
+        if let Some(value) = value {
+            page.single(name, "gauge", help, value as f64);
+        }
+    }
+    page.single("process_cpu_seconds_total", "counter", "Time on processors.", process.cpu_s);
+}
+
 /// Counts stay right when a thread panics between them.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -261,8 +336,12 @@ mod tests {
         metrics.answered(("/predict", "POST", 200), Duration::from_secs(60));
         metrics.forecast("a\"b", Tally { forecast: 3, extrapolating: 1, ..Tally::default() });
         metrics.reloaded(2, 1);
+        metrics.displaced();
         let held = metrics.connections.hold();
-        let page = metrics.page(2, 7);
+        let process =
+            Process { resident_bytes: Some(4096), most_files: None, ..Process::default() };
+        let gauges = Gauges { bundles: 2, free_places: [7, 3], memory_bytes: 2048, process };
+        let page = metrics.page(&gauges);
         for line in [
             "vitempo_http_requests_total{route=\"/predict\",method=\"POST\",status=\"200\"} 2",
             "vitempo_http_request_duration_seconds_bucket{route=\"/predict\",le=\"0.001\"} 0",
@@ -272,11 +351,20 @@ mod tests {
             "vitempo_http_connections 1",
             "vitempo_forecasts_total{bundle=\"a\\\"b\"} 3",
             "vitempo_bundle_loads_total{outcome=\"failed\"} 1",
-            "vitempo_pool_free_places 7",
+            "vitempo_pool_free_places{jobs=\"short\"} 7",
+            "vitempo_pool_free_places{jobs=\"long\"} 3",
+            "vitempo_http_connections_refused_total 0",
+            "vitempo_http_connections_displaced_total 1",
+            "vitempo_memory_used_bytes 2048",
+            "vitempo_bundles 2",
+            "process_resident_memory_bytes 4096",
+            "process_cpu_seconds_total 0",
         ] {
             assert!(page.lines().any(|l| l == line), "{line} is not in\n{page}");
         }
+        assert!(page.contains("vitempo_build_info{version=\"") && page.contains("commit=\""));
+        assert!(!page.contains("process_max_fds"), "what is not known is left out");
         drop(held);
-        assert!(metrics.page(0, 0).contains("vitempo_http_connections 0"));
+        assert!(metrics.page(&Gauges::default()).contains("vitempo_http_connections 0"));
     }
 }

@@ -143,6 +143,14 @@ impl Subject {
         }
     }
 
+    /// Bytes that were sent for it.
+    pub fn bytes(&self) -> usize {
+        match self {
+            Self::Encoding(text) | Self::Base64(_, text) => text.len(),
+            Self::Onnx(bytes) => bytes.len(),
+        }
+    }
+
     /// What a bundle is asked. Only bytes are read: weights that a file keeps elsewhere stay where
     /// they are. The graph of an architecture is made where `each_operator` is requested.
     ///
@@ -223,6 +231,16 @@ impl Asked {
             Media::Onnx => Ok(Self { settings, space: None, subjects: vec![Subject::Onnx(bytes)] }),
             Media::Json => Document::read(&bytes)?.asked(settings),
         }
+    }
+
+    /// Forecasts that are asked for, where all are of architectures; models may take any time.
+    pub fn architectures(&self, served: usize) -> Option<usize> {
+        let bundles = match self.settings.bundles.len() {
+            0 => served,
+            named => named,
+        };
+        let all = self.subjects.iter().all(|subject| matches!(subject, Subject::Encoding(_)));
+        all.then(|| self.subjects.len().saturating_mul(bundles))
     }
 
     /// How models are read: within these limits, and for as long as somebody waits.

@@ -3,8 +3,13 @@
 use super::{
     Service, answer,
     body::{self, Upload},
-    openapi,
+    clients::{Busy, Client},
+    delivery::Delivery,
+    memory::Share,
+    metrics::Gauges,
+    pool::{Abandoned, Length},
     problem::Problem,
+    process::Process,
     request::{Asked, Media, Settings},
 };
 use axum::{
@@ -28,8 +33,21 @@ use vitempo::graph::LatencyModel;
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const PROMETHEUS: HeaderValue =
     HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+/// Rate at which a large answer must be read, in bytes per second, beyond the time limit.
+const SLOWEST: u64 = 1 << 20;
+/// Largest body that is read to see how long its forecasts take, bytes.
+const GLANCE: usize = 16 << 10;
+/// Most forecasts of architectures that count as a short job.
+const SHORT: usize = 32;
 /// Identifies requests in logs.
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+const ROUTES: [&str; 6] =
+    ["/predict", "/bundles", "/metrics", "/healthz", "/readyz", "/openapi.json"];
+
+/// Names of the bundles that an answer rests on, for the log.
+#[derive(Clone, Debug)]
+struct Bundles(Vec<String>);
 
 /// Everything that answers.
 pub fn router(service: Arc<Service>) -> Router {
@@ -39,6 +57,7 @@ pub fn router(service: Arc<Service>) -> Router {
         .route("/metrics", get(metrics))
         .route_layer(from_fn_with_state(service.clone(), authorize))
         .route("/healthz", get(health))
+        .route("/readyz", get(ready))
         .route("/openapi.json", get(document))
         .fallback(|| async {
             Problem::new(StatusCode::NOT_FOUND, "there is nothing here")
@@ -57,7 +76,7 @@ fn label(method: &Method, path: &str) -> (&'static str, &'static str) {
     let known = |names: &[&'static str], name: &str| {
         names.iter().copied().find(|known| *known == name).unwrap_or("other")
     };
-    let route = known(&["/predict", "/bundles", "/metrics", "/healthz", "/openapi.json"], path);
+    let route = known(&ROUTES, path);
     (route, known(&["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"], method.as_str()))
 }
 
@@ -66,6 +85,7 @@ struct Flight<'a> {
     service: &'a Service,
     label: (&'static str, &'static str),
     id: String,
+    client: Option<Arc<str>>,
     begun: Instant,
     landed: bool,
 }
@@ -76,8 +96,25 @@ impl Flight<'_> {
         let (route, method) = self.label;
         let (status, took) = (response.status().as_u16(), self.begun.elapsed());
         self.service.metrics.answered((route, method, status), took);
-        let bytes = response.body().size_hint().exact();
-        self.service.log.request(json!({"id": self.id, "route": route, "method": method, "status": status, "duration_ms": ms(took), "bytes": bytes}));
+        let mut line = self.line();
+        line["status"] = status.into();
+        line["bytes"] = response.body().size_hint().exact().into();
+        if let Some(Bundles(names)) = response.extensions().get() {
+            line["bundles"] = names.as_slice().into();
+        }
+        self.service.log.request(line);
+    }
+
+    /// What every line about a request has.
+    fn line(&self) -> Value {
+        let (route, method) = self.label;
+        json!({
+            "id": self.id,
+            "client": self.client.as_deref(),
+            "route": route,
+            "method": method,
+            "duration_ms": self.begun.elapsed().as_micros() as f64 / 1e3,
+        })
     }
 }
 
@@ -85,28 +122,45 @@ impl Drop for Flight<'_> {
     fn drop(&mut self) {
         if !self.landed {
             self.service.metrics.aborted();
-            let (route, method) = self.label;
-            self.service.log.request(json!({"id": self.id, "route": route, "method": method, "aborted": true, "duration_ms": ms(self.begun.elapsed())}));
+            let mut line = self.line();
+            line["aborted"] = true.into();
+            self.service.log.request(line);
         }
     }
 }
 
-fn ms(took: Duration) -> f64 {
-    took.as_micros() as f64 / 1e3
-}
-
 async fn observe(State(service): State<Arc<Service>>, request: Request, next: Next) -> Response {
     let _held = service.metrics.in_flight.hold();
+    let client = request.extensions().get::<Client>().cloned();
+    let busy = client.as_ref().map(Client::busy);
     let id = format!("{:x}-{}", service.started, service.requests.fetch_add(1, Ordering::Relaxed));
-    let label = label(request.method(), request.uri().path());
-    let mut flight =
-        Flight { service: &service, label, id: id.clone(), begun: Instant::now(), landed: false };
+    let mut flight = Flight {
+        service: &service,
+        label: label(request.method(), request.uri().path()),
+        id: id.clone(),
+        client: client.as_ref().map(|client| client.anonymous.clone()),
+        begun: Instant::now(),
+        landed: false,
+    };
     let mut response = next.run(request).await;
     if let Ok(id) = HeaderValue::from_str(&id) {
         response.headers_mut().insert(REQUEST_ID, id);
     }
     flight.land(&response);
-    response
+    deliver(response, service.limits.timeout, client.as_ref(), busy)
+}
+
+/// The answer has a time to be read, and its request is under way until then.
+fn deliver(
+    response: Response,
+    time_limit: Duration,
+    client: Option<&Client>,
+    busy: Option<Busy>,
+) -> Response {
+    let bytes = response.body().size_hint().lower();
+    let deadline = Instant::now() + time_limit + Duration::from_secs(bytes / SLOWEST);
+    let sending = client.map(|client| client.clock.begin(deadline));
+    response.map(|body| Body::new(Delivery::new(body, (sending, busy))))
 }
 
 /// Answers are data: no browser should guess, frame or keep them.
@@ -120,13 +174,13 @@ async fn harden(request: Request, next: Next) -> Response {
 }
 
 async fn authorize(State(service): State<Arc<Service>>, request: Request, next: Next) -> Response {
-    if service
-        .token
-        .as_ref()
-        .is_none_or(|token| token.allows(request.headers().get(header::AUTHORIZATION)))
-    {
+    let client = request.extensions().get::<Client>();
+    let shown = request.headers().get(header::AUTHORIZATION);
+    if service.token.as_ref().is_none_or(|token| token.allows(shown)) {
+        client.inspect(|client| client.is_known());
         return next.run(request).await;
     }
+    client.inspect(|client| client.is_refused());
     let problem = Problem::new(StatusCode::UNAUTHORIZED, "this needs the server's token")
         .hint("send the header `Authorization: Bearer TOKEN`");
     let (head, body) = request.into_parts();
@@ -152,20 +206,61 @@ async fn predict(
     };
     let limits = &service.limits;
     let upload =
-        body::read(&head.headers, body, limits.body_bytes, limits.timeout, &service.room).await?;
+        body::read(&head.headers, body, limits.body_bytes, limits.timeout, &service.memory).await?;
     let (registry, spaces, limits) = (service.registry.current(), service.spaces.clone(), *limits);
-    let job = move |abandoned: &super::pool::Abandoned| {
-        let Upload { bytes, held } = upload;
-        let asked = Asked::read(media, bytes, settings)?;
-        let answer = answer::answer(&asked, &registry, &spaces, &limits, abandoned);
-        drop(held);
-        answer
+    let memory = service.memory.clone();
+    let body = Received::look(media, upload, settings)?;
+    let length = body.length(registry.len());
+    let job = move |abandoned: &Abandoned| {
+        let (asked, _held) = body.read()?;
+        answer::answer(&asked, &registry, &spaces, &limits, &memory, abandoned)
     };
-    let answer = service.pool.run(job).await?;
+    let answer = service.pool.run(length, job).await?;
+    let mut names = Vec::new();
     for (registered, tally) in &answer.tallies {
         service.metrics.forecast(registered.bundle.name(), *tally);
+        names.push(registered.bundle.name().to_owned());
     }
-    Ok(typed(JSON, answer.json))
+    let mut response = typed(JSON, Body::new(answer.json));
+    response.extensions_mut().insert(Bundles(names));
+    Ok(response)
+}
+
+/// A body that has arrived, with the memory it takes.
+enum Received {
+    /// A small document, which is read at once to see what it asks for.
+    Read(Asked, Share),
+    /// Anything else is read by a worker.
+    Unread(Media, Upload, Settings),
+}
+
+impl Received {
+    fn look(media: Media, upload: Upload, settings: Settings) -> Result<Self, Problem> {
+        if media != Media::Json || upload.length() > GLANCE {
+            return Ok(Self::Unread(media, upload, settings));
+        }
+        let (bytes, share) = upload.join();
+        Ok(Self::Read(Asked::read(media, bytes, settings)?, share))
+    }
+
+    fn length(&self, served: usize) -> Length {
+        match self {
+            Self::Read(asked, _) if asked.architectures(served).is_some_and(|n| n <= SHORT) => {
+                Length::Short
+            }
+            _ => Length::Long,
+        }
+    }
+
+    fn read(self) -> Result<(Asked, Share), Problem> {
+        match self {
+            Self::Read(asked, share) => Ok((asked, share)),
+            Self::Unread(media, upload, settings) => {
+                let (bytes, share) = upload.join();
+                Ok((Asked::read(media, bytes, settings)?, share))
+            }
+        }
+    }
 }
 
 async fn bundles(State(service): State<Arc<Service>>) -> Response {
@@ -201,26 +296,132 @@ fn describe(bundle: &Bundle) -> Value {
 }
 
 async fn metrics(State(service): State<Arc<Service>>) -> Response {
-    typed(PROMETHEUS, service.metrics.page(service.registry.current().len(), service.pool.free()))
+    let gauges = Gauges {
+        bundles: service.registry.current().len(),
+        free_places: [Length::Short, Length::Long].map(|length| service.pool.free(length)),
+        memory_bytes: service.memory.used(),
+        process: Process::now(),
+    };
+    typed(PROMETHEUS, service.metrics.page(&gauges))
 }
 
+/// Whether the process works: restart it where it does not.
 async fn health(State(service): State<Arc<Service>>) -> Result<Response, Problem> {
+    if service.pool.is_stuck() {
+        let long = service.limits.timeout.as_secs_f64();
+        return Err(Problem::busy(format!("no worker has come free for {long} s")));
+    }
+    Ok(status("ok", &service))
+}
+
+/// Whether requests should be sent here.
+async fn ready(State(service): State<Arc<Service>>) -> Result<Response, Problem> {
     if service.draining.load(Ordering::Relaxed) {
         return Err(Problem::busy("the server is shutting down"));
     }
-    Ok(typed(
-        JSON,
-        json!({"status": "ok", "bundles": service.registry.current().len()}).to_string(),
-    ))
+    if service.registry.current().is_empty() {
+        return Err(Problem::busy("no bundle is loaded"));
+    }
+    Ok(status("ready", &service))
+}
+
+fn status(word: &str, service: &Service) -> Response {
+    let bundles = service.registry.current().len();
+    typed(JSON, json!({"status": word, "bundles": bundles}).to_string())
 }
 
 async fn document(State(service): State<Arc<Service>>) -> Response {
-    typed(
-        JSON,
-        openapi::document(&service.spaces, &service.limits, service.token.is_some()).to_string(),
-    )
+    typed(JSON, service.document.clone())
 }
 
 fn typed(media: HeaderValue, body: impl Into<Body>) -> Response {
     ([(header::CONTENT_TYPE, media)], body.into()).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Limits, Log, Options, Server};
+    use std::{net::SocketAddr, sync::mpsc};
+    use vitempo::search_space::Space;
+
+    async fn service(limits: Limits) -> Arc<Service> {
+        let bundle = concat!(env!("CARGO_MANIFEST_DIR"), "/../bundles/epyc-rten-f32-1t.vtb");
+        let options = Options {
+            listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+            bundles: vec![std::path::PathBuf::from(bundle).into()],
+            spaces: vec![Space::named("hybrid-vit").unwrap_or_else(|e| panic!("{e}"))],
+            token: None,
+            limits,
+            log: Log::Nothing,
+        };
+        Server::bind(options).await.unwrap_or_else(|e| panic!("{e}")).service
+    }
+
+    fn in_runtime(test: impl Future<Output = ()>) {
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+        runtime.unwrap_or_else(|e| panic!("{e}")).block_on(test);
+    }
+
+    #[test]
+    fn a_server_whose_workers_never_come_free_is_not_well() {
+        in_runtime(async {
+            let timeout = Duration::from_millis(1);
+            let service = service(Limits { workers: 1, timeout, ..Limits::default() }).await;
+            assert!(health(State(service.clone())).await.is_ok());
+            let (go, wait) = mpsc::channel::<()>();
+            let deaf = move |_: &Abandoned| {
+                let _ = wait.recv();
+                Ok(())
+            };
+            assert!(service.pool.run(Length::Long, deaf).await.is_err(), "time is up");
+            let problem = loop {
+                match health(State(service.clone())).await {
+                    Err(problem) => break problem,
+                    Ok(_) => tokio::time::sleep(timeout).await,
+                }
+            };
+            assert!(problem.detail().contains("no worker has come free"));
+            assert!(ready(State(service.clone())).await.is_ok(), "requests may still come");
+            drop(go);
+            while health(State(service.clone())).await.is_err() {
+                tokio::time::sleep(timeout).await;
+            }
+        });
+    }
+
+    #[test]
+    fn a_server_that_is_stopping_is_well_and_takes_nothing_more() {
+        in_runtime(async {
+            let service = service(Limits::default()).await;
+            assert!(ready(State(service.clone())).await.is_ok());
+            service.draining.store(true, Ordering::Relaxed);
+            assert!(ready(State(service.clone())).await.is_err());
+            assert!(health(State(service)).await.is_ok());
+        });
+    }
+
+    #[test]
+    fn short_requests_are_told_from_long_ones() {
+        let received = |text: String| {
+            let asked = Asked::read(Media::Json, text.into_bytes(), Settings::default());
+            Received::Read(asked.unwrap_or_else(|p| panic!("{}", p.detail())), share())
+        };
+        let share_of = |encodings: usize, served: usize| {
+            let list = vec!["\"hv1\""; encodings].join(",");
+            received(format!("{{\"encodings\": [{list}]}}")).length(served)
+        };
+        assert_eq!(share_of(1, 32), Length::Short);
+        assert_eq!(share_of(32, 1), Length::Short);
+        assert_eq!(share_of(33, 1), Length::Long);
+        assert_eq!(share_of(2, 17), Length::Long);
+        let named = received(r#"{"encodings": ["hv1"], "bundles": ["a"]}"#.to_owned());
+        assert_eq!(named.length(100), Length::Short);
+        let model = received(r#"{"models": [{"name": "m", "onnx": "AAAA"}]}"#.to_owned());
+        assert_eq!(model.length(1), Length::Long, "a small file may ask for anything");
+    }
+
+    fn share() -> Share {
+        crate::memory::Memory::new(1024).share()
+    }
 }

@@ -2,12 +2,13 @@
 //! architectures.
 //!
 //! Lookups extend the tables, so one batch of one request uses them at a time; a batch takes
-//! milliseconds once the tables are filled. Below about a thousand architectures, and for
-//! frameworks whose kernels cannot be separated by stages, forecasts are made from graphs.
+//! milliseconds once the tables are filled. Below about a thousand architectures, while tables are
+//! made, and for frameworks whose kernels cannot be separated by stages, forecasts are made from
+//! graphs; so are those of a few architectures while another batch uses the tables. Tables that have grown large are dropped, and made anew when they are asked.
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError},
 };
 use vitempo::graph::{Graph, OpSpec, PredictionSource};
 use vitempo::predictors::{Estimate, PredictorBundle, Tally, WorkingSet, WorkingSetBytes};
@@ -16,6 +17,10 @@ use vitempo::search_space::{Architecture, Space};
 
 /// Architectures from which on tables are made; making them takes as long as about so many graphs.
 const WORTHWHILE: usize = 1000;
+/// Architectures whose graphs are made sooner than a batch that extends the tables ends.
+const FEW: usize = 4;
+/// Rows that the tables of one space may have, about 128 bytes each.
+const MOST_ROWS: u64 = 1 << 20;
 
 /// Sums over an architecture's kernels, and how many of them are marked.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -83,18 +88,60 @@ impl Meter for Marked {
     }
 }
 
-/// Tables of one space, and how many architectures were requested.
+/// Tables of one space.
 #[derive(Debug, Default)]
-struct Entry {
-    asked: usize,
-    tables: Option<Tables<Marked>>,
+enum Entry {
+    /// None yet; so many architectures were requested.
+    #[default]
+    New,
+    Asked(usize),
+    /// A request makes them.
+    Building,
+    Ready(Box<Tables<Marked>>),
 }
 
 /// Tables of one bundle, by space.
 #[derive(Debug, Default)]
 pub struct TableCache(Mutex<BTreeMap<String, Entry>>);
 
+type Entries<'a> = MutexGuard<'a, BTreeMap<String, Entry>>;
+
+/// Ends the making of tables, also where it fails.
+struct Building<'a> {
+    cache: &'a TableCache,
+    space: &'a str,
+    made: Entry,
+}
+
+impl Drop for Building<'_> {
+    fn drop(&mut self) {
+        let made = std::mem::take(&mut self.made);
+        self.cache.entries().insert(self.space.to_owned(), made);
+    }
+}
+
 impl TableCache {
+    fn entries(&self) -> Entries<'_> {
+        self.0.lock().unwrap_or_else(|poisoned| self.emptied(poisoned))
+    }
+
+    /// `None` where others use them.
+    fn free_entries(&self) -> Option<Entries<'_>> {
+        match self.0.try_lock() {
+            Ok(entries) => Some(entries),
+            Err(TryLockError::Poisoned(poisoned)) => Some(self.emptied(poisoned)),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
+    /// A panic may have left a table half changed.
+    fn emptied<'a>(&self, poisoned: PoisonError<Entries<'a>>) -> Entries<'a> {
+        self.0.clear_poison();
+        let mut entries = poisoned.into_inner();
+        entries.clear();
+        entries
+    }
+
     /// The sums of architectures of a space, in their order. `None` if graphs are faster, or if an
     /// architecture is invalid: the graph's error names the reason.
     pub fn sums(
@@ -107,22 +154,79 @@ impl TableCache {
         if architectures.is_empty() || !meter.is_local() {
             return None;
         }
-        let mut entries = self.0.lock().unwrap_or_else(|poisoned| {
-            // A panic may have left a table half changed.
-            self.0.clear_poison();
-            let mut entries = poisoned.into_inner();
-            entries.clear();
-            entries
-        });
+        let mut entries = match architectures.len() {
+            ..=FEW => self.free_entries()?,
+            _ => self.entries(),
+        };
         let entry = entries.entry(space.name().to_owned()).or_default();
-        entry.asked = entry.asked.saturating_add(architectures.len());
-        if entry.asked < WORTHWHILE {
+        let before = match entry {
+            Entry::Ready(tables) => {
+                let sums = tables.sums_where(architectures, true).ok();
+                if tables.rows() > MOST_ROWS {
+                    *entry = Entry::Asked(WORTHWHILE);
+                }
+                return sums;
+            }
+            Entry::Building => return None,
+            Entry::Asked(asked) => *asked,
+            Entry::New => 0,
+        };
+        let asked = before.saturating_add(architectures.len());
+        if asked < WORTHWHILE {
+            *entry = Entry::Asked(asked);
             return None;
         }
-        entry
-            .tables
-            .get_or_insert_with(|| Tables::new(space, meter))
-            .sums_where(architectures, true)
-            .ok()
+        *entry = Entry::Building;
+        drop(entries);
+        self.build(space, meter, architectures)
+    }
+
+    /// Makes tables while others are answered by graphs.
+    fn build(
+        &self,
+        space: &Space,
+        meter: Marked,
+        architectures: &[Architecture],
+    ) -> Option<Vec<Sum>> {
+        let mut building = Building { cache: self, space: space.name(), made: Entry::New };
+        let mut tables = Box::new(Tables::new(space, meter));
+        let sums = tables.sums_where(architectures, true).ok();
+        building.made = Entry::Ready(tables);
+        sums
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bundle() -> Arc<PredictorBundle> {
+        let name = concat!(env!("CARGO_MANIFEST_DIR"), "/../bundles/epyc-onnxruntime-f32-1t.vtb");
+        Arc::new(PredictorBundle::load(name.as_ref()).unwrap_or_else(|e| panic!("{e}")))
+    }
+
+    #[test]
+    fn tables_are_made_once_and_nobody_waits_for_them() {
+        let space = Space::named("hybrid-vit").unwrap_or_else(|e| panic!("{e}"));
+        let some = space.sample_many(4, 3).unwrap_or_else(|e| panic!("{e}"));
+        let (cache, bundle) = (TableCache::default(), bundle());
+        assert_eq!(cache.sums(&bundle, &space, &some), None, "graphs are faster");
+        let is = |expected: &Entry| {
+            let kind = std::mem::discriminant(expected);
+            cache.entries().get(space.name()).is_some_and(|e| std::mem::discriminant(e) == kind)
+        };
+        assert!(is(&Entry::Asked(4)));
+        cache.entries().insert(space.name().to_owned(), Entry::Building);
+        assert_eq!(cache.sums(&bundle, &space, &some), None, "graphs answer meanwhile");
+        assert!(is(&Entry::Building));
+        cache.entries().insert(space.name().to_owned(), Entry::Asked(WORTHWHILE));
+        let made = cache.sums(&bundle, &space, &some);
+        assert!(made.is_some() && !is(&Entry::Building) && !is(&Entry::Asked(0)));
+        assert_eq!(cache.sums(&bundle, &space, &some), made, "the same tables");
+        let used = cache.entries();
+        assert_eq!(cache.sums(&bundle, &space, &some), None, "a few do not wait for others");
+        drop(used);
+        drop(Building { cache: &cache, space: space.name(), made: Entry::New });
+        assert!(is(&Entry::New), "a failure leaves none");
     }
 }

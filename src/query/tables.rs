@@ -132,6 +132,12 @@ impl<M: Meter> Tables<M> {
         Statistics { rows: self.rows.len() as u64, templates, ..self.statistics }
     }
 
+    /// Rows that are kept.
+    #[must_use]
+    pub fn rows(&self) -> u64 {
+        self.rows.len() as u64
+    }
+
     /// The sum over the kernels of each architecture, in their order. Those outside of the space
     /// are answered by graphs.
     ///

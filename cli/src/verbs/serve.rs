@@ -1,7 +1,7 @@
 //! `vitempo serve`: forecasts over HTTP, for searches and services that ask from other programs.
 
 use super::{
-    error::{CliError, CliResult, io_error},
+    error::{CliError, CliResult},
     models::LimitArgs,
     output::{self, Format, Report, Table},
     quantity::{self, duration_or_seconds, positive},
@@ -15,10 +15,13 @@ use std::{
     time::Duration,
 };
 use vitempo::{bundle::Location, graph::LatencyModel, search_space::Space};
-use vitempo_serve::{Level, Limits, Log, Options, RegisteredBundle, ServeError, Token};
+use vitempo_serve::{Level, Limits, Log, Options, RegisteredBundle, ServeError, Token, TokenError};
 
 /// Where the token is looked for, when no file is named.
 const TOKEN_VARIABLE: &str = "VITEMPO_TOKEN";
+
+/// Bodies or responses in memory, as a multiple of the largest one.
+const BODIES: u64 = 8;
 
 /// Serves forecasts over HTTP
 ///
@@ -38,8 +41,8 @@ pub struct ServeArgs {
     )]
     pub listen: SocketAddr,
 
-    /// File with the bearer token that clients have to show; without it the variable VITEMPO_TOKEN,
-    /// where that is set
+    /// File with the bearer token that clients have to show, readable by its owner alone; without
+    /// it the variable VITEMPO_TOKEN, where that is set
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
 
@@ -51,6 +54,15 @@ pub struct ServeArgs {
     /// Largest body of a request
     #[arg(long, value_name = "SIZE", value_parser = quantity::bytes, default_value = "64MiB")]
     pub max_body: u64,
+
+    /// Largest response
+    #[arg(long, value_name = "SIZE", value_parser = quantity::bytes, default_value = "64MiB")]
+    pub max_response: u64,
+
+    /// Memory for all bodies and unread responses together, beyond the first 32 KiB of each; eight
+    /// times the larger of --max-body and --max-response where it is not given
+    #[arg(long, value_name = "SIZE", value_parser = quantity::bytes)]
+    pub memory: Option<u64>,
 
     /// Most forecasts of one request: models times bundles
     #[arg(
@@ -64,19 +76,26 @@ pub struct ServeArgs {
     #[command(flatten)]
     pub model_limits: LimitArgs,
 
-    /// Time limit for each of: a request's head, its body, its forecasts, a write of the response
+    /// Time limit for a request's head; connections that are idle for longer end
+    #[arg(long, value_name = "TIME", value_parser = duration_or_seconds, default_value = "5s")]
+    pub head_timeout: Duration,
+
+    /// Time limit for each of: a request's body, its forecasts, the reading of the response, which
+    /// has another second for each MiB
     #[arg(long, value_name = "TIME", value_parser = duration_or_seconds, default_value = "30s")]
     pub timeout: Duration,
 
-    /// Requests computed at the same time; one per processor where it is not given
+    /// Requests computed at the same time, and as many short ones beside them; one per processor
+    /// where it is not given
     #[arg(long, value_name = "N", value_parser = positive)]
     pub workers: Option<usize>,
 
-    /// Requests that may wait for a worker; more are refused with 503
+    /// Requests that may wait for a worker, and as many short ones beside them; more are refused
+    /// with 503
     #[arg(long, value_name = "N", default_value_t = Limits::default().queue)]
     pub queue: usize,
 
-    /// Connections that may be open; more wait
+    /// Connections that may be open; for one more, an idle one ends, or it is refused with 503
     #[arg(
         long,
         value_name = "N",
@@ -84,6 +103,16 @@ pub struct ServeArgs {
         default_value_t = Limits::default().connections
     )]
     pub max_connections: usize,
+
+    /// Connections that one address may have (in IPv6, a network of 64 bits), in the same way; raise
+    /// it behind a proxy
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = positive,
+        default_value_t = Limits::default().connections_per_address
+    )]
+    pub max_connections_per_address: usize,
 
     /// Time for requests under way when the server stops
     #[arg(long, value_name = "TIME", value_parser = duration_or_seconds, default_value = "10s")]
@@ -150,7 +179,10 @@ fn explain(error: ServeError) -> CliError {
         ServeError::Listen { .. } => {
             Some("choose another address, or port 0 for a free one (--listen)".to_owned())
         }
-        ServeError::Threads(_) | ServeError::Address(_) | ServeError::Signals(_) => {
+        ServeError::Threads(_)
+        | ServeError::Address(_)
+        | ServeError::Signals(_)
+        | ServeError::Random(_) => {
             return CliError::ours(error);
         }
         ServeError::Bundle(_) | ServeError::NoSpace => None,
@@ -164,12 +196,25 @@ fn explain(error: ServeError) -> CliError {
 
 impl ServeArgs {
     fn options(&self) -> CliResult<Options> {
+        let largest = self.max_body.max(self.max_response);
+        let memory = self.memory.unwrap_or(largest.saturating_mul(BODIES));
+        if memory < largest {
+            return Err(CliError::user(format!(
+                "{memory} bytes of memory do not hold one body or response of {largest} bytes"
+            ))
+            .hint("raise --memory, or lower --max-body and --max-response"));
+        }
+        let bytes = |size: u64| usize::try_from(size).map_err(CliError::user);
         let limits = Limits {
-            body_bytes: usize::try_from(self.max_body).map_err(CliError::user)?,
+            body_bytes: bytes(self.max_body)?,
+            answer_bytes: bytes(self.max_response)?,
+            memory_bytes: bytes(memory)?,
+            head_timeout: above_zero(self.head_timeout, "--head-timeout")?,
             timeout: above_zero(self.timeout, "--timeout")?,
             workers: self.workers.unwrap_or(Limits::default().workers),
             queue: self.queue,
             connections: self.max_connections,
+            connections_per_address: self.max_connections_per_address,
             forecasts: self.max_forecasts,
             model: self.model_limits.limits(),
             grace: self.grace,
@@ -199,20 +244,27 @@ fn above_zero(time: Duration, flag: &str) -> CliResult<Duration> {
 
 /// The token in the file, or in the environment.
 fn token(file: Option<&Path>) -> CliResult<Option<Token>> {
-    let (text, source) = match file {
-        Some(file) => (
-            std::fs::read_to_string(file).map_err(|e| io_error("read", file, &e))?,
-            file.display().to_string(),
-        ),
-        None => match env::var_os(TOKEN_VARIABLE) {
-            Some(text) => (text.to_string_lossy().into_owned(), TOKEN_VARIABLE.to_owned()),
-            None => return Ok(None),
-        },
+    let (token, source) = match (file, env::var_os(TOKEN_VARIABLE)) {
+        (Some(file), _) => (Token::read(file), file.display().to_string()),
+        (None, Some(text)) => (Token::new(&text.to_string_lossy()), TOKEN_VARIABLE.to_owned()),
+        (None, None) => return Ok(None),
     };
-    let wrong = |error: vitempo_serve::TokenError| {
-        CliError::user(format!("{error} ({source})")).hint("`openssl rand -hex 32` makes one")
-    };
-    Token::new(&text).map(Some).map_err(wrong)
+    token.map(Some).map_err(|error| {
+        let hint = match &error {
+            TokenError::Exposed(_) => {
+                Some(format!("`chmod 600 {source}` makes it yours alone (--token-file)"))
+            }
+            TokenError::Short | TokenError::Characters => {
+                Some("`openssl rand -hex 32` makes one".to_owned())
+            }
+            TokenError::Unreadable(_) => None,
+        };
+        let error = CliError::user(format!("{error} ({source})"));
+        match hint {
+            Some(hint) => error.hint(hint),
+            None => error,
+        }
+    })
 }
 
 /// What would be served.
@@ -272,11 +324,15 @@ impl Report for Checked<'_> {
             "bundles": self.bundles.iter().map(bundle).collect::<Vec<_>>(),
             "limits": {
                 "body_bytes": limits.body_bytes,
+                "response_bytes": limits.answer_bytes,
+                "memory_bytes": limits.memory_bytes,
                 "forecasts": limits.forecasts,
+                "head_timeout_ns": limits.head_timeout.as_nanos() as u64,
                 "timeout_ns": limits.timeout.as_nanos() as u64,
                 "workers": limits.workers,
                 "queue": limits.queue,
                 "connections": limits.connections,
+                "connections_per_address": limits.connections_per_address,
                 "grace_ns": limits.grace.as_nanos() as u64,
             },
         }))
