@@ -26,12 +26,17 @@ pub(crate) struct Tables {
     pub(crate) models: Vec<ModelRow>,
     operators: Vec<OperatorRow>,
     environments: Vec<EnvironmentRow>,
+    /// Bytes that the table of model runs could hold beyond its rows: what its rows refer to is
+    /// there once for each of them in memory.
+    spare_bytes: u64,
 }
 
 impl Tables {
     pub(crate) fn read(folder: &Path) -> Result<Self, DatasetError> {
+        let runs = parquet::read(&model_measurements::SCHEMA, folder)?;
         Ok(Self {
-            runs: model_measurements::rows(&parquet::read(&model_measurements::SCHEMA, folder)?)?,
+            spare_bytes: runs.spare_bytes,
+            runs: model_measurements::rows(&runs)?,
             operator_runs: OperatorRuns::new(parquet::read(
                 &operator_measurements::SCHEMA,
                 folder,
@@ -60,6 +65,7 @@ impl Tables {
             runs.distinct("architecture").iter().map(AsRef::as_ref).collect();
         let op_ids: HashSet<&str> = operators.distinct("op_id").iter().map(AsRef::as_ref).collect();
         Ok(Self {
+            spare_bytes: runs.spare_bytes,
             runs: model_measurements::rows(&runs)?,
             models: models::rows(&parquet::read_where(
                 &models::SCHEMA,
@@ -75,6 +81,16 @@ impl Tables {
             operator_runs: OperatorRuns::new(operators)?,
         })
     }
+}
+
+/// Bytes of what is there once for each of the model runs that refer to it.
+pub(crate) fn repeated_bytes(environment: &Environment, model: &ModelIdentity) -> u64 {
+    let e = environment;
+    let texts = [&e.device, &e.framework, &e.framework_version, &e.isa, &e.os];
+    let of_model = [Some(&model.name), Some(&model.architecture), model.space.as_ref()];
+    let optional = of_model.into_iter().chain([model.encoding.as_ref(), e.power_mode.as_ref()]);
+    let texts = texts.into_iter().chain(optional.flatten());
+    texts.map(|text| 16 + text.len() as u64).sum::<u64>() + 8 * e.cores.len() as u64
 }
 
 /// Equal operators made one in memory.
@@ -164,6 +180,7 @@ pub(crate) struct Assembly {
     rows: OperatorRuns,
     /// Where in `rows` the model runs stand that were not asked for yet.
     places: HashMap<RunKey, usize>,
+    spare_bytes: u64,
 }
 
 impl Assembly {
@@ -195,6 +212,7 @@ impl Assembly {
             operators: tables.operators.into_iter().map(|row| (row.op_id, row.op)).collect(),
             rows: tables.operator_runs,
             places,
+            spare_bytes: tables.spare_bytes,
         };
         Ok((tables.runs, tables.models, assembly))
     }
@@ -220,6 +238,11 @@ impl Assembly {
             known.models.get(&(row.key.architecture.clone(), row.key.model.clone())).cloned();
         let model =
             model.ok_or_else(|| broken("model", "models.parquet has no such model".to_owned()))?;
+        let repeated = repeated_bytes(&environment, &model);
+        self.spare_bytes = self.spare_bytes.checked_sub(repeated).ok_or_else(|| {
+            let reason = "the model runs up to this one refer to longer texts than vitempo writes";
+            broken("environment_id", reason.to_owned())
+        })?;
         let place = self.places.get(&row.key).copied();
         let found = place.and_then(|place| self.rows.runs.get(place)).map_or(0, |run| run.len());
         if found as u64 != row.operators {

@@ -23,6 +23,15 @@ impl Lists {
         self.ends.push(self.values.len());
     }
 
+    /// Adds an element to the last list, or to a new one.
+    pub(crate) fn push_element(&mut self, new: bool, element: u64) {
+        self.values.push(element);
+        match self.ends.last_mut() {
+            Some(end) if !new => *end += 1,
+            _ => self.ends.push(self.values.len()),
+        }
+    }
+
     pub(crate) fn get(&self, row: usize) -> &[u64] {
         let start = if row == 0 { 0 } else { self.ends.get(row - 1).copied().unwrap_or(0) };
         self.ends.get(row).and_then(|&end| self.values.get(start..end)).unwrap_or(&[])
@@ -80,6 +89,51 @@ impl Column {
         }
     }
 
+    pub(crate) fn is_text(&self) -> bool {
+        matches!(self, Self::Text(_) | Self::OptionalText(_))
+    }
+
+    /// Makes room for so many cells more.
+    pub(crate) fn reserve(&mut self, cells: usize) {
+        match self {
+            Self::Text(v) | Self::OptionalText(v) => v.reserve(cells),
+            Self::Integer(v) => v.reserve_exact(cells),
+            Self::OptionalInteger(v) => v.reserve_exact(cells),
+            Self::IntegerList(v) => v.ends.reserve_exact(cells),
+        }
+    }
+
+    /// What a cell without text or elements counts for in [`Self::bytes`].
+    pub(crate) fn least_cell_bytes(&self) -> u64 {
+        match self {
+            Self::Integer(_) => 8,
+            _ => 16,
+        }
+    }
+
+    /// What a value of `length` bytes in a cell of the column `name` counts for beyond
+    /// [`Self::least_cell_bytes`]. JSON counts four times, for what it is parsed into.
+    pub(crate) fn more_bytes(&self, name: &str, length: usize) -> usize {
+        match self {
+            Self::Text(_) | Self::OptionalText(_) if name.ends_with("_json") => {
+                length.saturating_mul(4)
+            }
+            Self::Text(_) | Self::OptionalText(_) | Self::IntegerList(_) => length,
+            Self::Integer(_) | Self::OptionalInteger(_) => 0,
+        }
+    }
+
+    /// Bytes that the cells of the column `name` take when each is on its own: 8 or 16 each, and
+    /// those of its text or of its list.
+    pub(crate) fn bytes(&self, name: &str) -> u64 {
+        let more = match self {
+            Self::Text(v) | Self::OptionalText(v) => v.iter().flatten().map(str::len).sum(),
+            Self::IntegerList(v) => v.values.len() * 8,
+            Self::Integer(_) | Self::OptionalInteger(_) => 0,
+        };
+        self.len() as u64 * self.least_cell_bytes() + self.more_bytes(name, more) as u64
+    }
+
     pub(crate) fn len(&self) -> usize {
         match self {
             Self::Text(v) | Self::OptionalText(v) => v.len(),
@@ -99,13 +153,15 @@ pub(crate) struct Table {
     pub(crate) columns: Vec<Column>,
     /// Where its rows stand in the file, if only some of them were read.
     pub(crate) chosen: Option<Vec<usize>>,
+    /// Bytes that its file could hold beyond its rows, see `parquet`.
+    pub(crate) spare_bytes: u64,
 }
 
 impl Table {
     /// No rows; `folder` is only for messages and for writing.
     pub(crate) fn new(schema: &'static TableSchema, folder: &Path) -> Self {
         let columns = schema.columns.iter().map(|(_, kind)| Column::empty(*kind)).collect();
-        Self { schema, path: folder.join(schema.file_name()), columns, chosen: None }
+        Self { schema, path: folder.join(schema.file_name()), columns, chosen: None, spare_bytes: 0 }
     }
 
     /// Adds a row; one cell per column, in the schema's order.
@@ -119,6 +175,12 @@ impl Table {
     /// Forgets all rows.
     pub(crate) fn clear(&mut self) {
         self.columns = self.schema.columns.iter().map(|(_, kind)| Column::empty(*kind)).collect();
+    }
+
+    /// Bytes of its rows: [`Column::bytes`] of all columns.
+    pub(crate) fn bytes(&self) -> u64 {
+        let columns = self.schema.columns.iter().zip(&self.columns);
+        columns.map(|((name, _), column)| column.bytes(name)).sum()
     }
 
     pub(crate) fn rows(&self) -> usize {

@@ -1,16 +1,26 @@
-//! [`Table`] to Parquet and back, through polars: zstd pages, statistics, and a digest over the
-//! whole file in its own metadata.
+//! [`Table`] to Parquet and back: zstd pages, statistics, and a digest over the whole file in its
+//! own metadata.
 //!
 //! The digest is written in two steps: the file is made with 64 zeros for a digest, then the BLAKE3
 //! digest of these bytes takes the place of the zeros. A reader puts the zeros back and compares,
-//! so that any changed byte is found before polars sees it. polars panics on some malformed files;
-//! such a panic becomes an error all the same.
+//! so that any changed byte is found before the file is decoded.
+//!
+//! polars writes. What it writes is read here, and nothing else of the format: whoever can change a
+//! file can compute its digest as well, and a general reader trusts sizes and counts of the file.
+//! This one spends from an [`Allowance`], in proportion to the file, before it allocates; the writer
+//! keeps every table within it, see [`fill`].
 //!
 //! Rows are compressed in groups of [`GROUP`], so that [`read_where`] need not decode the groups
 //! without a row that is wanted, and [`Writer`] holds one group at a time.
 
 mod choice;
 mod columns;
+mod fault;
+mod footer;
+mod hybrid;
+mod pages;
+mod thrift;
+mod values;
 mod writer;
 
 pub(crate) use choice::Wanted;
@@ -23,15 +33,12 @@ use crate::{
     schema::{FORMAT, SCHEMA_VERSION, TableSchema, check_version},
 };
 use choice::Choice;
+use columns::File;
+use fault::{ALWAYS, Allowance, EXPANSION, Outcome};
+use footer::Footer;
 use polars::prelude as pl;
-use polars::prelude::SerReader as _;
 use polars_utils::compression::ZstdLevel;
-use std::{
-    fs,
-    io::{self, Cursor},
-    panic::AssertUnwindSafe,
-    path::Path,
-};
+use std::{fs, io, path::Path};
 
 const MAGIC: &[u8] = b"PAR1";
 const DIGEST_MARK: &[u8] = b"vitempo-blake3:";
@@ -46,7 +53,14 @@ const LEVEL: i32 = 12;
 
 /// Writes a table into its folder, whole or not at all.
 pub(crate) fn write(table: &Table) -> Result<(), DatasetError> {
-    write_whole(&table.path, &encode(table)?)
+    write_with(table, 0)
+}
+
+/// The same; `spare_bytes`: what the file has to allow beyond the table's own rows.
+pub(crate) fn write_with(table: &Table, spare_bytes: u64) -> Result<(), DatasetError> {
+    let mut bytes = encode(table)?;
+    finish(&mut bytes, table.bytes().saturating_add(spare_bytes));
+    write_whole(&table.path, &bytes)
 }
 
 /// Reads a table of a dataset folder.
@@ -86,13 +100,30 @@ fn read_some(
     decode(schema, folder, bytes, asked, wanted)
 }
 
-/// The bytes of a table's file.
-pub(crate) fn encode(table: &Table) -> Result<Vec<u8>, DatasetError> {
+/// The bytes of a table's file, but for its digest.
+fn encode(table: &Table) -> Result<Vec<u8>, DatasetError> {
     let mut frame = frame(table).map_err(|e| unstorable(table, e))?;
     let mut bytes = Vec::new();
     encoder(table.schema, &mut bytes).finish(&mut frame).map_err(|e| unstorable(table, e))?;
-    stamp(&mut bytes);
     Ok(bytes)
+}
+
+/// Completes the bytes of a file whose rows take so many bytes.
+fn finish(bytes: &mut Vec<u8>, row_bytes: u64) {
+    fill(bytes, row_bytes);
+    stamp(bytes);
+}
+
+/// Puts zeros between pages and metadata where a file compresses so well that its [`Allowance`]
+/// would not hold its rows. A column by which rows are chosen is read twice.
+fn fill(bytes: &mut Vec<u8>, row_bytes: u64) {
+    let (Ok(footer), Ok((metadata, _))) = (Footer::read(bytes), footer::metadata(bytes)) else {
+        return;
+    };
+    let needed = footer.page_bytes().saturating_add(row_bytes).saturating_mul(2);
+    let length = needed.saturating_sub(ALWAYS).div_ceil(EXPANSION) as usize;
+    let zeros = length.saturating_sub(bytes.len());
+    bytes.splice(metadata.start..metadata.start, std::iter::repeat_n(0, zeros));
 }
 
 fn encoder<W: io::Write>(schema: &TableSchema, out: W) -> pl::ParquetWriter<W> {
@@ -175,93 +206,54 @@ fn decode(
 ) -> Result<Table, DatasetError> {
     let path = folder.join(schema.file_name());
     verify(&path, &mut bytes)?;
-    let decode = || decode_verified(schema, &path, &bytes, asked, wanted);
-    std::panic::catch_unwind(AssertUnwindSafe(decode))
-        .unwrap_or_else(|_| Err(DatasetError::damaged(&path, "the Parquet reader gave up on it")))
+    let footer = Footer::read(&bytes).map_err(|fault| fault.of_file(&path))?;
+    let version = check_metadata(schema, &path, &footer)?;
+    let allowance = Allowance::of_file(bytes.len());
+    let file = File { bytes: &bytes, footer, allowance: &allowance };
+    let table = read_table(schema, version, &file, asked, wanted);
+    let (columns, chosen) = table.map_err(|fault| fault.of_file(&path))?;
+    Ok(Table { schema, path, columns, chosen, spare_bytes: allowance.left() })
 }
 
-fn decode_verified(
+/// The columns that are asked for, and where their rows stand if those were chosen.
+fn read_table(
     schema: &'static TableSchema,
-    path: &Path,
-    bytes: &[u8],
+    version: u64,
+    file: &File<'_>,
     asked: &dyn Fn(&str) -> bool,
     wanted: Option<Wanted<'_>>,
-) -> Result<Table, DatasetError> {
-    let broken = |e: pl::PolarsError| DatasetError::damaged(path, e.to_string());
-    let mut reader = pl::ParquetReader::new(Cursor::new(bytes));
-    let version = check_metadata(schema, path, &mut reader)?;
-    let names: Vec<String> = schema
-        .columns
-        .iter()
-        .map(|(name, _)| (*name).to_owned())
-        .filter(|name| schema.has(name, version))
-        .collect();
-    let present = reader.schema().map_err(broken)?;
-    for name in &names {
-        if present.get(name).is_none() {
-            return Err(DatasetError::foreign(path, format!("column `{name}` is missing")));
-        }
-    }
-    let metadata = reader.get_metadata().map_err(broken)?.clone();
-    let choice = wanted.map(|wanted| Choice::of(path, bytes, wanted)).transpose()?;
-    if choice.as_ref().is_some_and(|choice| choice.rows().is_empty()) {
-        return Ok(Table::new(schema, path.parent().unwrap_or(Path::new(""))));
-    }
+) -> Outcome<(Vec<Column>, Option<Vec<usize>>)> {
+    let choice = wanted.map(|wanted| Choice::of(file, wanted)).transpose()?;
     let chosen = choice.as_ref().map(Choice::rows);
-    let rows = chosen.as_ref().map_or(metadata.num_rows, Vec::len);
-    // One after the other: a column as polars has it takes far more memory than afterwards.
+    let rows = chosen.as_ref().map_or_else(|| file.footer.rows().unwrap_or(0), Vec::len);
     let columns = schema.columns.iter().map(|(name, kind)| {
-        if !asked(name) {
-            return Ok(Column::empty(*kind));
+        let mut column = Column::empty(*kind);
+        if asked(name) && schema.has(name, version) {
+            column = columns::read(file, name, *kind, choice.as_ref())?;
+        } else if asked(name) {
+            file.allowance.spend(rows, column.least_cell_bytes())?;
+            column = Column::nulls(*kind, rows).unwrap_or(column);
         }
-        match (!schema.has(name, version)).then(|| Column::nulls(*kind, rows)).flatten() {
-            Some(absent) => Ok(absent),
-            None => {
-                let mut reader = pl::ParquetReader::new(Cursor::new(bytes))
-                    .with_columns(Some(vec![(*name).to_owned()]));
-                reader.set_metadata(metadata.clone());
-                let frame = reader
-                    .with_slice(choice.as_ref().map(Choice::span))
-                    .set_rechunk(true)
-                    .finish()
-                    .map_err(broken)?;
-                columns::from_polars(
-                    path,
-                    frame.column(name).map_err(broken)?,
-                    name,
-                    *kind,
-                    choice.as_ref(),
-                )
-            }
-        }
+        Ok(column)
     });
-    Ok(Table { schema, path: path.to_owned(), columns: columns.collect::<Result<_, _>>()?, chosen })
+    Ok((columns.collect::<Outcome<_>>()?, chosen))
 }
 
 /// Checks whose table this is and gives its schema version.
 fn check_metadata(
     schema: &TableSchema,
     path: &Path,
-    reader: &mut pl::ParquetReader<Cursor<&[u8]>>,
+    footer: &Footer<'_>,
 ) -> Result<u64, DatasetError> {
-    let metadata = reader.get_metadata().map_err(|e| DatasetError::damaged(path, e.to_string()))?;
-    let pairs = metadata.key_value_metadata().as_deref().unwrap_or_default();
-    let value = |key: &str| {
-        pairs
-            .iter()
-            .find(|pair| pair.key == key)
-            .and_then(|pair| pair.value.as_deref())
-            .unwrap_or_default()
-    };
-    if value("vitempo.format") != FORMAT {
+    if footer.value("vitempo.format") != FORMAT {
         return Err(DatasetError::foreign(path, "vitempo did not write this Parquet file"));
     }
-    let version = value("vitempo.schema_version");
+    let version = footer.value("vitempo.schema_version");
     let version = version
         .parse()
         .map_err(|_| DatasetError::foreign(path, format!("`{version}` is no schema version")))?;
     check_version(path, version)?;
-    match value("vitempo.table") {
+    match footer.value("vitempo.table") {
         name if name == schema.name => Ok(version),
         other => Err(DatasetError::foreign(path, format!("it holds the table `{other}`"))),
     }

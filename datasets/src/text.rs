@@ -25,6 +25,11 @@ impl Texts {
         self.rows.push(number);
     }
 
+    /// Makes room for so many rows more.
+    pub(crate) fn reserve(&mut self, rows: usize) {
+        self.rows.reserve_exact(rows);
+    }
+
     /// The number of a text; neighbours are often equal.
     fn number(&mut self, text: Option<&str>) -> u32 {
         let Some(text) = text else { return NONE };

@@ -1,15 +1,15 @@
-//! One column of a table to polars and back.
+//! One column of a table: to polars, which writes it, and out of the pages of a file.
 
-use super::choice::Choice;
-use crate::{
-    DatasetError,
-    column::{Column, Lists},
-    schema::ColumnType,
-    text::Texts,
+use super::{
+    choice::Choice,
+    fault::{Allowance, Fault, Outcome, damaged},
+    footer::{Footer, Group},
+    values::{Content, Layout, read_chunk},
 };
+use crate::{column::Column, schema::ColumnType};
 use polars::prelude as pl;
 use polars::prelude::{IntoSeries as _, ListBuilderTrait as _};
-use std::path::Path;
+use std::ops::Range;
 
 pub(super) fn to_polars(name: &str, column: &Column) -> pl::Column {
     use pl::NamedFrom as _;
@@ -36,78 +36,122 @@ pub(super) fn to_polars(name: &str, column: &Column) -> pl::Column {
     series.into()
 }
 
-/// `choice`: which of the rows are kept; all by default.
-pub(super) fn from_polars(
-    path: &Path,
-    column: &pl::Column,
-    name: &str,
+/// A file whose digest was verified.
+pub(super) struct File<'b> {
+    pub(super) bytes: &'b [u8],
+    pub(super) footer: Footer<'b>,
+    pub(super) allowance: &'b Allowance,
+}
+
+/// Reads a column: all rows, or those of `choice`.
+pub(super) fn read(
+    file: &File<'_>,
+    name: &'static str,
     kind: ColumnType,
     choice: Option<&Choice>,
-) -> Result<Column, DatasetError> {
-    let wrong_type = || {
-        let reason =
-            format!("the column has the type {:?}, which the schema does not have", column.dtype());
-        DatasetError::Row { path: path.to_owned(), row: 0, column: name.to_owned(), reason }
+) -> Outcome<Column> {
+    let leaf = file.footer.leaf(name, kind)?;
+    let layout = match kind {
+        ColumnType::Text | ColumnType::OptionalText => Layout::Texts,
+        _ => Layout::Integers,
     };
-    let first = choice.map_or(0, |choice| choice.span().0);
-    let null = |row| DatasetError::Row {
-        path: path.to_owned(),
-        row: first + row,
-        column: name.to_owned(),
-        reason: "there is no value".to_owned(),
-    };
-    let series = column.as_materialized_series();
-    let kept = |row: &usize| choice.is_none_or(|choice| choice.keeps(*row));
-    let texts = || {
-        Ok(series.str().map_err(|_| wrong_type())?.iter().enumerate().filter(|(row, _)| kept(row)))
-    };
-    let integers = || {
-        Ok(series.u64().map_err(|_| wrong_type())?.iter().enumerate().filter(|(row, _)| kept(row)))
-    };
-    match kind {
-        ColumnType::Text => {
-            let mut column = Texts::default();
-            for (row, text) in texts()? {
-                column.push(Some(text.ok_or_else(|| null(row))?));
+    let mut cells = Cells { file, name, column: Column::empty(kind), choice, rows: 0..0 };
+    for group in &file.footer.groups {
+        if !cells.enter(group)? {
+            continue;
+        }
+        let chunk = group.chunk(name)?;
+        let each = |begins_row, content: Content<'_>| cells.add(begins_row, content);
+        read_chunk(file.bytes, chunk, leaf, layout, file.allowance, each)
+            .map_err(|fault| fault.in_column(name))?;
+        cells.leave().map_err(|fault| fault.in_column(name))?;
+    }
+    Ok(cells.column)
+}
+
+/// A column in the making.
+struct Cells<'f> {
+    file: &'f File<'f>,
+    name: &'static str,
+    column: Column,
+    choice: Option<&'f Choice>,
+    /// Rows of the group that were not met yet.
+    rows: Range<usize>,
+}
+
+impl Cells<'_> {
+    /// Begins a group; whether one of its rows is wanted.
+    fn enter(&mut self, group: &Group<'_>) -> Outcome<bool> {
+        self.rows = self.rows.end..self.rows.end.saturating_add(group.rows);
+        let wanted = match self.choice {
+            Some(choice) => choice.count(self.rows.clone()),
+            None => group.rows,
+        };
+        self.file.allowance.spend(wanted, self.column.least_cell_bytes())?;
+        self.column.reserve(wanted);
+        Ok(wanted > 0)
+    }
+
+    /// Ends a group.
+    fn leave(&self) -> Outcome<()> {
+        if self.rows.is_empty() { Ok(()) } else { damaged("it has fewer rows than its group") }
+    }
+
+    fn fault<T>(&self, row: usize, reason: &str) -> Outcome<T> {
+        Err(Fault::Row { row, column: self.name, reason: reason.to_owned() })
+    }
+
+    fn add(&mut self, begins_row: bool, content: Content<'_>) -> Outcome<()> {
+        if begins_row && self.rows.next().is_none() {
+            return damaged("it has more rows than its group");
+        }
+        let Some(row) = self.rows.start.checked_sub(1) else {
+            return damaged("it does not begin with a row");
+        };
+        if self.choice.is_some_and(|choice| !choice.keeps(row)) {
+            return Ok(());
+        }
+        if let Content::Value(value) = content {
+            self.file.allowance.spend(self.column.more_bytes(self.name, value.len()), 1)?;
+        }
+        let content = match content {
+            Content::Value(value) if self.column.is_text() => match std::str::from_utf8(value) {
+                Ok(text) => Cell::Text(text),
+                Err(_) => return self.fault(row, "it is not UTF-8"),
+            },
+            Content::Value(value) => match value.first_chunk::<8>() {
+                Some(bytes) => Cell::Integer(u64::from_le_bytes(*bytes)),
+                None => return self.fault(row, "it is no integer"),
+            },
+            Content::Null => Cell::Null,
+            Content::Empty => Cell::Empty,
+            Content::NullElement => return self.fault(row, "a value of its list is missing"),
+        };
+        match (&mut self.column, content) {
+            (Column::Text(texts) | Column::OptionalText(texts), Cell::Text(text)) => {
+                texts.push(Some(text));
             }
-            Ok(Column::Text(column))
+            (Column::OptionalText(texts), Cell::Null) => texts.push(None),
+            (Column::Integer(values), Cell::Integer(value)) => values.push(value),
+            (Column::OptionalInteger(values), Cell::Integer(value)) => values.push(Some(value)),
+            (Column::OptionalInteger(values), Cell::Null) => values.push(None),
+            (Column::IntegerList(lists), Cell::Integer(value)) => {
+                lists.push_element(begins_row, value);
+            }
+            (Column::IntegerList(lists), Cell::Empty) if begins_row => lists.push(&[]),
+            (_, Cell::Null) => return self.fault(row, "there is no value"),
+            _ => return damaged(BAD_LEVELS),
         }
-        ColumnType::OptionalText => {
-            let mut column = Texts::default();
-            texts()?.for_each(|(_, text)| column.push(text));
-            Ok(Column::OptionalText(column))
-        }
-        ColumnType::Integer => Ok(Column::Integer(
-            integers()?.map(|(row, v)| v.ok_or_else(|| null(row))).collect::<Result<_, _>>()?,
-        )),
-        ColumnType::OptionalInteger => {
-            Ok(Column::OptionalInteger(integers()?.map(|(_, v)| v).collect()))
-        }
-        ColumnType::IntegerList => {
-            Ok(Column::IntegerList(lists(series, kept).ok_or_else(wrong_type)?))
-        }
+        Ok(())
     }
 }
 
-/// The kept lists of a column; `None` when it holds something else, or nothing in places.
-fn lists(series: &pl::Series, kept: impl Fn(&usize) -> bool) -> Option<Lists> {
-    let list = series.list().ok().filter(|list| list.null_count() == 0)?;
-    let mut lists = Lists::default();
-    let mut row = 0;
-    for chunk in list.downcast_iter() {
-        let inner = pl::Series::try_from((pl::PlSmallStr::EMPTY, chunk.values().clone())).ok()?;
-        if inner.null_count() > 0 {
-            return None;
-        }
-        let inner = inner.u64().ok()?.rechunk();
-        let values = inner.cont_slice().ok()?;
-        for window in chunk.offsets().as_slice().windows(2) {
-            let list = values.get(window[0] as usize..window[1] as usize)?;
-            if kept(&row) {
-                lists.push(list);
-            }
-            row += 1;
-        }
-    }
-    Some(lists)
+const BAD_LEVELS: &str = "a page has levels that contradict each other";
+
+/// The content of a cell, or of an element of a list.
+enum Cell<'v> {
+    Null,
+    Empty,
+    Text(&'v str),
+    Integer(u64),
 }

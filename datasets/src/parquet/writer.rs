@@ -1,7 +1,7 @@
 //! [`Writer`]: a table that need not fit in memory. Rows are compressed group by group, as
-//! [`encode`](super::encode) compresses those of a whole table.
+//! [`write`](super::write) compresses those of a whole table.
 
-use super::{GROUP, encoder, frame, stamp, unstorable};
+use super::{GROUP, encoder, finish, frame, unstorable};
 use crate::{DatasetError, column::Table, files::write_whole, schema::TableSchema};
 use polars::prelude as pl;
 use std::{
@@ -16,6 +16,8 @@ pub(crate) struct Writer {
     pending: Table,
     encoder: pl::BatchedWriter<Shared>,
     bytes: Shared,
+    /// What the rows take that were compressed.
+    row_bytes: u64,
 }
 
 /// The bytes of a file in the making.
@@ -40,7 +42,7 @@ impl Writer {
         let encoder = encoder(schema, bytes.clone())
             .batched(empty.schema())
             .map_err(|e| unstorable(&pending, e))?;
-        Ok(Self { pending, encoder, bytes })
+        Ok(Self { pending, encoder, bytes, row_bytes: 0 })
     }
 
     /// The table to add rows to.
@@ -55,6 +57,7 @@ impl Writer {
         let mut frame = frame(&self.pending).map_err(|e| unstorable(&self.pending, e))?;
         frame.align_chunks_par();
         self.encoder.write_batch(&frame).map_err(|e| unstorable(&self.pending, e))?;
+        self.row_bytes = self.row_bytes.saturating_add(self.pending.bytes());
         self.pending.clear();
         Ok(())
     }
@@ -66,7 +69,7 @@ impl Writer {
         self.encoder.finish().map_err(|e| unstorable(&self.pending, e))?;
         let mut bytes =
             std::mem::take(&mut *self.bytes.0.lock().unwrap_or_else(PoisonError::into_inner));
-        stamp(&mut bytes);
+        finish(&mut bytes, self.row_bytes);
         write_whole(&self.pending.path, &bytes)
     }
 }

@@ -2,7 +2,7 @@
 //! tables model run by model run, so that a dataset need not fit in memory.
 
 use super::{environments, model_measurements, models, operator_measurements, operators};
-use crate::{DatasetError, RunKey, column::Table, parquet};
+use crate::{DatasetError, RunKey, assembly::repeated_bytes, column::Table, parquet};
 use std::{
     collections::{BTreeMap, HashMap},
     path::{Path, PathBuf},
@@ -19,6 +19,8 @@ pub(crate) struct Runs {
     /// The same by address, for operators that `ids` holds.
     by_address: HashMap<usize, Arc<str>>,
     rows: Table,
+    /// See [`repeated_bytes`].
+    repeated_bytes: u64,
 }
 
 impl Runs {
@@ -29,6 +31,7 @@ impl Runs {
             ids: HashMap::new(),
             by_address: HashMap::new(),
             rows: Table::new(&model_measurements::SCHEMA, folder),
+            repeated_bytes: 0,
         }
     }
 
@@ -44,6 +47,7 @@ impl Runs {
             profile.operators.iter().map(|measurement| self.id(&measurement.op)).collect();
         operator_measurements::push(operator_rows, profile, &key, op_ids.iter().map(AsRef::as_ref));
         model_measurements::push(&mut self.rows, profile, &key, &variant)?;
+        self.repeated_bytes += repeated_bytes(&profile.environment, &profile.model);
         self.environments
             .entry((key.environment_id, variant))
             .or_insert_with(|| profile.environment.clone());
@@ -102,9 +106,10 @@ impl TablesWriter {
         models: &[ModelIdentity],
         graphs: &BTreeMap<String, Graph>,
     ) -> Result<(), DatasetError> {
+        let repeated = self.runs.repeated_bytes;
         let [environments, operators, models, rows] = self.runs.tables(models, graphs)?;
         [environments, operators, models].iter().try_for_each(parquet::write)?;
         self.operator_rows.finish()?;
-        parquet::write(&rows)
+        parquet::write_with(&rows, repeated)
     }
 }
