@@ -111,6 +111,10 @@ pub struct Stream {
     /// A frame is late when its results come more than this after it was captured, ns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline_ns: Option<u64>,
+    /// Of its tasks where they wait for a processor: the lowest is next, among equals the first
+    /// that came. What runs is never interrupted.
+    #[serde(default)]
+    pub priority: u32,
 }
 
 impl Stream {
@@ -123,6 +127,7 @@ impl Stream {
             alternatives: vec![stages],
             policy: Policy::First,
             deadline_ns: None,
+            priority: 0,
         }
     }
 }
@@ -137,6 +142,11 @@ pub struct Scenario {
     pub streams: Vec<Stream>,
     /// How busy neighbours slow each other down.
     pub contention: Contention,
+    /// How often longer a processor takes while another is busy, by processor, then other
+    /// processor, each at least 1: 1 + the sum of (factor - 1) over the others that are busy. On
+    /// top of `contention`; empty: no slowdown.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub slowdown: Vec<Vec<f64>>,
     /// Power that is always drawn, W: system, screen, camera.
     #[serde(default)]
     pub base_w: f64,
@@ -161,6 +171,7 @@ impl Scenario {
             processors,
             streams,
             contention,
+            slowdown: Vec::new(),
             base_w: 0.0,
             thermal: None,
             tick_ns,
@@ -182,6 +193,12 @@ impl Scenario {
             );
         }
         self.processors.iter().try_for_each(check_processor)?;
+        let count = self.processors.len();
+        let square = self.slowdown.len() == count && self.slowdown.iter().all(|r| r.len() == count);
+        let slower = |factor: &f64| factor.is_finite() && *factor >= 1.0;
+        if !self.slowdown.is_empty() && !(square && self.slowdown.iter().flatten().all(slower)) {
+            return scenario("slowdown has a row and a column for each processor, of at least 1");
+        }
         self.streams.iter().try_for_each(|stream| self.check_stream(stream))
     }
 
