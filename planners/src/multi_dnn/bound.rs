@@ -84,7 +84,7 @@ fn saturated(
     let processors = model.processors();
     let mut weights = [0.0; MOST_PROCESSORS];
     weights[..processors].fill(1.0 / processors as f64);
-    let (mut best, mut mean) = (0.0f64, [0.0; MOST_PROCESSORS]);
+    let mut best = 0.0f64;
     for step in 0..STEPS {
         let mut loads = [0.0; MOST_PROCESSORS];
         for task in 0..model.tasks() {
@@ -94,9 +94,6 @@ fn saturated(
         }
         let value: f64 = loads.iter().zip(&weights).map(|(ns, weight)| ns * weight).sum();
         best = best.max(value);
-        // The loads of all steps so far, later ones counting more.
-        let share = 2.0 / (step + 2) as f64;
-        mean.iter_mut().zip(&loads).for_each(|(m, ns)| *m += share * (ns - *m));
         let most = loads.iter().copied().fold(1.0, f64::max);
         let rate = 0.5 / (1.0 + step as f64 / 8.0);
         for processor in 0..processors {

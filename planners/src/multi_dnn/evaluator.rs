@@ -139,7 +139,12 @@ impl<'a> Evaluator<'a> {
         unbounded.unwrap_or_else(|| unreachable!("nothing bounds the score"))
     }
 
-    /// The same; `None` as soon as it is clear that it is not below another.
+    /// The same; `None` as soon as it is clear that the plan is not better than another.
+    pub fn score_if_less(&mut self, policy: &Policy, than: Option<&Score>) -> Option<Score> {
+        let ways: Vec<&[Way]> = policy.ways.iter().map(Vec::as_slice).collect();
+        self.score_below(&ways, &policy.priorities, than)
+    }
+
     pub(super) fn score_below(
         &mut self,
         ways: &[&[Way]],

@@ -101,7 +101,7 @@ fn compare(
 /// The same for all tasks, then every order where there are few; else the order of tasks.
 fn priorities(tasks: usize) -> Result<Vec<Vec<u32>>, MultiDnnError> {
     let equal = vec![0; tasks];
-    if tasks < 2 || tasks > MOST_RANKED {
+    if !(2..=MOST_RANKED).contains(&tasks) {
         return Ok(vec![equal]);
     }
     let ranks = |order: Vec<usize>| order.into_iter().map(|rank| rank as u32).collect();

@@ -193,13 +193,17 @@ impl Scenario {
             );
         }
         self.processors.iter().try_for_each(check_processor)?;
-        let count = self.processors.len();
-        let square = self.slowdown.len() == count && self.slowdown.iter().all(|r| r.len() == count);
-        let slower = |factor: &f64| factor.is_finite() && *factor >= 1.0;
-        if !self.slowdown.is_empty() && !(square && self.slowdown.iter().flatten().all(slower)) {
+        if !self.slowdown_fits() {
             return scenario("slowdown has a row and a column for each processor, of at least 1");
         }
         self.streams.iter().try_for_each(|stream| self.check_stream(stream))
+    }
+
+    fn slowdown_fits(&self) -> bool {
+        let count = self.processors.len();
+        let square = self.slowdown.len() == count && self.slowdown.iter().all(|r| r.len() == count);
+        let slower = |factor: &f64| factor.is_finite() && *factor >= 1.0;
+        self.slowdown.is_empty() || (square && self.slowdown.iter().flatten().all(slower))
     }
 
     fn check_stream(&self, stream: &Stream) -> Result<(), ScenarioError> {
