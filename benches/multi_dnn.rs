@@ -5,8 +5,8 @@
 mod timing;
 
 use rand::{RngExt, SeedableRng, rngs::StdRng};
-use std::{collections::BTreeMap, sync::Arc, time::Instant};
-use timing::median;
+use std::{collections::BTreeMap, sync::Arc};
+use timing::{median, median_us};
 use vitempo::planners::{
     cost::Interval,
     multi_dnn::{
@@ -56,14 +56,14 @@ fn row(processors: usize) {
     let (mut seconds, mut ratios, mut throughputs) = (Vec::new(), Vec::new(), Vec::new());
     for index in CONFIGURATIONS {
         let problem = Problem::new(&zoo, configurations[index].clone(), Arrivals::AtOnce);
-        let start = Instant::now();
         let settings = Settings { evaluations: EVALUATIONS, seed: 0 };
-        let found = plan(&problem, &orders, settings).expect("a plan");
-        let searched = start.elapsed().as_secs_f64();
-        let start = Instant::now();
-        let random = at_random(&problem, found.evaluations);
-        ratios.push(start.elapsed().as_secs_f64() / searched);
-        seconds.push(searched);
+        let (mut found, mut random) = (None, None);
+        let searched = median_us(1, || found = plan(&problem, &orders, settings).ok());
+        let found = found.expect("a plan");
+        let drawn = median_us(1, || random = Some(at_random(&problem, found.evaluations)));
+        let random = random.expect("a score");
+        ratios.push(drawn / searched);
+        seconds.push(searched / 1e6);
         let system = found.best_system(|named| named != Named::StitchedAlone).expect("one runs").1;
         for (sum, count) in violated.iter_mut().zip([
             found.score.violated,
