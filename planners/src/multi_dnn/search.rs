@@ -149,16 +149,7 @@ impl<'a> Search<'a> {
     }
 
     fn spent(&self) -> bool {
-        self.evaluator.evaluations() >= self.budget || self.cannot_improve()
-    }
-
-    /// Both main criteria equal their bounds, and nothing else is asked.
-    fn cannot_improve(&self) -> bool {
-        self.best.as_ref().is_some_and(|(score, _)| {
-            score.violated == self.bound.violated
-                && score.saturated_ns == self.bound.saturated_ns_with(score.violated)
-                && score.energy_nj.is_none()
-        })
+        self.evaluator.evaluations() >= self.budget
     }
 
     /// The systems' plans, and some that are made of light ways; those that fit into memory.
