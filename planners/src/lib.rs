@@ -8,6 +8,7 @@
 //! | which part on the device, which on a server? | [`split`] |
 //! | which stages on which processors, frames overlapping? | [`pipeline`] |
 //! | which sparse variants, stitched how, on which processors? | [`stitch`] |
+//! | several models at once that wait for each other: which variant of each, where, in which order? | [`multi_dnn`] |
 //! | full frames here, moving regions there, every frame in time? | [`aria`] |
 //! | what are those parts as graphs of their own? | [`parts()`] |
 //! | what would happen? | [`simulator`] |
@@ -22,6 +23,7 @@ pub mod aria;
 pub mod cost;
 pub mod energy;
 mod evidence;
+pub mod multi_dnn;
 pub mod papers;
 mod parts;
 pub mod picture;

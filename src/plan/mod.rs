@@ -9,6 +9,7 @@
 //! | which stages on which processors, frames overlapping? | [`pipeline`] |
 //! | where do an encoder and its decoders run? | [`multitask`] |
 //! | which variants of several models, stitched how, on which processors? | [`stitch`] |
+//! | several models that wait for each other: which variant of each, where, in which order? | [`multi_dnn`] |
 //! | what do ARIA and the systems it is compared with do over a trace? | [`aria`] |
 //! | what are the parts of a divided model, as graphs and as files? | [`partition`], [`parts`] |
 //! | what does a plan take on engines? | `live`, with the feature `profile` |
@@ -17,6 +18,7 @@ pub mod aria;
 pub mod costs;
 #[cfg(feature = "profile")]
 pub mod live;
+pub mod multi_dnn;
 pub mod multitask;
 pub mod partition;
 pub mod parts;

@@ -1,9 +1,10 @@
 //! A discrete-event simulator of processors, links and cameras: what would happen if a plan ran.
 //!
 //! Time is whole nanoseconds; the same scenario and seed give the same outcome, event by event.
-//! Processors and links are single servers, first come, first served, without preemption. Stages
-//! are workers with bounded queues between them: a worker that finds the next queue full keeps its
-//! frame and waits (blocking after service) while its processor goes on with other work.
+//! Processors and links are single servers without preemption: the stream with the lowest priority
+//! number is next, among equals the first that came. Stages are workers with bounded queues between
+//! them: a worker that finds the next queue full keeps its frame and waits (blocking after service)
+//! while its processor goes on with other work.
 //!
 //! | part | where |
 //! |---|---|

@@ -143,6 +143,10 @@ pub struct Stream {
     /// A frame is late when its results come more than this after it was captured, ns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline_ns: Option<u64>,
+    /// Of its tasks where they wait for a processor: the lowest is next, among equals the first
+    /// that came. What runs is never interrupted.
+    #[serde(default)]
+    pub priority: u32,
 }
 
 impl Stream {
@@ -155,6 +159,7 @@ impl Stream {
             alternatives: vec![stages],
             policy: Policy::First,
             deadline_ns: None,
+            priority: 0,
         }
     }
 }
@@ -169,6 +174,11 @@ pub struct Scenario {
     pub streams: Vec<Stream>,
     /// How busy neighbours slow each other down.
     pub contention: Contention,
+    /// How often longer a processor takes while another is busy, by processor, then other
+    /// processor, each at least 1: 1 + the sum of (factor - 1) over the others that are busy. On
+    /// top of `contention`; empty: no slowdown.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub slowdown: Vec<Vec<f64>>,
     /// Power that is always drawn, W: system, screen, camera.
     #[serde(default)]
     pub base_w: f64,
@@ -193,6 +203,7 @@ impl Scenario {
             processors,
             streams,
             contention,
+            slowdown: Vec::new(),
             base_w: 0.0,
             thermal: None,
             tick_ns,
@@ -214,7 +225,17 @@ impl Scenario {
             );
         }
         self.processors.iter().try_for_each(check_processor)?;
+        if !self.slowdown_fits() {
+            return scenario("slowdown has a row and a column for each processor, of at least 1");
+        }
         self.streams.iter().try_for_each(|stream| self.check_stream(stream))
+    }
+
+    fn slowdown_fits(&self) -> bool {
+        let count = self.processors.len();
+        let square = self.slowdown.len() == count && self.slowdown.iter().all(|r| r.len() == count);
+        let slower = |factor: &f64| factor.is_finite() && *factor >= 1.0;
+        self.slowdown.is_empty() || (square && self.slowdown.iter().flatten().all(slower))
     }
 
     fn check_stream(&self, stream: &Stream) -> Result<(), ScenarioError> {

@@ -158,6 +158,26 @@ pub fn plan(
     choose(Choosing { file, request, tasks, zoo, orders, slos, environments })
 }
 
+/// Costs by forecasts, and what each task has to keep.
+///
+/// # Errors
+/// As [`plan`].
+pub fn costs(
+    file: &TasksFile,
+    request: &Request,
+    progress: &mut dyn FnMut(StitchProgress<'_>),
+) -> Result<(Zoo, Vec<Slo>), StitchingError> {
+    let slos = objectives::of_tasks(file, &request.objectives)?;
+    let named = request.bundles(file);
+    if named.is_empty() {
+        return Err(StitchingError::NoProcessors(file.path.clone()));
+    }
+    let processors = Processor::open(&named)?;
+    let tasks = Tasks::read(file, request, Weights::Shapes)?;
+    let zoo = tasks.forecast(&processors, request.link, progress)?;
+    Ok((zoo, slos))
+}
+
 /// The best plan by forecasts, or by what engines measured where there are no bundles; stitched
 /// variants drawn at random and the best of every order are then run.
 ///

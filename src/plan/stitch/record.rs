@@ -183,6 +183,13 @@ impl Record {
         serde_json::from_str(&text).map_err(|source| RecordError::Format { path: path(), source })
     }
 
+    /// What was asked of each task.
+    #[must_use]
+    pub fn asked(&self) -> Vec<Slo> {
+        let slo = |task: &RecordedTask| Slo { accuracy_bp: task.asked.0, latency_ns: task.asked.1 };
+        self.tasks.iter().map(slo).collect()
+    }
+
     /// The zoo, with measured costs.
     ///
     /// # Errors

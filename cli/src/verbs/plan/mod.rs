@@ -6,6 +6,7 @@ mod live;
 mod multitask;
 mod offload;
 mod pipeline;
+mod place;
 mod placements;
 mod report;
 mod split;
@@ -22,6 +23,7 @@ pub enum PlanCommand {
     Multitask(multitask::MultitaskArgs),
     Offload(offload::OffloadArgs),
     Stitch(stitch::StitchArgs),
+    Place(Box<place::PlaceArgs>),
     Aria(Box<aria::AriaArgs>),
     Trace(aria::trace::TraceArgs),
 }
@@ -33,6 +35,7 @@ pub fn run(command: &PlanCommand) -> CliResult {
         PlanCommand::Multitask(args) => multitask::run(args),
         PlanCommand::Offload(args) => offload::run(args),
         PlanCommand::Stitch(args) => stitch::run(args),
+        PlanCommand::Place(args) => place::run(args),
         PlanCommand::Aria(args) => aria::run(args),
         PlanCommand::Trace(args) => aria::trace::run(args),
     }

@@ -54,7 +54,7 @@ impl Engine<'_, '_> {
                 self.now_ns - running.start_ns,
             );
         }
-        match self.processors[processor].waiting.pop_front() {
+        match self.next_waiting(processor) {
             Some(next) => self.start(processor, next),
             None => self.neighbours_changed(processor),
         }
@@ -81,22 +81,34 @@ impl Engine<'_, '_> {
             .at(end, Event::Finish { processor: processor as u32, generation: state.generation });
     }
 
+    /// The one of the lowest priority number; among equals the first that came.
+    fn next_waiting(&mut self, processor: usize) -> Option<Job> {
+        let waiting = &mut self.processors[processor].waiting;
+        let streams = &self.scenario.streams;
+        let (next, _) =
+            waiting.iter().enumerate().min_by_key(|(_, job)| streams[job.stream].priority)?;
+        waiting.remove(next)
+    }
+
     pub(super) fn slowdown(&self, processor: usize) -> f64 {
-        if self.scenario.contention.most <= 1.0 {
-            return 1.0;
+        let busy = |other: &usize| *other != processor && self.processors[*other].running.is_some();
+        let others = || (0..self.processors.len()).filter(busy);
+        let shared = if self.scenario.contention.most > 1.0 {
+            let share: f64 = others().map(|o| self.scenario.processors[o].bandwidth_share).sum();
+            self.scenario.contention.slowdown(share)
+        } else {
+            1.0
+        };
+        match self.scenario.slowdown.get(processor) {
+            Some(row) => shared * (1.0 + others().map(|other| row[other] - 1.0).sum::<f64>()),
+            None => shared,
         }
-        let others = self.processors.iter().zip(&self.scenario.processors).enumerate();
-        let share: f64 = others
-            .filter(|(index, (state, _))| *index != processor && state.running.is_some())
-            .map(|(_, (_, model))| model.bandwidth_share)
-            .sum();
-        self.scenario.contention.slowdown(share)
     }
 
     pub(super) fn neighbours_changed(&mut self, processor: usize) {
-        if self.scenario.contention.most <= 1.0
-            || self.scenario.processors[processor].bandwidth_share == 0.0
-        {
+        let asks = self.scenario.contention.most > 1.0
+            && self.scenario.processors[processor].bandwidth_share != 0.0;
+        if !asks && self.scenario.slowdown.is_empty() {
             return;
         }
         for other in (0..self.processors.len()).filter(|&other| other != processor) {

@@ -124,6 +124,47 @@ fn contention_slows_only_while_both_are_busy() {
     assert!(outcome.streams[0].completed_ns[0].abs_diff(115 * MS) <= 1);
 }
 
+#[test]
+fn of_those_that_wait_the_lowest_priority_number_is_next() {
+    let stream = |at: u64, priority: u32| Stream {
+        priority,
+        ..Stream::new(
+            format!("at {at}"),
+            Source::Arrivals(vec![at]),
+            vec![stage(0, vec![vec![task(0, 10)]])],
+        )
+    };
+    let done = |priorities: [u32; 3]| {
+        let streams = priorities.iter().zip(0..).map(|(&p, at)| stream(at, p)).collect();
+        let outcome = run(&Scenario::new(processors(&["cpu"]), streams, S));
+        outcome.streams.iter().map(|s| s.completed_ns[0] / MS).collect::<Vec<_>>()
+    };
+    assert_eq!(done([0, 0, 0]), [10, 20, 30]);
+    assert_eq!(done([9, 5, 1]), [10, 30, 20], "what runs is not interrupted");
+}
+
+#[test]
+fn a_pair_slows_down_by_its_own_factors() {
+    let stream = |processor: usize| {
+        Stream::new(
+            processor.to_string(),
+            Source::Arrivals(vec![0]),
+            vec![stage(0, vec![vec![task(processor, 30)]])],
+        )
+    };
+    let streams = (0..3).map(stream).collect();
+    let mut scenario = Scenario::new(processors(&["a", "b", "c"]), streams, S);
+    scenario.slowdown = vec![vec![1.0, 1.5, 1.5], vec![1.0; 3], vec![1.0; 3]];
+    let outcome = run(&scenario);
+    let done: Vec<u64> = outcome.streams.iter().map(|s| s.completed_ns[0] / MS).collect();
+    // Beside both, a does half of its work in 30 ms; the other half alone.
+    assert_eq!(done, [45, 30, 30]);
+    scenario.slowdown[0][1] = 0.5;
+    assert!(simulate(&scenario, 1).is_err(), "neighbours do not make faster");
+    scenario.slowdown = vec![vec![1.0; 2]; 3];
+    assert!(simulate(&scenario, 1).is_err(), "a column for each processor");
+}
+
 fn hot(throttle: Throttle) -> Scenario {
     let mut gpu = processors(&["gpu"]);
     gpu[0].dvfs = Some(Dvfs {

@@ -3,8 +3,8 @@
 
 mod error;
 mod machine_readable;
-mod objectives;
-mod preloading;
+pub mod objectives;
+pub mod preloading;
 mod report;
 
 use super::super::{

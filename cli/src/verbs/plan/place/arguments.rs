@@ -1,0 +1,67 @@
+//! `--arrivals`, `--slowdown` and `--power`.
+
+use super::super::super::quantity;
+use vitempo::plan::multi_dnn::Slowdown;
+use vitempo::planners::multi_dnn::TaskArrivals;
+
+/// `33ms`, `20/s`, `TASK=33ms` or `TASK=20/s`.
+pub fn arrivals(text: &str) -> Result<(Option<String>, TaskArrivals), String> {
+    let (task, when) =
+        text.rsplit_once('=').map_or((None, text), |(task, when)| (Some(task.to_owned()), when));
+    let arrivals = match when.trim().strip_suffix("/s") {
+        Some(rate) => {
+            let per_s: f64 = rate.trim().parse().map_err(|_| format!("`{when}` is no rate"))?;
+            if !(per_s.is_finite() && per_s > 0.0) {
+                return Err(format!("a rate of {per_s} is not above 0"));
+            }
+            TaskArrivals::Poisson { per_s, seed: 0 }
+        }
+        None => match quantity::time_ns(when.trim())? {
+            0 => return Err("a period of 0".to_owned()),
+            period_ns => TaskArrivals::Periodic { period_ns, phase_ns: 0 },
+        },
+    };
+    Ok((task, arrivals))
+}
+
+/// `NAME/OTHER=FACTOR`.
+pub fn slowdown(text: &str) -> Result<Slowdown, String> {
+    const EXPECTED: &str = "expected NAME/OTHER=FACTOR, e.g. a/b=1.2";
+    let (pair, factor) = text.rsplit_once('=').ok_or(EXPECTED)?;
+    let (processor, beside) = pair.split_once('/').ok_or(EXPECTED)?;
+    let factor: f64 = factor.trim().parse().map_err(|_| EXPECTED)?;
+    if !(factor.is_finite() && factor >= 1.0) {
+        return Err(format!("a factor of {factor} is not 1 or more"));
+    }
+    Ok(Slowdown { processor: processor.to_owned(), beside: beside.to_owned(), factor })
+}
+
+/// `NAME=2W`.
+pub fn power(text: &str) -> Result<(String, f64), String> {
+    let (name, watts) = text.rsplit_once('=').ok_or("expected NAME=POWER, e.g. npu=2W")?;
+    Ok((name.to_owned(), quantity::power_w(watts.trim())?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_are_read_or_refused() {
+        let periodic = TaskArrivals::Periodic { period_ns: 33_000_000, phase_ns: 0 };
+        assert_eq!(arrivals("33ms"), Ok((None, periodic.clone())));
+        assert_eq!(arrivals("a=33ms"), Ok((Some("a".to_owned()), periodic)));
+        let poisson = TaskArrivals::Poisson { per_s: 20.0, seed: 0 };
+        assert_eq!(arrivals("b=20/s"), Ok((Some("b".to_owned()), poisson)));
+        for text in ["", "0ms", "-1/s", "nan/s", "many/s", "a=soon"] {
+            assert!(arrivals(text).is_err(), "{text}");
+        }
+        let pair = slowdown("a/b=1.2").expect("a factor");
+        assert_eq!((pair.processor.as_str(), pair.beside.as_str(), pair.factor), ("a", "b", 1.2));
+        for text in ["a=1.2", "a/b", "a/b=0.5", "a/b=inf", "a/b=x"] {
+            assert!(slowdown(text).is_err(), "{text}");
+        }
+        assert_eq!(power("npu=2W"), Ok(("npu".to_owned(), 2.0)));
+        assert!(power("2W").is_err());
+    }
+}

@@ -1,0 +1,211 @@
+//! `vitempo plan place`: several models at once: which variant of each, where, in which order?
+
+mod arguments;
+mod error;
+mod report;
+
+use super::super::{
+    bundle,
+    error::{CliError, CliResult},
+    models::Dimensions,
+    output::{self, Format},
+    progress,
+    quantity::{self, positive},
+};
+use super::{
+    pipeline::parse_processor,
+    stitch::{objectives, preloading},
+};
+use clap::{ArgGroup, ValueEnum};
+use report::{Printed, PrintedGrid};
+use std::path::PathBuf;
+use vitempo::plan::{
+    multi_dnn::{Request, Slowdown, grid::grid, place, place_tasks, trace},
+    stitch::{
+        StitchProgress, objectives::Objective as Asked, planning, preloading::Budget,
+        record::Record,
+    },
+};
+use vitempo::planners::{
+    cost::Link,
+    multi_dnn::{Objective, Settings, TaskArrivals},
+};
+use vitempo::zoo::TasksFile;
+
+/// `--objective`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Goal {
+    /// Fewest violated, then most queries per second, then least energy, then least latency
+    #[default]
+    Violations,
+    /// Most queries per second, then fewest violated, then least energy, then least latency
+    Throughput,
+}
+
+/// Plans several models that share processors and wait for each other: variant, placement and
+/// priority of each
+///
+/// Example: vitempo plan place --record datasets/stitching/record.json --slo 90%,40ms
+///
+/// A task runs a variant whole, cut over several processors, or stitched of several variants; with
+/// several ways, each query takes the one that is expected to end first. Plans are evaluated in the
+/// simulator, with waiting, contention, compiling and loading, beside the plans of the stitching
+/// paper's systems; no plan printed is worse than theirs.
+#[derive(clap::Args, Debug)]
+#[command(group(ArgGroup::new("costs").required(true).args(["record", "tasks"])))]
+pub struct PlaceArgs {
+    /// Measured costs and accuracies; `vitempo plan stitch --live ... --record` writes them
+    #[arg(long, value_name = "FILE.json")]
+    pub record: Option<PathBuf>,
+
+    /// Tasks with their variants, accuracies and objectives; `vitempo zoo make` writes one. Costs
+    /// are forecast
+    #[arg(long, value_name = "FILE.toml")]
+    pub tasks: Option<PathBuf>,
+
+    /// A processor and its bundle (a file, or a name that `vitempo bundle list` shows), instead of
+    /// the file's; may be repeated. The same name again adds a bundle for another precision
+    #[arg(long = "processor", value_name = "NAME=BUNDLE", value_parser = parse_processor, requires = "tasks")]
+    pub processors: Vec<(String, PathBuf)>,
+
+    /// Between any two processors, e.g. 8GB/s; without it, handing over costs nothing
+    #[arg(long, value_parser = quantity::bandwidth, requires = "tasks")]
+    pub bandwidth: Option<u64>,
+
+    /// What each task, or that task, has to keep, instead of what the file says; may be repeated
+    #[arg(long = "slo", value_name = "[TASK=]ACCURACY,LATENCY", value_parser = objectives::parse)]
+    pub slos: Vec<Asked>,
+
+    /// All systems over the 25 objectives of the stitching paper's grid, instead of one plan
+    #[arg(long, conflicts_with_all = ["slos", "objective", "arrivals", "trace"])]
+    pub grid: bool,
+
+    /// When all tasks, or that task, are asked: every so often (33ms), or at random so many times a
+    /// second (20/s); may be repeated. Without it one query of each comes at once, in every order
+    #[arg(long, value_name = "[TASK=]TIME|RATE", value_parser = arguments::arrivals)]
+    pub arrivals: Vec<(Option<String>, TaskArrivals)>,
+
+    /// The same from a file: CSV with the columns task and arrival_ns
+    #[arg(long, value_name = "FILE.csv", conflicts_with = "arrivals")]
+    pub trace: Option<PathBuf>,
+
+    /// Queries arrive for so long
+    #[arg(long, value_name = "TIME", value_parser = quantity::time_ns, default_value = "10s")]
+    pub over: u64,
+
+    /// How many times as long NAME takes while OTHER is busy, e.g. a/b=1.2; once for every pair, both
+    /// ways round. Without it contention is not known, and none is assumed
+    #[arg(long, value_name = "NAME/OTHER=FACTOR", value_parser = arguments::slowdown)]
+    pub slowdown: Vec<Slowdown>,
+
+    /// What a processor draws while busy, above idle, e.g. npu=2W; once for every processor
+    #[arg(long, value_name = "NAME=POWER", value_parser = arguments::power)]
+    pub power: Vec<(String, f64)>,
+
+    /// Nothing is loaded at first: the first run of a subgraph compiles and loads it, which takes
+    /// 23.7 and 3 times as long as to run it (SparseLoom's figures)
+    #[arg(long)]
+    pub cold: bool,
+
+    /// All subgraphs of the plan fit into this: a share of what all subgraphs take, or a size
+    #[arg(long, value_name = "PERCENT|SIZE", value_parser = preloading::parse_budget)]
+    pub memory: Option<Budget>,
+
+    /// What is made best
+    #[arg(long, value_enum, default_value_t)]
+    pub objective: Goal,
+
+    /// Most plans that are evaluated
+    #[arg(long, value_name = "COUNT", default_value_t = Settings::default().evaluations)]
+    pub evaluations: u64,
+
+    /// Queries of each task that wait from the start where queries per second are counted
+    #[arg(long, value_name = "COUNT", default_value = "100", value_parser = positive)]
+    pub saturation: usize,
+
+    /// Of the search, of random arrivals, and of the estimator of accuracies
+    #[arg(long, default_value_t = 0)]
+    pub seed: u64,
+
+    #[command(flatten)]
+    pub dimensions: Dimensions,
+
+    #[arg(long, value_enum, default_value_t)]
+    pub format: Format,
+}
+
+pub fn run(args: &PlaceArgs) -> CliResult {
+    let request = args.request()?;
+    match (&args.record, &args.tasks) {
+        (Some(path), _) => {
+            let record = Record::read(path)?;
+            let zoo = record.zoo()?;
+            if args.grid {
+                return output::print(&PrintedGrid(grid(&zoo, &request)?), args.format);
+            }
+            let request = Request { objectives: args.slos.clone(), ..request };
+            output::print(&Printed(place(zoo, &record.asked(), &request)?), args.format)
+        }
+        (None, Some(path)) => {
+            let file = TasksFile::read(path)?;
+            if args.grid {
+                let (zoo, _) = planning::costs(&file, &args.stitching(), &mut say)?;
+                return output::print(&PrintedGrid(grid(&zoo, &request)?), args.format);
+            }
+            let placing = place_tasks(&file, &args.stitching(), &request, &mut say)?;
+            output::print(&Printed(placing), args.format)
+        }
+        (None, None) => Err(CliError::ours("neither a record nor tasks")),
+    }
+}
+
+impl PlaceArgs {
+    fn request(&self) -> CliResult<Request> {
+        let seeded = |(task, arrivals): &(Option<String>, TaskArrivals)| match arrivals {
+            TaskArrivals::Poisson { per_s, .. } => {
+                (task.clone(), TaskArrivals::Poisson { per_s: *per_s, seed: self.seed })
+            }
+            other => (task.clone(), other.clone()),
+        };
+        let arrivals = match &self.trace {
+            Some(path) => trace::read(path)?,
+            None => self.arrivals.iter().map(seeded).collect(),
+        };
+        Ok(Request {
+            objectives: Vec::new(),
+            arrivals,
+            horizon_ns: self.over,
+            slowdown: self.slowdown.clone(),
+            active_w: self.power.clone(),
+            cold: self.cold,
+            memory: self.memory,
+            objective: match self.objective {
+                Goal::Violations => Objective::Violations,
+                Goal::Throughput => Objective::Throughput,
+            },
+            saturation: self.saturation,
+            settings: Settings { evaluations: self.evaluations, seed: self.seed },
+        })
+    }
+
+    fn stitching(&self) -> planning::Request {
+        planning::Request {
+            processors: self.processors.clone(),
+            objectives: self.slos.clone(),
+            link: self.bandwidth.map(Link::of_bandwidth),
+            seed: self.seed,
+            read: self.dimensions.read_options(),
+            ..planning::Request::default()
+        }
+    }
+}
+
+fn say(progress: StitchProgress<'_>) {
+    match progress {
+        StitchProgress::Forecast { what, estimated } => {
+            bundle::warn_of_estimates(what, estimated.kernels, estimated.of);
+        }
+        StitchProgress::Order { order } => progress::say(format!("planning {order}")),
+        _ => {}
+    }
+}

@@ -1,0 +1,411 @@
+//! Plans for several models at once, and all systems over a grid of objectives, as tables, CSV and
+//! JSON.
+
+use super::super::super::{
+    error::CliResult,
+    output::{Report, Table, percent, thousands},
+};
+use serde_json::{Value, json};
+use std::fmt::Write;
+use vitempo::graph::Latency;
+use vitempo::plan::multi_dnn::{
+    Placing,
+    grid::{Grid, GridRow},
+};
+use vitempo::planners::{
+    Evidence,
+    multi_dnn::{MultiDnnPlan, Objective, PlacedTask, PlacedWay, Proof, Score, systems::Named},
+};
+
+/// A plan, to be printed.
+pub struct Printed(pub Placing);
+
+/// All systems over the grid, to be printed.
+pub struct PrintedGrid(pub Grid);
+
+fn latency(ns: f64) -> String {
+    Latency::from_ns(ns).to_string()
+}
+
+fn accuracy(bp: u32) -> String {
+    format!("{:.2} %", f64::from(bp) / 100.0)
+}
+
+/// `a, b, a`, and `(one piece)` where neighbouring positions on one processor are not separated.
+fn placed_on(way: &PlacedWay) -> String {
+    let repeats = way.processors.windows(2).any(|pair| pair[0] == pair[1]);
+    let alone = way.processors.iter().all(|name| *name == way.processors[0]);
+    match (alone && way.joined, repeats && way.joined) {
+        (true, _) => way.processors[0].clone(),
+        (false, true) => format!("{} (neighbours in one piece)", way.processors.join(" | ")),
+        (false, false) => way.processors.join(" | "),
+    }
+}
+
+fn variants(way: &PlacedWay) -> String {
+    match way.variants.iter().all(|name| *name == way.variants[0]) {
+        true => way.variants[0].clone(),
+        false => way.variants.join(" | "),
+    }
+}
+
+fn violated(score: &Score) -> String {
+    format!("{} ({} of {})", percent(score.violation_rate()), score.violated, score.queries)
+}
+
+/// What a plan gains over a system: `3 fewer violated, 1.20 x the queries/s`.
+fn gain(plan: &Score, other: &Score) -> String {
+    let faster = plan.queries_per_s() / other.queries_per_s();
+    let violated = match other.violated.cmp(&plan.violated) {
+        std::cmp::Ordering::Greater => format!("{} fewer violated", other.violated - plan.violated),
+        std::cmp::Ordering::Equal => "as many violated".to_owned(),
+        std::cmp::Ordering::Less => format!("{} more violated", plan.violated - other.violated),
+    };
+    format!("{violated}, {faster:.2} x the queries/s")
+}
+
+const fn goal(objective: Objective) -> &'static str {
+    match objective {
+        Objective::Violations => {
+            "fewest violated, then most queries/s, then least energy, then least latency"
+        }
+        Objective::Throughput => {
+            "most queries/s, then fewest violated, then least energy, then least latency"
+        }
+    }
+}
+
+fn proof(plan: &MultiDnnPlan) -> String {
+    let first = match plan.objective {
+        Objective::Violations => "no plan violates fewer",
+        Objective::Throughput => "no plan answers more queries/s",
+    };
+    match plan.proof {
+        Proof::Enumerated => "proven best: every plan of the space was evaluated".to_owned(),
+        Proof::First => format!("proven: {first}; the rest is the best found"),
+        Proof::Open => "not proven: the best found".to_owned(),
+    }
+}
+
+const fn proof_name(proof: Proof) -> &'static str {
+    match proof {
+        Proof::Enumerated => "enumerated",
+        Proof::First => "first_criterion",
+        Proof::Open => "open",
+    }
+}
+
+impl Printed {
+    fn rows(&self) -> impl Iterator<Item = (&PlacedTask, &PlacedWay)> {
+        self.0.plan.tasks.iter().flat_map(|task| task.ways.iter().map(move |way| (task, way)))
+    }
+
+    fn tasks(&self) -> String {
+        let headings =
+            ["Task", "Runs", "Variants", "On", "Priority", "Accuracy", "Alone", "Queries"];
+        let mut table = Table::new(&headings, 4);
+        for (task, way) in self.rows() {
+            table.row([
+                task.name.clone(),
+                way.kind.to_string(),
+                variants(way),
+                placed_on(way),
+                task.priority.to_string(),
+                accuracy(way.accuracy_bp),
+                latency(way.alone_ns as f64),
+                way.queries.to_string(),
+            ]);
+        }
+        table.to_text()
+    }
+
+    fn outcomes(&self) -> String {
+        let headings = ["Task", "Violated", "Of", "Mean latency", "Longest", "Asked", "Accuracy"];
+        let mut table = Table::new(&headings, 1);
+        for (task, slo) in self.0.plan.tasks.iter().zip(&self.0.slos) {
+            table.row([
+                task.name.clone(),
+                task.violated.to_string(),
+                task.queries.to_string(),
+                latency(task.mean_latency_ns),
+                latency(task.longest_ns as f64),
+                latency(slo.latency_ns as f64),
+                accuracy(slo.accuracy_bp),
+            ]);
+        }
+        table.to_text()
+    }
+
+    fn systems(&self) -> String {
+        let plan = &self.0.plan;
+        let headings = ["System", "Violated", "Queries/s", "Mean latency", "This plan against it"];
+        let mut table = Table::new(&headings, 1);
+        let cells = |name: String, score: &Score, gain: String| {
+            let rate = format!("{:.1}", score.queries_per_s());
+            [name, violated(score), rate, latency(score.mean_latency_ns()), gain]
+        };
+        table.row(cells("this plan".to_owned(), &plan.score, String::new()));
+        for compared in &plan.compared {
+            let name = match compared.fits_memory {
+                true => compared.system.to_string(),
+                false => format!("{} (does not fit into memory)", compared.system),
+            };
+            match &compared.score {
+                Ok(score) => table.row(cells(name, score, gain(&plan.score, score))),
+                Err(_) => {
+                    let cannot = ["cannot run", "-", "-", "-"].map(str::to_owned);
+                    table.row([name].into_iter().chain(cannot));
+                }
+            }
+        }
+        table.to_text()
+    }
+
+    fn notes(&self) -> String {
+        let plan = &self.0.plan;
+        let mut text = String::new();
+        let _ = writeln!(
+            text,
+            "{}; {:.1} queries/s saturated   ({}, {})",
+            violated(&plan.score),
+            plan.score.queries_per_s(),
+            goal(plan.objective),
+            plan.evidence
+        );
+        let least = plan.bound.saturated_ns_with(plan.score.violated).max(1) as f64;
+        let _ = writeln!(
+            text,
+            "{}; every plan violates at least {} of {} (gap {}) and answers at most {:.1} queries/s \
+            (gap {}); {} plans evaluated",
+            proof(plan),
+            plan.bound.violated,
+            plan.score.queries,
+            percent(plan.violation_gap()),
+            plan.score.saturated_queries as f64 / (least / 1e9),
+            percent(plan.throughput_gap()),
+            thousands(plan.evaluations)
+        );
+        let contention = match plan.contention_known {
+            true => "known, and part of the plan",
+            false => "not known: busy processors may slow each other down more than planned",
+        };
+        let _ = writeln!(text, "contention: {contention}");
+        let shares: Vec<String> = plan
+            .shares()
+            .iter()
+            .map(|(kind, share)| format!("{} {kind}", percent(*share)))
+            .collect();
+        let _ = writeln!(text, "queries run {}", shares.join(", "));
+        let _ = writeln!(
+            text,
+            "subgraphs of the plan: {} kB",
+            thousands(plan.memory_bytes.div_ceil(1000))
+        );
+        match plan.score.energy_nj {
+            Some(nj) => {
+                let per_query = nj / plan.score.queries.max(1);
+                let each = vitempo::planners::energy(per_query);
+                let _ = writeln!(text, "energy above idle: {each} a query");
+            }
+            None => {
+                let _ = writeln!(text, "energy: not known without the power of each processor");
+            }
+        }
+        if let Some((named, score)) = plan.best_system(|named| matches!(named, Named::Baseline(_)))
+        {
+            let _ = writeln!(
+                text,
+                "against {named}, the best system that does not stitch: {}",
+                gain(&plan.score, &score)
+            );
+        }
+        if self.0.at_once {
+            let _ = writeln!(text, "one query of each task at once, over all orders of arrival");
+        }
+        text
+    }
+}
+
+fn score_json(score: &Score) -> Value {
+    json!({
+        "violated": score.violated,
+        "queries": score.queries,
+        "queries_per_s": score.queries_per_s(),
+        "saturated_ns": score.saturated_ns,
+        "energy_nj": score.energy_nj,
+        "mean_latency_ns": score.mean_latency_ns(),
+    })
+}
+
+impl Report for Printed {
+    fn table(&self) -> String {
+        format!("{}\n{}\n{}\n{}", self.tasks(), self.outcomes(), self.systems(), self.notes())
+    }
+
+    fn csv(&self) -> CliResult<String> {
+        let headings = [
+            "task",
+            "kind",
+            "variants",
+            "processors",
+            "joined",
+            "priority",
+            "accuracy_bp",
+            "alone_ns",
+            "queries",
+            "task_violated",
+            "task_queries",
+        ];
+        let mut table = Table::new(&headings, 4);
+        for (task, way) in self.rows() {
+            table.row([
+                task.name.clone(),
+                way.kind.to_string(),
+                way.variants.join("|"),
+                way.processors.join("|"),
+                way.joined.to_string(),
+                task.priority.to_string(),
+                way.accuracy_bp.to_string(),
+                way.alone_ns.to_string(),
+                way.queries.to_string(),
+                task.violated.to_string(),
+                task.queries.to_string(),
+            ]);
+        }
+        table.to_csv()
+    }
+
+    fn json(&self) -> CliResult<Value> {
+        let plan = &self.0.plan;
+        let way = |way: &PlacedWay| {
+            json!({
+                "kind": way.kind.to_string(),
+                "variants": way.variants,
+                "processors": way.processors,
+                "joined": way.joined,
+                "accuracy_bp": way.accuracy_bp,
+                "alone_ns": way.alone_ns,
+                "queries": way.queries,
+            })
+        };
+        let tasks = plan.tasks.iter().zip(&self.0.slos).map(|(task, slo)| {
+            json!({
+                "name": task.name,
+                "priority": task.priority,
+                "ways": task.ways.iter().map(way).collect::<Vec<_>>(),
+                "slo": {"accuracy_bp": slo.accuracy_bp, "latency_ns": slo.latency_ns},
+                "violated": task.violated,
+                "queries": task.queries,
+                "mean_latency_ns": task.mean_latency_ns,
+                "longest_ns": task.longest_ns,
+            })
+        });
+        let systems = plan.compared.iter().map(|compared| {
+            json!({
+                "name": compared.system.to_string(),
+                "score": compared.score.as_ref().ok().map(score_json),
+                "cannot_run": compared.score.as_ref().err(),
+                "fits_memory": compared.fits_memory,
+            })
+        });
+        let shares: serde_json::Map<String, Value> =
+            plan.shares().iter().map(|(kind, share)| (kind.to_string(), json!(share))).collect();
+        Ok(json!({
+            "objective": match plan.objective {
+                Objective::Violations => "violations",
+                Objective::Throughput => "throughput",
+            },
+            "tasks": tasks.collect::<Vec<_>>(),
+            "score": score_json(&plan.score),
+            "bound": {
+                "violated": plan.bound.violated,
+                "saturated_ns": plan.bound.saturated_ns_with(plan.score.violated),
+            },
+            "gap": {"violations": plan.violation_gap(), "throughput": plan.throughput_gap()},
+            "proof": proof_name(plan.proof),
+            "evaluations": plan.evaluations,
+            "systems": systems.collect::<Vec<_>>(),
+            "shares": shares,
+            "contention_known": plan.contention_known,
+            "memory_bytes": plan.memory_bytes,
+            "evidence": plan.evidence,
+        }))
+    }
+}
+
+impl PrintedGrid {
+    fn rate(row: &GridRow) -> f64 {
+        row.violated as f64 / row.queries.max(1) as f64
+    }
+}
+
+impl Report for PrintedGrid {
+    fn table(&self) -> String {
+        let grid = &self.0;
+        let mut table = Table::new(&["System", "Violated", "Of", "Share", "Queries/s"], 1);
+        for row in &grid.rows {
+            table.row([
+                row.name.clone(),
+                row.violated.to_string(),
+                row.queries.to_string(),
+                percent(Self::rate(row)),
+                format!("{:.1}", row.queries_per_s),
+            ]);
+        }
+        let shares: Vec<String> =
+            grid.shares.iter().map(|(kind, share)| format!("{} {kind}", percent(*share))).collect();
+        let (more, fewer) = grid.beside_unstitched;
+        format!(
+            "{}\n{} configurations; one query of each task at once, over all orders of arrival   \
+            ({})\nevery plan violates at least {}; in {} of {} configurations no plan violates fewer \
+            than the one found\nthe best system that does not stitch violates more in {more} \
+            configurations, fewer in {fewer}\nplanned for fewest violations, queries run {}\n",
+            table.to_text(),
+            grid.configurations,
+            Evidence::Simulation,
+            grid.least_violated,
+            grid.proven,
+            grid.configurations,
+            shares.join(", ")
+        )
+    }
+
+    fn csv(&self) -> CliResult<String> {
+        let headings = ["system", "violated", "queries", "queries_per_s", "configurations"];
+        let mut table = Table::new(&headings, 1);
+        for row in &self.0.rows {
+            table.row([
+                row.name.clone(),
+                row.violated.to_string(),
+                row.queries.to_string(),
+                row.queries_per_s.to_string(),
+                row.configurations.to_string(),
+            ]);
+        }
+        table.to_csv()
+    }
+
+    fn json(&self) -> CliResult<Value> {
+        let grid = &self.0;
+        let row = |row: &GridRow| {
+            json!({
+                "name": row.name,
+                "violated": row.violated,
+                "queries": row.queries,
+                "queries_per_s": row.queries_per_s,
+                "configurations": row.configurations,
+            })
+        };
+        let shares: serde_json::Map<String, Value> =
+            grid.shares.iter().map(|(kind, share)| (kind.clone(), json!(share))).collect();
+        Ok(json!({
+            "systems": grid.rows.iter().map(row).collect::<Vec<_>>(),
+            "least_violated": grid.least_violated,
+            "proven": grid.proven,
+            "configurations": grid.configurations,
+            "shares": shares,
+            "unstitched_violates": {"more": grid.beside_unstitched.0, "fewer": grid.beside_unstitched.1},
+            "evidence": Evidence::Simulation,
+        }))
+    }
+}

@@ -1,0 +1,77 @@
+//! Multi-DNN inference: several models with service level objectives share the processors of one
+//! device. Which variant of each, whole, cut or stitched, on which processors, with which priority?
+//!
+//! | question | where |
+//! |---|---|
+//! | what is asked: tasks, objectives, arrivals, contention, what is loaded | [`Problem`], [`Arrivals`] |
+//! | how can a task run, and what is a plan? | [`Way`], [`Policy`] |
+//! | how well does a plan do? | [`Evaluator`], [`Score`] |
+//! | what is possible at best? | [`Bound`] |
+//! | the best plan within a budget of evaluations | [`plan`] |
+//! | the plans of the stitching paper's systems | [`systems`] |
+//!
+//! Unlike [`crate::stitch::Optimiser`], which looks at each task alone, plans are judged by what
+//! happens when tasks wait for each other: every figure comes from one evaluator, which equals
+//! [`crate::simulator`] event by event (a test holds that). A plan gives each task one or several
+//! ways to run. With several, each query takes on arrival the way that is expected to end first, as
+//! systems that keep models whole do. Plans are compared lexicographically: fewest objectives
+//! violated, then most queries per second when saturated, then least energy, then least latency.
+//!
+//! The space holds the plans of the six systems of the stitching paper (SV-AO, SV-LO and AV, each -P
+//! and -NP) and of SparseLoom, and all of them are evaluated: no plan returned is worse than theirs
+//! in this cost model.
+
+mod arrivals;
+mod bound;
+mod candidates;
+mod evaluator;
+mod lanes;
+mod model;
+mod outcome;
+mod policy;
+mod problem;
+mod queueing;
+mod relaxation;
+mod search;
+pub mod systems;
+#[cfg(test)]
+mod tests;
+
+pub use arrivals::{Arrivals, MOST_PERMUTED, MOST_QUERIES, TaskArrivals};
+pub use bound::Bound;
+pub use evaluator::{Evaluator, Score};
+pub use model::{MOST_PROCESSORS, MOST_WAYS};
+pub use outcome::{MultiDnnPlan, PlacedTask, PlacedWay, Proof};
+pub use policy::{Kind, Policy, Way};
+pub use problem::{Contention, Fetches, Objective, Problem};
+pub use search::{Settings, plan};
+
+use crate::{simulator::ScenarioError, stitch::StitchError};
+
+/// Why several models cannot be planned together.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
+#[non_exhaustive]
+pub enum MultiDnnError {
+    #[error(transparent)]
+    Stitch(#[from] StitchError),
+    #[error(transparent)]
+    Scenario(#[from] ScenarioError),
+    #[error("{field}: {reason}")]
+    Invalid { field: String, reason: String },
+    #[error("{what}: {count}, at most {most}")]
+    TooMany { what: String, count: u128, most: u128 },
+    #[error(
+        "task `{task}` cannot run: each of its variants has a position that runs on no processor, \
+        or that no link leads to"
+    )]
+    Impossible { task: String },
+    #[error("memory: the tasks take at least {least} bytes together, the budget is {budget} bytes")]
+    Memory { least: u64, budget: u64 },
+}
+
+impl MultiDnnError {
+    fn invalid(field: impl Into<String>, reason: impl Into<String>) -> Self {
+        Self::Invalid { field: field.into(), reason: reason.into() }
+    }
+}

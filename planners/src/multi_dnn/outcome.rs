@@ -1,0 +1,176 @@
+//! [`MultiDnnPlan`]: the plan found, in words, with what it rests on and how good it can be at
+//! best.
+
+use super::{
+    Bound, Evaluator, Objective, Policy, Problem, Score,
+    evaluator::TaskOutcome,
+    policy::{Kind, Way},
+    systems::Named,
+};
+use crate::Evidence;
+use std::cmp::Ordering;
+
+/// What is known of a plan's optimality.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Proof {
+    /// Every plan of the space was evaluated, and none of them is better in any criterion. The space:
+    /// by task, each way, each variant whole on whichever processor ends first, and the lightest
+    /// ways of several processors to choose from; with equal priorities and with every order of
+    /// priorities.
+    Enumerated,
+    /// The first criterion equals its bound, which holds for every plan; later criteria are the
+    /// best found.
+    First,
+    /// The best found.
+    Open,
+}
+
+/// One way of a task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlacedWay {
+    /// Whole, cut or stitched.
+    pub kind: Kind,
+    /// Names of variants by position.
+    pub variants: Vec<String>,
+    /// Names of processors by position.
+    pub processors: Vec<String>,
+    /// Neighbouring positions on one processor run as one piece.
+    pub joined: bool,
+    /// Basis points.
+    pub accuracy_bp: u32,
+    /// Alone on the device, everything loaded, ns.
+    pub alone_ns: u64,
+    /// Queries that took it.
+    pub queries: u64,
+}
+
+/// What one task gets.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlacedTask {
+    /// Its name.
+    pub name: String,
+    /// One, or several to choose from on arrival.
+    pub ways: Vec<PlacedWay>,
+    /// The lowest number is next where queries wait.
+    pub priority: u32,
+    /// Queries, over all scenarios.
+    pub queries: u64,
+    /// Of these, those that violate their objective.
+    pub violated: u64,
+    /// From arrival to end, ns.
+    pub mean_latency_ns: f64,
+    /// The longest of them, ns.
+    pub longest_ns: u64,
+}
+
+/// A system that the plan is compared with, in the same evaluator.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Compared {
+    /// Which one.
+    pub system: Named,
+    /// How it does; why it cannot run, else.
+    pub score: Result<Score, String>,
+    /// Whether its subgraphs fit into the memory there is; those of one that do not are no bar.
+    pub fits_memory: bool,
+}
+
+/// Plans for several models at once.
+#[derive(Clone, Debug)]
+pub struct MultiDnnPlan {
+    /// The plan, to be evaluated again.
+    pub policy: Policy,
+    /// The same in words.
+    pub tasks: Vec<PlacedTask>,
+    /// How well it does.
+    pub score: Score,
+    /// What no plan can be better than.
+    pub bound: Bound,
+    /// What is known of its optimality.
+    pub proof: Proof,
+    /// What was made best.
+    pub objective: Objective,
+    /// Plans evaluated, those given up early counted.
+    pub evaluations: u64,
+    /// The systems of the stitching paper.
+    pub compared: Vec<Compared>,
+    /// Whether slowdown by busy neighbours was known; else none was assumed.
+    pub contention_known: bool,
+    /// What the subgraphs of all ways occupy, bytes.
+    pub memory_bytes: u64,
+    /// Always [`Evidence::Simulation`].
+    pub evidence: Evidence,
+}
+
+impl MultiDnnPlan {
+    /// Share of queries that run whole, cut and stitched.
+    #[must_use]
+    pub fn shares(&self) -> [(Kind, f64); 3] {
+        let all: u64 = self.tasks.iter().map(|task| task.queries).sum();
+        [Kind::Whole, Kind::Cut, Kind::Stitched].map(|kind| {
+            let ways = self.tasks.iter().flat_map(|task| &task.ways);
+            let queries: u64 = ways.filter(|way| way.kind == kind).map(|way| way.queries).sum();
+            (kind, queries as f64 / all.max(1) as f64)
+        })
+    }
+
+    /// By how much more of the queries violate their objective than every plan must: 0 where that
+    /// is proven.
+    #[must_use]
+    pub fn violation_gap(&self) -> f64 {
+        (self.score.violated - self.bound.violated.min(self.score.violated)) as f64
+            / self.score.queries.max(1) as f64
+    }
+
+    /// By how much longer waiting queries take than in any plan with as many violations, a share.
+    #[must_use]
+    pub fn throughput_gap(&self) -> f64 {
+        let least = self.bound.saturated_ns_with(self.score.violated).max(1);
+        (self.score.saturated_ns as f64 / least as f64 - 1.0).max(0.0)
+    }
+
+    /// The best of the systems that fit into memory.
+    #[must_use]
+    pub fn best_system(&self, among: impl Fn(Named) -> bool) -> Option<(Named, Score)> {
+        let usable = self.compared.iter().filter(|c| c.fits_memory && among(c.system));
+        let scores = usable.filter_map(|c| Some((c.system, c.score.as_ref().ok().copied()?)));
+        scores.reduce(|best, other| {
+            let less = other.1.compare(&best.1, self.objective) == Ordering::Less;
+            if less { other } else { best }
+        })
+    }
+
+    pub(super) fn tasks(evaluator: &mut Evaluator<'_>, policy: &Policy) -> Vec<PlacedTask> {
+        let outcomes = evaluator.by_task(policy);
+        let place = |(task, outcome): (usize, TaskOutcome)| {
+            let ways = policy.ways[task].iter().zip(&outcome.by_way);
+            PlacedTask {
+                name: evaluator.model.problem.zoo.tasks()[task].name.clone(),
+                ways: ways.map(|(&way, &queries)| placed(evaluator, task, way, queries)).collect(),
+                priority: policy.priorities[task],
+                queries: outcome.queries,
+                violated: outcome.violated,
+                mean_latency_ns: outcome.latency_ns as f64 / outcome.queries.max(1) as f64,
+                longest_ns: outcome.longest_ns,
+            }
+        };
+        outcomes.into_iter().enumerate().map(place).collect()
+    }
+}
+
+fn placed(evaluator: &Evaluator<'_>, task: usize, way: Way, queries: u64) -> PlacedWay {
+    let model = &evaluator.model;
+    let Problem { zoo, .. } = model.problem;
+    let order = model.processors_of(way);
+    let variant =
+        |position| zoo.tasks()[task].variants[model.variant_at(task, way, position)].clone();
+    let load = model.load(task, way).unwrap_or_default();
+    PlacedWay {
+        kind: model.kind(task, way),
+        variants: (0..order.len()).map(variant).collect(),
+        processors: order.iter().map(|&p| zoo.processors()[p].clone()).collect(),
+        joined: way.joined,
+        accuracy_bp: model.accuracy_bp(task, way),
+        alone_ns: load.iter().fold(0, |sum, &ns| sum.saturating_add(ns)),
+        queries,
+    }
+}

@@ -1,0 +1,149 @@
+//! `vitempo plan place`: several models at once, from the measured zoo that ships, and from forecasts.
+
+mod program;
+
+use program::{Folder, json, ok, refused, shipped};
+use serde_json::Value;
+
+fn record() -> String {
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../datasets/stitching/record.json").to_owned()
+}
+
+fn place(more: &[&str]) -> Vec<String> {
+    let record = record();
+    let base = ["plan", "place", "--record", &record, "--evaluations", "300"];
+    base.iter().chain(more).map(|&argument| argument.to_owned()).collect()
+}
+
+fn as_json(more: &[&str]) -> Value {
+    let arguments = place(&[more, &["--format", "json"]].concat());
+    json(&arguments.iter().map(String::as_str).collect::<Vec<_>>())
+}
+
+fn as_refused(more: &[&str]) -> String {
+    let arguments = place(more);
+    refused(&arguments.iter().map(String::as_str).collect::<Vec<_>>())
+}
+
+fn count(value: &Value) -> u64 {
+    value.as_u64().unwrap_or_else(|| panic!("{value} is no count"))
+}
+
+#[test]
+fn a_plan_says_what_it_reached_and_against_whom() {
+    let known = ["--slowdown", "a/b=1.1", "--slowdown", "b/a=1.2", "--power", "a=2W"];
+    let more = [&["--slo", "90%,40ms", "--power", "b=1W"][..], &known].concat();
+    let plan = as_json(&more);
+    let violated = count(&plan["score"]["violated"]);
+    assert_eq!(count(&plan["score"]["queries"]), 4 * 24);
+    assert!(count(&plan["bound"]["violated"]) <= violated);
+    assert!(plan["score"]["energy_nj"].is_u64());
+    assert_eq!(plan["contention_known"], true);
+    let systems = plan["systems"].as_array().expect("systems");
+    assert_eq!(systems.len(), 8);
+    for system in systems {
+        assert!(violated <= count(&system["score"]["violated"]), "{system}");
+    }
+    let of_tasks: u64 =
+        plan["tasks"].as_array().expect("tasks").iter().map(|t| count(&t["violated"])).sum();
+    assert_eq!(of_tasks, violated);
+    assert_eq!(as_json(&more), plan, "the same again");
+    let unknown = as_json(&["--slo", "90%,40ms"]);
+    assert_eq!(unknown["contention_known"], false);
+    assert!(unknown["score"]["energy_nj"].is_null());
+}
+
+#[test]
+fn tables_name_every_system_and_what_is_not_known() {
+    let arguments = place(&["--slo", "90%,40ms"]);
+    let table = ok(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
+    for expected in [
+        "SV-AO-P",
+        "AV-NP",
+        "SparseLoom",
+        "stitched, tasks alone",
+        "contention: not known",
+        "energy: not known",
+        "plans evaluated",
+        "whole",
+        "fewest violated",
+    ] {
+        assert!(table.contains(expected), "{expected}:\n{table}");
+    }
+}
+
+#[test]
+fn arrivals_are_periodic_random_or_from_a_file() {
+    let folder = Folder::new();
+    let periodic = as_json(&["--arrivals", "200ms", "--over", "1s"]);
+    assert_eq!(count(&periodic["score"]["queries"]), 4 * 5);
+    let random = as_json(&["--arrivals", "20/s", "--arrivals", "stripes=100ms", "--over", "1s"]);
+    assert!(count(&random["score"]["queries"]) > 10);
+    let trace = "task,arrival_ns\nstripes,0\nmobilevit_xxs,0\nedgenext_xx_small,5\n\
+        vit_tiny_patch16_224,90000000\nstripes,100000000\n";
+    let trace = folder.file("trace.csv", trace);
+    let traced = as_json(&["--trace", &trace, "--cold", "--memory", "60%"]);
+    assert_eq!(count(&traced["score"]["queries"]), 5);
+    assert!(count(&traced["memory_bytes"]) > 0);
+}
+
+#[test]
+fn the_grid_has_all_systems_and_the_planner_is_not_worse() {
+    let grid = as_json(&["--grid", "--saturation", "2", "--evaluations", "30"]);
+    let rows = grid["systems"].as_array().expect("systems");
+    let (systems, ours) = rows.split_at(8);
+    assert_eq!((systems.len(), ours.len()), (8, 2));
+    let violated = count(&ours[0]["violated"]);
+    assert!(count(&grid["least_violated"]) <= violated);
+    for system in systems {
+        assert_eq!(count(&system["queries"]), 25 * 24 * 4);
+        assert!(violated <= count(&system["violated"]), "{system}");
+        let rate = |row: &Value| row["queries_per_s"].as_f64().expect("a rate");
+        assert!(rate(&ours[1]) >= rate(system) - 1e-9, "{system}");
+    }
+}
+
+#[test]
+fn bad_input_is_refused_with_a_hint() {
+    let folder = Folder::new();
+    for (arguments, expected) in [
+        (&["--slo", "nobody=90%,40ms"][..], "task `nobody` is not there; there are stripes"),
+        (&["--slowdown", "a/b=1.1"], "slowdown of `b` beside `a` is not given"),
+        (&["--slowdown", "a/b=0.5"], "not 1 or more"),
+        (&["--power", "a=1W"], "power of `b` is not given"),
+        (&["--arrivals", "stripes=33ms"], "`mobilevit_xxs` is never asked"),
+        (&["--arrivals", "1us"], "at most 100000"),
+        (&["--memory", "1kB"], "the budget is 1000 bytes"),
+        (&["--saturation", "100000"], "1 to 1000"),
+        (&["--trace", &folder.path("none.csv")], "none.csv"),
+    ] {
+        let message = as_refused(arguments);
+        assert!(message.contains(expected), "{arguments:?}: {message}");
+    }
+    assert!(refused(&["plan", "place"]).contains("--record"));
+    let none = folder.path("none.json");
+    assert!(refused(&["plan", "place", "--record", &none]).contains("none.json"));
+}
+
+#[test]
+fn tasks_are_planned_from_forecasts() {
+    let folder = Folder::new();
+    let (models, data, bundle) =
+        (folder.path("models"), folder.path("data"), folder.path("null.vtb"));
+    ok(&["sample", "--count", "12", "--seed", "3", "--no-weights", "--out", &models]);
+    ok(&["profile", &models, "--backend", "null", "--out", &data]);
+    ok(&["train", &data, "--method", "lasso", "--out", &bundle]);
+    let zoo = folder.path("zoo");
+    let model = shipped("mobilevit_xxs");
+    let variants = "dense,structured=50%";
+    let accuracies = ["--compare", "rten", "--inputs", "1", "--positions", "2"];
+    ok(&[&["zoo", "make", &model, "--variant", variants, "--out", &zoo], &accuracies[..]].concat());
+    let (npu, cpu) = (format!("npu={bundle}"), format!("cpu={bundle}"));
+    let tasks = folder.path("zoo/tasks.toml");
+    let costs = ["--tasks", &tasks, "--processor", &npu, "--processor", &cpu];
+    let asked = ["--slo", "1%,10s", "--bandwidth", "8GB/s", "--format", "json"];
+    let plan = json(&[&["plan", "place"], &costs[..], &asked].concat());
+    assert_eq!(count(&plan["score"]["violated"]), 0);
+    assert_eq!(plan["proof"], "enumerated", "one task of 4 stitched variants");
+    assert_eq!(count(&plan["score"]["queries"]), 1);
+}
