@@ -21,6 +21,7 @@
 
 mod accuracy;
 mod activations;
+pub mod aria;
 mod breakdown;
 mod build;
 pub mod chart;
