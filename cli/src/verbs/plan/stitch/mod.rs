@@ -6,6 +6,7 @@ mod machine_readable;
 mod objectives;
 mod preloading;
 mod report;
+mod sections;
 
 use super::super::{
     bundle,
