@@ -1,9 +1,6 @@
 //! What was simulated, on which costs, and the plan.
 
-use super::{
-    sheet::{Sheet, simulation},
-    words::success,
-};
+use super::{sheet::Sheet, words::success};
 use crate::table::{Cell, Table};
 use vitempo::{plan::aria::Simulated, planners::Evidence};
 

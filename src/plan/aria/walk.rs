@@ -16,7 +16,7 @@ const MOST_REGIONS: u64 = 1000;
 const IMAGE: [usize; 3] = [406, 658, 14];
 
 /// Why there is no walk.
-#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[derive(Debug, thiserror::Error, PartialEq)]
 #[non_exhaustive]
 pub enum WalkError {
     /// It would be longer than [`MOST_SECONDS`].

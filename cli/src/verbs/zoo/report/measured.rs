@@ -6,7 +6,7 @@ use std::fmt::Write;
 use vitempo::graph::Latency;
 use vitempo::plan::stitch::record::LatencyErrors;
 use vitempo::planners::Evidence;
-use vitempo::zoo::recall::{DRAWS, Recall, SAMPLES};
+use vitempo::zoo::recall::{DRAWS, SAMPLES};
 
 impl Page<'_> {
     pub(super) fn accuracy(&self) -> String {
