@@ -5,7 +5,10 @@
 //! ([`vitempo_graph::lowering::compare`]). A model that does not run has no share; it is listed
 //! with its reason.
 
-use crate::sweep::{Hooks, Progress, Sweep, SweepError, SweepModel};
+use crate::{
+    probe::SweepError,
+    sweep::{Hooks, Progress, Sweep, SweepModel},
+};
 use serde::Serialize;
 use std::{collections::HashMap, fmt, sync::atomic::AtomicBool};
 use vitempo_graph::{

@@ -10,6 +10,7 @@ mod error;
 mod frames;
 mod outcomes;
 mod session;
+mod systems;
 mod video;
 
 pub use error::AriaLiveError;
@@ -125,7 +126,7 @@ pub fn run(
     let mut runs = Vec::new();
     for system in [System::NpuOnly, System::MobiSrLike, System::Base, System::Aria] {
         say(LiveStep::Running { system, frames: request.frames });
-        runs.push(session.run(system)?);
+        runs.push(systems::run(&session, system)?);
     }
     Ok(LiveOutcomes {
         engines: described,

@@ -1,18 +1,15 @@
-//! [`Session`]: engines, the video and the parts of a plan; the parts measured alone, and the
-//! frames of a system.
+//! [`Session`]: engines, the video and the parts of a plan, and the parts measured alone.
 
 use super::{
     super::Scenario,
-    AriaLiveError, LiveRequest, SystemRun,
-    frames::Frames,
+    AriaLiveError, LiveRequest,
     video::{Video, input},
 };
 use crate::plan::live::WARMUPS;
 use std::sync::{Arc, atomic::Ordering};
 use vitempo_aria::{Grid, Window};
-use vitempo_planners::aria::{Setup, System};
 use vitempo_profiler::{
-    live::{FrameClock, LiveError, Rig, Ticket},
+    live::{LiveError, Rig, Ticket},
     statistics,
 };
 
@@ -72,12 +69,12 @@ impl Session<'_> {
     }
 
     /// Somewhere in the frame, of the region encoder's size.
-    fn some_window(&self) -> Window {
+    pub fn some_window(&self) -> Window {
         let region = &self.scenario.plan.region;
         Window { row: 0, col: 0, rows: region.rows, cols: region.cols }
     }
 
-    fn go_on(&self) -> Result<(), AriaLiveError> {
+    pub fn go_on(&self) -> Result<(), AriaLiveError> {
         let is_interrupted = self.request.interrupted.load(Ordering::Relaxed);
         if is_interrupted { Err(LiveError::Interrupted.into()) } else { Ok(()) }
     }
@@ -119,63 +116,10 @@ impl Session<'_> {
         Ok(median(&took))
     }
 
-    /// Runs the camera's frames through a system.
-    pub fn run(&self, system: System) -> Result<SystemRun, AriaLiveError> {
-        let Scenario { costs, requirements, plan, .. } = self.scenario;
-        let setup = Setup::of(system, costs, requirements, plan);
-        let mut outcome = SystemRun::new(system);
-        let mut frames = Frames::new(self, &setup)?;
-        let clock = FrameClock::start(requirements.frame_ns as u64);
-        let mut next = 1u64;
-        while next <= self.request.frames as u64 {
-            let frame = clock.next(next);
-            outcome.dropped += frame - next;
-            next = frame + 1;
-            frames.full_frames(&clock, frame, &mut outcome)?;
-            match system {
-                System::NpuOnly => {
-                    let level = setup.levels.first().copied().unwrap_or(0).min(self.levels - 1);
-                    self.level_ticket(level, REGIONS, frame as usize)?.wait()?;
-                }
-                System::MobiSrLike => self.blocks(&setup, frame as usize, &clock)?,
-                System::Base => frames.matched_blocks(&setup, frame as usize, &mut outcome)?,
-                _ => frames.aria(frame, &clock, &mut outcome)?,
-            }
-            outcome.latency_ns.push(clock.now_ns().saturating_sub(clock.time_of(frame)));
-            self.go_on()?;
-        }
-        frames.finish();
-        Ok(outcome)
-    }
-
     /// How much slower the processor of full frames is taken to be at a frame.
     pub fn slowdown(&self, frame: usize) -> f64 {
         let is_throttled = frame > self.request.frames / 2;
         self.request.throttle.filter(|_| is_throttled).unwrap_or(1.0).max(1.0)
-    }
-
-    /// Blocks on both processors at the same time, as many of the plan's regions as cover the same
-    /// patches.
-    fn blocks(&self, setup: &Setup, frame: usize, clock: &FrameClock) -> Result<(), AriaLiveError> {
-        let region = &self.scenario.plan.region;
-        let scaled = |blocks: u64| {
-            (blocks as usize * setup.region.rows * setup.region.cols)
-                .div_ceil(region.rows * region.cols)
-        };
-        let share = [(REGIONS, scaled(setup.blocks[0])), (FULL, scaled(setup.blocks[1]))];
-        let begun = clock.now_ns();
-        let processors =
-            share.iter().flat_map(|(processor, count)| (0..*count).map(move |_| *processor));
-        let tickets = processors.map(|processor| {
-            Ok((processor, self.region_ticket(processor, frame, self.some_window())?))
-        });
-        let mut full_ns = 0;
-        for (processor, ticket) in tickets.collect::<Result<Vec<_>, AriaLiveError>>()? {
-            let answer = ticket.wait()?;
-            full_ns += if processor == FULL { answer.busy_ns } else { 0 };
-        }
-        clock.wait_until(begun + (full_ns as f64 * self.slowdown(frame)) as u64);
-        Ok(())
     }
 }
 
