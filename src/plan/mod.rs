@@ -9,6 +9,7 @@
 //! | which stages on which processors, frames overlapping? | [`pipeline`] |
 //! | where do an encoder and its decoders run? | [`multitask`] |
 //! | which variants of several models, stitched how, on which processors? | [`stitch`] |
+//! | on the device or on a server, at which frequency and input? | [`offload`] |
 //! | what do ARIA and the systems it is compared with do over a trace? | [`aria`] |
 //! | what are the parts of a divided model, as graphs and as files? | [`partition`], [`parts`] |
 //! | what does a plan take on engines? | `live`, with the feature `profile` |
@@ -18,6 +19,7 @@ pub mod costs;
 #[cfg(feature = "profile")]
 pub mod live;
 pub mod multitask;
+pub mod offload;
 pub mod partition;
 pub mod parts;
 pub mod pipeline;

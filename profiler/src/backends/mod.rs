@@ -68,6 +68,12 @@ pub fn all() -> Vec<Box<dyn Backend>> {
     ]
 }
 
+/// Names of the backends whose engines compute what a model says.
+#[must_use]
+pub fn that_compute() -> Vec<&'static str> {
+    all().iter().map(|backend| backend.name()).filter(|&name| name != "null").collect()
+}
+
 /// The backend of that name.
 ///
 /// # Errors
