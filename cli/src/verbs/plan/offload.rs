@@ -116,7 +116,7 @@ impl OffloadArgs {
 
     /// What there is to choose from.
     fn source(&self) -> CliResult<Source> {
-        match (&self.0.choices, &self.device) {
+        match (&self.choices, &self.device) {
             _ if self.study => Ok(Source::Study),
             (Some(path), _) => Ok(Source::Measured(path.clone())),
             (None, Some(device)) => Ok(Source::Modelled {

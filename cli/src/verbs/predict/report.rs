@@ -43,7 +43,7 @@ impl Report for Printed<'_> {
         );
         for f in &self.forecasts {
             let p = f.prediction.latency;
-            let numbers = [p.point, p.lower, p.upper].map(|l| format!("{:.0}", l.ns()));
+            let numbers = [p.point(), p.lower(), p.upper()].map(|l| format!("{:.0}", l.ns()));
             let counts = [
                 p.level.to_string(),
                 f.prediction.operators.len().to_string(),
@@ -89,9 +89,9 @@ impl Forecast<'_> {
         let _ = writeln!(
             text,
             "Latency    {}   [{} .. {}]   {:.0} % interval",
-            p.point,
-            p.lower,
-            p.upper,
+            p.point(),
+            p.lower(),
+            p.upper(),
             p.level * 100.0
         );
         if let Some(measured) = self.0.measured() {
@@ -154,7 +154,7 @@ impl Forecast<'_> {
     }
 
     fn kinds_table(&self) -> String {
-        let total = self.0.prediction.latency.point.ns();
+        let total = self.0.prediction.latency.point().ns();
         let mut table = Table::new(&["Operator", "Count", "Latency", "Share"], 1);
         for KindLatency { kind, count, latency } in self.0.by_kind() {
             table.row([
@@ -202,7 +202,7 @@ impl Forecast<'_> {
             "model": self.0.model.identity.name,
             "bundle": self.1.name(),
             "environment": self.1.environment().id(),
-            "latency_ns": {"point": p.point, "lower": p.lower, "upper": p.upper, "level": p.level},
+            "latency_ns": {"point": p.point(), "lower": p.lower(), "upper": p.upper(), "level": p.level},
             "overhead_ns": self.0.prediction.overhead,
             "coverage": {
                 "operators": operators.len(),
