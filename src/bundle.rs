@@ -273,6 +273,13 @@ impl Bundle {
     }
 }
 
+/// Models that a bundle was trained on, without the networks around single operators.
+#[must_use]
+pub fn whole_models(bundle: &PredictorBundle) -> usize {
+    let end_to_end = bundle.held_out.e2e.as_ref().or(bundle.held_out.e2e_executed.as_ref());
+    end_to_end.map_or(0, |evaluation| evaluation.models)
+}
+
 impl LatencyModel for Bundle {
     fn environment(&self) -> &Environment {
         self.model().environment()

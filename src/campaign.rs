@@ -16,7 +16,9 @@ use vitempo_graph::{
     Environment, ModelIdentity, ModelProfile, OpKind, Samples, Status,
     lowering::{self, LoweringError},
 };
-use vitempo_profiler::{Hooks, Progress, Source, Summary, Sweep, SweepError, SweepModel, single};
+use vitempo_profiler::{
+    Hooks, Progress, RunProtocol, Source, Summary, Sweep, SweepError, SweepModel, single,
+};
 
 /// A sweep to be kept in a dataset.
 pub struct Campaign<'a> {
@@ -37,6 +39,52 @@ pub struct Outcome {
     pub environment: Environment,
     /// How much was measured, and what failed.
     pub summary: Summary,
+}
+
+impl Outcome {
+    /// The first model that failed, and why, where no model was measured, now or earlier.
+    #[must_use]
+    pub fn nothing_measured(&self) -> Option<&(String, String)> {
+        let Summary { measured, skipped, failed, .. } = &self.summary;
+        failed.first().filter(|_| measured + skipped == 0)
+    }
+}
+
+/// How often each model is measured; `None` is the usual count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Repeats {
+    /// How often the sweep goes round all models.
+    pub rounds: usize,
+    /// Of the order of models.
+    pub seed: u64,
+    /// Fewest end-to-end samples of a model run.
+    pub min: Option<usize>,
+    /// Most of them; no fewer than the fewest.
+    pub max: Option<usize>,
+    /// Repeats in which the operators are timed.
+    pub profiled: Option<usize>,
+}
+
+impl Repeats {
+    /// The protocol of a sweep.
+    ///
+    /// ```
+    /// use vitempo::campaign::Repeats;
+    ///
+    /// let few = Repeats { rounds: 2, seed: 1, min: Some(500), max: Some(9), profiled: None };
+    /// let protocol = few.protocol().protocol;
+    /// assert_eq!((protocol.rounds, protocol.min_repeats, protocol.max_repeats), (2, 500, 500));
+    /// ```
+    #[must_use]
+    pub fn protocol(self) -> RunProtocol {
+        let mut run = RunProtocol::default();
+        let protocol = &mut run.protocol;
+        (protocol.rounds, protocol.seed) = (self.rounds, self.seed);
+        protocol.min_repeats = self.min.unwrap_or(protocol.min_repeats);
+        protocol.max_repeats = self.max.unwrap_or(protocol.max_repeats).max(protocol.min_repeats);
+        run.profiled_repeats = self.profiled.unwrap_or(run.profiled_repeats);
+        run
+    }
 }
 
 /// Why a campaign could not go on. What it measured before is kept.

@@ -56,6 +56,7 @@ pub mod campaign;
 pub mod demo;
 #[cfg(all(feature = "dataset", feature = "train"))]
 pub mod evaluation;
+pub mod forecast;
 pub mod inspection;
 pub mod models;
 #[cfg(feature = "plan")]

@@ -5,7 +5,7 @@
 //! the standard library reports.
 
 use crate::{
-    backends::{Capabilities, RunOptions},
+    backends::{availability::Capabilities, options::RunOptions},
     pinning::{self, PinningError},
 };
 use std::fs;

@@ -3,7 +3,7 @@
 //! Floats follow the [`InputDistribution`]; integers and booleans are zero, which is a valid index
 //! whatever they index.
 
-use crate::backends::OutputValues;
+use crate::backends::values::OutputValues;
 use serde::{Deserialize, Serialize};
 use std::{fmt, str::FromStr};
 use vitempo_graph::{Graph, Precision, TensorSpec, ValueId};

@@ -5,14 +5,18 @@
 //! ([`vitempo_graph::lowering::compare`]). A model that does not run has no share; it is listed
 //! with its reason.
 
-use crate::sweep::{Hooks, Progress, Sweep, SweepError, SweepModel};
+use crate::{
+    RunProtocol,
+    probe::SweepError,
+    sweep::{Hooks, Progress, Sweep, SweepModel},
+};
 use serde::Serialize;
 use std::{collections::HashMap, fmt, sync::atomic::AtomicBool};
 use vitempo_graph::{
     Environment, Graph, ModelIdentity, OpKind, Status,
     lowering::{
         LoweringError,
-        compare::{Comparison, compare, share},
+        compare::{Comparison, Mismatch, compare, share},
         lower,
     },
 };
@@ -61,6 +65,28 @@ pub enum LoweringAccuracyError {
     /// The models cannot be measured.
     #[error(transparent)]
     Sweep(#[from] SweepError),
+}
+
+/// Why an accuracy of lowering does not pass.
+#[derive(Debug, thiserror::Error, PartialEq)]
+#[non_exhaustive]
+pub enum LoweringShortfall {
+    /// The user interrupted.
+    #[error("interrupted: some models were not evaluated")]
+    Interrupted,
+    /// No model ran; the reason of the first.
+    #[error("no model ran; {0}")]
+    NothingRan(String),
+    /// Too little of a family's time was predicted.
+    #[error("{percent:.2} % of the time of family {family} was predicted, less than {least} %")]
+    BelowLimit {
+        /// The family.
+        family: Family,
+        /// What was predicted, percent of its time.
+        percent: f64,
+        /// What was asked, percent.
+        least: f64,
+    },
 }
 
 impl Family {
@@ -136,6 +162,17 @@ fn has_attention(graph: &Graph) -> bool {
     graph.nodes().iter().enumerate().any(|(index, node)| {
         node.op.kind == K::Attention || (node.op.kind == K::Softmax && reaches_product(index))
     })
+}
+
+/// The protocol of a sweep that is only compared: operators are timed in so many repeats, and
+/// models run once end to end.
+#[must_use]
+pub fn protocol(repeats: usize) -> RunProtocol {
+    let mut run =
+        RunProtocol { profiled_repeats: repeats, reference_repeats: 0, ..RunProtocol::default() };
+    run.protocol.warmups = 1;
+    (run.protocol.min_repeats, run.protocol.max_repeats) = (1, 1);
+    run
 }
 
 /// Runs the models of `sweep` and compares.
@@ -242,6 +279,53 @@ impl LoweringAccuracy {
         })
     }
 
+    /// Kernels that one of the lists of a comparison holds, longest first over all models, with the
+    /// model's name and the share of that model's time.
+    #[must_use]
+    pub fn missed(&self, list: fn(&Comparison) -> &[Mismatch]) -> Vec<(&str, f64, &Mismatch)> {
+        let mut rows: Vec<(&str, f64, &Mismatch)> = Vec::new();
+        for (model, comparison) in self.compared(None) {
+            let name = model.model.name.as_str();
+            for missed in list(comparison) {
+                rows.push((name, share(missed.ns, comparison.executed_ns), missed));
+            }
+        }
+        rows.sort_by(|a, b| b.1.total_cmp(&a.1));
+        rows
+    }
+
+    /// The model of a family, or of all, of whose time the least share was predicted.
+    #[must_use]
+    pub fn lowest(&self, family: Option<Family>) -> Option<(&ModelAccuracy, &Comparison)> {
+        let compared = self.compared(family);
+        compared.min_by(|a, b| a.1.time_matched().total_cmp(&b.1.time_matched()))
+    }
+
+    /// The gate: all models were evaluated, some ran, and at least `least` percent of the time of
+    /// every family was predicted.
+    ///
+    /// # Errors
+    /// [`LoweringShortfall`] for the first of these that does not hold.
+    pub fn check(&self, least: Option<f64>) -> Result<(), LoweringShortfall> {
+        if self.interrupted {
+            return Err(LoweringShortfall::Interrupted);
+        }
+        if self.compared(None).next().is_none() {
+            let reason = self
+                .models
+                .iter()
+                .find_map(|m| Some(format!("`{}`: {}", m.model.name, m.outcome.as_ref().err()?)));
+            return Err(LoweringShortfall::NothingRan(reason.unwrap_or_default()));
+        }
+        for family in self.families() {
+            let percent = 100.0 * self.time(Some(family)).matched();
+            if let Some(least) = least.filter(|&least| percent < least) {
+                return Err(LoweringShortfall::BelowLimit { family, percent, least });
+            }
+        }
+        Ok(())
+    }
+
     /// Families of which a model ran.
     pub fn families(&self) -> impl Iterator<Item = Family> {
         Family::ALL.into_iter().filter(|&f| self.compared(Some(f)).next().is_some())
@@ -274,5 +358,54 @@ mod tests {
         assert_eq!(of(&cnn, None), Family::Cnn);
         assert_eq!(of(&reference::graph().unwrap(), None), Family::Vit);
         assert_eq!(of(&cnn, Some("hybrid-vit")), Family::Synthetic);
+    }
+
+    #[test]
+    fn the_gate_names_what_does_not_hold() {
+        let identity = |name: &str| ModelIdentity {
+            name: name.into(),
+            architecture: name.into(),
+            space: None,
+            encoding: None,
+        };
+        let model = |name: &str, outcome| ModelAccuracy {
+            model: identity(name),
+            family: Family::Cnn,
+            outcome,
+        };
+        let ran =
+            |matched_ns| Comparison { executed_ns: 100.0, matched_ns, ..Comparison::default() };
+        let environment = Environment {
+            device: "here".into(),
+            processor: vitempo_graph::Processor::Cpu,
+            cores_available: 1,
+            cores: vec![0],
+            framework: "rten".into(),
+            framework_version: "0".into(),
+            threads: 1,
+            precision: vitempo_graph::Precision::F32,
+            memory_format: None,
+            power_mode: None,
+            isa: String::new(),
+            os: String::new(),
+        };
+        let accuracy = |models, interrupted| LoweringAccuracy {
+            environment: environment.clone(),
+            models,
+            interrupted,
+        };
+        let good = accuracy(vec![model("a", Ok(ran(100.0))), model("b", Ok(ran(80.0)))], false);
+        assert_eq!(good.check(Some(90.0)), Ok(()));
+        assert_eq!(good.lowest(None).map(|(m, _)| m.model.name.as_str()), Some("b"));
+        let shortfall = good.check(Some(90.5));
+        assert!(matches!(shortfall, Err(LoweringShortfall::BelowLimit { percent, .. })
+            if (percent - 90.0).abs() < 1e-9));
+        let failed = accuracy(vec![model("a", Err("no kernel".to_owned()))], false);
+        assert_eq!(
+            failed.check(None),
+            Err(LoweringShortfall::NothingRan("`a`: no kernel".to_owned()))
+        );
+        let stopped = accuracy(Vec::new(), true);
+        assert_eq!(stopped.check(None), Err(LoweringShortfall::Interrupted));
     }
 }

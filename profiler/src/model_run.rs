@@ -2,7 +2,12 @@
 //! in place, reference.
 
 use crate::{
-    backends::{Backend, BackendError, Model, OutputValues, RunOptions, Session},
+    backends::{
+        engine::{Backend, Model, Session},
+        error::BackendError,
+        options::RunOptions,
+        values::OutputValues,
+    },
     energy::Meter,
     memory::{self, NoPeak},
     protocol::RunProtocol,

@@ -7,7 +7,10 @@
 //! convolutions, matrix products and elementwise operators that the models themselves have.
 
 use crate::{
-    backends::{Backend, Model, ModelSource, RunOptions},
+    backends::{
+        engine::{Backend, Model, ModelSource},
+        options::RunOptions,
+    },
     source::{self, Source},
 };
 use vitempo_graph::{Graph, GraphBuilder, GraphError, OpKind, TensorSpec, ValueId};

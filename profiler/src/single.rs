@@ -7,10 +7,11 @@
 //! them is reported, whatever it makes of the operator.
 
 use crate::{
-    backends::RunOptions,
+    backends::options::RunOptions,
+    probe::SweepError,
     protocol::RunProtocol,
     source::Source,
-    sweep::{Hooks, Sweep, SweepError, SweepModel},
+    sweep::{Hooks, Sweep, SweepModel},
     worker::WorkerCommand,
 };
 use std::{sync::atomic::AtomicBool, time::Duration};

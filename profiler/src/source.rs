@@ -3,7 +3,10 @@
 //! ([`Backend::conversion`]).
 
 use crate::{
-    backends::{Backend, Model, ModelSource, RunOptions},
+    backends::{
+        engine::{Backend, Model, ModelSource},
+        options::RunOptions,
+    },
     inputs::InputDistribution,
 };
 use serde::{Deserialize, Serialize};

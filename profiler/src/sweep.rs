@@ -8,15 +8,13 @@
 //! sweep goes on with a fresh worker.
 
 use crate::{
-    backends::{self, Availability, BackendError, Capabilities, RunOptions},
-    environment,
+    backends::RunOptions,
     model_run::ModelRun,
-    pinning::{self, PinningError},
+    probe::SweepError,
     protocol::RunProtocol,
-    remote::RemoteError,
     source::Source,
     target::{Runner, Target},
-    worker::{Outcome, Reply, Request, RunRequest, Worker, WorkerCommand, WorkerError},
+    worker::{Outcome, RunRequest},
 };
 use rand::{SeedableRng, rngs::StdRng, seq::SliceRandom};
 use std::{
@@ -106,53 +104,6 @@ pub struct Summary {
     pub elapsed: Duration,
 }
 
-/// Why a sweep ended early.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum SweepError {
-    /// The backend is not here.
-    #[error("backend `{backend}` is not available: {reason}; {hint}")]
-    Unavailable {
-        /// Name of the backend.
-        backend: String,
-        /// What is wrong.
-        reason: String,
-        /// What to do about it.
-        hint: String,
-    },
-    /// The backend cannot be used.
-    #[error("backend `{backend}`: {reason}")]
-    Backend {
-        /// Name of the backend.
-        backend: String,
-        /// What is wrong.
-        reason: String,
-    },
-    /// An option of the backend is wrong.
-    #[error(transparent)]
-    Option(#[from] BackendError),
-    /// The threads cannot be pinned.
-    #[error(transparent)]
-    Pinning(#[from] PinningError),
-    /// The worker process does not start.
-    #[error(transparent)]
-    Worker(#[from] WorkerError),
-    /// The agent measures nothing.
-    #[error(transparent)]
-    Remote(#[from] RemoteError),
-    /// A result could not be stored.
-    #[error("the profile of `{model}` could not be kept: {reason}")]
-    Sink {
-        /// Name of the model.
-        model: String,
-        /// What is wrong.
-        reason: String,
-    },
-}
-
-/// Limit for starting an engine.
-const PROBE_TIMEOUT: Duration = Duration::from_secs(60);
-
 impl Sweep {
     /// Runs it.
     ///
@@ -185,45 +136,6 @@ impl Sweep {
             runs.extend(order.into_iter().map(|model| (round, model)));
         }
         runs
-    }
-}
-
-/// The environment of a backend with these options, asked of a worker: a library that crashes takes
-/// only the worker with it.
-///
-/// # Errors
-/// [`SweepError`] when the backend or a core is not there, or the backend does not offer what is
-/// asked.
-pub fn probe(
-    worker: &WorkerCommand,
-    backend: &str,
-    options: &RunOptions,
-) -> Result<Environment, SweepError> {
-    pinning::choose(&options.cores, options.threads)?;
-    let capabilities = capabilities(worker, backend, options)?;
-    capabilities.check(backends::by_name(backend).map_or("asked for", |b| b.name()), options)?;
-    Ok(environment::detect(backend, &capabilities, options)?)
-}
-
-/// What a backend offers here, asked of a worker.
-///
-/// # Errors
-/// [`SweepError`] when the backend is not there.
-pub fn capabilities(
-    worker: &WorkerCommand,
-    backend: &str,
-    options: &RunOptions,
-) -> Result<Capabilities, SweepError> {
-    let request = Request::Probe { backend: backend.to_owned(), options: options.clone() };
-    match Worker::start(worker)?.ask(&request, PROBE_TIMEOUT, &AtomicBool::new(false))? {
-        Reply::Probed(Availability::Available(capabilities)) => Ok(capabilities),
-        Reply::Probed(Availability::Unavailable { reason, hint }) => {
-            Err(SweepError::Unavailable { backend: backend.to_owned(), reason, hint })
-        }
-        Reply::Failed { reason, .. } => {
-            Err(SweepError::Backend { backend: backend.to_owned(), reason })
-        }
-        _ => Err(WorkerError::Garbled("something else instead of a probe".to_owned()).into()),
     }
 }
 

@@ -3,8 +3,8 @@
 
 use crate::{
     backends::RunOptions,
+    probe::{self, SweepError},
     remote::Remote,
-    sweep::{self, SweepError},
     worker::{Outcome, RunRequest, Station, WorkerCommand},
 };
 use std::{
@@ -42,7 +42,7 @@ impl Target {
     /// support the options.
     pub fn probe(&self, backend: &str, options: &RunOptions) -> Result<Environment, SweepError> {
         match self {
-            Self::Local(worker) => sweep::probe(worker, backend, options),
+            Self::Local(worker) => probe::probe(worker, backend, options),
             Self::Remote(remote) => Ok(remote.probe(backend, options)?),
         }
     }

@@ -6,10 +6,11 @@ use super::{
     Block,
     chart::{Axis, BarSeries, Chart, Mark, Series},
     forecasts::BundleEvaluation,
+    group::Group,
     leading,
     paper::PAPER,
     slug, source,
-    survey::{Group, Survey},
+    survey::Survey,
     table::{Cell, Table},
 };
 use std::collections::BTreeSet;

@@ -4,8 +4,9 @@
 use super::{
     Block,
     chart::Chart,
+    group::Group,
     paper, source,
-    survey::{Group, Shares, Survey, family_index, mean_shares, shares},
+    survey::{Shares, Survey, family_index, mean_shares, shares},
     table::{Cell, Table},
 };
 use vitempo::graph::OpFamily;

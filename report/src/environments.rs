@@ -1,8 +1,9 @@
 //! The table at the head of the report: what was measured, where, when, and how noisy it is.
 
 use super::{
+    group::Group,
     source,
-    survey::{Group, Survey},
+    survey::Survey,
     table::{Cell, Table},
 };
 use vitempo::graph::MemoryFormat;

@@ -5,7 +5,7 @@
 //! trained on several numbers of models, each set containing the smaller ones, and GBDT again
 //! without the networks around single operators. All bundles are evaluated on the same models.
 
-use super::{Progress, ReportError, forecasts::BundleEvaluation, survey::Group};
+use super::{Progress, ReportError, forecasts::BundleEvaluation, group::Group};
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,

@@ -1,7 +1,7 @@
 //! Noise floors: how much the same models, and the same operators in them, differ between one
 //! measurement and the next.
 
-use super::survey::Group;
+use super::group::Group;
 use std::collections::{BTreeMap, HashMap};
 use vitempo::graph::{ModelProfile, OpFamily, OpSpec};
 use vitempo::predictors::{

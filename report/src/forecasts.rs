@@ -1,7 +1,7 @@
 //! [`BundleEvaluation`]: one bundle on models that it was not trained on, for the section on
 //! accuracy.
 
-use super::survey::Group;
+use super::group::Group;
 use std::collections::BTreeMap;
 use vitempo::predictors::{Evaluation, Method};
 

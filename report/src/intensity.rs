@@ -5,9 +5,11 @@
 use super::{
     Block,
     chart::{Axis, BarSeries, Chart, Mark, Series},
-    figures, leading, paper, slug, source,
+    figures,
+    group::Group,
+    leading, paper, slug, source,
     statistics::quantile,
-    survey::{Group, Row, Survey},
+    survey::{Row, Survey},
     table::{Cell, Table},
 };
 use std::collections::BTreeMap;

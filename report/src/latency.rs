@@ -3,9 +3,11 @@
 use super::{
     Block,
     chart::{Axis, Chart, Mark, Series},
-    figures, leading, paper, slug, source,
+    figures,
+    group::Group,
+    leading, paper, slug, source,
     statistics::{Line, geometric_mean},
-    survey::{Group, Survey},
+    survey::Survey,
     table::{Cell, Table},
 };
 use vitempo::predictors::metrics::median;

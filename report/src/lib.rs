@@ -21,6 +21,7 @@
 
 mod accuracy;
 mod activations;
+pub mod aria;
 mod breakdown;
 mod build;
 pub mod chart;
@@ -31,10 +32,12 @@ mod error;
 mod evaluate;
 pub mod floor;
 pub mod forecasts;
+pub mod group;
 mod importance;
 mod inputs;
 mod intensity;
 mod latency;
+mod markup;
 mod memory;
 mod memory_format;
 mod notes;

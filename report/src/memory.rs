@@ -5,9 +5,11 @@
 use super::{
     Block,
     chart::{Axis, Chart, Mark, Series},
-    figures, leading, paper, slug, source,
+    figures,
+    group::Group,
+    leading, paper, slug, source,
     statistics::quantile,
-    survey::{Group, Model, Survey},
+    survey::{Model, Survey},
     table::{Cell, Table},
 };
 use std::collections::BTreeMap;

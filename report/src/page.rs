@@ -1,7 +1,7 @@
 //! [`Page`]: sections on paper. One HTML file that needs nothing else, the figures as SVG files
 //! beside it, and the tables as Markdown and JSON.
 
-use super::{Block, Topic, draw, environments, survey::Survey, table::Table};
+use super::{Block, Topic, draw, environments, markup::escape, survey::Survey, table::Table};
 use serde_json::json;
 use std::collections::BTreeMap;
 
@@ -171,19 +171,4 @@ fn tables_json(head: &Table, sections: &[(Topic, Vec<Block>)]) -> String {
         .chain(sections.iter().flat_map(|(_, blocks)| tables(blocks)))
         .collect();
     format!("{:#}\n", json!({"tables": all}))
-}
-
-/// Text inside HTML, or inside a quoted attribute.
-pub fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out += "&amp;",
-            '<' => out += "&lt;",
-            '>' => out += "&gt;",
-            '"' => out += "&quot;",
-            other => out.push(other),
-        }
-    }
-    out
 }

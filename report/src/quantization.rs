@@ -5,9 +5,10 @@
 use super::{
     Block,
     chart::{BarSeries, Chart},
+    group::Group,
     paper, source,
     statistics::{geometric_mean, quantile},
-    survey::{Group, Survey, family_index},
+    survey::{Survey, family_index},
     table::{Cell, Table},
 };
 use std::collections::{BTreeMap, BTreeSet, HashMap};

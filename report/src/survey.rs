@@ -7,71 +7,22 @@
 use super::{
     floor::Floors,
     forecasts::BundleEvaluation,
+    group::Group,
     inputs::{self, InputEffect},
 };
 use jiff::Timestamp;
 use std::{
     borrow::Cow,
     collections::{BTreeMap, BTreeSet},
-    fmt,
 };
 use vitempo::graph::{
-    Environment, Executed, Graph, MemoryFormat, ModelIdentity, ModelProfile, Node, OpFamily,
-    OpKind, OpSpec, Origin, PeakFault, Precision, Work,
+    Environment, Executed, Graph, MemoryFormat, ModelProfile, OpFamily, OpKind, OpSpec, Origin,
+    PeakFault, Precision, Work,
 };
 use vitempo::predictors::{
     FeatureSchema, FeatureVector, Importance, MeasuredModel, PredictorError, PredictorKey,
     TrainingRow, TrainingRows, metrics::median,
 };
-
-/// What kind of model.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Group {
-    /// Sampled from a search space.
-    Synthetic,
-    /// A real model with attention in its graph: a product of two computed tensors, or a softmax
-    /// that something reads.
-    Transformer,
-    /// A real model whose graph does not.
-    Convolutional,
-    /// A real model without a graph.
-    Real,
-}
-
-impl Group {
-    /// Every group.
-    pub const ALL: [Self; 4] =
-        [Self::Synthetic, Self::Transformer, Self::Convolutional, Self::Real];
-
-    /// `None` for a network around a single operator.
-    pub fn of(model: &ModelIdentity, graph: Option<&Graph>) -> Option<Self> {
-        let weighs = |g: &Graph, n: &Node| match n.op.kind {
-            OpKind::MatMul | OpKind::Attention | OpKind::Einsum => true,
-            OpKind::Softmax => !n.outputs.iter().any(|o| g.outputs().contains(o)),
-            _ => false,
-        };
-        let attends = |g: &Graph| g.nodes().iter().any(|n| weighs(g, n));
-        match (&model.space, graph) {
-            _ if model.is_operator() => None,
-            (Some(_), _) => Some(Self::Synthetic),
-            (None, Some(graph)) => {
-                Some(if attends(graph) { Self::Transformer } else { Self::Convolutional })
-            }
-            (None, None) => Some(Self::Real),
-        }
-    }
-}
-
-impl fmt::Display for Group {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Synthetic => "synthetic",
-            Self::Transformer => "real ViT",
-            Self::Convolutional => "real CNN",
-            Self::Real => "real",
-        })
-    }
-}
 
 /// The measurements of one environment, as read.
 pub struct Measurements<'a> {

@@ -1,7 +1,7 @@
 //! [`Table`]: rows of a report under headings, as HTML, Markdown and JSON. JSON holds the numbers
 //! as they are; the other two round them for reading.
 
-use super::page::escape;
+use super::markup::escape;
 use serde_json::{Map, Value, json};
 
 /// One cell.

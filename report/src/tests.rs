@@ -3,8 +3,9 @@
 
 use super::{
     forecasts::BundleEvaluation,
+    group::Group,
     page,
-    survey::{Group, Measurements, Survey, make_labels_unique},
+    survey::{Measurements, Survey, make_labels_unique},
     *,
 };
 use std::collections::BTreeMap;

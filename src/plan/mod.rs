@@ -10,6 +10,7 @@
 //! | where do an encoder and its decoders run? | [`multitask`] |
 //! | which variants of several models, stitched how, on which processors? | [`stitch`] |
 //! | several models that wait for each other: which variant of each, where, in which order? | [`multi_dnn`] |
+//! | on the device or on a server, at which frequency and input? | [`offload`] |
 //! | what do ARIA and the systems it is compared with do over a trace? | [`aria`] |
 //! | what are the parts of a divided model, as graphs and as files? | [`partition`], [`parts`] |
 //! | what does a plan take on engines? | `live`, with the feature `profile` |
@@ -20,6 +21,7 @@ pub mod costs;
 pub mod live;
 pub mod multi_dnn;
 pub mod multitask;
+pub mod offload;
 pub mod partition;
 pub mod parts;
 pub mod pipeline;

@@ -1,9 +1,6 @@
 //! Ctrl-C: the first one lets long work stop and keep what it has, the second ends the process.
 
-use super::{
-    error::{CliError, CliResult},
-    progress,
-};
+use super::progress;
 use std::sync::{
     Arc, LazyLock,
     atomic::{AtomicBool, Ordering},
@@ -26,9 +23,4 @@ pub fn interrupted() -> Arc<AtomicBool> {
         flag
     });
     Arc::clone(&FLAG)
-}
-
-/// Refuses to go on after [`interrupted`].
-pub fn go_on() -> CliResult<()> {
-    if interrupted().load(Ordering::Relaxed) { Err(CliError::user("interrupted")) } else { Ok(()) }
 }

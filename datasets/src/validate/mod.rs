@@ -129,6 +129,14 @@ pub struct ValidationReport {
 }
 
 impl ValidationReport {
+    /// Sum over operators against end-to-end over all model runs: least, median and greatest.
+    #[must_use]
+    pub fn operator_share_range(&self) -> Option<[f64; 3]> {
+        let mut shares: Vec<f64> = self.operator_shares.iter().map(|run| run.share).collect();
+        shares.sort_by(f64::total_cmp);
+        Some([*shares.first()?, *shares.get(shares.len() / 2)?, *shares.last()?])
+    }
+
     /// Whether there is no [`Severity::Error`].
     #[must_use]
     pub fn is_valid(&self) -> bool {

@@ -221,6 +221,13 @@ impl Trace {
     pub fn seconds(&self) -> f64 {
         self.frames.len() as f64 / self.frames_per_s
     }
+
+    /// Moving regions per frame, mean; 0 without frames.
+    #[must_use]
+    pub fn mean_moving(&self) -> f64 {
+        let moving: usize = self.frames.iter().map(|frame| frame.moving.len()).sum();
+        moving as f64 / self.frames.len().max(1) as f64
+    }
 }
 
 fn head(path: &Path, line: &str) -> Result<(Grid, f64), TraceError> {

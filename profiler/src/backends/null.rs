@@ -3,8 +3,11 @@
 //! Its operators are the graph's own, each with one pair of clock readings per repeat.
 
 use super::{
-    Availability, Backend, BackendError, Capabilities, Model, OutputValues, ProfiledRuns,
-    RunOptions, Session,
+    availability::{Availability, Capabilities},
+    engine::{Backend, Model, ProfiledRuns, Session},
+    error::BackendError,
+    options::RunOptions,
+    values::OutputValues,
 };
 use crate::clock::{RunTime, Stopwatch};
 use vitempo_graph::{Graph, Measurement, MemoryFormat, Precision, Processor, Samples, Status};

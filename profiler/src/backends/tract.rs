@@ -8,8 +8,11 @@
 //! only its matrix products could use them.
 
 use super::{
-    Availability, Backend, BackendError, Capabilities, Model, ModelSource, OutputValues,
-    ProfiledRuns, RunOptions, Session,
+    availability::{Availability, Capabilities},
+    engine::{Backend, Model, ModelSource, ProfiledRuns, Session},
+    error::BackendError,
+    options::RunOptions,
+    values::OutputValues,
 };
 use crate::{
     clock::{RunTime, Stopwatch},

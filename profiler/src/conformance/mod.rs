@@ -13,9 +13,9 @@ pub mod graphs;
 use crate::{
     backends::{Capabilities, OutputValues, RunOptions},
     model_run::ModelRun,
+    probe::{self, SweepError},
     protocol::RunProtocol,
     source::Source,
-    sweep::{self, SweepError},
     worker::{Reply, Request, RunRequest, Worker, WorkerCommand},
 };
 use serde::Serialize;
@@ -135,7 +135,7 @@ impl<'a> Suite<'a> {
     /// # Errors
     /// [`SweepError`] when it is not here.
     pub fn capabilities(&self, backend: &str) -> Result<Capabilities, SweepError> {
-        sweep::capabilities(self.worker, backend, &self.options)
+        probe::capabilities(self.worker, backend, &self.options)
     }
 
     /// Every graph in every precision and memory format that the engine offers; `done` receives
@@ -162,7 +162,7 @@ impl<'a> Suite<'a> {
             for &memory_format in &formats {
                 let options =
                     RunOptions { precision, memory_format, processor, ..self.options.clone() };
-                match sweep::probe(self.worker, backend, &options) {
+                match probe::probe(self.worker, backend, &options) {
                     Err(SweepError::Option(_)) => continue,
                     _ if self.interrupted.load(std::sync::atomic::Ordering::Relaxed) => {
                         return cases;

@@ -27,10 +27,12 @@ mod frame;
 pub mod fuzzing;
 mod link;
 mod message;
+mod options;
 mod session;
 mod store;
 
-pub use agent::{AgentError, AgentOptions, Log, engines, serve};
+pub use agent::{AgentError, engines, serve};
 pub use client::Remote;
 pub use command::{AgentCommand, AgentCommandError};
 pub use error::RemoteError;
+pub use options::{AgentOptions, Log};

@@ -2,16 +2,16 @@
 //! time.
 
 use super::{
-    agent::{AgentOptions, Log},
     frame::{FrameError, Kind},
     link::{Event, Link},
     message::{self, Answer, Ask, Digest, End, GreetingError, RunAsk},
+    options::{AgentOptions, Log},
     store::{self, Store},
 };
 use crate::{
     energy::Meter,
+    probe::{self, SweepError},
     source::Source,
-    sweep::{self, SweepError},
     worker::{RunRequest, Station},
 };
 use std::{
@@ -203,7 +203,7 @@ impl Session<'_> {
             Ask::Probe { backend, options } => {
                 let worker = &self.options.worker;
                 let probed =
-                    working(self.link, self.options, |_| sweep::probe(worker, &backend, &options))?;
+                    working(self.link, self.options, |_| probe::probe(worker, &backend, &options))?;
                 let no_energy = Meter::find(options.processor).err().map(|e| e.to_string());
                 probed.map_or_else(not_probed, |environment| Answer::Probed {
                     environment: Box::new(environment),

@@ -16,8 +16,7 @@ pub use serve::{main, serve};
 pub use station::{Outcome, Station};
 
 use crate::{
-    backends::{Availability, RunOptions},
-    coverage::Coverage,
+    backends::{Availability, RunOptions, coverage::Coverage},
     model_run::ModelRun,
     protocol::RunProtocol,
     source::Source,

@@ -2,8 +2,7 @@
 
 use super::{CoverageRequest, FOLDER_VARIABLE, Reply, Request, RunRequest};
 use crate::{
-    backends::{self, Backend, RunOptions, Session},
-    coverage::Coverage,
+    backends::{self, Backend, RunOptions, Session, coverage::Coverage},
     model_run, pinning, reference, source,
 };
 use std::{

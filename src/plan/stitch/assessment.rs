@@ -128,6 +128,18 @@ impl<'a> Assessment<'a> {
         self.budgets.iter().find(|b| b.exact <= full + AS_MANY).map(|b| b.percent)
     }
 
+    /// Memory that the least budget saves, percent of what all subgraphs take.
+    #[must_use]
+    pub fn memory_saved_percent(&self) -> Option<u64> {
+        self.enough().map(|percent| 100 - percent)
+    }
+
+    /// Recall of the first task whose stitched variants were all measured.
+    #[must_use]
+    pub fn recall(&self) -> Option<&Recall> {
+        self.recalls.first().map(|(_, recall)| recall)
+    }
+
     /// Runs that profiling takes, with estimators and without (eq. 6).
     #[must_use]
     pub fn profiling(&self) -> Profiling {

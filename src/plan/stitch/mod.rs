@@ -4,6 +4,7 @@
 //! | question | where |
 //! |---|---|
 //! | how are the tasks of a file planned, from bundles or engines? | `planning`, with the feature `train` |
+//! | what does a plan say of each task? | `stitching`, with the feature `train` |
 //! | what does each task have to keep? | [`objectives`] |
 //! | how accurate are stitched variants? | `accuracies`, with the feature `train` |
 //! | what does each subgraph take on each processor? | [`forecasts`] |
@@ -27,6 +28,8 @@ pub mod objectives;
 pub mod planning;
 pub mod preloading;
 pub mod record;
+#[cfg(feature = "train")]
+pub mod stitching;
 pub mod systems;
 
 pub use error::StitchingError;

@@ -6,9 +6,10 @@ use super::{
     forecasts::Processor,
     objectives::{self, Objective},
     orders,
-    preloading::{Budget, Preloading, Way, preload},
-    record::{AccuracySource, Record, RecordError, Rehearsal},
-    systems::{self, SystemOutcome},
+    preloading::{Budget, Way, preload},
+    record::Trials,
+    stitching::{Measured, Stitching, TaskSource},
+    systems,
 };
 use crate::zoo::{
     tasks::TasksFile,
@@ -18,7 +19,7 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 use vitempo_graph::onnx::ReadOptions;
 use vitempo_planners::{
     cost::Link,
-    stitch::{Accuracy, Assignment, Order, Slo, Subgraph, Task, Zoo},
+    stitch::{Accuracy, Order, Slo, Subgraph, Task, Zoo},
 };
 
 /// Most orders that are listed one by one, or run.
@@ -59,72 +60,6 @@ pub struct Running {
     pub tries: usize,
     /// Set by the caller to end the run.
     pub interrupted: Arc<std::sync::atomic::AtomicBool>,
-}
-
-/// What is known of a task beside its costs.
-#[derive(Clone, Debug)]
-pub struct TaskSource {
-    /// Tensors between its positions.
-    pub cuts: Vec<String>,
-    /// How accuracies of its stitched variants are known.
-    pub accuracy: AccuracySource,
-}
-
-/// A plan, with all it was made of.
-#[derive(Clone, Debug)]
-pub struct Stitching {
-    /// Costs and accuracies.
-    pub zoo: Zoo,
-    /// In the order of the file.
-    pub tasks: Vec<TaskSource>,
-    /// In the order of the file.
-    pub slos: Vec<Slo>,
-    /// The best order and each task's stitched variant.
-    pub plan: Assignment,
-    /// Those there were to choose from.
-    pub orders: Vec<Order>,
-    /// The best of each order, where they are at most [`MOST_LISTED`].
-    pub each: Vec<(Order, Option<Assignment>)>,
-    /// What is kept in memory, where that was asked.
-    pub preloading: Option<Preloading>,
-    /// Where they were asked for.
-    pub systems: Vec<SystemOutcome>,
-    /// As asked.
-    pub selection: Selection,
-    /// What accuracies are accuracies of.
-    pub accuracy_is: Option<String>,
-    /// Processors, and where their bundles were measured or what engines they are.
-    pub environments: Vec<(String, String)>,
-    /// What engines measured, where there are some.
-    pub measured: Option<Measured>,
-}
-
-/// What engines measured.
-#[derive(Clone, Debug)]
-pub struct Measured {
-    /// With measured costs.
-    pub zoo: Zoo,
-    /// Names of the engines, and what they are.
-    pub engines: Vec<(String, String)>,
-    /// Stitched variants and orders that were run.
-    pub rehearsal: Rehearsal,
-}
-
-impl Stitching {
-    /// What was measured, to be kept.
-    ///
-    /// # Errors
-    /// [`RecordError::NotMeasured`] for a plan from forecasts alone, [`RecordError::Stitch`] for a
-    /// task with too many stitched variants.
-    pub fn record(&self) -> Result<Record, RecordError> {
-        let measured = self.measured.as_ref().ok_or(RecordError::NotMeasured)?;
-        let sources: Vec<_> = self.tasks.iter().map(|task| task.accuracy.clone()).collect();
-        let engines = measured.engines.clone();
-        let (orders, slos) = (&self.orders, &self.slos);
-        let record =
-            Record::of(&measured.zoo, &sources, engines, orders, slos, &measured.rehearsal)?;
-        Ok(Record { accuracy_is: self.accuracy_is.clone(), ..record })
-    }
 }
 
 /// The best plan by forecasts.
@@ -219,8 +154,8 @@ pub fn plan_live(
     let (orders, slos) = (&stitching.orders, &stitching.slos);
     let tried = session.try_out(&measured, forecast.as_ref(), orders, drawn, progress)?;
     let ran = session.orders(&stitching.zoo, orders, slos, progress)?;
-    let rehearsal = Rehearsal { tried, orders: ran };
-    stitching.measured = Some(Measured { zoo: measured, engines: session.described(), rehearsal });
+    let trials = Trials { tried, orders: ran };
+    stitching.measured = Some(Measured { zoo: measured, engines: session.described(), trials });
     Ok(stitching)
 }
 

@@ -86,11 +86,25 @@ pub struct AccuracySource {
 
 /// What stitched variants and orders took on engines.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Rehearsal {
+pub struct Trials {
     /// Stitched variants drawn at random.
     pub tried: Vec<Tried>,
     /// Every order with the variants that are best in it.
     pub orders: Vec<TriedOrder>,
+}
+
+/// How far predictions of the stitched variants that were run are off: ns, and a share; `None`
+/// where there are none.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LatencyErrors<'a> {
+    /// The task; `None` for all together.
+    pub task: Option<&'a str>,
+    /// Stitched variants that were run.
+    pub count: usize,
+    /// Of the sum of its subgraphs as measured one by one.
+    pub summed: Option<(f64, f64)>,
+    /// Of the sum of their forecasts.
+    pub forecast: Option<(f64, f64)>,
 }
 
 /// A measured zoo.
@@ -106,7 +120,8 @@ pub struct Record {
     /// What accuracies are accuracies of.
     pub accuracy_is: Option<String>,
     /// Stitched variants and orders that were run.
-    pub rehearsal: Rehearsal,
+    #[serde(rename = "rehearsal")]
+    pub trials: Trials,
 }
 
 /// A measured task.
@@ -141,7 +156,7 @@ impl Record {
         processors: Vec<(String, String)>,
         orders: &[Order],
         slos: &[Slo],
-        rehearsal: &Rehearsal,
+        trials: &Trials,
     ) -> Result<Self, RecordError> {
         let first = orders.first().ok_or(RecordError::NoOrder)?;
         let mut tasks = Vec::new();
@@ -161,7 +176,7 @@ impl Record {
             });
         }
         let orders = orders.iter().map(|order| order.processors().to_vec()).collect();
-        Ok(Self { processors, orders, tasks, accuracy_is: None, rehearsal: rehearsal.clone() })
+        Ok(Self { processors, orders, tasks, accuracy_is: None, trials: trials.clone() })
     }
 
     /// The file's text.
@@ -211,7 +226,7 @@ impl Record {
     }
 }
 
-impl Rehearsal {
+impl Trials {
     /// Mean absolute error and mean absolute percentage error of a prediction over the stitched
     /// variants that were run; `None` without any. ns, share.
     #[must_use]
@@ -227,6 +242,22 @@ impl Rehearsal {
         let mean =
             |of: &dyn Fn(&(f64, f64)) -> f64| off.iter().map(of).sum::<f64>() / off.len() as f64;
         (!off.is_empty()).then(|| (mean(&|o| o.0), mean(&|o| o.1)))
+    }
+
+    /// The same for sums of measured subgraphs and of forecasts: of each of these tasks, then of
+    /// all.
+    #[must_use]
+    pub fn errors<'a>(&self, tasks: impl IntoIterator<Item = &'a str>) -> Vec<LatencyErrors<'a>> {
+        let of = |task: Option<&'a str>| {
+            let is_its = |tried: &Tried| task.is_none_or(|name| tried.task == name);
+            LatencyErrors {
+                task,
+                count: self.tried.iter().filter(|tried| is_its(tried)).count(),
+                summed: self.error(|tried| is_its(tried).then_some(tried.summed_ns)),
+                forecast: self.error(|tried| tried.forecast_ns.filter(|_| is_its(tried))),
+            }
+        };
+        tasks.into_iter().map(Some).chain([None]).map(of).collect()
     }
 
     /// The order chosen: fewest misses, then least mean latency by prediction.
@@ -271,14 +302,14 @@ mod tests {
 
     #[test]
     fn regret_is_against_the_best_order_measured() {
-        let of = |orders| Rehearsal { tried: Vec::new(), orders };
-        let rehearsal = of(vec![
+        let of = |orders| Trials { tried: Vec::new(), orders };
+        let trials = of(vec![
             order("a", 10, 22, (0, 0)),
             order("b", 11, 20, (0, 0)),
             order("c", 5, 5, (1, 1)),
         ]);
-        assert_eq!(rehearsal.chosen().map(|chosen| chosen.predicted_ns), Some(10));
-        assert!(rehearsal.regret().is_some_and(|regret| (regret - 0.1).abs() < 1e-12));
+        assert_eq!(trials.chosen().map(|chosen| chosen.predicted_ns), Some(10));
+        assert!(trials.regret().is_some_and(|regret| (regret - 0.1).abs() < 1e-12));
         assert_eq!(of(Vec::new()).regret(), None);
         let tried = |summed_ns, measured_ns| Tried {
             task: String::new(),
@@ -288,13 +319,18 @@ mod tests {
             forecast_ns: None,
             measured_ns,
         };
-        let rehearsal =
-            Rehearsal { tried: vec![tried(90, 100), tried(240, 200)], orders: Vec::new() };
+        let trials = Trials { tried: vec![tried(90, 100), tried(240, 200)], orders: Vec::new() };
         assert!(
-            rehearsal
+            trials
                 .error(|t| Some(t.summed_ns))
                 .is_some_and(|(ns, share)| (ns - 25.0).abs() < 1e-9 && (share - 0.15).abs() < 1e-9)
         );
-        assert_eq!(rehearsal.error(|t| t.forecast_ns), None);
+        assert_eq!(trials.error(|t| t.forecast_ns), None);
+        let errors = trials.errors(["other"]);
+        assert_eq!(
+            errors.iter().map(|e| (e.task, e.count)).collect::<Vec<_>>(),
+            [(Some("other"), 0), (None, 2),]
+        );
+        assert!(errors[0].summed.is_none() && errors[1].summed.is_some_and(|e| e.0 == 25.0));
     }
 }

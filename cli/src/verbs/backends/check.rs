@@ -26,13 +26,13 @@ use vitempo::profiler::{
 /// Without --lowering: small graphs run on every engine found, in every precision and memory format
 /// it offers; outputs must equal those of the embedded engine within what the precision explains,
 /// and operator times must add up to the whole. Where they do not because something else had the
-/// processor, they are not judged, and a note says so.
+/// processor, they are not compared, and a note says so.
 ///
 /// With it: the models run with operator timing, and what ran is compared with the kernels that
 /// lowering predicts.
 ///
-/// With MODELS, for engine qnn: the models are compiled, and it is told which operators the NPU
-/// takes, which are left and to whom. Nothing is timed.
+/// With MODELS, for engine qnn: the models are compiled, and the output lists which operators the
+/// NPU takes, which are left, and to which processor. Nothing is timed.
 #[derive(clap::Args, Debug)]
 pub struct CheckArgs {
     /// Models to compile for an NPU: ONNX files, folders of them, or globs; weights may be absent
@@ -43,12 +43,12 @@ pub struct CheckArgs {
     #[arg(long, value_name = "NAME")]
     backend: Option<String>,
 
-    /// Judge lowering by these models instead: ONNX files, folders of them, or globs; weights may
+    /// Evaluate lowering on these models instead: ONNX files, folders of them, or globs; weights may
     /// be absent
     #[arg(long, value_name = "MODELS", num_args = 1.., requires = "backend")]
     lowering: Vec<String>,
 
-    /// Runs of a model in which the operators are timed, to judge lowering
+    /// Runs of a model in which the operators are timed, to evaluate lowering
     #[arg(long, default_value = "3", value_parser = positive, requires = "lowering")]
     profiled_repeats: usize,
 
@@ -100,7 +100,7 @@ pub fn run(args: &CheckArgs) -> CliResult {
     if disturbed > 0 {
         progress::say(format!(
             "note: the machine was busy; operator times of {disturbed} of {all} checks were not \
-            judged"
+            compared"
         ));
     }
     if interrupted.load(Ordering::Relaxed) {
@@ -117,9 +117,7 @@ pub fn run(args: &CheckArgs) -> CliResult {
 fn chosen(only: Option<&str>) -> CliResult<Vec<&'static str>> {
     match only {
         Some(name) => Ok(vec![backends::by_name(name).map_err(CliError::user)?.name()]),
-        None => {
-            Ok(backends::all().iter().map(|b| b.name()).filter(|&name| name != "null").collect())
-        }
+        None => Ok(backends::that_compute()),
     }
 }
 

@@ -12,13 +12,10 @@ use crate::verbs::{
 use serde_json::{Value, json};
 use std::time::Duration;
 use vitempo::campaign;
-use vitempo::graph::{
-    Latency, OpSpec, TensorSpec,
-    lowering::compare::{Comparison, Mismatch, share},
-};
+use vitempo::graph::{Latency, OpSpec, TensorSpec, lowering::compare::Mismatch};
 use vitempo::profiler::{
-    RunOptions, RunProtocol, Sweep,
-    lowering_accuracy::{self, LoweringAccuracy, LoweringAccuracyError, Time},
+    RunOptions, Sweep,
+    lowering_accuracy::{self, LoweringAccuracy, LoweringAccuracyError, LoweringShortfall, Time},
 };
 
 /// Longest a model may take.
@@ -37,18 +34,11 @@ pub struct Question<'a> {
 /// Evaluates, prints, and fails if less than `least` percent of a family's time was predicted.
 pub fn run(question: Question<'_>, least: Option<f64>, format: Format) -> CliResult {
     let models = question.models.read_some()?;
-    let mut protocol = RunProtocol {
-        profiled_repeats: question.repeats,
-        reference_repeats: 0,
-        ..RunProtocol::default()
-    };
-    protocol.protocol.warmups = 1;
-    (protocol.protocol.min_repeats, protocol.protocol.max_repeats) = (1, 1);
     let sweep = Sweep {
         models: campaign::sweep_models(models),
         backend: question.backend.to_owned(),
         options: question.options,
-        protocol,
+        protocol: lowering_accuracy::protocol(question.repeats),
         budget: None,
         run_timeout: RUN_TIMEOUT,
         target: worker()?.into(),
@@ -63,7 +53,7 @@ pub fn run(question: Question<'_>, least: Option<f64>, format: Format) -> CliRes
     bar.finish_and_clear();
     let accuracy = accuracy.map_err(error)?;
     output::print(&Lowering(&accuracy), format)?;
-    verdict(&accuracy, least)
+    Ok(accuracy.check(least)?)
 }
 
 fn error(error: LoweringAccuracyError) -> CliError {
@@ -78,27 +68,15 @@ fn error(error: LoweringAccuracyError) -> CliError {
     }
 }
 
-fn verdict(accuracy: &LoweringAccuracy, least: Option<f64>) -> CliResult {
-    if accuracy.interrupted {
-        return Err(CliError::user("interrupted: some models were not evaluated"));
-    }
-    if accuracy.compared(None).next().is_none() {
-        let reason = accuracy
-            .models
-            .iter()
-            .find_map(|m| Some(format!("`{}`: {}", m.model.name, m.outcome.as_ref().err()?)));
-        return Err(CliError::user(format!("no model ran; {}", reason.unwrap_or_default())));
-    }
-    for family in accuracy.families() {
-        let percent = 100.0 * accuracy.time(Some(family)).matched();
-        if let Some(least) = least.filter(|&least| percent < least) {
-            return Err(CliError::user(format!(
-                "{percent:.2} % of the time of family {family} was predicted, less than {least} % \
-                (--min-time-matched)"
-            )));
+impl From<LoweringShortfall> for CliError {
+    fn from(error: LoweringShortfall) -> Self {
+        match error {
+            LoweringShortfall::BelowLimit { .. } => {
+                Self::user(format!("{error} (--min-time-matched)"))
+            }
+            other => Self::user(other),
         }
     }
-    Ok(())
 }
 
 struct Lowering<'a>(&'a LoweringAccuracy);
@@ -124,23 +102,8 @@ fn brief(op: &OpSpec) -> String {
 }
 
 impl Lowering<'_> {
-    /// Kernels that one of the lists of a comparison holds, longest first over all models, with the
-    /// model's name and the share of that model's time.
-    fn missed(&self, list: fn(&Comparison) -> &[Mismatch]) -> Vec<(&str, f64, &Mismatch)> {
-        let of_model = |(model, c)| -> Vec<_> {
-            let (model, c): (&lowering_accuracy::ModelAccuracy, &Comparison) = (model, c);
-            list(c)
-                .iter()
-                .map(|m| (model.model.name.as_str(), share(m.ns, c.executed_ns), m))
-                .collect()
-        };
-        let mut rows: Vec<_> = self.0.compared(None).flat_map(of_model).collect();
-        rows.sort_by(|a, b| b.1.total_cmp(&a.1));
-        rows
-    }
-
     fn mismatches(&self) -> Vec<(&str, f64, &Mismatch)> {
-        self.missed(|c| &c.mismatches)
+        self.0.missed(|c| &c.mismatches)
     }
 
     fn summary(&self) -> Table {
@@ -149,11 +112,9 @@ impl Lowering<'_> {
             1,
         );
         let row = |name: &str, time: Time, family| {
-            let worst = self
+            let (lowest, model) = self
                 .0
-                .compared(family)
-                .min_by(|a, b| a.1.time_matched().total_cmp(&b.1.time_matched()));
-            let (lowest, model) = worst
+                .lowest(family)
                 .map(|(m, c)| (percent(c.time_matched()), m.model.name.clone()))
                 .unwrap_or_default();
             [
@@ -252,7 +213,7 @@ impl Report for Lowering<'_> {
             "families": families,
             "by_model": by_model,
             "mismatches": self.mismatches().into_iter().map(row).collect::<Vec<_>>(),
-            "differing": self.missed(|c| &c.differing).into_iter().map(row).collect::<Vec<_>>(),
+            "differing": j.missed(|c| &c.differing).into_iter().map(row).collect::<Vec<_>>(),
             "failed": failed,
         }))
     }

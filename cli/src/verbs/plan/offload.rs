@@ -9,13 +9,8 @@ use super::super::{
 use clap::{ArgGroup, ValueEnum};
 use serde_json::json;
 use std::path::{Path, PathBuf};
-use vitempo::planners::{
-    Evidence,
-    energy::offload::{
-        Bounds, Choice, Least, OffloadError, OffloadModel, Place, best, pareto, read_choices,
-    },
-    papers::ar_energy_study,
-};
+use vitempo::plan::offload::{BreakEven, Device, Source, WeighError, Weighed, weigh};
+use vitempo::planners::energy::offload::{Bounds, Choice, Least, Place};
 
 /// Weighs running on the device against sending to a server, over energy, latency and accuracy
 ///
@@ -92,33 +87,22 @@ impl Minimise {
     }
 }
 
-impl From<OffloadError> for CliError {
-    fn from(error: OffloadError) -> Self {
-        Self::user(error)
+impl From<WeighError> for CliError {
+    fn from(error: WeighError) -> Self {
+        match error {
+            WeighError::NothingWithin { choices, most_accurate } => Self::user(
+                "no choice keeps --max-latency, --max-energy and --min-accuracy",
+            )
+            .hint(format!("among {choices} choices the most accurate has {most_accurate:.1} %")),
+            WeighError::Paper(_) => Self::ours(error),
+            other => Self::user(other),
+        }
     }
 }
 
 pub fn run(args: &OffloadArgs) -> CliResult {
-    let (choices, evidence, note) = args.choices()?;
-    let (least, bounds) = (args.minimise.least(), args.bounds());
-    let Some(chosen) = best(&choices, least, &bounds).cloned() else {
-        let hint = format!(
-            "among {} choices the most accurate has {:.1} %",
-            choices.len(),
-            choices.iter().map(|c| c.accuracy).fold(0.0, f64::max)
-        );
-        return Err(CliError::user(
-            "no choice keeps --max-latency, --max-energy and --min-accuracy",
-        )
-        .hint(hint));
-    };
-    let shown = if args.all { choices } else { pareto(&choices) };
-    // What draws the least power may be beaten in everything else.
-    let missing = (!shown.contains(&chosen)).then(|| chosen.clone());
-    output::print(
-        &Weighed { choices: shown.into_iter().chain(missing).collect(), chosen, evidence, note },
-        args.format,
-    )
+    let weighed = weigh(&args.source()?, args.minimise.least(), &args.bounds(), args.all)?;
+    output::print(&Printed(weighed), args.format)
 }
 
 impl OffloadArgs {
@@ -130,66 +114,39 @@ impl OffloadArgs {
         }
     }
 
-    /// What there is to choose from, how strong its figures are, and what to say about it.
-    fn choices(&self) -> CliResult<(Vec<Choice>, Evidence, Option<String>)> {
-        if self.study {
-            return Ok((
-                ar_energy_study::options().map_err(CliError::ours)?,
-                Evidence::PaperTable,
-                None,
-            ));
+    /// What there is to choose from.
+    fn source(&self) -> CliResult<Source> {
+        match (&self.choices, &self.device) {
+            _ if self.study => Ok(Source::Study),
+            (Some(path), _) => Ok(Source::Measured(path.clone())),
+            (None, Some(device)) => Ok(Source::Modelled {
+                device: match device.as_path() == Path::new("nexus6") {
+                    true => Device::Study,
+                    false => Device::File(device.clone()),
+                },
+                frequencies_ghz: self.frequency.clone(),
+                camera_fps: self.camera_rate.clone(),
+                bytes_per_s: self.bandwidth.map(|bytes| bytes as f64),
+            }),
+            (None, None) => Err(CliError::user(
+                "say what there is to choose from: --study, --choices or --device",
+            )),
         }
-        if let Some(path) = &self.choices {
-            return Ok((read_choices(path)?, Evidence::TraceReplay, None));
-        }
-        let mut model = match &self.device {
-            Some(path) if path.as_path() == Path::new("nexus6") => {
-                ar_energy_study::device().map_err(CliError::ours)?
-            }
-            Some(path) => OffloadModel::read(path)?,
-            None => {
-                return Err(CliError::user(
-                    "say what there is to choose from: --study, --choices or --device",
-                ));
-            }
-        };
-        model.bandwidth_bytes_per_s =
-            self.bandwidth.map_or(model.bandwidth_bytes_per_s, |bytes| bytes as f64);
-        model.check()?;
-        Ok((
-            model.options(&self.frequency, &self.camera_rate),
-            Evidence::CostModel,
-            self.break_even(&model),
-        ))
-    }
-
-    /// From which bandwidth on the server is worth it.
-    fn break_even(&self, model: &OffloadModel) -> Option<String> {
-        if model.remote.iter().all(|network| network.sent_bytes == 0) {
-            return None;
-        }
-        let bytes_per_s = model.break_even_bandwidth(
-            self.minimise.least(),
-            &self.bounds(),
-            &self.frequency,
-            &self.camera_rate,
-        )?;
-        Some(match bytes_per_s {
-            0.0 => "the server is better at any bandwidth".to_owned(),
-            bytes_per_s => {
-                format!("the server is better from {:.3} Mbit/s on", bytes_per_s / 125e3)
-            }
-        })
     }
 }
 
-/// Choices, and the best of them.
-struct Weighed {
-    choices: Vec<Choice>,
-    chosen: Choice,
-    evidence: Evidence,
-    note: Option<String>,
+/// From which bandwidth on the server is worth it.
+fn note(break_even: BreakEven) -> String {
+    match break_even {
+        BreakEven::Always => "the server is better at any bandwidth".to_owned(),
+        BreakEven::From(bytes_per_s) => {
+            format!("the server is better from {:.3} Mbit/s on", bytes_per_s / 125e3)
+        }
+    }
 }
+
+/// What is printed.
+struct Printed(Weighed);
 
 fn place(choice: &Choice) -> &'static str {
     match choice.place {
@@ -198,15 +155,15 @@ fn place(choice: &Choice) -> &'static str {
     }
 }
 
-impl Report for Weighed {
+impl Report for Printed {
     fn table(&self) -> String {
         let mut table = Table::new(
             &["", "Place", "Setting", "Input", "Camera", "Latency", "Energy", "Power", "Accuracy"],
             3,
         );
-        for c in &self.choices {
+        for c in &self.0.choices {
             table.row([
-                if *c == self.chosen { "*" } else { "" }.to_owned(),
+                if *c == self.0.best { "*" } else { "" }.to_owned(),
                 place(c).to_owned(),
                 c.setting.clone(),
                 format!("{} px", c.size_px),
@@ -217,8 +174,8 @@ impl Report for Weighed {
                 format!("{:.1} %", c.accuracy),
             ]);
         }
-        let note = self.note.as_ref().map_or_else(String::new, |note| format!("{note}\n"));
-        format!("{}* the best within the bounds   ({})\n{note}", table.to_text(), self.evidence)
+        let note = self.0.break_even.map_or_else(String::new, |even| note(even) + "\n");
+        format!("{}* the best within the bounds   ({})\n{note}", table.to_text(), self.0.evidence)
     }
 
     fn csv(&self) -> CliResult<String> {
@@ -235,10 +192,10 @@ impl Report for Weighed {
             ],
             3,
         );
-        for c in &self.choices {
+        for c in &self.0.choices {
             let numbers = [c.latency_s, c.energy_j, c.accuracy].map(|value| value.to_string());
             let start = [
-                (*c == self.chosen).to_string(),
+                (*c == self.0.best).to_string(),
                 place(c).to_owned(),
                 c.setting.clone(),
                 c.size_px.to_string(),
@@ -250,15 +207,15 @@ impl Report for Weighed {
     }
 
     fn json(&self) -> CliResult<serde_json::Value> {
-        let rows = self.choices.iter().map(|c| -> CliResult<serde_json::Value> {
+        let rows = self.0.choices.iter().map(|c| -> CliResult<serde_json::Value> {
             let mut row = serde_json::to_value(c).map_err(CliError::ours)?;
             if let Some(fields) = row.as_object_mut() {
-                fields.insert("best".to_owned(), json!(*c == self.chosen));
+                fields.insert("best".to_owned(), json!(*c == self.0.best));
             }
             Ok(row)
         });
         Ok(
-            json!({"choices": rows.collect::<CliResult<Vec<_>>>()?, "evidence": self.evidence, "note": self.note}),
+            json!({"choices": rows.collect::<CliResult<Vec<_>>>()?, "evidence": self.0.evidence, "note": self.0.break_even.map(note)}),
         )
     }
 }

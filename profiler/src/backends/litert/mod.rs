@@ -24,8 +24,12 @@ mod runtime;
 mod stored;
 
 use super::{
-    AbsentDevice, Availability, Backend, BackendError, Capabilities, Model, ModelSource,
-    OutputValues, ProfiledRuns, RunOptions, Session, capture,
+    availability::{AbsentDevice, Availability, Capabilities},
+    capture,
+    engine::{Backend, Model, ModelSource, ProfiledRuns, Session},
+    error::BackendError,
+    options::RunOptions,
+    values::OutputValues,
 };
 use crate::clock::{RunTime, Stopwatch};
 use discovery::Missing;

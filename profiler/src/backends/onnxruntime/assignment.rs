@@ -1,7 +1,7 @@
 //! Which provider of a session runs which operator: the engine's own list, kept where a session was
 //! made with [`RECORD`].
 
-use crate::coverage::Assigned;
+use crate::backends::coverage::Assigned;
 use ort::AsPointer;
 use std::ffi::{CStr, c_char};
 

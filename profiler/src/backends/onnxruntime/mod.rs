@@ -26,7 +26,10 @@ mod tensors;
 mod trace;
 
 use super::{
-    AbsentDevice, Availability, Backend, BackendError, Capabilities, Model, RunOptions, Session,
+    availability::{AbsentDevice, Availability, Capabilities},
+    engine::{Backend, Model, Session},
+    error::BackendError,
+    options::RunOptions,
 };
 use ort::session::builder::GraphOptimizationLevel;
 use runtime::{Runtime, runtime};

@@ -17,12 +17,15 @@ use super::session::OrtSession;
 use super::tensors;
 use crate::{
     backends::{
-        Availability, Backend, BackendError, Capabilities, Model, OutputValues, ProfiledRuns,
-        RunOptions, Session,
+        availability::{Availability, Capabilities},
+        coverage::Coverage,
         discovery::{self, EngineLibrary, Library, Missing},
+        engine::{Backend, Model, ProfiledRuns, Session},
+        error::BackendError,
+        options::RunOptions,
+        values::OutputValues,
     },
     clock::RunTime,
-    coverage::Coverage,
 };
 use ort::session::builder::SessionBuilder;
 use std::{path::Path, sync::OnceLock};

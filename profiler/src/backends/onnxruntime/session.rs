@@ -2,7 +2,11 @@
 
 use super::{runtime::Runtime, tensors, trace};
 use crate::{
-    backends::{BackendError, Model, ModelSource, OutputValues, ProfiledRuns, Session},
+    backends::{
+        engine::{Model, ModelSource, ProfiledRuns, Session},
+        error::BackendError,
+        values::OutputValues,
+    },
     clock::{RunTime, Stopwatch},
 };
 use ort::{session::builder::SessionBuilder, value::DynTensor};

@@ -1,7 +1,7 @@
 //! Input and output tensors of the engine.
 
 use crate::{
-    backends::OutputValues,
+    backends::values::OutputValues,
     inputs::{self, InputDistribution},
 };
 use ort::{

@@ -1,7 +1,7 @@
 //! Which devices OpenVINO can run on here, in which precisions, and why not on others.
 
 use super::engine::Engine;
-use crate::backends::{AbsentDevice, discovery::Missing};
+use crate::backends::{availability::AbsentDevice, discovery::Missing};
 use vitempo_graph::{Attributes, GraphBuilder, OpKind, Precision, Processor, TensorSpec, onnx};
 
 /// Every processor, with the engine's name for it. AUTO, MULTI and HETERO choose for themselves and

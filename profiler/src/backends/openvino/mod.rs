@@ -23,8 +23,11 @@ mod session;
 mod tests;
 
 use super::{
-    AbsentDevice, Availability, Backend, BackendError, Capabilities, Model, RunOptions, Session,
+    availability::{AbsentDevice, Availability, Capabilities},
     discovery::Missing,
+    engine::{Backend, Model, Session},
+    error::BackendError,
+    options::RunOptions,
 };
 use vitempo_graph::{MemoryFormat, Precision, quantize::Conversion};
 

@@ -8,7 +8,12 @@ use super::{
     runtime_model,
 };
 use crate::{
-    backends::{BackendError, Model, ModelSource, OutputValues, ProfiledRuns, RunOptions, Session},
+    backends::{
+        engine::{Model, ModelSource, ProfiledRuns, Session},
+        error::BackendError,
+        options::RunOptions,
+        values::OutputValues,
+    },
     clock::{RunTime, Stopwatch},
     inputs,
 };

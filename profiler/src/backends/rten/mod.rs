@@ -15,8 +15,12 @@ mod stdout;
 mod verbose;
 
 use super::{
-    Availability, Backend, BackendError, Capabilities, Model, ModelSource, OutputValues,
-    ProfiledRuns, RunOptions, Session, capture,
+    availability::{Availability, Capabilities},
+    capture,
+    engine::{Backend, Model, ModelSource, ProfiledRuns, Session},
+    error::BackendError,
+    options::RunOptions,
+    values::OutputValues,
 };
 use crate::{
     clock::{RunTime, Stopwatch},

@@ -16,8 +16,12 @@ mod messages;
 mod tensor;
 
 use super::{
-    AbsentDevice, Availability, Backend, BackendError, Capabilities, Model, ModelSource,
-    OutputValues, ProfiledRuns, RunOptions, Session, discovery::Missing,
+    availability::{AbsentDevice, Availability, Capabilities},
+    discovery::Missing,
+    engine::{Backend, Model, ModelSource, ProfiledRuns, Session},
+    error::BackendError,
+    options::RunOptions,
+    values::OutputValues,
 };
 use crate::{
     clock::{RunTime, Stopwatch},

@@ -1,24 +1,22 @@
 //! `vitempo plan aria`: a vision foundation model within a frame deadline, planned from forecasts
 //! and simulated over a trace.
 
-mod accuracy;
-mod forecast;
 mod live;
-mod page;
+mod models;
 mod planned;
 mod simulated;
 pub mod trace;
-mod video;
 
 use super::super::{
-    error::{CliError, CliResult},
+    error::{CliError, CliResult, io_error},
     output::{self, Format},
-    quantity,
+    quantity::{self, positive},
 };
-use forecast::Models;
-use std::path::{Path, PathBuf};
+use models::Models;
+use std::path::PathBuf;
+use vitempo::plan::aria::{AriaFileError, AriaModels, Scenario, read_costs, read_device};
 use vitempo::planners::aria::{
-    AriaCosts, AriaDevice, AriaPlanError, Requirements, SimulationError, TraceError, plan,
+    AriaCosts, AriaDevice, AriaPlanError, Requirements, SimulationError, TraceError,
 };
 
 /// Plans a vision foundation model within a frame deadline: full frames now and then on one
@@ -48,7 +46,7 @@ pub struct AriaArgs {
     pub success: f64,
 
     /// Most camera frames between full frames
-    #[arg(long, value_name = "FRAMES", value_parser = super::super::quantity::positive, default_value = "4")]
+    #[arg(long, value_name = "FRAMES", value_parser = positive, default_value = "4")]
     pub interval: usize,
 
     /// How much runs of the same work differ: coefficient of variation
@@ -102,35 +100,49 @@ impl From<TraceError> for CliError {
     }
 }
 
-pub fn run(args: &AriaArgs) -> CliResult {
-    let (shipped, mut device) = AriaCosts::paper_phone()?;
-    let costs = match (&args.costs, &args.models.encoder) {
-        (Some(path), _) => read(path, "costs")?,
-        (None, Some(encoder)) => args.models.costs(encoder)?,
-        (None, None) if args.simulate.is_some() => shipped,
-        (None, None) => {
-            return Err(CliError::user("nothing to plan").hint(
-                "give --encoder with --gpu and \
-                --npu, or --costs, or --simulate for the paper's phone",
-            ));
+impl From<AriaFileError> for CliError {
+    fn from(error: AriaFileError) -> Self {
+        match error {
+            AriaFileError::Read { path, source } => io_error("read", &path, &source),
+            AriaFileError::Format { part, .. } => Self::user(error)
+                .hint(format!("`vitempo plan aria --format json` prints such `{part}`")),
+            other => Self::user(other),
         }
-    };
-    if let Some(path) = &args.device {
-        device = read::<AriaDevice>(path, "device")?;
     }
-    let requirements = args.requirements();
-    let plan = plan(&costs, &requirements)?;
-    let stage = simulated::Stage { costs: &costs, device: &device, requirements, plan: &plan };
+}
+
+pub fn run(args: &AriaArgs) -> CliResult {
+    let models = args.models.encoder.as_deref().map(|path| args.models.read(path)).transpose()?;
+    let (costs, device) = args.costs(models.as_ref())?;
+    let scenario = Scenario::new(costs, device, args.requirements())?;
     if !args.live.engines.is_empty() {
-        return output::print(&live::run(&args.live, &args.models, &stage)?, args.format);
+        let models = models.ok_or_else(|| CliError::user("--live needs --encoder"))?;
+        return output::print(&live::run(&args.live, &models, &scenario)?, args.format);
     }
     match &args.simulate {
-        None => output::print(&planned::Planned { plan: &plan, costs: &costs }, args.format),
-        Some(trace) => simulated::run(args, trace, &stage),
+        None => output::print(&planned::Planned(&scenario), args.format),
+        Some(trace) => simulated::run(args, trace, &scenario),
     }
 }
 
 impl AriaArgs {
+    /// Costs from the file, from the models, or of the paper's phone; and the device.
+    fn costs(&self, models: Option<&AriaModels>) -> CliResult<(AriaCosts, AriaDevice)> {
+        let (shipped, device) = AriaCosts::paper_phone()?;
+        let costs = match (&self.costs, models) {
+            (Some(path), _) => read_costs(path)?,
+            (None, Some(models)) => self.models.costs(models)?,
+            (None, None) if self.simulate.is_some() => shipped,
+            (None, None) => {
+                return Err(CliError::user("nothing to plan").hint(
+                    "give --encoder with --gpu and \
+                    --npu, or --costs, or --simulate for the paper's phone",
+                ));
+            }
+        };
+        Ok((costs, self.device.as_deref().map_or(Ok(device), read_device)?))
+    }
+
     fn requirements(&self) -> Requirements {
         Requirements {
             target_ns: self.target as f64,
@@ -141,19 +153,4 @@ impl AriaArgs {
             spread: self.spread,
         }
     }
-}
-
-/// Part of a JSON file: the whole, or what stands under `name`.
-fn read<T: serde::de::DeserializeOwned>(path: &Path, name: &str) -> CliResult<T> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|e| super::super::error::io_error("read", path, &e))?;
-    let wrong = |e: serde_json::Error| {
-        CliError::user(format!("{}: {e}", path.display()))
-            .hint(format!("`vitempo plan aria --format json` prints such `{name}`"))
-    };
-    let mut value: serde_json::Value = serde_json::from_str(&text).map_err(wrong)?;
-    if let Some(part) = value.get_mut(name) {
-        value = part.take();
-    }
-    serde_json::from_value(value).map_err(wrong)
 }

@@ -7,25 +7,15 @@ use super::super::super::{
 use serde_json::{Value, json};
 use std::fmt::Write;
 use vitempo::graph::Latency;
-use vitempo::planners::aria::{AriaCosts, AriaPlan, PlannedLevel, Tried};
+use vitempo::plan::aria::Scenario;
+use vitempo::planners::aria::{PlannedLevel, Tried};
+use vitempo_report::aria::success;
 
 /// What is printed.
-pub struct Planned<'a> {
-    pub plan: &'a AriaPlan,
-    pub costs: &'a AriaCosts,
-}
+pub struct Planned<'a>(pub &'a Scenario);
 
 fn time(ns: f64) -> String {
     Latency::from_ns(ns).to_string()
-}
-
-/// A share close to 1: with as many digits as it takes to tell it from 1.
-pub fn success(share: f64) -> String {
-    if share > 0.99 && share < 1.0 - 5e-7 {
-        format!("{:.4} %", 100.0 * share)
-    } else {
-        percent(share)
-    }
 }
 
 impl Planned<'_> {
@@ -42,7 +32,7 @@ impl Planned<'_> {
             "In time",
         ];
         let mut table = Table::new(&headings, 2);
-        for level in self.plan.levels.iter().rev() {
+        for level in self.0.plan.levels.iter().rev() {
             let PlannedLevel { height, width, rows, cols, .. } = level;
             let [low, high] = level.full_frame_ns;
             let between = level.interval_frames;
@@ -73,12 +63,16 @@ impl Planned<'_> {
     fn regions(&self) -> Table {
         let mut table =
             Table::new(&["Region", "Pixels", "Cycle", "Interval", "Cycles", "Patches updated"], 2);
-        for Tried { region, cycles, updated, .. } in &self.plan.tried {
-            let [low, high] = region.cycle.interval(self.plan.requirements.confidence);
-            let chosen = if *region == self.plan.region && *cycles > 0 { " *" } else { "" };
+        for Tried { region, cycles, updated, .. } in &self.0.plan.tried {
+            let [low, high] = region.cycle.interval(self.0.plan.requirements.confidence);
+            let chosen = if *region == self.0.plan.region && *cycles > 0 { " *" } else { "" };
             table.row([
                 format!("{} x {}{chosen}", region.rows, region.cols),
-                format!("{} x {}", region.rows * self.costs.patch, region.cols * self.costs.patch),
+                format!(
+                    "{} x {}",
+                    region.rows * self.0.costs.patch,
+                    region.cols * self.0.costs.patch
+                ),
                 time(region.cycle.point_ns()),
                 format!("{} - {}", time(low), time(high)),
                 cycles.to_string(),
@@ -89,7 +83,7 @@ impl Planned<'_> {
     }
 
     fn verdict(&self) -> String {
-        let plan = self.plan;
+        let plan = &self.0.plan;
         let mut text = String::new();
         let target = time(plan.requirements.target_ns);
         if let (Some(success_rates), Some(frames), Some(top)) =
@@ -149,9 +143,9 @@ impl Planned<'_> {
 
 impl Report for Planned<'_> {
     fn table(&self) -> String {
-        let requirements = &self.plan.requirements;
+        let requirements = &self.0.plan.requirements;
         let mut text = String::new();
-        self.costs.sources.iter().for_each(|source| text += &format!("{source}\n"));
+        self.0.costs.sources.iter().for_each(|source| text += &format!("{source}\n"));
         let (share, confidence) = (percent(requirements.share), percent(requirements.confidence));
         let rate = 1e9 / requirements.frame_ns;
         let _ = writeln!(
@@ -164,7 +158,7 @@ impl Report for Planned<'_> {
         text.push('\n');
         text += &self.regions().to_text();
         text.push('\n');
-        text + &self.verdict() + &format!("Evidence: {}\n", self.plan.evidence)
+        text + &self.verdict() + &format!("Evidence: {}\n", self.0.plan.evidence)
     }
 
     fn csv(&self) -> CliResult<String> {
@@ -173,11 +167,11 @@ impl Report for Planned<'_> {
 
     fn json(&self) -> CliResult<Value> {
         let advice: Vec<Value> =
-            self.plan.advice.iter().map(|a| json!({"what": a, "says": a.to_string()})).collect();
-        let mut plan = serde_json::to_value(self.plan).map_err(CliError::ours)?;
+            self.0.plan.advice.iter().map(|a| json!({"what": a, "says": a.to_string()})).collect();
+        let mut plan = serde_json::to_value(&self.0.plan).map_err(CliError::ours)?;
         if let Some(fields) = plan.as_object_mut() {
             fields.insert("advice".to_owned(), Value::from(advice));
         }
-        Ok(json!({"plan": plan, "costs": self.costs}))
+        Ok(json!({"plan": plan, "costs": self.0.costs}))
     }
 }

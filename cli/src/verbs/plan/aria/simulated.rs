@@ -1,99 +1,43 @@
-//! `--simulate`: every system over the same trace, and what comes of forecasts that are off.
+//! `--simulate`: every system over the same trace, and what forecasts that are off do.
 
 use super::{
     super::super::{
-        error::{CliError, CliResult, io_error},
+        error::{CliResult, io_error},
         files,
         output::{self, Report, Table},
         progress,
     },
-    AriaArgs, page,
-    planned::{self, Planned},
+    AriaArgs,
+    planned::Planned,
 };
 use serde_json::{Value, json};
 use std::path::Path;
-pub use vitempo::plan::aria::PERTURBATION;
-use vitempo::plan::aria::{TraceOutcomes, perturbed};
-use vitempo::planners::aria::{
-    AriaCosts, AriaDevice, AriaOutcome, AriaPlan, Requirements, Simulation, Trace, Truth,
-    estimates::Perturbation, robustness::ForecastBias,
-};
+use vitempo::plan::aria::{Scenario, Simulated};
+use vitempo::planners::aria::{AriaOutcome, Trace};
+use vitempo_report::aria::{page, planned_at, success, truth};
 
-/// What is simulated on.
-pub struct Stage<'a> {
-    pub costs: &'a AriaCosts,
-    pub device: &'a AriaDevice,
-    pub requirements: Requirements,
-    pub plan: &'a AriaPlan,
-}
-
-/// Everything that came out.
-pub struct Simulated<'a> {
-    pub stage: &'a Stage<'a>,
-    pub trace: &'a Trace,
-    pub trace_name: String,
-    pub seed: u64,
-    /// All systems at the target.
-    pub outcomes: Vec<AriaOutcome>,
-    /// The same at twice the target.
-    pub relaxed: Vec<AriaOutcome>,
-    pub plan_relaxed: AriaPlan,
-    /// Forecasts that are off, at the target and at the tightest that the point forecasts allow.
-    pub off: Vec<ForecastBias>,
-    /// The device's estimates moved by [`PERTURBATION`] either way; only where a page is written.
-    pub shaken: Vec<Perturbation>,
-    /// The highest and the lowest resolution without end, as figure 7 has them.
-    pub ends: [AriaOutcome; 2],
-}
-
-pub fn run(args: &AriaArgs, path: &Path, stage: &Stage) -> CliResult {
+pub fn run(args: &AriaArgs, path: &Path, scenario: &Scenario) -> CliResult {
     let trace = Trace::read(path)?;
-    let simulation = Simulation {
-        trace: &trace,
-        costs: stage.costs,
-        device: stage.device,
-        requirements: stage.requirements,
-        truth: Truth::Deviations(0.0),
-        seed: args.seed,
-    };
     progress::say(format!("{} frames, {:.0} s, six systems", trace.frames.len(), trace.seconds()));
-    let TraceOutcomes { outcomes, relaxed, plan_relaxed, off, ends } =
-        TraceOutcomes::of(&simulation)?;
-    let shaken = if args.out.is_some() { perturbed(&simulation)? } else { Vec::new() };
-    let trace_name =
+    let name =
         path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
-    let simulated = Simulated {
-        stage,
-        trace: &trace,
-        trace_name,
-        seed: args.seed,
-        outcomes,
-        relaxed,
-        plan_relaxed,
-        off,
-        shaken,
-        ends,
-    };
+    let simulated = Simulated::of(scenario, trace, name, args.seed)?;
     if let Some(folder) = &args.out {
+        let files = page(&simulated, &simulated.details()?)?;
         std::fs::create_dir_all(folder).map_err(|e| io_error("create", folder, &e))?;
-        for (name, contents) in page::files(&simulated).map_err(CliError::ours)? {
+        for (name, contents) in files {
             files::write(&folder.join(name), contents.as_bytes())?;
         }
         progress::say(format!("wrote {}", folder.join("report.md").display()));
     }
-    output::print(&simulated, args.format)
+    output::print(&Printed(simulated), args.format)
 }
 
-/// How far forecasts are off, in words.
-pub fn really(truth: Truth) -> String {
-    match truth {
-        Truth::Longer(share) => format!("{:+.0} %", 100.0 * share),
-        Truth::Deviations(z) => format!("{z:+.2} standard deviations"),
-    }
-}
+/// What is printed.
+struct Printed<'a>(Simulated<'a>);
 
-impl Simulated<'_> {
-    pub fn systems(outcomes: &[AriaOutcome]) -> Table {
+impl Printed<'_> {
+    fn systems(outcomes: &[AriaOutcome]) -> Table {
         let headings = [
             "System",
             "In time",
@@ -120,7 +64,7 @@ impl Simulated<'_> {
             };
             table.row([
                 o.system.name().to_owned(),
-                planned::success(o.success_rate()),
+                success(o.success_rate()),
                 o.dropped.to_string(),
                 ms(o.latency_ns[0]),
                 ms(o.latency_ns[1]),
@@ -140,7 +84,7 @@ impl Simulated<'_> {
         table
     }
 
-    pub fn off_table(&self) -> Table {
+    fn biases(&self) -> Table {
         let mut table = Table::new(
             &[
                 "Target",
@@ -154,15 +98,15 @@ impl Simulated<'_> {
             ],
             3,
         );
-        for off in &self.off {
-            let target = format!("{:.1} ms", off.target_ns / 1e6);
-            let height = off
+        for bias in &self.0.outcomes.off {
+            let target = format!("{:.1} ms", bias.target_ns / 1e6);
+            let height = bias
                 .planned_height
                 .map_or_else(|| "none".to_owned(), |height| format!("{height} px"));
-            let rates = [off.success, off.success_held].map(planned::success);
-            let planned = [height, off.planned_cycles.to_string(), format!("{:.2}", off.cycles)];
+            let rates = [bias.success, bias.success_held].map(success);
+            let planned = [height, bias.planned_cycles.to_string(), format!("{:.2}", bias.cycles)];
             table.row(
-                [target, planned_at(off.confidence), really(off.truth)]
+                [target, planned_at(bias.confidence), truth(bias.truth)]
                     .into_iter()
                     .chain(planned)
                     .chain(rates),
@@ -172,49 +116,50 @@ impl Simulated<'_> {
     }
 }
 
-/// What was planned for, in words.
-pub fn planned_at(confidence: Option<f64>) -> String {
-    confidence
-        .map_or_else(|| "point forecasts".to_owned(), |c| format!("{:.0} % confidence", 100.0 * c))
-}
-
 const LEGEND: &str = "Stale: frames since what is shown of a moving region was seen, mean (fast: \
     of regions that move 0.3 patches a frame or more); Moved: how far they went since,\n\
     in patches; Full frame age: frames; Patches: of what the background was last seen with; \
     Slowdown: of full frames by throttling.\n";
 
-impl Report for Simulated<'_> {
+impl Report for Printed<'_> {
     fn table(&self) -> String {
-        let target = self.stage.requirements.target_ns / 1e6;
+        let target = self.0.scenario.requirements.target_ns / 1e6;
         let mut text = String::new();
-        self.stage.costs.sources.iter().for_each(|source| text += &format!("{source}\n"));
+        self.0.scenario.costs.sources.iter().for_each(|source| text += &format!("{source}\n"));
         text += &format!(
             "\n{} frames of {} ({:.0} s), target {target:.1} ms\n\n",
-            self.trace.frames.len(),
-            self.trace_name,
-            self.trace.seconds()
+            self.0.trace.frames.len(),
+            self.0.trace_name,
+            self.0.trace.seconds()
         );
-        text += &Self::systems(&self.outcomes).to_text();
+        text += &Self::systems(&self.0.outcomes.outcomes).to_text();
         text += &format!("\nTarget {:.1} ms\n\n", 2.0 * target);
-        text += &Self::systems(&self.relaxed).to_text();
+        text += &Self::systems(&self.0.outcomes.relaxed).to_text();
         text += LEGEND;
         text += "\nForecasts that are off: everything takes longer, or less, than forecast. \
             ARIA's scheduler follows what it sees; `plan held` does not.\n\
             Standard deviations are those of the forecasts' intervals, all in the same direction: \
             1.64 is the pessimistic end at 90 % confidence.\n\n";
-        text += &self.off_table().to_text();
+        text += &self.biases().to_text();
         text + "Evidence: simulation\n"
     }
 
     fn csv(&self) -> CliResult<String> {
-        Self::systems(&self.outcomes).to_csv()
+        Self::systems(&self.0.outcomes.outcomes).to_csv()
     }
 
     fn json(&self) -> CliResult<Value> {
-        let plan = Planned { plan: self.stage.plan, costs: self.stage.costs }.json()?;
-        Ok(
-            json!({"plan": plan["plan"], "costs": self.stage.costs, "device": self.stage.device, "trace": self.trace_name, "seed": self.seed,
-            "systems": self.outcomes, "systems_at_twice_the_target": self.relaxed, "forecasts_off": self.off}),
-        )
+        let Simulated { scenario, trace_name, seed, outcomes, .. } = &self.0;
+        let plan = Planned(scenario).json()?;
+        Ok(json!({
+            "plan": plan["plan"],
+            "costs": scenario.costs,
+            "device": scenario.device,
+            "trace": trace_name,
+            "seed": seed,
+            "systems": outcomes.outcomes,
+            "systems_at_twice_the_target": outcomes.relaxed,
+            "forecasts_off": outcomes.off,
+        }))
     }
 }

@@ -1,4 +1,4 @@
-//! `vitempo plan trace`: a trace to rehearse over, from rendered scenes with known truth.
+//! `vitempo plan trace`: a trace to simulate over, from rendered scenes with known truth.
 
 use super::super::super::{
     error::{CliError, CliResult},
@@ -7,16 +7,8 @@ use super::super::super::{
 };
 use clap::ValueEnum;
 use std::path::PathBuf;
-use vitempo::aria::{
-    CameraMotion, Grid,
-    scene::{Kind, Scene},
-};
-use vitempo::planners::aria::{Moving, Trace, TraceFrame};
-
-/// Frames per second of a scene.
-const FRAMES_PER_S: f64 = 30.0;
-/// Numbers of a scene's regions are below this.
-const MOST_REGIONS: u64 = 1000;
+use vitempo::aria::scene::Kind;
+use vitempo::plan::aria::{Walk, WalkError};
 
 /// Writes a trace of camera and moving regions, from scenes with known truth, for `plan aria
 /// --simulate`
@@ -65,68 +57,28 @@ impl SceneKind {
     }
 }
 
+impl From<WalkError> for CliError {
+    fn from(error: WalkError) -> Self {
+        match error {
+            WalkError::TooLong { .. } => Self::user(format!("--seconds {error}")),
+            other => Self::ours(other),
+        }
+    }
+}
+
 pub fn run(args: &TraceArgs) -> CliResult {
-    if args.seconds > 36_000 {
-        return Err(CliError::user(format!("--seconds {}: ten hours are the most", args.seconds)));
-    }
-    let trace = walk(args)?;
-    let comment = format!(
-        "from rendered scenes, nobody walked there: {}, {} s each, seed {}",
-        names(args),
-        args.scene_seconds,
-        args.seed
-    );
-    files::write(&args.out, trace.to_csv(&comment).as_bytes())?;
-    let moving: usize = trace.frames.iter().map(|frame| frame.moving.len()).sum();
-    let mean = moving as f64 / trace.frames.len().max(1) as f64;
-    let frames = trace.frames.len();
-    output::write_stdout(&format!(
-        "{comment}\nwrote {}: {frames} frames with {mean:.1} moving regions each\n",
-        args.out.display()
-    ))
-}
-
-fn kinds(args: &TraceArgs) -> Vec<Kind> {
-    if args.scenes.is_empty() {
-        Kind::ALL.to_vec()
-    } else {
-        args.scenes.iter().map(|scene| scene.kind()).collect()
-    }
-}
-
-fn names(args: &TraceArgs) -> String {
-    kinds(args).iter().map(|kind| kind.name()).collect::<Vec<_>>().join(", ")
-}
-
-/// Scene after scene; where one ends and the next begins, the camera's motion is the next scene's
-/// own.
-fn walk(args: &TraceArgs) -> CliResult<Trace> {
-    let grid = Grid::of_image(406, 658, 14).map_err(CliError::ours)?;
-    let kinds = kinds(args);
-    let mut frames = Vec::with_capacity(args.seconds * FRAMES_PER_S as usize);
-    for (number, start) in (0..args.seconds).step_by(args.scene_seconds).enumerate() {
-        let kind = kinds[number % kinds.len()];
-        let scene =
-            Scene::new(kind, args.seed.wrapping_mul(1000).wrapping_add(number as u64), grid, 14)
-                .map_err(CliError::ours)?;
-        let seconds = args.scene_seconds.min(args.seconds - start);
-        // From frame 1 on, so that every frame has one before it.
-        frames.extend(
-            (1..=(seconds as f64 * FRAMES_PER_S) as u64)
-                .map(|frame| seen(&scene, frame, number as u64)),
-        );
-    }
-    Ok(Trace { grid, frames_per_s: FRAMES_PER_S, frames })
-}
-
-fn seen(scene: &Scene, frame: u64, number: u64) -> TraceFrame {
-    let motion = CameraMotion::between(&scene.pose(frame - 1), &scene.pose(frame));
-    let moving = |seen: vitempo::aria::scene::VisibleObject| Moving {
-        region: number * MOST_REGIONS + seen.ball as u64,
-        window: seen.window,
-        patches: seen.patches.min(seen.window.patches()),
-        velocity: seen.velocity,
+    let walk = Walk {
+        seconds: args.seconds,
+        scene_seconds: args.scene_seconds,
+        scenes: args.scenes.iter().map(|scene| scene.kind()).collect(),
+        seed: args.seed,
     };
-    let moving = scene.visible_objects(frame).into_iter().map(moving).collect();
-    TraceFrame { translation_m: motion.distance_m(), rotation_rad: motion.angle_rad(), moving }
+    let (trace, comment) = (walk.trace()?, walk.comment());
+    files::write(&args.out, trace.to_csv(&comment).as_bytes())?;
+    output::write_stdout(&format!(
+        "{comment}\nwrote {}: {} frames with {:.1} moving regions each\n",
+        args.out.display(),
+        trace.frames.len(),
+        trace.mean_moving(),
+    ))
 }

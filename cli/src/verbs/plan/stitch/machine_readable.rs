@@ -6,12 +6,15 @@ use super::{
 };
 use serde_json::{Value, json};
 use vitempo::plan::stitch::{
-    Selection, planning::Measured, preloading::Preloading, systems::SystemOutcome,
+    Selection,
+    preloading::Preloading,
+    stitching::{Measured, PlannedTask},
+    systems::SystemOutcome,
 };
 use vitempo::planners::{
     Evidence,
     cost::End,
-    stitch::{Assignment, Choice, Order, Slo},
+    stitch::{Assignment, Choice, Order},
 };
 
 impl Printed {
@@ -31,14 +34,15 @@ impl Printed {
             "kept",
         ];
         let mut table = Table::new(&headings, 3);
-        for (task, name, slo, choice) in self.rows() {
+        for task in self.0.planned() {
+            let slo = task.slo;
             let number = |of: &dyn Fn(&Choice) -> u64| {
-                choice.map_or_else(String::new, |choice| of(choice).to_string())
+                task.choice.map_or_else(String::new, |choice| of(choice).to_string())
             };
             table.row([
-                name.to_owned(),
+                task.name.to_owned(),
                 self.0.zoo.named(&self.0.plan.order),
-                choice.map_or_else(String::new, |choice| self.variants(task, choice).join("|")),
+                task.variants().unwrap_or_default().join("|"),
                 number(&|c| u64::from(c.stitched.accuracy_bp)),
                 slo.accuracy_bp.to_string(),
                 number(&|c| c.latency_ns.point()),
@@ -47,7 +51,7 @@ impl Printed {
                 slo.latency_ns.to_string(),
                 number(&|c| u64::from(c.short_bp)),
                 number(&|c| c.late_ns),
-                choice.is_some_and(Choice::meets_slo).to_string(),
+                task.choice.is_some_and(Choice::meets_slo).to_string(),
             ]);
         }
         table.to_csv()
@@ -58,18 +62,19 @@ impl Printed {
             order.processors().iter().map(|&p| self.0.zoo.processors().get(p)).collect::<Vec<_>>()
         };
         let percent = |bp: u32| f64::from(bp) / 100.0;
-        let task = |(index, name, slo, choice): (usize, &str, Slo, Option<&Choice>)| {
-            let source = self.0.tasks.get(index);
+        let task = |task: PlannedTask<'_>| {
+            let (choice, slo) = (task.choice, task.slo);
+            let source = self.0.tasks.get(task.index);
             json!({
-                "task": name,
-                "variants": choice.map(|c| self.variants(index, c)),
+                "task": task.name,
+                "variants": task.variants(),
                 "accuracy": choice.map(|c| percent(c.stitched.accuracy_bp)),
                 "latency_ns": choice.map(|c| c.latency_ns),
                 "slo": {"accuracy": percent(slo.accuracy_bp), "latency_ns": slo.latency_ns},
                 "short": choice.map(|c| percent(c.short_bp)),
                 "late_ns": choice.map(|c| c.late_ns),
                 "kept": choice.is_some_and(Choice::meets_slo),
-                "fetched": choice.map(|c| self.fetched(index, c)),
+                "fetched": task.fetched(),
                 "cuts": source.map(|s| &s.cuts),
                 "accuracy_how": source.map(|s| &s.accuracy.how),
             })
@@ -88,7 +93,7 @@ impl Printed {
             "violations": plan.violations,
             "mean_latency_ns": plan.mean_latency_ns(),
             "bottleneck_ns": plan.bottleneck_ns,
-            "tasks": self.rows().map(task).collect::<Vec<_>>(),
+            "tasks": self.0.planned().map(task).collect::<Vec<_>>(),
             "orders": self.0.each.iter().map(order).collect::<Vec<_>>(),
             "preload": self.0.preloading.as_ref().map(|found| self.memory_json(found)),
             "systems": self.0.systems.iter().map(system_json).collect::<Vec<_>>(),
@@ -100,16 +105,9 @@ impl Printed {
     }
 
     fn memory_json(&self, found: &Preloading) -> Value {
-        let held = |task: usize, position: usize| {
-            let variants = self.0.zoo.tasks()[task].variants.iter().enumerate();
-            variants
-                .filter(|(variant, _)| found.loaded.holds(task, position, *variant))
-                .map(|(_, name)| name)
-                .collect::<Vec<_>>()
-        };
         let tasks = self.0.zoo.tasks().iter().enumerate().map(|(task, of)| {
             let positions = 0..self.0.zoo.positions();
-            let loaded: Vec<_> = positions.map(|position| held(task, position)).collect();
+            let loaded: Vec<_> = positions.map(|position| self.0.loaded(task, position)).collect();
             json!({"task": of.name, "loaded": loaded})
         });
         json!({
@@ -135,13 +133,13 @@ fn system_json(outcome: &SystemOutcome) -> Value {
     })
 }
 
-fn live_json(Measured { rehearsal, .. }: &Measured) -> Value {
+fn live_json(Measured { trials, .. }: &Measured) -> Value {
     json!({
-        "tried": rehearsal.tried,
-        "orders": rehearsal.orders,
-        "regret": rehearsal.regret(),
+        "tried": trials.tried,
+        "orders": trials.orders,
+        "regret": trials.regret(),
         "evidence": Evidence::Live,
-        "sums_off": rehearsal.error(|t| Some(t.summed_ns)).map(|e| e.1),
-        "forecasts_off": rehearsal.error(|t| t.forecast_ns).map(|e| e.1),
+        "sums_off": trials.error(|t| Some(t.summed_ns)).map(|e| e.1),
+        "forecasts_off": trials.error(|t| t.forecast_ns).map(|e| e.1),
     })
 }

@@ -6,6 +6,7 @@ mod machine_readable;
 pub mod objectives;
 pub mod preloading;
 mod report;
+mod sections;
 
 use super::super::{
     bundle,

@@ -1,15 +1,12 @@
 //! A rendered video as engines take it, and what they put out as features of patches.
 
-use super::super::super::error::{CliError, CliResult};
-use vitempo::aria::{
+use super::{super::models::MOST_EXTRA_TOKENS, AriaLiveError};
+use vitempo_aria::{
     AriaError, Grid, Intrinsics, Pose, Window,
     scene::{Camera, Kind, Picture, Scene},
 };
-use vitempo::graph::Graph;
-use vitempo::profiler::{OutputValues, live::Answer};
-
-/// Tokens before the patches: class, registers.
-const MOST_EXTRA_TOKENS: usize = 8;
+use vitempo_graph::Graph;
+use vitempo_profiler::{OutputValues, live::Answer};
 
 /// Pictures of a scene, played to and fro without end.
 pub struct Video {
@@ -59,23 +56,17 @@ pub fn input(
     frame: usize,
     window: Window,
     scale: Option<[usize; 2]>,
-) -> CliResult<OutputValues> {
+) -> Result<OutputValues, AriaLiveError> {
     let image = graph.inputs().first().map(|id| graph.value(*id));
     let Some((value, &[_, 3, height, width])) =
         image.and_then(|value| Some((value, value.tensor.as_ref()?.shape.as_slice())))
     else {
-        return Err(CliError::user(format!(
-            "{}: its first input is no image of three channels",
-            graph.name()
-        ))
-        .hint("--live needs an encoder of [1, 3, height, width]"));
+        return Err(AriaLiveError::NoImage { model: graph.name().to_owned() });
     };
     let (picture, patch) = (video.picture(frame), video.camera().patch);
     let [rows, cols] = scale.unwrap_or([window.rows, window.cols]);
     if (height, width) != (rows * patch, cols * patch) {
-        return Err(CliError::ours(format!(
-            "{height} x {width} pixels are not {rows} x {cols} patches"
-        )));
+        return Err(AriaLiveError::Pixels { height, width, rows, cols });
     }
     let (from_rows, from_cols) = (window.rows * patch, window.cols * patch);
     let mut values = vec![0.0; 3 * height * width];
@@ -94,13 +85,8 @@ pub fn input(
 
 /// Features by patch of an encoder's first output for `grid`, brought to `to` by the nearest patch;
 /// and how many there are per patch.
-pub fn features(answer: &Answer, grid: Grid, to: Grid) -> CliResult<(Vec<f32>, usize)> {
-    let output = answer.values.first().ok_or_else(|| {
-        CliError::user(
-            "the engine puts out nothing; --live \
-            needs one that hands out tensors, e.g. onnxruntime",
-        )
-    })?;
+pub fn features(answer: &Answer, grid: Grid, to: Grid) -> Result<(Vec<f32>, usize), AriaLiveError> {
+    let output = answer.values.first().ok_or(AriaLiveError::NoOutput)?;
     let patches = grid.patches();
     let (rows, width): (Vec<f32>, usize) = match output.shape[..] {
         [1, tokens, width] if (patches..=patches + MOST_EXTRA_TOKENS).contains(&tokens) => {
@@ -112,13 +98,7 @@ pub fn features(answer: &Answer, grid: Grid, to: Grid) -> CliResult<(Vec<f32>, u
                 .map(|at| output.values[at]);
             (values.collect(), width)
         }
-        _ => {
-            let shape = &output.shape;
-            return Err(CliError::user(format!(
-                "the encoder's first output is {shape:?}: no features of {patches} patches"
-            ))
-            .hint("--live needs an encoder that puts out its patches' features"));
-        }
+        _ => return Err(AriaLiveError::NoFeatures { shape: output.shape.clone(), patches }),
     };
     if grid == to {
         return Ok((rows, width));
@@ -130,4 +110,39 @@ pub fn features(answer: &Answer, grid: Grid, to: Grid) -> CliResult<(Vec<f32>, u
         wide.extend_from_slice(&rows[from * width..][..width]);
     }
     Ok((wide, width))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn grid(rows: usize, cols: usize) -> Grid {
+        Grid::new(rows, cols).expect("a grid")
+    }
+
+    fn answer(shape: &[usize]) -> Answer {
+        let values = (0..shape.iter().product::<usize>()).map(|value| value as f32).collect();
+        let output = OutputValues { name: "features".to_owned(), shape: shape.to_vec(), values };
+        Answer { values: vec![output], busy_ns: 1 }
+    }
+
+    #[test]
+    fn features_are_found_behind_extra_tokens_and_channels_first() {
+        let tokens = features(&answer(&[1, 5, 2]), grid(2, 2), grid(2, 2)).expect("features");
+        assert_eq!(tokens, ((2..10).map(|value| value as f32).collect(), 2));
+        let maps = features(&answer(&[1, 2, 2, 2]), grid(2, 2), grid(2, 2)).expect("features");
+        assert_eq!(maps, (vec![0.0, 4.0, 1.0, 5.0, 2.0, 6.0, 3.0, 7.0], 2));
+        let wide = features(&answer(&[1, 2, 1]), grid(1, 2), grid(2, 4)).expect("features");
+        assert_eq!(wide, (vec![0.0, 0.0, 1.0, 1.0, 0.0, 0.0, 1.0, 1.0], 1));
+        let refused = features(&answer(&[1, 1000]), grid(2, 2), grid(2, 2));
+        assert!(matches!(refused, Err(AriaLiveError::NoFeatures { patches: 4, .. })));
+    }
+
+    #[test]
+    fn the_video_is_played_to_and_fro() {
+        let video = Video::render(Kind::Slow, 1, grid(3, 4), 4, 3).expect("a video");
+        let shown = [0, 1, 2, 3, 4, 5].map(|frame| std::ptr::from_ref(video.picture(frame)));
+        let [first, second, third] = [0, 1, 2].map(|at| std::ptr::from_ref(&video.pictures[at]));
+        assert_eq!(shown, [first, second, third, second, first, second]);
+    }
 }

@@ -1,0 +1,78 @@
+//! A bundle that was trained on operators: environment, provenance and held-out errors.
+
+use crate::verbs::{
+    error::CliResult,
+    error_tables::{E2E_HEADINGS, e2e_row, evaluation_json, kinds_table},
+    output::{Report, Table},
+};
+use serde_json::json;
+use std::fmt::Write;
+use vitempo::bundle::{Location, whole_models};
+use vitempo::predictors::PredictorBundle;
+
+/// A bundle, described.
+pub struct BundleReport<'a> {
+    pub bundle: &'a PredictorBundle,
+    pub location: &'a Location,
+}
+
+impl Report for BundleReport<'_> {
+    fn table(&self) -> String {
+        let b = self.bundle;
+        let p = &b.provenance;
+        let mut text = String::new();
+        let _ = writeln!(text, "{}   {}   {}\n", self.location, b.method, b.environment.describe());
+        let _ = writeln!(text, "Environment  {}", b.environment.id());
+        let whole = whole_models(b);
+        let _ = writeln!(
+            text,
+            "Trained on   {whole} models and {} single operators, {} rows ({:?})",
+            p.models.saturating_sub(whole),
+            p.rows,
+            b.origin
+        );
+        let _ = writeln!(text, "Data         {}", p.data_digest);
+        let _ =
+            writeln!(text, "By           {} with {}, seed {}", p.created_by, p.libraries, p.seed);
+        if p.skipped > 0 {
+            let _ = writeln!(text, "Left out     {} rows that could not be used", p.skipped);
+        }
+        let _ = writeln!(text, "\nHeld out ({}-fold cross-validation by architecture):\n", p.folds);
+        text += &kinds_table(&b.held_out).to_text();
+        let mut table = Table::new(E2E_HEADINGS, 2);
+        e2e_row(&mut table, "training space", &b.held_out);
+        b.on_real.iter().for_each(|e| e2e_row(&mut table, "real, never trained on", e));
+        text.push('\n');
+        text + &table.to_text()
+    }
+
+    fn csv(&self) -> CliResult<String> {
+        kinds_table(&self.bundle.held_out).to_csv()
+    }
+
+    fn json(&self) -> CliResult<serde_json::Value> {
+        let b = self.bundle;
+        let p = &b.provenance;
+        Ok(json!({
+            "bundle": self.location,
+            "method": b.method,
+            "environment": b.environment,
+            "environment_id": b.environment.id(),
+            "origin": b.origin,
+            "provenance": {
+                "created_by": p.created_by,
+                "libraries": p.libraries,
+                "data_digest": p.data_digest,
+                "seed": p.seed,
+                "folds": p.folds,
+                "models": p.models,
+                "architectures": p.architectures,
+                "rows": p.rows,
+                "skipped": p.skipped,
+                "trained_on": p.trained_on,
+            },
+            "held_out": evaluation_json(&b.held_out),
+            "on_real": b.on_real.as_ref().map(evaluation_json),
+        }))
+    }
+}

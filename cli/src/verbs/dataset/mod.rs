@@ -1,0 +1,115 @@
+//! `vitempo dataset`: inspects, validates, splits, merges, imports and exports datasets.
+
+mod import;
+mod inspect;
+mod split;
+mod validate;
+
+use super::{
+    error::CliResult,
+    output::{self, Format},
+    progress,
+};
+use clap::Subcommand;
+use import::ImportCommand;
+use inspect::Inspected;
+use split::SplitArgs;
+use std::path::{Path, PathBuf};
+use vitempo::datasets::{Dataset, ExportFormat};
+use vitempo::training;
+
+/// Inspects, validates, splits, merges, imports and exports datasets
+///
+/// Example: vitempo dataset inspect data/
+#[derive(Subcommand, Debug)]
+pub enum DatasetCommand {
+    /// Counts what is there: models, operators, environments, sessions, failures
+    ///
+    /// Example: vitempo dataset inspect data/
+    Inspect {
+        #[arg(value_name = "FOLDER")]
+        data: PathBuf,
+        #[arg(long, value_enum, default_value_t)]
+        format: Format,
+    },
+    /// Checks files, keys, samples and sums; exit code 1 when the data is invalid
+    ///
+    /// Example: vitempo dataset validate data/
+    Validate {
+        #[arg(value_name = "FOLDER")]
+        data: PathBuf,
+        #[arg(long, value_enum, default_value_t)]
+        format: Format,
+    },
+    /// Divides the architectures into training and test; real models are always test
+    ///
+    /// Example: vitempo dataset split data/ --train 240 --test 60 --seed 1 --out split.json
+    Split(SplitArgs),
+    /// Reads measurements that others published; every row keeps its source and is marked as
+    /// imported
+    #[command(subcommand)]
+    Import(ImportCommand),
+    /// Joins datasets into a new one
+    ///
+    /// Example: vitempo dataset merge monday/ tuesday/ --out both/
+    Merge {
+        #[arg(required = true, value_name = "FOLDERS")]
+        data: Vec<PathBuf>,
+        #[arg(long, value_name = "FOLDER")]
+        out: PathBuf,
+    },
+    /// Prints one table as CSV or JSON
+    ///
+    /// Example: vitempo dataset export data/ --table operators --format csv
+    Export {
+        #[arg(value_name = "FOLDER")]
+        data: PathBuf,
+        /// operators, operator_measurements, models, model_measurements or environments
+        #[arg(long)]
+        table: String,
+        #[arg(long, value_enum, default_value_t = Format::Csv)]
+        format: Format,
+    },
+}
+
+pub fn run(command: &DatasetCommand) -> CliResult {
+    match command {
+        DatasetCommand::Inspect { data, format } => {
+            output::print(&Inspected(vitempo::datasets::inspect(data)?), *format)
+        }
+        DatasetCommand::Validate { data, format } => validate::run(data, *format),
+        DatasetCommand::Split(args) => split::run(args),
+        DatasetCommand::Import(command) => import::run(command),
+        DatasetCommand::Merge { data, out } => {
+            let folders: Vec<&Path> = data.iter().map(PathBuf::as_path).collect();
+            let merged = vitempo::datasets::merge(&folders, out)?;
+            output::write_stdout(&format!(
+                "{} model runs, {} models in {}\n",
+                merged.profiles.len(),
+                merged.models.len(),
+                out.display()
+            ))
+        }
+        DatasetCommand::Export { data, table, format } => {
+            let format =
+                if *format == Format::Json { ExportFormat::Json } else { ExportFormat::Csv };
+            let mut text = Vec::new();
+            vitempo::datasets::export(data, table, format, &mut text)?;
+            output::write_stdout(&String::from_utf8_lossy(&text))
+        }
+    }
+}
+
+/// Reads a dataset and says what had to be left out.
+pub fn load(folder: &Path) -> CliResult<Dataset> {
+    let dataset = Dataset::load(folder)?;
+    dataset.warnings.iter().for_each(|w| progress::say(format!("warning: {w}")));
+    Ok(dataset)
+}
+
+/// Reads the measurements of one environment, and says what had to be left out.
+pub fn load_environment(folder: &Path, environment: Option<&str>) -> CliResult<Dataset> {
+    let dataset = training::load_environment(folder, environment)?;
+    dataset.warnings.iter().for_each(|w| progress::say(format!("warning: {w}")));
+    Ok(dataset)
+}

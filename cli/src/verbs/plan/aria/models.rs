@@ -1,0 +1,161 @@
+//! Models and bundles of a plan, and what their forecasts say of themselves.
+
+use super::super::super::{
+    bundle,
+    error::{CliError, CliResult},
+    models::{ModelArgs, parse_dimension},
+    progress, quantity,
+};
+use std::path::PathBuf;
+use vitempo::graph::Graph;
+use vitempo::plan::aria::{
+    AriaCostsError, AriaModels, CostNote, CostsRequest, GivenTimes, Sizes, forecast,
+};
+use vitempo::planners::aria::AriaCosts;
+
+/// Which models on which processors.
+#[derive(clap::Args, Clone, Debug)]
+pub struct Models {
+    /// The encoder as ONNX, of any input size; weights may be absent
+    #[arg(long, value_name = "MODEL.onnx", requires = "gpu", requires = "npu")]
+    pub encoder: Option<String>,
+
+    /// The decoder as ONNX, for features of the encoder's size; without it, `--rest` is what a
+    /// frame takes beside its regions
+    #[arg(long, value_name = "MODEL.onnx", requires = "encoder")]
+    pub decoder: Option<String>,
+
+    /// Value of a symbolic dimension, e.g. `--dim batch=1`; may be repeated
+    #[arg(long = "dim", value_name = "NAME=SIZE", value_parser = parse_dimension)]
+    pub dimensions: Vec<(String, usize)>,
+
+    /// Bundle for the processor of full frames: a file, or a name that `vitempo bundle list` shows
+    #[arg(long, value_name = "NAME", requires = "encoder")]
+    pub gpu: Option<PathBuf>,
+
+    /// Bundle for the processor of regions and of the decoder, likewise
+    #[arg(long, value_name = "NAME", requires = "encoder")]
+    pub npu: Option<PathBuf>,
+
+    /// A resolution of full frames, e.g. 406x658; may be repeated. Default: those of the paper
+    #[arg(long = "level", value_name = "HxW", value_parser = parse_size)]
+    pub levels: Vec<(usize, usize)>,
+
+    /// A size of regions to try, in pixels, e.g. 238x322; may be repeated. Default: those of the
+    /// paper
+    #[arg(long = "region", value_name = "HxW", value_parser = parse_size)]
+    pub regions: Vec<(usize, usize)>,
+
+    /// Pixels on a side of a patch; default: the stride of the encoder's first convolution
+    #[arg(long, value_name = "PIXELS", value_parser = super::super::super::quantity::positive)]
+    pub patch: Option<usize>,
+
+    /// What identifying, tracking, warping and scheduling take per frame on the CPU
+    #[arg(long, value_name = "TIME", value_parser = quantity::time_ns, default_value = "2ms")]
+    pub frame_step: u64,
+
+    /// What estimating the patches' flow takes, where a network does it
+    #[arg(long, value_name = "TIME", value_parser = quantity::time_ns, default_value = "0ms")]
+    pub patch_flow: u64,
+
+    /// The decoder's time, where there is no `--decoder`
+    #[arg(long, value_name = "TIME", value_parser = quantity::time_ns, default_value = "0ms", conflicts_with = "decoder")]
+    pub rest: u64,
+}
+
+fn parse_size(text: &str) -> Result<(usize, usize), String> {
+    let sides = text
+        .split_once('x')
+        .and_then(|(h, w)| Some((h.trim().parse().ok()?, w.trim().parse().ok()?)));
+    sides
+        .filter(|(h, w)| (1..=1 << 16).contains(h) && (1..=1 << 16).contains(w))
+        .ok_or_else(|| format!("`{text}` is no size; write height x width, e.g. 406x658"))
+}
+
+impl From<AriaCostsError> for CliError {
+    fn from(error: AriaCostsError) -> Self {
+        let hint = match error {
+            AriaCostsError::Prediction(error) => return error.into(),
+            AriaCostsError::UnknownPatch { .. } => {
+                "say how large a patch is with --patch, e.g. --patch 14"
+            }
+            AriaCostsError::NoPatchFits { .. } => "give larger sizes",
+            AriaCostsError::DecoderInput { .. } => {
+                "export encoder and decoder for the same size of image"
+            }
+            AriaCostsError::Resize(_) => {
+                "choose sizes with --level and --region that the model can have, \
+                or export it for the size wanted"
+            }
+            _ => return Self::user(error),
+        };
+        Self::user(error).hint(hint)
+    }
+}
+
+/// Prints a note on costs.
+fn say(note: CostNote) {
+    progress::say(match note {
+        CostNote::RoundedDown { height, width, rows, cols, patch } => format!(
+            "note: {height}x{width} is rounded down to {rows} x {cols} whole patches of {patch} \
+            pixels"
+        ),
+        CostNote::Estimated { what, estimated, of } => {
+            return bundle::warn_of_estimates(&what, estimated, of);
+        }
+        CostNote::Outside { what, outside, of } => format!(
+            "warning: {what}: {outside} of {of} kernels are outside of what was measured; the \
+            interval may be too narrow"
+        ),
+        _ => return,
+    });
+}
+
+impl Models {
+    /// Reads encoder and decoder.
+    pub fn read(&self, encoder: &str) -> CliResult<AriaModels> {
+        let one = |path: &str| -> CliResult<Graph> {
+            let named = ModelArgs::of(vec![path.to_owned()], self.dimensions.clone());
+            Ok(super::super::costs::one_model(&named)?.graph)
+        };
+        let decoder = self.decoder.as_deref().map(one).transpose()?;
+        Ok(AriaModels::new(one(encoder)?, decoder, self.patch)?)
+    }
+
+    /// Forecasts everything.
+    pub fn costs(&self, models: &AriaModels) -> CliResult<AriaCosts> {
+        let (Some(gpu), Some(npu)) = (&self.gpu, &self.npu) else {
+            return Err(CliError::user(
+                "a plan needs --gpu and --npu: bundles for the processor of full frames and for \
+                that of regions",
+            ));
+        };
+        let request = CostsRequest {
+            full_frames: &bundle::open(gpu)?,
+            regions: &bundle::open(npu)?,
+            sizes: Sizes { levels: self.levels.clone(), regions: self.regions.clone() },
+            times: GivenTimes {
+                frame_step_ns: self.frame_step,
+                patch_flow_ns: self.patch_flow,
+                decoder_ns: self.rest,
+                source: "frame step, patch flow and block matching: as given on the command line; \
+                    by default 2 ms, nothing, and the 9 ms that the paper prints"
+                    .to_owned(),
+            },
+        };
+        Ok(forecast(models, &request, &mut say)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_read() {
+        assert_eq!(parse_size("406x658"), Ok((406, 658)));
+        for text in ["406", "0x4", "axb"] {
+            assert!(parse_size(text).is_err_and(|e| e.contains("no size")), "{text}");
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Sections of a printed plan that are there where they were asked for: memory, systems that do not
+//! stitch, and live trials.
+
+use super::super::super::output::{Table, percent, thousands};
+use std::fmt::Write;
+use vitempo::graph::Latency;
+use vitempo::plan::stitch::{
+    preloading::Preloading, record::Trials, stitching::Stitching, systems::SystemOutcome,
+};
+use vitempo::planners::Evidence;
+
+/// A latency of so many ns.
+pub fn latency(ns: u64) -> String {
+    Latency::from_ns(ns as f64).to_string()
+}
+
+/// What is kept in memory.
+pub fn memory(stitching: &Stitching, preloading: &Preloading) -> String {
+    let mut text = String::new();
+    let kilobytes = |bytes: u64| format!("{} kB", thousands(bytes.div_ceil(1000)));
+    let Preloading { loaded, budget_bytes, full_bytes, keeps, proven } = preloading;
+    let share = |bytes: u64| percent(bytes as f64 / (*full_bytes).max(1) as f64);
+    let _ = writeln!(
+        text,
+        "In memory: {} of the {} that all subgraphs take, budget {} ({})",
+        kilobytes(loaded.memory_bytes()),
+        kilobytes(*full_bytes),
+        kilobytes(*budget_bytes),
+        share(*budget_bytes)
+    );
+    let proven = match proven {
+        Some(true) => ", and no choice within the budget keeps more",
+        Some(false) => "; a better choice is not ruled out",
+        None => "",
+    };
+    let _ = writeln!(
+        text,
+        "It keeps the objectives above before all others, and {} of {} of a grid of those \
+        that may be asked later{proven}",
+        keeps.0, keeps.1
+    );
+    let mut table = Table::new(&["Task", "Position", "Loaded"], 3);
+    for (index, task) in stitching.zoo.tasks().iter().enumerate() {
+        for position in 0..stitching.zoo.positions() {
+            let held = stitching.loaded(index, position);
+            let held = if held.is_empty() { "-".to_owned() } else { held.join(", ") };
+            table.row([task.name.clone(), (position + 1).to_string(), held]);
+        }
+    }
+    text + &table.to_text()
+}
+
+/// Stitching beside systems that do not stitch.
+pub fn systems(systems: &[SystemOutcome]) -> String {
+    let mut table = Table::new(&["System", "Missed, alone", "Missed, at once", "Queries/s"], 1);
+    for outcome in systems {
+        table.row([
+            outcome.system.clone(),
+            percent(outcome.alone.rate()),
+            percent(outcome.at_once.rate()),
+            format!("{:.1}", outcome.queries_per_s),
+        ]);
+    }
+    let outcomes = systems.first().map_or(0, |system| system.alone.of);
+    let note = format!(
+        "of {outcomes} outcomes: a grid of objectives, tasks, and orders in which these \
+        arrive   ({})",
+        Evidence::Simulation
+    );
+    format!("{}{note}\n", table.to_text())
+}
+
+/// What engines measured.
+pub fn live(trials: &Trials) -> String {
+    let mut table = Table::new(
+        &["Order, live", "Predicted", "Measured", "Missed, predicted", "Missed, measured"],
+        1,
+    );
+    for tried in &trials.orders {
+        let misses = [tried.predicted_misses, tried.measured_misses].map(|count| count.to_string());
+        table.row(
+            [tried.order.join("-"), latency(tried.predicted_ns), latency(tried.measured_ns)]
+                .into_iter()
+                .chain(misses),
+        );
+    }
+    let mut text = table.to_text();
+    if let Some(regret) = trials.regret() {
+        let _ = writeln!(
+            text,
+            "mean latencies over tasks; live regret of the order chosen: {}   ({})",
+            percent(regret),
+            Evidence::Live
+        );
+    }
+    let count = trials.tried.len();
+    if let Some((ns, share)) = trials.error(|tried| Some(tried.summed_ns)) {
+        let ns = latency(ns as u64);
+        let _ = writeln!(
+            text,
+            "{count} stitched variants run: the sum of their subgraphs as measured is {} off \
+            on average ({ns})",
+            percent(share)
+        );
+    }
+    if let Some((ns, share)) = trials.error(|tried| tried.forecast_ns) {
+        let _ = writeln!(
+            text,
+            "the sum of their forecasts is {} off ({})",
+            percent(share),
+            latency(ns as u64)
+        );
+    }
+    text
+}

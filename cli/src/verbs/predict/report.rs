@@ -1,0 +1,243 @@
+//! Forecasts as text, CSV and JSON.
+
+use super::super::{
+    error::CliResult,
+    output::{Report, Table, percent},
+};
+use serde_json::json;
+use std::fmt::Write;
+use vitempo::Bundle;
+use vitempo::forecast::{KindLatency, ModelForecast};
+use vitempo::graph::{LatencyModel, OperatorPrediction, PredictionSource, TensorSpec};
+
+/// What is printed.
+pub struct Printed<'a> {
+    pub bundle: &'a Bundle,
+    pub forecasts: Vec<ModelForecast>,
+    /// Every operator is shown.
+    pub breakdown: bool,
+}
+
+impl Report for Printed<'_> {
+    fn table(&self) -> String {
+        let texts: Vec<String> =
+            self.forecasts.iter().map(|f| Forecast(f, self.bundle).table(self.breakdown)).collect();
+        texts.join("\n")
+    }
+
+    fn csv(&self) -> CliResult<String> {
+        let mut table = Table::new(
+            &[
+                "model",
+                "bundle",
+                "environment",
+                "latency_ns",
+                "lower_ns",
+                "upper_ns",
+                "level",
+                "operators",
+                "fallback",
+                "extrapolating",
+            ],
+            3,
+        );
+        for f in &self.forecasts {
+            let p = f.prediction.latency;
+            let numbers = [p.point(), p.lower(), p.upper()].map(|l| format!("{:.0}", l.ns()));
+            let counts = [
+                p.level.to_string(),
+                f.prediction.operators.len().to_string(),
+                f.prediction.fallbacks().count().to_string(),
+                f.prediction.extrapolating().count().to_string(),
+            ];
+            let words = [
+                f.model.identity.name.clone(),
+                self.bundle.name().to_owned(),
+                self.bundle.environment().id(),
+            ];
+            table.row(words.into_iter().chain(numbers).chain(counts));
+        }
+        table.to_csv()
+    }
+
+    fn json(&self) -> CliResult<serde_json::Value> {
+        Ok(self.forecasts.iter().map(|f| Forecast(f, self.bundle).json(self.breakdown)).collect())
+    }
+}
+
+/// A model's forecast, and what forecast it.
+struct Forecast<'a>(&'a ModelForecast, &'a Bundle);
+
+impl Forecast<'_> {
+    fn table(&self, breakdown: bool) -> String {
+        let mut text = String::new();
+        let graph = &self.0.model.graph;
+        let inputs: Vec<String> = graph
+            .inputs()
+            .iter()
+            .filter_map(|&i| graph.value(i).tensor.as_ref())
+            .map(TensorSpec::to_string)
+            .collect();
+        let _ = writeln!(
+            text,
+            "{}   {}   {}\n",
+            self.0.model.identity.name,
+            inputs.join(", "),
+            self.1.environment().describe()
+        );
+        let p = self.0.prediction.latency;
+        let _ = writeln!(
+            text,
+            "Latency    {}   [{} .. {}]   {:.0} % interval",
+            p.point(),
+            p.lower(),
+            p.upper(),
+            p.level * 100.0
+        );
+        if let Some(measured) = self.0.measured() {
+            let _ = writeln!(text, "Measured   {measured}, listed in the bundle for this graph");
+        }
+        let _ = writeln!(text, "{}", self.coverage_line());
+        self.extrapolating_line().into_iter().for_each(|line| text += &(line + "\n"));
+        text.push('\n');
+        text += &self.kinds_table();
+        for kind in self.0.fallback_kinds() {
+            let _ = writeln!(
+                text,
+                "hint: `{kind}` has no trained predictor: its share is an estimate; `vitempo \
+                profile MODELS --ops {kind}` would measure it"
+            );
+        }
+        if breakdown {
+            text.push('\n');
+            text += &self.operators_table();
+        }
+        text
+    }
+
+    fn is_adapted(&self) -> bool {
+        self.1.adapted().is_some()
+    }
+
+    fn coverage_line(&self) -> String {
+        let operators = self.0.prediction.operators.len();
+        let fallback = self.0.prediction.fallbacks().count();
+        if self.is_adapted() {
+            return format!(
+                "Coverage   {operators} operators by unit costs adapted from end-to-end latencies; \
+                no operator was measured"
+            );
+        }
+        format!(
+            "Coverage   {} of predicted time by trained operators ({} of {operators} operators; \
+            {fallback} by fallback)",
+            percent(self.0.trained_share()),
+            operators - fallback
+        )
+    }
+
+    /// `None` where every operator lies within the range of the training data.
+    fn extrapolating_line(&self) -> Option<String> {
+        let count = self.0.prediction.extrapolating().count();
+        (count > 0).then(|| {
+            let outside = if self.is_adapted() {
+                let kinds: Vec<&str> = self.0.extrapolating_kinds().into_iter().collect();
+                format!("of classes that no measured model contains: {}", kinds.join(", "))
+            } else {
+                "outside the range of the training data".to_owned()
+            };
+            format!(
+                "Outside    {} of predicted time by {count} operators {outside} (extrapolating)",
+                percent(self.0.extrapolating_share())
+            )
+        })
+    }
+
+    fn kinds_table(&self) -> String {
+        let total = self.0.prediction.latency.point().ns();
+        let mut table = Table::new(&["Operator", "Count", "Latency", "Share"], 1);
+        for KindLatency { kind, count, latency } in self.0.by_kind() {
+            table.row([
+                kind,
+                count.to_string(),
+                latency.to_string(),
+                percent(latency.ns() / total),
+            ]);
+        }
+        let overhead = self.0.prediction.overhead;
+        table.row([
+            "(calibration)".to_owned(),
+            String::new(),
+            overhead.to_string(),
+            percent(overhead.ns() / total),
+        ]);
+        table.to_text()
+    }
+
+    fn operators_table(&self) -> String {
+        let mut table = Table::new(&["Node", "Kind", "Latency", "Source"], 2);
+        for o in &self.0.prediction.operators {
+            table.row([
+                o.name.clone(),
+                o.kind.name().to_owned(),
+                o.latency_ns.to_string(),
+                source_name(o),
+            ]);
+        }
+        table.to_text()
+    }
+
+    fn json(&self, breakdown: bool) -> serde_json::Value {
+        let p = self.0.prediction.latency;
+        let operators = &self.0.prediction.operators;
+        let fallback = self.0.prediction.fallbacks().count();
+        let unsupported: Vec<_> = self
+            .0
+            .model
+            .graph
+            .unsupported()
+            .map(|(node, op)| json!({"node": node, "operator": op}))
+            .collect();
+        let mut out = json!({
+            "model": self.0.model.identity.name,
+            "bundle": self.1.name(),
+            "environment": self.1.environment().id(),
+            "latency_ns": {"point": p.point(), "lower": p.lower(), "upper": p.upper(), "level": p.level},
+            "overhead_ns": self.0.prediction.overhead,
+            "coverage": {
+                "operators": operators.len(),
+                "trained": operators.len() - fallback,
+                "fallback": fallback,
+                "extrapolating": self.0.prediction.extrapolating().count(),
+                "unsupported": unsupported,
+            },
+        });
+        if let Some(measured) = self.0.measured() {
+            out["measured_ns"] = json!(measured);
+        }
+        if breakdown {
+            out["operators"] = operators
+                .iter()
+                .map(|o| {
+                    json!({
+                        "name": o.name,
+                        "kind": o.kind,
+                        "latency_ns": o.latency_ns,
+                        "source": o.source,
+                        "extrapolating": o.extrapolating,
+                    })
+                })
+                .collect();
+        }
+        out
+    }
+}
+
+fn source_name(operator: &OperatorPrediction) -> String {
+    match operator.source {
+        PredictionSource::Model if operator.extrapolating => "model, extrapolating",
+        PredictionSource::Model => "model",
+        PredictionSource::Fallback => "fallback",
+    }
+    .to_owned()
+}

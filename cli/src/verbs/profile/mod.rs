@@ -1,0 +1,161 @@
+//! `vitempo profile`: measures models on an engine, end to end and operator by operator, and keeps
+//! every model run as soon as it is there.
+
+mod engine;
+mod report;
+
+pub use engine::{Device, EngineArgs, Layout, RemoteArgs, RunArgs, parse_precision};
+
+use super::{
+    error::{CliError, CliResult},
+    interrupt::interrupted,
+    models::ModelArgs,
+    output::{self, Format},
+    progress, quantity,
+};
+use report::Profiled;
+use std::{path::PathBuf, time::Duration};
+use vitempo::campaign::{self, Campaign, CampaignError, Outcome, Repeats};
+use vitempo::graph::OpKind;
+use vitempo::profiler::{Progress, Sweep, Target, energy::Meter};
+
+/// Measures models end to end and operator by operator
+///
+/// Example: vitempo profile models/ --backend onnxruntime --threads 1 --budget 30m --out data/
+///
+/// The same command goes on where an interrupted one stopped. Nothing else should run on the
+/// machine meanwhile.
+#[derive(clap::Args, Debug)]
+pub struct ProfileArgs {
+    #[command(flatten)]
+    pub models: ModelArgs,
+
+    #[command(flatten)]
+    pub engine: EngineArgs,
+
+    #[command(flatten)]
+    pub remote: RemoteArgs,
+
+    /// Dataset folder the measurements go to; made if it is not there
+    #[arg(long, value_name = "FOLDER")]
+    pub out: PathBuf,
+
+    /// Measure operators of these kinds on their own, instead of the models: each that an engine
+    /// would run for them, e.g. gelu_tanh,einsum
+    #[arg(long, value_delimiter = ',', value_name = "KINDS", value_parser = parse_kind)]
+    pub ops: Vec<OpKind>,
+
+    /// How often the sweep goes round all models; two rounds give the noise floor
+    #[arg(long, default_value = "1", value_parser = quantity::positive)]
+    pub rounds: usize,
+
+    /// Time budget, e.g. 90s, 30m, 2h; no model run starts that is expected to exceed it
+    #[arg(long, value_parser = quantity::duration_or_seconds, value_name = "TIME")]
+    pub budget: Option<Duration>,
+
+    /// Time limit of one model run; a run that exceeds it has failed
+    #[arg(
+        long,
+        alias = "visit-timeout",
+        value_parser = quantity::duration_or_seconds,
+        value_name = "TIME",
+        default_value = "5m"
+    )]
+    pub run_timeout: Duration,
+
+    /// Fewest end-to-end samples of a model run
+    #[arg(long, value_parser = quantity::positive)]
+    pub min_repeats: Option<usize>,
+
+    /// Most end-to-end samples of a model run
+    #[arg(long, value_parser = quantity::positive)]
+    pub max_repeats: Option<usize>,
+
+    /// Repeats of a model run in which the operators are timed
+    #[arg(long, value_parser = quantity::positive)]
+    pub profiled_repeats: Option<usize>,
+
+    /// Repeat model runs that failed in an earlier session
+    #[arg(long, conflicts_with = "session")]
+    pub retry_failed: bool,
+
+    /// Name of this session, stored in every row
+    #[arg(long, alias = "sitting")]
+    pub session: Option<String>,
+
+    #[arg(long, value_enum, default_value_t)]
+    pub format: Format,
+}
+
+/// Reads `--ops`.
+fn parse_kind(text: &str) -> Result<OpKind, String> {
+    match OpKind::from(text.to_owned()) {
+        OpKind::Unsupported(_) => Err(format!(
+            "`{text}` is no operator kind; `vitempo inspect MODEL` shows the kinds of a model"
+        )),
+        kind => Ok(kind),
+    }
+}
+
+/// Runs a campaign with a progress bar, until it is done or interrupted.
+pub fn run_campaign(campaign: Campaign<'_>) -> Result<Outcome, CampaignError> {
+    let total = campaign.sweep.models.len() * campaign.sweep.protocol.protocol.rounds;
+    let bar = progress::bar(total as u64, "profiling");
+    let outcome = campaign.run(&mut |p| show(&bar, p), &interrupted());
+    bar.finish_and_clear();
+    outcome
+}
+
+fn show(bar: &indicatif::ProgressBar, progress: &Progress<'_>) {
+    bar.set_length(progress.total as u64);
+    bar.set_position(progress.done as u64);
+    let failed =
+        if progress.failed > 0 { format!("{} failed  ", progress.failed) } else { String::new() };
+    bar.set_message(format!("{failed}{}", progress.model.unwrap_or_default()));
+}
+
+pub fn run(args: &ProfileArgs) -> CliResult {
+    let models = args.models.read_some()?;
+    let repeats = Repeats {
+        rounds: args.rounds,
+        seed: args.engine.run.seed,
+        min: args.min_repeats,
+        max: args.max_repeats,
+        profiled: args.profiled_repeats,
+    };
+    let target = args.remote.target()?;
+    let options = args.engine.run.options();
+    let models = if args.ops.is_empty() {
+        campaign::sweep_models(models)
+    } else {
+        campaign::operator_models(
+            &models,
+            &args.ops,
+            &target.probe(&args.engine.backend, &options)?,
+        )?
+    };
+    let sweep = Sweep {
+        models,
+        backend: args.engine.backend.clone(),
+        options,
+        protocol: repeats.protocol(),
+        budget: args.budget,
+        run_timeout: args.run_timeout,
+        target,
+        session: args.session.clone().unwrap_or_else(campaign::session_name),
+    };
+    if let (Target::Local(_), Err(reason)) = (&sweep.target, Meter::find(sweep.options.processor)) {
+        progress::say(format!("energy is not recorded: {reason}"));
+    }
+    let campaign = Campaign {
+        sweep,
+        out: &args.out,
+        retry_failed: args.retry_failed,
+        resume: args.session.is_none(),
+    };
+    let outcome = run_campaign(campaign)?;
+    output::print(&Profiled { outcome: &outcome, out: &args.out }, args.format)?;
+    outcome.nothing_measured().map_or(Ok(()), |(model, reason)| {
+        Err(CliError::user(format!("no model could be measured; `{model}`: {reason}")))
+    })
+}

@@ -1,0 +1,55 @@
+//! Where a frame's time goes: figure 19.
+
+use super::sheet::{Sheet, of, simulation};
+use crate::{
+    ReportError,
+    chart::Chart,
+    table::{Cell, Table},
+};
+use vitempo::{plan::aria::Simulated, planners::aria::System};
+
+/// Figure 19: where a frame's time goes.
+pub fn breakdown(page: &mut Sheet, simulated: &Simulated<'_>) -> Result<(), ReportError> {
+    page.heading("Where a frame's time goes (figure 19)");
+    let mut rows = Vec::new();
+    let mut parts: Vec<(String, Vec<f64>)> = Vec::new();
+    for (outcomes, factor) in
+        [(&simulated.outcomes.outcomes, 1.0), (&simulated.outcomes.relaxed, 2.0)]
+    {
+        for system in [System::Aria, System::Base, System::NpuOnly, System::MobiSrLike] {
+            let Some(o) = of(outcomes, system) else { continue };
+            rows.push(format!(
+                "{}, {:.1} ms",
+                system.name(),
+                factor * simulated.scenario.requirements.target_ns / 1e6
+            ));
+            for (name, ns) in o.parts {
+                match parts.iter_mut().find(|(known, _)| known == name) {
+                    Some((_, values)) => values.push(ns / 1e6),
+                    None => parts.push((name.to_owned(), vec![ns / 1e6])),
+                }
+            }
+        }
+    }
+    let headings = ["System and target".to_owned()]
+        .into_iter()
+        .chain(parts.iter().map(|(name, _)| format!("{name}, ms")));
+    let mut table = Table::new(
+        "parts",
+        simulation(
+            "Mean over all frames. Blocks of MobiSR-like run on two processors at the same time: \
+            their times add up to more than the frame's.",
+        ),
+        headings,
+    );
+    for (index, row) in rows.iter().enumerate() {
+        let cells = parts.iter().map(|(_, values)| Cell::number(values.get(index).copied()));
+        table.rows.push(std::iter::once(Cell::text(row)).chain(cells).collect());
+    }
+    page.table(&table);
+    page.figure(
+        "parts",
+        "Mean parts of a frame.",
+        &Chart::Stacked { value: "ms".to_owned(), rows, parts },
+    )
+}

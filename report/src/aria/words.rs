@@ -1,0 +1,43 @@
+//! Figures of a plan within a deadline, in words.
+
+use vitempo::planners::aria::Truth;
+
+/// A share close to 1 in percent, with as many digits as it takes to distinguish it from 1.
+#[must_use]
+pub fn success(share: f64) -> String {
+    match share {
+        share if share > 0.99 && share < 1.0 - 5e-7 => format!("{:.4} %", 100.0 * share),
+        share if share.is_finite() => format!("{:.1} %", 100.0 * share),
+        _ => "-".to_owned(),
+    }
+}
+
+/// What was planned for.
+#[must_use]
+pub fn planned_at(confidence: Option<f64>) -> String {
+    confidence
+        .map_or_else(|| "point forecasts".to_owned(), |c| format!("{:.0} % confidence", 100.0 * c))
+}
+
+/// How far forecasts are off.
+#[must_use]
+pub fn truth(truth: Truth) -> String {
+    match truth {
+        Truth::Longer(share) => format!("{:+.0} %", 100.0 * share),
+        Truth::Deviations(z) => format!("{z:+.2} standard deviations"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_near_one_keep_their_digits() {
+        let shown = [0.5, 0.99991, 1.0, f64::NAN].map(success);
+        assert_eq!(shown, ["50.0 %", "99.9910 %", "100.0 %", "-"]);
+        assert_eq!(truth(Truth::Longer(-0.05)), "-5 %");
+        assert_eq!(truth(Truth::Deviations(1.645)), "+1.65 standard deviations");
+        assert_eq!([None, Some(0.9)].map(planned_at), ["point forecasts", "90 % confidence"]);
+    }
+}

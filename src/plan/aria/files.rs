@@ -1,0 +1,84 @@
+//! Costs and devices in JSON files: by themselves, or within what `vitempo plan aria` prints.
+
+use serde::de::DeserializeOwned;
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
+use vitempo_planners::aria::{AriaCosts, AriaDevice};
+
+/// Why a file is not used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AriaFileError {
+    /// It cannot be read.
+    #[error("cannot read {}: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// It is not JSON of this form.
+    #[error("{}: {source}", path.display())]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// What it should hold: `costs` or `device`.
+        part: &'static str,
+        /// The line and the field.
+        source: serde_json::Error,
+    },
+}
+
+/// Costs: the whole file, or what stands under `costs`.
+///
+/// # Errors
+/// [`AriaFileError`] naming the file, line and field.
+pub fn read_costs(path: &Path) -> Result<AriaCosts, AriaFileError> {
+    read(path, "costs")
+}
+
+/// A device: the whole file, or what stands under `device`.
+///
+/// # Errors
+/// [`AriaFileError`] naming the file, line and field.
+pub fn read_device(path: &Path) -> Result<AriaDevice, AriaFileError> {
+    read(path, "device")
+}
+
+fn read<T: DeserializeOwned>(path: &Path, part: &'static str) -> Result<T, AriaFileError> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|source| AriaFileError::Read { path: path.to_owned(), source })?;
+    let wrong = |source| AriaFileError::Format { path: path.to_owned(), part, source };
+    let mut value: serde_json::Value = serde_json::from_str(&text).map_err(wrong)?;
+    if let Some(found) = value.get_mut(part) {
+        value = found.take();
+    }
+    serde_json::from_value(value).map_err(wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn costs_stand_alone_or_under_their_name() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = |name: &str, text: String| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, text).expect("a file");
+            path
+        };
+        let (costs, device) = AriaCosts::paper_phone().expect("what ships");
+        let both = file("both.json", json!({"costs": costs, "device": device}).to_string());
+        let alone = file("alone.json", json!(costs).to_string());
+        assert_eq!(read_costs(&both).ok(), Some(costs.clone()));
+        assert_eq!(read_costs(&alone).ok(), Some(costs));
+        assert_eq!(read_device(&both).ok(), Some(device));
+        let refused = read_device(&alone).map_err(|e| e.to_string());
+        assert!(refused.as_ref().is_err_and(|e| e.contains("alone.json")), "{refused:?}");
+        assert!(matches!(read_costs(&folder.path().join("none")), Err(AriaFileError::Read { .. })));
+    }
+}

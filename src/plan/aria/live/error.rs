@@ -1,0 +1,58 @@
+//! Why systems do not run on engines.
+
+use super::super::AriaCostsError;
+use vitempo_aria::AriaError;
+use vitempo_profiler::live::LiveError;
+
+/// Why a live run of ARIA ends without results.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AriaLiveError {
+    /// A processor has no engine.
+    #[error("there is no engine `{0}`")]
+    NoEngine(&'static str),
+    /// The plan has no usable resolution.
+    #[error("nothing fits {}", vitempo_graph::Latency::from_ns(*target_ns))]
+    NothingFits {
+        /// Longest time of a frame, ns.
+        target_ns: f64,
+    },
+    /// The encoder cannot have a size of the plan.
+    #[error(transparent)]
+    Costs(#[from] AriaCostsError),
+    /// An engine or a model fails, or the user interrupted.
+    #[error(transparent)]
+    Live(#[from] LiveError),
+    /// Grids or features of the runtime do not fit together.
+    #[error(transparent)]
+    Aria(#[from] AriaError),
+    /// The encoder's first input is no image.
+    #[error("{model}: its first input is no image of three channels")]
+    NoImage {
+        /// Name of the encoder.
+        model: String,
+    },
+    /// An encoder was resized to other patches than it is asked for: a fault of ours.
+    #[error("{height} x {width} pixels are not {rows} x {cols} patches")]
+    Pixels {
+        /// Pixels of the encoder.
+        height: usize,
+        /// Pixels of the encoder.
+        width: usize,
+        /// Patches asked for.
+        rows: usize,
+        /// Patches asked for.
+        cols: usize,
+    },
+    /// The engine computes nothing.
+    #[error("the engine puts out nothing")]
+    NoOutput,
+    /// The encoder's first output has no features of patches.
+    #[error("the encoder's first output is {shape:?}: no features of {patches} patches")]
+    NoFeatures {
+        /// Shape of the output.
+        shape: Vec<usize>,
+        /// Patches that it was given.
+        patches: usize,
+    },
+}

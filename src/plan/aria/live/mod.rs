@@ -1,0 +1,174 @@
+//! Live runs of ARIA and what it is compared with: two engines on cores of their own are the two
+//! processors, a rendered video is the camera. [`run`] measures the parts alone, then every system.
+//!
+//! The encoder runs for real, resized to every size, with seeded random weights: what it sees makes
+//! no difference to how long it takes, and little to what counts as moving. Regions, warping,
+//! merging and scheduling are those of `vitempo-aria`. Throttling is injected: an answer of the
+//! processor of full frames counts as there only after a multiple of what it took.
+
+mod error;
+mod frames;
+mod outcomes;
+mod session;
+mod systems;
+mod video;
+
+pub use error::AriaLiveError;
+pub use outcomes::{LiveOutcomes, SystemRun};
+
+use super::{AriaModels, Scenario};
+use crate::plan::live::{Engine, described};
+use session::Session;
+use std::sync::{Arc, atomic::AtomicBool};
+use video::Video;
+use vitempo_aria::{Grid, scene::Kind};
+use vitempo_planners::aria::System;
+use vitempo_profiler::live::Rig;
+
+/// Names of the engines: the processor of full frames, and that of regions.
+pub const ENGINES: [&str; 2] = ["gpu", "npu"];
+
+/// Frames of the video; it is played to and fro.
+const RENDERED: usize = 90;
+
+/// How systems are run.
+#[derive(Clone, Debug)]
+pub struct LiveRequest {
+    /// One of each name in [`ENGINES`].
+    pub engines: Vec<Engine>,
+    /// Camera frames that each system is given.
+    pub frames: usize,
+    /// From the middle of a run on, full frames take so many times as long.
+    pub throttle: Option<f64>,
+    /// Set it from elsewhere to stop between two frames.
+    pub interrupted: Arc<AtomicBool>,
+}
+
+/// How far a live run is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LiveStep {
+    /// The video is rendered.
+    Rendering {
+        /// Pictures.
+        frames: usize,
+        /// Patches of each.
+        rows: usize,
+        /// Patches of each.
+        cols: usize,
+    },
+    /// A system is given frames.
+    Running {
+        /// Which.
+        system: System,
+        /// How many.
+        frames: usize,
+    },
+}
+
+/// Measures cycles and full frames alone, then runs every system for which the paper has figures.
+///
+/// ```no_run
+/// use vitempo::plan::{aria::{AriaModels, Scenario, live::{LiveRequest, run}}, live::Engine};
+/// # fn of(scenario: &Scenario, models: &AriaModels) -> Result<(), Box<dyn std::error::Error>> {
+/// let engine = |name: &str, core| Engine {
+///     name: name.to_owned(),
+///     backend: "onnxruntime".to_owned(),
+///     cores: vec![core],
+/// };
+/// let request = LiveRequest {
+///     engines: vec![engine("gpu", 0), engine("npu", 1)],
+///     frames: 300,
+///     throttle: Some(3.7),
+///     interrupted: Default::default(),
+/// };
+/// let outcomes = run(scenario, models, &request, &mut |step| println!("{step:?}"))?;
+/// println!("{} cycles fit, {} were planned", outcomes.cycles_that_fit(), outcomes.planned_cycles);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// [`AriaLiveError`] naming the engine, size or tensor that is wrong; the user's interruption too.
+pub fn run(
+    scenario: &Scenario,
+    models: &AriaModels,
+    request: &LiveRequest,
+    say: &mut dyn FnMut(LiveStep),
+) -> Result<LiveOutcomes, AriaLiveError> {
+    let [full_frames, regions] = ENGINES.map(|name| {
+        let found = request.engines.iter().find(|engine| engine.name == name).cloned();
+        found.ok_or(AriaLiveError::NoEngine(name))
+    });
+    let engines = [full_frames?, regions?];
+    let (plan, requirements) = (&scenario.plan, &scenario.requirements);
+    let top_level = plan
+        .usable()
+        .next_back()
+        .ok_or(AriaLiveError::NothingFits { target_ns: requirements.target_ns })?;
+    let top = Grid::new(top_level.rows, top_level.cols)?;
+    let levels: Vec<[usize; 2]> = scenario
+        .costs
+        .levels
+        .iter()
+        .map(|level| [level.rows, level.cols])
+        .filter(|[rows, cols]| *rows <= top.rows() && *cols <= top.cols())
+        .collect();
+    let region = [plan.region.rows, plan.region.cols];
+    let sizes: Vec<[usize; 2]> = levels.iter().copied().chain([region]).collect();
+    let parts = models.encoders(&sizes)?;
+    say(LiveStep::Rendering { frames: RENDERED, rows: top.rows(), cols: top.cols() });
+    let video = Video::render(Kind::Crowded, 1, top, scenario.costs.patch, RENDERED)?;
+    let rig = Rig::start(&engines.each_ref().map(Engine::processor), parts)?;
+    let described = described(&engines, &rig);
+    let session = Session { rig, video: &video, scenario, levels: levels.len(), top, request };
+    let (cycle_ns, full_ns) = session.alone()?;
+    let mut runs = Vec::new();
+    for system in [System::NpuOnly, System::MobiSrLike, System::Base, System::Aria] {
+        say(LiveStep::Running { system, frames: request.frames });
+        runs.push(systems::run(&session, system)?);
+    }
+    Ok(LiveOutcomes {
+        engines: described,
+        runs,
+        cycle_ns,
+        full_ns,
+        planned_cycles: plan.cycles,
+        forecast_cycle_ns: plan.region.cycle.point_ns(),
+        target_ns: requirements.target_ns,
+        overhead_ns: top_level.rest_ns,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::models::read;
+    use vitempo_planners::aria::{AriaCosts, Requirements};
+
+    #[test]
+    fn engines_are_asked_for_by_name_and_plans_that_do_not_fit_are_refused() {
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("tests/models/vit_tiny_patch16_224.onnx");
+        let encoder = read(&path, &Default::default()).expect("a model that ships").graph;
+        let models = AriaModels::new(encoder, None, None).expect("models");
+        let (costs, device) = AriaCosts::paper_phone().expect("what ships");
+        let scenario = Scenario::new(costs, device, Requirements::for_target(1e3)).expect("a plan");
+        let engine = |name: &str| Engine {
+            name: name.to_owned(),
+            backend: "null".to_owned(),
+            cores: Vec::new(),
+        };
+        let mut request = LiveRequest {
+            engines: vec![engine("gpu")],
+            frames: 1,
+            throttle: None,
+            interrupted: Arc::default(),
+        };
+        let refused = run(&scenario, &models, &request, &mut |_| {});
+        assert!(matches!(refused, Err(AriaLiveError::NoEngine("npu"))), "{refused:?}");
+        request.engines.push(engine("npu"));
+        let refused = run(&scenario, &models, &request, &mut |_| {});
+        assert!(matches!(refused, Err(AriaLiveError::NothingFits { .. })), "{refused:?}");
+    }
+}

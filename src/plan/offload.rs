@@ -1,0 +1,189 @@
+//! Here or on the server, at which frequency, how large an input, how fast a camera: [`weigh`]
+//! finds the best choice within bounds, and the choices that no other beats.
+
+use std::path::PathBuf;
+use vitempo_planners::{
+    Evidence,
+    energy::offload::{
+        Bounds, Choice, Least, OffloadError, OffloadModel, best, pareto, read_choices,
+    },
+    papers::{ar_energy_study, mtl_thesis::PaperError},
+};
+
+/// What there is to choose from.
+#[derive(Clone, Debug)]
+pub enum Source {
+    /// What the AR energy study measured.
+    Study,
+    /// Measured choices, a CSV file.
+    Measured(PathBuf),
+    /// All combinations on a device and a server, by the phase model.
+    Modelled {
+        /// Whose constants.
+        device: Device,
+        /// Frequencies of the device, GHz.
+        frequencies_ghz: Vec<f64>,
+        /// Frames per second of its camera.
+        camera_fps: Vec<f64>,
+        /// Of the uplink, bytes per second; `None`: the device's.
+        bytes_per_s: Option<f64>,
+    },
+}
+
+/// Constants of the phase model.
+#[derive(Clone, Debug)]
+pub enum Device {
+    /// The study's phone.
+    Study,
+    /// A JSON file.
+    File(PathBuf),
+}
+
+/// From which bandwidth on a remote choice is better than every local one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum BreakEven {
+    /// At any.
+    Always,
+    /// From so many bytes per second on.
+    From(f64),
+}
+
+/// Choices, and the best of them.
+#[derive(Clone, Debug)]
+pub struct Weighed {
+    /// What is shown: all, or those that no other beats; the best is among them.
+    pub choices: Vec<Choice>,
+    /// The best within the bounds.
+    pub best: Choice,
+    /// How strong the figures are.
+    pub evidence: Evidence,
+    /// Where there is a server, a network that counts, and a bandwidth from which it is better.
+    pub break_even: Option<BreakEven>,
+}
+
+/// Why nothing is chosen.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum WeighError {
+    /// Choices or constants are invalid.
+    #[error(transparent)]
+    Offload(#[from] OffloadError),
+    /// The shipped figures of the study are damaged.
+    #[error(transparent)]
+    Paper(#[from] PaperError),
+    /// No choice keeps the bounds.
+    #[error("no choice keeps the bounds on latency, energy and accuracy")]
+    NothingWithin {
+        /// How many choices there are.
+        choices: usize,
+        /// Accuracy of the most accurate, percent.
+        most_accurate: f64,
+    },
+}
+
+/// Weighs choices over energy, latency and accuracy. `all`: also those that others beat are given.
+///
+/// ```
+/// use vitempo::plan::offload::{Device, Source, weigh};
+/// use vitempo::planners::energy::offload::{Bounds, Least, Place};
+///
+/// let source = Source::Modelled {
+///     device: Device::Study,
+///     frequencies_ghz: vec![0.3, 2.65],
+///     camera_fps: vec![15.0],
+///     bytes_per_s: None,
+/// };
+/// let weighed = weigh(&source, Least::Energy, &Bounds::default(), false)?;
+/// assert!(weighed.choices.contains(&weighed.best));
+/// println!("{:?}: {:.2} J", weighed.best.place, weighed.best.energy_j);
+/// # Ok::<(), vitempo::plan::offload::WeighError>(())
+/// ```
+///
+/// # Errors
+/// [`WeighError`] naming the file, row or constant that is invalid, or that nothing is within the
+/// bounds.
+pub fn weigh(
+    source: &Source,
+    least: Least,
+    bounds: &Bounds,
+    all: bool,
+) -> Result<Weighed, WeighError> {
+    let (choices, evidence, break_even) = match source {
+        Source::Study => (ar_energy_study::options()?, Evidence::PaperTable, None),
+        Source::Measured(path) => (read_choices(path)?, Evidence::TraceReplay, None),
+        Source::Modelled { device, frequencies_ghz, camera_fps, bytes_per_s } => {
+            let model = device.model(*bytes_per_s)?;
+            let choices = model.options(frequencies_ghz, camera_fps);
+            let even = break_even(&model, least, bounds, frequencies_ghz, camera_fps);
+            (choices, Evidence::CostModel, even)
+        }
+    };
+    let best = best(&choices, least, bounds).cloned().ok_or_else(|| WeighError::NothingWithin {
+        choices: choices.len(),
+        most_accurate: choices.iter().map(|choice| choice.accuracy).fold(0.0, f64::max),
+    })?;
+    let mut shown = if all { choices } else { pareto(&choices) };
+    // What draws the least power may be beaten in everything else.
+    if !shown.contains(&best) {
+        shown.push(best.clone());
+    }
+    Ok(Weighed { choices: shown, best, evidence, break_even })
+}
+
+impl Device {
+    fn model(&self, bytes_per_s: Option<f64>) -> Result<OffloadModel, WeighError> {
+        let mut model = match self {
+            Self::Study => ar_energy_study::device()?,
+            Self::File(path) => OffloadModel::read(path)?,
+        };
+        model.bandwidth_bytes_per_s = bytes_per_s.unwrap_or(model.bandwidth_bytes_per_s);
+        model.check()?;
+        Ok(model)
+    }
+}
+
+fn break_even(
+    model: &OffloadModel,
+    least: Least,
+    bounds: &Bounds,
+    frequencies_ghz: &[f64],
+    camera_fps: &[f64],
+) -> Option<BreakEven> {
+    if model.remote.iter().all(|network| network.sent_bytes == 0) {
+        return None;
+    }
+    let from = model.break_even_bandwidth(least, bounds, frequencies_ghz, camera_fps)?;
+    Some(if from == 0.0 { BreakEven::Always } else { BreakEven::From(from) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn modelled(bytes_per_s: Option<f64>) -> Source {
+        let (frequencies_ghz, camera_fps) = (vec![0.3, 1.5, 2.65], vec![15.0]);
+        Source::Modelled { device: Device::Study, frequencies_ghz, camera_fps, bytes_per_s }
+    }
+
+    #[test]
+    fn the_best_is_shown_even_where_others_beat_it() {
+        for least in [Least::Energy, Least::Latency, Least::EnergyDelay, Least::Power] {
+            let weighed = weigh(&modelled(None), least, &Bounds::default(), false);
+            assert!(weighed.is_ok_and(|w| w.choices.contains(&w.best)), "{least:?}");
+        }
+        let few = weigh(&modelled(None), Least::Energy, &Bounds::default(), false);
+        let all = weigh(&modelled(None), Least::Energy, &Bounds::default(), true);
+        assert!(few.map(|w| w.choices.len()).ok() < all.map(|w| w.choices.len()).ok());
+    }
+
+    #[test]
+    fn bounds_that_nothing_keeps_are_refused() {
+        let bounds = Bounds { latency_at_most_s: 1e-9, ..Bounds::default() };
+        let refused = weigh(&Source::Study, Least::Energy, &bounds, false);
+        assert!(
+            matches!(refused, Err(WeighError::NothingWithin { choices, most_accurate })
+                if choices > 0 && most_accurate > 0.0),
+            "{refused:?}"
+        );
+    }
+}
