@@ -11,10 +11,12 @@ use serde_json::json;
 use std::path::{Path, PathBuf};
 use vitempo::planners::{
     Evidence,
-    energy::offload::{
-        Bounds, Choice, Least, OffloadError, OffloadModel, Place, best, pareto, read_choices,
+    energy::{
+        nexus6,
+        offload::{
+            Bounds, Choice, Least, OffloadError, OffloadModel, Place, best, pareto, read_choices,
+        },
     },
-    papers::ar_energy_study,
 };
 
 /// Weighs running on the device against sending to a server, over energy, latency and accuracy
@@ -133,18 +135,14 @@ impl OffloadArgs {
     /// What there is to choose from, how strong its figures are, and what to say about it.
     fn choices(&self) -> CliResult<(Vec<Choice>, Evidence, Option<String>)> {
         if self.study {
-            return Ok((
-                ar_energy_study::options().map_err(CliError::ours)?,
-                Evidence::PaperTable,
-                None,
-            ));
+            return Ok((nexus6::choices().map_err(CliError::ours)?, Evidence::PaperTable, None));
         }
         if let Some(path) = &self.choices {
             return Ok((read_choices(path)?, Evidence::TraceReplay, None));
         }
         let mut model = match &self.device {
             Some(path) if path.as_path() == Path::new("nexus6") => {
-                ar_energy_study::device().map_err(CliError::ours)?
+                nexus6::device().map_err(CliError::ours)?
             }
             Some(path) => OffloadModel::read(path)?,
             None => {
