@@ -41,7 +41,6 @@ fn every_verb_explains_itself_with_an_example() {
         &["plan", "stitch"],
         &["energy", "dissect"],
         &["energy", "simulate"],
-        &["energy", "tables"],
         &["zoo", "make"],
         &["zoo", "stitch"],
         &["backends", "list"],

@@ -171,7 +171,8 @@ fn the_readme_is_short_and_prose_is_wrapped() {
 
 /// Every page of the documentation.
 fn pages() -> Vec<PathBuf> {
-    let folders = ["", "docs", "docs/aria", "docs/decisions", "docs/report", "datasets/measured"];
+    let folders =
+        ["", "docs", "docs/aria", "docs/decisions", "docs/report", "datasets/measured", "studies"];
     let entries = |folder: &str| std::fs::read_dir(root().join(folder)).expect("a folder");
     let mut pages: Vec<PathBuf> =
         folders.into_iter().flat_map(entries).flatten().map(|e| e.path()).collect();

@@ -28,6 +28,7 @@ const ROOMS: &[(&str, &[&str], &[&str])] = &[
     ("serve", &["vitempo"], &["axum", "hyper", "tokio"]),
     ("report", &["vitempo"], &["plotters"]),
     ("cli", &["vitempo", "vitempo-serve", "vitempo-report"], &["clap"]),
+    ("studies", &["vitempo"], &["clap"]),
     ("fuzz/bodies", &["vitempo", "vitempo-serve"], &[]),
 ];
 

@@ -272,28 +272,6 @@ fn a_dissection_finds_what_the_study_printed() {
 }
 
 #[test]
-fn tables_are_recomputed_and_contradictions_marked() {
-    let all = json(&["energy", "tables"]);
-    let names: Vec<&str> = all["tables"]
-        .as_array()
-        .expect("tables")
-        .iter()
-        .filter_map(|t| t["name"].as_str())
-        .collect();
-    assert_eq!(
-        names,
-        ["table I", "table II", "table III", "table V", "table VI", "table VII", "table VIII"]
-    );
-    let text = ok(&["energy", "tables", "--table", "vi"]);
-    assert!(text.contains("*43.4") && text.contains("43.345, but 43.4 is printed"), "{text}");
-    assert!(!ok(&["energy", "tables", "--table", "V"]).contains("is printed"));
-    assert!(
-        refused(&["energy", "tables", "--table", "IV"])
-            .contains("it has I, II, III, V, VI, VII, VIII")
-    );
-}
-
-#[test]
 fn offloading_is_weighed_over_energy_latency_and_accuracy() {
     let folder = Folder::new();
     let best = |args: &[&str]| {

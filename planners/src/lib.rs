@@ -14,7 +14,6 @@
 //! | what would happen? | [`simulator`] |
 //! | what drew what, and is the server worth it? | [`energy`] |
 //! | what does that look like? | [`picture`] |
-//! | which of a paper's figures come out, and which contradict each other? | [`papers`] |
 //!
 //! Planners take costs, not models: no file is read and nothing is predicted here. Every figure
 //! carries its level of [`Evidence`].
@@ -24,7 +23,6 @@ pub mod cost;
 pub mod energy;
 mod evidence;
 pub mod multi_dnn;
-pub mod papers;
 mod parts;
 pub mod picture;
 pub mod pipeline;

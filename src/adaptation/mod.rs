@@ -8,7 +8,6 @@
 //! | what is suspicious about them? | [`Warning`] |
 //! | what do other devices say? | [`Adapter::add_bundle`], [`Adapter::add_dataset`] |
 //! | how well is each measured model forecast from the others? | [`CrossValidation`] |
-//! | how well does all this work on published latencies? | [`published`] |
 //!
 //! The method is that of [`crate::predictors::adapt`]; `docs/adapting.md` derives it.
 //!
@@ -43,7 +42,6 @@ mod latencies;
 mod names;
 mod parallel;
 mod plausibility;
-pub mod published;
 mod sources;
 
 pub use cross_validation::CrossValidation;

@@ -4,10 +4,10 @@
 use std::path::PathBuf;
 use vitempo_planners::{
     Evidence,
-    energy::offload::{
-        Bounds, Choice, Least, OffloadError, OffloadModel, best, pareto, read_choices,
+    energy::{
+        nexus6::{self, Nexus6Error},
+        offload::{Bounds, Choice, Least, OffloadError, OffloadModel, best, pareto, read_choices},
     },
-    papers::{ar_energy_study, mtl_thesis::PaperError},
 };
 
 /// What there is to choose from.
@@ -70,7 +70,7 @@ pub enum WeighError {
     Offload(#[from] OffloadError),
     /// The shipped figures of the study are damaged.
     #[error(transparent)]
-    Paper(#[from] PaperError),
+    Paper(#[from] Nexus6Error),
     /// No choice keeps the bounds.
     #[error("no choice keeps the bounds on latency, energy and accuracy")]
     NothingWithin {
@@ -109,7 +109,7 @@ pub fn weigh(
     all: bool,
 ) -> Result<Weighed, WeighError> {
     let (choices, evidence, break_even) = match source {
-        Source::Study => (ar_energy_study::options()?, Evidence::PaperTable, None),
+        Source::Study => (nexus6::choices()?, Evidence::PaperTable, None),
         Source::Measured(path) => (read_choices(path)?, Evidence::TraceReplay, None),
         Source::Modelled { device, frequencies_ghz, camera_fps, bytes_per_s } => {
             let model = device.model(*bytes_per_s)?;
@@ -133,7 +133,7 @@ pub fn weigh(
 impl Device {
     fn model(&self, bytes_per_s: Option<f64>) -> Result<OffloadModel, WeighError> {
         let mut model = match self {
-            Self::Study => ar_energy_study::device()?,
+            Self::Study => nexus6::device()?,
             Self::File(path) => OffloadModel::read(path)?,
         };
         model.bandwidth_bytes_per_s = bytes_per_s.unwrap_or(model.bandwidth_bytes_per_s);

@@ -1,7 +1,5 @@
 //! `vitempo adapt`: a bundle for a device of which only a few end-to-end latencies are known.
 
-mod published;
-
 use super::{
     bundle, dataset,
     error::{CliError, CliResult},
@@ -10,7 +8,6 @@ use super::{
     profile::Device,
     progress,
 };
-use clap::Subcommand;
 use serde_json::json;
 use std::{
     collections::BTreeMap,
@@ -31,15 +28,11 @@ use vitempo::graph::{Environment, Latency, Precision};
 /// Example: vitempo adapt --measured e2e.csv --models models/ --from epyc-onnxruntime-f32-1t --out
 /// phone.vtb --suggest 3
 #[derive(clap::Args, Debug)]
-#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct AdaptArgs {
-    #[command(subcommand)]
-    command: Option<AdaptCommand>,
-
     /// CSV with the columns `model` and `latency_ms` (or `latency_s`, `latency_us`, `latency_ns`);
     /// several rows of a model are samples
-    #[arg(long, value_name = "FILE", required = true)]
-    measured: Option<PathBuf>,
+    #[arg(long, value_name = "FILE")]
+    measured: PathBuf,
 
     /// ONNX files, folders of them, or globs: those measured, and those to choose from for
     /// --suggest
@@ -51,8 +44,8 @@ pub struct AdaptArgs {
     from: Vec<PathBuf>,
 
     /// Bundle to write
-    #[arg(long, value_name = "NAME.vtb", required = true)]
-    out: Option<PathBuf>,
+    #[arg(long, value_name = "NAME.vtb")]
+    out: PathBuf,
 
     /// Name this many models worth measuring next
     #[arg(long, value_name = "N", default_value_t = 0)]
@@ -85,21 +78,8 @@ pub struct AdaptArgs {
     format: Format,
 }
 
-#[derive(Subcommand, Debug)]
-pub enum AdaptCommand {
-    Published(published::PublishedArgs),
-}
-
 pub fn run(args: &AdaptArgs) -> CliResult {
-    match (&args.command, &args.measured, &args.out) {
-        (Some(AdaptCommand::Published(args)), ..) => published::run(args),
-        (None, Some(measured), Some(out)) => measured_on(args, measured, out),
-        _ => Err(CliError::user("--measured, --models and --out are needed")
-            .hint("vitempo adapt --help")),
-    }
-}
-
-fn measured_on(args: &AdaptArgs, csv: &Path, out: &Path) -> CliResult {
+    let (csv, out) = (args.measured.as_path(), args.out.as_path());
     let files = ModelArgs::of(args.models.clone(), Vec::new()).read()?;
     let models: Vec<Model<'_>> =
         files.iter().map(|f| Model { name: &f.identity.name, graph: &f.graph }).collect();

@@ -11,8 +11,10 @@
 //! | what drew what in this measured trace? | [`dissect`] |
 //! | what would a monitor see of frames like these? | [`Recording`] |
 //! | here or on the server, how large, how fast? | [`offload`] |
+//! | which phone was measured so? | [`nexus6`] |
 
 pub mod dissect;
+pub mod nexus6;
 pub mod offload;
 mod phases;
 mod synthetic;

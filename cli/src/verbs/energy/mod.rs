@@ -1,25 +1,21 @@
-//! `vitempo energy`: what drew what in a measured power trace, a trace to try that out with, and
-//! the tables of the study it follows.
+//! `vitempo energy`: what drew what in a measured power trace, and a trace to try that out with.
 
 mod dissect;
 mod simulate;
-mod tables;
 
 use super::error::CliResult;
 use clap::Subcommand;
 
-/// Takes power traces apart, and recomputes the study of how
+/// Analyses power traces: energy by phase of a frame
 #[derive(Subcommand, Debug)]
 pub enum EnergyCommand {
     Dissect(dissect::DissectArgs),
     Simulate(simulate::SimulateArgs),
-    Tables(tables::TablesArgs),
 }
 
 pub fn run(command: &EnergyCommand) -> CliResult {
     match command {
         EnergyCommand::Dissect(args) => dissect::run(args),
         EnergyCommand::Simulate(args) => simulate::run(args),
-        EnergyCommand::Tables(args) => tables::run(args),
     }
 }

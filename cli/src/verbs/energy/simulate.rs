@@ -6,7 +6,7 @@ use super::super::{
     quantity::positive,
 };
 use std::path::PathBuf;
-use vitempo::planners::{energy::Recording, papers::ar_energy_study::local_frame};
+use vitempo::planners::energy::{Recording, nexus6::local_frame};
 
 /// Simulates a power monitor's trace with an application's log: frames as the AR energy study
 /// measured them

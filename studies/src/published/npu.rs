@@ -2,7 +2,8 @@
 //! devices; models that no device has, and models that the others have.
 
 use super::{Measure, Outcome, Protocol, Scores, parallel, shuffled};
-use crate::{
+use std::collections::{BTreeMap, BTreeSet};
+use vitempo::{
     datasets::published::{AiHub, Row},
     graph::Latency,
     predictors::{
@@ -10,7 +11,6 @@ use crate::{
         metrics,
     },
 };
-use std::collections::{BTreeMap, BTreeSet};
 
 /// Fewest models of a setting.
 const FEWEST: usize = 25;

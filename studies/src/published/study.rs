@@ -2,14 +2,14 @@
 //! outcomes.
 
 use super::{CellTest, NpuTest, Outcome, PhoneTest, Protocol};
-use crate::{
+use std::path::Path;
+use vitempo::{
     adaptation::nearest,
     datasets::{
         DatasetError,
         published::{AiHub, Cells, Column, Phones},
     },
 };
-use std::path::Path;
 
 /// The precision of the test on NPUs.
 const PRECISION: &str = "float";

@@ -7,9 +7,9 @@
 //! overhead per frame) are fitted on rows of other tables than those that are compared.
 
 use super::{PIPELINED, PaperError, SEQUENTIAL, SplitRow, Tables};
-use crate::{
+use crate::papers::claim::{Reproduced, mape};
+use vitempo::planners::{
     Evidence,
-    papers::claim::{Reproduced, mape},
     simulator::{
         Camera, Gate, ProcessorModel, Scenario, ScenarioError, Source, StageModel, Stream, Task,
         constants::Constants, simulate,
@@ -18,7 +18,6 @@ use crate::{
 
 /// Constants that the tables do not print.
 #[derive(Clone, Copy, Debug, PartialEq)]
-#[allow(missing_docs)]
 pub struct Fitted {
     /// Spread of stage times.
     pub cv: f64,
@@ -136,9 +135,9 @@ pub struct FrameRates {
 /// Simulates every frame rate of the thesis.
 ///
 /// # Errors
-/// [`PaperError`] when the shipped tables are damaged.
+/// [`PaperError`] when the tables are damaged.
 pub fn frame_rates(constants: &Constants) -> Result<FrameRates, PaperError> {
-    let tables = Tables::shipped()?;
+    let tables = Tables::read()?;
     let rows = sequential_rows(&tables);
     let mut sequential = Vec::new();
     let mut names: Vec<&str> = rows.iter().map(|r| r.table.as_str()).collect();
@@ -164,9 +163,9 @@ pub fn frame_rates(constants: &Constants) -> Result<FrameRates, PaperError> {
 /// is fitted.
 ///
 /// # Errors
-/// [`PaperError`] when the shipped tables are damaged.
+/// [`PaperError`] when the tables are damaged.
 pub fn pipelined_rates(constants: &Constants) -> Result<Vec<f64>, PaperError> {
-    let rows = pipelined_rows(&Tables::shipped()?);
+    let rows = pipelined_rows(&Tables::read()?);
     let fitted = Fitted { cv: constants.latency_cv, overhead_ms: 0.0 };
     rows.iter().map(|row| Ok(frame_rate(row, constants.camera_fps, fitted)?)).collect()
 }
@@ -174,10 +173,11 @@ pub fn pipelined_rates(constants: &Constants) -> Result<Vec<f64>, PaperError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use vitempo::planners::simulator::sensitivity::sweep;
 
     #[test]
     fn frame_rates_come_out_of_the_simulator() {
-        let rates = frame_rates(&Constants::default()).expect("the shipped tables");
+        let rates = frame_rates(&Constants::default()).expect("the tables");
         for row in rates.sequential.iter().chain(&rates.pipelined) {
             println!(
                 "{:<24} printed {:5.2}  simulated {:5.2}  {:+5.1} %",
@@ -198,8 +198,8 @@ mod tests {
 
     #[test]
     fn which_placements_are_fast_does_not_hang_on_an_estimate() {
-        let rates = |constants: &Constants| pipelined_rates(constants).expect("the shipped tables");
-        for moved in crate::simulator::sensitivity::sweep(&Constants::default(), 0.3, rates) {
+        let rates = |constants: &Constants| pipelined_rates(constants).expect("the tables");
+        for moved in sweep(&Constants::default(), 0.3, rates) {
             println!(
                 "{:<26} low {:.2?} high {:.2?} best survives: {}",
                 moved.constant.name, moved.low, moved.high, moved.best_survives

@@ -1,10 +1,8 @@
 //! The thesis's percentages, recomputed from its tables.
 
 use super::{PAIRS, PIPELINED, PaperError, SEQUENTIAL, SplitRow, Tables, Whole};
-use crate::{
-    papers::claim::{Claim, Figure},
-    pipeline::multitask::percent_of_maximum,
-};
+use crate::papers::claim::{Claim, Figure};
+use vitempo::planners::pipeline::multitask::percent_of_maximum;
 
 fn two(value: f64) -> Figure {
     Figure::new(value, 2)
@@ -18,9 +16,9 @@ fn more(x: &[f64]) -> f64 {
 /// Every percentage of chapters 3 and 4 that its tables allow to recompute.
 ///
 /// # Errors
-/// [`PaperError`] when the shipped tables are damaged.
+/// [`PaperError`] when the tables are damaged.
 pub fn claims() -> Result<Vec<Claim>, PaperError> {
-    let tables = Tables::shipped()?;
+    let tables = Tables::read()?;
     let mut claims = pipelining(&tables)?;
     claims.extend(scheduling(&tables)?);
     claims.extend(whole_models(&tables)?);
@@ -259,7 +257,7 @@ mod tests {
 
     #[test]
     fn percentages_come_out_and_contradictions_are_listed() {
-        let claims = claims().expect("the shipped tables");
+        let claims = claims().expect("the tables");
         let contradicted: Vec<&str> =
             claims.iter().filter(|c| !c.holds()).map(|c| c.what.as_str()).collect();
         let expected = [

@@ -3,12 +3,12 @@
 //! 1 000 are given too.
 
 use super::{Measure, Outcome, Protocol, Scores, parallel, shuffled};
-use crate::{
+use std::collections::BTreeMap;
+use vitempo::{
     datasets::published::{Cells, Column},
     predictors::adapt::{Adapted, DevicePrior, Measured, Source, Trait, Workload, adapt},
     search::spearman,
 };
-use std::collections::BTreeMap;
 
 /// Architectures whose ranks are compared.
 const QUERY: usize = 1000;
@@ -182,7 +182,7 @@ impl CellTest<'_> {
             counts
                 .iter()
                 .map(|&(op, count)| {
-                    count * crate::graph::Work::of_operator(&self.cells.operators[op]).macs as f64
+                    count * vitempo::graph::Work::of_operator(&self.cells.operators[op]).macs as f64
                 })
                 .sum()
         };

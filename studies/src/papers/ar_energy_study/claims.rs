@@ -1,10 +1,14 @@
 //! What the study's tables and its text say about them, recomputed.
 
 use super::{
-    PaperError, Tables,
+    Tables,
     printed::{reduction, tables},
 };
-use crate::papers::claim::{Claim, Figure};
+use crate::papers::{
+    PaperError,
+    claim::{Claim, Figure},
+};
+use vitempo::planners::energy::dissect::to_monitor_s;
 
 const DIGITS: i32 = 3;
 
@@ -15,28 +19,29 @@ fn milli(values: &[f64], index: usize) -> Figure {
 /// Every sum, product and percentage of the tables, and of the text about them.
 ///
 /// # Errors
-/// [`PaperError`] when the shipped tables are damaged.
+/// [`PaperError`] when a file is damaged.
 pub fn claims() -> Result<Vec<Claim>, PaperError> {
     let mut claims: Vec<Claim> =
         tables()?.iter().flat_map(|table| table.claims()).cloned().collect();
-    claims.extend(text(&Tables::shipped()?)?);
+    claims.extend(text(&Tables::read()?)?);
     Ok(claims)
 }
 
 /// What the text says about the tables.
 fn text(tables: &Tables) -> Result<Vec<Claim>, PaperError> {
-    let (local, by_size) = (&tables.local, &tables.by_size);
+    let Tables { measured, others } = tables;
+    let (local, by_size) = (&measured.local, &others.by_size);
     let (powersave, performance) =
-        (tables.governor("powersave")?.0, tables.governor("performance")?.0);
+        (measured.governor("powersave")?, measured.governor("performance")?);
     let slower = [milli(&local.latency_s, powersave), milli(&local.latency_s, performance)];
     let share = |g: usize| 100.0 * local.generation_and_preview_j[g] / local.energy_j[g];
-    let shares: Vec<f64> = (0..tables.governors.len()).map(share).collect();
+    let shares: Vec<f64> = (0..measured.governors.len()).map(share).collect();
     let extreme = |of: fn(f64, f64) -> f64| shares.iter().copied().reduce(of).unwrap_or(f64::NAN);
     let two_phases =
         |g: usize| 100.0 * (local.conversion_s[g] + local.inference_s[g]) / local.latency_s[g];
-    let most = (0..tables.governors.len()).map(two_phases).fold(0.0, f64::max);
+    let most = (0..measured.governors.len()).map(two_phases).fold(0.0, f64::max);
     let printed = |value, decimals| Figure::new(value, decimals);
-    let clock = &tables.clock;
+    let clock = &others.clock;
     let moment = |index: usize| {
         let inputs = [
             printed(clock.monitor_flag_s, 3),
@@ -48,13 +53,13 @@ fn text(tables: &Tables) -> Result<Vec<Claim>, PaperError> {
             "conversion ends in the monitor's clock, s",
         ][index];
         Claim::new("section III-C", what, printed(clock.monitor_s[index], 3), &inputs, |x| {
-            crate::energy::dissect::to_monitor_s(x[0], x[1], x[2])
+            to_monitor_s(x[0], x[1], x[2])
         })
     };
-    let (large, smallest) = (by_size.size_px.len() - 1, tables.conversion.c_ms.len() - 7);
+    let (large, smallest) = (by_size.size_px.len() - 1, others.conversion.c_ms.len() - 7);
     let faster = [
-        printed(tables.conversion.java_ms[smallest], 1),
-        printed(tables.conversion.c_ms[smallest], 1),
+        printed(others.conversion.java_ms[smallest], 1),
+        printed(others.conversion.c_ms[smallest], 1),
     ];
     let at_least_90 = printed(90.0, 0);
     Ok(vec![
@@ -107,7 +112,7 @@ fn text(tables: &Tables) -> Result<Vec<Claim>, PaperError> {
             "conversion at 800x600 in Java, performance, s",
             milli(&local.conversion_s, performance),
             &[],
-            |_| tables.conversion.java_ms[5] / 1e3,
+            |_| others.conversion.java_ms[5] / 1e3,
         ),
     ])
 }
@@ -118,7 +123,7 @@ mod tests {
 
     #[test]
     fn tables_add_up_and_contradictions_are_listed() {
-        let claims = claims().expect("the shipped tables");
+        let claims = claims().expect("the tables");
         let contradicted: Vec<String> = claims
             .iter()
             .filter(|c| !c.holds())

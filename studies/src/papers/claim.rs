@@ -4,15 +4,16 @@
 //! than the rounding of both can explain: half a unit of its own last place, and for each input the
 //! effect of half a unit of its last place.
 
-use crate::Evidence;
 use serde::Serialize;
 use std::fmt;
+use vitempo::planners::Evidence;
 
 /// A number as printed, with its digits after the point.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-#[allow(missing_docs)]
 pub struct Figure {
+    /// As printed.
     pub value: f64,
+    /// Digits after the point.
     pub decimals: i32,
 }
 
@@ -86,11 +87,14 @@ impl Claim {
 
 /// A printed measurement beside what a model says.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-#[allow(missing_docs)]
 pub struct Reproduced {
+    /// Which figure, with its unit.
     pub what: String,
+    /// As printed.
     pub printed: f64,
+    /// What the model says, in the same unit.
     pub modelled: f64,
+    /// How strong the latter is.
     pub evidence: Evidence,
 }
 

@@ -15,21 +15,23 @@ pub struct Cell {
 
 /// One quantity over all columns.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-#[allow(missing_docs)]
 pub struct PaperRow {
     /// With its unit.
     pub what: String,
+    /// One per column.
     pub cells: Vec<Cell>,
 }
 
 /// A table of a paper.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-#[allow(missing_docs)]
 pub struct PaperTable {
     /// As the paper calls it: `table II`.
     pub name: String,
+    /// What it shows.
     pub title: String,
+    /// Their headings.
     pub columns: Vec<String>,
+    /// Quantities, in the paper's order.
     pub rows: Vec<PaperRow>,
 }
 

@@ -1,10 +1,9 @@
 //! Errors of adapted forecasts on published latencies: one device is left out at a time, and a few
-//! of its latencies are given back. [`evaluate`] runs every test that a folder has
-//! files for.
+//! of its latencies are given back. [`evaluate`] runs every test that a folder
+//! has files for.
 //!
 //! Each test draws the measured models anew for every seed; a source never shares the device of the
-//! target. See `docs/adapting.md` for the figures. This module uses the public interface of the
-//! crates alone.
+//! target. See `docs/adapting.md` for the figures.
 
 mod cells;
 mod npu;
@@ -16,9 +15,8 @@ pub use npu::NpuTest;
 pub use phones::PhoneTest;
 pub use study::{StudyError, evaluate};
 
-use super::parallel;
-use crate::predictors::metrics;
 use rand::{SeedableRng, rngs::StdRng, seq::SliceRandom};
+use vitempo::{adaptation::parallel, predictors::metrics};
 
 /// How every test is run.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,15 +1,10 @@
-//! `vitempo adapt published`: how well devices are forecast that were left out of published
+//! `vitempo-studies published`: how well devices are forecast that were left out of published
 //! latencies.
 
-use super::super::{
-    error::{CliError, CliResult},
-    output::{self, Format, Report, Table},
-    progress,
-};
-use super::near_names;
-use serde_json::json;
+use super::print::{self, Failure, Format, Table};
+use serde_json::{Value, json};
 use std::path::PathBuf;
-use vitempo::adaptation::published::{Measure, Outcome, Protocol, Scores, StudyError, evaluate};
+use vitempo_studies::published::{Measure, Outcome, Protocol, Scores, StudyError, evaluate};
 
 /// Evaluates adapting on latencies that others published: every device is left out in turn and
 /// forecast from a few of its models
@@ -17,7 +12,7 @@ use vitempo::adaptation::published::{Measure, Outcome, Protocol, Scores, StudyEr
 /// The folder holds files in the layouts that docs/datasets.md lists; a layout that is absent is
 /// left out.
 ///
-/// Example: vitempo adapt published realdevices/ --samples 10 --seeds 10
+/// Example: vitempo-studies published realdevices/ --samples 10 --seeds 10
 #[derive(clap::Args, Debug)]
 pub struct PublishedArgs {
     #[arg(value_name = "FOLDER")]
@@ -50,9 +45,9 @@ fn seeds() -> clap::builder::RangedU64ValueParser {
     clap::value_parser!(u64).range(1..=MOST_SEEDS)
 }
 
-pub fn run(args: &PublishedArgs) -> CliResult {
+pub fn run(args: &PublishedArgs) -> Result<(), Failure> {
     if args.samples == 0 {
-        return Err(CliError::user("--samples is 0, expected at least one measured model"));
+        return Err(Failure::new("--samples is 0, expected at least one measured model"));
     }
     let protocol = Protocol {
         samples: args.samples,
@@ -60,35 +55,44 @@ pub fn run(args: &PublishedArgs) -> CliResult {
         unseen: args.unseen.clone(),
         threads: args.threads,
     };
-    let say = |test: &str| progress::say(format!("{test} ..."));
+    let say = |test: &str| eprintln!("{test} ...");
     let outcomes = evaluate(&args.folder, args.only.as_deref(), &protocol, &say)
-        .map_err(|error| with_hint(&error).about(args.folder.display()))?;
+        .map_err(|error| with_hint(&error, args))?;
     if outcomes.is_empty() {
-        return Err(CliError::user(format!("nothing to evaluate in {}", args.folder.display()))
+        return Err(Failure::new(format!("nothing to evaluate in {}", args.folder.display()))
             .hint("--only and --unseen leave every device out"));
     }
-    output::print(&Evaluated { outcomes, each: args.each }, args.format)
+    let found = Evaluated { outcomes, each: args.each };
+    match args.format {
+        Format::Table => print::write(&found.rows().to_text()),
+        Format::Csv => print::write(&found.rows().to_csv()?),
+        Format::Json => print::write_json(&found.to_json()),
+    }
 }
 
-fn with_hint(error: &StudyError) -> CliError {
-    let user = CliError::user(error);
-    match error {
+fn with_hint(error: &StudyError, args: &PublishedArgs) -> Failure {
+    let failure = Failure::new(format!("{}: {error}", args.folder.display()));
+    let hint = match error {
         StudyError::UnknownTest { tests, .. } => {
-            user.hint(format!("--only takes a part of one of these names: {}", tests.join("; ")))
+            format!("--only takes a part of one of these names: {}", tests.join("; "))
         }
-        StudyError::UnknownDevice { near, .. } => user.hint(near_names(
-            near,
-            "`vitempo adapt published FOLDER --each` prints the names of all devices",
-        )),
+        StudyError::UnknownDevice { near, .. } if near.is_empty() => {
+            "`vitempo-studies published FOLDER --each` prints the names of all devices".to_owned()
+        }
+        StudyError::UnknownDevice { near, .. } => {
+            let near: Vec<String> = near.iter().map(|name| format!("`{name}`")).collect();
+            format!("did you mean {}?", near.join(", "))
+        }
         StudyError::NothingLeft { most: 0, .. } => {
-            user.hint("the folder has too few models: give it whole files, or choose with --only")
+            "the folder has too few models: give it whole files, or choose with --only".to_owned()
         }
         StudyError::NothingLeft { most, .. } => {
-            user.hint(format!("--samples {most} or fewer, or choose other tests with --only"))
+            format!("--samples {most} or fewer, or choose other tests with --only")
         }
-        StudyError::NoFiles => user.hint("docs/datasets.md lists the files that it may hold"),
-        _ => user,
-    }
+        StudyError::NoFiles => "docs/datasets.md lists the files that it may hold".to_owned(),
+        _ => return failure,
+    };
+    failure.hint(hint)
 }
 
 struct Evaluated {
@@ -118,7 +122,7 @@ impl Evaluated {
             ]);
             for s in o.scores.iter().filter(|_| self.each) {
                 table.row([
-                    "".to_owned(),
+                    String::new(),
                     s.target.clone(),
                     String::new(),
                     number(s.mean()),
@@ -129,6 +133,17 @@ impl Evaluated {
             }
         }
         table
+    }
+
+    fn to_json(&self) -> Value {
+        let scores = |o: &Outcome| -> Vec<Value> {
+            o.scores.iter().map(|s| json!({"target": s.target, "by_seed": s.by_seed})).collect()
+        };
+        let row = |o: &Outcome| {
+            json!({"test": o.test, "measure": name(o.measure), "score": o.score(),
+                "spread": o.spread(), "targets": scores(o)})
+        };
+        self.outcomes.iter().map(row).collect()
     }
 }
 
@@ -144,26 +159,5 @@ fn number(measure: Measure, value: f64) -> String {
     match measure {
         Measure::Spearman => format!("{value:.3}"),
         Measure::Mape | Measure::Coverage => format!("{value:.1} %"),
-    }
-}
-
-impl Report for Evaluated {
-    fn table(&self) -> String {
-        self.rows().to_text()
-    }
-
-    fn csv(&self) -> CliResult<String> {
-        self.rows().to_csv()
-    }
-
-    fn json(&self) -> CliResult<serde_json::Value> {
-        let scores = |o: &Outcome| -> Vec<serde_json::Value> {
-            o.scores.iter().map(|s| json!({"target": s.target, "by_seed": s.by_seed})).collect()
-        };
-        let row = |o: &Outcome| {
-            json!({"test": o.test, "measure": name(o.measure), "score": o.score(),
-                "spread": o.spread(), "targets": scores(o)})
-        };
-        Ok(self.outcomes.iter().map(row).collect())
     }
 }

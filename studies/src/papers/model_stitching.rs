@@ -6,63 +6,70 @@
 //! percentages; [`additivity`] tests eq. 5 without fitting anything.
 
 use super::{
+    PaperError,
     claim::{Claim, Figure, Reproduced},
-    mtl_thesis::PaperError,
 };
-use crate::{
+use serde::Deserialize;
+use std::{collections::BTreeMap, sync::Arc};
+use vitempo::planners::{
     Evidence,
     cost::Interval,
     stitch::{Additive, Subgraph, Task, Zoo, profiling::Profiling},
 };
-use serde::Deserialize;
-use std::{collections::BTreeMap, sync::Arc};
 
 /// A row of table 2.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[allow(missing_docs)]
 pub struct OrderRow {
+    /// Processors in the order of the subgraphs: `N-G-C`.
     pub name: String,
+    /// By variant, ms.
     pub latency_ms: Vec<f64>,
 }
 
 /// Figure 13 and section 5.3.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[allow(missing_docs)]
 pub struct Platform {
+    /// Name of the platform.
     pub name: String,
+    /// Throughput of the worst order, queries/s.
     pub least_per_s: f64,
+    /// Throughput of the best order, queries/s.
     pub most_per_s: f64,
+    /// The best order.
     pub best: String,
+    /// Memory that preloading saves, %.
     pub memory_saved_pct: f64,
 }
 
 /// The tables.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[allow(missing_docs)]
 pub struct Tables {
+    /// Names of the variants.
     pub variants: Vec<String>,
     /// The best order of each variant, as printed.
     pub best: Vec<String>,
+    /// Table 2 by order.
     pub order: Vec<OrderRow>,
+    /// Figure 13 by platform.
     pub platform: Vec<Platform>,
 }
 
 impl Tables {
-    /// The tables as shipped.
+    /// The tables as printed.
     ///
     /// # Errors
-    /// [`PaperError::Table`] when the shipped file is damaged.
-    pub fn shipped() -> Result<Self, PaperError> {
+    /// [`PaperError::Table`] when the file is damaged.
+    pub fn read() -> Result<Self, PaperError> {
         Ok(toml::from_str(include_str!("../../data/model_stitching.toml"))?)
     }
 
     /// All variants as those of one task, equally accurate.
     ///
     /// # Errors
-    /// [`PaperError`] when the shipped table is damaged.
+    /// [`PaperError`] when the table is damaged.
     pub fn as_one_task(&self) -> Result<Zoo, PaperError> {
         self.zoo(vec![self.task("ResNet-101", &(0..self.variants.len()).collect::<Vec<_>>())?])
     }
@@ -70,7 +77,7 @@ impl Tables {
     /// Each variant as the only one of a task of its own.
     ///
     /// # Errors
-    /// [`PaperError`] when the shipped table is damaged.
+    /// [`PaperError`] when the table is damaged.
     pub fn as_tasks(&self) -> Result<Zoo, PaperError> {
         self.zoo(
             self.variants
@@ -119,9 +126,9 @@ impl Tables {
 /// The percentages that its tables and formulas allow to recompute.
 ///
 /// # Errors
-/// [`PaperError`] when the shipped tables are damaged.
+/// [`PaperError`] when the tables are damaged.
 pub fn claims() -> Result<Vec<Claim>, PaperError> {
-    let tables = Tables::shipped()?;
+    let tables = Tables::read()?;
     let whole = |value: f64| Figure::new(value, 0);
     let saved = |variants: u32| {
         let profiling = Profiling { tasks: 4, variants, subgraphs: 3, processors: 3 };
@@ -180,9 +187,9 @@ pub fn claims() -> Result<Vec<Claim>, PaperError> {
 /// each is off their common mean by half of what separates them.
 ///
 /// # Errors
-/// [`PaperError`] when the shipped table is damaged.
+/// [`PaperError`] when the table is damaged.
 pub fn additivity() -> Result<Vec<Reproduced>, PaperError> {
-    let tables = Tables::shipped()?;
+    let tables = Tables::read()?;
     let rows = |names: [&str; 3]| {
         names.into_iter().map(|name| tables.row(name)).collect::<Result<Vec<_>, _>>()
     };
@@ -201,10 +208,8 @@ pub fn additivity() -> Result<Vec<Reproduced>, PaperError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        papers::mape,
-        stitch::{Optimiser, Reading, Slo, orders},
-    };
+    use crate::papers::mape;
+    use vitempo::planners::stitch::{Optimiser, Reading, Slo, orders};
 
     const ANY: Slo = Slo { accuracy_bp: 0, latency_ns: u64::MAX };
 
@@ -214,7 +219,7 @@ mod tests {
 
     #[test]
     fn table_2s_best_orders_come_out() {
-        let tables = Tables::shipped().expect("the shipped tables");
+        let tables = Tables::read().expect("the tables");
         let orders = orders::each_once(6, 1).expect("orders");
         for (index, printed) in tables.best.iter().enumerate() {
             let task = tables
@@ -252,7 +257,7 @@ mod tests {
 
     #[test]
     fn the_algorithm_and_its_description_choose_differently() {
-        let tables = Tables::shipped().expect("the shipped tables");
+        let tables = Tables::read().expect("the tables");
         let zoo = tables.as_one_task().expect("a zoo");
         let orders = orders::each_once(6, 1).expect("orders");
         let optimiser = Optimiser::new(&zoo, &orders).expect("orders");
@@ -269,7 +274,7 @@ mod tests {
 
     #[test]
     fn the_least_mean_can_miss_objectives_that_another_order_keeps() {
-        let tables = Tables::shipped().expect("the shipped tables");
+        let tables = Tables::read().expect("the tables");
         let zoo = tables.as_tasks().expect("a zoo");
         let orders = orders::each_once(6, 1).expect("orders");
         let optimiser = Optimiser::new(&zoo, &orders).expect("orders");
@@ -282,7 +287,7 @@ mod tests {
 
     #[test]
     fn claims_hold_but_one() {
-        let claims = claims().expect("the shipped tables");
+        let claims = claims().expect("the tables");
         let broken: Vec<&str> =
             claims.iter().filter(|c| !c.holds()).map(|c| c.what.as_str()).collect();
         assert_eq!(
@@ -294,7 +299,7 @@ mod tests {
 
     #[test]
     fn latencies_of_table_2_add_up() {
-        let sums = additivity().expect("the shipped tables");
+        let sums = additivity().expect("the tables");
         assert!((100.0 * mape(&sums) - 2.49).abs() < 0.005, "{}", mape(&sums));
         assert!(
             sums.iter().all(|row| row.error().abs() < 0.045),

@@ -2,7 +2,8 @@
 //! other phones.
 
 use super::{Measure, Outcome, Protocol, Scores, parallel, shuffled};
-use crate::{
+use std::collections::{BTreeMap, BTreeSet};
+use vitempo::{
     datasets::published::{Phone, Phones},
     graph::{Interval, Latency},
     predictors::{
@@ -10,7 +11,6 @@ use crate::{
         metrics,
     },
 };
-use std::collections::{BTreeMap, BTreeSet};
 
 /// The test.
 pub struct PhoneTest<'a> {

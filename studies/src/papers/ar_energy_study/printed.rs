@@ -1,8 +1,9 @@
 //! Tables I to VIII as printed, every sum, product and percentage recomputed. Table IV lists
 //! hardware: nothing in it follows from anything else.
 
-use super::{PaperError, Tables};
-use crate::papers::{claim::Figure, table::PaperTable};
+use super::{Others, Tables};
+use crate::papers::{PaperError, claim::Figure, table::PaperTable};
+use vitempo::planners::energy::nexus6::Measured;
 
 /// The same condition measured twice (interactive, remote, 320 x 320: tables VI and VII) differs by
 /// this share.
@@ -11,17 +12,17 @@ const REPEATABILITY: f64 = 0.008;
 /// The tables in the paper's order.
 ///
 /// # Errors
-/// [`PaperError::Table`] when the shipped tables are damaged.
+/// [`PaperError`] when a file is damaged.
 pub fn tables() -> Result<Vec<PaperTable>, PaperError> {
-    let t = Tables::shipped()?;
+    let Tables { measured, others } = Tables::read()?;
     Ok(vec![
-        local_latency(&t),
-        local_energy(&t),
-        remote_latency(&t),
-        phones(&t),
-        remote_energy(&t),
-        by_size(&t),
-        conversion(&t),
+        local_latency(&measured),
+        local_energy(&measured),
+        remote_latency(&measured),
+        phones(&others),
+        remote_energy(&measured),
+        by_size(&others),
+        conversion(&others),
     ])
 }
 
@@ -46,7 +47,7 @@ pub(super) fn reduction(x: &[f64]) -> f64 {
     100.0 * (1.0 - x[1] / x[0])
 }
 
-fn local_latency(t: &Tables) -> PaperTable {
+fn local_latency(t: &Measured) -> PaperTable {
     let l = &t.local;
     let phases = [milli(&l.conversion_s), milli(&l.inference_s), milli(&l.others_s)];
     PaperTable::new("table I", "local execution, 300 x 300: latency per frame", t.governors.clone())
@@ -57,7 +58,7 @@ fn local_latency(t: &Tables) -> PaperTable {
         .row("others, s", milli(&l.others_s))
 }
 
-fn local_energy(t: &Tables) -> PaperTable {
+fn local_energy(t: &Measured) -> PaperTable {
     let l = &t.local;
     let parts =
         [&l.generation_and_preview_j, &l.inference_j, &l.conversion_j, &l.base_j, &l.others_j]
@@ -83,7 +84,7 @@ fn local_energy(t: &Tables) -> PaperTable {
     .row("others, J", milli(&l.others_j))
 }
 
-fn remote_latency(t: &Tables) -> PaperTable {
+fn remote_latency(t: &Measured) -> PaperTable {
     let r = &t.remote;
     let phases = [&r.conversion_s, &r.inference_s, &r.communication_s, &r.others_s]
         .map(|phase| milli(phase));
@@ -106,7 +107,7 @@ fn remote_latency(t: &Tables) -> PaperTable {
     )
 }
 
-fn phones(t: &Tables) -> PaperTable {
+fn phones(t: &Others) -> PaperTable {
     let of = |value: fn(&super::Phone) -> f64| t.phones.iter().map(value).collect::<Vec<f64>>();
     let (local, remote) = (milli(&of(|p| p.local_s)), milli(&of(|p| p.remote_s)));
     PaperTable::new(
@@ -120,7 +121,7 @@ fn phones(t: &Tables) -> PaperTable {
     .follows("latency reduction, %", &[local, remote], reduction)
 }
 
-fn remote_energy(t: &Tables) -> PaperTable {
+fn remote_energy(t: &Measured) -> PaperTable {
     let (l, r) = (&t.local, &t.remote);
     PaperTable::new(
         "table VI",
@@ -141,7 +142,7 @@ fn remote_energy(t: &Tables) -> PaperTable {
     .follows("energy reduction, %", &[milli(&l.energy_j), milli(&r.energy_j)], reduction)
 }
 
-fn by_size(t: &Tables) -> PaperTable {
+fn by_size(t: &Others) -> PaperTable {
     let s = &t.by_size;
     // The first is printed as 0.
     let printed =
@@ -157,7 +158,7 @@ fn by_size(t: &Tables) -> PaperTable {
     .follows("energy reduction, %", &[milli(&s.local_j), milli(&s.remote_j)], reduction)
 }
 
-fn conversion(t: &Tables) -> PaperTable {
+fn conversion(t: &Others) -> PaperTable {
     let c = &t.conversion;
     PaperTable::new("table VIII", "image conversion", c.resolution.clone())
         .row("in Java, ms", figures(&c.java_ms, 1))

@@ -1,0 +1,32 @@
+//! `vitempo-studies`: prints what papers print beside what vitempo computes, and evaluates
+//! adaptation on published latencies.
+
+mod paper;
+mod print;
+mod published;
+
+use clap::Parser;
+use print::Failure;
+use std::process::ExitCode;
+
+/// Prints what papers print beside what vitempo computes, and evaluates adaptation on published
+/// latencies
+#[derive(Parser, Debug)]
+#[command(name = "vitempo-studies", version)]
+enum Studies {
+    Paper(paper::PaperArgs),
+    Published(published::PublishedArgs),
+}
+
+fn main() -> ExitCode {
+    let done = match Studies::parse() {
+        Studies::Paper(args) => paper::run(&args),
+        Studies::Published(args) => published::run(&args),
+    };
+    let Err(Failure { message, hint }) = done else { return ExitCode::SUCCESS };
+    eprintln!("error: {message}");
+    if let Some(hint) = hint {
+        eprintln!("hint: {hint}");
+    }
+    ExitCode::FAILURE
+}

@@ -1,0 +1,12 @@
+//! Studies with vitempo: each answers one question about published figures, and a guide quotes its
+//! answer. The library does not depend on them.
+//!
+//! | question | where |
+//! |---|---|
+//! | which of a paper's figures come out, and which contradict each other? | [`papers`] |
+//! | how well is a device forecast that was left out of published latencies? | [`published`] |
+//!
+//! The program `vitempo-studies` prints them; `studies/README.md` has its commands.
+
+pub mod papers;
+pub mod published;
