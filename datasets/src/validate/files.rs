@@ -14,12 +14,14 @@ use std::{fs, path::Path};
 
 impl Inspection<'_> {
     pub(super) fn check_files(&mut self, journal: &Journal) {
-        let written = Lock::is_held(self.folder);
+        // The question takes a lock for a moment: it is only asked where the answer matters.
+        let folder = self.folder;
+        let written = || Lock::is_held(folder);
         for name in names(self.folder) {
             let ours = [SCHEMA_FILE, LOCK_FILE, FOLDER].contains(&name.as_str())
                 || TABLES.iter().any(|table| table.file_name() == name);
             if name == UNFINISHED_WRITE {
-                let (severity, what) = if written {
+                let (severity, what) = if written() {
                     (Severity::Note, "another process fills the dataset")
                 } else {
                     (
@@ -29,14 +31,14 @@ impl Inspection<'_> {
                 };
                 self.find(severity, "unfinished-write", &name, None, what);
             } else if name.ends_with(UNFINISHED) {
-                self.find_unfinished(&name, written);
+                self.find_unfinished(&name, written());
             } else if !ours {
                 self.find(Severity::Note, "foreign-file", &name, None, "not part of the dataset");
             }
         }
         for name in names(&self.folder.join(FOLDER)) {
             if name.ends_with(UNFINISHED) {
-                self.find_unfinished(&format!("{FOLDER}/{name}"), written);
+                self.find_unfinished(&format!("{FOLDER}/{name}"), written());
             } else if Path::new(&name).extension().is_none_or(|ending| ending != ENDING) {
                 self.find(
                     Severity::Note,
