@@ -30,8 +30,8 @@ fn use_folder(folder: &Path) -> (bool, usize) {
         ("inspect", &|| inspect(folder).is_ok()),
         ("export", &|| {
             let mut out = std::io::sink();
-            let mut export = |table| export(folder, table, ExportFormat::Csv, &mut out).is_ok();
-            table_names().into_iter().all(|table| export(table))
+            let export = |table| export(folder, table, ExportFormat::Csv, &mut out).is_ok();
+            table_names().into_iter().all(export)
         }),
     ];
     let (mut read, mut worst) = (false, 0);

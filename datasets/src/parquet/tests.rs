@@ -157,7 +157,7 @@ fn columns_of_another_type_or_without_values_are_named() {
 /// What polars itself reads of a file, as text.
 fn by_polars(path: &Path) -> pl::DataFrame {
     use pl::SerReader as _;
-    pl::ParquetReader::new(std::io::Cursor::new(fs::read(path).unwrap())).finish().unwrap()
+    pl::ParquetReader::new(io::Cursor::new(fs::read(path).unwrap())).finish().unwrap()
 }
 
 #[test]
