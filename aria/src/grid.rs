@@ -141,16 +141,16 @@ impl Window {
         self.rows * self.cols
     }
 
-    /// The row after the last.
+    /// The row after the last; the largest number where there is none.
     #[must_use]
     pub fn end_row(self) -> usize {
-        self.row + self.rows
+        self.row.saturating_add(self.rows)
     }
 
-    /// The column after the last.
+    /// The column after the last; the largest number where there is none.
     #[must_use]
     pub fn end_col(self) -> usize {
-        self.col + self.cols
+        self.col.saturating_add(self.cols)
     }
 
     /// Whether a patch lies inside.

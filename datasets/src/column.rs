@@ -161,7 +161,13 @@ impl Table {
     /// No rows; `folder` is only for messages and for writing.
     pub(crate) fn new(schema: &'static TableSchema, folder: &Path) -> Self {
         let columns = schema.columns.iter().map(|(_, kind)| Column::empty(*kind)).collect();
-        Self { schema, path: folder.join(schema.file_name()), columns, chosen: None, spare_bytes: 0 }
+        Self {
+            schema,
+            path: folder.join(schema.file_name()),
+            columns,
+            chosen: None,
+            spare_bytes: 0,
+        }
     }
 
     /// Adds a row; one cell per column, in the schema's order.

@@ -42,6 +42,8 @@ mod validate;
 mod warning;
 
 #[cfg(test)]
+mod allocation;
+#[cfg(test)]
 mod simulated;
 
 pub use dataset::Dataset;

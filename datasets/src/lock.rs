@@ -47,6 +47,12 @@ impl Lock {
         note.map_err(DatasetError::io("write", &path))?;
         Ok(Self { _file: file })
     }
+
+    /// Whether a process writes the dataset now.
+    pub(crate) fn is_held(folder: &Path) -> bool {
+        let file = File::open(folder.join(LOCK_FILE));
+        file.is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
+    }
 }
 
 fn holder(file: &mut File) -> String {
@@ -72,7 +78,9 @@ mod tests {
             matches!(&refused, DatasetError::Locked { pid, .. } if *pid == std::process::id().to_string()),
             "{refused}"
         );
+        assert!(Lock::is_held(folder.path()));
         drop(first);
+        assert!(!Lock::is_held(folder.path()));
         Lock::take(folder.path()).unwrap();
     }
 }

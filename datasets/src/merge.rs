@@ -30,8 +30,9 @@ pub fn merge(folders: &[&Path], out: &Path) -> Result<Dataset, DatasetError> {
         }
         merged.warnings.extend(dataset.warnings);
     }
-    let _held = Store::open_empty(out, "merge")?;
+    let store = Store::open_empty(out, "merge")?;
     write_tables(out, &merged)?;
+    store.filled()?;
     Ok(merged)
 }
 

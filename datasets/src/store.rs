@@ -8,7 +8,7 @@
 use crate::{
     Dataset, DatasetError, RunKey, Warning,
     column::Table,
-    files::{UNFINISHED, sync_parent},
+    files::{UNFINISHED, sync_parent, write_whole},
     journal::{self, Entry, EntryRef, Writer},
     lock::{LOCK_FILE, Lock},
     parquet,
@@ -24,6 +24,9 @@ use std::{
     path::{Path, PathBuf},
 };
 use vitempo_graph::{Graph, ModelIdentity, ModelProfile, Status};
+
+/// Marks a folder that a merge or an import fills.
+pub(crate) const UNFINISHED_WRITE: &str = "write.unfinished";
 
 /// A dataset open for writing; no other process can open it meanwhile.
 #[derive(Debug)]
@@ -83,16 +86,26 @@ impl Store {
         Ok(store)
     }
 
-    /// Opens a folder that holds no measurements yet, for what is only done into a new one.
+    /// Opens a folder that holds no measurements yet, for what is only done into a new one. Until
+    /// [`Store::filled`] the folder is marked as unfinished.
     pub(crate) fn open_empty(folder: &Path, what: &str) -> Result<Self, DatasetError> {
         let store = Self::open_or_create(folder)?;
+
         if store.runs() > 0 {
             return Err(DatasetError::NotADataset {
                 path: folder.to_owned(),
                 reason: format!("it holds measurements; {what} into a new folder"),
             });
         }
+        write_whole(&folder.join(UNFINISHED_WRITE), format!("{what}\n").as_bytes())?;
         Ok(store)
+    }
+
+    /// Everything is in the folder that [`Store::open_empty`] opened.
+    pub(crate) fn filled(self) -> Result<(), DatasetError> {
+        let mark = self.folder.join(UNFINISHED_WRITE);
+        fs::remove_file(&mark).map_err(DatasetError::io("remove", &mark))?;
+        sync_parent(&mark)
     }
 
     fn learn_tables(&mut self) -> Result<(), DatasetError> {

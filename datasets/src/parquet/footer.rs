@@ -151,8 +151,8 @@ impl Leaf<'_> {
     fn describe(&self) -> String {
         let index = usize::try_from(self.physical).unwrap_or(usize::MAX);
         let name = parquet_type::NAMES.get(index).copied().unwrap_or("unknown");
-        let signed = self.physical == parquet_type::INT64
-            && self.converted != Some(parquet_type::UINT_64);
+        let signed =
+            self.physical == parquet_type::INT64 && self.converted != Some(parquet_type::UINT_64);
         let sign = if signed { "signed " } else { "" };
         if self.list { format!("list of {sign}{name}") } else { format!("{sign}{name}") }
     }

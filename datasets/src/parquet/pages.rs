@@ -21,9 +21,14 @@ const RLE_DICTIONARY: i64 = 8;
 /// A page's kind, and how many values it holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Page {
-    Dictionary { values: usize },
+    Dictionary {
+        values: usize,
+    },
     /// `positions`: values are positions in the dictionary.
-    Data { values: usize, positions: bool },
+    Data {
+        values: usize,
+        positions: bool,
+    },
 }
 
 /// The pages that are left.
@@ -94,8 +99,7 @@ impl Header {
 impl<'b> Pages<'b> {
     /// The pages of a chunk of this file.
     pub(super) fn of(bytes: &'b [u8], chunk: &Chunk<'_>) -> Outcome<Self> {
-        let (Some(rest), Ok(decompressor)) =
-            (bytes.get(chunk.pages.clone()), Decompressor::new())
+        let (Some(rest), Ok(decompressor)) = (bytes.get(chunk.pages.clone()), Decompressor::new())
         else {
             return damaged("its pages cannot be read");
         };

@@ -120,6 +120,10 @@ impl<'t> Row<'t> {
         samples_of(self.table, self.row, "wall_ns", "cpu_ns")
     }
 
+    pub(crate) fn memory_bytes(self) -> Option<u64> {
+        self.table.optional_integer("memory_bytes", self.row)
+    }
+
     /// The measurement, given its operator.
     pub(crate) fn measurement(self, op: Arc<OpSpec>) -> Result<Measurement, DatasetError> {
         Ok(Measurement {
@@ -127,7 +131,7 @@ impl<'t> Row<'t> {
             node: self.table.text("node", self.row).to_owned(),
             kernel: self.table.text("kernel", self.row).to_owned(),
             samples: self.samples(),
-            memory_bytes: self.table.optional_integer("memory_bytes", self.row),
+            memory_bytes: self.memory_bytes(),
             status: self.status()?,
         })
     }

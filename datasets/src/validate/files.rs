@@ -1,35 +1,45 @@
 //! Which files are there that should not be, and what the journal lost.
 
-use super::{Inspection, Severity};
+use super::{Inspection, Readable, Severity};
 use crate::{
     Warning,
     files::UNFINISHED,
     journal::{ENDING, FOLDER, Journal},
-    lock::LOCK_FILE,
+    lock::{LOCK_FILE, Lock},
     schema::SCHEMA_FILE,
-    tables::TABLES,
+    store::UNFINISHED_WRITE,
+    tables::{TABLES, model_measurements},
 };
 use std::{fs, path::Path};
 
 impl Inspection<'_> {
     pub(super) fn check_files(&mut self, journal: &Journal) {
+        // The question takes a lock for a moment: it is only asked where the answer matters.
+        let folder = self.folder;
+        let written = || Lock::is_held(folder);
         for name in names(self.folder) {
             let ours = [SCHEMA_FILE, LOCK_FILE, FOLDER].contains(&name.as_str())
                 || TABLES.iter().any(|table| table.file_name() == name);
-            if name.ends_with(UNFINISHED) {
-                self.find(
-                    Severity::Note,
-                    "unfinished-file",
-                    &name,
-                    None,
-                    "left by a write that was cut short; it can be removed",
-                );
+            if name == UNFINISHED_WRITE {
+                let (severity, what) = if written() {
+                    (Severity::Note, "another process fills the dataset")
+                } else {
+                    (
+                        Severity::Error,
+                        "a merge or import was cut short; repeat it into a new folder",
+                    )
+                };
+                self.find(severity, "unfinished-write", &name, None, what);
+            } else if name.ends_with(UNFINISHED) {
+                self.find_unfinished(&name, written());
             } else if !ours {
                 self.find(Severity::Note, "foreign-file", &name, None, "not part of the dataset");
             }
         }
         for name in names(&self.folder.join(FOLDER)) {
-            if Path::new(&name).extension().is_none_or(|ending| ending != ENDING) {
+            if name.ends_with(UNFINISHED) {
+                self.find_unfinished(&format!("{FOLDER}/{name}"), written());
+            } else if Path::new(&name).extension().is_none_or(|ending| ending != ENDING) {
                 self.find(
                     Severity::Note,
                     "foreign-file",
@@ -51,6 +61,36 @@ impl Inspection<'_> {
                 );
             }
         }
+    }
+}
+
+impl Inspection<'_> {
+    /// A temporary file; where no process writes, it is stale.
+    fn find_unfinished(&mut self, name: &str, written: bool) {
+        let (severity, what) = if written {
+            (Severity::Note, "another process is writing it")
+        } else {
+            (Severity::Warning, "left by a write that was cut short; it can be removed")
+        };
+        self.find(severity, "unfinished-file", name, None, what);
+    }
+
+    /// Is there a model run, and was the table of model runs, which is the last, written?
+    pub(super) fn check_written(&mut self, readable: &Readable) {
+        let Some(runs) = &readable.runs else { return };
+        if !runs.is_empty() || readable.journal.runs().next().is_some() {
+            return;
+        }
+        let file = model_measurements::SCHEMA.file_name();
+        let others = ["environments", "operators", "operator_measurements"];
+        let (severity, what) = if others.iter().any(|name| self.report.rows.get(name) > Some(&0)) {
+            let what = "there is no model run, but rows that only model runs bring: a write was \
+                        cut short; repeat it into a new folder";
+            (Severity::Error, what)
+        } else {
+            (Severity::Warning, "there is no model run: nothing was measured, merged or imported")
+        };
+        self.find(severity, "no-model-runs", &file, None, what);
     }
 }
 

@@ -5,13 +5,16 @@
 //! references that point to nothing; identifiers that do not match what they stand for; samples
 //! that are missing, zero, absurdly long, or too short for the work done (a sign of a wrong unit);
 //! failed rows, by reason; peak memory that is 0 or below the weights; sums over operators against
-//! end-to-end times; precisions that were not those asked for; origins that mix.
+//! end-to-end times; precisions that were not those asked for; origins that mix; values that no
+//! machine has; columns that are not what they are derived from; writes that were cut short.
 
+mod derived;
 mod executed;
 mod files;
 mod memory;
 mod references;
 mod samples;
+mod values;
 
 use crate::{
     DatasetError,
@@ -231,6 +234,22 @@ impl Inspection<'_> {
         self.keep(&schema.file_name(), rows(table))
     }
 
+    /// The rows of a table that has columns derived from others.
+    fn derived<R>(
+        &mut self,
+        schema: &'static TableSchema,
+        rows: impl FnOnce(&Table) -> Result<Vec<R>, DatasetError>,
+        departures: impl FnOnce(&Table, &[R]) -> Vec<derived::Departure>,
+    ) -> Option<Vec<R>> {
+        let (rows, departures) = self.table(schema, |table| {
+            let rows = rows(&table)?;
+            let departures = departures(&table, &rows);
+            Ok((rows, departures))
+        })?;
+        self.report_departures(&schema.file_name(), &departures);
+        Some(rows)
+    }
+
     fn read(&mut self) -> Readable {
         let folder = self.folder;
         let journal = journal::read(folder);
@@ -239,8 +258,8 @@ impl Inspection<'_> {
             runs: self.table(&model_measurements::SCHEMA, |t| model_measurements::rows(&t)),
             operator_runs: self
                 .table(&operator_measurements::SCHEMA, operator_measurements::OperatorRuns::new),
-            models: self.table(&models::SCHEMA, |t| models::rows(&t)),
-            operators: self.table(&operators::SCHEMA, |t| operators::rows(&t)),
+            models: self.derived(&models::SCHEMA, models::rows, derived::of_models),
+            operators: self.derived(&operators::SCHEMA, operators::rows, derived::of_operators),
             environments: self.table(&environments::SCHEMA, |t| environments::rows(&t)),
         }
     }
@@ -274,6 +293,8 @@ pub fn validate(folder: &Path, tolerances: &Tolerances) -> Result<ValidationRepo
     inspection.check_identifiers(&readable);
     inspection.check_references(&readable);
     inspection.check_samples(&readable);
+    inspection.check_values(&readable);
+    inspection.check_written(&readable);
     inspection.check_peaks(&readable);
     inspection.check_executed(&readable);
     inspection.check_origins();

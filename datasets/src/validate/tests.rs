@@ -56,6 +56,20 @@ fn set_sample(table: &mut Table, name: &str, sample: usize, value: u64) {
     lists.values[sample] = value;
 }
 
+fn set_list(table: &mut Table, name: &str, list: &[u64]) {
+    let Column::IntegerList(lists) = column(table, name) else { panic!("{name} is no list") };
+    let rest: Vec<Vec<u64>> = (1..lists.ends.len()).map(|row| lists.get(row).to_vec()).collect();
+    *lists = crate::column::Lists::default();
+    lists.push(list);
+    rest.iter().for_each(|list| lists.push(list));
+}
+
+fn set_protocol(table: &mut Table, from: &str, to: &str) {
+    let json = table.text("protocol_json", 0).replace(from, to);
+    assert_ne!(json, table.text("protocol_json", 0));
+    set_text(table, "protocol_json", 0, &json);
+}
+
 fn drop_last_row(table: &mut Table) {
     for column in &mut table.columns {
         match column {
@@ -143,6 +157,161 @@ fn faults_in_rows_are_found_where_they_are() {
             report.findings
         );
         assert_eq!(report.is_valid(), report.of(Severity::Error).next().is_none());
+    }
+}
+
+/// One table, what is done to it, the check that must find it, and where.
+type Fault = (&'static str, fn(&mut Table), &'static str, usize);
+
+#[test]
+fn values_that_cannot_be_are_found_in_every_column() {
+    let faults: &[Fault] = &[
+        ("environments", |t| set_text(t, "device", 0, " "), "impossible-value", 0),
+        ("environments", |t| set_text(t, "framework", 0, ""), "impossible-value", 0),
+        ("environments", |t| set_text(t, "variant", 0, ""), "impossible-value", 0),
+        ("environments", |t| set_integer(t, "threads", 0, 0), "impossible-value", 0),
+        ("environments", |t| set_integer(t, "threads", 0, u64::MAX), "impossible-value", 0),
+        ("environments", |t| set_integer(t, "cores_available", 0, 0), "impossible-value", 0),
+        ("environments", |t| set_list(t, "cores", &[1, 1]), "impossible-value", 0),
+        ("environments", |t| set_list(t, "cores", &[u64::MAX]), "impossible-value", 0),
+        ("operators", |t| set_integer(t, "macs", 1, u64::MAX), "derived-column", 1),
+        ("operators", |t| set_integer(t, "flops", 1, 3), "derived-column", 1),
+        ("operators", |t| set_integer(t, "bytes_read", 1, 3), "derived-column", 1),
+        ("operators", |t| set_integer(t, "bytes_written", 1, 3), "derived-column", 1),
+        ("operators", |t| set_integer(t, "params", 1, 3), "derived-column", 1),
+        ("operators", |t| set_text(t, "kind", 1, "pool"), "derived-column", 1),
+        ("operators", |t| set_text(t, "memory_format", 1, "blocked"), "derived-column", 1),
+        ("operators", |t| set_text(t, "precision", 1, "i8"), "derived-column", 1),
+        ("models", |t| set_integer(t, "operators", 1, 0), "derived-column", 1),
+        ("models", |t| set_integer(t, "macs", 1, u64::MAX), "derived-column", 1),
+        ("models", |t| set_integer(t, "flops", 1, 0), "derived-column", 1),
+        ("models", |t| set_integer(t, "bytes_read", 1, 0), "derived-column", 1),
+        ("models", |t| set_integer(t, "bytes_written", 1, 0), "derived-column", 1),
+        ("models", |t| set_integer(t, "params", 1, 0), "derived-column", 1),
+        ("models", |t| set_text(t, "model", 1, ""), "impossible-value", 1),
+        ("models", |t| set_text(t, "architecture", 1, ""), "impossible-value", 1),
+        ("operator_measurements", |t| set_list(t, "wall_ns", &[0]), "zero-sample", 0),
+        ("operator_measurements", |t| set_list(t, "cpu_ns", &[1 << 63]), "absurd-sample", 0),
+        (
+            "operator_measurements",
+            |t| set_optional(t, "memory_bytes", 4, (-4096i64) as u64),
+            "impossible-value",
+            4,
+        ),
+        ("model_measurements", |t| set_list(t, "e2e_wall_ns", &[0]), "zero-sample", 0),
+        ("model_measurements", |t| set_list(t, "e2e_profiled_wall_ns", &[0]), "zero-sample", 0),
+        ("model_measurements", |t| set_list(t, "e2e_cpu_ns", &[1]), "unequal-samples", 0),
+        ("model_measurements", |t| set_list(t, "e2e_profiled_cpu_ns", &[1]), "unequal-samples", 0),
+        ("model_measurements", |t| set_list(t, "reference_wall_ns", &[0]), "impossible-value", 0),
+        (
+            "model_measurements",
+            |t| set_list(t, "reference_cpu_ns", &[u64::MAX]),
+            "impossible-value",
+            0,
+        ),
+        ("model_measurements", |t| set_integer(t, "round", 1, u64::MAX), "impossible-value", 1),
+        ("model_measurements", |t| set_integer(t, "started_unix_ms", 1, 0), "impossible-value", 1),
+        ("model_measurements", |t| set_text(t, "sitting", 1, ""), "impossible-value", 1),
+        ("model_measurements", |t| set_text(t, "source", 1, "somebody"), "impossible-value", 1),
+        (
+            "model_measurements",
+            |t| set_protocol(t, "\"max_repeats\":50", "\"max_repeats\":3"),
+            "impossible-value",
+            0,
+        ),
+        ("model_measurements", |t| set_protocol(t, "0.017", "-0.017"), "impossible-value", 0),
+        (
+            "model_measurements",
+            |t| set_optional(t, "peak_memory_bytes", 1, u64::MAX),
+            "impossible-value",
+            1,
+        ),
+        ("model_measurements", |t| set_optional(t, "peak_memory_bytes", 1, 0), "peak-memory", 1),
+        (
+            "model_measurements",
+            |t| set_optional(t, "energy_per_inference_uj", 1, 0),
+            "impossible-value",
+            1,
+        ),
+        (
+            "model_measurements",
+            |t| set_optional(t, "energy_per_inference_uj", 1, u64::MAX),
+            "impossible-value",
+            1,
+        ),
+    ];
+    let folder = tempfile::tempdir().unwrap();
+    stored(folder.path(), 3);
+    for (table, fault, check, row) in faults {
+        let path = folder.path().join(format!("{table}.parquet"));
+        let sound = fs::read(&path).unwrap();
+        edit(folder.path(), table, fault);
+        let report = report(folder.path());
+        assert!(
+            found(&report).contains(&(check, format!("{table}.parquet"), Some(*row))),
+            "{table} {check} {row}: {:?}",
+            report.findings
+        );
+        fs::write(path, sound).unwrap();
+    }
+    assert_eq!(report(folder.path()).findings, []);
+}
+
+#[test]
+fn values_that_cannot_be_are_found_in_the_journal() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut profiles, graphs) = crate::simulated::sweep(1, 4, 3);
+    profiles[0].operators[1].memory_bytes = Some(u64::MAX - 7);
+    profiles[1].started_unix_ms = 0;
+    append_all(&mut Store::open_or_create(folder.path()).unwrap(), &profiles, &graphs);
+    let report = report(folder.path());
+    let places: Vec<Option<usize>> =
+        report.findings.iter().filter(|f| f.check == "impossible-value").map(|f| f.row).collect();
+    assert_eq!(places, [Some(2), Some(3)], "{:?}", report.findings);
+    assert!(report.findings[0].what.contains("-8 as a signed number"), "{:?}", report.findings);
+}
+
+#[test]
+fn a_write_that_was_cut_short_is_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let findings = || -> Vec<(&'static str, Severity)> {
+        report(folder.path()).findings.iter().map(|f| (f.check, f.severity)).collect()
+    };
+    // Killed after its first table, and while it wrote the second.
+    let (profiles, graphs) = crate::simulated::sweep(2, 4, 3);
+    let dataset = Dataset { profiles, graphs, ..Dataset::default() };
+    let mut store = Store::open_empty(folder.path(), "merge").unwrap();
+    let tables = crate::store::tables_of(folder.path(), &dataset).unwrap();
+    parquet::write(&tables[0]).unwrap();
+    fs::write(folder.path().join(".operators.parquet.a1b2c3.unfinished"), "PAR1").unwrap();
+    let writing = findings();
+    assert!(writing.contains(&("unfinished-write", Severity::Note)), "{writing:?}");
+    assert!(writing.contains(&("unfinished-file", Severity::Note)), "{writing:?}");
+    drop(store);
+    let killed = findings();
+    assert!(killed.contains(&("unfinished-write", Severity::Error)), "{killed:?}");
+    assert!(killed.contains(&("unfinished-file", Severity::Warning)), "{killed:?}");
+    assert!(killed.contains(&("no-model-runs", Severity::Error)), "{killed:?}");
+    assert!(!report(folder.path()).is_valid());
+    // Repeated to its end.
+    fs::remove_file(folder.path().join(".operators.parquet.a1b2c3.unfinished")).unwrap();
+    store = Store::open_empty(folder.path(), "merge").unwrap();
+    crate::store::write_tables(folder.path(), &dataset).unwrap();
+    store.filled().unwrap();
+    assert!(findings().iter().all(|(check, _)| !check.starts_with("unfinished")));
+    let empty = tempfile::tempdir().unwrap();
+    drop(Store::open_or_create(empty.path()).unwrap());
+    let found = report(empty.path()).findings;
+    assert_eq!((found[0].check, found[0].severity), ("no-model-runs", Severity::Warning));
+}
+
+#[test]
+fn shipped_measurements_have_no_impossible_value() {
+    for name in ["epyc-engines-20-models", "epyc-onnxruntime-f32-1t", "epyc-zen4"] {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("measured").join(name);
+        let report = report(&folder);
+        let found: Vec<&Finding> = report.of(Severity::Error).collect();
+        assert!(found.is_empty(), "{name}: {found:?}, unlisted {:?}", report.unlisted);
     }
 }
 

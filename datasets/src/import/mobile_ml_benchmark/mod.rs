@@ -78,9 +78,10 @@ pub fn import_mobile_ml_benchmark(
     out: &Path,
 ) -> Result<Imported, DatasetError> {
     let collections = read::collections(files, facts)?;
-    let _held = Store::open_empty(out, "import")?;
+    let store = Store::open_empty(out, "import")?;
     let mut writer = TablesWriter::new(out)?;
     let (imported, models) = runs::write(&collections, &mut writer)?;
     writer.finish(&models, &BTreeMap::new())?;
+    store.filled()?;
     Ok(imported)
 }

@@ -27,7 +27,7 @@ pub fn import_ai_hub(folder: &Path, out: &Path) -> Result<Imported, DatasetError
                 .to_owned();
         return Err(DatasetError::NotImportable { path: folder.to_owned(), reason });
     }
-    let _held = Store::open_empty(out, "import")?;
+    let store = Store::open_empty(out, "import")?;
     let mut imported = Imported::default();
     let mut environments: BTreeMap<String, (Environment, Vec<&Row>)> = BTreeMap::new();
     for row in &hub.rows {
@@ -66,6 +66,7 @@ pub fn import_ai_hub(folder: &Path, out: &Path) -> Result<Imported, DatasetError
     let mut models: Vec<ModelIdentity> = identities.into_values().collect();
     models.sort_by(|a, b| (&a.architecture, &a.name).cmp(&(&b.architecture, &b.name)));
     writer.finish(&models, &graphs)?;
+    store.filled()?;
     Ok(imported)
 }
 

@@ -37,7 +37,7 @@ pub fn import_cells(folder: &Path, out: &Path) -> Result<Imported, DatasetError>
         .into_iter()
         .map(|(name, _, read)| Ok((*name, read(folder)?)))
         .collect::<Result<_, DatasetError>>()?;
-    let _held = Store::open_empty(out, "import")?;
+    let store = Store::open_empty(out, "import")?;
     let mut imported = Imported::default();
     let mut writer = TablesWriter::new(out)?;
     let mut models = Vec::new();
@@ -71,6 +71,7 @@ pub fn import_cells(folder: &Path, out: &Path) -> Result<Imported, DatasetError>
     }
     models.sort_by(|a, b| (&a.architecture, &a.name).cmp(&(&b.architecture, &b.name)));
     writer.finish(&models, &BTreeMap::new())?;
+    store.filled()?;
     Ok(imported)
 }
 
