@@ -2,11 +2,16 @@
 //! models.
 #![allow(clippy::unwrap_used)]
 
+mod growing;
+
+use growing::environments;
 use proptest::prelude::*;
 use std::path::Path;
+use vitempo_graph::lowering::lower;
 use vitempo_graph::onnx::{ReadOptions, WriteOptions, read_bytes, read_file, to_bytes};
+use vitempo_graph::quantize::{Conversion, Options};
 use vitempo_graph::{
-    Attribute, Attributes, Graph, GraphBuilder, GraphError, OpKind, TensorSpec, ValueId, Work,
+    Attribute, Attributes, Graph, GraphBuilder, GraphError, Node, OpKind, TensorSpec, ValueId, Work,
 };
 
 /// One step of a random network; what does not fit the shape at hand is adapted or left out.
@@ -106,6 +111,47 @@ fn real_models() {
         let graph = read_file(&path, &ReadOptions::default()).unwrap();
         let written = to_bytes(&graph, &WriteOptions::default()).unwrap();
         assert_same(&graph, &read_bytes(name, &written, &ReadOptions::default()).unwrap());
+    }
+}
+
+/// A forecast adds up kernels: the same ones on every framework are the same forecast.
+#[test]
+fn kernels_of_real_models() {
+    for name in ["vit_tiny_patch16_224", "mobilevit_xxs", "edgenext_xx_small"] {
+        let path =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../tests/models/{name}.onnx"));
+        let graph = read_file(&path, &ReadOptions::default()).unwrap();
+        let written = to_bytes(&graph, &WriteOptions::default()).unwrap();
+        let again = read_bytes(name, &written, &ReadOptions::default()).unwrap();
+        let mut compared = 0;
+        for (environment_name, environment) in environments() {
+            let kernels = |graph: &Graph| {
+                let lowered = lower(graph, &environment).map_err(|e| e.to_string())?;
+                let one = |node: &Node| (node.name.clone(), node.op.clone());
+                Ok::<_, String>(lowered.nodes().iter().map(one).collect::<Vec<_>>())
+            };
+            let lowered = kernels(&graph);
+            compared += usize::from(lowered.is_ok());
+            assert!(lowered == kernels(&again), "{name} on {environment_name}");
+        }
+        assert!(compared > 15, "{name}: {compared} environments");
+    }
+}
+
+/// Models in int8 and f16 as well.
+#[test]
+fn real_models_in_other_precisions() {
+    for name in ["vit_tiny_patch16_224", "mobilevit_xxs", "edgenext_xx_small"] {
+        let path =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../tests/models/{name}.onnx"));
+        let graph = read_file(&path, &ReadOptions::default()).unwrap();
+        for conversion in
+            [Conversion::Qdq, Conversion::QdqResults, Conversion::Integer, Conversion::Half]
+        {
+            let converted = conversion.apply(&graph, &Options::default()).unwrap();
+            let written = to_bytes(&converted, &WriteOptions::default()).unwrap();
+            assert_same(&converted, &read_bytes(name, &written, &ReadOptions::default()).unwrap());
+        }
     }
 }
 
