@@ -16,7 +16,7 @@ fn place(more: &[&str]) -> Vec<String> {
 }
 
 fn as_json(more: &[&str]) -> Value {
-    let arguments = place(&[more, &["--format", "json"]].concat());
+    let arguments = place(more);
     json(&arguments.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
@@ -141,7 +141,7 @@ fn tasks_are_planned_from_forecasts() {
     let (npu, cpu) = (format!("npu={bundle}"), format!("cpu={bundle}"));
     let tasks = folder.path("zoo/tasks.toml");
     let costs = ["--tasks", &tasks, "--processor", &npu, "--processor", &cpu];
-    let asked = ["--slo", "1%,10s", "--bandwidth", "8GB/s", "--format", "json"];
+    let asked = ["--slo", "1%,10s", "--bandwidth", "8GB/s"];
     let plan = json(&[&["plan", "place"], &costs[..], &asked].concat());
     assert_eq!(count(&plan["score"]["violated"]), 0);
     assert_eq!(plan["proof"], "enumerated", "one task of 4 stitched variants");

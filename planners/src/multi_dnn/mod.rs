@@ -41,7 +41,7 @@ pub use arrivals::{Arrivals, MOST_PERMUTED, MOST_QUERIES, TaskArrivals};
 pub use bound::Bound;
 pub use evaluator::{Evaluator, Score};
 pub use model::{MOST_PROCESSORS, MOST_WAYS};
-pub use outcome::{MultiDnnPlan, PlacedTask, PlacedWay, Proof};
+pub use outcome::{Compared, MultiDnnPlan, PlacedTask, PlacedWay, Proof};
 pub use policy::{Kind, Policy, Way};
 pub use problem::{Contention, Fetches, Objective, Problem};
 pub use search::{Settings, plan};
