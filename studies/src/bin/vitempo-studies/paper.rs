@@ -145,7 +145,7 @@ impl Recomputed {
     }
 
     fn reproduced(&self) -> Table {
-        let headings = ["Modelled, fitted elsewhere", "Evidence", "Printed", "Modelled", "Error"];
+        let headings = ["Modelled figure", "Evidence", "Printed", "Modelled", "Error"];
         let mut rows = Table::new(&headings, 2);
         for row in &self.models {
             let numbers = [short(row.printed), short(row.modelled), print::percent(row.error())];
