@@ -1,13 +1,16 @@
 //! [`Interval`]: a cost and how far it may be off, in whole units (nanoseconds, nanojoules: the
 //! field's name says which).
 
-use serde::{Deserialize, Serialize};
-use std::{iter::Sum, ops::Add};
+use serde::{
+    Deserialize, Deserializer, Serialize,
+    de::{Error, IgnoredAny, MapAccess, Unexpected, Visitor},
+};
+use std::{fmt, iter::Sum, ops::Add};
 use vitempo_graph::{Latency, Prediction};
 
-/// A cost with the interval it lies in; `lower <= point <= upper`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(try_from = "Spelled", into = "Spelled")]
+/// A cost with the interval it lies in; `lower <= point <= upper`. Written as an object with these
+/// three; read from such an object or from a number, which is exact.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
 pub struct Interval {
     point: u64,
     lower: u64,
@@ -121,32 +124,49 @@ impl From<&Prediction> for Interval {
     }
 }
 
-/// In files an interval is a number, or an object with its ends.
-#[derive(Serialize, Deserialize)]
-#[serde(untagged)]
-enum Spelled {
-    Exact(u64),
-    Range { point: u64, lower: u64, upper: u64 },
-}
-
-impl From<Interval> for Spelled {
-    fn from(interval: Interval) -> Self {
-        let Interval { point, lower, upper } = interval;
-        if lower == upper { Self::Exact(point) } else { Self::Range { point, lower, upper } }
+impl<'de> Deserialize<'de> for Interval {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(NumberOrRange)
     }
 }
 
-impl TryFrom<Spelled> for Interval {
-    type Error = String;
-    fn try_from(spelled: Spelled) -> Result<Self, String> {
-        match spelled {
-            Spelled::Exact(value) => Ok(Self::exact(value)),
-            Spelled::Range { point, lower, upper } => {
-                Self::new(point, lower, upper).ok_or_else(|| {
-                    format!("the interval {lower} .. {upper} does not hold its point {point}")
-                })
+struct NumberOrRange;
+
+impl<'de> Visitor<'de> for NumberOrRange {
+    type Value = Interval;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a whole number, 0 or more, or an object with `point`, `lower` and `upper`")
+    }
+
+    fn visit_u64<E: Error>(self, value: u64) -> Result<Interval, E> {
+        Ok(Interval::exact(value))
+    }
+
+    fn visit_i64<E: Error>(self, value: i64) -> Result<Interval, E> {
+        let refuse = |_| E::invalid_value(Unexpected::Signed(value), &self);
+        u64::try_from(value).map(Interval::exact).map_err(refuse)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Interval, A::Error> {
+        const FIELDS: [&str; 3] = ["point", "lower", "upper"];
+        let mut values = [None; 3];
+        while let Some(key) = map.next_key::<String>()? {
+            let Some(index) = FIELDS.iter().position(|field| *field == key) else {
+                map.next_value::<IgnoredAny>()?;
+                return Err(A::Error::unknown_field(&key, &FIELDS));
+            };
+            if values[index].replace(map.next_value::<u64>()?).is_some() {
+                return Err(A::Error::duplicate_field(FIELDS[index]));
             }
         }
+        let value =
+            |index: usize| values[index].ok_or_else(|| A::Error::missing_field(FIELDS[index]));
+        let (point, lower, upper) = (value(0)?, value(1)?, value(2)?);
+        Interval::new(point, lower, upper).ok_or_else(|| {
+            let reason = format!("the interval {lower} .. {upper} does not hold its point {point}");
+            A::Error::custom(reason)
+        })
     }
 }
 
@@ -160,9 +180,20 @@ mod tests {
         let range = r#"{"point":7,"lower":5,"upper":9}"#;
         assert_eq!(serde_json::from_str::<Interval>(range).ok(), Interval::new(7, 5, 9));
         assert_eq!(serde_json::to_string(&Interval::new(7, 5, 9)).ok().as_deref(), Some(range));
-        let error = serde_json::from_str::<Interval>(r#"{"point":4,"lower":5,"upper":9}"#)
-            .map_err(|e| e.to_string());
-        assert!(error.is_err_and(|e| e.contains("5 .. 9 does not hold its point 4")));
+        let exact = r#"{"point":7,"lower":7,"upper":7}"#;
+        assert_eq!(serde_json::to_string(&Interval::exact(7)).ok().as_deref(), Some(exact));
+        for (text, reason) in [
+            (r#"{"point":4,"lower":5,"upper":9}"#, "5 .. 9 does not hold its point 4"),
+            (r#"{"point":4,"lower":3}"#, "missing field `upper`"),
+            (r#"{"point":4,"lower":3,"upper":5,"level":1}"#, "unknown field `level`"),
+            (r#"{"point":4,"point":4,"lower":3,"upper":5}"#, "duplicate field `point`"),
+            ("-3", "integer `-3`, expected a whole number, 0 or more"),
+            ("1.5", "floating point `1.5`, expected a whole number"),
+            (r#""fast""#, "string \"fast\", expected a whole number"),
+        ] {
+            let error = serde_json::from_str::<Interval>(text).map_err(|e| e.to_string());
+            assert!(error.as_ref().is_err_and(|e| e.contains(reason)), "{text}: {error:?}");
+        }
     }
 
     #[test]

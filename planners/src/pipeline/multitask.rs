@@ -16,9 +16,11 @@ use crate::{
     Evidence, Optimality, Plan, Predicted, Regret, Stage, Transfer,
     cost::{CostError, End, Interval},
 };
+use std::collections::{BTreeSet, BinaryHeap};
+use vitempo_graph::{Budget, Limits};
 
-/// Most placements that are enumerated.
-const MOST_PLACEMENTS: u128 = 1 << 20;
+/// Steps that enumerating placements may take where nothing else is said: one per part of each.
+pub const STEPS: u64 = 1 << 26;
 
 /// Whether the next frame's encoder may run while this frame's decoders do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,6 +75,57 @@ pub struct Schedule {
     pub latency_ns: Interval,
 }
 
+/// The best of all placements.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Leading {
+    /// Best first.
+    pub schedules: Vec<Schedule>,
+    /// No placement has a shorter period, ns.
+    pub at_least: u64,
+    /// Whether every placement was tried.
+    pub is_complete: bool,
+}
+
+struct Ranked {
+    key: ((u64, u64, usize), usize),
+    schedule: Schedule,
+}
+
+impl Ord for Ranked {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.key.cmp(&other.key)
+    }
+}
+
+impl PartialOrd for Ranked {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Ranked {
+    fn eq(&self, other: &Self) -> bool {
+        self.key == other.key
+    }
+}
+
+impl Eq for Ranked {}
+
+impl Schedule {
+    /// Period, latency, and how many processors receive the features: less is better.
+    fn rank(&self) -> (u64, u64, usize) {
+        let receivers: BTreeSet<usize> =
+            self.decoders.iter().copied().filter(|&p| p != self.encoder).collect();
+        (self.period_ns.point(), self.latency_ns.point(), receivers.len())
+    }
+}
+
+/// The budget of an enumeration where nothing else is said.
+#[must_use]
+pub fn default_budget() -> Budget {
+    Budget::new(Limits { steps: STEPS, ..Limits::NONE })
+}
+
 impl MultiTask {
     /// Parts, the encoder first, without processors yet.
     #[must_use]
@@ -112,8 +165,7 @@ impl MultiTask {
     }
 
     /// # Errors
-    /// [`CostError`] when a part or a link does not fit the processors, or there are too many
-    /// placements to try.
+    /// [`CostError`] when a part or a link does not fit the processors, or one is listed twice.
     pub fn check(&self) -> Result<(), CostError> {
         let count = self.processors.len();
         if count == 0 {
@@ -143,15 +195,36 @@ impl MultiTask {
                 format!("handing over must be known from and to each of {count} processors"),
             );
         }
-        let placements =
-            (count as u128).checked_pow(1 + self.decoders.len() as u32).unwrap_or(u128::MAX);
-        if placements > MOST_PLACEMENTS {
-            return refuse(
-                &self.encoder.name,
-                format!("{placements} placements are too many to try: at most {MOST_PLACEMENTS}"),
-            );
+        let mut seen = BTreeSet::new();
+        match self.processors.iter().find(|name| !seen.insert(*name)) {
+            Some(name) => Err(CostError::Twice { what: "processor", name: name.clone() }),
+            None => Ok(()),
         }
-        Ok(())
+    }
+
+    /// How many placements there are, with those that cannot run.
+    #[must_use]
+    pub fn placements(&self) -> u128 {
+        let parts = u32::try_from(1 + self.decoders.len()).unwrap_or(u32::MAX);
+        (self.processors.len() as u128).saturating_pow(parts)
+    }
+
+    /// Calls with every placement that can run, in a fixed order (encoder slowest to change).
+    /// Whether the budget sufficed.
+    fn each(&self, execution: Execution, budget: &Budget, mut visit: impl FnMut(Schedule)) -> bool {
+        let count = self.processors.len();
+        let mut placement = vec![0; 1 + self.decoders.len()];
+        loop {
+            if budget.steps(placement.len() as u64).is_err() {
+                return false;
+            }
+            self.schedule(placement[0], &placement[1..], execution)
+                .into_iter()
+                .for_each(&mut visit);
+            let Some(digit) = placement.iter().rposition(|&p| p + 1 < count) else { return true };
+            placement[digit] += 1;
+            placement[digit + 1..].fill(0);
+        }
     }
 
     /// Every placement that can run, in a fixed order (encoder slowest to change).
@@ -160,16 +233,81 @@ impl MultiTask {
     /// As [`MultiTask::check`].
     pub fn all(&self, execution: Execution) -> Result<Vec<Schedule>, CostError> {
         self.check()?;
-        let count = self.processors.len();
-        let mut placement = vec![0; 1 + self.decoders.len()];
         let mut schedules = Vec::new();
-        loop {
-            schedules.extend(self.schedule(placement[0], &placement[1..], execution));
-            let Some(digit) = placement.iter().rposition(|&p| p + 1 < count) else {
-                return Ok(schedules);
-            };
-            placement[digit] += 1;
-            placement[digit + 1..].fill(0);
+        self.each(execution, &default_budget(), |schedule| schedules.push(schedule));
+        Ok(schedules)
+    }
+
+    /// The best placements, at most so many: least period first; among equals the least latency,
+    /// then the fewest processors that receive the features, then the first.
+    ///
+    /// # Errors
+    /// As [`MultiTask::check`].
+    pub fn leading(
+        &self,
+        execution: Execution,
+        most: usize,
+        budget: &Budget,
+    ) -> Result<Leading, CostError> {
+        self.check()?;
+        let mut heap: BinaryHeap<Ranked> = BinaryHeap::new();
+        let mut found = 0usize;
+        let mut offer = |schedule: Schedule| {
+            heap.push(Ranked { key: (schedule.rank(), found), schedule });
+            found += 1;
+            if heap.len() > most {
+                heap.pop();
+            }
+        };
+        // Where there are too many to try, at least those that balance the load are among them.
+        let is_complete = self.each(execution, budget, &mut offer);
+        if !is_complete {
+            let encoders = 0..self.processors.len();
+            encoders.filter_map(|encoder| self.balanced(encoder, execution)).for_each(&mut offer);
+        }
+        let ranked = heap.into_sorted_vec();
+        let mut schedules: Vec<Schedule> = ranked.into_iter().map(|r| r.schedule).collect();
+        schedules.dedup();
+        let least = |end: End| schedules.iter().map(|s| s.period_ns.at(end)).min().unwrap_or(0);
+        let at_least =
+            if is_complete { least(End::Point) } else { self.period_at_least(execution) };
+        Ok(Leading { schedules, at_least, is_complete })
+    }
+
+    /// Decoders from the longest to the shortest, each where it is done first.
+    fn balanced(&self, encoder: usize, execution: Execution) -> Option<Schedule> {
+        let shortest =
+            |part: &Part| part.latency_ns.iter().flatten().map(|ns| ns.point()).min().unwrap_or(0);
+        let mut by_length: Vec<usize> = (0..self.decoders.len()).collect();
+        by_length.sort_by_key(|&decoder| std::cmp::Reverse(shortest(&self.decoders[decoder])));
+        let mut load = vec![0u64; self.processors.len()];
+        if execution == Execution::Pipelined {
+            load[encoder] = self.encoder.latency_ns[encoder]?.point();
+        }
+        let mut decoders = vec![0; self.decoders.len()];
+        for decoder in by_length {
+            let part = &self.decoders[decoder];
+            let done = |p: usize| Some((load[p].saturating_add(part.latency_ns[p]?.point()), p));
+            let (ns, processor) = (0..load.len()).filter_map(done).min()?;
+            load[processor] = ns;
+            decoders[decoder] = processor;
+        }
+        self.schedule(encoder, &decoders, execution)
+    }
+
+    /// No placement has a shorter period, ns: the longest part, and all work shared out evenly.
+    fn period_at_least(&self, execution: Execution) -> u64 {
+        let shortest =
+            |part: &Part| part.latency_ns.iter().flatten().map(|ns| ns.point()).min().unwrap_or(0);
+        let decoders = || self.decoders.iter().map(shortest);
+        let longest = decoders().max().unwrap_or(0);
+        let (work, encoder) = (decoders().fold(0, u64::saturating_add), shortest(&self.encoder));
+        let processors = self.processors.len().max(1) as u64;
+        match execution {
+            Execution::Sequential => encoder.saturating_add(longest.max(work / processors)),
+            Execution::Pipelined => {
+                encoder.max(longest).max(work.saturating_add(encoder) / processors)
+            }
         }
     }
 
@@ -214,13 +352,12 @@ impl MultiTask {
         })
     }
 
-    /// The placement with the least period; among equals the least latency, then the first.
+    /// The first of [`MultiTask::leading`].
     ///
     /// # Errors
     /// As [`MultiTask::check`].
     pub fn best(&self, execution: Execution) -> Result<Option<Schedule>, CostError> {
-        let key = |s: &Schedule| (s.period_ns.point(), s.latency_ns.point());
-        Ok(self.all(execution)?.into_iter().min_by_key(key))
+        Ok(self.leading(execution, 1, &default_budget())?.schedules.pop())
     }
 
     /// A placement as a plan to print. Its gap is against all placements of the same execution.
@@ -228,10 +365,16 @@ impl MultiTask {
     /// # Errors
     /// As [`MultiTask::check`].
     pub fn plan(&self, schedule: &Schedule) -> Result<Plan, CostError> {
-        let all = self.all(schedule.execution)?;
-        let least = |end: End| all.iter().map(|s| s.period_ns.at(end)).min().unwrap_or(0);
-        let gap = schedule.period_ns.point().saturating_sub(least(End::Point)) as f64
-            / least(End::Point).max(1) as f64;
+        self.check()?;
+        let (mut least, mut lower) = (u64::MAX, u64::MAX);
+        let is_complete = self.each(schedule.execution, &default_budget(), |other| {
+            least = least.min(other.period_ns.point());
+            lower = lower.min(other.period_ns.at(End::Lower));
+        });
+        if !is_complete {
+            (least, lower) = (self.period_at_least(schedule.execution), 0);
+        }
+        let gap = schedule.period_ns.point().saturating_sub(least) as f64 / least.max(1) as f64;
         let name = |processor: usize| self.processors[processor].clone();
         let stage = |part: &Part, processor: usize| Stage {
             processor: name(processor),
@@ -277,8 +420,8 @@ impl MultiTask {
             },
             // An upper bound: this placement at its worst against every other at its best.
             regret: Some(Regret::of(
-                schedule.period_ns.at(End::Upper).saturating_sub(least(End::Lower)),
-                schedule.period_ns.point(),
+                schedule.period_ns.at(End::Upper).saturating_sub(lower),
+                schedule.period_ns.at(End::Upper),
             )),
             evidence: Evidence::CostModel,
         })
@@ -292,7 +435,8 @@ pub fn percent_of_maximum(frames_per_s: f64, longest_ms: f64) -> f64 {
     100.0 * (1000.0 / frames_per_s) / longest_ms
 }
 
-/// The share of the ideal doubling that a pipeline of two stages attains: eta = 2 (1 - P / 100).
+/// The share of an ideal halving of the time from result to result that a pipeline of two stages
+/// attains: eta = 2 (1 - P / 100).
 #[must_use]
 pub fn eta(percent_of_maximum: f64) -> f64 {
     2.0 * (1.0 - percent_of_maximum / 100.0)
@@ -354,6 +498,44 @@ mod tests {
     }
 
     #[test]
+    fn the_leading_placements_are_the_first_of_all() {
+        let model = model();
+        for execution in [Execution::Sequential, Execution::Pipelined] {
+            let mut all = model.all(execution).expect("placements");
+            all.sort_by_key(Schedule::rank);
+            for most in [1, 3, 100] {
+                let found = model.leading(execution, most, &default_budget()).expect("placements");
+                let expected = &all[..most.min(all.len())];
+                assert!(found.is_complete && found.schedules == expected, "{most}");
+                assert_eq!(found.at_least, all[0].period_ns.point());
+            }
+        }
+    }
+
+    #[test]
+    fn many_decoders_end_with_a_true_bound() {
+        let part = |n: u64| Part {
+            name: format!("decoder {n}"),
+            latency_ns: (0..4).map(|p| ms(3 + (7 * n + 5 * p) % 11)).collect(),
+        };
+        let free = |i: usize| (0..4).map(|j| if i == j { ms(0) } else { ms(1) }).collect();
+        let model = MultiTask {
+            model: "many".to_owned(),
+            processors: ["a", "b", "c", "d"].map(str::to_owned).to_vec(),
+            encoder: part(0),
+            decoders: (1..=20).map(part).collect(),
+            features_bytes: 1,
+            hand_over_ns: (0..4).map(free).collect(),
+        };
+        assert_eq!(model.placements(), 4u128.pow(21));
+        let budget = Budget::new(Limits { steps: 1 << 16, ..Limits::NONE });
+        let found = model.leading(Execution::Pipelined, 5, &budget).expect("placements");
+        assert!(!found.is_complete && budget.steps_spent() <= 1 << 16);
+        let best = found.schedules[0].period_ns.point();
+        assert!(best >= found.at_least && best < 2 * found.at_least, "{best}, {}", found.at_least);
+    }
+
+    #[test]
     fn plans_name_their_parts() {
         let model = model();
         let best = model.best(Execution::Sequential).expect("an answer").expect("a placement");
@@ -376,6 +558,9 @@ mod tests {
                 .check()
                 .is_err_and(|e| e.to_string() == "node `depth`: 2 latencies for 3 processors")
         );
+        let mut model = self::model();
+        model.processors[2] = "cpu".to_owned();
+        assert!(model.check().is_err_and(|e| e.to_string() == "processor `cpu` is listed twice"));
     }
 
     #[test]

@@ -18,11 +18,14 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 use vitempo_graph::onnx::ReadOptions;
 use vitempo_planners::{
     cost::Link,
-    stitch::{Accuracy, Assignment, Order, Slo, Subgraph, Task, Zoo},
+    simulator::constants::Constants,
+    stitch::{Accuracy, Assignment, Order, Slo, Subgraph, Task, Zoo, evaluate::Fetching},
 };
 
-/// Most orders that are listed one by one, or run.
-pub const MOST_LISTED: usize = 24;
+/// Most orders that are run.
+pub const MOST_RUN: usize = 24;
+/// Most orders whose best plans are kept: the best of them.
+pub const MOST_LISTED: usize = 1000;
 
 /// What is asked.
 #[derive(Clone, Debug, Default)]
@@ -83,7 +86,8 @@ pub struct Stitching {
     pub plan: Assignment,
     /// Those there were to choose from.
     pub orders: Vec<Order>,
-    /// The best of each order, where they are at most [`MOST_LISTED`].
+    /// The best of each order, best first, then those in which a task cannot run; at most
+    /// [`MOST_LISTED`].
     pub each: Vec<(Order, Option<Assignment>)>,
     /// What is kept in memory, where that was asked.
     pub preloading: Option<Preloading>,
@@ -180,7 +184,7 @@ pub fn plan_live(
     let tasks = Tasks::read(file, request, Weights::Values)?;
     let count = if processors.is_empty() { running.engines.len() } else { processors.len() };
     let orders = request.orders(count, file.positions)?;
-    if orders.len() > MOST_LISTED {
+    if orders.len() > MOST_RUN {
         return Err(StitchingError::TooManyOrders(orders.len()));
     }
     let names: Vec<&str> = processors.iter().map(|processor| processor.name.as_str()).collect();
@@ -222,14 +226,18 @@ fn choose(from: Choosing<'_>) -> Result<Stitching, StitchingError> {
     let mut plan = best(&zoo, &orders, None, &slos, selection)?;
     let mut preloading = None;
     if let Some((budget, way)) = request.memory {
-        let chosen = preload(&zoo, &plan.order, &slos, budget, way)?;
+        let chosen = preload(&zoo, &plan.order, &orders, &slos, budget, way)?;
         let usable = chosen.loaded.or_fetched(&zoo, &plan.order);
         let order = std::slice::from_ref(&plan.order);
-        plan = best(&zoo, order, Some(&usable), &slos, selection)?;
+        // What is not in memory is fetched first, and takes that long.
+        let fetching = Fetching::from(&Constants::default());
+        let fetched = zoo.with_fetching(&chosen.loaded, fetching);
+        plan = best(&fetched, order, Some(&usable), &slos, selection)?;
         preloading = Some(chosen);
     }
-    let few = orders.len() <= MOST_LISTED;
-    let each = if few { each_order(&zoo, &orders, &slos)? } else { Vec::new() };
+    let mut each = each_order(&zoo, &orders, &slos)?;
+    each.sort_by_key(|(_, best)| best.as_ref().map_or((true, None), |b| (false, Some(b.rank()))));
+    each.truncate(MOST_LISTED);
     let memory = preloading.as_ref().map(|preloading| (&plan.order, &preloading.loaded));
     let systems = match request.systems {
         true => systems::simulate(&zoo, &orders, &slos, memory)?,

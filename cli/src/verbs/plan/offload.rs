@@ -15,6 +15,7 @@ use vitempo::planners::{
         Bounds, Choice, Least, OffloadError, OffloadModel, Place, best, pareto, read_choices,
     },
     papers::ar_energy_study,
+    rate,
 };
 
 /// Weighs running on the device against sending to a server, over energy, latency and accuracy
@@ -177,7 +178,7 @@ impl OffloadArgs {
         Some(match bytes_per_s {
             0.0 => "the server is better at any bandwidth".to_owned(),
             bytes_per_s => {
-                format!("the server is better from {:.3} Mbit/s on", bytes_per_s / 125e3)
+                format!("the server is better from {} on", rate(bytes_per_s))
             }
         })
     }
@@ -224,7 +225,7 @@ impl Report for Weighed {
     fn csv(&self) -> CliResult<String> {
         let mut table = Table::new(
             &[
-                "best",
+                "chosen",
                 "place",
                 "setting",
                 "size_px",
@@ -253,7 +254,7 @@ impl Report for Weighed {
         let rows = self.choices.iter().map(|c| -> CliResult<serde_json::Value> {
             let mut row = serde_json::to_value(c).map_err(CliError::ours)?;
             if let Some(fields) = row.as_object_mut() {
-                fields.insert("best".to_owned(), json!(*c == self.chosen));
+                fields.insert("chosen".to_owned(), json!(*c == self.chosen));
             }
             Ok(row)
         });
