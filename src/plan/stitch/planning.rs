@@ -14,10 +14,14 @@ use crate::zoo::{
     tasks::TasksFile,
     variants::{Variants, Weights},
 };
-use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 use vitempo_graph::onnx::ReadOptions;
 use vitempo_planners::{
-    cost::Link,
+    cost::{CostError, CostsFile, Link},
     simulator::constants::Constants,
     stitch::{Accuracy, Assignment, Order, Slo, Subgraph, Task, Zoo, evaluate::Fetching},
 };
@@ -32,6 +36,9 @@ pub const MOST_LISTED: usize = 1000;
 pub struct Request {
     /// Processors and their bundles, each a file or a name; without any, the file's.
     pub processors: Vec<(String, PathBuf)>,
+    /// Costs that were put together elsewhere, instead of bundles: a node
+    /// `TASK/VARIANT/POSITION` for each subgraph, positions from 1.
+    pub costs: Option<PathBuf>,
     /// Instead of the file's.
     pub objectives: Vec<Objective>,
     /// Between any two processors; without it, handing over costs nothing.
@@ -150,6 +157,15 @@ pub fn plan(
     progress: &mut dyn FnMut(StitchProgress<'_>),
 ) -> Result<Stitching, StitchingError> {
     let slos = objectives::of_tasks(file, &request.objectives)?;
+    if let Some(path) = &request.costs {
+        let tasks = Tasks::read(file, request, Weights::Shapes)?;
+        let zoo = tasks.of_costs(path)?;
+        let orders = request.orders(zoo.processors().len(), file.positions)?;
+        let from = format!("costs of {}", path.display());
+        let environments = zoo.processors().iter().map(|name| (name.clone(), from.clone()));
+        let environments = environments.collect();
+        return choose(Choosing { file, request, tasks, zoo, orders, slos, environments });
+    }
     let named = request.bundles(file);
     if named.is_empty() {
         return Err(StitchingError::NoProcessors(file.path.clone()));
@@ -328,12 +344,90 @@ impl Tasks {
         self.zoo(names, subgraphs, link)
     }
 
+    /// Costs of a file: a node for each subgraph; what it hands on are the tensors that it provides
+    /// and that some node reads.
+    fn of_costs(&self, path: &Path) -> Result<Zoo, StitchingError> {
+        let refuse = |reason: String| StitchingError::Costs { path: path.to_owned(), reason };
+        let read = CostsFile::read(path).and_then(CostsFile::check);
+        let costs = read.map_err(|e| match e {
+            CostError::File { reason, .. } => refuse(reason),
+            other => refuse(other.to_string()),
+        })?;
+        if let Some(processor) = costs.processors().iter().find(|p| p.memory_bytes.is_some()) {
+            return Err(refuse(format!(
+                "processor `{}`: memory_bytes is not kept here, where all processors share one \
+                memory; leave it out",
+                processor.name
+            )));
+        }
+        if let Some(tensor) = costs.tensors().iter().find(|tensor| tensor.confined) {
+            return Err(refuse(format!(
+                "tensor `{}` is confined, which stitched plans do not keep; leave it out",
+                tensor.name
+            )));
+        }
+        let places: BTreeMap<&str, usize> =
+            costs.nodes().iter().enumerate().map(|(at, node)| (node.name.as_str(), at)).collect();
+        let mut used = BTreeSet::new();
+        let mut subgraph = |name: String| -> Result<Subgraph, StitchingError> {
+            let place = places.get(name.as_str());
+            let &at = place.ok_or_else(|| refuse(format!("it lacks the node `{name}`")))?;
+            used.insert(at);
+            let handed = costs
+                .tensors()
+                .iter()
+                .filter(|tensor| tensor.producer == Some(at) && !tensor.consumers.is_empty());
+            let node = &costs.nodes()[at];
+            Ok(Subgraph {
+                latency_ns: node.latency_ns.clone(),
+                memory_bytes: node.memory_bytes,
+                boundary_bytes: handed.map(|tensor| tensor.size_bytes).sum(),
+            })
+        };
+        let mut tasks = Vec::new();
+        for variants in &self.variants {
+            let rows = (1..=variants.subgraphs.len()).map(|position| {
+                let names = variants.names.iter();
+                names
+                    .map(|name| subgraph(format!("{}/{name}/{position}", variants.task)))
+                    .collect::<Result<Vec<_>, _>>()
+            });
+            tasks.push(rows.collect::<Result<Vec<_>, _>>()?);
+        }
+        if let Some(at) = (0..costs.nodes().len()).find(|at| !used.contains(at)) {
+            let name = &costs.nodes()[at].name;
+            let expected = "nodes are TASK/VARIANT/POSITION, positions from 1";
+            return Err(refuse(format!("node `{name}` is no subgraph of a task; {expected}")));
+        }
+        let count = costs.processors().len();
+        let pairs = (0..count).flat_map(|from| (0..count).map(move |to| (from, to)));
+        let links = pairs.filter_map(|pair| Some((pair, *costs.link(pair.0, pair.1)?))).collect();
+        let names = costs.processors().iter().map(|processor| processor.name.clone()).collect();
+        self.linked(names, tasks, links)
+    }
+
     /// By task, position and variant.
     fn zoo(
         &self,
         names: Vec<String>,
         subgraphs: Vec<Vec<Vec<Subgraph>>>,
         link: Option<Link>,
+    ) -> Result<Zoo, StitchingError> {
+        let pairs = (0..names.len())
+            .flat_map(|from| (0..names.len()).map(move |to| (from, to)))
+            .filter(|(from, to)| from != to);
+        let links: BTreeMap<(usize, usize), Link> = match link {
+            Some(link) => pairs.map(|pair| (pair, link)).collect(),
+            None => BTreeMap::new(),
+        };
+        self.linked(names, subgraphs, links)
+    }
+
+    fn linked(
+        &self,
+        names: Vec<String>,
+        subgraphs: Vec<Vec<Vec<Subgraph>>>,
+        links: BTreeMap<(usize, usize), Link>,
     ) -> Result<Zoo, StitchingError> {
         let task = |((variants, accuracy), subgraphs): ((&Variants, &Arc<dyn Accuracy>), _)| Task {
             name: variants.task.clone(),
@@ -342,13 +436,6 @@ impl Tasks {
             accuracy: Arc::clone(accuracy),
         };
         let tasks = self.variants.iter().zip(&self.accuracies).zip(subgraphs).map(task).collect();
-        let pairs = (0..names.len())
-            .flat_map(|from| (0..names.len()).map(move |to| (from, to)))
-            .filter(|(from, to)| from != to);
-        let links: BTreeMap<(usize, usize), Link> = match link {
-            Some(link) => pairs.map(|pair| (pair, link)).collect(),
-            None => BTreeMap::new(),
-        };
         Ok(Zoo::new(names, links, tasks)?)
     }
 }
