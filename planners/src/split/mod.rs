@@ -16,20 +16,21 @@ mod criteria;
 mod flow;
 mod frontier;
 mod pareto;
+mod planned;
 mod regret;
+mod search;
 
 pub use bandwidth::BandwidthRange;
 pub use criteria::Criterion;
 pub use pareto::Front;
 
 use crate::{
-    Evidence, Optimality, Plan, Predicted, Regret, Stage, Transfer,
-    cost::{CostError, Costs, End, Interval, Link},
+    Plan,
+    cost::{CostError, Costs, End, Link},
 };
-use bounded::{Bounded, Columns, NoSplit};
-use closure::{Closure, Side, Terms};
+use bounded::Bounded;
+use closure::{Closure, Terms};
 use criteria::{At, Ends};
-use std::collections::BTreeMap;
 use vitempo_graph::{Budget, Limits};
 
 /// Steps that one split may take where nothing else is said; a step is a partial split extended, or
@@ -287,199 +288,6 @@ impl<'a> Split<'a> {
         let value = terms.cost(&self.closure, &side);
         let regret = self.regret(objective, &side);
         Ok(Some(self.plan(objective, &Bounded { side, value, at_least }, regret)))
-    }
-
-    /// What may be used of each criterion: the objective's bounds and the memories.
-    fn bounds(&self, objective: &Objective) -> Vec<Bound> {
-        let memory = |processor: usize, criterion| {
-            let memory = self.costs.processors()[processor].memory_bytes;
-            memory.map(|at_most| Bound { criterion, at_most })
-        };
-        let memories = [
-            memory(self.ends.device, Criterion::DeviceMemory),
-            memory(self.ends.server, Criterion::ServerMemory),
-        ];
-        let mut least: Vec<Bound> = Vec::new();
-        for bound in objective.bounds.iter().copied().chain(memories.into_iter().flatten()) {
-            match least.iter_mut().find(|other| other.criterion == bound.criterion) {
-                Some(other) => other.at_most = other.at_most.min(bound.at_most),
-                None => least.push(bound),
-            }
-        }
-        least
-    }
-
-    /// Columns of criteria in the order of preference, and of what is bounded.
-    fn columns(&self, order: Vec<Criterion>, bounds: Vec<Bound>) -> Columns {
-        let point = |criterion| self.terms(criterion, At::all(End::Point));
-        let terms = order.iter().map(|&criterion| point(criterion)).collect();
-        let mut columns = Columns { terms, order: (0..order.len()).collect(), within: Vec::new() };
-        let mut place: BTreeMap<String, usize> = BTreeMap::new();
-        for (column, criterion) in order.iter().enumerate() {
-            place.insert(criterion.to_string(), column);
-        }
-        for Bound { criterion, at_most } in bounds {
-            let column = place.get(&criterion.to_string()).copied().unwrap_or(columns.terms.len());
-            if column == columns.terms.len() {
-                columns.terms.push(point(criterion));
-            }
-            // A bound that every split keeps is none.
-            if u128::from(at_most) < columns.terms[column].ceiling() {
-                columns.within.push((column, at_most));
-            }
-        }
-        columns
-    }
-
-    fn solve(&self, objective: &Objective) -> Result<Bounded, SplitError> {
-        let order = objective.minimise.then_ties();
-        self.search(&self.columns(order, self.bounds(objective)), objective)
-    }
-
-    /// The least of other terms than the objective's, within its bounds.
-    fn solve_terms(&self, terms: &Terms, objective: &Objective) -> Result<Bounded, SplitError> {
-        let mut columns = self.columns(Vec::new(), self.bounds(objective));
-        columns.terms.insert(0, terms.clone());
-        columns.order = vec![0];
-        columns.within.iter_mut().for_each(|(column, _)| *column += 1);
-        self.search(&columns, objective)
-    }
-
-    fn search(&self, columns: &Columns, objective: &Objective) -> Result<Bounded, SplitError> {
-        if columns.within.is_empty() {
-            let order: Vec<&Terms> = columns.order.iter().map(|&c| &columns.terms[c]).collect();
-            let best = self.closure.cheapest_in_order(&order);
-            let (value, side) = best.ok_or_else(|| self.impossible(objective))?;
-            return Ok(Bounded { side, value, at_least: value });
-        }
-        bounded::cheapest(&self.closure, columns, &self.budget).map_err(|nothing| match nothing {
-            NoSplit::Impossible => self.impossible(objective),
-            NoSplit::GaveUp => {
-                SplitError::GaveUp { bounds: self.describe_bounds(objective).join(" and ") }
-            }
-        })
-    }
-
-    fn impossible(&self, objective: &Objective) -> SplitError {
-        let mut bounds = self.describe_bounds(objective);
-        if bounds.is_empty() {
-            bounds.push(CONSTRAINTS.to_owned());
-        }
-        let down = self.check_links().err().map(|_| {
-            let name = |processor: usize| &self.costs.processors()[processor].name;
-            let (device, server) = (name(self.ends.device), name(self.ends.server));
-            format!("; a link between `{device}` and `{server}` has bandwidth 0")
-        });
-        SplitError::Impossible { bounds: bounds.join(" and ") + &down.unwrap_or_default() }
-    }
-
-    fn describe_bounds(&self, objective: &Objective) -> Vec<String> {
-        let describe = |bound: &Bound| match bound.criterion {
-            Criterion::Latency => {
-                format!("latency at most {}", crate::plan::duration(Interval::exact(bound.at_most)))
-            }
-            Criterion::DeviceEnergy => {
-                format!("device energy at most {}", crate::plan::energy(bound.at_most))
-            }
-            other => format!("{other} at most {} B", bound.at_most),
-        };
-        self.bounds(objective).iter().map(describe).collect()
-    }
-
-    fn plan(&self, objective: &Objective, found: &Bounded, regret: Option<Regret>) -> SplitPlan {
-        let side = &found.side;
-        let costs = self.costs;
-        let stage = |processor: usize, here: bool| {
-            let nodes = || (0..side.len()).filter(move |&n| side[n] == here);
-            Stage {
-                processor: costs.processors()[processor].name.clone(),
-                nodes: nodes().map(|n| costs.nodes()[n].name.clone()).collect(),
-                latency_ns: nodes().filter_map(|n| costs.nodes()[n].latency_ns[processor]).sum(),
-                memory_bytes: nodes().map(|n| costs.nodes()[n].memory_bytes).sum(),
-            }
-        };
-        let stages = [stage(self.ends.device, true), stage(self.ends.server, false)];
-        let optimal = Optimality {
-            minimised: objective.minimise.to_string(),
-            bounds: self.describe_bounds(objective),
-            cost_model: self.cost_model(),
-            gap: (found.value - found.at_least.min(found.value)) as f64
-                / (found.at_least as f64).max(1.0),
-        };
-        let predicted = Predicted {
-            latency_ns: self.interval(Criterion::Latency, side),
-            period_ns: None,
-            device_energy_nj: self
-                .is_energy_known()
-                .then(|| self.interval(Criterion::DeviceEnergy, side)),
-        };
-        let plan = Plan {
-            model: costs.model().to_owned(),
-            stages: stages.into_iter().filter(|s| !s.nodes.is_empty()).collect(),
-            transfers: self.transfers(side),
-            predicted,
-            optimal,
-            regret,
-            evidence: Evidence::CostModel,
-        };
-        SplitPlan { on_device: side.clone(), plan }
-    }
-
-    fn cost_model(&self) -> String {
-        let free = if self.is_energy_known() && self.is_computing_free() {
-            "; the device draws power to send and to wait only, as no active power is given"
-        } else {
-            ""
-        };
-        format!(
-            "device, link and server work one after the other, a tensor is sent once, nothing \
-            flows back{free}"
-        )
-    }
-
-    fn interval(&self, criterion: Criterion, side: &Side) -> Interval {
-        let at = |end| {
-            let terms = self.terms(criterion, At::all(end));
-            u64::try_from(terms.cost(&self.closure, side)).unwrap_or(u64::MAX)
-        };
-        let point = at(End::Point);
-        Interval::new(point, at(End::Lower).min(point), at(End::Upper).max(point))
-            .unwrap_or(Interval::exact(point))
-    }
-
-    fn transfers(&self, side: &Side) -> Vec<Transfer> {
-        let costs = self.costs;
-        let name = |processor: usize| costs.processors()[processor].name.clone();
-        let read: Vec<_> = costs.tensors().iter().filter(|t| !t.consumers.is_empty()).collect();
-        let up: Vec<_> = self.closure.sent(side).map(|index| read[index]).collect();
-        let back: Vec<_> = costs
-            .tensors()
-            .iter()
-            .filter(|t| t.output && t.producer.is_some_and(|node| !side[node]))
-            .collect();
-        let ways = [
-            (self.ends.device, self.ends.server, Some(self.ends.up), up),
-            (self.ends.server, self.ends.device, self.ends.down, back),
-        ];
-        let transfer = |(from, to, link, tensors): (
-            usize,
-            usize,
-            Option<Link>,
-            Vec<&crate::cost::TensorCosts>,
-        )| {
-            let link = link.filter(|_| !tensors.is_empty())?;
-            Some(Transfer {
-                from: name(from),
-                to: name(to),
-                tensors: tensors.iter().map(|t| t.name.clone()).collect(),
-                size_bytes: tensors.iter().map(|t| t.size_bytes).sum(),
-                latency_ns: tensors
-                    .iter()
-                    .filter_map(|t| link.transfer_ns(t.size_bytes))
-                    .sum::<Interval>(),
-            })
-        };
-        ways.into_iter().filter_map(transfer).collect()
     }
 }
 

@@ -1,7 +1,7 @@
 //! Splits against enumeration of every split, on thousands of random models.
 
 use super::{bandwidth, bounded, *};
-use crate::cost::{Link, NodeCosts, ProcessorCosts, TensorCosts};
+use crate::cost::{Interval, Link, NodeCosts, ProcessorCosts, TensorCosts};
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 use std::collections::BTreeMap;
 

@@ -5,7 +5,7 @@ use super::{
         bundle,
         error::{CliError, CliResult},
         files,
-        models::{Model, ModelArgs},
+        models::{LimitArgs, Model, ModelArgs},
         output::{self, Format},
         quantity,
     },
@@ -113,11 +113,15 @@ pub struct OptionalModel {
     /// Value of a symbolic dimension, e.g. `--dim batch=1`; may be repeated
     #[arg(long = "dim", value_name = "NAME=SIZE", value_parser = super::super::models::parse_dimension)]
     pub dimensions: Vec<(String, usize)>,
+
+    #[command(flatten)]
+    pub limits: LimitArgs,
 }
 
 impl OptionalModel {
     pub fn args(&self) -> ModelArgs {
-        ModelArgs::of(self.models.iter().cloned().collect(), self.dimensions.clone())
+        let models = self.models.iter().cloned().collect();
+        ModelArgs { limits: self.limits, ..ModelArgs::of(models, self.dimensions.clone()) }
     }
 
     /// The model, where there is one. Beside costs it is for what `flags` do alone.
