@@ -42,58 +42,110 @@ const CONSTRAINTS: &str = "what is confined and what cannot run";
 
 /// Why there is no split.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)]
 #[non_exhaustive]
 pub enum SplitError {
+    /// The costs are refused.
     #[error(transparent)]
     Cost(#[from] CostError),
+    /// Nothing can be sent from the device to the server.
     #[error("there is no link from `{from}` to `{to}`: the costs must say what sending takes")]
-    NoLink { from: String, to: String },
+    NoLink {
+        /// The device.
+        from: String,
+        /// The server.
+        to: String,
+    },
+    /// Device and server are the same.
     #[error("device and server are both `{processor}`")]
-    OneProcessor { processor: String },
+    OneProcessor {
+        /// Its name.
+        processor: String,
+    },
+    /// A node that would have to be on both sides.
     #[error(
         "node `{node}` must be on the device and on the server: look at what cannot run there, \
         what is confined, what runs together, and which links have bandwidth 0"
     )]
-    Contradiction { node: String },
+    Contradiction {
+        /// Its name.
+        node: String,
+    },
+    /// No split is within the bounds.
     #[error("no split keeps {bounds}")]
-    Impossible { bounds: String },
+    Impossible {
+        /// The bounds.
+        bounds: String,
+    },
+    /// The search ended before a split within the bounds was found.
     #[error("no split that keeps {bounds} was found within the budget; there may be one")]
-    GaveUp { bounds: String },
+    GaveUp {
+        /// The bounds.
+        bounds: String,
+    },
+    /// The search ended before it was complete.
     #[error("the budget ended before {what} were found")]
-    OutOfBudget { what: &'static str },
+    OutOfBudget {
+        /// What was searched for.
+        what: &'static str,
+    },
+    /// Costs above what the planner can add up.
     #[error("the costs add up to {sum} {unit}, more than can be planned with")]
-    TooLarge { sum: u128, unit: Criterion },
+    TooLarge {
+        /// Their sum, in the unit.
+        sum: u128,
+        /// What is added up.
+        unit: Criterion,
+    },
+    /// Energy is asked for, and the costs say nothing about it.
     #[error(
         "the device's energy is not known: processor `{device}` has neither active_w nor idle_w, \
         its nodes have no energy_nj, and the link to the server has no transmit_w"
     )]
-    NoEnergy { device: String },
+    NoEnergy {
+        /// The device's name.
+        device: String,
+    },
+    /// The power of the server while it sends results.
     #[error(
         "the link from `{from}` to `{to}` has transmit_w {transmit_w}: results come back with the \
         server's power, which is no part of the device's energy; leave it out"
     )]
-    ServerPower { from: String, to: String, transmit_w: f64 },
+    ServerPower {
+        /// The server.
+        from: String,
+        /// The device.
+        to: String,
+        /// As given, W.
+        transmit_w: f64,
+    },
+    /// Break points of a link that sends nothing.
     #[error(
         "the link from `{from}` to `{to}` has bandwidth 0: break points need the bandwidths of \
         both directions, which change in their ratio"
     )]
-    LinkDown { from: String, to: String },
+    LinkDown {
+        /// Who would send.
+        from: String,
+        /// To whom.
+        to: String,
+    },
 }
 
 /// What to keep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct Bound {
+    /// What is bounded.
     pub criterion: Criterion,
+    /// In the unit of the criterion: ns, nJ or bytes.
     pub at_most: u64,
 }
 
 /// What to minimise, and what to keep. Memories given in the costs are kept always.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct Objective {
+    /// What is minimised.
     pub minimise: Criterion,
+    /// All of them hold.
     pub bounds: Vec<Bound>,
 }
 
