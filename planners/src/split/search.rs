@@ -6,9 +6,13 @@ use super::{
     bounded::{self, Bounded, Columns, NoSplit},
     closure::Terms,
     criteria::At,
+    frontier,
 };
 use crate::cost::{End, Interval};
 use std::collections::BTreeMap;
+
+/// Steps per node and tensor after which a graph counts as wide.
+const STEPS_PER_NODE: u64 = 64;
 
 impl Split<'_> {
     /// What may be used of each criterion: the objective's bounds and the memories.
@@ -77,10 +81,9 @@ impl Split<'_> {
         objective: &Objective,
     ) -> Result<Bounded, SplitError> {
         if columns.within.is_empty() {
-            let order: Vec<&Terms> = columns.order.iter().map(|&c| &columns.terms[c]).collect();
-            let best = self.closure.cheapest_in_order(&order);
-            let (value, side) = best.ok_or_else(|| self.impossible(objective))?;
-            return Ok(Bounded { side, value, at_least: value });
+            let best =
+                self.unbounded_by_frontier(columns).or_else(|| self.unbounded_by_cut(columns));
+            return best.ok_or_else(|| self.impossible(objective));
         }
         bounded::cheapest(&self.closure, columns, &self.budget).map_err(|nothing| match nothing {
             NoSplit::Impossible => self.impossible(objective),
@@ -88,6 +91,28 @@ impl Split<'_> {
                 SplitError::GaveUp { bounds: self.describe_bounds(objective).join(" and ") }
             }
         })
+    }
+
+    /// Nothing bounded, on a graph of little width; `None` on others, and where nothing is allowed.
+    fn unbounded_by_frontier(&self, columns: &Columns) -> Option<Bounded> {
+        let mut left = STEPS_PER_NODE * (self.closure.nodes + self.closure.tensors.len()) as u64;
+        let mut spend = |steps: u64| {
+            left = left.saturating_sub(steps);
+            left > 0
+        };
+        let question = columns.question(u64::MAX);
+        let found = frontier::undominated(&self.closure, &question, &mut spend).ok()?;
+        let side = found.into_iter().next()?.side;
+        let value = columns.terms[0].cost(&self.closure, &side);
+        // Labels end at 2^64: a sum near that may hide a smaller one.
+        (value < u128::from(u64::MAX)).then_some(Bounded { side, value, at_least: value })
+    }
+
+    /// Nothing bounded, on any graph.
+    pub(super) fn unbounded_by_cut(&self, columns: &Columns) -> Option<Bounded> {
+        let order: Vec<&Terms> = columns.order.iter().map(|&c| &columns.terms[c]).collect();
+        let (value, side) = self.closure.cheapest_in_order(&order)?;
+        Some(Bounded { side, value, at_least: value })
     }
 
     pub(super) fn impossible(&self, objective: &Objective) -> SplitError {

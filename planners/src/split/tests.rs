@@ -207,6 +207,13 @@ fn minimum_cuts_equal_enumeration() {
             let least = splits.iter().map(|side| in_order(&costs, side, criterion)).min();
             let found = split.best(&Objective::least(criterion)).expect("a split");
             assert!(splits.contains(&found.on_device), "round {round}");
+            let columns = split.columns(criterion.then_ties(), Vec::new());
+            let cut = split.unbounded_by_cut(&columns).expect("a split");
+            assert_eq!(
+                Some(&in_order(&costs, &cut.side, criterion)),
+                least.as_ref(),
+                "round {round}, {criterion}, by cuts"
+            );
             let own = in_order(&costs, &found.on_device, criterion);
             assert_eq!(Some(&own), least.as_ref(), "round {round}, {criterion}");
             let predicted = &found.plan.predicted;

@@ -73,9 +73,9 @@ fn hotness_as_printed_is_equation_7() {
     let mut differs = 0;
     for round in 0..60 {
         let zoo = random_zoo(&mut rng, KINDS[round % 3], Size(1, 3, 3, 3));
-        let orders = crate::stitch::orders::each_once(3, 3).expect("orders");
+        let orders = orders::each_once(3, 3).expect("orders");
         let slos: Vec<Slo> = (0..5).map(|_| random_slo(&mut rng, 3)).collect();
-        let found = crate::stitch::hotness::as_printed(&zoo, 0, &orders, &slos).expect("few");
+        let found = hotness::as_printed(&zoo, 0, &orders, &slos).expect("few");
         let expected = printed_hotness(&zoo, 0, &orders, &slos);
         let pairs = found.iter().flatten().zip(expected.iter().flatten());
         assert!(pairs.clone().all(|(a, b)| (a - b).abs() < 1e-9), "round {round}");
