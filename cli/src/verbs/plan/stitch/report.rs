@@ -128,12 +128,14 @@ impl Printed {
             };
             table.row([mark.to_owned(), self.0.zoo.named(order)].into_iter().chain(cells));
         }
-        let (all, text) = (self.0.orders.len(), table.to_text());
+        let (all, mut text) = (self.0.orders.len(), table.to_text());
         if all > MOST_SHOWN {
-            format!("{text}the best {MOST_SHOWN} of {all} orders\n")
-        } else {
-            text
+            let _ = writeln!(text, "the best {MOST_SHOWN} of {all} orders");
         }
+        if self.0.preloading.is_some() {
+            text += "orders: with every subgraph in memory\n";
+        }
+        text
     }
 
     fn kept_count(&self, plan: &Assignment) -> String {
