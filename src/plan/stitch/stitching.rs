@@ -33,7 +33,8 @@ pub struct Stitching {
     pub plan: Assignment,
     /// Those there were to choose from.
     pub orders: Vec<Order>,
-    /// The best of each order, where they are at most [`MOST_LISTED`](super::planning::MOST_LISTED).
+    /// The best of each order, best first, then those in which a task cannot run; at most
+    /// [`MOST_LISTED`](super::planning::MOST_LISTED).
     pub each: Vec<(Order, Option<Assignment>)>,
     /// What is kept in memory, where that was asked.
     pub preloading: Option<Preloading>,

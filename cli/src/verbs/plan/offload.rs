@@ -10,7 +10,10 @@ use clap::{ArgGroup, ValueEnum};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use vitempo::plan::offload::{BreakEven, Device, Source, WeighError, Weighed, weigh};
-use vitempo::planners::energy::offload::{Bounds, Choice, Least, Place};
+use vitempo::planners::{
+    energy::offload::{Bounds, Choice, Least, Place},
+    rate,
+};
 
 /// Weighs running on the device against sending to a server, over energy, latency and accuracy
 ///
@@ -55,7 +58,7 @@ pub struct OffloadArgs {
     #[arg(long, value_name = "ENERGY", value_parser = quantity::joules)]
     pub max_energy: Option<f64>,
     /// Mean average precision, %
-    #[arg(long, value_name = "PERCENT")]
+    #[arg(long, value_name = "PERCENT", value_parser = percentage)]
     pub min_accuracy: Option<f64>,
 
     /// Show choices too that others beat
@@ -85,6 +88,13 @@ impl Minimise {
             Self::Power => Least::Power,
         }
     }
+}
+
+fn percentage(text: &str) -> Result<f64, String> {
+    let percent = text.trim_end_matches('%').trim().parse::<f64>().ok();
+    percent
+        .filter(|percent| (0.0..=100.0).contains(percent))
+        .ok_or_else(|| format!("`{text}` is no accuracy between 0 and 100 %"))
 }
 
 impl From<WeighError> for CliError {
@@ -140,7 +150,7 @@ fn note(break_even: BreakEven) -> String {
     match break_even {
         BreakEven::Always => "the server is better at any bandwidth".to_owned(),
         BreakEven::From(bytes_per_s) => {
-            format!("the server is better from {:.3} Mbit/s on", bytes_per_s / 125e3)
+            format!("the server is better from {} on", rate(bytes_per_s))
         }
     }
 }
@@ -181,7 +191,7 @@ impl Report for Printed {
     fn csv(&self) -> CliResult<String> {
         let mut table = Table::new(
             &[
-                "best",
+                "chosen",
                 "place",
                 "setting",
                 "size_px",
@@ -210,7 +220,7 @@ impl Report for Printed {
         let rows = self.0.choices.iter().map(|c| -> CliResult<serde_json::Value> {
             let mut row = serde_json::to_value(c).map_err(CliError::ours)?;
             if let Some(fields) = row.as_object_mut() {
-                fields.insert("best".to_owned(), json!(*c == self.0.best));
+                fields.insert("chosen".to_owned(), json!(*c == self.0.best));
             }
             Ok(row)
         });
