@@ -268,6 +268,7 @@ impl Run<'_, '_> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::worker::WorkerCommand;
     use crate::reference;
 
     fn sweep(models: usize, rounds: usize) -> Sweep {
