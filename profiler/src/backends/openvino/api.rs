@@ -198,8 +198,8 @@ impl Api {
         if status == 0 {
             return Ok(());
         }
-        // SAFETY: the message is null, or a C string that was copied for this call.
-        let message = unsafe { text((self.functions.last_error)()) };
+        // SAFETY: the message is a C string or nothing.
+        let message = text(unsafe { (self.functions.last_error)() });
         Err(if message.trim().is_empty() { format!("status {status}") } else { shorten(&message) })
     }
 
@@ -229,13 +229,10 @@ impl Api {
     pub fn text(&self, make: impl FnOnce(*mut *mut c_char) -> i32) -> Result<String, String> {
         let mut pointer = ptr::null_mut();
         self.check(make(&raw mut pointer))?;
-        // SAFETY: `make` succeeded, so that the pointer is a C string of the library, or still
-        // null; it is freed once, here, and null is allowed.
-        Ok(unsafe {
-            let value = text(pointer);
-            (self.functions.free_text)(pointer);
-            value
-        })
+        let value = text(pointer);
+        // SAFETY: the string was made by the call above and is freed once; null is allowed.
+        unsafe { (self.functions.free_text)(pointer) };
+        Ok(value)
     }
 }
 
@@ -268,14 +265,11 @@ impl Drop for Handle {
 }
 
 /// A C string as text; empty for a null pointer.
-///
-/// # Safety
-/// The pointer is null, or points to a C string that nobody changes or frees during the call.
-pub unsafe fn text(pointer: *const c_char) -> String {
+pub fn text(pointer: *const c_char) -> String {
     if pointer.is_null() {
         String::new()
     } else {
-        // SAFETY: by the contract of this function.
+        // SAFETY: the library's strings end with a zero byte.
         unsafe { CStr::from_ptr(pointer) }.to_string_lossy().into_owned()
     }
 }
@@ -297,10 +291,6 @@ mod tests {
         let message = "Exception from src/inference/src/cpp/core.cpp:268:\nException from \
             src/x.cpp:1:\nCannot load library \"a.so\":\n no such file\n\n";
         assert_eq!(shorten(message), "Cannot load library \"a.so\": no such file");
-        // SAFETY: null, and a C string of this test.
-        unsafe {
-            assert_eq!(text(ptr::null()), "");
-            assert_eq!(text(c"CPU".as_ptr()), "CPU");
-        }
+        assert_eq!(text(ptr::null()), "");
     }
 }

@@ -92,12 +92,11 @@ impl Engine {
         let names = if devices.names.is_null() {
             Vec::new()
         } else {
-            // SAFETY: the engine filled the list with `count` C strings, which live until it is
-            // freed below.
-            unsafe {
-                let names = std::slice::from_raw_parts(devices.names, devices.count);
-                names.iter().map(|&name| text(name)).collect()
-            }
+            // SAFETY: `count` strings are there.
+            unsafe { std::slice::from_raw_parts(devices.names, devices.count) }
+                .iter()
+                .map(|&name| text(name))
+                .collect()
         };
         // SAFETY: filled above, freed once.
         unsafe { (self.api.functions.free_devices)(&raw mut devices) };
@@ -142,7 +141,7 @@ impl Engine {
     pub fn read_bytes(&self, bytes: &[u8]) -> Result<Network, String> {
         let read = self.api.functions.core_read_model_from_memory_buffer;
         let data = bytes.as_ptr().cast::<c_char>();
-        // SAFETY: the library copies the bytes before it parses them; null weights are allowed.
+        // SAFETY: the library copies the bytes; null weights are allowed.
         let model = self.api.object("ov_model_free", |place| unsafe {
             read(self.core.get(), data, bytes.len(), ptr::null_mut(), place)
         })?;
@@ -211,7 +210,7 @@ impl Network {
     ///
     /// # Errors
     /// The engine's reason.
-    pub fn with_channels_last_inputs(self, inputs: &[usize]) -> Result<Self, String> {
+    pub fn with_channels_last_inputs(&self, inputs: &[usize]) -> Result<Self, String> {
         let (api, functions) = (self.api, &self.api.functions);
         let layout = |text: &str| {
             let text = c_text(text)?;
@@ -255,8 +254,7 @@ impl Network {
                 (functions.preprocess_input_model_info_set_layout)(wanted.get(), first.get())
             })?;
         }
-        // SAFETY: `processor` is live; `place` is as above. The engine changes the model that
-        // `self` holds, which nobody else has.
+        // SAFETY: `processor` is live; `place` is as above.
         let make = |place: *mut Pointer| unsafe {
             (functions.preprocess_prepostprocessor_build)(processor.get(), place)
         };
@@ -357,15 +355,12 @@ impl Request {
             // SAFETY: `count` entries are there.
             unsafe { std::slice::from_raw_parts(list.infos, list.count) }
         };
-        // SAFETY: the texts of an entry are C strings of the list, which is freed below.
-        let times = infos.iter().map(|info| unsafe {
-            NodeTime {
-                node: text(info.node),
-                node_type: text(info.node_type),
-                exec_type: text(info.exec_type),
-                executed: info.status == EXECUTED,
-                time_us: u64::try_from(info.real_time_us).unwrap_or(0),
-            }
+        let times = infos.iter().map(|info| NodeTime {
+            node: text(info.node),
+            node_type: text(info.node_type),
+            exec_type: text(info.exec_type),
+            executed: info.status == EXECUTED,
+            time_us: u64::try_from(info.real_time_us).unwrap_or(0),
         });
         let times = times.collect();
         // SAFETY: filled above, freed once.
