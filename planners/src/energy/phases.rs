@@ -70,7 +70,6 @@ pub struct Phase {
 /// A frame's phases beside what is always on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[allow(missing_docs)]
 pub struct FrameEnergy {
     /// One after the other.
     pub phases: Vec<Phase>,

@@ -71,8 +71,7 @@ impl Split<'_> {
             u64::try_from(terms.cost(&self.closure, side)).unwrap_or(u64::MAX)
         };
         let point = at(End::Point);
-        Interval::new(point, at(End::Lower).min(point), at(End::Upper).max(point))
-            .unwrap_or(Interval::exact(point))
+        Interval::clamped(point, at(End::Lower), at(End::Upper))
     }
 
     pub(super) fn transfers(&self, side: &Side) -> Vec<Transfer> {
