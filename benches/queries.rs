@@ -1,13 +1,13 @@
-//! A whole search space asked for latencies, on one core: `cargo bench --bench queries`.
+//! Latency queries over a whole search space, on one core: `cargo bench --bench queries`.
 //!
-//! From the encoding as text to the latency with its interval: with tables that are there, with
-//! tables that are made on the way, and by making each graph and lowering it, which is the peer the
-//! others are compared with. Then ONNX files, and candidates of a search; at the end each figure
-//! that has a target, beside it. The bundle is the one that ships for ONNX Runtime on one thread,
-//! or that of `cargo bench --bench queries -- BUNDLE.vtb`. How fast its trees are beside LightGBM's
-//! own C API, lleaves and treelite is what `predictors/benches/forest.rs` measures.
+//! From the encoding as text to the latency with its interval: with filled tables, with tables that
+//! are filled on the way, and by lowering the graph of each, with which the others are compared.
+//! Then ONNX files, and the candidates of a search; at the end each figure beside its target. The
+//! bundle is the one that ships for ONNX Runtime on one thread, or that of `cargo bench --bench
+//! queries -- BUNDLE.vtb`. `predictors/benches/forest.rs` compares its trees with LightGBM's own C
+//! API, lleaves and treelite.
 //!
-//! Times are CPU times of this thread where the system tells them (Linux), so that other programs
+//! Times are CPU times of this thread where the system reports them (Linux), so that other programs
 //! do not count; those of single files are wall times.
 
 #![allow(clippy::unwrap_used)]

@@ -1,7 +1,7 @@
-//! How fast the service answers beside the library itself, in one run: `cargo bench --bench serve
-//! [-- BUNDLE.vtb]`. Server and clients share this machine's processors. Without a bundle it is the
-//! one that ships for ONNX Runtime on one thread. The last column is the service's rate over that
-//! of the library's tables on as many threads as there are processors.
+//! Compares the speed of the service with that of the library, in one run: `cargo bench --bench
+//! serve [-- BUNDLE.vtb]`. Server and clients share this machine's processors. The default is the
+//! shipped bundle of ONNX Runtime on one thread. The last column is the service's rate over that of
+//! the library's tables on as many threads as there are processors.
 
 use std::{
     error::Error,

@@ -1,5 +1,5 @@
-//! How fast stitched variants are chosen, counted and preloaded: `cargo bench --bench stitch`.
-//! Medians; zoos are random. Enumeration computes the same where it can.
+//! Times the choice, counting and preloading of stitched variants: `cargo bench --bench stitch`.
+//! Times are medians; zoos are random. Where a zoo is small enough, enumeration computes the same.
 
 mod timing;
 

@@ -1,6 +1,5 @@
-//! [`Aligned`]: numbers that begin where a line of the cache does, so that no register of them lies
-//! in two lines; many of them in large pages, so that the processor need not look up where every
-//! few rows are.
+//! [`Aligned`]: numbers aligned to cache lines, so that no vector load touches two lines. Large
+//! arrays lie in large pages where the system has some, which saves address translations.
 
 use std::ops::{Deref, DerefMut};
 

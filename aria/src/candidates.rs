@@ -1,5 +1,5 @@
-//! [`Candidates`]: the rows of an earlier frame that a search looks at. A row is quantised when it
-//! is first asked for.
+//! [`Candidates`]: the rows of an earlier frame that a search compares. A row is quantised when it
+//! is first read.
 
 use crate::{
     FeatureMap, Grid, Instructions, PatchSet,

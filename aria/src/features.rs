@@ -1,5 +1,5 @@
-//! [`FeatureMap`]: what an encoder says about each patch of a frame, as the decoder takes it:
-//! patches row by row, features of a patch side by side.
+//! [`FeatureMap`]: the features that an encoder computes for each patch of a frame, in the
+//! decoder's layout: patches row by row, the features of a patch side by side.
 
 use crate::{
     AriaError, Grid, Instructions, Window,

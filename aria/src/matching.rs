@@ -1,9 +1,9 @@
-//! Where was each dynamic patch before? Equation (2): the patch of the warped earlier frame whose
-//! features are most similar.
+//! Finds where each dynamic patch was before (equation 2): at the patch of the warped earlier frame
+//! whose features are most similar.
 //!
-//! Queries that are near each other are compared in pairs with four candidates at a time: each
-//! number loaded serves several products. Candidates go by once for up to sixteen queries, whose
-//! features stay in the nearest cache meanwhile. Ties go to the nearest candidate.
+//! Neighbouring queries are compared in pairs with four candidates at a time, so that each loaded
+//! number serves several products. Up to sixteen queries, whose features stay in the first-level
+//! cache, share one pass over the candidates. Of equally similar candidates the nearest is taken.
 
 use crate::{
     AriaError, FeatureMap, Grid, Instructions, Votes,

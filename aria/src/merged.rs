@@ -1,6 +1,6 @@
-//! [`Merged`]: the latest full frame warped to the current one and, on top of it, what was updated
-//! since. What lies below is kept as integers, because later updates of the frame are compared
-//! with the full frame alone.
+//! [`Merged`]: the latest full frame, warped to the current one, with later updates on top of it.
+//! The features below an update are kept as integers, because later updates of the frame are
+//! compared with the full frame alone.
 
 use crate::{
     AriaError, FeatureMap, Grid, Instructions, PatchFlow, PatchSet, Warped,

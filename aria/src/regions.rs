@@ -1,5 +1,5 @@
 //! Regions: dynamic patches that touch each other, filled up to their convex hull (section 4.2.1),
-//! so that the inside of what moves is updated too.
+//! so that the inside of a moving object is updated too.
 //!
 //! Patches touch at sides and corners. A region takes the patches whose centre lies in the hull of
 //! its patches' corners; where hulls overlap, the region with more dynamic patches has them.

@@ -1,9 +1,10 @@
 //! [`Runtime`]: the parts together, for an application that has two encoders and a decoder.
 //!
-//! Whenever the large encoder is done with a full frame: [`Runtime::full_frame`]. For every camera
-//! frame: [`Runtime::frame`] says which windows to run the region encoder on, [`Runtime::update`]
-//! takes what it put out, and [`Runtime::aligned`] goes to the decoder. Everything is as of the
-//! frame it was captured in: a full frame may arrive many frames late.
+//! The application calls [`Runtime::full_frame`] when the large encoder has finished a full frame.
+//! For every camera frame, [`Runtime::frame`] returns the windows for the region encoder,
+//! [`Runtime::update`] takes the encoder's output, and [`Runtime::aligned`] gives the decoder its
+//! input. Every output belongs to the frame that it was captured in: a full frame may arrive many
+//! frames late.
 
 use crate::{
     AriaError, FeatureMap, Grid, Instructions, PatchSet, Window,

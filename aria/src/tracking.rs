@@ -1,15 +1,15 @@
-//! [`Tracker`]: where are the dynamic regions now? Found at each full frame, moved along at every
-//! frame between (section 4.2.2).
+//! [`Tracker`]: the current positions of dynamic regions: found at each full frame, extrapolated at
+//! every frame between (section 4.2.2).
 //!
-//! A region's velocity is how far its patches went over the frames between the two full frames.
-//! Displacements are what is left when the camera's motion is taken out, so a region goes where the
-//! flow takes its patches, and then along its velocity.
+//! A region's velocity is the displacement of its patches divided by the number of frames between
+//! the two full frames. Displacements exclude the camera's motion, so a region moves with the flow
+//! of its patches and with its own velocity.
 //!
 //! Patches that show what was hidden before also differ, and the most similar patch of the earlier
-//! frame says nothing of their motion. So a mean of matches counts only those that are similar
-//! enough and whose source lies in the region: what moved has left its place, and that place is in
-//! the region too. Smaller motions than a patch escape it; the displacement that all patches share
-//! does not need them whole.
+//! frame does not indicate their motion. A mean of matches therefore counts only those that are
+//! similar enough and whose source lies in the region: an object that moved has left its place, and
+//! that place is in the region too. Matches do not resolve motions below one patch; the
+//! displacement that all patches share does.
 
 use crate::{
     AriaError, FeatureMap, Grid, Identified, Instructions, PatchFlow, PatchSet, Window,

@@ -1,7 +1,7 @@
-//! [`Votes`]: how well each displacement explains a whole region. One patch's best match is a whole
-//! number of patches away and often wrong, at edges and where little is to be seen; the
-//! similarities of all patches of a region, added up by displacement, have their peak where the
-//! region came from, and a parabola through the peak and its neighbours gives the fraction.
+//! [`Votes`]: how well each displacement explains a whole region. The best match of one patch is a
+//! whole number of patches away, and often wrong at edges and in plain areas; the similarities of
+//! all patches of a region, added up by displacement, have their peak where the region came from,
+//! and a parabola through the peak and its neighbours gives the fraction.
 
 use crate::{
     Grid,

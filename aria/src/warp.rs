@@ -1,5 +1,5 @@
-//! [`Warped`]: features of an earlier frame where the current one would show them (section 4.3.1):
-//! bilinear between the four patches around the flow's source.
+//! [`Warped`]: features of an earlier frame, moved to where the current frame shows them (section
+//! 4.3.1): bilinear between the four patches around the source of the flow.
 
 use crate::{
     AriaError, FeatureMap, Grid, Instructions, PatchFlow, PatchSet,

@@ -1,6 +1,6 @@
 //! An application in a rendered scene: full frames arrive an interval late, one cycle runs in every
-//! frame, and what goes to the decoder is compared with the features that an encoder of full frames
-//! would have given for the current one.
+//! frame, and the decoder's input is compared with the features of an encoder that processes the
+//! current frame whole.
 
 use vitempo_aria::{
     AriaError, CameraFlow, FeatureMap, Grid, Instructions, PatchSet, Runtime, Settings, Structure,

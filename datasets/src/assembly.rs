@@ -1,5 +1,5 @@
-//! Joins the rows of all tables into model runs: [`Assembly`], and [`Known`], which refuses what
-//! contradicts itself.
+//! Joins the rows of all tables into model runs: [`Assembly`], and [`Known`], which refuses
+//! contradictory rows.
 
 use crate::{
     Dataset, DatasetError, RunKey, Warning, parquet,

@@ -1,5 +1,4 @@
-//! [`DatasetError`]: what can be wrong with a dataset, in which file and row, and what to do about
-//! it.
+//! [`DatasetError`]: a fault of a dataset, with its file and row, and what to do about it.
 
 use std::{io, path::Path, path::PathBuf};
 

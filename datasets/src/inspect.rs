@@ -1,4 +1,4 @@
-//! [`inspect`]: what a dataset holds, counted.
+//! [`inspect`]: counts the contents of a dataset.
 
 use crate::{
     Dataset, DatasetError, Warning, journal,

@@ -1,10 +1,10 @@
 //! [`Table`] to Parquet and back, through polars: zstd pages, statistics, and a digest over the
 //! whole file in its own metadata.
 //!
-//! The digest is written in two steps: the file is made with 64 zeros for a digest, then the BLAKE3
-//! digest of these bytes takes the place of the zeros. A reader puts the zeros back and compares,
-//! so that any changed byte is found before polars sees it. polars panics on some malformed files;
-//! such a panic becomes an error all the same.
+//! The digest is written in two steps: the file is encoded with 64 zeros in place of the digest,
+//! then the BLAKE3 digest of these bytes replaces the zeros. A reader puts the zeros back and
+//! compares, so that any changed byte is found before polars sees it. polars panics on some
+//! malformed files; such a panic is converted to an error.
 //!
 //! Rows are compressed in groups of [`GROUP`], so that [`read_where`] need not decode the groups
 //! without a row that is wanted, and [`Writer`] holds one group at a time.

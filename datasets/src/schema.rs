@@ -1,7 +1,7 @@
 //! The schema of a dataset: its version, its tables, and the columns of a table with their types.
 //!
 //! The version rises whenever a column is added, removed, or changes its meaning. Versions from
-//! [`OLDEST_VERSION`] on are read: what a table of an older version lacks is null in it. Only
+//! [`OLDEST_VERSION`] on are read: a column that a table of an older version lacks is null. Only
 //! [`SCHEMA_VERSION`] is written.
 
 use crate::{DatasetError, files::write_whole};

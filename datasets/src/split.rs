@@ -1,10 +1,10 @@
 //! [`split`]: divides a dataset by architecture into models for training and models
 //! for testing.
 //!
-//! Each architecture has a rank, the BLAKE3 digest of seed and architecture as a number in [0, 1):
-//! it depends on nothing else. With a test fraction f, those ranked below f are test, so that
-//! models added later move none of the others. Models that were not sampled from a space are real
-//! ones: they are held out always, apart.
+//! Each architecture has a rank, the BLAKE3 digest of seed and architecture as a number in [0, 1),
+//! which depends on nothing else. With a test fraction f, architectures of a rank below f are test
+//! architectures, so that models added later do not move the others. Models that were not sampled
+//! from a space are real models: they are always held out, as a set of their own.
 
 use crate::{Dataset, DatasetError, files::write_whole};
 use serde::{Deserialize, Serialize};

@@ -1,8 +1,8 @@
 //! [`Store`]: writes a dataset. A sweep appends to the journal, and [`Store::compact`] folds the
 //! journal into the tables.
 //!
-//! Tables are replaced one by one, each whole, rows before the rows that point to them, and the
-//! journal goes last: a crash anywhere in between leaves rows twice on the disk, never lost, and a
+//! Tables are replaced one by one, each whole, and rows before the rows that refer to them; the
+//! journal is removed last. A crash in between leaves rows twice on the disk and loses none, and a
 //! reader takes rows with the same [`RunKey`] once.
 
 use crate::{

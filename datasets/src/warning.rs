@@ -1,4 +1,4 @@
-//! [`Warning`]: what was left out of a dataset while it was read.
+//! [`Warning`]: a part of a dataset that was left out while it was read.
 
 use std::{fmt, path::PathBuf};
 

@@ -1,11 +1,11 @@
-//! What the runtime takes on one core beside a straightforward implementation of the same steps:
-//! `cargo bench -p vitempo-aria`.
+//! Times the runtime on one core beside a plain implementation of the same steps: `cargo bench -p
+//! vitempo-aria`.
 //!
-//! 29 x 47 patches of 384 features, a crowded scene played to and fro. Every fourth camera frame a
-//! full frame arrives, captured four frames ago; every camera frame has one cycle of 17 x 23
-//! patches. Contenders take turns, round after round, on the thread's CPU clock; printed are
-//! medians over the rounds with the quartiles. A camera frame in which a full frame arrives takes
-//! both; the budget for that is 1 ms.
+//! 29 x 47 patches of 384 features, a crowded scene, played forwards and backwards. Every fourth
+//! camera frame a full frame arrives, captured four frames ago; every camera frame has one cycle of
+//! 17 x 23 patches. Both are timed in turns by the thread's CPU clock; the bench prints medians and
+//! quartiles over the rounds. A camera frame in which a full frame arrives takes both; the budget
+//! for that is 1 ms.
 
 #![allow(clippy::unwrap_used)]
 

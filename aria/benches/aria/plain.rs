@@ -1,5 +1,5 @@
-//! The same steps as the paper's equations are written, loop by loop over features. What does not
-//! look at features (flow, hulls, windows, priorities) is the library's.
+//! The same steps written as the paper's equations, with plain loops over features. Steps that read
+//! no features (flow, hulls, windows, priorities) use the library.
 
 use super::{CYCLE, Machine, Video, WIDTH};
 use vitempo_aria::{

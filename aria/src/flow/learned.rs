@@ -1,11 +1,11 @@
-//! [`LearnedFlow`]: flow from two perceptrons, as section 4.3.1 has it. One turns the camera's
-//! motion into a latent vector; that and the features of a patch go into the other, which gives the
-//! patch's displacement.
+//! [`LearnedFlow`]: flow from two perceptrons (section 4.3.1). The first maps the camera's motion
+//! to a latent vector; the second maps this vector and the features of a patch to the displacement
+//! of the patch.
 //!
-//! Three choices of ours. The rotation is taken in closed form, and what is learned is the rest:
-//! the parallax. The second perceptron also sees where a patch is, which a transformer's features
-//! would imply by themselves. And as it begins with a sum over both inputs, the latent's part is
-//! computed once for all patches, so the latent need not be as wide as the features.
+//! Three choices are ours. The rotation is computed in closed form, so that only the parallax is
+//! learned. The second perceptron also reads the position of a patch, which a transformer's
+//! features imply by themselves. Its first layer is a sum over both inputs, so the latent's part is
+//! computed once for all patches, and the latent may be narrower than the features.
 
 use super::{CameraFlow, CameraMotion, FlowEstimator, Intrinsics, PatchFlow, Structure};
 use crate::{

@@ -1,11 +1,12 @@
-//! [`Model`]: a stand-in for encoder and decoder that says depth and label of each patch, and
-//! [`Score`]: how far that is from the truth.
+//! [`Model`]: a stand-in for encoder and decoder that estimates depth and label of each patch;
+//! [`Score`]: its error against the truth.
 //!
-//! Its features are those of [`StandIn`] and, so small that no cosine notices, the answer: median
-//! depth of the patch and how much of it shows each label. So the answer is warped, merged and kept
-//! as features of a real encoder are, and what a decoder reads from them is as old and as coarse as
-//! they are. One answer per patch: its error against resolution is that of the patches' size, and
-//! is part of what is printed. It is no network, and these are no accuracies of one.
+//! Its features are those of [`StandIn`] and the answer, scaled so small that it changes no cosine:
+//! the median depth of the patch and the share of it that shows each label. The answer is therefore
+//! warped, merged and stored as the features of a real encoder are, and what a decoder reads is as
+//! old and as coarse as they are. There is one answer per patch, so the printed error includes that
+//! of the patches' size. The stand-in is not a network, and its accuracies are not those of a
+//! network.
 
 use super::{
     StandIn,

@@ -3,10 +3,10 @@
 //!
 //! | way | what is shown |
 //! |---|---|
-//! | [`Way::Resized`] | every frame, at a lower resolution: what one processor alone can do in time |
+//! | [`Way::Resized`] | every frame, at the resolution that one processor alone can process in time |
 //! | [`Way::Stale`] | the latest full frame as it is |
-//! | [`Way::Base`] | that turned with the camera, and windows at blocks that moved, as many as there are cycles, the largest first |
-//! | [`Way::Aria`] | the runtime: that warped by the depth that the model itself estimates, and regions by waiting and speed |
+//! | [`Way::Base`] | the latest full frame, turned with the camera, and windows at blocks that moved, one per cycle, the largest first |
+//! | [`Way::Aria`] | the runtime: the latest full frame, warped by the depth that the model itself estimates, and regions by waiting time and speed |
 
 use super::{Blocks, Model, Picture, Scene, Score};
 use crate::{

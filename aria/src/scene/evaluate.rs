@@ -1,5 +1,5 @@
-//! [`evaluate`](evaluate()): identification, tracking and warping in a scene, against what really happened and
-//! against what one would do without them.
+//! [`evaluate`](evaluate()): errors of identification, tracking and warping in a scene, against the
+//! truth and beside simple baselines.
 
 use super::{Blocks, Picture, Scene, StandIn, Truth, truth::way, world::WALLS};
 use crate::{

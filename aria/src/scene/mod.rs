@@ -1,11 +1,11 @@
-//! Scenes with known truth, rendered here, and how well the runtime does in them.
+//! Rendered scenes with known truth, and the accuracy of the runtime in them.
 //!
 //! A [`Scene`] is a room, things in it, and the path of a camera, all from a seed.
 //! [`Scene::picture`] renders a frame with depth and thing per pixel, [`Scene::visible_objects`]
 //! lists what moves without rendering, [`StandIn`] computes features of pictures, [`Truth`] holds
 //! what moved, and [`evaluate`](evaluate()) scores identification (beside block matching), tracking
 //! and warping; [`end_to_end`](end_to_end()) scores the output: depth and labels of a stand-in
-//! [`Model`]. None of these figures is one of the paper's: other scenes, another encoder.
+//! [`Model`]. Scenes and encoder differ from the paper's, and so do these figures.
 
 mod answer;
 mod blocks;

@@ -1,4 +1,4 @@
-//! [`Picture`]: what a camera sees, and what it cannot: depth and thing per pixel.
+//! [`Picture`]: what a camera sees, with the truth behind it: depth and object per pixel.
 
 use super::world::World;
 use crate::{Grid, Intrinsics, Pose, random::Random};

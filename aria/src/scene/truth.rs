@@ -1,8 +1,8 @@
-//! What really moved between two pictures, patch by patch.
+//! The patches that moved between two pictures.
 //!
-//! A pixel has changed if it shows a ball that moved, or something still that a ball which moved
-//! hid before. Where the earlier picture did not look, and for balls that moved less than
-//! [`LEAST`], nothing is claimed.
+//! A pixel has changed if it shows a ball that moved, or a static surface that a moved ball hid
+//! before. Pixels outside of the earlier picture, and of balls that moved less than [`LEAST`], are
+//! unknown.
 
 use super::{
     picture::{Camera, Picture},

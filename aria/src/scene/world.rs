@@ -1,8 +1,8 @@
-//! What there is to see: a room with patterned walls, and balls in it, some of which move. Lengths
-//! in metres, times in frames.
+//! The contents of a scene: a room with patterned walls, and balls in it, some of which move.
+//! Lengths in metres, times in frames.
 //!
-//! Walls are 0 to 5, balls follow. Patterns are value noise on a lattice, fixed to what carries
-//! them.
+//! Walls are 0 to 5, balls follow. Patterns are value noise on a lattice, fixed to the wall or
+//! ball.
 
 use crate::{
     flow::{dot, minus, plus, scaled},

@@ -1,5 +1,5 @@
-//! How many cycles of the region encoder fit a frame: `K = floor((L_T - L_static) / c)`; and what
-//! printed pairs of target and `K` say about `c` and `L_static`.
+//! How many cycles of the region encoder fit a frame: `K = floor((L_T - L_static) / c)`; and the
+//! bounds on `c` and `L_static` that follow from printed pairs of target and `K`.
 
 use super::{LatencyProfile, Reaction};
 use crate::AriaError;

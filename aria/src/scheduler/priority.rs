@@ -1,11 +1,11 @@
 //! [`CyclePlanner`]: which regions get the cycles of a frame.
 //!
-//! A cycle takes a window of fixed size, because the encoder's input is. A larger region is cut
-//! into tiles that fit; a cycle also serves whatever other tile lies in its window. The paper has
-//! two rules: the fastest first, and what was left out before those. Read literally (left out or
-//! not, then speed) they let a slow region wait for ever behind two fast ones that take turns. So
-//! what counts is how long a tile has waited: with at most `n` tiles and `K` cycles none waits
-//! longer than `ceil(n / K)` frames.
+//! A cycle takes a window of fixed size, because the encoder's input has a fixed size. A larger
+//! region is cut into tiles that fit; a cycle also serves whatever other tile lies in its window.
+//! The paper has two rules: the fastest first, and regions that were left out before take
+//! precedence. Read literally (left out or not, then speed), a slow region waits for ever behind
+//! two fast ones that take turns. Tiles are therefore ordered by how long they have waited: with at
+//! most `n` tiles and `K` cycles none waits longer than `ceil(n / K)` frames.
 
 use crate::{AriaError, Grid, Window};
 use std::{cmp::Ordering, collections::BTreeMap};

@@ -1,9 +1,10 @@
-//! [`LatencyProfile`]: what each level of a processor takes now. Profiled before, corrected by what
-//! is seen (section 4.4: profiles are updated when they deviate significantly).
+//! [`LatencyProfile`]: the current latency of each level of a processor: profiled beforehand,
+//! corrected by measured latencies (section 4.4: profiles are updated when they deviate
+//! significantly).
 //!
-//! Small deviations move a level's latency by an exponential average. One that stays beyond a
-//! threshold for some samples is throttling, or its end: all levels change by the mean factor of
-//! those samples, seen or not, because all run at the same clock.
+//! Small deviations move a level's latency by an exponential average. A deviation that exceeds a
+//! threshold for several samples indicates throttling, or its end: all levels change by the mean
+//! factor of those samples, because all run at the same clock.
 
 use crate::AriaError;
 

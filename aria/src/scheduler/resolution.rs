@@ -1,8 +1,8 @@
-//! [`ResolutionLadder`]: at which resolution the next full frame runs. The more the camera moves,
-//! compared with how it moved before, the lower, so that the result comes sooner; and no higher
-//! than the processor can do in time now.
+//! [`ResolutionLadder`]: the resolution of the next full frame. The faster the camera moves,
+//! compared with its earlier motion, the lower the resolution, so that the result is ready sooner;
+//! and never higher than the processor can finish in time.
 //!
-//! The magnitude of a motion is a weighted sum of how far the camera went and turned, each in
+//! The magnitude of a motion is a weighted sum of the camera's translation and rotation, each in
 //! standard deviations of the history. The history's quantiles share the magnitudes among the
 //! levels.
 

@@ -1,5 +1,4 @@
-//! What a verb returns when it cannot do its job, and how that reaches the user: `error: ...`,
-//! `hint: ...`, an exit code.
+//! Errors of verbs, and how they are printed: `error: ...`, `hint: ...`, and an exit code.
 
 use std::{fmt::Display, io, process::ExitCode};
 use vitempo::{

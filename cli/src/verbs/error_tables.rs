@@ -1,5 +1,5 @@
-//! Errors of forecasts as tables and JSON: what `evaluate`, `demo` and `bundle inspect` show of an
-//! [`Evaluation`]. MAPE and p90 are in percent, shares between 0 and 1.
+//! Errors of forecasts as tables and JSON: `evaluate`, `demo` and `bundle inspect` print an
+//! [`Evaluation`] with these. MAPE and p90 are in percent, shares between 0 and 1.
 
 use super::output::{Table, percent};
 use serde_json::{Value, json};

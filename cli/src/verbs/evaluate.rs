@@ -1,4 +1,4 @@
-//! `vitempo evaluate`: errors of forecasts of measured models that no bundle was trained on.
+//! `vitempo evaluate`: errors of forecasts for measured models outside the training data.
 
 use super::{
     dataset,

@@ -1,4 +1,4 @@
-//! Writes files of the user's, whole or not at all, with an error that says what to do.
+//! Writes the user's files, whole or not at all, with an error that says what to do.
 
 use super::error::{CliResult, io_error};
 use std::path::Path;

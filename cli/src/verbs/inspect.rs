@@ -1,4 +1,4 @@
-//! `vitempo inspect`: what a model is made of, and which kernels a framework would run for it.
+//! `vitempo inspect`: shows the operators of a model, and the kernels that a framework runs for it.
 
 use super::{
     error::{CliError, CliResult},

@@ -1,4 +1,5 @@
-//! Ctrl-C: the first one lets long work stop and keep what it has, the second ends the process.
+//! Handles Ctrl-C: the first one stops long work, which keeps its results; the second ends the
+//! process.
 
 use super::{
     error::{CliError, CliResult},

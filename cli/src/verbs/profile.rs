@@ -1,5 +1,5 @@
-//! `vitempo profile`: measures models on an engine, end to end and operator by operator, and keeps
-//! every model run as soon as it is there.
+//! `vitempo profile`: measures models on an engine, end to end and operator by operator, and stores
+//! every model run as soon as it ends.
 
 use super::{
     error::{CliError, CliResult},

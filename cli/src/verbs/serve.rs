@@ -1,4 +1,4 @@
-//! `vitempo serve`: forecasts over HTTP, for searches and services that ask from other programs.
+//! `vitempo serve`: serves forecasts over HTTP, for searches and services in other programs.
 
 use super::{
     error::{CliError, CliResult, io_error},

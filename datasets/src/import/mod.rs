@@ -1,5 +1,5 @@
-//! Data that others published becomes a dataset of origin `imported`, with its source and licence
-//! in every model run.
+//! Imports published measurements as datasets of origin `imported`, with source and licence in
+//! every model run.
 
 pub(crate) mod mobile_ml_benchmark;
 pub(crate) mod published;

@@ -1,6 +1,5 @@
 //! [`AiHub`]: models on the processors of Snapdragon chips, by runtime and precision, with the
-//! graphs of the models; from the `perf.yaml` files that are published, or from a table that was
-//! made of them.
+//! graphs of the models; from the published `perf.yaml` files, or from a table made of them.
 
 mod perf;
 

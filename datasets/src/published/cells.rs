@@ -1,5 +1,5 @@
 //! [`Cells`]: architectures of a search space as counts of operators, and their latency on many
-//! devices; from the files that HELP publishes, or from tables that were made of them.
+//! devices; from the files that HELP publishes, or from tables made of them.
 
 mod fbnet;
 mod help;

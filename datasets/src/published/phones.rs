@@ -1,4 +1,4 @@
-//! [`Phones`]: 102 CNNs, of which FLOPs and bytes are known, on phones.
+//! [`Phones`]: 102 CNNs with known FLOPs and bytes, on phones.
 
 use super::text;
 use crate::DatasetError;

@@ -1,4 +1,4 @@
-//! One file per table: its columns, how rows become cells, and how cells become rows again.
+//! One file per table: its columns, and the conversion between rows and cells.
 
 pub(crate) mod environments;
 pub(crate) mod model_measurements;

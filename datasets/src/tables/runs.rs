@@ -1,5 +1,5 @@
-//! Rows grouped by model run: [`Runs`] collects what all tables need, [`TablesWriter`] writes the
-//! tables model run by model run, so that a dataset need not fit in memory.
+//! Rows grouped by model run: [`Runs`] collects the rows for all tables, [`TablesWriter`] writes
+//! the tables one model run at a time, so that a dataset need not fit in memory.
 
 use super::{environments, model_measurements, models, operator_measurements, operators};
 use crate::{DatasetError, RunKey, column::Table, parquet};

@@ -1,11 +1,11 @@
-//! [`validate`]: is this dataset whole, consistent and plausible? Every finding names its file and
-//! row.
+//! [`validate`]: checks that a dataset is complete, consistent and plausible. Every finding names
+//! its file and row.
 //!
-//! Checked: schema version; missing, foreign, truncated and damaged files; duplicate keys;
-//! references that point to nothing; identifiers that do not match what they stand for; samples
-//! that are missing, zero, absurdly long, or too short for the work done (a sign of a wrong unit);
-//! failed rows, by reason; peak memory that is 0 or below the weights; sums over operators against
-//! end-to-end times; precisions that were not those asked for; origins that mix.
+//! Checked: schema version; missing, foreign, truncated and damaged files; duplicate keys; dangling
+//! references; identifiers that do not match their contents; samples that are missing, zero,
+//! implausibly long, or too short for the work (which indicates a wrong unit); failed rows, by
+//! reason; peak memory that is 0 or below the weights; sums over operators against end-to-end
+//! times; precisions other than those asked for; mixed origins.
 
 mod executed;
 mod files;

@@ -1,5 +1,4 @@
-//! Keys that are there twice, references that point to nothing, identifiers that do not match what
-//! they stand for.
+//! Finds duplicate keys, dangling references, and identifiers that do not match their contents.
 
 use super::{Inspection, Readable, Severity};
 use crate::{

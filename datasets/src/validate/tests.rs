@@ -1,4 +1,4 @@
-//! Each kind of fault is put into a sound dataset, and must be found, with its file and row.
+//! Puts each kind of fault into a valid dataset, which must be reported with its file and row.
 #![allow(clippy::unwrap_used)]
 
 use super::*;

@@ -1,5 +1,5 @@
-//! `vitempo adapt published`: how well devices are forecast that were left out of published
-//! latencies.
+//! `vitempo adapt published`: forecast errors on published latencies, for devices that were left
+//! out.
 
 use super::super::{
     error::{CliError, CliResult},

@@ -1,4 +1,4 @@
-//! `vitempo energy dissect`: a power monitor's trace, taken apart by an application's log.
+//! `vitempo energy dissect`: splits a power trace into the phases of an application's log.
 
 use super::super::{
     error::{CliError, CliResult},

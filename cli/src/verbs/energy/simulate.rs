@@ -1,4 +1,5 @@
-//! `vitempo energy simulate`: a trace and a log that nobody measured, for trying a dissection out.
+//! `vitempo energy simulate`: writes a simulated trace and its log, to try `vitempo energy
+//! dissect`.
 
 use super::super::{
     error::{CliError, CliResult, io_error},

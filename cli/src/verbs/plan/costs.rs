@@ -1,4 +1,4 @@
-//! Costs for plans: from a file, or from bundles for a model; and why there are none.
+//! Costs for plans, from a file or from bundles and a model, with the error where there are none.
 
 use super::super::{
     bundle,

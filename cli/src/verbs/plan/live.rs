@@ -1,4 +1,4 @@
-//! Running plans for real: engines named on the command line, and what a run brings, as JSON.
+//! Live runs of plans: the engines of `--live`, and the results of a run as JSON.
 
 use super::super::{
     error::{CliError, CliResult},

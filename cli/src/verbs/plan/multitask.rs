@@ -1,5 +1,5 @@
-//! `vitempo plan multitask`: one encoder, several decoders, a few processors: every placement,
-//! forecast, simulated, and run for real.
+//! `vitempo plan multitask`: places one encoder and several decoders on processors; forecasts,
+//! simulates and runs every placement.
 
 use super::{
     super::{

@@ -1,5 +1,5 @@
-//! `vitempo plan offload`: here or on the server, at which frequency, how large an input, how fast
-//! a camera?
+//! `vitempo plan offload`: chooses between device and server, the frequency, the input size and the
+//! camera's rate.
 
 use super::super::{
     error::{CliError, CliResult},

@@ -1,4 +1,4 @@
-//! `vitempo plan pipeline`: which stages on which processors, when frames overlap?
+//! `vitempo plan pipeline`: cuts a model into stages on processors that work on different frames.
 
 use super::{
     super::{

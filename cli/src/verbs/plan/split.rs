@@ -1,4 +1,4 @@
-//! `vitempo plan split`: which operators on the device, which on a server?
+//! `vitempo plan split`: divides the operators of a model between a device and a server.
 
 use super::{
     super::{

@@ -1,4 +1,4 @@
-//! [`Front`]: what a search found, as a table, CSV, JSON, ONNX files and plots.
+//! [`Front`]: the result of a search, as a table, CSV, JSON, ONNX files and plots.
 
 use super::{
     super::{

@@ -1,4 +1,4 @@
-//! One cell of a CSV file: a latency in microseconds, and where it stands for messages.
+//! One cell of a CSV file: a latency in microseconds, and its position for error messages.
 
 use crate::DatasetError;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! What the publishers' names mean: of files, devices and sets of cores; and the versions of the
-//! frameworks, which stand in the repository's own scripts.
+//! The publishers' names of files, devices and sets of cores; and the versions of the frameworks,
+//! from the repository's own scripts.
 
 use super::FileFacts;
 use crate::DatasetError;

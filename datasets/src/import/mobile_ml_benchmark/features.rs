@@ -2,7 +2,7 @@
 //! '224', 'Input_channel': 3, 'Stride': '-'}`.
 //!
 //! Names differ between frameworks in case only. A value is kept as text without its quotes; `-`
-//! and `None` mean that there is none.
+//! and `None` mean an absent value.
 
 use std::collections::BTreeMap;
 

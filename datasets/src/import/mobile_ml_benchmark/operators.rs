@@ -1,10 +1,10 @@
-//! [`operator`]: an [`OpSpec`] from an operation's name and features. Whatever the features give
-//! must fit: a convolution whose output does not follow from its input is kept as an unsupported
-//! operator, as is any that vitempo does not support, with its features as attributes.
+//! [`operator`]: an [`OpSpec`] from an operation's name and features. All features must agree: a
+//! convolution whose output does not follow from its input is kept as an unsupported operator, as
+//! is any that vitempo does not support, with its features as attributes.
 //!
-//! What the features leave out is assumed: a bias on convolutions and linear layers; a second
-//! operand of the same shape; a batch of one. Padding follows from input and output. Images of
-//! TensorFlow Lite have their channels last.
+//! Missing features are assumed: a bias on convolutions and linear layers; a second operand of the
+//! same shape; a batch of one. Padding follows from input and output. Images of TensorFlow Lite
+//! have their channels last.
 
 use super::{
     conventions::Framework,

@@ -1,5 +1,5 @@
-//! `perf.yaml` of Qualcomm AI Hub Models: for every precision, component, device and runtime of a
-//! model what a run took, in ms. A checkout has one per model, `MODEL/perf.yaml`; files that were
+//! `perf.yaml` of Qualcomm AI Hub Models: the time of a run, in ms, for every precision, component,
+//! device and runtime of a model. A checkout has one per model, `MODEL/perf.yaml`; files that were
 //! copied are named `MODEL.perf.yaml`.
 
 use super::Row;

@@ -1,9 +1,9 @@
 //! Cells of NAS-Bench-201 (Dong and Yang, ICLR 2020) for images of 32 x 32: a stem, three stages of
 //! five equal cells with 16, 32 and 64 channels, a residual block between stages, a classifier.
 //!
-//! A cell has four nodes; every node sums up an edge from each node before it. As written, every
-//! edge runs, absent ones as a product with zero. A framework that removes dead code runs the edges
-//! alone that are there and from which the output is reached.
+//! A cell has four nodes; every node sums one edge from each node before it. As written, every edge
+//! runs, absent ones as a product with zero. A framework that removes dead code runs only the edges
+//! that are present and that lead to the output.
 
 use super::layer::{Layer, LayerKind as Kind, Shape};
 
