@@ -1,10 +1,10 @@
-//! [`Budget`]: bounds what one model may cost before any of it is done. Reading, folding, shape
-//! inference, lowering, quantising and writing of one model draw on the same budget, so that a file
-//! of a hundred bytes cannot ask for terabytes or hours.
+//! [`Budget`]: limits the work on one model before it is done. Reading, folding, shape inference,
+//! lowering, quantising and writing of one model draw on the same budget, so that a file of a
+//! hundred bytes cannot take terabytes or hours.
 //!
-//! Spending is counted, not timed: the same file runs out at the same node everywhere. A
-//! [`Budget::stopped_by`] question is the way in for deadlines and cancelled requests; this crate
-//! reads no clock.
+//! Work is counted, not timed: the same file exceeds the budget at the same node on every machine.
+//! Deadlines and cancelled requests come in through [`Budget::stopped_by`]; this crate reads no
+//! clock.
 
 use std::fmt;
 use std::sync::Arc;

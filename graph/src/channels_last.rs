@@ -1,4 +1,4 @@
-//! A model whose images enter channels last, as cameras and decoders have them.
+//! Converts a model to image inputs in channels last, the format of cameras and decoders.
 
 use crate::{Attributes, Graph, GraphError, Node, OpKind, Value, ValueId, ValueSource};
 use std::collections::HashMap;

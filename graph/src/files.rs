@@ -1,5 +1,5 @@
-//! [`write_whole`]: files that are there whole or not at all. [`own_folder`]: where vitempo keeps
-//! files of its own.
+//! [`write_whole`]: writes files whole or not at all. [`own_folder`]: the folder of vitempo's own
+//! files.
 
 use std::{
     io::{self, Write},

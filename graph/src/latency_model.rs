@@ -1,5 +1,5 @@
-//! [`LatencyModel`]: what a forecast looks like, whoever makes it. Bundles of trained predictors
-//! and of adapted devices implement it. Planners take the costs that the caller reads from
+//! [`LatencyModel`]: the interface of everything that forecasts latencies. Bundles of trained
+//! predictors and of adapted devices implement it. Planners take costs, which callers derive from
 //! forecasts.
 
 use crate::{

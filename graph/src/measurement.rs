@@ -1,8 +1,8 @@
 //! What was measured: [`Measurement`] is one operator, [`ModelProfile`] one run of the protocol
 //! over one model.
 //!
-//! All times are nanoseconds. Raw samples are kept; summaries are computed from them and never
-//! stored instead of them.
+//! All times are nanoseconds. Raw samples are stored; summaries are computed from them and are not
+//! stored.
 
 use crate::{Environment, MemoryFormat, OpSpec, Precision};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};

@@ -1,8 +1,8 @@
-//! One operator: its kind, attributes, and the tensors that go in and come out.
+//! One operator: its kind, its attributes, and its input and output tensors.
 //!
 //! An [`OpSpec`] is the identity of what is measured and forecast: two nodes with equal `OpSpec`s
-//! are the same row of a dataset. Inputs that only steer an operator (the `starts` of a Slice, the
-//! `sizes` of a Resize) are attributes here, not inputs.
+//! are the same row of a dataset. Inputs that only parametrise an operator (the `starts` of a
+//! Slice, the `sizes` of a Resize) are attributes here, not inputs.
 //!
 //! Attributes are canonical ([`crate::shape::canonical`]): those named below are always written out
 //! and resolved (axes counted from the front and sorted, `shape` without -1, explicit `pads`);

@@ -1,5 +1,5 @@
-//! [`OpFamily`]: operator kinds in the groups in which latency is broken down, close to those of
-//! the mobile ViT study's figure 4.
+//! [`OpFamily`]: groups of operator kinds for breakdowns of latency, close to those of the mobile
+//! ViT study's figure 4.
 
 use crate::OpKind;
 use std::fmt;

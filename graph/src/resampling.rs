@@ -1,6 +1,6 @@
-//! Which inputs an output of ONNX's Resize is made of: an index, or weights that sum up. Formulas
-//! of the operator's specification; the cubic kernel is that of Keys (1981). Dimensions are sampled
-//! one after the other.
+//! The inputs of each output of ONNX's Resize: one index, or several with weights. Formulas of the
+//! operator's specification; the cubic kernel is that of Keys (1981). Dimensions are sampled one
+//! after the other.
 
 use crate::{Attribute, Attributes};
 

@@ -1,4 +1,4 @@
-//! What a tensor is: shape in elements, element type, and how its elements lie in memory.
+//! Tensors: shape in elements, element type, and memory format.
 
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;

@@ -1,9 +1,8 @@
-//! [`Work`]: FLOPs, bytes and parameters of operators and graphs. The one place where they are
-//! counted.
+//! [`Work`]: FLOPs, bytes and parameters of operators and graphs. No other file counts them.
 //!
 //! MACs are those of convolutions, matrix products, Einsum and attention (`macs`). FLOPs are two
-//! per MAC plus a fixed number per element for everything else (`elementwise`); moving data is
-//! none. Every sum and product saturates: absurd shapes give `u64::MAX`, never a panic.
+//! per MAC plus a fixed number per element for everything else (`elementwise`); movement of data
+//! counts as none. Every sum and product saturates: absurd shapes give `u64::MAX`, never a panic.
 
 mod elementwise;
 mod macs;

@@ -1,8 +1,8 @@
-//! Small files that ask for terabytes, index what is not there, or repeat an operator ten thousand
+//! Small files that declare terabytes, use indices out of range, or repeat an operator ten thousand
 //! times: every framework lowers or refuses them within a budget of steps, and takes at most 64 MB
 //! beyond the size of the file, and 4 KiB for each of its nodes.
 //!
-//! Alone in its program, so that no other test allocates meanwhile.
+//! It is the only test of its program, so that no other test allocates meanwhile.
 
 #![allow(clippy::unwrap_used)]
 

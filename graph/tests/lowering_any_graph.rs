@@ -1,6 +1,6 @@
-//! Small graphs of every operator, with tensors of no dimension and of no element among them:
-//! whatever shape inference accepts, every framework lowers or refuses, and TensorFlow Lite writes
-//! or refuses. Nothing panics.
+//! Small graphs of every operator, also with tensors without dimensions or elements: every
+//! framework lowers or refuses what shape inference accepts, and the TensorFlow Lite writer writes
+//! or refuses it. Nothing panics.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,5 +1,6 @@
-//! The work of lowering grows with the nodes of a model, not with their square, on every framework;
-//! and it ends soon after its budget does. Steps are counted, so that no machine is too slow.
+//! The work of lowering grows with the nodes of a model, not with their square, on every framework,
+//! and it ends soon after its budget is used up. The tests count steps, which do not depend on the
+//! speed of the machine.
 
 #![allow(clippy::unwrap_used)]
 

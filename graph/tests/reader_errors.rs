@@ -1,5 +1,4 @@
-//! What the reader says about files that are wrong, and what it makes of small models whose shapes
-//! are computed inside.
+//! The reader's errors for invalid files, and its results for small models that compute shapes.
 #![allow(clippy::unwrap_used)]
 
 use prost::Message;

@@ -1,5 +1,5 @@
-//! Damaged models: whatever the bytes, the reader gives a graph or an error, and never panics or
-//! takes memory out of proportion.
+//! Damaged models: for any bytes, the reader returns a graph or an error, does not panic, and takes
+//! memory in proportion.
 //!
 //! A few thousand inputs by default, `VITEMPO_FUZZ_INPUTS` for more. Seeded: the same inputs each
 //! time.

@@ -1,8 +1,8 @@
 //! Many forecasts at once: distinct operators are forecast together, by predictor, through the
 //! compiled forests' batch evaluation.
 //!
-//! Latencies in ns. Every number is the one that forecasting alone gives: compiled forests return
-//! the same bits whatever the size of the batch, and sums run over the kernels in the same order.
+//! Latencies in ns. Results equal those of single forecasts to the bit: compiled forests return the
+//! same bits for any size of batch, and sums run over the kernels in the same order.
 
 use crate::{
     Estimate, KeyPredictor, PredictorBundle, PredictorKey, Predictors,

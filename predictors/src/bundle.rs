@@ -1,8 +1,8 @@
 //! [`PredictorBundle`]: everything one environment's forecasts need, in one file.
 //!
 //! File: an [`envelope`](crate::envelope) around length (u64) and JSON of the head, then the trees
-//! of every key that has some, in the order of the keys. Written beside its place and moved there,
-//! so that it is there whole or not at all. Reading checks everything before anything is used.
+//! of every key that has some, in the order of the keys. It is written beside its place and moved
+//! there, so that it exists whole or not at all. Everything is checked before anything is used.
 
 use crate::{
     AdaptedBundle, Calibration, Drift, ErrorScale, Evaluation, Interval, KeyPredictor, Method,

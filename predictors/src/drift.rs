@@ -1,9 +1,10 @@
 //! [`Drift`]: how fast the machine was during a model run, measured by the reference workload that
 //! ran next to it.
 //!
-//! A model slows down with the reference, but not in step: what neighbours take away differs by
-//! workload. So latencies are divided by (reference here / usual reference) ^ exponent, with the
-//! one exponent between 0 and 1 at which repeated runs of the same models agree best.
+//! A model slows down with the reference, but not in proportion, because interference by other
+//! programs depends on the workload. Latencies are therefore divided by (reference here / usual
+//! reference) ^ exponent, with the one exponent between 0 and 1 at which repeated runs of the same
+//! models agree best.
 
 use crate::{location, metrics};
 use std::collections::BTreeMap;

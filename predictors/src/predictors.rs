@@ -1,8 +1,8 @@
-//! [`Predictors`]: the fitted regressors of one environment, and what stands in for kinds that have
-//! none.
+//! [`Predictors`]: the fitted regressors of one environment, and the fallback for kinds without
+//! one.
 //!
 //! An operator is forecast by the regressor of its [`PredictorKey`]. Failing that by the
-//! work-and-bytes baseline of its kind, of its kin (kinds whose times depend on work and bytes
+//! work-and-bytes baseline of its kind, of related kinds (whose times depend on work and bytes
 //! similarly), or by the roofline of the whole environment (ns per FLOP and per byte); all of these
 //! are marked as fallback.
 

@@ -1,8 +1,9 @@
-//! [`TrainingRows`]: what regressors are fitted to. One row is one distinct operator in one model;
-//! its latency in ns is corrected for drift.
+//! [`TrainingRows`]: the rows that regressors are fitted to. One row is one distinct operator in
+//! one model; its latency in ns is corrected for drift.
 //!
-//! One kernel in one model run is located by the model run's quieter runs (`location.rs`). Over
-//! equal kernels of a model: the mean. Over model runs: the median. Raw samples stay untouched.
+//! One kernel in one model run is located by the model run's quieter runs (`location.rs`). Equal
+//! kernels of a model are combined by their mean, model runs by the median. Raw samples are not
+//! changed.
 
 use crate::{
     Drift, PredictorError,

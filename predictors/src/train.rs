@@ -1,7 +1,7 @@
-//! [`train`]: profiles in, a [`PredictorBundle`] out.
+//! [`train`]: trains a [`PredictorBundle`] on profiles.
 //!
 //! 1. Rows from profiles. 2. Cross-validation by architecture: every model is forecast by
-//!    regressors that never saw its architecture.
+//!    regressors that were fitted without its architecture.
 //! 3. Error scales, the overhead and the interval are fitted to those held-out forecasts, which are
 //!    also the bundle's held-out metrics. 4. Regressors on all rows.
 

@@ -1,5 +1,5 @@
-//! Bundles: equal inputs give equal bytes, loading gives what was saved, and no damaged file does
-//! harm.
+//! Bundles: equal inputs give equal bytes, loading gives what was saved, and damaged files are
+//! errors.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,4 +1,4 @@
-//! Compiled forests say what the libraries that trained them say: on every processor's
+//! Compiled forests return the results of the libraries that trained them: with every set of
 //! instructions, in batches of any size and row by row.
 
 #![allow(clippy::unwrap_used)]

@@ -1,6 +1,6 @@
-//! The layers vision models are made of, as exporters write them: weights are made on the fly and
-//! named after the layer (`NAME.weight`, `NAME.bias`), GELU and SiLU are spelled out in elementary
-//! operators, a linear layer over tokens is a product and an addition.
+//! The layers vision models are made of, as exporters write them: weights are created with the
+//! layer and named after it (`NAME.weight`, `NAME.bias`), GELU and SiLU are spelled out in
+//! elementary operators, a linear layer over tokens is a product and an addition.
 
 use super::GraphBuilder;
 use crate::{Attribute, Attributes, ConstantData, GraphError, OpKind, TensorSpec, ValueId};

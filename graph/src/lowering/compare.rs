@@ -1,11 +1,11 @@
-//! How well a predicted list of kernels agrees with what an engine ran, weighed by the time each
-//! kernel took.
+//! Compares a predicted list of kernels with the kernels that an engine ran, weighted by their
+//! times.
 //!
 //! A kernel counts as predicted when the prediction has one of the same kind with the same shapes:
 //! those of its activation inputs and of its outputs, each as a multiset, as often as it ran and in
-//! any order. Stricter, and counted apart, is equality of the whole [`OpSpec`]: attributes,
-//! precisions, memory formats and weights too. What was not predicted is listed with the nearest
-//! kernel of the prediction that is left over. Times are nanoseconds: medians.
+//! any order. Equality of the whole [`OpSpec`], with attributes, precisions, memory formats and
+//! weights, is stricter and counted separately. Kernels that were not predicted are listed with the
+//! nearest unmatched kernel of the prediction. Times are nanoseconds: medians.
 
 use crate::{Graph, Measurement, Node, OpKind, OpSpec};
 use std::collections::BTreeMap;

@@ -1,5 +1,5 @@
-//! What engines' optimisers remove before anything else, whatever each counts as removable:
-//! operators that pass their input on, operators on constants, and work done twice.
+//! Removes what the optimisers of all engines remove first: operators that pass their input on,
+//! operators on constants, and repeated work. The caller says which operators its engine removes.
 
 use crate::{
     ConstantData, Node, OpKind, ValueId,

@@ -1,4 +1,4 @@
-//! Lowering: which kernels a framework really runs for a graph. Data and rules; no engine is
+//! Lowering: rewrites a graph into the kernels that a framework runs for it, by rules. No engine is
 //! needed.
 
 pub mod compare;

@@ -1,5 +1,5 @@
-//! One node of a file as the operator maps see it: its attributes, and its inputs with the values
-//! of those that steer it.
+//! One node of a file as the operator maps read it: its attributes, and its inputs with the values
+//! of those that parametrise it.
 
 use super::domain::Mapped;
 use super::payload::Limits;

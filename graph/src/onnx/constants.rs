@@ -1,8 +1,9 @@
-//! The values of a model's constants, for engines that get tensors rather than a file.
+//! The values of a model's constants, for engines that take tensors instead of a file.
 //!
-//! [`Constants::bytes`] gives what the file holds. A constant that the file computes from others
-//! (the transpose of a weight, a table looked up) is no longer in the [`Graph`], and its values are
-//! nowhere: [`Constants::computed`] gives the graph that computes it, for the engine to run once.
+//! [`Constants::bytes`] returns values that the file stores. A constant that the file computes from
+//! others (the transpose of a weight, a table lookup) is folded away in the [`Graph`], and its
+//! values are not stored: [`Constants::computed`] returns the graph that computes it, which the
+//! engine runs once.
 
 use super::proto::{
     DimensionProto, GraphProto, ModelProto, TensorProto, TensorShapeProto, TensorTypeProto,

@@ -1,13 +1,12 @@
-//! Parts of a model, cut out of its file: [`divide`].
+//! [`divide`]: cuts parts of a model out of its file.
 //!
 //! Nodes, initializers and descriptions of values are copied byte for byte, and so is everything
 //! else that the file says (operator sets, metadata, documentation, functions), so that no field is
-//! lost. What one part computes and another reads becomes an output of the one and an input of the
-//! other, under its name. Initializers that several parts read are in all of them.
+//! lost. A value that one part computes and another reads becomes an output of the first and an
+//! input of the second, under its name. Initializers that several parts read are in all of them.
 //!
-//! Nodes that the reader folded away have no part of their own: they are in each part that needs
-//! them. One that asks for the shape of a tensor from elsewhere becomes a constant, so that the
-//! tensor need not be sent for that.
+//! Nodes that the reader folded away are in each part that needs them. A node that reads the shape
+//! of another part's tensor becomes a constant, so that the tensor need not be sent for that.
 
 use super::proto::{TensorProto, ValueInfoProto};
 use super::view::{self, ValueInfoView};

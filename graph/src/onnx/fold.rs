@@ -1,8 +1,8 @@
-//! Folding: values of operators whose inputs are all constants, as far as shapes are computed from
+//! Constant folding: evaluates operators whose inputs are all constants, as far as shapes depend on
 //! them.
 //!
-//! What is not evaluated here, or is too large, still folds to a constant of known shape without
-//! values.
+//! Operators that are not evaluated here, or whose results are too large, fold to a constant of
+//! known shape without values.
 
 mod arithmetic;
 mod movement;

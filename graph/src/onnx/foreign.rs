@@ -1,4 +1,4 @@
-//! What a file that is not ONNX looks like: one word for the error message.
+//! Names the format of a file that is not ONNX, for the error message.
 
 /// Beginnings of other formats: offset, bytes, name.
 const SIGNATURES: &[(usize, &[u8], &str)] = &[

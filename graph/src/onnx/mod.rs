@@ -1,10 +1,10 @@
 //! ONNX in and out.
 //!
-//! Reading: [`read_file`] looks at the file's messages (`view`), takes shapes and small values of
+//! Reading: [`read_file`] parses the file's messages (`view`), takes shapes and small values of
 //! initializers (`payload`) and of inputs (`dimensions`), maps each node to an [`crate::OpKind`]
 //! (`operators`; [`Domain`] for what frameworks add), infers its outputs ([`crate::shape`]), folds
-//! what is known beforehand (`fold`), and drops what nothing needs (`prune`). An operator that is
-//! not known stays as `Unsupported`, by name.
+//! constants (`fold`), and drops unused parts (`prune`). An unknown operator becomes `Unsupported`,
+//! with its name.
 
 mod call;
 mod constants;

@@ -1,5 +1,5 @@
-//! From ONNX operators to [`crate::OpKind`], one file per family. Attributes may stay as ONNX
-//! writes them: [`crate::shape::canonical`] follows.
+//! Maps ONNX operators to [`crate::OpKind`], one file per family. Attributes may keep ONNX's form;
+//! [`crate::shape::canonical`] normalises them afterwards.
 
 mod elementwise;
 mod layout;

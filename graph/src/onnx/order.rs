@@ -1,4 +1,4 @@
-//! Topological order of a file's nodes, for files that do not keep it.
+//! Topological order of a file's nodes, for files that are not in order.
 
 use super::view::GraphView;
 use std::cmp::Reverse;

@@ -1,5 +1,4 @@
-//! Initializers: shape and element type always, the values themselves where they are few and in the
-//! file.
+//! Initializers: shape and element type, and the values where they are few and in the file.
 
 use super::{proto::TensorProto, view::TensorView};
 use crate::{ConstantData, Precision, TensorSpec, shape};

@@ -1,5 +1,5 @@
-//! What the file has but nobody needs: nodes no output depends on, constants nobody reads, payloads
-//! too large to keep.
+//! Drops unused parts of a file: nodes that no output depends on, constants without a reader,
+//! values too large to keep.
 
 use crate::{ConstantData, Node, OpKind, Value, ValueId, ValueSource};
 

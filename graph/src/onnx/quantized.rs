@@ -1,9 +1,9 @@
 //! Operators on quantised tensors that carry their scales with them: ONNX's QLinearConv and
 //! QLinearMatMul, and [`Call`] for those that frameworks add.
 //!
-//! They become the operator they compute, with tensors of the types they read and write; scales and
-//! zero points are no operands. Convolutions and pooling that work channels last are said to: their
-//! tensors are written N, C, H, W with that memory format, as everywhere.
+//! They become the operator that they compute, with tensors of the types that they read and write;
+//! scales and zero points are not operands. Tensors of channels-last convolutions and pooling are
+//! written N, C, H, W with that memory format, as in every graph.
 
 use super::domain::Mapped;
 use super::view::NodeView;

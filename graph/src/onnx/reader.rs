@@ -1,5 +1,5 @@
-//! From a decoded ONNX file to a [`Graph`]: nodes in topological order, shapes inferred, everything
-//! that is known beforehand folded away.
+//! Builds a [`Graph`] from a decoded ONNX file: nodes in topological order, with inferred shapes
+//! and folded constants.
 
 mod attention;
 

@@ -1,5 +1,5 @@
-//! What the reader looks at in a file, borrowed from its bytes: neither names nor raw data are
-//! copied, and what nobody asks for is skipped. Field numbers are those of [`super::proto`].
+//! The parts of a file that the reader needs, borrowed from its bytes: neither names nor raw data
+//! are copied, and unused fields are skipped. Field numbers are those of [`super::proto`].
 
 use super::proto::TensorProto;
 use super::wire::{FieldValue, Fields, packed};

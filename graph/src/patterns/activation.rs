@@ -1,8 +1,8 @@
-//! Activations that exporters spell out: GELU by erf and by tanh, SiLU, hard sigmoid and hard
-//! swish.
+//! Recognises activations that exporters decompose: GELU by erf and by tanh, SiLU, hard sigmoid and
+//! hard swish.
 //!
-//! Each function looks at one node at the heart of a pattern and says what goes in and which value
-//! comes out at the end.
+//! Each function takes the central node of a pattern and returns the input of the pattern and its
+//! output value.
 
 use super::rewriter::{NodeIndex, Rewriter};
 use crate::{Attributes, OpKind, ValueId};

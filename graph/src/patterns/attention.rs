@@ -1,5 +1,5 @@
-//! Scaled dot-product attention as exporters spell it out: a product, a scale, perhaps a mask, a
-//! softmax, another product.
+//! Recognises scaled dot-product attention as exporters decompose it: a product, a scale, possibly
+//! a mask, a softmax, another product.
 
 use super::rewriter::{NodeIndex, Rewriter};
 use crate::{Graph, OpKind, ValueId};

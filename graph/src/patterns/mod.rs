@@ -1,4 +1,4 @@
-//! Canonical patterns: what exporters spell out, under its own name again.
+//! Recognises operators that exporters decompose, and restores them as single operators.
 //!
 //! | question | where |
 //! |---|---|

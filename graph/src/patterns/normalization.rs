@@ -1,5 +1,5 @@
-//! Normalisations that exporters spell out: LayerNorm by its mean and variance, GroupNorm by
-//! InstanceNorm between reshapes.
+//! Recognises normalisations that exporters decompose: LayerNorm by its mean and variance,
+//! GroupNorm by InstanceNorm between reshapes.
 
 use super::rewriter::{NodeIndex, Rewriter};
 use crate::{Attribute, Attributes, OpKind, ValueId};

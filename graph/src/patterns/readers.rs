@@ -1,7 +1,7 @@
-//! [`Readers`]: which nodes read a value, and where, in the order in which they came to do so.
+//! [`Readers`]: the nodes that read a value, and at which input, in order of insertion.
 //!
-//! A few are a list. Of many, as behind a value that a hundred thousand nodes read, each is found
-//! and taken out in logarithmic time.
+//! A few readers are a list. Many readers (a value may have a hundred thousand) are found and
+//! removed in logarithmic time.
 
 use foldhash::HashMap;
 use smallvec::SmallVec;

@@ -1,18 +1,18 @@
-//! [`Rewriter`]: a graph while it is being rewritten. The one engine behind [`crate::patterns`] and
-//! [`crate::lowering`].
+//! [`Rewriter`]: a graph while it is being rewritten. [`crate::patterns`] and [`crate::lowering`]
+//! use it.
 //!
 //! A pass walks [`Rewriter::order`], looks at producers and consumers, and replaces nodes. Nodes
-//! keep their index until the end; a removed node leaves a hole. Shapes of tensors are given by
-//! the values; operators' specs have none until [`Rewriter::finish`], which drops what nobody reads
-//! any more and puts them together.
+//! keep their index until the end; a removed node leaves a gap. The values hold the shapes of
+//! tensors; operators have none until [`Rewriter::finish`], which drops unread nodes and fills the
+//! shapes in.
 //!
-//! Names of values say where a kernel stands in the model. A new value that takes the place of an
-//! old one (in another memory format or element type) gets the old one's name in the end, if the
-//! old one is gone by then.
+//! Names of values identify the place of a kernel in the model. A new value that takes the place of
+//! an old one (in another memory format or element type) gets the old one's name in the end, if the
+//! old one has been removed by then.
 //!
-//! Looking at a node, and every edge that is followed or changed, is a step of the [`Budget`] it
-//! was made with. When that is spent, [`Rewriter::order`] is empty, so that passes find nothing to
-//! do, and [`Rewriter::finish`] says what ran out.
+//! Each node that is read, and each edge that is followed or changed, is a step of the rewriter's
+//! [`Budget`]. When the budget is used up, [`Rewriter::order`] is empty, so that passes do nothing,
+//! and [`Rewriter::finish`] returns the error.
 
 pub(crate) use super::readers::NodeIndex;
 

@@ -1,5 +1,5 @@
-//! [`Spending`]: takes the steps of a rewriter from its budget, many at a time; the first refusal
-//! stays.
+//! [`Spending`]: takes the steps of a rewriter from its budget, many at a time, and keeps the first
+//! refusal.
 
 use crate::{Budget, Exceeded};
 use std::cell::{Cell, RefCell};

@@ -1,4 +1,4 @@
-//! A graph being rewritten: the old values, and new ones with names of their own.
+//! A graph while it is being rewritten: the old values, and new ones with new names.
 
 use super::Values;
 use crate::{

@@ -1,5 +1,5 @@
-//! Integer products with ranges found at run time, as dynamic quantisers of ONNX models leave them:
-//! DynamicQuantizeLinear, MatMulInteger or ConvInteger, a cast, a scaling and the bias.
+//! Integer products with ranges computed at run time, as dynamic quantisers of ONNX models write
+//! them: DynamicQuantizeLinear, MatMulInteger or ConvInteger, a cast, a scaling and the bias.
 //!
 //! Products with a constant right side only. Weights are i8, symmetric: one scale per output
 //! channel of a matrix, one scale of a convolution.

@@ -1,4 +1,4 @@
-//! Where a model is quantised: which tensors, and which operands of which operators.
+//! Selects what is quantised in a model: tensors, and operands of operators.
 
 use crate::{Graph, Node, OpKind, Precision, Value, ValueId, ValueSource};
 use std::collections::{BTreeSet, HashMap, HashSet};

@@ -1,4 +1,4 @@
-//! What an operator's attributes say of the image's size, for another size.
+//! Rewrites operator attributes that depend on the image's size for another size.
 
 use super::extent::{Dimension, Extent, Known, Side};
 use crate::{Attribute, Attributes, OpKind, OpSpec};

@@ -1,5 +1,5 @@
-//! [`Dimension`]: an extent as the product of what it was made of, old and new; [`Known`]: all that
-//! were met.
+//! [`Dimension`]: an extent as the product of its factors, old and new; [`Known`]: all factors
+//! found so far.
 
 /// The side of the image that an extent comes from; products of both have none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! Change between floats and integers of 8 bits: same shape, another element type.
+//! Conversions between floats and 8-bit integers: same shape, another element type.
 
 use super::{axis, like, operand, precision};
 use crate::{Attribute, Attributes, OpKind, Operand, Precision, TensorSpec};

@@ -1,10 +1,10 @@
-//! Structured pruning: channels and features are taken out of every group of dimensions that can
-//! shrink ([`super::dimensions`]), those with the least weights first: by the squares of a group's
-//! weights, each weight tensor counting as much as any other.
+//! Structured pruning: removes channels and features from every group of dimensions that can shrink
+//! ([`super::dimensions`]), those with the smallest weights first. The measure is the squares of a
+//! group's weights, in which all weight tensors count equally.
 //!
-//! A group whose extent is a multiple of [`UNIT`] stays one, as kernels like it. Hidden features of
-//! MLPs and inner channels of bottlenecks shrink; what is split into attention heads, normalised
-//! over, or handed to the next block through a kept tensor does not.
+//! An extent that is a multiple of [`UNIT`] remains one, because kernels are faster then. Hidden
+//! features of MLPs and inner channels of bottlenecks shrink; dimensions that are split into
+//! attention heads, normalised over, or passed to the next block through a kept tensor do not.
 
 use super::{
     SparsifyError, check_share,

@@ -1,10 +1,10 @@
-//! [`Dimensions`]: which dimensions of which tensors shrink together, and which cannot.
+//! [`Dimensions`]: the dimensions of tensors that shrink together, and those that cannot shrink.
 //!
 //! An output channel of a convolution is a channel of every elementwise result behind it, an entry
 //! of the biases added to it, and an input channel of the next convolutions. Dimensions that an
-//! operator carries along are joined; those it mixes, reorders or counts are fixed, and with them
-//! all they are joined to. What is not said here is fixed: an operator that is not understood costs
-//! a chance, never a wrong model.
+//! operator passes through are joined; those that it mixes, reorders or counts are fixed, and with
+//! them all dimensions that they are joined to. Everything else is fixed too: an unknown operator
+//! may prevent pruning, but never makes a wrong model.
 
 use crate::{Graph, Node, OpKind, ValueId};
 

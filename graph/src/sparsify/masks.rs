@@ -1,6 +1,5 @@
 //! Unstructured pruning: of every product's weights, the share that is smallest in magnitude
-//! becomes 0. Shapes stay, and so does latency in engines that multiply by zeros as by anything
-//! else.
+//! becomes 0. Shapes do not change, nor does the latency in engines without sparse kernels.
 
 use super::{SparsifyError, check_share, product_weights};
 use crate::{ConstantData, Graph, Value, ValueSource};

@@ -3,12 +3,13 @@
 //!
 //! | variant | weights | shapes |
 //! |---|---|---|
-//! | [`masked`] | the smallest of each product become 0 | stay |
-//! | [`structured`] | whole channels and features are taken out | inside shrink; inputs, results and tensors that are named stay |
+//! | [`masked`] | the smallest of each product become 0 | do not change |
+//! | [`structured`] | whole channels and features are removed | inner ones shrink; inputs, results and named tensors do not |
 //!
-//! Nothing is trained. Names of nodes and tensors stay, so that variants of one model can be cut at
-//! the same tensors. Masks need the weights' values ([`crate::onnx::read_weights`]); structured
-//! pruning goes by them where they are there, and without gives the structure alone, for forecasts.
+//! Nothing is trained. Names of nodes and tensors do not change, so that variants of one model can
+//! be cut at the same tensors. Masks need the weights' values ([`crate::onnx::read_weights`]).
+//! Structured pruning uses values where they exist; without them it gives the structure alone, for
+//! forecasts.
 
 mod channels;
 mod dimensions;

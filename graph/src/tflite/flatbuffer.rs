@@ -1,5 +1,5 @@
-//! A program as the bytes of a .tflite file: a FlatBuffer with the identifier `TFL3`. Tables are
-//! written by field number; a field's place in its table is 4 + 2 * number.
+//! Writes a program as the bytes of a .tflite file: a FlatBuffer with the identifier `TFL3`. Tables
+//! are written by field number; a field's place in its table is 4 + 2 * number.
 
 use super::TfliteError;
 use super::program::{Operation, Payload, Program, Quantization, Tensor};

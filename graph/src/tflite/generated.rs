@@ -1,4 +1,5 @@
-//! Constants that follow from a rule: known without their values, however large their shapes are.
+//! Constants given by a rule, which needs no memory for their values, however large their shapes
+//! are.
 
 use crate::resampling::Sampling;
 

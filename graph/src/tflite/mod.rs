@@ -1,5 +1,5 @@
-//! TensorFlow Lite out: a [`Graph`] as the bytes of a .tflite file, channels last, and which
-//! operator in it comes from which node.
+//! Writes a [`Graph`] as the bytes of a .tflite file, channels last, and reports which operator in
+//! it comes from which node.
 //!
 //! | question | where |
 //! |---|---|

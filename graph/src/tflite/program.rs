@@ -1,6 +1,5 @@
 //! A TensorFlow Lite model before it is bytes: tensors and operators in execution order. Constants
-//! know where their values come from, not the values, so that a program can be made without
-//! weights.
+//! hold the source of their values, not the values, so that a program can be made without weights.
 
 use super::expression::Expression;
 use super::generated::Integers;

@@ -1,6 +1,6 @@
-//! A program in 8-bit integers, as static quantisers of TensorFlow Lite leave it: products and what
-//! stands between them compute on integers from end to end, QUANTIZE and DEQUANTIZE stand where
-//! floats begin and end.
+//! A program in 8-bit integers, as static quantisers of TensorFlow Lite write it: products and the
+//! operators between them compute on integers, with QUANTIZE and DEQUANTIZE at the borders to
+//! floats.
 //!
 //! | operator | computes on integers |
 //! |---|---|

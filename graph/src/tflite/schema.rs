@@ -1,5 +1,5 @@
-//! The part of the TensorFlow Lite schema that is written: operator codes, element types, options
-//! (field numbers from the public `schema.fbs`, Apache-2.0).
+//! The part of the TensorFlow Lite schema that vitempo writes: operator codes, element types,
+//! options (field numbers from the public `schema.fbs`, Apache-2.0).
 
 use crate::Precision;
 

@@ -1,4 +1,4 @@
-//! The values of a model's weights, out of the ONNX bytes that engines of ONNX get.
+//! The values of a model's weights, from the ONNX bytes that ONNX engines load.
 
 use super::TfliteError;
 use crate::onnx::proto::{ModelProto, TensorProto};

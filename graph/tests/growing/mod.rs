@@ -1,5 +1,5 @@
-//! Models that grow: the same structure over and over, for tests and the benchmark of how the work
-//! on a model grows with its nodes.
+//! Models of any number of nodes, which repeat one structure: for tests and the benchmark of how
+//! the work on a model grows with its nodes.
 
 // Each target uses a part.
 #![allow(dead_code)]

@@ -1,4 +1,4 @@
-//! [`AdaptedBundle`]: a device adapted to, in one file, as a `LatencyModel`.
+//! [`AdaptedBundle`]: the model of an adapted device in one file, as a `LatencyModel`.
 
 use super::{
     adapted::{Adapted, Hypothesis, LEVEL},

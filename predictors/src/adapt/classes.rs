@@ -1,5 +1,5 @@
-//! [`OperatorClasses`]: which classes of operators a set of models contains. A latency says
-//! something about an operator only where a measured model contains one of its class.
+//! [`OperatorClasses`]: which classes of operators a set of models contains. Latencies give
+//! information on an operator only if a measured model contains one of its class.
 //!
 //! A class is the operator's kind, the resources that it demands (which separate depthwise from
 //! full convolutions, and elementwise operators on images from those on tokens), and for linear

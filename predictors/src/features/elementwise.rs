@@ -1,5 +1,5 @@
 //! Elementwise operators and activations. The class is how operands broadcast, and for Pow the
-//! exponent: both choose other inner loops.
+//! exponent: both determine the inner loop.
 
 use super::{LANES, flag, order, product};
 use std::borrow::Cow;

@@ -1,6 +1,6 @@
-//! Operators that move data or nothing: transposes, joins, cuts, gathers, casts, reorders,
-//! reshapes. The class is the copying loop: whole, in contiguous runs, one axis moved, or element
-//! by element.
+//! Operators that move data or only change its description: transposes, concatenations, splits,
+//! slices, gathers, casts, reorders, reshapes. The class is the copying loop: whole, in contiguous
+//! runs, one axis moved, or element by element.
 
 use super::{LANES, axis, flag, order, product};
 use std::borrow::Cow;

@@ -1,10 +1,10 @@
-//! How operands lie in memory: in the order of their dimensions, permuted, or in another memory
-//! format than the result.
+//! The order of operands in memory: that of their dimensions, a permutation, or another memory
+//! format than the result's.
 //!
-//! Engines that keep views (torch) or fuse transposes into their readers (rten) say by attributes
-//! `perm_0`, `perm_1`, ... or `perm_a`, `perm_b` in which order an operand's dimensions lie, from
-//! the slowest to the fastest. Operands in one order are walked in step; others are copied first or
-//! read in strides, several times as slow.
+//! Engines that keep views (torch) or fuse transposes into their readers (rten) give the order of
+//! an operand's dimensions by attributes `perm_0`, `perm_1`, ... or `perm_a`, `perm_b`, from the
+//! slowest to the fastest. Operands in equal orders are read together; others are copied first or
+//! read in strides, which is several times as slow.
 
 use vitempo_graph::{MemoryFormat, OpSpec, Operand};
 

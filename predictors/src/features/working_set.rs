@@ -5,9 +5,10 @@
 //! In a network of a few small tensors, weights and buffers stay in the caches between runs. In a
 //! model larger than the caches, each operator loads its weights from memory. An addition of 1 MB
 //! runs at 73 GB/s alone and at 48 GB/s in models. The same holds for code: if an engine looks
-//! kernels up by shape, the code of an operator that a model runs once is not in the caches, that
-//! of an operator that it runs twelve times is (torch's GELU of 128 to 256 KiB: 85 us in synthetic
-//! models, which run it once or twice, 20 to 33 us in real models, which run it more often).
+//! kernels up by shape, the code of an operator that a model runs once is not in the caches, but
+//! that of an operator that it runs twelve times is (torch's GELU of 128 to 256 KiB: 85 us in
+//! synthetic models, which run it once or twice, 20 to 33 us in real models, which run it more
+//! often).
 
 use foldhash::HashMap;
 use serde::{Deserialize, Serialize};

@@ -3,8 +3,8 @@
 //!
 //! LightGBM's own `mape` objective divides by at least 1 and is not used. The model text is read
 //! into [`Trees`]: LightGBM trains and never forecasts. The crate bins with LightGBM's defaults,
-//! which ignore columns that cannot split off 20 rows: small data is repeated until that no longer
-//! matters.
+//! which ignore columns that cannot split off 20 rows: small data sets are therefore repeated until
+//! every column can split.
 
 use crate::{
     forest,

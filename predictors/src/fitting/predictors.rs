@@ -1,5 +1,5 @@
 //! Fits the regressors of one environment: a table of rows per [`PredictorKey`], a regressor per
-//! table, and the baselines that stand in where there is none.
+//! table, and the baselines for operators without a regressor.
 
 use crate::{
     ErrorScale, Method, PredictorKey, Skipped, blend_weight,

@@ -1,5 +1,5 @@
-//! Trees as training libraries describe them, what a [`CompiledForest`](super::CompiledForest) is
-//! made from, and as the layouts get them.
+//! Trees as training libraries describe them, from which a
+//! [`CompiledForest`](super::CompiledForest) is made, and the form that the layouts take.
 
 use super::ForestError;
 

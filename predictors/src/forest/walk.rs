@@ -2,7 +2,7 @@
 //! overlap.
 //!
 //! Siblings share a half cache line. A leaf is its own child: it compares minus infinity with its
-//! value and stays, so that no walk asks where it is.
+//! value and remains there, so that a walk needs no test for leaves.
 
 use super::{column::Column, tree::Resolved};
 

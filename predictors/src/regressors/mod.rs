@@ -2,8 +2,8 @@
 //! error.
 //!
 //! In: rows of features, latencies in ns, and the [`Baseline`] latency of each row. Out: a latency
-//! in ns. Trees learn the logarithm of the ratio to the baseline, so that outside the range of the
-//! training rows the baseline carries on.
+//! in ns. Trees learn the logarithm of the ratio to the baseline, so that forecasts follow the
+//! baseline outside the range of the training rows.
 
 pub mod baseline;
 pub mod lasso;

@@ -1,5 +1,5 @@
-//! [`Trees`]: an ensemble of regression trees, whoever grew it: plain nodes as a bundle keeps them,
-//! and compiled to be evaluated.
+//! [`Trees`]: an ensemble of regression trees from any library: plain nodes as a bundle stores
+//! them, and compiled for evaluation.
 //!
 //! Nodes lie in preorder, so the left child is always the next node and the right child's index is
 //! larger than its parent's. A row goes left when its feature is at most the threshold. Output:

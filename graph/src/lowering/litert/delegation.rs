@@ -1,5 +1,5 @@
 //! Which operators of a model the interpreter gives to XNNPACK, derived from the delegate's source
-//! (LiteRT 2.3) and from what it took of each alone.
+//! (LiteRT 2.3) and from models of one operator each.
 
 use crate::{Graph, Node, Precision};
 

@@ -1,7 +1,7 @@
-//! Which operators XNNPACK runs without a kernel of their own: clamps behind products and pools,
-//! padding before convolutions, reshapes before reshapes, squares before means, conversions around
-//! a function of one number (of integers to integers it is a table). In half precision padding has
-//! a kernel.
+//! Finds the operators that XNNPACK runs without a kernel of their own: clamps behind products and
+//! pools, padding before convolutions, reshapes before reshapes, squares before means, conversions
+//! around a function of one number (of integers to integers it is a table). In half precision
+//! padding has a kernel.
 
 use super::readership::{Inside, Readership};
 use crate::Graph;

@@ -3,13 +3,13 @@
 //!
 //! `litert-builtin`: one kernel per operator of that model. `litert`: the operators XNNPACK takes
 //! (`delegation`) in the parts the interpreter cuts the model into ([`partition`]), one kernel per
-//! operator but those XNNPACK fuses into a neighbour (`elision`, [`fusion`]), and one per operator
-//! it does not take. Half precision is XNNPACK's own: its parts compute in it and are surrounded by
-//! conversions.
+//! operator except those that XNNPACK fuses into a neighbour (`elision`, [`fusion`]), and one per
+//! operator that it does not take. Half precision is XNNPACK's own: its parts compute in it and are
+//! surrounded by conversions.
 //!
-//! In int8, attention's products read floats. XNNPACK lets them read the integers where
-//! the zero point of the right side is 0, which the weights decide: kinds and shapes stay, the
-//! precision of that input does not.
+//! In int8, attention's products read floats. XNNPACK lets them read the integers where the zero
+//! point of the right side is 0, which depends on the weights: only the precision of that input
+//! changes then.
 
 mod delegation;
 pub mod elision;

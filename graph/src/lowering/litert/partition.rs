@@ -1,9 +1,9 @@
-//! Which operators the interpreter gives to XNNPACK together: the parts it cuts a model into.
+//! The parts into which the interpreter cuts a model: which operators it gives to XNNPACK together.
 //!
-//! The interpreter goes through the operators again and again: the first one whose inputs are ready
-//! decides whether the next part is XNNPACK's or builtin, and every operator of that kind whose
-//! inputs become ready joins it, also one that comes later in the file; what is left starts the
-//! next part.
+//! The interpreter passes over the operators repeatedly. The first one whose inputs are ready
+//! decides whether the next part is XNNPACK's or builtin; every operator of that kind whose inputs
+//! become ready joins it, also one that comes later in the file. The remaining operators form the
+//! next parts.
 
 use crate::{Graph, ValueId, ValueSource};
 use std::{cmp::Reverse, collections::BinaryHeap};

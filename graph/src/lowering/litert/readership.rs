@@ -1,4 +1,4 @@
-//! Who reads what of a model's operators, found once for all parts that it is cut into.
+//! The readers of each tensor of a model, found once for all parts that it is cut into.
 
 use crate::{Graph, ValueId, ValueSource};
 use std::collections::HashSet;

@@ -1,5 +1,5 @@
 //! Activations that ONNX Runtime fuses at its second level: Gelu, BiasGelu, QuickGelu, and
-//! HardSwish, which it spells out where it cannot fuse it.
+//! HardSwish, which it decomposes where it cannot fuse it.
 
 use crate::{
     Attribute, Attributes, OpKind, ValueId,

@@ -1,9 +1,9 @@
 //! Attention that ONNX Runtime runs as one kernel: over the pixels of an image, with queries, keys
 //! and values from one product without bias.
 //!
-//! The engine's rule (made for MobileCLIP, whose blocks FastViT shares) wants the pixels to come to
-//! the product through a transpose, the queries scaled, no mask, and a projection with a bias
-//! behind. Everything between the two products becomes a Split and a MultiHeadAttention.
+//! The engine's rule (made for MobileCLIP, whose blocks FastViT shares) requires a transpose
+//! between the pixels and the product, scaled queries, no mask, and a projection with a bias after
+//! it. Everything between the two products becomes a Split and a MultiHeadAttention.
 
 use super::reshape::{self, Form};
 use crate::{

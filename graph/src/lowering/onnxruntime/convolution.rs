@@ -1,4 +1,4 @@
-//! What ONNX Runtime folds into convolutions outside of blocked memory formats: batch norms,
+//! Folds into convolutions what ONNX Runtime folds outside of blocked memory formats: batch norms,
 //! scales, biases, padding and activations.
 
 use crate::{

@@ -1,5 +1,5 @@
-//! Operators of the domains `com.microsoft` and `com.microsoft.nchwc`: what ONNX Runtime's
-//! optimizer leaves in a saved model.
+//! Operators of the domains `com.microsoft` and `com.microsoft.nchwc`: the operators that ONNX
+//! Runtime's optimizer writes into a saved model.
 //!
 //! They become the operators that [`lower`](super::lower) forecasts for the same kernels, attribute
 //! by attribute. Shapes of blocked tensors have their channels padded to the block of the machine

@@ -1,5 +1,5 @@
-//! What ONNX Runtime removes before anything else: operators that do nothing, constants that can be
-//! computed, and work done twice.
+//! Removes what ONNX Runtime removes first: operators that do nothing, constants that can be
+//! computed, and repeated work.
 
 use super::reshape;
 use crate::{

@@ -1,10 +1,10 @@
-//! Quantised kernels: what ONNX Runtime makes of Q/DQ pairs, and their memory format.
+//! Quantised kernels, which ONNX Runtime makes of Q/DQ pairs, and their memory format.
 //!
 //! Rules after `qdq_transformer` and `nhwc_transformer.cc` of ONNX Runtime: pairs move over
 //! operators that only move elements; an operator between DQs and a Q becomes one kernel on
 //! integers; convolutions and pooling on integers work channels last, and transpositions around
-//! them travel and meet. Weights are constants of the type the kernel reads; their DQs are gone by
-//! now.
+//! them move and cancel. Weights are constants of the type that the kernel reads; their DQs have
+//! been removed before.
 
 use super::transpose;
 use crate::{

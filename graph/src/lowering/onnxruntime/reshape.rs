@@ -1,9 +1,9 @@
-//! Reshapes: which ONNX operator one was (it decides what ONNX Runtime does to it), and ONNX
+//! Reshapes: the ONNX operator that each was (ONNX Runtime's rules depend on it), and ONNX
 //! Runtime's fusion of neighbouring ones.
 //!
 //! vitempo has one operator for Reshape, Squeeze, Unsqueeze and Flatten, because they cost the
-//! same. The optimizer treats them differently: of those it made itself, the attribute [`ORIGIN`]
-//! identifies them, of others what the file said ([`Written`]).
+//! same. The optimizer treats them differently: the attribute [`ORIGIN`] identifies those that it
+//! made itself, [`Written`] those of the file.
 
 use crate::{
     Attribute, Attributes, Node, OpKind, Precision, TensorSpec, Written,

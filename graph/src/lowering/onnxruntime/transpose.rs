@@ -1,9 +1,9 @@
 //! ONNX Runtime's transpose optimizer: a transpose is pushed through the operators after it where
 //! that is likely to remove it.
 //!
-//! Rules after `onnx_transpose_optimization.cc` of ONNX Runtime: nodes are visited once, in
-//! topological order; a transpose in front of a node goes behind it when the estimated cost falls.
-//! The cost of transposing a tensor is its number of dimensions larger than 1.
+//! Rules after `onnx_transpose_optimization.cc` of ONNX Runtime: each node is handled once, in
+//! topological order; a transpose before a node moves behind it when the estimated cost falls. The
+//! cost of transposing a tensor is its number of dimensions larger than 1.
 
 mod crowd;
 

@@ -1,5 +1,5 @@
-//! What happens to any graph first: operators that do nothing, constants, work done twice, chains
-//! of reshapes and transposes.
+//! The transformations that run first on every graph: operators that do nothing, constants,
+//! repeated work, chains of reshapes and transposes.
 
 use super::pattern::{constant_only, is_elementwise};
 use crate::{

@@ -1,5 +1,5 @@
-//! Convolutions: what goes into weights and bias, and which operators after them the plugin's graph
-//! optimizer lets them take in.
+//! Convolutions: what is folded into weights and bias, and which operators after them the plugin's
+//! graph optimizer fuses.
 
 use super::{
     common,

@@ -1,8 +1,8 @@
 //! Memory formats: convolutions work channels last, many operators in either format, the rest
-//! channels first; where they meet a Reorder runs.
+//! channels first; a Reorder runs where they meet.
 //!
-//! Every operator chooses after those before it: what can work in either format takes that of most
-//! of its inputs. A Reorder next to a Transpose that undoes it disappears together with it.
+//! Formats are chosen in topological order: an operator that works in either format takes that of
+//! most of its inputs. A Reorder next to a Transpose that undoes it disappears together with it.
 
 use super::{movement, place};
 use crate::{

@@ -1,9 +1,9 @@
 //! Groups of elementwise operators that one kernel can run: connected, nothing outside of a group
 //! between its members, and no more tensors than a kernel has pointers for.
 //!
-//! Operators are visited producers first; each joins the groups of those that it reads, one after
-//! the other. A group remembers what it reads and writes, so that joining looks at borders and not
-//! at members.
+//! Producers come first; each operator joins the groups of those that it reads, one after the
+//! other. A group stores what it reads and writes, so that joining looks at borders and not at
+//! members.
 
 use super::pattern::is_elementwise;
 use crate::{

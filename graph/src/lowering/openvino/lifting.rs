@@ -1,5 +1,5 @@
-//! Elementwise operators of one computed input move before the reshapes and transposes in front of
-//! them.
+//! Moves elementwise operators with one computed input before the reshapes and transposes that they
+//! read.
 
 use super::pattern::is_elementwise;
 use crate::{

@@ -1,5 +1,5 @@
-//! The kernels OpenVINO's CPU plugin runs for a graph, in 32-bit floats, by its own conversion in
-//! bfloat16, or quantised with Q/DQ pairs.
+//! The kernels that OpenVINO's CPU plugin runs for a graph: in 32-bit floats, in bfloat16 by its
+//! own conversion, or quantised with Q/DQ pairs.
 //!
 //! Rules after OpenVINO 2026.4 on x86-64 with AVX-512, in its order: common transformations, those
 //! of the plugin, snippets tokenization, the plugin's own graph optimizer, and the choice of memory
@@ -23,10 +23,10 @@
 //! | Reorder | `reorder` | shape channels first on both sides, formats differ |
 //! | Convert | `cast` | |
 //!
-//! What is constant, or computed from constants alone, is a constant input. Memory formats: `acdb`
-//! is channels last, `aBcd16b` and its like blocked, all others channels first. Nodes that were not
-//! executed (optimised out, in place) are no kernels; a kernel behind such a node has the shape
-//! that it sees itself.
+//! Tensors that are constant, or computed from constants alone, are constant inputs. Memory
+//! formats: `acdb` is channels last, `aBcd16b` and its like blocked, all others channels first.
+//! Nodes that were not executed (optimised out, in place) are not kernels; a kernel behind such a
+//! node has the shape that it reads.
 
 mod attention;
 mod common;

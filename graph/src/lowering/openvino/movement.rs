@@ -1,6 +1,7 @@
-//! Cuts, joins and reductions under the plugin's names: slices that share a tensor out become one
-//! Split, convolutions between a Split and a Concat one grouped convolution, global pools
-//! reductions, the transpose that mixes groups of channels ShuffleChannels, and Einsum a product.
+//! Slices, concatenations and reductions under the plugin's names: slices that partition a tensor
+//! become one Split, convolutions between a Split and a Concat become one grouped convolution,
+//! global pools become reductions, the transpose that mixes groups of channels becomes
+//! ShuffleChannels, and Einsum becomes a product.
 
 use crate::{
     Attribute, Attributes, OpKind, TensorSpec, ValueId,

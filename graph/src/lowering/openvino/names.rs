@@ -1,9 +1,9 @@
-//! What OpenVINO calls its kernels, and what vitempo calls them: one mapping for the rules and for
-//! those who read the executed graph.
+//! Maps OpenVINO's names of kernels to those of vitempo, for the rules and for readers of the
+//! executed graph.
 //!
 //! An executed node has a layer type and the names of the operators it was made of. Operators keep
 //! their ONNX names through fusions; those that a transformation made carry their type and a number
-//! (`Multiply_38`). Both say what is inside where the type alone does not.
+//! (`Multiply_38`). Both identify the contents where the type alone does not.
 
 use crate::{Graph, Node, OpKind};
 use std::collections::HashMap;

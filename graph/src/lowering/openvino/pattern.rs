@@ -1,4 +1,4 @@
-//! What the rules ask about nodes again and again.
+//! Predicates about nodes that several rules share.
 
 use crate::{
     Attribute, Node, OpKind, ValueId,

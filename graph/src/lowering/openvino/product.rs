@@ -1,5 +1,5 @@
-//! Matrix products: with constant weights FullyConnected, otherwise MatMul; what goes into weights
-//! and biases, and which transposes they take in.
+//! Matrix products: FullyConnected with constant weights, otherwise MatMul; what is folded into
+//! weights and biases, and which transposes are fused.
 
 use super::{
     common::OWN,

@@ -1,12 +1,12 @@
 //! Static int8: a Quantize and the Dequantizes behind it are one elementwise operator, which
 //! kernels take in; integer kernels read what it writes.
 //!
-//! Shapes and fusions follow the rules for floats, but that scales of sums go behind them.
-//! Precisions: what a Quantize, or a kernel that ends with one, writes is `u8`, in front of
-//! attention floats. A convolution that reads or adds floats leaves floats, and a Cast follows.
+//! Shapes and fusions follow the rules for floats, except that scales of sums move behind them. A
+//! Quantize, or a kernel that ends with one, writes `u8`, or floats before attention. A convolution
+//! that reads or adds floats writes floats, and a Cast follows.
 //!
 //! Values that are quantised around 0 (their zero point is known, and in the middle of the range)
-//! go into attention as `i8`, and the transpose behind it stays a kernel.
+//! enter attention as `i8`, and the transpose behind it remains a kernel.
 
 use super::pattern::{
     AROUND_ZERO, QUANTIZED_FIRST, ends_quantized, is_quantize, is_quantized_value, scales_along,

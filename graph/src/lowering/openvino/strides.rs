@@ -1,5 +1,5 @@
-//! Strides move up: a 1x1 convolution with strides throws most of its input away, so what comes
-//! before it does not compute that in the first place.
+//! Moves strides to earlier operators: a 1x1 convolution with strides discards most of its input,
+//! so the operators before it need not compute that part.
 //!
 //! From the end of the graph to its front, convolutions and elementwise operators ask for strides
 //! of what they read. A convolution all of whose readers ask for the same strides takes them; where

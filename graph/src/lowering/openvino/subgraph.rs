@@ -1,5 +1,5 @@
-//! Snippets tokenization: connected elementwise operators become one kernel, as long as nothing
-//! outside lies between them.
+//! Snippets tokenization: connected elementwise operators become one kernel, unless another
+//! operator lies between them.
 
 use super::{
     groups::{self, is_number},

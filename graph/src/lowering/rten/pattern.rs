@@ -1,5 +1,5 @@
-//! Patterns over a [`Program`], with rten's idea of a match: sums and products match in any order
-//! and bracketing, constants within 1e-4.
+//! Patterns over a [`Program`], matched as rten does: sums and products in any order and
+//! bracketing, constants within 1e-4.
 
 use super::program::{Op, Program};
 use crate::{Attribute, Attributes, OpKind, ValueId};

@@ -1,5 +1,5 @@
-//! The driver that tries rules on a [`Program`] as rten's optimiser does, and writes what comes of
-//! it as a graph in execution order.
+//! The driver that tries rules on a [`Program`] as rten's optimiser does, and writes the result as
+//! a graph in execution order.
 
 use super::{
     plan, product,

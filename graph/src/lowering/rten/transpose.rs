@@ -1,4 +1,4 @@
-//! Transposes that vanish into the operator that reads them: it walks its input with other strides
+//! Fuses transposes into the operator that reads them, which reads its input with other strides
 //! instead.
 
 use super::{

@@ -1,4 +1,4 @@
-//! Which strides, and so which memory format, every tensor has when torch runs the calls.
+//! Derives the strides, and thus the memory format, of every tensor when torch runs the calls.
 
 use super::strides::Strided;
 use crate::{

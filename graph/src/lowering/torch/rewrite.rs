@@ -1,4 +1,4 @@
-//! From the operators of a file to the calls their author wrote.
+//! Rewrites the operators of a file into the calls that their author wrote.
 
 use crate::patterns::{
     self,

@@ -1,5 +1,4 @@
-//! Strides of torch's tensors: what its views do to them, and which ones its kernels give their
-//! outputs.
+//! Strides of torch's tensors: the effect of views on them, and the strides of kernels' outputs.
 //!
 //! Strides count elements. The rules are those of ATen: `TensorIterator` for elementwise operators,
 //! `computeStride` for views, and `suggest_memory_format` for the operators that keep images

@@ -1,4 +1,4 @@
-//! Division of a file that has all that a writer of ours would leave out.
+//! Division of a file with fields that vitempo's own writer leaves out.
 
 use super::*;
 use crate::onnx::proto::{

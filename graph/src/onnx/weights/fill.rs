@@ -1,4 +1,4 @@
-//! Seeded random weights. The values of a weight depend on the seed and on its name only, never on
+//! Seeded random weights. The values of a weight depend only on the seed and on its name, not on
 //! its place in the file.
 //!
 //! Normal numbers are the sum of four 16-bit uniform numbers, scaled to unit variance (Irwin-Hall,

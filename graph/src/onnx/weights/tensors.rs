@@ -1,4 +1,4 @@
-//! Finds the external tensors of a file and plans what becomes of them.
+//! Finds the external tensors of a file and plans how each is written.
 
 use super::fill::Distribution;
 use super::{Piece, Plan, too_large};

@@ -1,5 +1,4 @@
-//! Nodes in ONNX's terms (opset 20), put together after their [`recipe`]; Linear and Silu become
-//! several.
+//! Nodes as ONNX operators (opset 20), built from their [`recipe`]; Linear and Silu become several.
 
 use super::recipe::{GEMM, Place, integer, recipe};
 use super::tensors;

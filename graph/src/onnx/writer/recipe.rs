@@ -1,4 +1,4 @@
-//! The ONNX operator (opset 20) of each kind, and for each attribute of ours where ONNX wants it.
+//! The ONNX operator (opset 20) of each kind, and the place of each attribute in it.
 
 use crate::{OpKind, OpSpec};
 

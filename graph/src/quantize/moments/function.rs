@@ -1,4 +1,4 @@
-//! Functions of one number, and what they make of a distribution.
+//! Functions of one number, and the mean and variance of their results.
 
 use super::{Moments, REACH};
 use crate::{OpKind, OpSpec};

@@ -1,5 +1,5 @@
-//! Activations: fused into the operation before where the engine can, one operation where there is
-//! one, composed otherwise.
+//! Activations: fused into the operation before them where the engine can do that, else one
+//! operation if there is one, else composed of several.
 
 use super::emit::Recipe;
 use super::{Call, Converter, Refusal, VarId};

@@ -1,5 +1,5 @@
-//! What the conversion of every operator is made of: storing tensors in a layout, emitting
-//! operations, and the operators others are composed of.
+//! Building blocks of all conversions: storing tensors in a layout, emitting operations, and the
+//! operators of which others are composed.
 
 use super::{Constant, Converter, Refusal, Var, VarId, is_image};
 use crate::tflite::expression::{Expression, elements};

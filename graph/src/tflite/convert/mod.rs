@@ -1,9 +1,9 @@
-//! From a graph to a program: node by node, in logical (channels first) terms; the layout in which
-//! each tensor is stored follows from what the operators need, and elements are moved only where
-//! two needs differ.
+//! Converts a graph to a program, node by node, in logical (channels first) terms. Operators
+//! determine the layout in which each tensor is stored, and elements are moved only where two
+//! operators need different layouts.
 //!
 //! A [`Var`] is a tensor in logical terms with the layouts in which it is stored so far. ONNX's
-//! Transpose only gives it another view; an operator that needs a certain layout asks
+//! Transpose only gives it another view. An operator that needs a certain layout calls
 //! [`Converter::stored`], which moves elements at most once per layout.
 
 mod activation;

@@ -1,5 +1,5 @@
 //! Convolutions over three dimensions that pass through one of them (a window of 1, no step, no
-//! padding): convolutions over two, the third counted to the batch.
+//! padding): they become convolutions over two dimensions, with the third as part of the batch.
 
 use super::{Call, Converter, Refusal, VarId};
 use crate::Attributes;
