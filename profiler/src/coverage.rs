@@ -1,7 +1,7 @@
-//! Which operators of a model does an NPU take, and does the whole of it compile there?
+//! Finds which operators of a model an NPU takes, and whether the whole model compiles there.
 //!
 //! Each model is compiled in a worker: compilers and emulators of NPUs can run out of memory or
-//! crash, and then that model has the reason for an answer. Nothing is run and nothing is timed.
+//! crash, in which case the result of that model is the reason. Nothing runs and nothing is timed.
 
 use crate::{
     RunOptions,

@@ -1,4 +1,4 @@
-//! Describes where a measurement is taken: processor, cores, instruction sets, power mode,
+//! Describes the environment of a measurement: processor, cores, instruction sets, power mode,
 //! operating system, engine.
 //!
 //! Sources on Linux: `/proc/cpuinfo`, `/sys/devices/system/cpu`, `/proc/sys/kernel`. Elsewhere what

@@ -1,7 +1,7 @@
 //! The accuracy of lowering: the share of kernel time that lowering predicted, model by model.
 //!
-//! Each model runs in a worker with operator timing, a few repeats; what ran is compared with what
-//! [`vitempo_graph::lowering::lower`] says for the same environment
+//! Each model runs in a worker with operator timing, a few repeats; the executed kernels are
+//! compared with those of [`vitempo_graph::lowering::lower`] for the same environment
 //! ([`vitempo_graph::lowering::compare`]). A model that does not run has no share; it is listed
 //! with its reason.
 

@@ -1,11 +1,10 @@
-//! How much memory a run takes: the most that was resident at once, in addition to what was
-//! resident before. Bytes.
+//! The peak memory of a run in bytes: the largest resident memory, less what was resident before.
 //!
 //! Source on Linux: `VmHWM` and `VmRSS` of `/proc/self/status`; writing 5 to
 //! `/proc/self/clear_refs` sets the first back to the second (proc(5)). Where that is not allowed
-//! or there is no such file, there is no peak, and [`NoPeak`] says why. The C library keeps what
-//! was freed, and would give it to the next model as if that took nothing: [`Watch::start`] makes
-//! it return this memory to the system first.
+//! or there is no such file, there is no peak, and [`NoPeak`] says why. The C library keeps freed
+//! memory and reuses it for the next model, whose peak would then be too low: [`Watch::start`]
+//! makes the library return this memory to the system first.
 
 use std::fs;
 use vitempo_graph::PeakFault;

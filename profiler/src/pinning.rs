@@ -1,5 +1,5 @@
-//! Pins a process to logical cores, so that the scheduler does not move it between a warm and a
-//! cold cache while it is being timed.
+//! Pins a process to logical cores, so that the scheduler does not move it to a core with cold
+//! caches during a measurement.
 
 use std::collections::BTreeSet;
 

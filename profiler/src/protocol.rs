@@ -1,5 +1,5 @@
-//! How one run of a model samples: warm-ups, then repeats until the median is known well enough
-//! or the model run's time is spent, then runs in which the operators are timed.
+//! How one run of a model samples: warm-ups, then repeats until the interval of the median is
+//! narrow enough or the model run's time is used up, then runs in which the operators are timed.
 
 use crate::{backends::RunOptions, statistics};
 use serde::{Deserialize, Serialize};

@@ -1,5 +1,5 @@
-//! Makes a model ready for an engine: weights the file lacks are filled with seeded random values,
-//! and the model becomes one of another precision where the engine asks for that
+//! Prepares a model for an engine: weights that the file lacks are filled with seeded random
+//! values, and the model is converted to another precision where the engine needs that
 //! ([`Backend::conversion`]).
 
 use crate::{

@@ -1,11 +1,11 @@
 //! A sweep measures many models on one backend: round after round over all of them, one model run
-//! at a time, each handed to the caller at once.
+//! at a time. Each model run is passed to the caller as soon as it ends.
 //!
 //! Within a round the models come in a seeded, shuffled order that differs from round to round, so
-//! that drift of the machine does not fall on the same ones; the reference workload runs next to
-//! every model run. Model runs the caller has already are skipped: that is how a sweep resumes. A
-//! model that fails, crashes its worker or takes too long is a profile with its reason, and the
-//! sweep goes on with a fresh worker.
+//! that drift of the machine does not always affect the same models; the reference workload runs
+//! before and after every model run. A resumed sweep skips the model runs that the caller already
+//! has. A model that fails, crashes its worker or takes too long is a profile with its reason, and
+//! the sweep continues with a fresh worker.
 
 use crate::{
     backends::{self, Availability, BackendError, Capabilities, RunOptions},

@@ -1,4 +1,4 @@
-//! One suite for every backend that is available here. A backend that is not is skipped, with a
+//! Runs the conformance suite on every backend of this machine. Absent backends are skipped, with a
 //! notice.
 
 #![allow(clippy::unwrap_used)]

@@ -1,5 +1,4 @@
-//! The values asked for reach every engine that is available here: a model that is nothing but a
-//! ReLU hands them out again.
+//! Every engine gets the input values that were asked for: a model of one ReLU returns them.
 
 #![allow(clippy::unwrap_used)]
 

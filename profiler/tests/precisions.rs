@@ -1,5 +1,5 @@
-//! Every precision that an engine offers here: it runs, computes what f32 computes within the
-//! precision's tolerance, and in that precision.
+//! Every precision that an engine offers runs, computes in that precision, and gives the results of
+//! f32 within its tolerance.
 
 #![allow(clippy::unwrap_used)]
 

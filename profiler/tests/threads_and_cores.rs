@@ -1,9 +1,9 @@
 //! The threads and cores that are asked for take effect, on every engine available here. Evidence
 //! is what the kernel reports of this process and does not depend on other load: which threads an
 //! engine started, which of them computed, and which cores each may run on. How many computed at
-//! once does depend on it: a thread that other programs keep from the processor finds its work done
-//! by the others. Such a case is inconclusive: counted and printed, never failed. A backend that is
-//! not available is skipped, with a notice.
+//! once does depend on it: other threads may do the work of a thread that does not get the
+//! processor. Such a case is inconclusive: counted and printed, never failed. A backend that is not
+//! available is skipped, with a notice.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used)]

@@ -1,4 +1,4 @@
-//! Torch really makes the calls its lowering foretells, and computes what ONNX Runtime computes. On
+//! Torch makes the calls that its lowering forecasts, and computes the results of ONNX Runtime. On
 //! the models that ship with the project, and on those under `VITEMPO_ZOO` where that is set.
 
 #![cfg(all(feature = "torch", feature = "onnxruntime"))]

@@ -1,4 +1,4 @@
-//! [`build`]: from folders of measurements to the page, one environment at a time.
+//! [`build`]: builds the page from folders of measurements, one environment at a time.
 
 use super::{
     ReportError, Topic,

@@ -1,4 +1,4 @@
-//! What a figure shows, as data: computed by the sections, drawn by `draw.rs`.
+//! The contents of a figure as data: sections compute it, `draw.rs` draws it.
 
 /// One axis of numbers.
 #[derive(Clone, Debug, PartialEq)]

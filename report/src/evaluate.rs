@@ -1,5 +1,5 @@
-//! Bundles for the section on accuracy: trained where the folder of bundles has none that fits,
-//! then evaluated on models that they were not trained on.
+//! Bundles for the section on accuracy: trained if the folder of bundles has no matching one, then
+//! evaluated on models outside the training data.
 //!
 //! Every environment has GBDT on all training models. Where there are many, all three methods are
 //! trained on several numbers of models, each set containing the smaller ones, and GBDT again

@@ -1,5 +1,5 @@
-//! [`Page`]: sections on paper. One HTML file that needs nothing else, the figures as SVG files
-//! beside it, and the tables as Markdown and JSON.
+//! [`Page`]: the files of the report: one self-contained HTML file, the figures as SVG files, and
+//! the tables as Markdown and JSON.
 
 use super::{Block, Topic, draw, environments, survey::Survey, table::Table};
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! Datasets, one environment at a time: a large one does not fit into memory whole.
+//! Reads datasets one environment at a time, because a large dataset does not fit into memory.
 
 use super::{Progress, ReportError, survey::Measurements};
 use std::{

@@ -1,4 +1,4 @@
-//! [`Scale`]: where a value lies on an axis, and where the ticks are.
+//! [`Scale`]: the position of values and ticks on an axis.
 //!
 //! Places are linear for the drawing library: a logarithmic axis places a value at its decimal
 //! logarithm.

@@ -1,5 +1,5 @@
-//! [`Survey`]: what one environment's measurements come to, small enough to keep those of all
-//! environments at once.
+//! [`Survey`]: the summary of one environment's measurements, small enough to keep those of all
+//! environments in memory.
 //!
 //! Operators are those of `TrainingRows`: distinct ones per model, drift-corrected, the median of
 //! all measurements. Latencies are ns, memory is bytes.

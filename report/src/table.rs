@@ -1,5 +1,5 @@
-//! [`Table`]: rows of a report under headings, as HTML, Markdown and JSON. JSON holds the numbers
-//! as they are; the other two round them for reading.
+//! [`Table`]: rows of a report under headings, as HTML, Markdown and JSON. JSON has the exact
+//! numbers; HTML and Markdown round them.
 
 use super::page::escape;
 use serde_json::{Map, Value, json};

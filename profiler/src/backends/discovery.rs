@@ -1,9 +1,9 @@
-//! Where the shared library of an engine is, and whether it will do.
+//! Finds the shared library of an engine, and checks that it can be used.
 //!
-//! Order: the library named in the options; `VITEMPO_<ENGINE>`, then variables the engine itself
-//! knows (each a file, or a folder that holds it; what is named explicitly is taken or refused,
-//! never passed over); the Python packages of `$VIRTUAL_ENV`, `$CONDA_PREFIX`, `./.venv` and
-//! `./.tools/venv`; vitempo's own folder, where `vitempo backends install` unpacks wheels
+//! Order: the library named in the options; `VITEMPO_<ENGINE>`, then the engine's own variables
+//! (each a file, or a folder that contains it; a library that is named explicitly is used or
+//! refused, and ends the search); the Python packages of `$VIRTUAL_ENV`, `$CONDA_PREFIX`, `./.venv`
+//! and `./.tools/venv`; vitempo's own folder, where `vitempo backends install` unpacks wheels
 //! (`$VITEMPO_HOME`, `$XDG_DATA_HOME/vitempo` or `~/.local/share/vitempo`, then
 //! `engines/<engine>-<version>`); the system's library folders. The first library that passes the
 //! engine's own check is taken; when none does, every library found is named with the reason why it

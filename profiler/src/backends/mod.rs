@@ -1,9 +1,9 @@
-//! What an inference engine must offer to be measured: [`Backend`] finds and loads, [`Session`]
+//! The interface of inference engines: [`Backend`] finds the engine and loads models, [`Session`]
 //! runs one model.
 //!
 //! An engine is one file here behind a cargo feature and one line in [`all`]. Times are
-//! nanoseconds. A session runs in the process it is loaded in: [`crate::worker`] gives each engine
-//! and thread count a process of its own.
+//! nanoseconds. A session runs in the process that loads it: [`crate::worker`] starts a process for
+//! each engine and thread count.
 
 #[cfg(any(feature = "litert", feature = "rten", feature = "torch"))]
 mod capture;

@@ -1,11 +1,11 @@
 //! tract on the CPU: a second pure Rust engine, compiled in by the cargo feature `tract`; a
 //! cross-check for the others, channels first and last.
 //!
-//! Models run as tract optimises them. Channels last is asked for by the model: its image inputs
-//! enter as N, H, W, C through a transposition that tract absorbs into its convolutions. Operators
+//! Models run as tract optimises them. Channels last is a property of the model: its image inputs
+//! enter as N, H, W, C through a transposition that tract fuses into its convolutions. Operators
 //! are timed by evaluating the plan's nodes one by one. Single precision only: tract runs half
-//! precision by scalar code here, and integer models as floats. Threads other than one are refused:
-//! only its matrix products could use them.
+//! precision by scalar code here, and integer models as floats. More than one thread is refused,
+//! because only its matrix products could use them.
 
 use super::{
     Availability, Backend, BackendError, Capabilities, Model, ModelSource, OutputValues,

@@ -1,12 +1,12 @@
-//! Does an engine compute what it should, in every precision and memory format it offers, and do
-//! its operator times account for the whole?
+//! Checks that an engine computes correct results in every precision and memory format it offers,
+//! and that its operator times add up to the time of the run.
 //!
 //! Each engine runs a few small graphs ([`graphs`]) in a worker of its own. Weights and inputs are
-//! the same everywhere (one seed). Outputs are held against those of the embedded engine in single
-//! precision: the largest difference of an output as a share of its largest value must stay within
-//! [`tolerance`]. The times of the operators must add up to [`WHOLE`] of the run they were taken
-//! in, in the run where they fit best. A run in which something else had the processor proves
-//! nothing to the contrary.
+//! the same for all engines (one seed). Outputs are compared with those of the embedded engine in
+//! single precision: the largest difference of an output as a share of its largest value must stay
+//! within [`tolerance`]. The times of the operators must add up to [`WHOLE`] of the run they were
+//! taken in, in the run where they fit best. A run during which another program used the processor
+//! does not count as a failure.
 
 pub mod graphs;
 

@@ -1,4 +1,4 @@
-//! Energy of inferences, where the machine counts it.
+//! Measures the energy of inferences, on machines with an energy counter.
 //!
 //! | counter | of | source |
 //! |---|---|---|

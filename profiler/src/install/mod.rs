@@ -5,12 +5,12 @@
 //! |---|---|
 //! | which wheels, and which files of them? | [`pins`] |
 //! | where do they come from? | [`pip`], or files that are there already |
-//! | is it the right file, and how does it get out? | `wheel` |
+//! | is it the right file, and how is it unpacked? | `wheel` |
 //!
 //! The engine's folder is `<engines>/<name>-<version>` and has the layout of `site-packages`, so
-//! that libraries find their neighbours. It appears by one rename when everything in it is on disk:
-//! there is never half an engine. `installed.json` in it lists wheels and files; when they are all
-//! there, nothing is done again. [`crate::backends::discovery`] looks there.
+//! that libraries find their neighbours. It appears by one rename when all of its files are on
+//! disk, so that no engine is ever incomplete. `installed.json` in it lists wheels and files; if
+//! all of them exist, nothing is done again. [`crate::backends::discovery`] looks there.
 
 pub mod pins;
 pub mod pip;

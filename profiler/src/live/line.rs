@@ -1,5 +1,5 @@
-//! [`Rig::run`]: frames through stages. Every stage is a thread that hands tasks to processors,
-//! waits for them, and hands the frame on.
+//! [`Rig::run`]: frames through stages. Every stage is a thread that sends tasks to processors,
+//! waits for them, and passes the frame on.
 
 use super::{LiveError, Rig, server::Job};
 use crate::backends::OutputValues;

@@ -1,5 +1,5 @@
-//! Lines of the embedded engine and of the null engine: what moves, what is refused. Nothing here
-//! depends on how long anything takes.
+//! Lines of the embedded engine and of the null engine: transfers and refusals. No test depends on
+//! times.
 
 use super::*;
 use crate::{conformance, inputs};

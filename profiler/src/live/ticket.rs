@@ -1,5 +1,5 @@
-//! [`Rig::ask`]: one part on one processor, without a line; for programs that decide frame by frame
-//! what runs. [`FrameClock`]: when frames come.
+//! [`Rig::ask`]: runs one part on one processor, without a line, for programs that decide frame by
+//! frame what runs. [`FrameClock`]: the times at which frames arrive.
 
 use super::{
     LiveError, Rig,

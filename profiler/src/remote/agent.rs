@@ -1,4 +1,5 @@
-//! [`serve`]: measures where engines are, for the client at the other end of stdin and stdout.
+//! [`serve`]: measures on the machine of the engines, for the client at the other end of stdin and
+//! stdout.
 
 use super::{link::Link, message::PIECE, session};
 use crate::{

@@ -1,5 +1,5 @@
-//! [`Remote`]: an agent to measure at. A broken connection is opened again, and the model
-//! run that was under way is made once more, from its beginning.
+//! [`Remote`]: the client's side of an agent. A broken connection is opened again, and the
+//! interrupted model run is repeated from its beginning.
 
 use super::{
     command::AgentCommand,

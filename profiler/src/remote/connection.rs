@@ -1,5 +1,5 @@
-//! [`Connection`]: the client's end of one connection: it greets, asks, waits for answers, and
-//! sends models.
+//! [`Connection`]: the client's end of one connection: it sends the greeting, requests and models,
+//! and waits for answers.
 
 use super::{
     command::AgentCommand,

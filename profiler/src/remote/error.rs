@@ -1,4 +1,4 @@
-//! [`RemoteError`]: why an agent measures nothing, and what to do about it.
+//! [`RemoteError`]: why an agent cannot measure, and what to do about it.
 
 use super::{command::AgentCommand, message};
 use std::io;

@@ -1,4 +1,4 @@
-//! Frames: what goes over a line after its greetings.
+//! Frames: the data on a connection after the greetings.
 //!
 //! | field | bytes |
 //! |---|---|

@@ -1,7 +1,7 @@
 //! [`Link`]: one connection between an agent and its client, over the stdin and stdout of a process.
 //!
-//! A thread of its own reads, so that an end can wait for so long and no longer. Bytes count as a
-//! sign of life, not only whole messages: a large one may take its time on a slow connection.
+//! A thread of its own reads, so that an end can wait with a timeout. Any received byte restarts
+//! the timeout, because a large message may take long on a slow connection.
 
 use super::frame::{self, Frame, FrameError, FrameWriter, Kind};
 use serde::Serialize;

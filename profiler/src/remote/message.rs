@@ -1,8 +1,8 @@
-//! What the ends of a line say: greetings in one line of text each, then messages in JSON, one per
+//! The messages of both ends: greetings in one line of text each, then messages in JSON, one per
 //! frame.
 //!
 //! A client asks one thing at a time and waits for the answer; [`Ask::Beat`] and [`Answer::Beat`]
-//! may come in between from either end and only say that it is there.
+//! may come in between from either end and only show that it is alive.
 
 use crate::{backends::RunOptions, model_run::ModelRun, protocol::RunProtocol};
 use serde::{Deserialize, Serialize};

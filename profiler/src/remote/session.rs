@@ -1,5 +1,5 @@
-//! One client at an agent, from its greeting until the connection ends. It asks for one thing at a
-//! time.
+//! One client at an agent, from its greeting until the connection ends. A client has one request at
+//! a time.
 
 use super::{
     agent::{AgentOptions, Log},

@@ -1,8 +1,8 @@
-//! The agent's folder: models that clients sent, each under the digest of its bytes, and the right
-//! to measure, which one process has at a time.
+//! The agent's folder: models that clients sent, each under the digest of its bytes, and the lock
+//! for measuring, which one process holds at a time.
 //!
-//! A model lies in a folder of its own, so that a file that refers to data beside it finds nothing
-//! but itself. Where a new one would not fit, the models that were not asked for the longest go.
+//! A model lies in a folder of its own, so that a file that refers to data beside it finds no other
+//! file. If a new model does not fit, the least recently requested models are deleted.
 
 use super::message::Digest;
 use std::{

@@ -1,4 +1,5 @@
-//! The host's side: starts a worker, asks it, and ends it when it takes too long.
+//! The host's side: starts a worker, sends requests, and ends the worker when an answer takes too
+//! long.
 
 use super::{FOLDER_VARIABLE, Reply, Request};
 use std::{

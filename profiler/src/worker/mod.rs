@@ -1,11 +1,10 @@
 //! Worker processes: each engine and thread count runs in a process of its own.
 //!
-//! A crash or an endless run of an engine is then a row with its reason, and engines never share
-//! threads or memory. The host starts a worker ([`WorkerCommand`]) and asks it ([`Worker::ask`]);
-//! one [`Request`] and one [`Reply`] are one line of JSON each, over stdin and over what was stdout
-//! when the worker started: engines print to stdout, so the worker keeps a private copy for replies
-//! and points stdout to stderr. The worker ends when its stdin ends, that is when its host does,
-//! however that ended.
+//! A crash or an endless run of an engine is therefore a row with its reason, and engines never
+//! share threads or memory. The host starts a worker ([`WorkerCommand`]) and sends it requests
+//! ([`Worker::ask`]); one [`Request`] and one [`Reply`] are one line of JSON each, over stdin and a
+//! private copy of stdout: engines print to stdout, so the worker redirects stdout to stderr. The
+//! worker ends when its stdin is closed, which happens whenever its host ends.
 
 mod client;
 mod serve;

@@ -1,7 +1,7 @@
-//! Which operator each kernel of XNNPACK runs: both lists are in execution order, but XNNPACK fuses
-//! some operators into others and adds kernels of its own. The cheapest alignment that keeps the
-//! order is taken (dynamic programming), where an operator without a kernel costs least if it is
-//! expected to have none, and less if it is of a kind that XNNPACK fuses.
+//! Finds the operator that each kernel of XNNPACK runs. Both lists are in execution order, but
+//! XNNPACK fuses some operators into others and adds kernels of its own. The cheapest alignment
+//! that keeps the order is taken (dynamic programming), where an operator without a kernel costs
+//! least if it is expected to have none, and less if it is of a kind that XNNPACK fuses.
 
 use super::kernel_names::{converts, runs};
 

@@ -1,5 +1,4 @@
-//! The library as it was first loaded, with the environment that models are compiled in: a process
-//! has one.
+//! The loaded library, with the environment in which models are compiled. A process has one.
 
 use super::{
     api::{

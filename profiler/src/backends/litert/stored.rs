@@ -1,5 +1,5 @@
-//! Values on their way in and out: the graph speaks of images channels first, the engine stores
-//! them channels last.
+//! Converts inputs and outputs: the graph has images channels first, the engine stores them
+//! channels last.
 
 use super::model::Stored;
 use crate::{RunOptions, inputs};

@@ -1,7 +1,7 @@
-//! Where ONNX Runtime's library is ([`discovery`] looks for it), and whether its version will do.
+//! Finds ONNX Runtime's library ([`discovery`]) and checks its version.
 //!
-//! The version is asked for before anything else is called: a library that is too old would
-//! otherwise crash or panic.
+//! The version is read before anything else is called, because a library that is too old would
+//! crash or panic.
 
 use crate::backends::discovery::{self, EngineLibrary};
 pub use discovery::{Library, Missing};

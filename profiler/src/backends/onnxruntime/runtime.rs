@@ -1,5 +1,4 @@
-//! The library, loaded once: a process can load only one. With it come the providers it has besides
-//! the CPU.
+//! The library, which a process can load only once, and its providers besides the CPU.
 
 use super::discovery::{self, Library, Missing};
 use ort::{environment::Environment, ep, logging::LogLevel};

@@ -1,9 +1,9 @@
 //! ONNX Runtime's profile: a trace of events as JSON, one `*_kernel_time` per executed kernel, one
 //! `model_run` after the kernels of each run.
 //!
-//! `dur` is in microseconds, cut off: a kernel of 0.9 us reads 0. The middle of the interval is
-//! taken (`dur` + 0.5 us), which is right on average and keeps the sum over many small kernels from
-//! falling short. On a GPU the events of category `Kernel` that name the node count instead. The
+//! `dur` is truncated to microseconds: a kernel of 0.9 us reads 0. The middle of the interval is
+//! used (`dur` + 0.5 us), which is unbiased on average, so that the sum over many small kernels is
+//! not too low. On a GPU the events of category `Kernel` that name the node count instead. The
 //! memory of a kernel is that of its inputs, weights and outputs.
 
 use serde::Deserialize;

@@ -1,12 +1,12 @@
 //! Time per run from OpenVINO's counters, which report averages.
 //!
-//! The CPU plugin keeps, per node, the time of all runs so far in whole microseconds, and tells
-//! this sum divided by the number of runs, cut off. After run n a reading of a means a sum T(n)
-//! between n a and n a + n - 1: exact after the first run, vaguer with each. The time of one run is
-//! the difference of two sums. Of all sequences of sums that fit the readings, one whose runs
-//! differ as little as can be is taken: the path through the tube of bounds that turns only where a
-//! bound forces it to (the taut string). A run that was disturbed by more than the bounds leave
-//! open stands out all the same, and the total is right within one microsecond per run.
+//! The CPU plugin keeps, per node, the time of all runs so far in whole microseconds, and reports
+//! this sum divided by the number of runs, truncated. After run n a reading of a means a sum T(n)
+//! between n a and n a + n - 1: exact after the first run, less exact after each further one. The
+//! time of one run is the difference of two sums. Of all sequences of sums that fit the readings,
+//! the one whose runs differ least is used: the path between the bounds that turns only where a
+//! bound forces it to (the taut string). A run that was disturbed by more than the width of the
+//! bounds is still visible, and the total is exact within one microsecond per run.
 
 /// Microseconds that a time cut off to whole microseconds falls short on average; the engine cuts
 /// off every run's.

@@ -1,4 +1,4 @@
-//! Which devices OpenVINO can run on here, in which precisions, and why not on others.
+//! The devices and precisions that OpenVINO can run on this machine, with reasons for absent ones.
 
 use super::engine::Engine;
 use crate::backends::{AbsentDevice, discovery::Missing};

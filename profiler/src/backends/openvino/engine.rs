@@ -1,5 +1,5 @@
 //! OpenVINO's objects with safe methods: the engine, a model, a compiled model, a request that runs
-//! it, its tensors. Errors are the engine's words.
+//! it, its tensors. Errors have the engine's message.
 
 use super::api::{Api, Devices, Handle, Pointer, ProfilingInfos, Property, Shape, text};
 use std::{

@@ -1,11 +1,10 @@
-//! What each executed kernel is: an [`OpSpec`] from its layer of the executed graph and the ONNX
+//! Describes each executed kernel: an [`OpSpec`] from its layer of the executed graph and the ONNX
 //! operators it was made of.
 //!
 //! The layer gives kind, shapes, precisions and memory formats (the table in
 //! [`vitempo_graph::lowering::openvino`] says how they are written); the operator of the same kind
-//! gives the attributes that the engine does not report, and what can be seen from the shapes is
-//! taken from there. Without an executed graph, a kernel is described by the operator of the same
-//! name as the ONNX file has it.
+//! gives the attributes that the engine does not report, and shapes give the others. Without an
+//! executed graph, a kernel is described by the operator of the same name as the ONNX file has it.
 
 use super::{
     engine::NodeTime,

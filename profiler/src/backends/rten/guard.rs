@@ -1,4 +1,5 @@
-//! Models that rten 0.27 would compute wrong without an error, or refuse with a less precise one.
+//! Refuses models that rten 0.27 computes wrong without an error, or refuses with a less precise
+//! one.
 
 use vitempo_graph::{Graph, Node, OpKind, Precision};
 

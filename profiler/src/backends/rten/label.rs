@@ -1,6 +1,6 @@
 //! Which [`OpSpec`] each operator that rten prints is: the kernel of [`lowering::rten`] with the
-//! same output (else the same name), if operator and shapes agree with the print. What agrees with
-//! nothing is reported as unsupported, under rten's name and with the printed shapes.
+//! same output (else the same name), if operator and shapes agree with the print. An operator
+//! without a match is reported as unsupported, under rten's name and with the printed shapes.
 
 use super::verbose::Step;
 use std::collections::HashMap;

@@ -1,13 +1,13 @@
-//! rten on the CPU: a pure Rust engine that is compiled in, so that vitempo measures without
-//! anything installed.
+//! rten on the CPU: a pure Rust engine that is compiled in, so that vitempo can measure without an
+//! installed engine.
 //!
-//! Models run as rten's defaults have them: all graph optimisations, weights packed while they are
-//! used. Threads: one pool of its own per session; it inherits the cores the process is pinned to.
-//! rten reports the times of its operators only as text: in profiled runs it writes, for each
-//! operator, its shapes and its time (rounded to 1 us, the printing not included) to stdout, which
-//! [`capture`] points at a file meanwhile and [`verbose`] reads. What each kernel is follows from
-//! [`vitempo_graph::lowering::rten`] ([`label`]). Models rten would compute wrong without a word
-//! are refused when they are loaded ([`guard`]).
+//! Models run with rten's defaults: all graph optimisations, weights packed while they are used.
+//! Threads: one pool of its own per session; it inherits the cores the process is pinned to. rten
+//! reports the times of its operators only as text: in profiled runs it writes, for each operator,
+//! its shapes and its time (rounded to 1 us, the printing not included) to stdout, which
+//! [`capture`] redirects to a file and [`verbose`] parses. [`vitempo_graph::lowering::rten`]
+//! describes each kernel ([`label`]). Models that rten computes wrong without an error are refused
+//! when they are loaded ([`guard`]).
 
 mod guard;
 mod label;

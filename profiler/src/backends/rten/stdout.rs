@@ -1,5 +1,5 @@
-//! Work in threads whose prints go to the file descriptor of stdout, where [`crate::backends`] can
-//! catch them.
+//! Runs work in threads whose output goes to the file descriptor of stdout, where
+//! [`crate::backends`] can capture it.
 
 /// Runs `work` in a thread outside Rust's test harness, and waits for it: what the
 /// threads started there print goes to the descriptor, also inside a test. `None` when the thread

@@ -1,7 +1,7 @@
 //! [`Executor`]: the calls of one model, its tensors, and one run after the other.
 //!
-//! Operators run one after the other, each result is a new tensor, and tensors nobody reads any
-//! more are freed at once, as Python's references do it.
+//! Operators run one after the other, each result is a new tensor, and a tensor is freed after its
+//! last reader, as with Python's references.
 
 use super::{
     calls::{self, Call, Site},

@@ -1,11 +1,11 @@
 //! PyTorch's eager mode, through the C functions of libtorch's shared library ([`library`]): no
 //! Python, no C++, nothing to link.
 //!
-//! [`vitempo_graph::lowering::torch`] says which ATen operators an author would have written for a
-//! graph; [`calls`] maps each to torch's dispatcher and [`executor`] runs them one after the other,
-//! without gradients. What differs from a Python program is that nothing is interpreted between two
-//! operators, and that activations are never overwritten in place, which a file does not show. On
-//! CUDA all else is torch's default too (TF32 in convolutions, cuDNN's heuristics).
+//! [`vitempo_graph::lowering::torch`] derives the ATen operators that the author of a model wrote;
+//! [`calls`] maps each to torch's dispatcher and [`executor`] runs them one after the other,
+//! without gradients. Two things differ from a Python program: nothing is interpreted between two
+//! operators, and activations never run in place, because the file does not show which did. On CUDA
+//! all other settings are torch's defaults too (TF32 in convolutions, cuDNN's heuristics).
 
 mod calls;
 mod cuda;

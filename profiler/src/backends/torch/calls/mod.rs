@@ -1,7 +1,7 @@
-//! Which ATen operator runs a node, with which arguments. One file per family.
+//! Maps each node to an ATen operator with its arguments. One file per family.
 //!
-//! What can be decided beforehand is decided when a model is loaded; what is left is a closure from
-//! input tensors to output tensors.
+//! Everything that does not depend on tensors is decided when a model is loaded; the result is a
+//! closure from input tensors to output tensors.
 
 mod elementwise;
 mod movement;

@@ -1,5 +1,5 @@
-//! What moves elements or only looks at them in another way: shapes, joins, cuts, padding,
-//! resampling.
+//! Operators that move elements or only view them differently: shapes, concatenations, slices,
+//! padding, resampling.
 
 use super::{
     super::dispatch::Arg, super::tensor::Tensor, Call, Site, input, name, one, permute, reshape,

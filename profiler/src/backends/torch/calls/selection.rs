@@ -1,4 +1,4 @@
-//! Operators that pick elements, put them in, or make them up.
+//! Operators that select, insert or generate elements.
 
 use super::{
     super::dispatch::Arg, super::library::Torch, super::tensor::Tensor, Call, Site, input, one,
