@@ -1,6 +1,6 @@
-//! [`Bundle`]: what forecasts latencies in one environment, opened by name or by path. Bundles that
-//! were trained on operators and bundles that were adapted from end-to-end latencies are opened and
-//! asked in the same way.
+//! [`Bundle`]: forecasts latencies in one environment, opened by name or by path. Bundles that were
+//! trained on operators and bundles that were adapted from end-to-end latencies have the same
+//! interface.
 //!
 //! ```
 //! use vitempo::{Bundle, graph::{LatencyModel, onnx}};
@@ -15,7 +15,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A name is looked for in these places. The first that has it counts:
+//! A name is looked up in these places, and the first match is used:
 //!
 //! 1. the folders of the variable `VITEMPO_BUNDLES`, a path list like `PATH`;
 //! 2. `bundles` in vitempo's own folder: `$VITEMPO_HOME`, else `$XDG_DATA_HOME/vitempo`, else

@@ -1,5 +1,5 @@
-//! Measurements that go into a dataset: a [`Campaign`] runs a sweep, keeps every measurement as
-//! soon as it exists, and continues where an interrupted one stopped.
+//! Measurements that go into a dataset: a [`Campaign`] runs a sweep, stores every measurement as
+//! soon as it ends, and continues an interrupted sweep.
 
 pub mod compare;
 

@@ -1,5 +1,5 @@
-//! How wrong a bundle's forecasts are on measured models that it was not trained on:
-//! [`Evaluated::new`], and the gate [`check_mape`].
+//! Errors of a bundle's forecasts on measured models outside its training data: [`Evaluated::new`],
+//! and the gate [`check_mape`].
 
 use std::{collections::BTreeSet, path::PathBuf};
 use vitempo_datasets::Dataset;

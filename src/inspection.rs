@@ -1,4 +1,4 @@
-//! What a model is made of: [`kinds`] counts its operators by kind, `kernels` lowers it to the
+//! The contents of a model: [`kinds`] counts its operators by kind, `kernels` lowers it to the
 //! kernels that a framework would run on this machine.
 
 use std::cmp::Reverse;

@@ -1,5 +1,5 @@
-//! Bundles by name: a copy of the program alone finds those that ship, folders add others, similar
-//! names are suggested. And `predict` over several models of which some have no forecast.
+//! Bundles by name: a copy of the program alone finds the shipped ones, folders add others, and
+//! similar names are suggested. Also `predict` over several models of which some have no forecast.
 
 mod program;
 

@@ -1,5 +1,5 @@
-//! The program as a user sees it: what it prints, what it refuses and how, and the whole line on
-//! the null engine, interrupted and resumed.
+//! The program as a user sees it: what it prints, what it refuses and how, and all steps on the
+//! null engine, interrupted and resumed.
 
 mod program;
 

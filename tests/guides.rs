@@ -1,6 +1,5 @@
-//! What ARCHITECTURE.md, CONTRIBUTING.md, README.md and the guides name is there: files and
-//! folders, cargo's packages and targets, make's targets, search spaces, and encodings of
-//! architectures.
+//! What ARCHITECTURE.md, CONTRIBUTING.md, README.md and the guides name exists: files and folders,
+//! cargo's packages and targets, make's targets, search spaces, and encodings of architectures.
 
 use std::{
     collections::BTreeSet,

@@ -1,5 +1,5 @@
-//! Plans that are carried out: halves on real engines, placements and pipelines on pinned ones,
-//! power traces taken apart. What comes out is checked, never how long it took.
+//! Plans that run: halves on real engines, placements and pipelines on pinned ones, and analyses of
+//! power traces. The tests check results, never times.
 
 mod program;
 

@@ -1,5 +1,5 @@
 //! `vitempo agent` and `vitempo profile --remote`: the real programs, connected by a command, with
-//! connections that break at every point. Nothing here measures time.
+//! connections that break at every point. No test measures time.
 
 mod program;
 

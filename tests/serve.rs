@@ -1,5 +1,5 @@
-//! `vitempo serve` as clients see it: the real program on a free port, asked well and badly.
-//! Nothing here measures time.
+//! `vitempo serve` as clients see it: the real program on a free port, with valid and invalid
+//! requests. No test measures time.
 
 mod program;
 

@@ -1,5 +1,5 @@
 //! Zoos of stitched variants from end to end: variants are made, stitched, run on an engine, and
-//! planned with. Results are checked, never how long they took.
+//! planned. The tests check results, never times.
 
 mod program;
 

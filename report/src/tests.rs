@@ -1,5 +1,5 @@
 //! The report on invented measurements: every section shows its data or says what is missing, and
-//! the page needs no other files from the network.
+//! the page loads nothing from the network.
 
 use super::{
     forecasts::BundleEvaluation,

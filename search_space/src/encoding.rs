@@ -1,5 +1,5 @@
-//! An architecture as compact text and back, fit for file names: what every family's encoding is
-//! read and written with.
+//! An architecture as compact text and back, fit for file names: the reader and writer that every
+//! family's encoding uses.
 //!
 //! An encoding is a prefix that names family and version, then parts behind `-`. Parts are letters,
 //! which say what follows, and numbers. Input channels and classes are the space's. Each

@@ -1,5 +1,4 @@
-//! [`SpaceError`]: what can be wrong with a search space, an encoding or an architecture, and what
-//! is allowed instead.
+//! [`SpaceError`]: errors of search spaces, encodings and architectures, with the allowed values.
 
 use std::path::PathBuf;
 use vitempo_graph::GraphError;

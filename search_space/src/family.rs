@@ -1,5 +1,5 @@
-//! [`Architecture`], one model of any family, and [`Family`], what a family answers about its
-//! spaces. The families are the lines of `families!`.
+//! [`Architecture`], one model of any family, and [`Family`], the interface of families. The
+//! families are the lines of `families!`.
 
 use crate::encoding::{Cursor, Wrong, decode};
 use crate::verdict::{Outside, Verdict};

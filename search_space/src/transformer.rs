@@ -1,4 +1,4 @@
-//! The parts of transformer blocks that families share: norms, activations, attention, MLP, and the
+//! Parts of transformer blocks, shared by families: norms, activations, attention, MLP, and the
 //! block they make up: `x + mixer(norm(x))`, then `x + mlp(norm(x))`.
 //!
 //! | part | on images | on tokens |

@@ -1,5 +1,5 @@
-//! [`Verdict`]: whether an architecture lies in a space, and if not, in which respect; and the
-//! comparisons that families make of it.
+//! [`Verdict`]: the result of a check whether an architecture lies in a space, with the choice that
+//! does not; and the comparisons that families use.
 
 use crate::values::Values;
 use crate::{Activation, Norm};

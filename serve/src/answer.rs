@@ -1,4 +1,4 @@
-//! What `POST /predict` answers: for every model, with every bundle asked, a forecast or a problem.
+//! The answer of `POST /predict`: a forecast or a problem for every pair of model and bundle.
 
 use super::{
     Limits,

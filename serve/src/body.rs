@@ -1,5 +1,5 @@
-//! Reading a request's body: how large, how slow, and how much memory all bodies of the server may
-//! take together.
+//! Reads the body of a request, with limits on its size, its time, and the memory of all bodies of
+//! the server.
 
 use super::problem::Problem;
 use axum::{

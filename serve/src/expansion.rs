@@ -1,7 +1,6 @@
-//! How much memory an uploaded model would take decoded. Two bytes of a file can stand for hundreds
-//! in memory, so that is counted before anything is decoded: a walk along protobuf's wire format
-//! that keeps nothing. The sizes are those of [`proto`]; what the reader keeps of a file is
-//! smaller.
+//! Estimates the memory of an uploaded model before it is decoded. Two bytes of a file can take
+//! hundreds in memory, so a pass over protobuf's wire format counts them first. The sizes are those
+//! of [`proto`]; the reader keeps less of a file.
 
 use super::problem::Problem;
 use std::ops::Range;

@@ -1,4 +1,4 @@
-//! [`Forecaster`]: one bundle, asked for many models at once; and what is said of each.
+//! [`Forecaster`]: forecasts many models at once with one bundle, and describes each result.
 
 use super::{problem::Problem, registry::RegisteredBundle, request::Question, table_cache::Sum};
 use axum::http::StatusCode;

@@ -2,15 +2,15 @@
 //!
 //! [`run`] blocks until the server has stopped; a [`Server`] is for callers that have a runtime of
 //! their own. It reads bundles, listens, and answers until `stop` completes. It uses nothing that a
-//! client sends as a path, and waits for and stores nothing beyond the [`Limits`].
+//! client sends as a path, and neither waits nor stores data beyond the [`Limits`].
 //!
 //! | question | where |
 //! |---|---|
-//! | what can be asked? | `routes`, `request`; for clients `openapi` |
-//! | what is answered? | `answer`, `forecast`, `table_cache`, and `problem` when not |
-//! | how much at a time, how long? | `listener`, `body`, `pool`, `write_timeout` |
+//! | which requests are there? | `routes`, `request`; for clients `openapi` |
+//! | which answers? | `answer`, `forecast`, `table_cache`, and `problem` when not |
+//! | which limits hold? | `listener`, `body`, `pool`, `write_timeout` |
 //! | which bundles? | [`BundleRegistry`] |
-//! | what happened? | `metrics`, [`Log`] |
+//! | what is counted and logged? | `metrics`, [`Log`] |
 
 mod answer;
 mod body;

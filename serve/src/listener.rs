@@ -1,4 +1,4 @@
-//! Connections: so many at a time, each with time limits, all of them closed
+//! Accepts connections: a limited number at a time, each with time limits. All of them are closed
 //! when the server stops.
 
 use super::{Service, log::Level, write_timeout::WriteTimeout};

@@ -1,4 +1,4 @@
-//! Structured logs: one JSON object a line on standard error, with `time` (UTC), `level`, `event`
+//! Structured logs: one JSON object per line on standard error, with `time` (UTC), `level`, `event`
 //! and the event's own members.
 
 use jiff::Timestamp;

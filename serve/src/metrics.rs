@@ -1,4 +1,4 @@
-//! [`Metrics`]: what the server counts, in Prometheus' text format. Times in seconds.
+//! [`Metrics`]: the counters of the server, in Prometheus' text format. Times in seconds.
 
 use std::{
     collections::BTreeMap,

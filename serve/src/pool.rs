@@ -1,5 +1,5 @@
-//! [`Pool`]: where forecasts are computed, apart from the threads that talk to clients. So many at
-//! a time, so many waiting, so long.
+//! [`Pool`]: computes forecasts on threads of its own, with limits on the requests in progress, on
+//! those waiting, and on their time.
 
 use super::problem::Problem;
 use axum::http::StatusCode;

@@ -1,8 +1,8 @@
-//! What `POST /predict` is asked: [`Asked`], from a JSON document or an ONNX file, with the query
-//! string's settings for what the document does not say.
+//! The request of `POST /predict`: [`Asked`], from a JSON document or an ONNX file, with settings
+//! of the query string for absent members.
 //!
-//! Nothing here is a path: bundles and spaces are names of what the server was started with, models
-//! are bytes.
+//! No member is a path: bundles and spaces are names that the server was started with, models are
+//! bytes.
 
 use super::{expansion, problem::Problem};
 use axum::http::{HeaderMap, StatusCode, header};

@@ -1,4 +1,4 @@
-//! The routes, and what every request passes on its way: counting, logging, the token.
+//! The routes, and the layers that every request passes: counting, logging, the token.
 
 use super::{
     Service, answer,

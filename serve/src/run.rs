@@ -1,4 +1,4 @@
-//! [`run`]: a server from start to stop, on threads of its own.
+//! [`run`]: runs a server from start to stop, on threads of its own.
 
 use super::{Options, ServeError, Server, watch};
 use std::{net::SocketAddr, time::Duration};

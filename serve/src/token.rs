@@ -1,5 +1,5 @@
-//! [`Token`]: the secret that clients show. Only its digest is kept; digests are compared in
-//! constant time.
+//! [`Token`]: the secret of clients. Only its digest is stored; digests are compared in constant
+//! time.
 
 use axum::http::HeaderValue;
 use std::fmt;

@@ -1,4 +1,5 @@
-//! [`CrossValidation`]: each measured model forecast from the others, a tenth left out at a time.
+//! [`CrossValidation`]: forecasts each measured model from the others; a tenth is left out at a
+//! time.
 
 use super::parallel::parallel;
 use crate::{

@@ -1,4 +1,4 @@
-//! [`Latencies`]: a CSV of end-to-end latencies, by model; the heading says the unit.
+//! [`Latencies`]: a CSV of end-to-end latencies by model; the header names the unit.
 
 use super::names::nearest;
 use crate::predictors::metrics;

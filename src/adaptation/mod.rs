@@ -1,14 +1,14 @@
-//! A device from a handful of end-to-end latencies: [`Adapter`] takes models, other devices and
-//! [`Latencies`], and gives an [`Adaptation`]: a bundle, its cross-validated error, what the
-//! latencies leave unknown, and what to measure next.
+//! Adapts to a device from about ten end-to-end latencies. [`Adapter`] takes models, other devices
+//! and [`Latencies`], and returns an [`Adaptation`]: a bundle, its cross-validated error, the unit
+//! costs that the latencies do not constrain, and the models to measure next.
 //!
 //! | question | where |
 //! |---|---|
-//! | which latencies are in a file, and can they be used? | [`Latencies`] |
-//! | what is suspicious about them? | [`Warning`] |
-//! | what do other devices say? | [`Adapter::add_bundle`], [`Adapter::add_dataset`] |
+//! | which latencies are in a file, and are they valid? | [`Latencies`] |
+//! | which of them are implausible? | [`Warning`] |
+//! | how do other devices enter? | [`Adapter::add_bundle`], [`Adapter::add_dataset`] |
 //! | how well is each measured model forecast from the others? | [`CrossValidation`] |
-//! | how well does all this work on published latencies? | [`published`] |
+//! | how large are the errors on published latencies? | [`published`] |
 //!
 //! The method is that of [`crate::predictors::adapt`]; `docs/adapting.md` derives it.
 //!

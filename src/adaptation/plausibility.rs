@@ -1,5 +1,5 @@
-//! [`Warning`]: what is suspicious about latencies that can be read. A wrong unit is found by
-//! comparing with what the sources (without any: physics) forecast before anything is measured.
+//! [`Warning`]: latencies that are valid but implausible. A wrong unit is found by comparison with
+//! the forecast from the sources alone, or from physical limits where there are no sources.
 
 use super::latencies::{Latencies, Unit};
 use crate::predictors::{

@@ -1,4 +1,4 @@
-//! [`Location`]: where a bundle is, and the places in which names are looked for.
+//! [`Location`]: where a bundle is, and the places in which names are looked up.
 
 use super::{BundleError, near::near};
 use serde::{Serialize, Serializer};

@@ -1,8 +1,8 @@
-//! [`compare`]: the same models on every engine, memory format and precision that can run here,
-//! side by side.
+//! [`compare`]: measures the same models on every engine, memory format and precision that this
+//! machine offers.
 //!
-//! The measurements are kept in a dataset; what is there already is not measured again. Settings
-//! take turns, round by round.
+//! The measurements are kept in a dataset; existing measurements are not repeated. Settings are
+//! measured in turns, round by round.
 
 use super::{Campaign, CampaignError, Outcome, sweep_models};
 use crate::models::Model;

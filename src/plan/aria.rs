@@ -1,5 +1,5 @@
 //! ARIA and the systems it is compared with over one trace: at the target and at twice the target,
-//! with forecasts that are off, and with other estimates of heat and power ([`TraceOutcomes::of`]).
+//! with biased forecasts, and with other estimates of heat and power ([`TraceOutcomes::of`]).
 
 use vitempo_planners::aria::{
     AriaCosts, AriaOutcome, AriaPlan, Requirements, Simulation, SimulationError, System, Truth,

@@ -1,10 +1,10 @@
 //! Costs of a model's operators as bundles forecast them, ns: [`of_operators`] with one bundle,
-//! [`of_graph`] with a bundle per processor and the links between processors, which is what
-//! planners take. [`confined`] marks tensors that may not leave the processor where they arise.
+//! [`of_graph`] with a bundle per processor and the links between processors, as planners take
+//! them. [`confined`] marks tensors that may not leave the processor that computes them.
 //!
-//! A bundle forecasts the kernels that a framework runs, and end to end what the model takes. Each
-//! operator gets the share of the end-to-end forecast and of its interval that its kernels have of
-//! their sum, so that the costs of all operators add up to the forecast of the model.
+//! A bundle forecasts the kernels that a framework runs, and the end-to-end latency of the model.
+//! Each operator gets the share of the end-to-end forecast and of its interval that its kernels
+//! have of their sum, so that the costs of all operators add up to the forecast of the model.
 
 use std::collections::BTreeMap;
 use vitempo_graph::{Graph, GraphPrediction, Latency, LatencyModel, PredictionError};

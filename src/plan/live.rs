@@ -1,5 +1,5 @@
 //! Live runs of plans: [`LiveSession`] holds engines on cores of their own and the parts of one
-//! model, and runs frames through stages. What a run takes is reported as the simulator reports it
+//! model, and runs frames through stages. Results of a run have the simulator's type
 //! ([`StreamOutcome`]), so that the two can be compared. Times are in ns.
 
 use super::partition::Partition;

@@ -1,5 +1,5 @@
 //! [`Partition`]: a model divided as a plan says, its parts as graphs, with the model's own weights
-//! where its file has them.
+//! if its file has them.
 
 use crate::models::Model;
 use std::collections::HashMap;

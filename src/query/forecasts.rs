@@ -1,5 +1,4 @@
-//! [`SpaceModel`]: a latency model that is asked for a whole search space, and the [`Forecasts`]
-//! that answer.
+//! [`SpaceModel`]: a latency model over a whole search space, and its [`Forecasts`].
 //!
 //! Tables answer for bundles that were trained: the latency of a model is a function of a sum over
 //! its kernels. The forecast of an adapted bundle is not: it is the mean of logarithms over

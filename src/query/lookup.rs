@@ -1,9 +1,9 @@
-//! From architectures to their rows and to their sums: several architectures at a time, one step
-//! after the other over all of them.
+//! Looks up architectures: their rows and the sums of these, for several architectures at a time,
+//! one step after the other over all of them.
 //!
-//! Which rows there are follows from the classes and numbers of parts; what rows come to, from the
-//! working set that all of them make. Rows that have no amount in a working set yet are computed
-//! together, after all that could be looked up was.
+//! The classes and numbers of parts determine the rows; the amounts of rows depend on the working
+//! set of all of them. Rows without an amount for a working set are computed together, after all
+//! others were looked up.
 
 use super::{
     Amount, Meter,

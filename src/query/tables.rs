@@ -1,13 +1,13 @@
-//! [`Tables`]: a whole search space asked without making graphs. Rows are computed when they are
-//! first needed and kept.
+//! [`Tables`]: forecasts for a whole search space without graphs. Rows are computed when they are
+//! first needed, and cached.
 //!
-//! An architecture is a sum of parts ([`super::link`]). A part's class says which kernels it adds,
-//! as patterns learned from lowering small graphs of that class for real; its numbers say how large
-//! they are; what different parts have in common shares a row. Whatever has no template, because
-//! its class is rare or its kernels follow no formula, is answered by making its graph, lowering it
-//! and adding up its kernels. So is a sample of what tables answer, to compare: the first
-//! architecture of every class, and then one in many. A class that disagrees is answered by graphs
-//! from then on.
+//! An architecture is a sum of parts ([`super::link`]). A part's class determines the kernels it
+//! adds, as patterns derived from lowering small graphs of that class; its numbers determine their
+//! sizes; common kernels of different parts share a row. An architecture without a template,
+//! because its class is rare or its kernels follow no formula, is answered by lowering its graph
+//! and adding up its kernels. A sample of the answers from tables is compared with graphs: the
+//! first architecture of every class, and then a small share. A class with a difference is answered
+//! by graphs from then on.
 
 use super::{
     Amount, Meter, QueryError,

@@ -1,4 +1,4 @@
-//! [`search`]: generations of architectures, each bred from the best of those before it.
+//! [`search`]: evolves generations of architectures, each bred from the best of those before it.
 
 use super::{
     Objective, SearchError,

@@ -1,5 +1,5 @@
-//! [`Objective`]: what a search maximises: the user's scores from a file or from a program, or a
-//! size that stands in for them.
+//! [`Objective`]: the score that a search maximises: the user's scores from a file or from a
+//! program, or a size as a stand-in.
 
 use crate::query::{QueryError, Sizes, Tables};
 use std::{

@@ -1,4 +1,4 @@
-//! [`verify`]: members of a front measured for real, beside their forecasts.
+//! [`verify`]: measures members of a front, beside their forecasts.
 
 use super::{Device, Outcome, spearman};
 use crate::{

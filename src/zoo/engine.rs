@@ -1,5 +1,5 @@
-//! Runs models of a zoo on one engine, on the same seeded inputs, and says how alike their results
-//! are.
+//! Runs models of a zoo on one engine, on the same seeded inputs, and measures the similarity of
+//! their results.
 
 use super::ZooError;
 use vitempo_graph::Graph;

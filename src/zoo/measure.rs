@@ -1,8 +1,8 @@
-//! [`measure`]: how accurate stitched variants are on labelled images, really computed.
+//! [`measure`]: computes the accuracy of stitched variants on labelled images.
 //!
-//! Stitched variants that begin alike compute the same until they part, so that a beginning runs
-//! once for all of them: 10 variants in 3 subgraphs take the work of 370 whole models for all 1000
-//! stitched ones.
+//! Stitched variants with equal first subgraphs compute the same results there, so that each prefix
+//! runs once for all of them: all 1000 stitched variants of 10 variants in 3 subgraphs take the
+//! work of 370 whole models.
 
 use super::{
     Progress, TasksFile, Variants, ZooError, codes::Codes, engine::Engine, labelled::Labelled,

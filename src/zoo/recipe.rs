@@ -1,4 +1,4 @@
-//! [`Recipe`]: how a variant is made of the base model: `dense`, `int8`, `integer`,
+//! [`Recipe`]: how a variant is made from the base model: `dense`, `int8`, `integer`,
 //! `structured=50%`, `masked=80%`, or several joined by `+`.
 
 use super::ZooError;

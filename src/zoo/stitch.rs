@@ -1,5 +1,5 @@
-//! [`stitch`]: stitched variants as models, put together, run, and compared with their subgraphs
-//! and with the first variant.
+//! [`stitch`]: assembles stitched variants as models, runs them, and compares them with their
+//! subgraphs and with the first variant.
 
 use super::{
     Progress, TasksFile, Variants, ZooError,

@@ -1,8 +1,7 @@
-//! `tasks.toml`: tasks with the variants of their models, where these are cut, how accurate they
-//! are, and what is asked of them.
+//! `tasks.toml`: tasks with the variants of their models, their cuts, accuracies and objectives.
 //!
-//! Paths are relative to the file. Accuracies are in percent; `accuracy_is` says of what. Variants
-//! have one base model: the same tensors, by name, at the cuts.
+//! Paths are relative to the file. Accuracies are in percent; `accuracy_is` describes them.
+//! Variants have one base model: the same tensors, by name, at the cuts.
 
 use super::ZooError;
 use crate::quantity;

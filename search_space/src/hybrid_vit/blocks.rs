@@ -1,4 +1,4 @@
-//! The operators of one block: a token mixer inside of what every transformer block has.
+//! The operators of one block: a token mixer inside of the parts that all transformer blocks share.
 //!
 //! | part | on images | on tokens |
 //! |---|---|---|

@@ -1,4 +1,4 @@
-//! [`HybridVit`]: what the TOML of a hybrid space says, checked, in the shape that sampling reads.
+//! [`HybridVit`]: the checked contents of a hybrid space's TOML, in the form that sampling reads.
 
 use super::MAX_STAGES;
 use super::rising::{Rising, sizes};

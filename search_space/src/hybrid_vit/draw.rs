@@ -1,8 +1,8 @@
-//! Drawing from a hybrid space: one member at random, and one that differs from a given one in a
+//! Draws from a hybrid space: one member at random, and one that differs from a given one in a
 //! single respect.
 //!
-//! k, height and width are uniform over their values; channels over the sequences that rise;
-//! everything else, stage by stage, over its values.
+//! k, height and width are uniform over their values; channels over the sequences that rise; all
+//! other choices, stage by stage, over their values.
 
 use super::definition::{HybridVit, MixerKind, StageRange};
 use super::{Architecture, Stage, Stages, TokenMixer};

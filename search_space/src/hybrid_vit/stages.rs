@@ -1,4 +1,4 @@
-//! [`Stages`]: the stages of an architecture, in place, so that an architecture is `Copy`.
+//! [`Stages`]: the stages of an architecture, stored inline, so that an architecture is `Copy`.
 
 use super::{Stage, TokenMixer};
 use crate::{Activation, Norm};

@@ -1,5 +1,5 @@
-//! Operators on images `[1, C, H, W]`, between 1x1 convolutions where engines keep images in a
-//! layout of their own.
+//! Operators on images `[1, C, H, W]`, between 1x1 convolutions if engines keep images in a layout
+//! of their own.
 
 use super::{
     Built, MOST_ELEMENTS, Network, Template, between, binary, channels, longest_side, pick, unary,

@@ -1,11 +1,12 @@
-//! Operators on their own: small networks around kinds and modes of operators that vision models
-//! use and a search space may lack.
+//! Single operators: small networks around kinds and modes of operators that vision models use and
+//! a search space may lack.
 //!
-//! A predictor learns only what was measured. This inventory covers dense, grouped, strided and
-//! transposed convolutions, pooling, resizing, softmax over any axis, permutations, rolls, window
-//! partitions, gathers, broadcasts, reductions and so on, over shapes drawn from wide ranges that
-//! belong to no particular model. Each network is an input, something that brings it into the
-//! caches and the engine's layout, the operator, something that reads it.
+//! Predictors need measurements of every kind that they forecast. This inventory covers dense,
+//! grouped, strided and transposed convolutions, pooling, resizing, softmax over any axis,
+//! permutations, rolls, window partitions, gathers, broadcasts, reductions and so on, over shapes
+//! from wide ranges that are not those of any particular model. Each network has an input, an
+//! operator that brings it into the caches and the engine's layout, the measured operator, and a
+//! reader of its output.
 
 mod attention;
 mod blocks;

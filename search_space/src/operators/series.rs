@@ -1,5 +1,5 @@
-//! Series: networks that differ in one thing alone, so that its effect can be drawn: channels of a
-//! depthwise convolution, the kind of an activation.
+//! Series: networks that differ in one property alone, so that its effect can be plotted: channels
+//! of a depthwise convolution, the kind of an activation.
 
 use super::{Built, Network, OperatorSample};
 use vitempo_graph::{Attribute, Attributes, GraphBuilder, GraphError, OpKind, TensorSpec, ValueId};

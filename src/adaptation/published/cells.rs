@@ -1,6 +1,6 @@
 //! NAS-Bench-201 and FBNet after HELP's protocol: samples from the pool (the first architectures),
 //! ranks of the 1 000 after it, both within the 10-90 % band of the target's latency. Ranks of all
-//! 1 000 are given too.
+//! 1 000 are reported too.
 
 use super::{Measure, Outcome, Protocol, Scores, parallel, shuffled};
 use crate::{

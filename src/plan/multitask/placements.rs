@@ -1,9 +1,9 @@
-//! [`Placements`] of a multi-task model: what they are forecast to take, what the simulator says,
-//! what was measured, and how good the choice was.
+//! [`Placements`] of a multi-task model: forecast, simulated and measured times, and the regret of
+//! the choice.
 //!
-//! The speed of a machine that others share changes from one minute to the next. So a simulation is
-//! compared with a run round by round, with costs measured just before that run; the figures are
-//! medians over the rounds. Times are in ns.
+//! The speed of a shared machine changes within minutes. A simulation is therefore compared with a
+//! run round by round, with costs measured just before that run; the figures are medians over the
+//! rounds. Times are in ns.
 
 use vitempo_planners::{
     pipeline::multitask::{Execution, MultiTask, Part, Schedule, eta, percent_of_maximum},

@@ -1,5 +1,5 @@
-//! How accurate stitched variants are: as measured, where they were; by an estimator fitted to
-//! those that were; else each original's drop shared evenly among its subgraphs.
+//! Accuracies of stitched variants: measured ones where they exist; else those of an estimator
+//! fitted to measured ones; else each original's drop, shared evenly among its subgraphs.
 
 use super::{StitchingError, record::AccuracySource};
 use crate::zoo::{

@@ -1,5 +1,5 @@
-//! [`Assessment`]: stitching and systems that do not stitch on a measured zoo, as the paper
-//! compares them; nothing is run again.
+//! [`Assessment`]: compares stitching with systems that do not stitch, on a measured zoo and as the
+//! paper does. Nothing runs again.
 
 use super::{
     record::{Record, RecordedTask},

@@ -1,6 +1,6 @@
-//! What every subgraph costs on every processor: forecasts by bundles, one or more per processor.
+//! Costs of every subgraph on every processor, forecast by bundles, one or more per processor.
 //!
-//! A bundle holds for one precision: quantised variants take the processor's int8 bundle where it
+//! A bundle forecasts one precision: quantised variants take the processor's int8 bundle where it
 //! has one, others one that is not int8. Memory is that of a subgraph's constants.
 
 use super::{StitchProgress, StitchingError};

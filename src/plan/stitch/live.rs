@@ -1,6 +1,6 @@
-//! [`StitchSession`]: stitched variants on engines, each processor an engine on cores of its own:
-//! what every subgraph takes there, what stitched variants take beside the sum of their subgraphs
-//! (eq. 5), and whether the order chosen is the best one measured. Times are in ns.
+//! [`StitchSession`]: stitched variants on engines, each processor an engine on cores of its own.
+//! It measures every subgraph there, compares stitched variants with the sum of their subgraphs
+//! (eq. 5), and finds whether the chosen order is the best one measured. Times are in ns.
 
 use super::{
     StitchProgress, each_order,

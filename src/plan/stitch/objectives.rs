@@ -1,4 +1,4 @@
-//! What tasks have to keep: as asked for one task or all, else as the tasks file says.
+//! Objectives of tasks: given for one task or all, else those of the tasks file.
 
 use super::StitchingError;
 use crate::{

@@ -1,5 +1,5 @@
-//! Tasks of a file, planned: [`plan`] with costs as bundles forecast them, `plan_live` with costs
-//! as engines have them, where stitched variants and orders are then run.
+//! Plans the tasks of a file: [`plan`] with costs that bundles forecast, `plan_live` with costs
+//! measured on engines, where it then runs stitched variants and orders.
 
 use super::{
     Selection, StitchProgress, StitchingError, accuracies, best, each_order, forecasts,

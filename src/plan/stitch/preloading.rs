@@ -1,9 +1,8 @@
-//! What to keep in memory within a budget: subgraphs that let the most objectives be kept when
-//! these change.
+//! Chooses the subgraphs to keep in memory within a budget: those with which the most objectives
+//! can be met when objectives change.
 //!
-//! Objectives are those asked for, and the 25 of the paper's grid over the originals' ranges, which
-//! stand for what may be asked later. Those asked for come first: each counts as more than the
-//! whole grid.
+//! Objectives are the given ones, and the 25 of the paper's grid over the originals' ranges, which
+//! represent later ones. The given ones come first: each counts as more than the whole grid.
 
 use vitempo_planners::stitch::{
     Order, Slo, StitchError, Zoo, hotness,

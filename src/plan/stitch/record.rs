@@ -1,6 +1,6 @@
-//! [`Record`]: what was measured of a zoo on engines, as a file from which everything can be computed
-//! again without them: costs of all subgraphs, accuracies of all stitched variants, and stitched
-//! variants and orders that were run.
+//! [`Record`]: measurements of a zoo on engines, as a file from which all results can be computed
+//! again: costs of all subgraphs, accuracies of all stitched variants, and stitched variants and
+//! orders that were run.
 
 use serde::{Deserialize, Serialize};
 use std::{

@@ -1,4 +1,4 @@
-//! Stitching against systems that do not stitch, in the simulator: objectives missed on the grid
+//! Compares stitching with systems that do not stitch, in the simulator: SLO violations on the grid
 //! over the originals' ranges, over all orders of arrival, and queries per second.
 
 use vitempo_planners::{
