@@ -120,6 +120,49 @@ fn commands_name_packages_and_targets_that_exist() {
     assert!(found > 5, "only {found} commands found");
 }
 
+/// What continuous integration runs: make's targets, packages, features of the library and fuzz
+/// targets.
+#[test]
+fn continuous_integration_names_what_exists() {
+    let workflow = read(".github/workflows/ci.yml");
+    let makefile = read("Makefile");
+    let words: Vec<&str> = workflow.split_whitespace().collect();
+    let following = |flags: &[&str]| -> Vec<&str> {
+        let pairs = words.windows(2).filter(|pair| flags.contains(&pair[0]));
+        pairs.map(|pair| pair[1]).filter(|word| *word != "${{").collect()
+    };
+    let targets = following(&["make"]);
+    assert!(targets.len() > 5, "{targets:?}");
+    for target in targets {
+        assert!(makefile.contains(&format!("\n{target}:")), "no `make {target}`");
+    }
+    let folders = std::fs::read_dir(root()).expect("the root").flatten().map(|entry| entry.path());
+    let folders = folders.chain([root().to_owned(), root().join("fuzz/bodies")]);
+    let packages: BTreeSet<String> = folders.filter_map(|f| package(&f)).map(|p| p.0).collect();
+    for name in following(&["-p", "--package"]) {
+        let name = name.trim_end_matches('}');
+        assert!(packages.contains(name), "no package `{name}`");
+    }
+    let manifest = read("Cargo.toml");
+    let features = manifest.split("\n[features]\n").nth(1).expect("features");
+    let features = features.split("\n[").next().expect("a section");
+    let listed = workflow.split("feature: [").nth(1).and_then(|rest| rest.split(']').next());
+    for feature in listed.expect("a matrix of features").split(", ") {
+        assert!(features.contains(&format!("\n{feature} = ")), "no feature `{feature}`");
+    }
+    let fuzzed = words.windows(3).filter(|w| w[0] == "{" && w[1] == "target:").map(|w| w[2]);
+    let fuzzed: Vec<&str> = fuzzed.map(|name| name.trim_end_matches(',')).collect();
+    assert!(fuzzed.len() > 5, "{fuzzed:?}");
+    for target in fuzzed {
+        let file = format!("fuzz/fuzz_targets/{target}.rs");
+        assert!(root().join(&file).exists(), "no `{file}`");
+    }
+    let oldest = manifest.split("rust-version = \"").nth(1).and_then(|v| v.split('"').next());
+    let oldest = oldest.expect("the oldest compiler");
+    assert!(workflow.contains(&format!("toolchain install {oldest} ")), "not {oldest}");
+    assert!(workflow.contains(&format!("cargo +{oldest} check ")), "not {oldest}");
+}
+
 #[test]
 fn spaces_that_are_named_ship_with_vitempo() {
     let mut known: BTreeSet<&str> = Space::names().collect();
