@@ -19,7 +19,7 @@ struct Allocator;
 const UNDECIDED: u8 = 0;
 const FAST: u8 = 1;
 const SYSTEM: u8 = 2;
-/// Decided by the first allocation, before `main`; memory never goes from one allocator to the
+/// The first allocation, before `main`, chooses the allocator; no memory moves from one to the
 /// other.
 static CHOICE: AtomicU8 = AtomicU8::new(UNDECIDED);
 

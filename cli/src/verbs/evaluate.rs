@@ -13,7 +13,7 @@ use vitempo::evaluation::{Evaluated, check_mape};
 use vitempo::graph::Latency;
 use vitempo::predictors::Evaluation;
 
-/// Evaluates bundles on measured models that they were not trained on
+/// Evaluates bundles on measured models outside their training data
 ///
 /// Example: vitempo evaluate lasso.vtb forest.vtb gbdt.vtb --on data/ --max-mape 10
 #[derive(clap::Args, Debug)]
@@ -39,7 +39,7 @@ pub struct EvaluateArgs {
 }
 
 pub fn run(args: &EvaluateArgs) -> CliResult {
-    // What is wrong with the data is said before what is wrong with a bundle.
+    // Faults of the data are reported before those of a bundle.
     Dataset::environments(&args.on)?;
     let mut evaluated = Vec::new();
     let mut read: Option<(String, Dataset)> = None;

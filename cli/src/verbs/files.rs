@@ -3,7 +3,7 @@
 use super::error::{CliResult, io_error};
 use std::path::Path;
 
-/// Writes a file; nothing is left behind where that fails.
+/// Writes a file, or leaves none on failure.
 pub fn write(path: &Path, bytes: &[u8]) -> CliResult {
     vitempo::graph::files::write_whole(path, bytes).map_err(|error| io_error("write", path, &error))
 }

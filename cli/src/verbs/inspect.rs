@@ -21,15 +21,15 @@ pub struct InspectArgs {
     #[command(flatten)]
     pub models: ModelArgs,
 
-    /// Show the kernels this framework would run
+    /// Show the kernels that this framework runs
     #[arg(long, value_name = "NAME")]
     pub framework: Option<String>,
 
-    /// Precision those kernels compute in
+    /// Precision of these kernels
     #[arg(long, default_value = "f32", value_parser = parse_precision, requires = "framework")]
     pub precision: Precision,
 
-    /// Memory format asked of the framework; by default its own choice
+    /// Memory format of the framework; by default its own choice
     #[arg(long, value_enum, requires = "framework")]
     pub memory_format: Option<Layout>,
 

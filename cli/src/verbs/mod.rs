@@ -136,7 +136,7 @@ mod tests {
     use super::*;
     use vitempo::search_space::Space;
 
-    /// Calls `see` with every command below this one, and how it is called.
+    /// Calls `see` with every command below this one, and its full name.
     fn each(command: &clap::Command, name: &str, see: &mut dyn FnMut(&clap::Command, &str)) {
         for below in command.get_subcommands().filter(|below| !below.is_hide_set()) {
             let name = format!("{name} {}", below.get_name());
@@ -145,7 +145,7 @@ mod tests {
         }
     }
 
-    /// The words of a command line as a shell takes them, up to where its output goes.
+    /// The words of a command line as a shell splits them, up to a redirection.
     fn words(line: &str) -> Vec<String> {
         let mut quoted = false;
         let divided = line.split(|c| {

@@ -8,7 +8,7 @@ mod tables;
 use super::error::CliResult;
 use clap::Subcommand;
 
-/// Takes power traces apart, and recomputes the study of how
+/// Analyses power traces; reproduces the AR energy study
 #[derive(Subcommand, Debug)]
 pub enum EnergyCommand {
     Dissect(dissect::DissectArgs),

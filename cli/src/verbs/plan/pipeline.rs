@@ -38,8 +38,7 @@ pub struct PipelineArgs {
     #[command(flatten)]
     pub models: OptionalModel,
 
-    /// Costs measured or put together elsewhere, instead of model and bundles; inputs arrive at its
-    /// first processor
+    /// File of costs, instead of model and bundles; inputs arrive at its first processor
     #[arg(long, value_name = "FILE.json", conflicts_with_all = ["models", "processors", "bandwidth"])]
     pub costs: Option<PathBuf>,
 
@@ -48,11 +47,11 @@ pub struct PipelineArgs {
     #[arg(long = "processor", value_name = "NAME=BUNDLE", value_parser = parse_processor, required_unless_present = "costs")]
     pub processors: Vec<(String, PathBuf)>,
 
-    /// Between any two processors, e.g. 8GB/s
+    /// Bandwidth between any two processors, e.g. 8GB/s
     #[arg(long, value_parser = quantity::bandwidth, required_unless_present = "costs")]
     pub bandwidth: Option<u64>,
 
-    /// Once per tensor handed over
+    /// Fixed time of each transfer of a tensor
     #[arg(long, value_name = "TIME", value_parser = quantity::time_ns, default_value = "0us")]
     pub hand_over: u64,
 
@@ -64,7 +63,7 @@ pub struct PipelineArgs {
     #[arg(long, value_name = "TIME", value_parser = quantity::time_ns)]
     pub max_period: Option<u64>,
 
-    /// Show every pipeline that is best in some trade of period against latency
+    /// Show the Pareto front of period and latency
     #[arg(long)]
     pub pareto: bool,
 
@@ -129,14 +128,14 @@ pub fn run(args: &PipelineArgs) -> CliResult {
         let period = pipeline::equal_counts(&pipeline, &costs);
         notes.extend(period.map(|period| {
             format!(
-                "as many operators on each processor, in their order: period {}",
+                "without a plan (equal numbers of operators per processor): period {}",
                 vitempo::planners::duration(period)
             )
         }));
         if !args.live.engines.is_empty() {
             let model = model
                 .as_ref()
-                .ok_or_else(|| CliError::user("--live needs a model: costs alone do not run"))?;
+                .ok_or_else(|| CliError::user("--live needs a model: costs alone cannot run"))?;
             let (measured, lines) = args.measured(model, best)?;
             extra.push(json!({"live": measured}));
             notes.extend(lines);
@@ -174,7 +173,7 @@ impl PipelineArgs {
         Ok(costs::warned(pipeline::costs(&model.graph, &processors, link)?))
     }
 
-    /// Runs a pipeline on the engines named; what was measured, as JSON and in words.
+    /// Runs a pipeline on engines, and returns the measurements as JSON and as text.
     fn measured(&self, model: &Model, best: &PipelinePlan) -> CliResult<(Value, Vec<String>)> {
         let names = pipeline::stage_names(best);
         let names: Vec<&str> = names.iter().map(String::as_str).collect();

@@ -7,7 +7,7 @@ use super::super::{
 use std::fmt::Write;
 use vitempo::planners::{Plan, cost::End, duration, energy};
 
-/// One plan, or a list of those worth considering.
+/// One plan, or the plans of a Pareto front.
 pub struct Plans {
     pub plans: Vec<Plan>,
     /// Extra fields of the JSON object of each plan; none beyond the end.

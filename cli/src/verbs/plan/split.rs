@@ -36,8 +36,8 @@ pub struct SplitArgs {
     #[command(flatten)]
     pub models: OptionalModel,
 
-    /// Costs measured or put together elsewhere, instead of model and bundles; its first processor
-    /// is the device, its second the server
+    /// File of costs, instead of model and bundles; its first processor is the device, its second
+    /// the server
     #[arg(long, value_name = "FILE.json", conflicts_with_all = ["models", "device_bundle", "server_bundle", "bandwidth"])]
     pub costs: Option<PathBuf>,
 
@@ -49,19 +49,21 @@ pub struct SplitArgs {
     #[arg(long, value_name = "NAME", required_unless_present = "costs")]
     pub server_bundle: Option<PathBuf>,
 
-    /// Of the link, both ways, e.g. 20Mbit/s
+    /// Bandwidth of the link, both ways, e.g. 20Mbit/s
     #[arg(long, value_parser = quantity::bandwidth, required_unless_present = "costs")]
     pub bandwidth: Option<u64>,
 
-    /// Once per inference that uses the server
+    /// Setup time of the link, once per inference that uses the server
     #[arg(long, value_name = "TIME", value_parser = quantity::time_ns, default_value = "0ms")]
     pub round_trip: u64,
 
-    /// Power of the device while it computes, waits, and sends: needed for energy
+    /// Power of the device while it computes; energy needs all three powers
     #[arg(long, value_name = "POWER", value_parser = quantity::power_w, default_value = "0W")]
     pub active_power: f64,
+    /// Power of the device while it waits
     #[arg(long, value_name = "POWER", value_parser = quantity::power_w, default_value = "0W")]
     pub idle_power: f64,
+    /// Power of the device while it sends
     #[arg(long, value_name = "POWER", value_parser = quantity::power_w, default_value = "0W")]
     pub transmit_power: f64,
 
@@ -72,7 +74,7 @@ pub struct SplitArgs {
     pub max_latency: Option<u64>,
     #[arg(long, value_name = "ENERGY", value_parser = quantity::energy_nj)]
     pub max_energy: Option<u64>,
-    /// Of weights on the device
+    /// Limit on the bytes of weights on the device
     #[arg(long, value_name = "SIZE", value_parser = quantity::bytes)]
     pub max_memory: Option<u64>,
 
@@ -80,12 +82,12 @@ pub struct SplitArgs {
     #[arg(long, value_name = "TENSOR")]
     pub confine: Vec<String>,
 
-    /// Show every split that is best in some trade of latency against device energy (against bytes
-    /// sent, without power)
+    /// Show the Pareto front of latency and device energy (of latency and bytes sent, without
+    /// powers)
     #[arg(long, conflicts_with = "over_bandwidth")]
     pub pareto: bool,
 
-    /// Show which split is best at which bandwidth: break points, not samples
+    /// Show the best split for every bandwidth, by exact break points
     #[arg(long)]
     pub over_bandwidth: bool,
 
@@ -214,11 +216,11 @@ impl SplitArgs {
     }
 }
 
-/// Which split is best at which bandwidth, in words.
+/// The best split for every bandwidth, as text.
 fn ranges(planned: &[PlannedRange], objective: &Objective) -> Plans {
     let mut extra = Vec::new();
     let mut notes = vec![
-        "From the slowest link to the fastest; figures are for the bandwidth given:".to_owned(),
+        "From the slowest link to the fastest; figures are for the given bandwidth:".to_owned(),
     ];
     for PlannedRange { range, .. } in planned {
         let finite = range.to_bytes_per_s.is_finite().then_some(range.to_bytes_per_s);
@@ -242,7 +244,7 @@ fn ranges(planned: &[PlannedRange], objective: &Objective) -> Plans {
     Plans { plans: planned.iter().filter_map(|range| range.plan.clone()).collect(), extra, notes }
 }
 
-/// Writes both halves; with the model's own weights where they are there.
+/// Writes both halves, with the model's own weights if the file has them.
 fn write_halves(folder: &Path, model: &Model, best: &SplitPlan) -> CliResult<Vec<String>> {
     let written = split::write_halves(&model.path, &model.graph, best, folder)?;
     Ok(written.map_or_else(

@@ -163,7 +163,7 @@ impl Report for Front<'_> {
         if front.len() > SHOWN {
             let _ = writeln!(
                 text,
-                "... spread evenly over the front of {}; --format csv and --out hold all",
+                "... spread evenly over the front of {}; --format csv and --out have all",
                 front.len()
             );
         }
