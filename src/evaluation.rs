@@ -19,7 +19,7 @@ pub struct Evaluated {
     pub real: Option<Evaluation>,
 }
 
-/// Why a bundle was not evaluated, or does not pass.
+/// Why a bundle was not evaluated, or fails the gate.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EvaluationError {

@@ -18,9 +18,9 @@ pub struct KindRow {
     pub kind: String,
     /// How many there are.
     pub count: usize,
-    /// What they cost together.
+    /// Their total work.
     pub flops: u64,
-    /// What they read and write together.
+    /// The bytes that they read and write.
     pub bytes_moved: u64,
 }
 

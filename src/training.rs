@@ -12,7 +12,7 @@ use vitempo_predictors::{
     Evaluation, Method, PredictorBundle, PredictorError, Progress, TrainOptions,
 };
 
-/// Why there is no bundle.
+/// Why training failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TrainingError {

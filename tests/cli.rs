@@ -465,7 +465,7 @@ fn a_search_keeps_its_front_and_measures_some_of_it() {
         "{table}"
     );
     for (args, says) in [
-        (&["--max-latency", "1ns"][..], "keeps to the ceiling"),
+        (&["--max-latency", "1ns"][..], "is within the ceiling"),
         (&["--max-latency", "5ms", "--max-latency", "6ms"], "--max-latency"),
         (&["--max-latency", "5"], "unit"),
         (&["--objective", "beauty"], "beauty"),

@@ -34,7 +34,7 @@ fn number(value: &Value) -> f64 {
 }
 
 fn list(value: &Value) -> &[Value] {
-    value.as_array().unwrap_or_else(|| panic!("{value} is no list"))
+    value.as_array().unwrap_or_else(|| panic!("{value} is not a list"))
 }
 
 #[test]

@@ -259,7 +259,7 @@ fn check_metadata(
     let version = value("vitempo.schema_version");
     let version = version
         .parse()
-        .map_err(|_| DatasetError::foreign(path, format!("`{version}` is no schema version")))?;
+        .map_err(|_| DatasetError::foreign(path, format!("`{version}` is not a schema version")))?;
     check_version(path, version)?;
     match value("vitempo.table") {
         name if name == schema.name => Ok(version),

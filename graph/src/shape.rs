@@ -214,7 +214,7 @@ fn precision(a: &Attributes) -> Result<Option<Precision>, String> {
         .into_iter()
         .find(|p| p.name() == name)
         .map(Some)
-        .ok_or_else(|| format!("`{name}` is no element type"))
+        .ok_or_else(|| format!("`{name}` is not an element type"))
 }
 
 /// Removes attribute `name` where it has its default.

@@ -22,7 +22,7 @@ fn main() -> Result<(), Failure> {
     let precision = known
         .into_iter()
         .find(|p| p.name() == precision)
-        .ok_or_else(|| format!("`{precision}` is no precision that models run in"))?;
+        .ok_or_else(|| format!("`{precision}` is not a precision that models run in"))?;
     let (engine, reference) = (backends::by_name(engine)?, backends::by_name(&reference)?);
     for file in arguments {
         let name = Path::new(&file).file_stem().unwrap_or_default().to_string_lossy().into_owned();

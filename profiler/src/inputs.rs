@@ -23,7 +23,8 @@ pub enum InputDistribution {
 /// Text that is no distribution.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{0}` is no distribution of inputs; write uniform(LOW,HIGH), normal(SCALE) or constant(VALUE)"
+    "`{0}` is not a distribution of inputs; expected uniform(LOW,HIGH), normal(SCALE) or \
+     constant(VALUE)"
 )]
 pub struct ParseDistributionError(String);
 

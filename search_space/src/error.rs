@@ -74,7 +74,7 @@ pub enum SpaceError {
         asked: usize,
     },
     /// A text is no encoded architecture.
-    #[error("`{text}` is no encoded architecture: at `{at}`: {reason}")]
+    #[error("`{text}` is not an encoded architecture: at `{at}`: {reason}")]
     Encoding {
         /// The text.
         text: String,

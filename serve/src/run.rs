@@ -25,7 +25,7 @@ pub fn run(
         .build()
         .map_err(ServeError::Threads)?;
     let outcome = runtime.block_on(serve(options, reload, listening));
-    // Computations that still run are for clients that have gone.
+    // Computations that still run belong to clients that are gone.
     runtime.shutdown_background();
     outcome
 }

@@ -35,7 +35,7 @@ impl Token {
         }
     }
 
-    /// Whether an `Authorization` header shows this token.
+    /// Whether an `Authorization` header has this token.
     pub(super) fn allows(&self, authorization: Option<&HeaderValue>) -> bool {
         let shown = authorization
             .and_then(|value| value.as_bytes().split_at_checked(7))

@@ -91,7 +91,7 @@ pub struct Adapter<'a> {
     threads: usize,
 }
 
-/// What comes of it.
+/// The result of an adaptation.
 #[derive(Clone, Debug)]
 pub struct Adaptation {
     /// Forecasts any model on the device.
@@ -100,9 +100,9 @@ pub struct Adaptation {
     pub cross_validation: Option<CrossValidation>,
     /// Unit costs that the latencies do not constrain, with their share of the forecast time.
     pub unconstrained: Vec<(UnitCost, f64)>,
-    /// Models worth measuring next, the one that narrows the forecasts most first.
+    /// Models to measure next; the first narrows the forecasts most.
     pub suggested: Vec<String>,
-    /// What is suspicious about the latencies.
+    /// Implausible latencies.
     pub warnings: Vec<Warning>,
     /// Environments of the device itself that were left out of the sources.
     pub left_out: Vec<String>,
@@ -126,15 +126,14 @@ impl<'a> Adapter<'a> {
         }
     }
 
-    /// Who published the latencies and under which licence; without it they count as measured by
-    /// whoever adapts.
+    /// Publisher and licence of the latencies; without it they count as measured by the user.
     #[must_use]
     pub fn published_by(mut self, source: Option<String>) -> Self {
         self.published_by = source;
         self
     }
 
-    /// How many models worth measuring next are named; none without it.
+    /// Number of suggested models to measure next; 0 by default.
     #[must_use]
     pub fn suggestions(mut self, count: usize) -> Self {
         self.suggestions = count;

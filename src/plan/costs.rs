@@ -58,13 +58,13 @@ impl Estimated {
 /// Costs of a model on several processors.
 #[derive(Clone, Debug)]
 pub struct ForecastCosts {
-    /// What planners take.
+    /// The input of planners.
     pub costs: Costs,
     /// By processor, how many kernels were forecast without a predictor of their own.
     pub estimated: Vec<Estimated>,
 }
 
-/// Why a model has no costs.
+/// Why costs of a model cannot be computed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlanCostsError {
@@ -89,7 +89,7 @@ pub enum PlanCostsError {
     },
 }
 
-/// What a bundle forecasts for a model, by operator of the model.
+/// A bundle's forecast of a model, by operator of the model.
 #[derive(Clone, Debug)]
 pub struct OperatorCosts {
     /// Latency of each operator, ns, and the operators that stay together.
@@ -149,8 +149,8 @@ pub fn between_all(processors: usize, link: Link) -> Links {
     pairs.filter(|(from, to)| from != to).map(|pair| (pair, link)).collect()
 }
 
-/// The same costs with these tensors confined: none of them may leave the processor on which it
-/// arises; for an input of the model that is the first.
+/// The same costs with these tensors confined: none of them may leave the processor that computes
+/// it; for an input of the model that is the first.
 ///
 /// # Errors
 /// [`PlanCostsError::UnknownTensor`] for a name that no tensor has.
@@ -171,14 +171,14 @@ pub fn confined<S: AsRef<str>>(costs: Costs, tensors: &[S]) -> Result<Costs, Pla
     Ok(file.check()?)
 }
 
-/// Names of the tensors that no node provides.
+/// Names of the tensors that no node computes.
 fn inputs(costs: &Costs) -> Vec<String> {
     let inputs = costs.tensors().iter().filter(|tensor| tensor.producer.is_none());
     inputs.map(|tensor| tensor.name.clone()).collect()
 }
 
-/// What each kernel has of the end-to-end forecast, in proportion to its latency; equal shares
-/// where no kernel takes any time.
+/// The share of each kernel in the end-to-end forecast, in proportion to its latency; equal shares
+/// if no kernel takes any time.
 fn shares(prediction: &GraphPrediction) -> Vec<Interval> {
     let kernels: Vec<f64> = prediction.operators.iter().map(|o| o.latency_ns.ns()).collect();
     let sum: f64 = kernels.iter().sum();

@@ -35,7 +35,7 @@ const DEVICE: usize = 0;
 /// Index of the server.
 const SERVER: usize = 1;
 
-/// Why there is no split.
+/// Why a split cannot be planned.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlanSplitError {
@@ -141,7 +141,7 @@ pub fn costs(
     costs::of_graph(graph, &processors, connection.links())
 }
 
-/// The question where to cut: the first processor of the costs is the device, the second the
+/// The problem of where to cut: the first processor of the costs is the device, the second the
 /// server.
 ///
 /// # Errors
@@ -156,13 +156,13 @@ pub fn between(costs: &Costs) -> Result<Split<'_>, PlanSplitError> {
 /// The best split.
 ///
 /// # Errors
-/// As [`between`], or [`SplitError::Impossible`] when no split keeps the bounds.
+/// As [`between`], or [`SplitError::Impossible`] when no split satisfies the bounds.
 pub fn best(costs: &Costs, objective: &Objective) -> Result<SplitPlan, PlanSplitError> {
     Ok(between(costs)?.best(objective)?)
 }
 
-/// Every split within the bounds that is best in some trade of latency against the device's energy;
-/// against bytes sent where the costs have no energy.
+/// The Pareto front of splits within the bounds, of latency and the device's energy, or bytes sent
+/// if the costs have no energy.
 ///
 /// # Errors
 /// As [`best`].
@@ -177,7 +177,7 @@ fn is_energy_known(costs: &Costs) -> bool {
         || costs.nodes().iter().any(|node| node.energy_nj.first().is_some_and(Option::is_some))
 }
 
-/// Which split has the least of a criterion at which bandwidth, from the slowest link to the
+/// The best split by a criterion for every range of bandwidths, from the slowest link to the
 /// fastest.
 ///
 /// # Errors

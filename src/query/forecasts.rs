@@ -12,9 +12,9 @@ use vitempo_graph::{LatencyModel, Prediction};
 use vitempo_predictors::{AdaptedBundle, PredictorBundle};
 use vitempo_search_space::{Architecture, Space};
 
-/// A latency model that is asked for architectures of a space.
+/// A latency model over the architectures of a space.
 pub trait SpaceModel: LatencyModel + fmt::Debug {
-    /// What answers for the architectures of `space`.
+    /// Forecasts of the architectures of `space`.
     fn over<'m>(&'m self, space: &Space) -> Forecasts<'m>;
 }
 
@@ -102,7 +102,7 @@ impl Forecasts<'_> {
         }
     }
 
-    /// How tables answered so far; `None` where every answer comes from a graph.
+    /// Statistics of the tables so far; `None` if every answer comes from a graph.
     #[must_use]
     pub fn statistics(&self) -> Option<Statistics> {
         match &self.0 {

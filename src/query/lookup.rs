@@ -15,13 +15,13 @@ use std::{collections::BTreeSet, ops::Range};
 use vitempo_predictors::WorkingSetBytes;
 use vitempo_search_space::Architecture;
 
-/// What tables have of an architecture.
+/// The state of an architecture in the tables.
 pub(super) enum Found {
     /// All its rows; and whether its answer is yet to be compared.
     Rows(bool),
-    /// Classes must be learned first.
+    /// Templates of classes must be made first.
     Waiting,
-    /// Nothing to say.
+    /// Tables cannot answer.
     Irregular,
 }
 
@@ -49,7 +49,7 @@ impl<C> Asked<C> {
         }
     }
 
-    /// Forgets everything, but for the room it took.
+    /// Clears everything and keeps the allocations.
     pub(super) fn clear(&mut self) {
         self.of.clear();
         self.take_back();
@@ -57,7 +57,7 @@ impl<C> Asked<C> {
         self.questions.clear();
     }
 
-    /// Forgets what was asked after the rows of the last whole architecture.
+    /// Removes the queries after the last complete architecture.
     pub(super) fn take_back(&mut self) {
         let whole = self.of.last().map_or(0, |(_, end)| *end);
         self.keys.truncate(whole);

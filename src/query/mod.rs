@@ -59,7 +59,7 @@ use vitempo_graph::{Prediction, PredictionError};
 use vitempo_predictors::PredictorBundle;
 use vitempo_search_space::{Architecture, Space, SpaceError};
 
-/// Why a space gives no answer.
+/// Why an architecture has no forecast.
 #[derive(Debug, thiserror::Error)]
 pub enum QueryError {
     /// The architecture is not in the space.

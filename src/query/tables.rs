@@ -34,7 +34,7 @@ pub(super) const COMPARED: u8 = 1;
 /// Once the answers of every class are used, one answer in this many is compared.
 const ONE_IN: u64 = 1 << 16;
 
-/// How questions were answered.
+/// How queries were answered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
     /// By looking up rows.
@@ -51,7 +51,7 @@ pub struct Statistics {
     pub templates: u64,
 }
 
-/// What is known of a class.
+/// The state of a class.
 pub(super) enum Known {
     Nothing,
     /// A coarse class whose finer ones differ.
@@ -193,7 +193,7 @@ impl<M: Meter> Tables<M> {
         Ok(models.iter().map(|(kernels, _)| sum(kernels)).collect())
     }
 
-    /// Answers until nothing that tables say disagrees with graphs.
+    /// Answers until all compared answers of tables agree with graphs.
     fn chunk(
         &mut self,
         architectures: &[Architecture],

@@ -35,7 +35,7 @@ pub fn member_name(space: &Space, place: usize) -> String {
     format!("{}-front-{place:03}", space.name())
 }
 
-/// Why a search found nothing.
+/// Why a search failed.
 #[derive(Debug, thiserror::Error)]
 pub enum SearchError {
     /// An architecture has no forecast.
@@ -46,8 +46,8 @@ pub enum SearchError {
     Objective(#[from] ObjectiveError),
     /// No candidate is below the ceiling.
     #[error(
-        "none of {candidates} candidates keeps to the ceiling; the nearest takes {factor:.2} \
-        times as long: {encoding}"
+        "none of {candidates} candidates is within the ceiling; the closest takes {factor:.2} \
+         times as long: {encoding}"
     )]
     NothingFits {
         /// Architectures that were evaluated.

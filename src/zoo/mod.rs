@@ -41,17 +41,17 @@ pub use tasks::TasksFile;
 pub use variants::Variants;
 pub use weights::weights;
 
-/// How far a computation on engines is.
+/// The progress of a computation on engines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
     /// Steps that are done.
     pub done: usize,
-    /// Steps in all.
+    /// Total number of steps.
     pub total: usize,
 }
 
 impl Progress {
-    /// An error where the caller does not want to go on.
+    /// An error if the caller stops the computation.
     #[cfg(feature = "profile")]
     fn check(self, watch: &mut dyn FnMut(Self) -> bool) -> Result<(), ZooError> {
         if watch(self) { Ok(()) } else { Err(ZooError::Interrupted) }

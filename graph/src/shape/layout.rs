@@ -20,7 +20,7 @@ pub(super) fn canonical(
                 seen[axis(p, rank)?] = true;
             }
             if perm.len() != rank || seen.contains(&false) || perm.iter().any(|&p| p < 0) {
-                return Err(format!("`perm` {perm:?} is no order of {rank} dimensions"));
+                return Err(format!("`perm` {perm:?} is not an order of {rank} dimensions"));
             }
             a.set("perm", Attribute::Ints(perm));
         }

@@ -84,7 +84,7 @@ mod tests {
     fn kind_costs_and_rows_make_a_class_and_sizes_do_not() {
         let same = |a: &OpSpec, b: &OpSpec| class(a) == class(b);
         let (small, large) = ([1, 64, 8, 8], [1, 512, 128, 128]);
-        assert!(same(&op(OpKind::Add, &small), &op(OpKind::Add, &large)), "a size is no class");
+        assert!(same(&op(OpKind::Add, &small), &op(OpKind::Add, &large)), "a size is not a class");
         let tokens = [1, 197, 64];
         assert!(!same(&op(OpKind::Add, &small), &op(OpKind::Add, &tokens)), "images and tokens");
         assert!(!same(&op(OpKind::Erf, &tokens), &op(OpKind::Sigmoid, &tokens)), "kinds differ");

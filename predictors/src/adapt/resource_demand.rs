@@ -350,7 +350,7 @@ mod tests {
         assert_eq!(
             amount(&conv(64, 64, i64::MAX, 1), UnitCost::LaunchConvolution),
             1.0,
-            "an absurd kernel is no panic"
+            "an absurd kernel is not a panic"
         );
     }
 

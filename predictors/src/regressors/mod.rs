@@ -93,7 +93,7 @@ impl FromStr for Method {
         Self::ALL
             .into_iter()
             .find(|m| m.name() == name)
-            .ok_or_else(|| format!("`{name}` is no method: choose lasso, random-forest or gbdt"))
+            .ok_or_else(|| format!("`{name}` is not a method: choose lasso, random-forest or gbdt"))
     }
 }
 

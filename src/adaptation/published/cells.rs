@@ -12,9 +12,9 @@ use std::collections::BTreeMap;
 
 /// Architectures whose ranks are compared.
 const QUERY: usize = 1000;
-/// Architectures of a source that are learnt from.
+/// Architectures of a source that are used for training.
 const LEARNT: usize = 200;
-/// What is ranked, behind the test's name: within the band, all, and without any adapting.
+/// Suffixes of the test's name: ranks within the band, of all, and without adaptation.
 const RANKED: [&str; 3] = ["", ", all", ", by multiply-accumulates"];
 
 /// One search space on many devices.

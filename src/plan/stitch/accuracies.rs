@@ -157,7 +157,7 @@ fn read(path: &Path, variants: &Variants) -> Result<Measured, String> {
         };
         let (stitched, bp) = row(&record, variants).map_err(refuse)?;
         if measured.insert(stitched, bp).is_some() {
-            return Err(refuse("this variant is there twice".to_owned()));
+            return Err(refuse("this variant is listed twice".to_owned()));
         }
     }
     Ok(measured)
@@ -181,6 +181,7 @@ fn row(record: &csv::StringRecord, variants: &Variants) -> Result<(Vec<usize>, u
         .collect::<Result<Vec<usize>, String>>()?;
     let text = record.get(positions).unwrap_or_default().trim();
     let percent = text.parse::<f64>().ok().filter(|percent| (0.0..=100.0).contains(percent));
-    let percent = percent.ok_or_else(|| format!("`{text}` is no accuracy between 0 and 100 %"))?;
+    let percent =
+        percent.ok_or_else(|| format!("`{text}` is not an accuracy between 0 and 100 %"))?;
     Ok((stitched, basis_points(percent)))
 }

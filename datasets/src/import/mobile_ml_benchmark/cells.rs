@@ -43,7 +43,7 @@ impl Place<'_> {
         if nanoseconds.is_finite() && (0.0..3e17).contains(&nanoseconds) {
             Ok(nanoseconds as u64)
         } else {
-            Err(self.error(format!("{text} microseconds are no latency")))
+            Err(self.error(format!("{text} microseconds are not a latency")))
         }
     }
 }

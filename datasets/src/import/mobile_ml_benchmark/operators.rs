@@ -127,7 +127,7 @@ impl Operation<'_> {
             if x.tensor.rank() == 4 {
                 Ok(x)
             } else {
-                Err(format!("its input of shape {:?} is no image", x.tensor.shape))
+                Err(format!("its input of shape {:?} is not an image", x.tensor.shape))
             }
         })
     }

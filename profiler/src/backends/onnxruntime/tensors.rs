@@ -104,7 +104,7 @@ pub(super) fn output_values(
     value: &ort::value::ValueRef<'_>,
 ) -> Result<OutputValues, String> {
     let dtype =
-        value.dtype().tensor_type().ok_or_else(|| format!("output `{name}` is no tensor"))?;
+        value.dtype().tensor_type().ok_or_else(|| format!("output `{name}` is not a tensor"))?;
     let extract = || -> ort::Result<Option<(Vec<i64>, Vec<f32>)>> {
         macro_rules! floats {
             ($type:ty, $convert:expr) => {{

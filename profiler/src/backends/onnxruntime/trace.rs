@@ -62,8 +62,8 @@ pub fn kernels(
     repeats: usize,
     executed: Option<&Graph>,
 ) -> Result<Vec<Measurement>, String> {
-    let events: Vec<Event> =
-        serde_json::from_str(text).map_err(|e| format!("the profile is no list of events: {e}"))?;
+    let events: Vec<Event> = serde_json::from_str(text)
+        .map_err(|e| format!("the profile is not a list of events: {e}"))?;
     let runs = split_runs(events);
     let first = runs
         .len()

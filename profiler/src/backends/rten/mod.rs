@@ -200,7 +200,7 @@ fn input_value(input: &Value, given: &OutputValues) -> Result<Value, String> {
             Value::from_shape(shape, values.iter().map(|&v| v as u8).collect())
                 .map_err(|e| e.to_string())
         }
-        _ => Err("it is no tensor of numbers".to_owned()),
+        _ => Err("it is not a tensor of numbers".to_owned()),
     }
 }
 
@@ -211,7 +211,7 @@ fn output_values(name: String, value: Value) -> Result<OutputValues, String> {
         Value::Int32Tensor(t) => t.iter().map(|&v| v as f32).collect(),
         Value::Int8Tensor(t) => t.iter().map(|&v| f32::from(v)).collect(),
         Value::UInt8Tensor(t) => t.iter().map(|&v| f32::from(v)).collect(),
-        _ => return Err(format!("output `{name}` is no tensor of numbers")),
+        _ => return Err(format!("output `{name}` is not a tensor of numbers")),
     };
     Ok(OutputValues { name, shape, values })
 }

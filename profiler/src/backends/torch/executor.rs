@@ -151,7 +151,7 @@ impl Executor {
                 Some(&slot) => slot,
                 None => {
                     let tensor = self.kept[weight].as_ref().ok_or_else(|| {
-                        format!("node `{}`: its weight is no constant", step.name)
+                        format!("node `{}`: its weight is not a constant", step.name)
                     })?;
                     let view = calls::permute(self.setting.torch, tensor, &[1, 0])?;
                     let dense = view.copied(

@@ -212,7 +212,7 @@ fn grid_sample(site: Site<'_>) -> Result<Call, String> {
 fn blocks(site: Site<'_>) -> Result<Call, String> {
     let torch = site.torch;
     let (shape, out, block) = (site.shape(0), site.output_shape(), site.int("blocksize", 1));
-    let [n, c, h, w] = shape[..] else { return Err("it is no image".to_owned()) };
+    let [n, c, h, w] = shape[..] else { return Err("it is not an image".to_owned()) };
     let deeper = site.node.op.kind == OpKind::SpaceToDepth;
     if !deeper && site.attributes().text("mode") == Some("CRD") {
         return one(c"aten::pixel_shuffle", move |i| {
