@@ -140,7 +140,7 @@ pub(crate) fn encoded(values: &[f32], precision: Precision) -> Vec<u8> {
     }
 }
 
-/// What engines fill the inputs of a whole model with, by name; what is no float is zero.
+/// The inputs of a whole model, by name; all types except floats are zero.
 ///
 /// # Errors
 /// A sentence naming the input.
@@ -183,8 +183,8 @@ pub(crate) fn channels_last(tensor: &TensorSpec, bytes: &[u8]) -> Vec<u8> {
     permuted
 }
 
-/// [`bytes`] of an input that enters channels last: an image (N, H, W, C) holds what it would hold
-/// as N, C, H, W.
+/// [`bytes`] of an input that enters channels last: an image (N, H, W, C) has the same values as in
+/// N, C, H, W.
 ///
 /// # Errors
 /// [`TooBigError`].

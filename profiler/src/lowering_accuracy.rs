@@ -77,7 +77,7 @@ impl Family {
         }
     }
 
-    /// As it is written in files.
+    /// Its name in files.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -94,8 +94,8 @@ impl fmt::Display for Family {
     }
 }
 
-/// Whether a softmax goes into a matrix product, directly or past operators that only move, scale
-/// or mask.
+/// Whether a softmax feeds a matrix product, directly or through operators that only move, scale or
+/// mask.
 fn has_attention(graph: &Graph) -> bool {
     use OpKind as K;
     let passes = |kind: &K| {

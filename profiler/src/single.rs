@@ -87,8 +87,8 @@ pub fn profile_operators(
     Ok(measured.into_iter().flatten().collect())
 }
 
-/// The kernels that are not the ones put around: an `Abs`, whatever its name, since an engine may
-/// swap it with the operator.
+/// All kernels except the surrounding ones: any `Abs`, because an engine may swap it with the
+/// operator.
 fn inside(measured: &[Measurement], kind: &OpKind) -> impl Iterator<Item = Measurement> {
     let kind = kind.clone();
     let around =

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use vitempo_graph::{Graph, images_channels_last, onnx, quantize::Conversion};
 
-/// Where a model to be measured comes from.
+/// The source of a model to be measured.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {

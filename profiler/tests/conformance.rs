@@ -15,7 +15,7 @@ use vitempo_profiler::{
 
 /// The backends that can run here, but for the null backend.
 fn engines() -> Vec<Box<dyn Backend>> {
-    // An engine that runs on emulated processors only tells no times.
+    // An engine that runs only on emulated processors reports no times.
     let available = |backend: &dyn Backend| {
         offered(backend, &RunOptions::default()).is_some_and(|capabilities| {
             assert!(!capabilities.version.is_empty());

@@ -19,8 +19,7 @@ fn relu() -> Graph {
     b.finish(vec![output]).unwrap()
 }
 
-/// What the distribution promises of values above zero, told without the generator: whether
-/// `values` look like a ReLU of it.
+/// Checks without the generator whether `values` can be a ReLU of the distribution.
 fn plausible(values: &[f32], distribution: InputDistribution, tolerance: f32) -> bool {
     let count = values.len() as f32;
     let mean = values.iter().sum::<f32>() / count;

@@ -56,7 +56,7 @@ fn cpu_times(process: u32) -> BTreeMap<PathBuf, u64> {
         .collect()
 }
 
-/// Threads that computed: those that used a good part of what the busiest one did.
+/// Threads that computed: those with a large part of the busiest one's CPU time.
 fn busy(before: &BTreeMap<PathBuf, u64>, after: &BTreeMap<PathBuf, u64>) -> Vec<PathBuf> {
     let used =
         |thread: &PathBuf, time: u64| time - before.get(thread).copied().unwrap_or(0).min(time);
@@ -68,7 +68,7 @@ fn busy(before: &BTreeMap<PathBuf, u64>, after: &BTreeMap<PathBuf, u64>) -> Vec<
         .collect()
 }
 
-/// Number of threads that computed while the session ran again and again.
+/// Number of threads that computed while the session ran repeatedly.
 fn computing_threads(session: &mut dyn Session) -> usize {
     session.run().unwrap();
     let before = cpu_times(std::process::id());
@@ -133,7 +133,7 @@ fn as_many_threads_compute_as_were_asked_for() {
 #[derive(Debug, PartialEq)]
 enum Seen {
     AsAsked,
-    /// The engine has the threads; whether they share the work could not be seen.
+    /// The engine has the threads; whether they share the work is inconclusive.
     Inconclusive,
     Otherwise,
 }
@@ -203,7 +203,7 @@ fn threads_compute_on_the_cores_that_were_asked_for() {
     }
 }
 
-/// One test, so that nothing else computes in this process meanwhile: the other takes no time.
+/// The only test that computes in this process; the other takes no time.
 #[test]
 fn threads_and_cores_take_effect() {
     as_many_threads_compute_as_were_asked_for();

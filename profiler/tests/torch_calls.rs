@@ -120,7 +120,7 @@ fn calls_are_foretold_and_outputs_agree() {
     }
 }
 
-/// A GPU that is not there is refused in the engine's own words; half precision is no CPU's.
+/// An absent GPU is refused with the engine's own message, and half precision on a CPU is refused.
 #[test]
 fn what_is_not_there_is_refused() {
     let torch = by_name("torch").unwrap();

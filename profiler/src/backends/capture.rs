@@ -29,7 +29,7 @@ pub(super) fn stderr<T>(work: impl FnOnce() -> T) -> io::Result<(T, String)> {
     captured(libc::STDERR_FILENO, work)
 }
 
-/// A descriptor as it was; points it back when dropped.
+/// A saved descriptor, which is restored when this is dropped.
 struct Original {
     copy: OwnedFd,
     descriptor: i32,

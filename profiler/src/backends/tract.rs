@@ -219,7 +219,7 @@ fn row(plan: &TypedRunnableModel, id: usize) -> Measurement {
         Some(Operand { tensor: tensor(fact)?, constant: constant(outlet) })
     };
     let inputs: Vec<Operand> = node.inputs.iter().filter_map(operand).collect();
-    // A packed operand is no tensor of numbers: it stands for what went in.
+    // A packed operand is not a tensor of numbers: it represents its input.
     let outputs = Some(outputs(node))
         .filter(|o| !o.is_empty())
         .unwrap_or_else(|| inputs.first().map(|i| i.tensor.clone()).into_iter().collect());
@@ -238,7 +238,7 @@ fn outputs(node: &TypedNode) -> Vec<TensorSpec> {
     node.outputs.iter().filter_map(|outlet| tensor(&outlet.fact)).collect()
 }
 
-/// `None` for what is no tensor of numbers (packed operands).
+/// `None` for packed operands, which are not tensors of numbers.
 fn tensor(fact: &TypedFact) -> Option<TensorSpec> {
     let shape = fact.shape.as_concrete()?.to_vec();
     let precision = match fact.datum_type {
@@ -256,7 +256,7 @@ fn tensor(fact: &TypedFact) -> Option<TensorSpec> {
     Some(TensorSpec::new(shape, precision))
 }
 
-/// Our kind for tract's operator; what tract splits into parts of its own has no kind of ours.
+/// The kind of tract's operator; `None` for parts of operators that tract splits.
 fn kind(kernel: &str) -> (OpKind, Attributes) {
     if let Some(chain) = kernel.strip_prefix("OptBinChain(").and_then(|rest| rest.strip_suffix(')'))
     {

@@ -26,8 +26,8 @@ use vitempo_graph::{Executed, Graph, MemoryFormat, OpKind, Precision, Processor,
 pub const REFERENCE: &str = "rten";
 /// Operator times as a share of the whole run.
 pub const WHOLE: RangeInclusive<f64> = 0.5..=1.5;
-/// The least share of a run in which an engine on a CPU computes; where it had less, something else
-/// had the processor.
+/// The least share of a run in which an engine on a CPU computes; with less, another program used
+/// the processor.
 const BUSY: f64 = 0.8;
 /// How often a graph runs before operator times that do not add up count.
 const ATTEMPTS: usize = 3;
@@ -68,7 +68,7 @@ pub struct Case {
     /// Operator times as a share of the whole run; `None` where the engine does not time operators,
     /// or all runs were disturbed.
     pub operators_share: Option<f64>,
-    /// Operator times did not add up in any run, and something else had the processor in all of
+    /// Operator times did not add up in any run, and another program used the processor in all of
     /// them: not compared.
     pub disturbed: bool,
     /// Kernels that ran.
@@ -139,7 +139,8 @@ impl<'a> Suite<'a> {
     }
 
     /// Every graph in every precision and memory format that the engine offers; `done` receives
-    /// each case as soon as it is there. A combination that the engine refuses in words is no case.
+    /// each case as soon as it ends. A combination that the engine refuses with a reason is not a
+    /// case.
     pub fn run(
         &self,
         backend: &str,

@@ -91,7 +91,7 @@ pub enum LiveError {
         /// What is wrong.
         reason: String,
     },
-    /// A stage names what is not there.
+    /// A stage names a part, processor or stage that does not exist.
     #[error("stage `{stage}` names {what} {index}; there are {count}")]
     Unknown {
         /// Name of the stage.
@@ -149,8 +149,8 @@ impl Rig {
     }
 }
 
-/// The cores each processor is pinned to: those asked for; else, from the last on, as many as it
-/// has threads of those that nobody asked for.
+/// The cores each processor is pinned to: the requested ones; else, from the last on, as many free
+/// cores as it has threads.
 fn own_cores(processors: &[LiveProcessor], usable: &[usize]) -> Result<Vec<Vec<usize>>, LiveError> {
     let mut owner: Vec<(usize, &str)> = Vec::new();
     for processor in processors {

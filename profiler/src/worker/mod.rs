@@ -43,7 +43,7 @@ pub fn is_worker() -> bool {
     unsafe { !libc::getenv(FOLDER.as_ptr()).is_null() }
 }
 
-/// What a host asks.
+/// Requests of the host.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Request {
     /// Is this backend there?
@@ -80,7 +80,7 @@ pub struct CoverageRequest {
 pub struct RunRequest {
     /// Name of the backend.
     pub backend: String,
-    /// How to run it; `cores` are pinned to as they are.
+    /// How to run it; the worker is pinned to exactly `cores`.
     pub options: RunOptions,
     /// How to sample.
     pub protocol: RunProtocol,
@@ -92,7 +92,7 @@ pub struct RunRequest {
     pub source: Source,
 }
 
-/// What a worker answers.
+/// Replies of a worker.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Reply {
     /// To [`Request::Probe`].

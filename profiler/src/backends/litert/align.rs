@@ -52,8 +52,8 @@ pub(super) fn align(kernels: &[&str], operators: &[Candidate<'_>]) -> Vec<Option
     aligned
 }
 
-/// Costs of what can be done at (k, o): the kernel runs the operator; the operator has no kernel;
-/// the kernel has no operator.
+/// Costs of the choices at (k, o): the kernel runs the operator; the operator has no kernel; the
+/// kernel has no operator.
 fn steps(
     kernels: &[&str],
     operators: &[Candidate<'_>],
@@ -74,7 +74,7 @@ fn steps(
     [matched, skipped, alone]
 }
 
-/// What it costs that an operator has no kernel.
+/// The cost of an operator without a kernel.
 fn without_kernel(operator: &Candidate<'_>) -> u32 {
     match operator.code {
         _ if operator.fused => EXPECTED,

@@ -98,7 +98,7 @@ impl RawEvent {
     };
 }
 
-/// Frees what an opaque option holds.
+/// Frees the contents of an opaque option.
 pub(super) type Deleter = unsafe extern "C" fn(*mut c_void);
 
 macro_rules! functions {

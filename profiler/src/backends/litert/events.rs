@@ -18,7 +18,7 @@ pub(super) struct Event {
     pub elapsed_us: u64,
 }
 
-/// So many events the library's profiler keeps.
+/// Number of events that the library's profiler stores.
 pub(super) const CAPACITY: usize = 2048;
 
 /// An operator run by a builtin kernel.

@@ -190,8 +190,8 @@ fn write(model: &Model, options: &RunOptions) -> Result<Written, String> {
 }
 
 impl LiteRtSession {
-    /// Compiles the model and runs it once, since some operators are refused only then; what the
-    /// engine says about it becomes the reason.
+    /// Compiles the model and runs it once, since some operators are refused only then; the
+    /// engine's message becomes the reason.
     fn compile(&self, profiling: bool) -> Result<CompiledModel, BackendError> {
         let compiled = capture::stderr(|| -> Result<CompiledModel, String> {
             let mut model = CompiledModel::new(self.runtime, &self.bytes, &self.cpu, profiling)?;

@@ -94,7 +94,7 @@ mod tests {
     use super::*;
     use vitempo_graph::{Attributes, GraphBuilder, OpKind, TensorSpec};
 
-    /// A product of two dequantised tensors, and what does not wait for it.
+    /// A product of two dequantised tensors, and the operators that do not depend on it.
     fn model() -> (Graph, [&'static str; 5]) {
         let mut b = GraphBuilder::new("m");
         let [q, k] = ["q", "k"].map(|name| b.input(name, TensorSpec::f32([1, 4, 4])));

@@ -39,7 +39,7 @@ fn gate(path: &Path, version: &str) -> Result<(), String> {
     Err(format!("{} is version {version}, but 1.{API_VERSION} or newer is needed", path.display()))
 }
 
-/// Opens the library, asks for its version, and leaves it open: it is about to be used.
+/// Opens the library, reads its version, and leaves it open for use.
 fn version_of(path: &Path) -> Result<String, String> {
     // SAFETY: opening runs the library's initialisers; it was named by the user or has ONNX
     // Runtime's name in a folder for libraries.

@@ -157,7 +157,7 @@ fn level(options: &RunOptions) -> GraphOptimizationLevel {
     }
 }
 
-/// What a processor can do; `cuda`: whether there is a GPU besides the CPU.
+/// What a processor offers; `cuda`: whether there is a GPU besides the CPU.
 fn capabilities(runtime: &Runtime, processor: Processor, cuda: bool) -> Capabilities {
     let on_gpu = processor == Processor::Gpu;
     Capabilities {

@@ -30,10 +30,9 @@ use vitempo_graph::{MemoryFormat, Precision, Processor, quantize::Conversion};
 
 const NAME: &str = vitempo_graph::Framework::Qnn.name();
 const PROVIDER: &str = "QNNExecutionProvider";
-/// What the emulator stands for: SM8650 (Snapdragon 8 Gen 3; 57 is its number in Qualcomm's SDK)
-/// with a Hexagon v75, in half precision. Left alone it is a v68, which has none: floats are
-/// computed in 32 bits without a word, and graphs with other operators than the plainest fail to
-/// compile with a memory error.
+/// The emulated chip: SM8650 (Snapdragon 8 Gen 3; 57 is its number in Qualcomm's SDK) with a
+/// Hexagon v75, in half precision. The default is a v68 without half precision: it silently
+/// computes floats in 32 bits, and most graphs fail to compile with a memory error.
 const EMULATED: [(&str, &str); 2] = [("soc_model", "57"), ("enable_htp_fp16_precision", "1")];
 
 /// What to look for.
@@ -166,7 +165,7 @@ fn session(
     })
 }
 
-/// The provider's library, where the engine itself is there too.
+/// The provider's library, if the engine is also installed.
 fn found() -> Result<Library, Missing> {
     let library = LIBRARY.find(None, version_of)?;
     super::discovery::find(None)?;

@@ -11,7 +11,7 @@ use std::{
 pub(super) struct Runtime {
     pub library: Library,
     pub environment: Environment,
-    /// Why there is no CUDA, if it was asked for.
+    /// Why CUDA is not available, if it was requested.
     cuda: OnceLock<Result<(), String>>,
 }
 

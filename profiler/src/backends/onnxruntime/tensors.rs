@@ -11,8 +11,8 @@ use ort::{
 };
 use vitempo_graph::{Graph, Precision, TensorSpec};
 
-/// Values of a model's inputs by name. `last`: images are N, H, W, C, and hold what they would hold
-/// as N, C, H, W.
+/// Values of a model's inputs by name. `last`: images are N, H, W, C, with the same values as in N,
+/// C, H, W.
 pub(super) fn input_values(
     graph: &Graph,
     distribution: InputDistribution,

@@ -46,17 +46,17 @@ struct Arguments {
     output_type_shape: Vec<HashMap<String, Vec<i64>>>,
 }
 
-/// A number, or one in quotes as the engine writes it; 0 for what is none.
+/// A number, possibly in quotes as the engine writes it; 0 for anything else.
 fn number<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
     let value = serde_json::Value::deserialize(deserializer)?;
     Ok(value.as_u64().or_else(|| value.as_str()?.parse().ok()).unwrap_or(0))
 }
 
 /// One row per kernel of the last `repeats` runs, in execution order. `executed` is the optimised
-/// model: it says what each kernel is.
+/// model, which describes each kernel.
 ///
 /// # Errors
-/// A sentence, when the text is no profile or has fewer runs.
+/// A sentence, if the text is not a profile or has fewer runs.
 pub fn kernels(
     text: &str,
     repeats: usize,

@@ -12,8 +12,8 @@
 /// off every run's.
 const CUT_OFF_US: f64 = 0.5;
 
-/// Time of each run, ns, from what the counter reported after each of them, us; the first reading
-/// is that after the model's very first run.
+/// Time of each run, ns, from the counter's readings after each of them, us; the first reading is
+/// that after the model's very first run.
 #[must_use]
 pub fn runs_ns(readings_us: &[u64]) -> Vec<u64> {
     let sums = taut_path(&bounds(readings_us));
@@ -30,9 +30,9 @@ fn bounds(readings_us: &[u64]) -> Vec<(f64, f64)> {
     std::iter::once((0.0, 0.0)).chain(readings_us.iter().enumerate().map(after)).collect()
 }
 
-/// A path over 0, 1, ... within the bounds, of straight pieces. Towards the open end it goes on as
-/// before as far as the bounds allow; where nothing was before but the very first run, which is
-/// slower than others, it takes the middle of what they allow.
+/// A path over 0, 1, ... within the bounds, of straight pieces. Towards the open end it continues
+/// straight as far as the bounds allow. If only the very first run came before, which is slower
+/// than others, it takes the middle between the bounds.
 fn taut_path(bounds: &[(f64, f64)]) -> Vec<f64> {
     let Some(&(start, _)) = bounds.first() else { return Vec::new() };
     let mut path = vec![start];
@@ -115,7 +115,7 @@ mod tests {
                 && found.iter().enumerate().all(|(i, &t)| i == 4 || i == 0 || t < 60_000),
             "{found:?}"
         );
-        // What was found is what the counter could have reported.
+        // The result is consistent with the counter's readings.
         let mut sum_us = 0.0;
         for (n, (run, reading)) in found.iter().zip(&reported).enumerate() {
             sum_us += *run as f64 / 1000.0 - CUT_OFF_US;

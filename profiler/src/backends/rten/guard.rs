@@ -3,7 +3,7 @@
 
 use vitempo_graph::{Graph, Node, OpKind, Precision};
 
-/// Names the first node that stands in the way, and why.
+/// Names the first unsupported node, and the reason.
 ///
 /// # Errors
 /// A sentence with the node, its operator and what to do.

@@ -87,8 +87,8 @@ fn as_printed(step: &Step) -> OpSpec {
     }
 }
 
-/// Same operator, same shapes out, and every input that is expected was there (in any order of its
-/// dimensions: rten prints inputs as they lie).
+/// Same operator, same shapes out, and all expected inputs (in any order of their dimensions: rten
+/// prints inputs in memory order).
 fn agree(op: &OpSpec, step: &Step) -> bool {
     let outputs = op.outputs.len() >= step.outputs.len()
         && op

@@ -216,8 +216,8 @@ fn output_values(name: String, value: Value) -> Result<OutputValues, String> {
     Ok(OutputValues { name, shape, values })
 }
 
-/// Somebody else's print in the middle of rten's account makes it unreadable; so often a run is
-/// made again.
+/// Output of other code within rten's log makes it unreadable; number of times that such a run is
+/// repeated.
 const ATTEMPTS: usize = 5;
 
 impl RtenSession {

@@ -155,7 +155,7 @@ pub(super) struct Marks<'a> {
 }
 
 impl Marks<'_> {
-    /// Sets event `index` behind the work submitted so far.
+    /// Records event `index` after the work submitted so far.
     pub(super) fn set(&self, index: usize) -> Result<(), String> {
         // SAFETY: event and stream are alive.
         self.cuda.check("event", unsafe { (self.cuda.record)(self.events[index], self.stream) })

@@ -35,7 +35,7 @@ pub(super) enum Arg<'a> {
     OptionalTensors(&'a [Option<&'a Tensor>]),
     /// `str`.
     Text(&'a str),
-    /// An optional argument that is there.
+    /// An optional argument with a value.
     Some(&'a Arg<'a>),
     /// An optional argument that is not.
     None,

@@ -140,7 +140,7 @@ fn set_up(torch: &Torch, threads: usize) {
     }
 }
 
-/// The model ready to run, after one run in which its tensors were looked at.
+/// The model ready to run, after one run that inspected its tensors.
 fn executor(model: &Model, options: &RunOptions, setting: Setting) -> Result<Executor, String> {
     let bytes = match &model.source {
         ModelSource::File(path) => {
@@ -182,7 +182,7 @@ impl TorchSession {
         BackendError::Run { backend: NAME, model: self.model.clone(), reason }
     }
 
-    /// Waits for the device, where it runs by itself.
+    /// Waits for a device that runs asynchronously.
     fn wait(&self) -> Result<(), String> {
         self.cuda.as_ref().map_or(Ok(()), Cuda::synchronize)
     }
@@ -197,7 +197,8 @@ impl TorchSession {
         Ok(time)
     }
 
-    /// A run with the time of each operator, including the freeing of what it read last.
+    /// A run with the time of each operator, including the freeing of tensors after their last
+    /// reader.
     fn timed_run(&mut self) -> Result<(RunTime, Vec<RunTime>), String> {
         let count = self.executor.steps.len();
         let mut times = Vec::with_capacity(count);

@@ -32,7 +32,7 @@ pub(super) struct Call {
     pub run: Run,
 }
 
-/// What a node is compiled from.
+/// The inputs of a node's compilation.
 #[derive(Clone, Copy)]
 pub(super) struct Site<'a> {
     pub torch: &'static Torch,

@@ -69,7 +69,7 @@ fn slice(site: Site<'_>) -> Result<Call, String> {
             .ok()
             .and_then(|a| shape.get(a))
             .copied()
-            .ok_or("it cuts a dimension that is not there")?;
+            .ok_or("it cuts a dimension that does not exist")?;
         cuts.push(if step > 0 {
             (axis, false, start, end, step)
         } else {
