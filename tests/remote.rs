@@ -174,7 +174,7 @@ fn an_agent_that_stays_away_ends_the_sweep_and_the_same_command_goes_on() {
     assert!(
         notices.contains("(2 of 3 tries)")
             && notices.contains("error: gave up after 3 tries")
-            && notices.contains("goes on with what is missing"),
+            && notices.contains("continues with the missing ones"),
         "{notices}"
     );
     let summary = json(&args);

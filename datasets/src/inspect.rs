@@ -56,7 +56,7 @@ pub struct Summary {
     pub sources: BTreeMap<String, usize>,
     /// Size of each file, and of the journal, in bytes.
     pub size_bytes: BTreeMap<String, u64>,
-    /// What could not be read.
+    /// Parts that could not be read.
     pub warnings: Vec<String>,
 }
 

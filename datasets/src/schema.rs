@@ -145,8 +145,8 @@ mod tests {
             ("{\"format\": \"vitempo-dataset\"}", "no schema_version"),
             (
                 "{\"format\": \"vitempo-dataset\", \"schema_version\": 5}",
-                "has schema version 5, this vitempo understands version 4: a newer vitempo wrote \
-                it",
+                "has schema version 5, this version of vitempo reads version 4: a newer vitempo \
+                wrote it",
             ),
             (
                 "{\"format\": \"vitempo-dataset\", \"schema_version\": 0}",

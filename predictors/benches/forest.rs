@@ -201,7 +201,7 @@ fn one_by_one<'a>(forests: &'a [Compiled], rows: &'a [f64]) -> Vec<Contender<'a>
     forests.iter().map(one).collect()
 }
 
-/// Says how far peers are from ours, relative to the forecast.
+/// Prints the differences of peers from our forecasts, relative to the forecast.
 fn check(peers: &Peers, forest: &CompiledForest, rows: &[f64]) {
     let rows = &rows[..512 * FEATURES];
     let mut ours = vec![0.0; 512];

@@ -79,7 +79,7 @@ impl AccuracyEstimator {
     /// estimator.
     ///
     /// # Errors
-    /// [`AccuracyError`] for too few samples, and for samples that are none.
+    /// [`AccuracyError`] for too few samples, and for invalid samples.
     pub fn fit(positions: usize, samples: &[Sample], seed: u64) -> Result<Self, AccuracyError> {
         if samples.len() < FEWEST_SAMPLES {
             return Err(AccuracyError::TooFew { found: samples.len() });

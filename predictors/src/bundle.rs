@@ -82,8 +82,8 @@ pub struct PredictorBundle {
     pub provenance: Provenance,
     /// Metrics from cross-validation by architecture.
     pub held_out: Evaluation,
-    /// Metrics on models that come from no search space, none of them trained on; whoever trains
-    /// fills this in.
+    /// Metrics on models that come from no search space, which are never training data; the caller
+    /// of training fills this in.
     pub on_real: Option<Evaluation>,
     /// The regressors.
     pub predictors: Predictors,

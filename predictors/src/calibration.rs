@@ -31,7 +31,7 @@ pub struct Calibration {
 pub(crate) struct Point {
     /// Sum over its kernels as measured, ns.
     pub measured_ns: f64,
-    /// Sum over its kernels as forecast by regressors that never saw it, ns.
+    /// Sum over its kernels as forecast by regressors that were fitted without it, ns.
     pub forecast_ns: f64,
     /// How many kernels.
     pub kernels: usize,

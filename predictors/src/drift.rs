@@ -25,8 +25,8 @@ pub struct Drift {
 }
 
 impl Drift {
-    /// From all model runs. Without repeated model runs nothing shows what the reference is worth,
-    /// and nothing is corrected.
+    /// From all model runs. Without repeated model runs the effect of the reference is unknown, and
+    /// nothing is corrected.
     #[must_use]
     pub fn of(profiles: &[ModelProfile]) -> Self {
         let medians: Vec<f64> =

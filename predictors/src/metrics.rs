@@ -11,7 +11,7 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum MetricError {
     /// No actual value is positive.
-    #[error("no prediction stands beside a positive actual value")]
+    #[error("no pair has a positive actual value")]
     NoPairs,
     /// The two lists differ in length.
     #[error("{actual} actual values do not pair with {predicted} predictions")]
@@ -36,9 +36,9 @@ pub enum MetricError {
 /// A number of a pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// What was measured.
+    /// The measured values.
     Actual,
-    /// What was forecast.
+    /// The forecast values.
     Predicted,
 }
 

@@ -27,11 +27,11 @@ const LEAST_CPU_SHARE: f64 = 0.85;
 /// One distinct operator in one model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TrainingRow {
-    /// What ran.
+    /// The operator.
     pub op: OpSpec,
     /// Index of its model in [`TrainingRows::models`].
     pub model: usize,
-    /// What it notices of that model.
+    /// The working set of its model.
     pub working_set: WorkingSet,
     /// How many kernels of the model are this operator.
     pub count: usize,
@@ -44,7 +44,7 @@ pub struct TrainingRow {
 /// One model: its identity and what it took end to end.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MeasuredModel {
-    /// Name for people.
+    /// Readable name.
     pub name: String,
     /// Digest of the graph; models of one architecture are never split by cross-validation.
     pub architecture: String,
@@ -92,7 +92,7 @@ impl TrainingRows {
         Self::with_drift(profiles, Drift::of(profiles))
     }
 
-    /// Rows of profiles, corrected to the speed of the machine that `drift` stands for.
+    /// Rows of profiles, corrected to the machine's speed by `drift`.
     ///
     /// # Errors
     /// As [`TrainingRows::from_profiles`].

@@ -214,8 +214,8 @@ fn measured_sums(rows: &TrainingRows) -> Vec<f64> {
     sums
 }
 
-/// From sums over the executed kernels: what is fitted is the engine's overhead, not an error of
-/// lowering.
+/// From sums over the executed kernels, so that the fit describes the engine's overhead and not
+/// errors of lowering.
 fn calibrate(rows: &TrainingRows, measured: &[f64], forecasts: &Forecasts) -> Calibration {
     let point = |((m, &measured_ns), Total { tally, .. }): ((&MeasuredModel, &f64), &Total)| {
         let e2e_ns = m.e2e_ns.filter(|_| tally.sum_ns > 0.0 && measured_ns > 0.0)?;

@@ -147,7 +147,7 @@ fn rows(random: &mut Numbers, kind: Kind, count: usize) -> Vec<f64> {
     (0..count * FEATURES).map(|_| value()).collect()
 }
 
-/// Every way to evaluate a forest, against what is expected.
+/// Every way to evaluate a forest, against the expected results.
 fn assert_says(forest: &CompiledForest, rows: &[f64], expected: &[f64], what: &str) {
     let features = forest.features();
     for instructions in Instructions::available() {

@@ -76,7 +76,7 @@ pub enum Chart {
         x: Axis,
         /// The vertical axis.
         y: Axis,
-        /// What is drawn, in the order of the legend.
+        /// The series, in the order of the legend.
         series: Vec<Series>,
     },
     /// Horizontal bars in groups.

@@ -16,7 +16,7 @@ pub struct Page {
 /// Notes on the measurements by those who made them, by section.
 pub type Notes = BTreeMap<Topic, Vec<String>>;
 
-/// What a section came to.
+/// The result of a section.
 pub struct SectionCount {
     /// The section.
     pub topic: Topic,
@@ -24,7 +24,7 @@ pub struct SectionCount {
     pub tables: usize,
     /// Figures in it.
     pub figures: usize,
-    /// What is not there, and why.
+    /// A missing part, and the reason.
     pub missing: Vec<String>,
 }
 

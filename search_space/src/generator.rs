@@ -19,7 +19,7 @@ impl Generator {
         Self { state: seed }
     }
 
-    /// Stream number `index` of a seed: reached at once, not by drawing what comes before it.
+    /// Stream number `index` of a seed, in constant time.
     #[must_use]
     pub fn stream(seed: u64, index: u64) -> Self {
         Self { state: mix(mix(seed.wrapping_add(GOLDEN)) ^ index.wrapping_mul(GOLDEN)) }

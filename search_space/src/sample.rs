@@ -19,7 +19,7 @@ impl Space {
         self.draw(&mut Generator::stream(seed, 0))
     }
 
-    /// `count` distinct architectures. The i-th is the same whatever the count.
+    /// `count` distinct architectures. The i-th is the same for any count.
     ///
     /// # Errors
     /// [`SpaceError::TooSmall`] when the space has fewer; [`SpaceError::Exhausted`] when it has

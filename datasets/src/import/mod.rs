@@ -41,7 +41,7 @@ fn profile(
             target_spread: 0.0,
             rounds: 1,
             seed: 0,
-            input_distribution: "not told; samples are published means".to_owned(),
+            input_distribution: "unknown; samples are published means".to_owned(),
         },
         e2e: one_sample(e2e_ns),
         e2e_profiled: Samples::default(),

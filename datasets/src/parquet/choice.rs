@@ -50,7 +50,7 @@ impl Choice {
         self.keep.get(row) == Some(&true)
     }
 
-    /// Where the wanted rows stand.
+    /// Positions of the wanted rows.
     pub(super) fn rows(&self) -> Vec<usize> {
         self.keep
             .iter()

@@ -33,7 +33,7 @@ pub struct Row {
     pub precision: String,
     /// `NPU`, `GPU` or `CPU`.
     pub processor: String,
-    /// What is wrong with it; empty where nothing is.
+    /// The flag of an unsuitable graph; empty without one.
     pub flag: String,
     /// End to end, ns.
     pub ns: f64,
@@ -42,7 +42,7 @@ pub struct Row {
 /// Latencies and graphs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AiHub {
-    /// By name, those whose file is there.
+    /// By name, those whose file exists.
     pub graphs: BTreeMap<String, Graph>,
     /// All rows with a latency.
     pub rows: Vec<Row>,

@@ -32,13 +32,12 @@ pub use phones::{Phone, Phones};
 pub struct Column {
     /// As the file names it.
     pub name: String,
-    /// What kind of device `devices.json` says it is (`gpu`, `cpu`, `phone`...); empty where it
-    /// says nothing.
+    /// The kind of device in `devices.json` (`gpu`, `cpu`, `phone`...); empty without an entry.
     pub class: String,
     /// Which of the readings of an architecture `devices.json` says it runs: index into
     /// `Cells::readings`.
     pub reading: usize,
-    /// Whether `devices.json` says that it is a sum of table entries and no run.
+    /// Whether it is a sum of table entries instead of a run, according to `devices.json`.
     pub summed: bool,
     /// ns by model; `None` where not measured.
     pub ns: Vec<Option<f64>>,

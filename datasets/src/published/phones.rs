@@ -20,7 +20,7 @@ pub struct Phone {
     pub ns: Vec<Option<f64>>,
 }
 
-/// The models, and what they take.
+/// The models, and their latencies.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Phones {
     /// Names.

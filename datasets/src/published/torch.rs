@@ -109,7 +109,7 @@ fn in_archive(bytes: &[u8]) -> Result<Vec<u8>, String> {
     Ok(pickle)
 }
 
-/// Stands for the number that older files begin with, which is wider than any other.
+/// Represents the number at the beginning of older files, which is wider than any other.
 const MAGIC: &str = "torch";
 
 /// A value, and how deep it is nested.

@@ -11,7 +11,7 @@ use crate::{DatasetError, RunKey, column::Table, schema::TableSchema};
 use serde::Serialize;
 use vitempo_graph::{Origin, Samples, Status};
 
-/// All tables, in the order in which they are written: a row is there before any row that points to
+/// All tables, in the order in which they are written: a row exists before any row that refers to
 /// it.
 pub(crate) const TABLES: [&TableSchema; 5] = [
     &environments::SCHEMA,

@@ -10,7 +10,7 @@ use std::{
 };
 use vitempo_graph::{Environment, Graph, ModelIdentity, ModelProfile, OpSpec};
 
-/// What was seen of the model runs so far.
+/// The state of the model runs so far.
 pub(crate) struct Runs {
     folder: PathBuf,
     environments: BTreeMap<(String, String), Environment>,
@@ -32,7 +32,7 @@ impl Runs {
         }
     }
 
-    /// Takes in a model run; its operators become rows of `operator_rows`.
+    /// Adds a model run; its operators become rows of `operator_rows`.
     pub(crate) fn add(
         &mut self,
         profile: &ModelProfile,
@@ -96,7 +96,7 @@ impl TablesWriter {
         self.runs.add(profile, self.operator_rows.rows()?)
     }
 
-    /// Replaces the tables, each whole: a row is there before any row that points to it.
+    /// Replaces the tables, each whole: a row exists before any row that refers to it.
     pub(crate) fn finish(
         self,
         models: &[ModelIdentity],

@@ -33,7 +33,7 @@ use vitempo_graph::Graph;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// Worth knowing.
+    /// A note.
     Note,
     /// The data can be used, but may mislead.
     Warning,
@@ -65,7 +65,7 @@ impl fmt::Display for Finding {
     }
 }
 
-/// What is still plausible.
+/// Limits of plausible values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tolerances {
     /// Largest distance from 1 of (sum over operators) / (end-to-end with profiling).
@@ -255,8 +255,8 @@ fn graphs(readable: &Readable) -> HashMap<&str, &Graph> {
 /// Checks a dataset folder.
 ///
 /// # Errors
-/// [`DatasetError`] when the folder is not a dataset of the schema version this vitempo
-/// understands; all else is a finding.
+/// [`DatasetError`] if the folder is not a dataset of a schema version that this vitempo reads; all
+/// other faults are findings.
 pub fn validate(folder: &Path, tolerances: &Tolerances) -> Result<ValidationReport, DatasetError> {
     Manifest::read(folder)?;
     let report = ValidationReport { path: folder.to_owned(), ..ValidationReport::default() };

@@ -92,7 +92,7 @@ impl Inspection<'_> {
                     &file,
                     row,
                     format!(
-                        "model `{}` has no graph: it can be learned from, but not forecast",
+                        "model `{}` has no graph: it can be trained on, but not forecast",
                         model.identity.name
                     ),
                 ),

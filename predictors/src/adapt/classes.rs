@@ -35,8 +35,8 @@ impl OperatorClasses {
     }
 }
 
-/// Whether the catalogue has an operator that demands the same resources: what a file
-/// without its measured models' classes still says about them.
+/// Whether the catalogue has an operator that demands the same resources: the test for files that
+/// lack the classes of their measured models.
 pub(crate) fn catalogue_contains(catalogue: &Catalogue, op: &OpSpec) -> bool {
     let demand = resource_demand(op);
     demand.is_empty() || catalogue.has_costs(&costs(&demand))

@@ -44,13 +44,12 @@ pub(super) fn mixed(op: &OpSpec) -> bool {
         && op.inputs.iter().enumerate().any(|(i, o)| full(o) && differs(op, i, o))
 }
 
-/// Whether the first operand's last dimension is not the one whose elements are neighbours.
+/// Whether the first operand's last dimension is not contiguous.
 pub(super) fn permuted(op: &OpSpec) -> bool {
     !of(op, 0).is_empty() || op.format() == MemoryFormat::ChannelsLast
 }
 
-/// Extent of the dimension of the first operand whose elements are neighbours: loops along a short
-/// one are slow.
+/// Extent of the first operand's contiguous dimension: loops along a short one are slow.
 pub(super) fn innermost_extent(op: &OpSpec) -> f64 {
     let Some(first) = op.inputs.first() else { return 1.0 };
     let shape = &first.tensor.shape;

@@ -95,7 +95,7 @@ impl Surroundings {
         Self { bytes, by_shape: Framework::named(framework).is_some_and(|f| BY_SHAPE.contains(&f)) }
     }
 
-    /// The working set as seen by a kernel that the model runs so many times.
+    /// The working set for a kernel that the model runs this many times.
     pub(crate) fn working_set(&self, count: usize) -> WorkingSet {
         let runs = if self.by_shape { count.max(1) } else { 1 };
         let bytes = self.bytes.weights + self.bytes.largest;

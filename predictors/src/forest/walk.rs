@@ -69,8 +69,8 @@ impl Walk {
         &self.pairs[place / 2].0[place % 2]
     }
 
-    /// Walks from `places` to leaves; `values(i)` are the columns that walk `i` sees, after a
-    /// leading minus infinity.
+    /// Walks from `places` to leaves; `values(i)` are the columns of walk `i`, after a leading
+    /// minus infinity.
     #[inline(always)]
     fn arrive<'a>(
         &self,

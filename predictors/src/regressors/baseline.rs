@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 /// Coefficients of some columns of a family.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Baseline {
-    /// Nanoseconds whatever the operator's size.
+    /// Constant term, ns.
     #[serde(with = "crate::bits")]
     pub constant_ns: f64,
     /// Column and nanoseconds per unit of it.

@@ -100,7 +100,7 @@ impl FromStr for Method {
 /// A fitted regressor of any method.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Fitted {
-    /// The work-and-bytes baseline: there were too few rows for anything else.
+    /// The work-and-bytes baseline, if there are too few rows for a regressor.
     BaselineOnly,
     /// A linear model.
     Lasso(Lasso),
@@ -187,7 +187,8 @@ fn blended(linear_ns: f64, tree_ns: f64, weight: f64) -> f64 {
     if weight < 1.0 { linear_ns * (tree_ns / linear_ns).powf(weight) } else { tree_ns }
 }
 
-/// What trees are relative to, ns by row: the linear model if there is one, else the baseline.
+/// The latency that trees are relative to, ns by row: the linear model if there is one, else the
+/// baseline.
 pub(crate) fn base(
     linear: Option<&Lasso>,
     x: &[f64],

@@ -145,8 +145,8 @@ impl Trees {
         Ok(out)
     }
 
-    /// Of boosted trees, by column: how much its splits lower the weighted squared error of what
-    /// the trees before each have left of the targets.
+    /// Of boosted trees, by column: how much its splits lower the weighted squared error of the
+    /// residuals of earlier trees.
     #[cfg(feature = "train")]
     pub(crate) fn impurity_decrease(&self, data: &FitData<'_>) -> Vec<f64> {
         let mut rest = data.log_ratios();

@@ -293,7 +293,8 @@ pub enum BackendError {
     },
     /// It takes no values from outside.
     #[error(
-        "this backend does not accept input values, so it cannot run parts of a divided model; rten and onnxruntime can"
+        "this backend does not accept input values, so it cannot run parts of a divided model; rten \
+         and onnxruntime can"
     )]
     NotFed,
     /// The operators' times cannot be read.

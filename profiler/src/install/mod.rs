@@ -202,7 +202,8 @@ impl InstallError {
                 "install python3 with pip, or download the wheel elsewhere and install from the file"
             }
             Self::Fetch { .. } => {
-                "`python3 -m pip config list` shows the index in use; or download the wheel elsewhere and install from the file"
+                "`python3 -m pip config list` shows the index in use; or download the wheel elsewhere \
+                 and install from the file"
             }
             Self::Size { .. } | Self::Digest { .. } => {
                 "download it again; if it differs still, do not use it"

@@ -40,7 +40,7 @@ impl Stages {
         Self { len: 0, items: [NO_STAGE; MAX_STAGES] }
     }
 
-    /// Adds a stage at the end; false when there is no room.
+    /// Adds a stage at the end; false if all places are taken.
     pub fn push(&mut self, stage: Stage) -> bool {
         let Some(slot) = self.items.get_mut(usize::from(self.len)) else { return false };
         *slot = stage;

@@ -28,7 +28,7 @@ impl IsotropicVit {
         }
     }
 
-    /// `parent` with one respect drawn anew; patches may then not divide the image. New channels
+    /// `parent` with one choice drawn again; patches may then not divide the image. New channels
     /// keep the number of heads where it still divides them.
     pub(super) fn changed(&self, parent: &Architecture, generator: &mut Generator) -> Architecture {
         let mut child = *parent;

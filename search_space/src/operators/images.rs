@@ -29,7 +29,7 @@ pub(super) const TEMPLATES: &[(&str, Template)] = &[
     ("group-norm", group_norm),
 ];
 
-/// Side of an image with so many channels.
+/// Side of an image by its channels.
 fn side(g: &mut Generator, channels: usize) -> usize {
     between(g, 6, longest_side(MOST_ELEMENTS, channels).clamp(7, 160))
 }

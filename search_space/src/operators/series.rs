@@ -14,8 +14,8 @@ const CHANNEL_STEP: usize = 8;
 
 type Activation = fn(&mut Network, ValueId) -> Built;
 
-/// Activations, each on an image that is the network's input: its values are those that
-/// `--input-distribution` asks for.
+/// Activations, each on an image that is the network's input: the input distribution of the
+/// measurement sets its values.
 const ACTIVATIONS: [(&str, Activation); 11] = [
     ("relu", |n, x| n.b.unary("op", OpKind::Relu, x)),
     ("relu6", |n, x| with(n, OpKind::Clip, &[("min", 0.0), ("max", 6.0)], x)),

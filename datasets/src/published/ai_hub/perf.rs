@@ -58,7 +58,7 @@ pub(super) fn files(folder: &Path) -> BTreeMap<String, PathBuf> {
     files
 }
 
-/// The rows of one file. A model of several components is named with the component behind it.
+/// The rows of one file. A component of a model is named `MODEL.COMPONENT`.
 pub(super) fn rows(model: &str, path: &Path) -> Result<Vec<Row>, DatasetError> {
     let text = crate::published::text::read(path)?;
     let wrong = |e: serde_saphyr::Error| DatasetError::NotImportable {

@@ -14,7 +14,7 @@ const STAGES: [Shape; 3] = [[16, 32, 32], [32, 16, 16], [64, 8, 8]];
 const CELLS: usize = 5;
 const NODES: usize = 4;
 
-/// What runs on an edge.
+/// The operation of an edge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Edge {
     None,
@@ -51,7 +51,7 @@ impl Cell {
         (nodes.len() == NODES - 1).then_some(Self(nodes))
     }
 
-    /// Edges that are there: from, to.
+    /// Present edges: from, to.
     fn present(&self) -> impl DoubleEndedIterator<Item = (usize, usize)> {
         let of = |(index, edges): (usize, &Vec<(usize, Edge)>)| {
             let present = edges.iter().filter(|(_, edge)| *edge != Edge::None);
