@@ -69,6 +69,7 @@ pub struct AdaptArgs {
     #[arg(long, default_value = "unknown")]
     framework: String,
 
+    /// Threads that the models ran with
     #[arg(long, default_value_t = 1)]
     threads: usize,
 
@@ -80,6 +81,7 @@ pub struct AdaptArgs {
     #[arg(long, value_name = "TEXT")]
     source: Option<String>,
 
+    /// Format of the output
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }

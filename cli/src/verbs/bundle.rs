@@ -33,6 +33,7 @@ pub enum BundleCommand {
     ///
     /// Example: vitempo bundle list
     List {
+        /// Format of the output
         #[arg(long, value_enum, default_value_t)]
         format: Format,
     },
@@ -43,6 +44,7 @@ pub enum BundleCommand {
         /// A file, or a name that `vitempo bundle list` shows
         #[arg(value_name = "NAME")]
         bundle: PathBuf,
+        /// Format of the output
         #[arg(long, value_enum, default_value_t)]
         format: Format,
     },

@@ -22,8 +22,10 @@ pub enum DatasetCommand {
     ///
     /// Example: vitempo dataset inspect data/
     Inspect {
+        /// Dataset folder
         #[arg(value_name = "FOLDER")]
         data: PathBuf,
+        /// Format of the output
         #[arg(long, value_enum, default_value_t)]
         format: Format,
     },
@@ -31,8 +33,10 @@ pub enum DatasetCommand {
     ///
     /// Example: vitempo dataset validate data/
     Validate {
+        /// Dataset folder
         #[arg(value_name = "FOLDER")]
         data: PathBuf,
+        /// Format of the output
         #[arg(long, value_enum, default_value_t)]
         format: Format,
     },
@@ -47,8 +51,10 @@ pub enum DatasetCommand {
     ///
     /// Example: vitempo dataset merge monday/ tuesday/ --out both/
     Merge {
+        /// Dataset folders
         #[arg(required = true, value_name = "FOLDERS")]
         data: Vec<PathBuf>,
+        /// New dataset folder
         #[arg(long, value_name = "FOLDER")]
         out: PathBuf,
     },
@@ -56,11 +62,13 @@ pub enum DatasetCommand {
     ///
     /// Example: vitempo dataset export data/ --table operators --format csv
     Export {
+        /// Dataset folder
         #[arg(value_name = "FOLDER")]
         data: PathBuf,
         /// operators, operator_measurements, models, model_measurements or environments
         #[arg(long)]
         table: String,
+        /// Format of the output
         #[arg(long, value_enum, default_value_t = Format::Csv)]
         format: Format,
     },
@@ -93,6 +101,7 @@ pub enum ImportCommand {
 
 #[derive(clap::Args, Debug)]
 pub struct FolderArgs {
+    /// Folder of the published files
     #[arg(value_name = "FOLDER")]
     folder: PathBuf,
     /// New dataset folder
@@ -102,6 +111,7 @@ pub struct FolderArgs {
 
 #[derive(clap::Args, Debug)]
 pub struct PhonesArgs {
+    /// CSV files
     #[arg(required = true, value_name = "FILES")]
     files: Vec<PathBuf>,
     /// New dataset folder
@@ -133,6 +143,7 @@ enum Models {
 
 #[derive(clap::Args, Debug)]
 pub struct SplitArgs {
+    /// Dataset folder
     #[arg(value_name = "FOLDER")]
     data: PathBuf,
     /// Share of the synthetic architectures in the test set; each stays on its side when models are
@@ -145,11 +156,13 @@ pub struct SplitArgs {
     /// Exact number of test architectures
     #[arg(long, requires = "train")]
     test: Option<usize>,
+    /// The same seed gives the same split
     #[arg(long, default_value_t = 0)]
     seed: u64,
     /// File to write the split to
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
+    /// Format of the output
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }

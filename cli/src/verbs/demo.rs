@@ -36,6 +36,7 @@ pub struct DemoArgs {
     #[arg(long, default_value = "rten")]
     pub backend: String,
 
+    /// Seed of samples, measurements and training
     #[arg(long, default_value_t = 7)]
     pub seed: u64,
 }

@@ -34,6 +34,7 @@ pub struct EvaluateArgs {
     #[arg(long)]
     pub models: bool,
 
+    /// Format of the output
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
 }

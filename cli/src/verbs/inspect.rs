@@ -37,6 +37,7 @@ pub struct InspectArgs {
     #[arg(long)]
     pub operators: bool,
 
+    /// Format of the output
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
 }

@@ -72,6 +72,7 @@ enum Command {
     ///
     /// Example: vitempo completions bash > ~/.local/share/bash-completion/completions/vitempo
     Completions {
+        /// Shell of the script
         shell: clap_complete::Shell,
     },
     #[command(hide = true)]
@@ -174,6 +175,17 @@ mod tests {
             verbs += 1;
         });
         assert!(verbs > 30, "{verbs} verbs");
+    }
+
+    #[test]
+    fn every_argument_has_a_help_text() {
+        let mut bare = Vec::new();
+        each(&Cli::command(), "vitempo", &mut |command, name| {
+            let visible = command.get_arguments().filter(|argument| !argument.is_hide_set());
+            let no_help = visible.filter(|argument| argument.get_help().is_none());
+            bare.extend(no_help.map(|argument| format!("{name}: {}", argument.get_id())));
+        });
+        assert!(bare.is_empty(), "without a help text: {bare:#?}");
     }
 
     #[test]

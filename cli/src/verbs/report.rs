@@ -45,6 +45,7 @@ pub struct ReportArgs {
     #[arg(long, default_value_t = 1)]
     seed: u64,
 
+    /// Format of the output
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }

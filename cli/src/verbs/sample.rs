@@ -39,6 +39,7 @@ pub struct SampleArgs {
     #[arg(long)]
     pub no_weights: bool,
 
+    /// Format of the output
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
 }

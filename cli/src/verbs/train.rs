@@ -48,6 +48,7 @@ pub struct TrainArgs {
     #[arg(long, default_value_t = 0.9)]
     pub level: f64,
 
+    /// Format of the output
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
 }

@@ -20,6 +20,7 @@ use vitempo::adaptation::published::{Measure, Outcome, Protocol, Scores, StudyEr
 /// Example: vitempo adapt published realdevices/ --samples 10 --seeds 10
 #[derive(clap::Args, Debug)]
 pub struct PublishedArgs {
+    /// Folder of published files
     #[arg(value_name = "FOLDER")]
     folder: PathBuf,
     /// Number of models measured on the device that is left out
@@ -37,8 +38,10 @@ pub struct PublishedArgs {
     /// Print a row for every device and setting
     #[arg(long)]
     each: bool,
+    /// Threads of the evaluation
     #[arg(long, default_value_t = 2)]
     threads: usize,
+    /// Format of the output
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }

@@ -54,6 +54,7 @@ pub struct DissectArgs {
     #[arg(long, value_name = "TIME", value_parser = quantity::seconds, default_value = "10s")]
     pub cooling_off: f64,
 
+    /// Format of the output
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
 }

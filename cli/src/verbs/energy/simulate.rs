@@ -19,10 +19,11 @@ pub struct SimulateArgs {
     #[arg(long, default_value = "performance")]
     pub governor: String,
 
+    /// Number of frames
     #[arg(long, default_value = "30", value_parser = positive)]
     pub frames: usize,
 
-    /// Standard deviation of the monitor's noise
+    /// Seed of the monitor's noise
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
 

@@ -19,6 +19,7 @@ pub struct TablesArgs {
     #[arg(long, value_name = "NUMBER")]
     pub table: Option<String>,
 
+    /// Format of the output
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
 }

@@ -65,6 +65,7 @@ pub struct MultitaskArgs {
     #[arg(long, value_name = "COUNT", default_value = "1", value_parser = positive, requires = "engines")]
     pub rounds: usize,
 
+    /// Format of the output
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
 }

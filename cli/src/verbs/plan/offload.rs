@@ -53,14 +53,17 @@ pub struct OffloadArgs {
     #[arg(long, value_parser = quantity::bandwidth, requires = "device")]
     pub bandwidth: Option<u64>,
 
+    /// Quantity to minimise
     #[arg(long, value_enum, default_value_t)]
     pub minimise: Minimise,
 
+    /// Limit on the latency of a frame
     #[arg(long, value_name = "TIME", value_parser = quantity::seconds)]
     pub max_latency: Option<f64>,
+    /// Limit on the energy of a frame
     #[arg(long, value_name = "ENERGY", value_parser = quantity::joules)]
     pub max_energy: Option<f64>,
-    /// Mean average precision, %
+    /// Least mean average precision, %
     #[arg(long, value_name = "PERCENT")]
     pub min_accuracy: Option<f64>,
 
@@ -68,6 +71,7 @@ pub struct OffloadArgs {
     #[arg(long)]
     pub all: bool,
 
+    /// Format of the output
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
 }

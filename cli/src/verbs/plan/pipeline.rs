@@ -55,11 +55,14 @@ pub struct PipelineArgs {
     #[arg(long, value_name = "TIME", value_parser = quantity::time_ns, default_value = "0us")]
     pub hand_over: u64,
 
+    /// Quantity to minimise
     #[arg(long, value_enum, default_value_t)]
     pub minimise: Minimise,
 
+    /// Limit on the latency, with --minimise period
     #[arg(long, value_name = "TIME", value_parser = quantity::time_ns)]
     pub max_latency: Option<u64>,
+    /// Limit on the period, with --minimise latency
     #[arg(long, value_name = "TIME", value_parser = quantity::time_ns)]
     pub max_period: Option<u64>,
 
@@ -74,6 +77,7 @@ pub struct PipelineArgs {
     #[command(flatten)]
     pub live: LiveArgs,
 
+    /// Format of the output
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
 }

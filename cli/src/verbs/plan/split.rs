@@ -53,11 +53,11 @@ pub struct SplitArgs {
     #[arg(long, value_parser = quantity::bandwidth, required_unless_present = "costs")]
     pub bandwidth: Option<u64>,
 
-    /// Setup time of the link, once per inference that uses the server
+    /// Round-trip time of the link, once per inference that uses the server
     #[arg(long, value_name = "TIME", value_parser = quantity::time_ns, default_value = "0ms")]
     pub round_trip: u64,
 
-    /// Power of the device while it computes; energy needs all three powers
+    /// Power of the device while it computes; energy depends on all three powers
     #[arg(long, value_name = "POWER", value_parser = quantity::power_w, default_value = "0W")]
     pub active_power: f64,
     /// Power of the device while it waits
@@ -67,11 +67,14 @@ pub struct SplitArgs {
     #[arg(long, value_name = "POWER", value_parser = quantity::power_w, default_value = "0W")]
     pub transmit_power: f64,
 
+    /// Quantity to minimise
     #[arg(long, value_enum, default_value_t)]
     pub minimise: Minimise,
 
+    /// Limit on the latency
     #[arg(long, value_name = "TIME", value_parser = quantity::time_ns)]
     pub max_latency: Option<u64>,
+    /// Limit on the energy of the device
     #[arg(long, value_name = "ENERGY", value_parser = quantity::energy_nj)]
     pub max_energy: Option<u64>,
     /// Limit on the bytes of weights on the device
@@ -99,6 +102,7 @@ pub struct SplitArgs {
     #[arg(long, value_name = "FILE.svg", conflicts_with_all = ["pareto", "over_bandwidth"])]
     pub svg: Option<PathBuf>,
 
+    /// Format of the output
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
 }

@@ -94,6 +94,7 @@ pub struct SearchArgs {
     #[arg(long, value_name = "FILE")]
     pub library: Option<PathBuf>,
 
+    /// Format of the output
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
 }
