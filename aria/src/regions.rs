@@ -115,14 +115,14 @@ impl Outline {
         Self { grid, ends: vec![[u32::MAX, 0]; grid.rows() + 1] }
     }
 
-    /// Takes in a patch of the grid.
+    /// Adds a patch of the grid.
     pub fn add(&mut self, (row, col): (usize, usize)) {
         for [left, right] in &mut self.ends[row..row + 2] {
             (*left, *right) = ((*left).min(col as u32), (*right).max(col as u32 + 1));
         }
     }
 
-    /// Takes in what another holds.
+    /// Adds the patches of another one.
     pub fn extend(&mut self, other: &Self) {
         self.ends
             .iter_mut()

@@ -32,12 +32,11 @@ struct Run {
     levels: Vec<usize>,
 }
 
-/// What a frame takes beside its cycles by level, where the decoder takes as long for all; and
-/// where it does not.
+/// The per-frame overhead by level, with a decoder of equal time for all, and with another one.
 const ALIKE: [u64; 3] = [18_000_000; 3];
 const RISING: [u64; 3] = [13_000_000, 15_000_000, 18_000_000];
 
-/// `gpu` and `npu` say how much slower the processors are at a frame than they were profiled.
+/// `gpu` and `npu` give the slowdown of the processors at a frame relative to their profiles.
 fn run(rest_ns: [u64; 3], gpu: impl Fn(u64) -> f64, npu: impl Fn(u64) -> f64) -> Run {
     let cycle_ns = 10_000_000u64;
     let ladder_ns = [20_000_000u64, 45_000_000, 100_000_000];

@@ -46,8 +46,8 @@ impl Error {
     }
 }
 
-/// Runs 40 frames with so many cycles in each; the region encoder sees what a full one would. Also
-/// what one would have without warping.
+/// Runs 40 frames with so many cycles in each; the region encoder gives the features of a full one.
+/// Also the same without warping.
 fn run(kind: Kind, cycles: usize) -> [Error; 2] {
     let grid = Grid::new(17, 23).expect("a grid");
     let scene = Scene::new(kind, 21, grid, 8).expect("a scene");

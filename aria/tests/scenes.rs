@@ -50,7 +50,7 @@ fn evaluated(kind: Kind) -> Vec<Evaluation> {
     evaluations
 }
 
-/// What holds in every scene.
+/// Properties of every scene.
 fn hold(evaluations: &[Evaluation]) {
     for Evaluation { dynamic, regions, tracking, tracking_by_means, warping, .. } in evaluations {
         assert!(dynamic.precision() > 0.5 && dynamic.recall() > 0.45, "equation (1)");
@@ -87,7 +87,7 @@ fn fast() {
         && j.warping.distant() < 0.6 * j.warping.unwarped()));
 }
 
-/// Many things that move: block matching does about as well.
+/// Many moving objects: block matching is about as good.
 #[test]
 fn crowded() {
     let evaluations = evaluated(Kind::Crowded);

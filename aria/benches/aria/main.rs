@@ -36,8 +36,8 @@ fn cpu_us() -> f64 {
     time.tv_sec as f64 * 1e6 + time.tv_nsec as f64 * 1e-3
 }
 
-/// A frame of the video: from where it was seen, what an encoder says of it, and what a decoder
-/// would make of that.
+/// A frame of the video: the camera's pose, the encoder's features, and the decoder's output for
+/// them.
 pub(crate) struct Seen {
     pub(crate) pose: Pose,
     pub(crate) features: Vec<f32>,
@@ -74,7 +74,7 @@ impl Video {
         &self.frames[at.min(round - at) as usize]
     }
 
-    /// What the region encoder would say of a window.
+    /// The region encoder's features of a window.
     fn window(&self, frame: u64, window: Window) -> Vec<f32> {
         let features = &self.at(frame).features;
         window
@@ -84,7 +84,7 @@ impl Video {
     }
 }
 
-/// An implementation. What is timed: a full frame that arrives; a camera frame up to its plan; the
+/// An implementation with the timed steps: a full frame arrives; a camera frame up to its plan; the
 /// update of a window.
 pub(crate) trait Machine {
     /// Takes `features`, the encoder's output, and may leave other room.
@@ -125,7 +125,7 @@ const STEPS: [&str; 3] = ["full frame", "frame", "update"];
 struct Contender {
     name: &'static str,
     machine: Box<dyn Machine>,
-    /// Where the encoder puts what it makes of a full frame.
+    /// The buffer of the encoder's features of a full frame.
     output: Vec<f32>,
     frame: u64,
     /// By round and step, mean of a round.

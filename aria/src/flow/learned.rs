@@ -87,7 +87,7 @@ impl Shape {
     }
 }
 
-/// The parameters by what they do; weights row by row of what they put out.
+/// The parameters by purpose; weights row by row of their outputs.
 pub(super) struct Parts<T> {
     pub motion: T,
     pub motion_bias: T,
@@ -139,7 +139,7 @@ pub struct LearnedFlow {
     rotation: CameraFlow,
 }
 
-/// What the first perceptron makes of a motion.
+/// The first perceptron's output for a motion.
 pub(super) struct Thought {
     pub motion: [f32; MOTION],
     pub first: Vec<f32>,
@@ -147,10 +147,10 @@ pub(super) struct Thought {
     pub context: Vec<f32>,
 }
 
-/// What the second makes of the patches: by target patch.
+/// The second perceptron's output, by target patch.
 pub(super) struct Patches {
     pub base: PatchFlow,
-    /// The patch of the source whose features are looked at.
+    /// The patch of the source whose features are read.
     pub looked: Vec<usize>,
     /// After the rectifier, `hidden` numbers for each.
     pub hidden: Vec<f32>,
@@ -161,8 +161,8 @@ impl LearnedFlow {
     /// From parameters that were trained before.
     ///
     /// # Errors
-    /// When the shape makes no sense, or there are too many or too few parameters for it, or one is
-    /// not finite.
+    /// When the shape is invalid, or there are too many or too few parameters for it, or one is not
+    /// finite.
     pub fn new(
         shape: Shape,
         intrinsics: Intrinsics,

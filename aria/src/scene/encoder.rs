@@ -17,7 +17,7 @@ const DIRECTIONS: usize = 8;
 const ALONE: usize = 6 + DIRECTIONS;
 /// With those of its surroundings.
 const DESCRIPTION: usize = 2 * ALONE;
-/// How far apart two descriptions are for a similarity of exp(-1/2).
+/// Distance of two descriptions with a similarity of exp(-1/2).
 const REACH: f32 = 0.22;
 /// What surroundings count, against the patch.
 const AROUND: f32 = 0.5;

@@ -32,14 +32,14 @@ use crate::{
     random::Random,
 };
 
-/// What a scene is like.
+/// The kind of a scene.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Few things, a hand that hardly moves.
+    /// Few objects, a camera that hardly moves.
     Slow,
-    /// Few things that move fast, a camera that walks and looks around.
+    /// Few objects that move fast, a camera that walks and looks around.
     Fast,
-    /// Many things.
+    /// Many objects.
     Crowded,
     /// A camera that turns away abruptly, time and again.
     AbruptTurns,
@@ -60,7 +60,7 @@ impl Kind {
         }
     }
 
-    /// Still things, moving things, and their speed in metres per frame.
+    /// Static objects, moving objects, and their speed in metres per frame.
     fn things(self) -> (usize, usize, f64) {
         match self {
             Self::Slow => (3, 2, 0.03),
@@ -113,7 +113,7 @@ impl Scene {
         &self.world
     }
 
-    /// What takes the pictures.
+    /// The camera.
     #[must_use]
     pub fn camera(&self) -> &Camera {
         &self.camera

@@ -22,7 +22,7 @@ pub struct Picture {
     pub frame: u64,
 }
 
-/// What takes pictures: patches, pixels per side of one, and lens in patches.
+/// The camera: patches, pixels per side of one, and lens in patches.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Camera {
     /// Patches of a picture.

@@ -82,8 +82,8 @@ impl Truth {
     }
 }
 
-/// How far a ball goes in the picture of a camera at `pose` from one frame to another, in patches;
-/// `None` if it is behind the camera.
+/// Displacement of a ball in the picture of a camera at `pose` from one frame to another, in
+/// patches; `None` if it is behind the camera.
 #[must_use]
 pub fn way(
     world: &World,

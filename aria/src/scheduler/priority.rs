@@ -15,7 +15,7 @@ use std::{cmp::Ordering, collections::BTreeMap};
 pub struct Request {
     /// The same from frame to frame.
     pub region: u64,
-    /// What the encoder must see of it.
+    /// The window that the encoder must cover.
     pub window: Window,
     /// Patches per frame.
     pub speed: f32,
@@ -27,8 +27,8 @@ pub enum Priority {
     /// Who waited longest; among equals the fastest.
     #[default]
     Waiting,
-    /// Speed in patches per frame, and so much more for each frame of waiting. Anything above 0
-    /// starves nobody; the less, the longer slow regions wait.
+    /// Speed in patches per frame, plus this weight for each frame of waiting. Any value above 0
+    /// prevents starvation; the smaller it is, the longer slow regions wait.
     Weighted(f32),
 }
 
@@ -37,7 +37,7 @@ pub enum Priority {
 pub struct Cycle {
     /// Its input, of the encoder's size.
     pub window: Window,
-    /// Regions of which it sees a whole tile.
+    /// Regions of which it covers a whole tile.
     pub regions: Vec<u64>,
 }
 
@@ -95,8 +95,8 @@ impl CyclePlanner {
         self.waited.get(&region).and_then(|tiles| tiles.iter().max()).copied().unwrap_or(0)
     }
 
-    /// At most `cycles` for this frame, the most urgent first. Regions that no longer ask are
-    /// forgotten.
+    /// At most `cycles` for this frame, the most urgent first. Regions that no longer request are
+    /// removed.
     pub fn plan(&mut self, requests: &[Request], cycles: usize) -> Vec<Cycle> {
         let mut tiles = self.tiles(requests);
         tiles.sort_by(|a, b| self.order(a, b));
