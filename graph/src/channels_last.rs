@@ -40,7 +40,7 @@ pub fn images_channels_last(graph: &Graph) -> Result<Graph, GraphError> {
     for id in nodes.iter_mut().flat_map(|node| &mut node.inputs) {
         *id = place(id);
     }
-    // The graph is written anew: how a file spelled its operators is over.
+    // The graph is rewritten, so the file's own operators no longer apply.
     nodes.iter_mut().for_each(|node| node.written = None);
     let outputs = graph.outputs().iter().map(place).collect();
     transpositions.append(&mut nodes);

@@ -41,7 +41,7 @@ pub struct OperatorPrediction {
     pub latency_ns: Latency,
     /// What the forecast comes from.
     pub source: PredictionSource,
-    /// Whether it lies outside the range of what was measured for its kind.
+    /// Whether it lies outside the measured range of its kind.
     pub extrapolating: bool,
 }
 
@@ -53,7 +53,7 @@ pub struct GraphPrediction {
     /// One row per operator that the framework will run; their sum and the overhead make up the
     /// point forecast.
     pub operators: Vec<OperatorPrediction>,
-    /// What is added to the sum over operators.
+    /// Overhead, added to the sum over operators.
     pub overhead: Latency,
 }
 
@@ -81,7 +81,7 @@ pub enum PredictionError {
     Exceeded {
         /// Name of the model.
         model: String,
-        /// What ran out, and how much there was.
+        /// The exceeded limit, and its value.
         source: Exceeded,
     },
 }

@@ -21,7 +21,8 @@ pub enum OpFamily {
     Pooling,
     /// Transposes, reshapes, slices, resizes: elements move within the model's own semantics.
     Movement,
-    /// What the engine adds to suit its kernels: changes of memory format and of element type.
+    /// Kernels that the engine adds for its own kernels: changes of memory format and of element
+    /// type.
     Conversion,
     /// Everything else.
     Other,

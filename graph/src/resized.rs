@@ -40,7 +40,7 @@ pub enum ResizeError {
         input: String,
         /// The shape it has.
         old: Vec<usize>,
-        /// The shape that was asked for.
+        /// The requested shape.
         new: Vec<usize>,
     },
     /// A node does not work at the new size.

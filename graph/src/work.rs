@@ -12,15 +12,15 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::iter::Sum;
 
-/// What an operator or a graph costs, whatever runs it.
+/// The work of an operator or a graph, independent of the engine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Work {
     /// Multiply-accumulates of convolutions and matrix products.
     pub macs: u64,
     /// Floating-point operations: two per MAC, and those of all other operators.
     pub flops: u64,
-    /// Bytes read: every input once, weights included; of what Slice and Gather pick from, only
-    /// what they pick. Reshape and Identity read nothing.
+    /// Bytes read: every input once, weights included; of the operands of Slice and Gather, only
+    /// the selected elements. Reshape and Identity read nothing.
     pub bytes_read: u64,
     /// Bytes written: every output once. Reshape and Identity write nothing.
     pub bytes_written: u64,
@@ -102,7 +102,7 @@ impl Sum for Work {
     }
 }
 
-/// Whether the constant input `index` is something that a model learns.
+/// Whether the constant input `index` is a trained parameter.
 fn is_parameter(kind: &OpKind, index: usize, tensor: &TensorSpec) -> bool {
     match kind {
         OpKind::Quantize | OpKind::Dequantize => index == 0,

@@ -42,7 +42,7 @@ unsafe impl GlobalAlloc for Counting {
 static ALLOCATOR: Counting = Counting;
 
 const ROOM: usize = 64 << 20;
-/// What a node of the model takes besides, its quantised form and copies included.
+/// Memory of a node of the model, including its quantised form and copies.
 const ROOM_PER_NODE: usize = 4 << 10;
 
 fn files(folder: &Path, found: &mut Vec<PathBuf>) {

@@ -277,7 +277,7 @@ proptest! {
     }
 }
 
-/// Each operator by itself and in front of others, with the same numbers each time.
+/// Each operator alone and before others, with the same numbers each time.
 #[test]
 fn every_operator_is_met() {
     let mut met = std::collections::BTreeSet::new();

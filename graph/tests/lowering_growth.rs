@@ -96,7 +96,7 @@ fn nodes_that_rewriting_adds_are_counted() {
     assert!(error.node().is_some(), "{error}");
 }
 
-/// Who waits no more gets an answer within one look at every node.
+/// A stopped lowering ends within one pass over the nodes.
 #[test]
 fn work_that_is_stopped_ends_within_a_pass() {
     let nodes = 20_000;

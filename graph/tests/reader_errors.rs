@@ -235,7 +235,7 @@ fn shape_arithmetic_is_folded_away() {
     let graph = read(&model(&[5, 8, 3], constants.clone(), computed_reshape())).unwrap();
     assert_eq!(graph.nodes().len(), 1);
     assert_eq!(graph.nodes()[0].op.outputs[0].shape[..], [5, 4, 6]);
-    assert_eq!(graph.values().len(), 2, "constants nobody reads are gone");
+    assert_eq!(graph.values().len(), 2, "unused constants are dropped");
     let backwards: Vec<NodeProto> = computed_reshape().into_iter().rev().collect();
     let sorted = read(&model(&[5, 8, 3], constants, backwards)).unwrap();
     assert_eq!(sorted.architecture(), graph.architecture(), "nodes may come in any order");

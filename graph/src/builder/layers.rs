@@ -304,8 +304,7 @@ mod tests {
     use super::*;
     use crate::Work;
 
-    /// One layer on an input of that shape: what comes out, the kinds it is made of and its
-    /// parameters.
+    /// One layer on an input of that shape: its output, its operators' kinds and its parameters.
     fn layer(
         shape: &[usize],
         make: impl Fn(&mut GraphBuilder, ValueId) -> Result<ValueId, GraphError>,

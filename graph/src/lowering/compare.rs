@@ -24,9 +24,9 @@ pub struct Predicted {
 pub struct Mismatch {
     /// The engine's name for it.
     pub kernel: String,
-    /// The node it comes from, as the engine says.
+    /// The node it comes from, as the engine reports.
     pub node: String,
-    /// What ran.
+    /// The executed kernel.
     pub executed: OpSpec,
     /// Time it took.
     pub ns: f64,
@@ -34,7 +34,7 @@ pub struct Mismatch {
     pub nearest: Option<Predicted>,
 }
 
-/// What a prediction and a run have in common.
+/// Agreement of a prediction with a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Comparison {
     /// Kernels that ran.

@@ -9,11 +9,11 @@ use foldhash::{HashMap, fast::FixedState};
 use smallvec::SmallVec;
 use std::hash::{BuildHasher, Hash, Hasher};
 
-/// Removes operators of which `passed_on` gives the input that comes out unchanged. Whether
-/// anything changed.
+/// Removes operators for which `passed_on` returns the input that they pass on unchanged. Returns
+/// whether anything changed.
 ///
-/// One stays that gives a graph's output the name of a graph's input or constant, or that changes
-/// the tensor after all.
+/// An operator remains if the graph's output would get the name of a graph's input or constant, or
+/// if it changes the tensor.
 pub(super) fn bypass(
     graph: &mut Rewriter,
     passed_on: impl Fn(&Rewriter, NodeIndex) -> Option<ValueId>,
@@ -56,7 +56,7 @@ pub(super) fn fold(
     changed
 }
 
-/// The payload of a folded operator, as far as patterns need it: scalars, and what is copied.
+/// The values of a folded operator, as far as patterns need them: scalars, and copies.
 fn payload(
     graph: &Rewriter,
     index: NodeIndex,
@@ -77,8 +77,8 @@ fn payload(
     scalar.map(|number| ConstantData::Floats(vec![number]))
 }
 
-/// Lets equal operators on equal inputs be computed once; `private` ones are left alone, and `same`
-/// gives the value that stands for another. Whether anything changed.
+/// Merges equal operators on equal inputs; `private` ones are not merged, and `same` returns the
+/// representative of a value. Returns whether anything changed.
 pub(super) fn share(
     graph: &mut Rewriter,
     private: impl Fn(&Node) -> bool,

@@ -28,7 +28,7 @@ pub struct UnsupportedPrecision {
     pub precision: Precision,
     /// Name of the engine.
     pub framework: String,
-    /// What it would run on.
+    /// The processor.
     pub processor: Processor,
 }
 

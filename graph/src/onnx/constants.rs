@@ -30,8 +30,8 @@ pub struct Constants {
 }
 
 impl Constants {
-    /// Of a model whose weights are inside ([`super::materialize`]); `name` stands for the file in
-    /// errors.
+    /// Of a model whose weights are inside ([`super::materialize`]); errors show `name` as the
+    /// file.
     ///
     /// # Errors
     /// [`OnnxError::NotOnnx`].
@@ -63,8 +63,8 @@ impl Constants {
         (bytes.len() as u64 == spec.size_bytes()).then_some((spec, bytes))
     }
 
-    /// The graph that computes these constants: its outputs are the constants, its inputs what the
-    /// file holds of them, but for the small integers that only steer operators.
+    /// The graph that computes these constants: its outputs are the constants, its inputs their
+    /// values in the file, except small integers that only parametrise operators.
     ///
     /// # Errors
     /// [`OnnxError`] as for any model.

@@ -6,11 +6,11 @@ use super::{OnnxError, ReadOptions, payload};
 use crate::{TensorSpec, shape};
 use std::path::Path;
 
-/// The tensor a model's input is.
+/// The tensor of a model's input.
 ///
 /// # Errors
 /// [`OnnxError::Dynamic`] for a dimension without a value, [`OnnxError::Format`] for an input that
-/// is no tensor.
+/// is not a tensor.
 pub(super) fn input(
     path: &Path,
     info: &ValueInfoView<'_>,

@@ -35,8 +35,8 @@ const GRAPH: u64 = 7;
 const TRAINING: u64 = 20;
 
 /// The model of a file as one file per name. `graph` is what was read from the file; `part_of` has
-/// the index of its part for every node. External data that is there comes inside; where it is
-/// absent, references stay.
+/// the index of its part for every node. Present external data is embedded; references to absent
+/// data remain.
 ///
 /// # Errors
 /// [`OnnxError`] when the file cannot be read, does not have the nodes of `graph`, or cannot be
@@ -84,7 +84,7 @@ struct Written<'a> {
     /// How values between inputs and outputs are described, and how they are quantised: in the
     /// file's order.
     between: Vec<(u64, &'a str, Range<usize>)>,
-    /// What is in every part.
+    /// The contents of every part.
     others: Vec<Range<usize>>,
 }
 
@@ -170,10 +170,11 @@ fn text(file: &[u8], range: Range<usize>, number: u64) -> Result<&str, String> {
 
 fn utf8(file: &[u8], range: Range<usize>) -> Result<&str, String> {
     let start = range.start;
-    std::str::from_utf8(&file[range]).map_err(|e| format!("the text at byte {start} is none ({e})"))
+    std::str::from_utf8(&file[range])
+        .map_err(|e| format!("the text at byte {start} is invalid ({e})"))
 }
 
-/// Names of what a node reads and provides.
+/// Names of a node's inputs and outputs.
 #[derive(Default)]
 struct Ends<'a> {
     reads: Vec<&'a str>,
@@ -252,12 +253,12 @@ struct Division<'a> {
     symbols: HashSet<&'a str>,
 }
 
-/// What is in one part, each in the file's order.
+/// The contents of one part, each in the file's order.
 #[derive(Default)]
 struct Part<'a> {
     nodes: BTreeSet<usize>,
     initializers: BTreeSet<&'a str>,
-    /// What it reads and earlier parts compute: the node, and the value.
+    /// Its inputs from earlier parts: the node, and the value.
     received: BTreeSet<(usize, &'a str)>,
     /// Inputs of the model that it reads.
     given: BTreeSet<&'a str>,
@@ -338,7 +339,7 @@ impl<'a> Division<'a> {
         self.part_of[*self.written.producer.get(name)?]
     }
 
-    /// Puts what a value takes into the part; what that reads in turn is returned.
+    /// Adds the producers of a value to the part, and returns their inputs.
     fn need(
         &self,
         part: usize,
@@ -378,7 +379,7 @@ impl<'a> Division<'a> {
         Ok(Vec::new())
     }
 
-    /// The result of a node that asks for the shape of a value which is not `here`.
+    /// The result of a node that reads the shape of a value that is not `here`.
     fn known_shape(
         &self,
         node: usize,
@@ -409,7 +410,7 @@ impl<'a> Division<'a> {
         }))
     }
 
-    /// What a Shape node returns.
+    /// The result of a Shape node.
     fn extents(&self, node: &WrittenNode<'_>, tensor: &TensorSpec) -> Result<Vec<i64>, String> {
         let node: view::NodeView<'_> = view::decode(&self.written.file[node.range.clone()])?;
         let range = node.shape_range(tensor.rank());

@@ -13,7 +13,7 @@ mod window;
 
 use super::call::{Call, Outcome};
 
-/// What a node of ONNX's own domain is.
+/// The operator of a node of ONNX's own domain.
 pub(super) fn map(call: &Call<'_>) -> Outcome {
     let families = [
         elementwise::map,

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
 /// Indices of the nodes so that each comes after those it reads from; the given order is kept where
-/// it can be. Names that no node provides are left for the reader to find.
+/// possible. The reader reports names that no node computes.
 ///
 /// # Errors
 /// The index of a node on a cycle.

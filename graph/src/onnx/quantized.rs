@@ -56,7 +56,7 @@ fn channels_last(tensor: &TensorSpec) -> TensorSpec {
     TensorSpec { shape, ..tensor.clone() }
 }
 
-/// A node and what it reads.
+/// A node and its inputs.
 pub(crate) struct Call<'a> {
     pub node: &'a NodeView<'a>,
     pub inputs: &'a [Option<&'a Value>],
@@ -115,7 +115,7 @@ impl Call<'_> {
         attributes
     }
 
-    /// The operator with those of `operands` that are there; its output has this element type.
+    /// The operator with the present `operands`; its output has this element type.
     pub fn mapped(
         &self,
         kind: OpKind,

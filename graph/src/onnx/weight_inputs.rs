@@ -175,7 +175,7 @@ const PARAMETERS: [&str; 14] = [
 ];
 
 /// Whether a name is that of a module's parameter: a path that ends with its name
-/// (`blocks.0.gamma`), or what torch makes of one (`p_blocks_0_gamma`).
+/// (`blocks.0.gamma`), or torch's form of one (`p_blocks_0_gamma`).
 fn is_parameter_name(name: &str) -> bool {
     let (last, is_flat) = (name.rsplit(['.', '/']).next().unwrap_or(name), name.starts_with("p_"));
     let last = last.split(':').next().unwrap_or(last);

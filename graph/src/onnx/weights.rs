@@ -39,7 +39,7 @@ pub fn materialize(path: &Path, seed: u64) -> Result<Vec<u8>, OnnxError> {
     plan.run(path, &file, seed)
 }
 
-/// Whether the data of every weight is there, in the file or beside it.
+/// Whether the data of every weight exists, in the file or beside it.
 ///
 /// # Errors
 /// [`OnnxError`] as [`materialize`].
@@ -101,7 +101,7 @@ enum Piece {
     Random { name: String, elements: usize, precision: Precision, distribution: Distribution },
 }
 
-/// What the self-contained file is put together from.
+/// The pieces of the self-contained file.
 struct Plan {
     pieces: Vec<Piece>,
     length: u64,

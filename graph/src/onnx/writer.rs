@@ -116,7 +116,8 @@ fn check_formats(node: &Node) -> Result<(), String> {
     }
 }
 
-/// Every name is there and provided once: else engines refuse the file with less to say.
+/// Checks that every name exists and is computed once, because engines refuse such a file with a
+/// vaguer error.
 fn check_names(graph: &GraphProto) -> Result<(), String> {
     let provided = graph
         .input

@@ -13,7 +13,7 @@ pub struct AttentionPattern {
     pub key: ValueId,
     /// The values as the second product reads them.
     pub value: ValueId,
-    /// What comes out of the second product.
+    /// The output of the second product.
     pub output: ValueId,
     /// Product of all dimensions before the heads.
     pub batch: usize,

@@ -4,7 +4,7 @@
 use super::rewriter::{NodeIndex, Rewriter};
 use crate::{Attribute, Attributes, OpKind, ValueId};
 
-/// A spelled-out normalisation: what goes in, scale and bias where there are any, what comes out.
+/// A decomposed normalisation: its input, optional scale and bias, and its output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Norm {
     input: ValueId,

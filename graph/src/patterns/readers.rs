@@ -34,7 +34,7 @@ impl Reading {
     }
 }
 
-/// More readings than this are no list.
+/// More readings than this are not a list.
 const FEW: usize = 32;
 
 /// The readings of one value.
@@ -87,8 +87,8 @@ impl Readers {
         }
     }
 
-    /// Of many readings, how many there ever were; what was said of all of them holds as long as
-    /// that does.
+    /// For many readings, a count of all insertions: cached facts about them hold while it does not
+    /// change.
     pub(super) fn many(&self) -> Option<u64> {
         match self {
             Self::Few(_) => None,

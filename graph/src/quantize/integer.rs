@@ -14,8 +14,8 @@ use crate::{
 };
 use std::collections::HashMap;
 
-/// The graph with its products of weights as integer products. A product keeps its name; what
-/// stands around it is called after it.
+/// The graph with its products of weights as integer products. A product keeps its name; the
+/// operators around it are named after it.
 ///
 /// # Errors
 /// [`GraphError`] as [`Graph::new`]; not for any graph that a reader or builder made.

@@ -66,7 +66,7 @@ impl Options {
     }
 }
 
-/// What is made of a model.
+/// The conversion of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Conversion {
     /// [`qdq`].

@@ -23,7 +23,7 @@ mod weighted;
 use super::scale::Affine;
 use crate::{ConstantData, Graph, Node, OpKind, Precision, Value, ValueId, ValueSource, Work};
 
-/// What is known of a tensor's elements.
+/// Mean and variance of a tensor's elements.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Moments {
     pub mean: f64,
@@ -144,7 +144,7 @@ impl Visit<'_> {
         }
     }
 
-    /// A constant without values: what the writer of models fills in.
+    /// A constant without values, which the writer of models fills.
     fn assumed(&self, index: usize) -> Moments {
         use OpKind::*;
         match (&self.node.op.kind, index) {

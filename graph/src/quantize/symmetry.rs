@@ -10,7 +10,7 @@
 use crate::{Graph, Node, OpKind, ValueId};
 use std::collections::HashSet;
 
-/// The tensors, each by what it was moved from.
+/// The tensors, each by the origin of its elements.
 #[derive(Debug)]
 pub(super) struct Symmetry<'a> {
     graph: &'a Graph,
@@ -34,7 +34,7 @@ impl<'a> Symmetry<'a> {
     }
 }
 
-/// What a tensor's elements were before they were moved.
+/// The tensor from which a tensor's elements were moved.
 fn origin(graph: &Graph, mut id: ValueId) -> ValueId {
     use OpKind as K;
     let moves = |kind: &K| {

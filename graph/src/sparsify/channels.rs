@@ -24,7 +24,7 @@ const UNIT: usize = 8;
 /// be cut.
 ///
 /// # Errors
-/// [`SparsifyError`] for a share that is none, an unknown tensor, and models in which nothing can
+/// [`SparsifyError`] for an invalid share, an unknown tensor, and models in which nothing can
 /// shrink.
 pub fn structured(graph: &Graph, share: f64, keep: &[&str]) -> Result<Graph, SparsifyError> {
     check_share(share)?;
@@ -183,12 +183,10 @@ fn shrunk(node: &Node, values: &[Value]) -> Result<Node, GraphError> {
     Ok(node)
 }
 
-/// Whether the operator makes of what it reads what it is said to.
+/// Whether the operator's inputs give its stored output.
 fn check(node: &Node) -> Result<(), String> {
     let found = shape::infer(&node.op.kind, &node.op.attributes, &node.op.inputs)?;
     let differs =
         found.iter().zip(&node.op.outputs).find(|(found, said)| found.shape != said.shape);
-    differs.map_or(Ok(()), |(found, said)| {
-        Err(format!("its result would be {found} instead of {said}"))
-    })
+    differs.map_or(Ok(()), |(found, said)| Err(format!("its result is {found} instead of {said}")))
 }

@@ -67,8 +67,7 @@ impl<'a> Dimensions<'a> {
         index
     }
 
-    /// Joins two dimensions, if both are there; they differ where something is broadcast, and are
-    /// fixed then.
+    /// Joins two dimensions, if both exist; broadcast dimensions differ, and are fixed.
     fn join(&mut self, a: Dimension, b: Dimension) {
         if self.rank(a.0) <= a.1 || self.rank(b.0) <= b.1 || self.extent(a) != self.extent(b) {
             self.fix(a);
@@ -175,8 +174,8 @@ impl<'a> Dimensions<'a> {
         }
     }
 
-    /// Dense: channels in and out are the kernel's; depthwise: they are one. Other groups are left
-    /// as they are.
+    /// Dense: channels in and out are the kernel's; depthwise: they are one. Other groups are not
+    /// changed.
     fn convolution(&mut self, node: &Node, x: ValueId, y: ValueId) {
         let Some(&kernel) = node.inputs.get(1) else { return self.fix_all(node) };
         let group = node.op.attributes.int("group").unwrap_or(1);
@@ -217,7 +216,7 @@ impl<'a> Dimensions<'a> {
         node.inputs.iter().skip(2).for_each(|&bias| self.broadcast(bias, y));
     }
 
-    /// Shapes aligned at the end; what has extent 1 is repeated.
+    /// Shapes aligned at the end; dimensions of extent 1 are repeated.
     fn broadcast(&mut self, input: ValueId, output: ValueId) {
         let (shorter, longer) = (self.rank(input), self.rank(output));
         for axis in 0..shorter {

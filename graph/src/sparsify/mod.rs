@@ -28,10 +28,10 @@ pub enum SparsifyError {
     /// The share is out of its range.
     #[error("a share of {share} cannot be taken out; it lies above 0 and below 1")]
     Share {
-        /// The share that was asked for.
+        /// The requested share.
         share: f64,
     },
-    /// The values of a weight are not there.
+    /// A weight has no values.
     #[error("model `{model}`: weight `{weight}` has no values to go by")]
     NoValues {
         /// Name of the model.

@@ -10,7 +10,7 @@ use super::weights::{Array, Weights};
 use crate::Budget;
 use std::sync::Arc;
 
-/// How a constant is computed from weights. Clones share what it is made of.
+/// How a constant is computed from weights. Clones share their parts.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Expression {
     shape: Vec<usize>,

@@ -109,7 +109,7 @@ codes! {
     Sign "SIGN" 158,
 }
 
-/// An activation that an operator applies to its result on the way out.
+/// An activation that an operator applies to its result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Fused {
     /// None.

@@ -78,7 +78,7 @@ fn kernel(op: &OpSpec) -> u64 {
         .fold(1, |n, &k| n.saturating_mul(u64::try_from(k).unwrap_or(0)))
 }
 
-/// Operations per output element of what a kernel does besides its main part.
+/// Operations per output element of a kernel's fused parts.
 fn fused(op: &OpSpec) -> u64 {
     let bias = match op.kind {
         OpKind::Conv | OpKind::ConvTranspose | OpKind::Linear | OpKind::MatMul => u64::from(

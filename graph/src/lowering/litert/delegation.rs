@@ -6,7 +6,7 @@ use crate::{Graph, Node, Precision};
 /// The largest number of dimensions XNNPACK takes.
 const MAX_RANK: usize = 6;
 
-/// Operators XNNPACK takes whatever their attributes, as long as they compute on floats.
+/// Operators that XNNPACK takes with any attributes, if they compute on floats.
 const TAKEN: &[&str] = &[
     "ABS",
     "ADD",

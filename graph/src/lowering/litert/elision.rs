@@ -7,7 +7,7 @@ use super::readership::{Inside, Readership};
 use crate::Graph;
 use std::collections::HashMap;
 
-/// Operators whose kernels clamp on the way out.
+/// Operators whose kernels clamp their results.
 const CLAMPING: &[&str] = &[
     "CONV_2D",
     "DEPTHWISE_CONV_2D",
@@ -127,7 +127,7 @@ impl Neighbours<'_> {
         }
     }
 
-    /// What is in front of an operator comes before it in a part.
+    /// The operators before an operator precede it in a part.
     fn clamps_a_product(&self, index: usize) -> bool {
         let inputs = &self.operators.nodes()[index].inputs;
         let before = inputs

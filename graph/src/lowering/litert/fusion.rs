@@ -53,7 +53,7 @@ impl<'a> Fused<'a> {
         this
     }
 
-    /// What the kernel of operator `index` computes.
+    /// The kernel of operator `index`.
     #[must_use]
     pub fn spec(&self, index: usize) -> Option<&OpSpec> {
         self.kernels.get(&index).map(|(spec, _)| spec)

@@ -97,7 +97,7 @@ fn part_kernels(
 }
 
 /// The conversions around a part that computes in half precision, each with the name of the value:
-/// of what it reads, of what others read of it.
+/// of its inputs, and of its outputs with other readers.
 #[must_use]
 pub fn casts(operators: &Graph, part: &[usize]) -> (Vec<Named>, Vec<Named>) {
     casts_among(operators, &Readership::of(operators), part)
@@ -159,7 +159,7 @@ pub fn halved(mut spec: OpSpec) -> OpSpec {
     spec
 }
 
-/// A graph of kernels that are not connected: what was fused has no values of its own.
+/// A graph of kernels without connections: fused operators have no values of their own.
 fn listed(name: &str, kernels: Vec<(String, OpSpec)>) -> Result<Graph, TfliteError> {
     let mut values = Vec::new();
     let (mut nodes, mut inputs, mut outputs) = (Vec::new(), Vec::new(), Vec::new());

@@ -17,7 +17,7 @@ pub struct Part {
     pub operators: Vec<usize>,
 }
 
-/// The parts XNNPACK gets, in the order of execution. `builtin` says of each operator whether it
+/// The parts XNNPACK gets, in the order of execution. `builtin` gives for each operator whether it
 /// runs in a builtin kernel.
 #[must_use]
 pub fn parts(operators: &Graph, builtin: &[bool]) -> Vec<Vec<usize>> {
@@ -56,9 +56,8 @@ pub fn sequence(operators: &Graph, builtin: &[bool]) -> Vec<Part> {
     parts
 }
 
-/// Operators whose inputs are there, XNNPACK's and builtin ones apart. The operators of a graph
-/// come after what they read, so that the smallest index is the next one that the interpreter
-/// passes.
+/// Operators whose inputs are ready, XNNPACK's and builtin ones separately. Operators come after
+/// their producers, so the smallest index is the next one that the interpreter reaches.
 #[derive(Default)]
 struct Ready([BinaryHeap<Reverse<usize>>; 2]);
 

@@ -18,7 +18,7 @@ impl Readership {
         Self { consumers: operators.consumers(), returned }
     }
 
-    /// The operators that read a value; one that reads it twice is there twice.
+    /// The operators that read a value; one that reads it twice is listed twice.
     pub(super) fn readers(&self, value: ValueId) -> &[usize] {
         &self.consumers[value.0 as usize]
     }

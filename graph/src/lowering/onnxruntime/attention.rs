@@ -56,7 +56,7 @@ fn permuted(graph: &Rewriter, value: ValueId, perm: &[i64]) -> Option<ValueId> {
     graph.ends(transpose).map(|(source, _)| source)
 }
 
-/// The only reader of a value, if it is of this kind: the reader and what it makes.
+/// The only reader of a value, if it is of this kind: the reader and its output.
 fn next(graph: &Rewriter, value: ValueId, kind: &OpKind) -> Option<(NodeIndex, ValueId)> {
     let reader = graph.only_consumer(value).filter(|&n| graph.is(n, kind))?;
     Some((reader, graph.ends(reader)?.1))

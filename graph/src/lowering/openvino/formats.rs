@@ -139,7 +139,7 @@ fn wanted(graph: &Rewriter, index: NodeIndex) -> MemoryFormat {
     }
 }
 
-/// Whether a kernel works in this format whatever its inputs have.
+/// Whether a kernel works in this format for any format of its inputs.
 fn insists(graph: &Rewriter, index: NodeIndex, format: MemoryFormat) -> bool {
     use OpKind as K;
     graph.node(index).is_some_and(|n| match n.op.kind {
@@ -215,15 +215,16 @@ fn undone_before(graph: &mut Rewriter, value: ValueId, format: MemoryFormat) -> 
     false
 }
 
-/// Whether one node reads a value, or all that do work in this format whatever their inputs have.
+/// Whether a value has one reader, or all readers work in this format for any format of their
+/// inputs.
 fn all_insist(graph: &Rewriter, value: ValueId, format: MemoryFormat) -> bool {
     let mut readers = graph.consumers(value);
     graph.spend(readers.len());
     readers.len() <= 1 || readers.all(|r| insists(graph, r, format))
 }
 
-/// A Reshape of a channels last image to tokens, that a Transpose follows: with the Reorder in
-/// front of them, all is as it was.
+/// A Reshape of a channels last image to tokens, that a Transpose follows: together with the
+/// Reorder before them, they change nothing.
 fn undone_after(graph: &mut Rewriter, index: NodeIndex, image: ValueId) -> bool {
     let Some((_, flat)) = graph.ends(index).filter(|_| graph.is(index, &OpKind::Reshape)) else {
         return false;

@@ -53,7 +53,7 @@ use crate::{
     patterns::rewriter::Rewriter, quantize,
 };
 
-/// What the kernels depend on beside the graph.
+/// The settings that kernels depend on besides the graph.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
     /// The images that go in are channels last.
@@ -153,7 +153,7 @@ fn transform(graph: &mut Rewriter) {
     common::simplify(graph);
 }
 
-/// Fusions of the plugin: what heavy kernels take in, then snippets.
+/// Fusions of the plugin: into heavy kernels, then snippets.
 fn optimize(graph: &mut Rewriter, transposes_after_attention: bool) {
     attention::fuse(graph, transposes_after_attention);
     convolution::fuse(graph);

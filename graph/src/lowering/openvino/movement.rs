@@ -35,8 +35,8 @@ fn is_reduction(kind: &OpKind) -> bool {
     )
 }
 
-/// Reductions keep their dimensions where something puts these back; two in a row are one; and they
-/// come before a Transpose.
+/// Reductions keep their dimensions if a later operator restores these; two in a row are merged;
+/// and they move before a Transpose.
 pub(super) fn reductions(graph: &mut Rewriter) {
     for index in graph.order() {
         if graph.node(index).is_some_and(|n| is_reduction(&n.op.kind)) {

@@ -46,7 +46,7 @@ fn are_ones(strides: &[i64]) -> bool {
     strides.iter().all(|&s| s == 1)
 }
 
-/// The strides all readers of `value` ask for, if they agree.
+/// The strides that all readers of `value` request, if they agree.
 fn common(graph: &Rewriter, value: ValueId, requested: &RequestedStrides) -> Option<Vec<i64>> {
     let mut readers = graph.consumers(value);
     let first = requested.get(&(readers.next()?, value))?;
@@ -69,7 +69,7 @@ fn shrink(graph: &mut Rewriter, value: ValueId, strides: &[i64]) {
     }
 }
 
-/// Readers that asked for strides get them elsewhere.
+/// Inserts the strides for readers that requested them.
 fn refuse(graph: &mut Rewriter, value: ValueId, requested: &RequestedStrides) {
     for reading in graph.readings(value).collect::<Vec<_>>() {
         let reader = reading.node();

@@ -202,7 +202,7 @@ fn kernels_are_those_of_rten() {
             &["product:linear(1x4x8,8x16)"],
         ),
         (
-            // Reshaping an input of the model, or what is needed again, copies.
+            // A reshape of a model's input, or of a value with another reader, copies.
             &[1, 4, 8],
             |b, x| {
                 let y = b.reshape("input", x, &[4, 2, 4])?;

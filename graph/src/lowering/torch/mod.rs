@@ -40,10 +40,10 @@ pub fn lower(
 }
 
 /// The calls torch makes for `graph`, with floating-point tensors in `precision` and images in
-/// `format`. One node per call, or per few calls where ONNX has one operator for them.
+/// `format`. One node per call, or per few calls for which ONNX has one operator.
 ///
 /// # Errors
-/// [`GraphError`] when the rewritten graph is none.
+/// [`GraphError`] if the rewritten graph is invalid.
 pub fn program(
     graph: &Graph,
     precision: Precision,

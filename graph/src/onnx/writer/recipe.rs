@@ -2,7 +2,7 @@
 
 use crate::{OpKind, OpSpec};
 
-/// Where ONNX wants an attribute.
+/// The place of an attribute in ONNX.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Place {
     /// As an attribute of the same name: integers and text.

@@ -182,7 +182,7 @@ impl Converter<'_> {
         self.square_root(sum)
     }
 
-    /// A reduction over logical dimensions, whatever the layout.
+    /// A reduction over logical dimensions, in any layout.
     pub(super) fn reduce(
         &mut self,
         code: Code,
