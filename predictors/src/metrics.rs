@@ -1,9 +1,9 @@
 //! Errors of forecasts. Every function takes `(actual, predicted)` in that order; errors are
 //! relative to the actual value.
 //!
-//! [`mape`], [`p90_ape`] and [`weighted_ape`] are in percent; [`within`] is a share between 0 and
-//! 1. Pairs with an actual value that is not positive are left out. A number that is not finite is
-//! an error, and so is an empty set of pairs: neither counts as 0 %.
+//! [`mape`], [`p90_ape`] and [`weighted_ape`] are in percent; [`within`] is a share from 0 to 1.
+//! Pairs with an actual value that is not positive are left out. A number that is not finite is an
+//! error, and so is an empty set of pairs: neither counts as 0 %.
 
 use std::fmt;
 

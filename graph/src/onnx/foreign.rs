@@ -6,7 +6,7 @@ const SIGNATURES: &[(usize, &[u8], &str)] = &[
     (
         4,
         b"ORTM",
-        "a model in ONNX Runtime's own ORT format; convert it back or use the .onnx file it was made from",
+        "a model in ONNX Runtime's own ORT format; convert it back or use its .onnx file",
     ),
     (0, b"version https://git-lfs", "a Git LFS pointer: the model itself was not fetched"),
     (0, b"PK\x03\x04", "a zip archive (a PyTorch checkpoint?); export it to ONNX first"),
