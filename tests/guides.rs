@@ -205,3 +205,97 @@ fn encodings_in_the_guides_are_in_their_spaces() {
     }
     assert_eq!(families.len(), Space::names().count(), "{families:?}");
 }
+
+/// Names that a step of CONTRIBUTING.md mentions occur in the files that it names.
+#[test]
+fn steps_of_contributing_name_what_their_files_contain() {
+    let text = read("CONTRIBUTING.md");
+    let mut checked = 0;
+    for step in steps(&text) {
+        let codes: Vec<&str> = code(&step).collect();
+        let files: Vec<PathBuf> =
+            codes.iter().map(|code| root().join(code)).filter(|path| path.exists()).collect();
+        let contents: String = files.iter().map(|path| contents(path)).collect();
+        for name in codes.into_iter().filter(|code| is_name(code)) {
+            let last = name.rsplit("::").next().unwrap_or(name);
+            assert!(files.is_empty() || contents.contains(last), "no `{name}`: {step}");
+            checked += usize::from(!files.is_empty());
+        }
+    }
+    assert!(checked > 8, "only {checked} names found");
+}
+
+/// The numbered steps of a document, each on one line.
+fn steps(text: &str) -> Vec<String> {
+    let mut steps: Vec<String> = Vec::new();
+    for line in text.lines() {
+        if line.starts_with(|c: char| c.is_ascii_digit()) {
+            steps.push(line.to_owned());
+        } else if let Some(step) = steps.last_mut().filter(|_| line.starts_with(' ')) {
+            step.push_str(line);
+        }
+    }
+    steps
+}
+
+/// Whether a piece of code is the name of an item, such as `Method::ALL` or `families!`.
+fn is_name(code: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_:!".contains(c);
+    code.chars().all(plain) && code.starts_with(|c: char| c.is_ascii_alphabetic())
+}
+
+/// The text of a file, or of all files below a folder.
+fn contents(path: &Path) -> String {
+    if path.is_file() {
+        return std::fs::read_to_string(path).unwrap_or_default();
+    }
+    let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
+    entries.map(|entry| contents(&entry.path())).collect()
+}
+
+/// The table of ARCHITECTURE.md has every member of the workspace under its package's name.
+#[test]
+fn the_architecture_lists_every_crate() {
+    let architecture = read("ARCHITECTURE.md");
+    let workspace: toml::Table = read("Cargo.toml").parse().expect("the workspace");
+    let members = workspace["workspace"]["members"].as_array().expect("members");
+    for member in members.iter().filter_map(toml::Value::as_str) {
+        let (name, _) = package(&root().join(member)).expect("a package");
+        let row = format!("| `{member}/` | `{name}` |");
+        assert!(architecture.contains(&row), "no row {row}");
+    }
+    assert!(architecture.contains("| `src/` | `vitempo` |"));
+}
+
+/// ARCHITECTURE.md names every feature of the library, and no other.
+#[test]
+fn the_architecture_lists_the_features() {
+    let text = read("ARCHITECTURE.md").replace('\n', " ");
+    let paragraph = text.split("**Features of the facade.**").nth(1).expect("the features");
+    let named: BTreeSet<&str> = code(paragraph.split("  ").next().expect("text")).collect();
+    let manifest: toml::Table = read("Cargo.toml").parse().expect("a manifest");
+    let features = manifest["features"].as_table().expect("features");
+    // `tract` is a second engine for cross-checks, described in docs/backends.md.
+    let listed: BTreeSet<&str> =
+        features.keys().map(String::as_str).filter(|f| !["default", "tract"].contains(f)).collect();
+    assert_eq!(named, listed);
+}
+
+/// Numbers of the README that the repository determines.
+#[test]
+fn numbers_of_the_readme_hold() {
+    let readme = read("README.md").replace('\n', " ");
+    let bundles = |folder: &str| {
+        let entries = std::fs::read_dir(root().join(folder)).expect("bundles").flatten();
+        entries.filter(|entry| entry.path().extension().is_some_and(|e| e == "vtb")).count()
+    };
+    assert_eq!(bundles("bundles"), 9, "the README says nine");
+    assert!(readme.contains("Bundles of nine environments ship"));
+    let adapted = bundles("bundles/adapted");
+    assert!(readme.contains(&format!("and {adapted} of phones")), "{adapted} adapted bundles");
+    let embedded = format!("The {} shipped bundles", 9 + adapted);
+    assert!(read("docs/decisions/0020-bundles-by-name.md").contains(&embedded), "{embedded}");
+    let manifest: toml::Table = read("Cargo.toml").parse().expect("a manifest");
+    let rust = manifest["workspace"]["package"]["rust-version"].as_str().expect("a version");
+    assert!(readme.contains(&format!("needs Rust {rust} or later")), "Rust {rust}");
+}

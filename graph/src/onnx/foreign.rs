@@ -3,11 +3,7 @@
 /// Beginnings of other formats: offset, bytes, name.
 const SIGNATURES: &[(usize, &[u8], &str)] = &[
     (4, b"TFL3", "a TFLite file"),
-    (
-        4,
-        b"ORTM",
-        "a model in ONNX Runtime's own ORT format; convert it back or use its .onnx file",
-    ),
+    (4, b"ORTM", "a model in ONNX Runtime's own ORT format; convert it back or use its .onnx file"),
     (0, b"version https://git-lfs", "a Git LFS pointer: the model itself was not fetched"),
     (0, b"PK\x03\x04", "a zip archive (a PyTorch checkpoint?); export it to ONNX first"),
     (0, b"\x80\x02", "a Python pickle (a PyTorch checkpoint?); export it to ONNX first"),
