@@ -97,7 +97,7 @@ fn with_tables(bundle: &PredictorBundle, space: &Space, encodings: &[String]) ->
 
 /// A server that answers until the program ends.
 fn start(bundle: PathBuf, space: Space) -> Outcome<SocketAddr> {
-    let (tell, told) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let options = Options {
         listen: SocketAddr::from(([127, 0, 0, 1], 0)),
         bundles: vec![bundle.into()],
@@ -110,12 +110,12 @@ fn start(bundle: PathBuf, space: Space) -> Outcome<SocketAddr> {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
         runtime.block_on(async {
             let server = Server::bind(options).await?;
-            tell.send(server.address()?)?;
+            sender.send(server.address()?)?;
             server.run(std::future::pending()).await;
             Ok(())
         })
     });
-    Ok(told.recv()?)
+    Ok(receiver.recv()?)
 }
 
 /// So many clients ask as fast as they are answered, each for `batch` encodings at a time.

@@ -105,7 +105,7 @@ impl Campaign<'_> {
 #[must_use]
 pub fn session_name() -> String {
     let seconds = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-    format!("sitting-{seconds}")
+    format!("session-{seconds}")
 }
 
 /// Models to be measured, each once, however often and by whatever path it was named.

@@ -19,7 +19,7 @@ fn bundles() -> PathBuf {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/..")).join("bundles")
 }
 
-/// A copy of the program, and folders that it is told of.
+/// A copy of the program, and its folders of bundles.
 struct Moved {
     folder: tempfile::TempDir,
 }

@@ -239,10 +239,10 @@ fn the_whole_line_runs_and_resumes() {
     );
     let bundle = folder.path("null.vtb");
     ok(&["train", &data, "--method", "lasso", "--out", &bundle]);
-    let judged = json(&["evaluate", &bundle, "--on", &data]);
+    let evaluation = json(&["evaluate", &bundle, "--on", &data]);
     assert!(
-        judged["e2e"]["mape"].is_number() && judged["sets"]["real"]["e2e"]["models"] == 1,
-        "{judged}"
+        evaluation["e2e"]["mape"].is_number() && evaluation["sets"]["real"]["e2e"]["models"] == 1,
+        "{evaluation}"
     );
     let forecast =
         &json(&["predict", &shipped("mobilevit_xxs"), "--bundle", &bundle, "--breakdown"])[0];

@@ -319,7 +319,7 @@ fn what_is_missing_is_named_with_file_task_and_variant() {
         "{unknown}"
     );
     assert!(
-        plan(&["--processor", &processor]).contains("task `mobilevit_xxs`: nothing is asked of it")
+        plan(&["--processor", &processor]).contains("task `mobilevit_xxs`: it has no objective")
     );
     assert!(plan(&["--slo", "70%,30ms"]).contains("names no processor with bundles"));
     assert!(plan(&["--slo", "see=70%,30ms"]).contains("has no task `see`"));

@@ -188,7 +188,7 @@ fn most_time<T: Ord + Copy>(timed: impl Iterator<Item = (T, f64)>) -> Option<T> 
 }
 
 impl ModelIdentity {
-    /// The space of small networks around single operators: always training data, never judged end
+    /// The space of small networks around single operators: always training data, never evaluated end
     /// to end.
     pub const OPERATORS: &'static str = "operators";
 

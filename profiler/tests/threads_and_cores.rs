@@ -110,7 +110,7 @@ fn as_many_threads_compute_as_were_asked_for() {
                 threads_of(std::process::id()).iter().filter(|t| !before.contains(*t)).count();
             let name = backend.name();
             checked += 1;
-            match judge(threads, started, &counts) {
+            match classify(threads, started, &counts) {
                 Seen::AsAsked => {}
                 Seen::Inconclusive => {
                     inconclusive += 1;
@@ -140,7 +140,7 @@ enum Seen {
 
 /// What follows from the threads that an engine started since its first session, beside the one
 /// that calls it, and from how many computed at each look.
-fn judge(asked: usize, started: usize, computed: &[usize]) -> Seen {
+fn classify(asked: usize, started: usize, computed: &[usize]) -> Seen {
     if computed.iter().any(|&n| n > asked) {
         Seen::Otherwise
     } else if computed.contains(&asked) {
@@ -161,7 +161,7 @@ fn only_what_does_not_depend_on_load_fails() {
         (2, 0, &[1, 1], Seen::Otherwise),
         (1, 1, &[1, 2], Seen::Otherwise),
     ] {
-        assert_eq!(judge(asked, started, computed), seen, "{asked} {started} {computed:?}");
+        assert_eq!(classify(asked, started, computed), seen, "{asked} {started} {computed:?}");
     }
 }
 

@@ -155,17 +155,17 @@ mod tests {
     #[test]
     fn a_job_learns_that_nobody_waits() {
         let pool = Pool::new(1, 0, Duration::from_millis(1));
-        let (told, tells) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         runtime().block_on(async {
             let job = move |abandoned: &Abandoned| {
                 while abandoned.check().is_ok() {
                     std::thread::yield_now();
                 }
-                let _ = told.send(());
+                let _ = sender.send(());
                 Ok(())
             };
             assert!(pool.run(job).await.is_err_and(|p| p.detail().contains("no answer within")));
         });
-        assert_eq!(tells.recv(), Ok(()));
+        assert_eq!(receiver.recv(), Ok(()));
     }
 }

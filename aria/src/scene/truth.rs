@@ -46,7 +46,7 @@ impl Truth {
                 .copied()
                 .unwrap_or(Pixel::Still)
         };
-        let judge = |pixel: usize| {
+        let classify = |pixel: usize| {
             let shown = of(now.things[pixel]);
             if shown != Pixel::Still {
                 return shown;
@@ -67,9 +67,9 @@ impl Truth {
         };
         let (mut moving, mut known) = (PatchSet::new(camera.grid), PatchSet::new(camera.grid));
         for patch in 0..camera.grid.patches() {
-            let judged: Vec<Pixel> = camera.pixels_of(patch).map(judge).collect();
+            let classes: Vec<Pixel> = camera.pixels_of(patch).map(classify).collect();
             let share = |kind| {
-                judged.iter().filter(|pixel| **pixel == kind).count() as f64 / judged.len() as f64
+                classes.iter().filter(|pixel| **pixel == kind).count() as f64 / classes.len() as f64
             };
             if share(Pixel::Moving) >= SHARE {
                 moving.insert(patch);

@@ -108,8 +108,8 @@ pub fn compare(predicted: &Graph, executed: &[Measurement]) -> Comparison {
     rest.sort_by(|a, b| b.1.total_cmp(&a.1));
     let mut unmatched = Vec::new();
     for (row, ns) in rest {
-        let alike = by_shapes.get(&Shapes::of(&row.op)).map(Vec::as_slice).unwrap_or_default();
-        match open.take_named(alike, &row.node).or_else(|| open.take(alike)) {
+        let equal = by_shapes.get(&Shapes::of(&row.op)).map(Vec::as_slice).unwrap_or_default();
+        match open.take_named(equal, &row.node).or_else(|| open.take(equal)) {
             Some(index) => {
                 comparison.matched_ns += ns;
                 comparison.differing.push(mismatch(row, ns, Some(open.kernel(index))));

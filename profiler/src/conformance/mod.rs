@@ -302,9 +302,9 @@ fn operators_share(run: &ModelRun, processor: Processor) -> Option<f64> {
         processor != Processor::Cpu
             || runs.cpu_ns.get(run).is_none_or(|&cpu| cpu as f64 >= BUSY * runs.wall_ns[run] as f64)
     };
-    let telling =
+    let valid =
         shares.filter(|(run, share)| WHOLE.contains(share) || had_it(*run)).map(|(_, share)| share);
-    telling
+    valid
         .filter(|_| !run.operators.is_empty())
         .min_by(|a, b| (a - 1.0).abs().total_cmp(&(b - 1.0).abs()))
 }

@@ -299,7 +299,7 @@ fn working<T: Send>(
     let mut farewell = None;
     let done = thread::scope(|scope| {
         let worker = scope.spawn(|| {
-            let _tell = Tell(sender);
+            let _notice = NoticeOnDrop(sender);
             work(&interrupted)
         });
         loop {
@@ -335,9 +335,9 @@ fn working<T: Send>(
 }
 
 /// Signals that work is done, also where it panicked.
-struct Tell(SyncSender<Event>);
+struct NoticeOnDrop(SyncSender<Event>);
 
-impl Drop for Tell {
+impl Drop for NoticeOnDrop {
     fn drop(&mut self) {
         let _ = self.0.send(Event::Done);
     }

@@ -14,7 +14,7 @@ use vitempo_predictors::accuracy::{AccuracyEstimator, Sample};
 /// Accuracies of a task's stitched variants, and how they are known.
 pub type Known = (Arc<dyn Accuracy>, AccuracySource);
 
-/// What is known of a task. The seed is the estimator's.
+/// The accuracies of a task. The seed is the estimator's.
 ///
 /// # Errors
 /// [`StitchingError`] naming the variant whose accuracy is missing, or the line of the file of
@@ -123,7 +123,7 @@ impl Estimated {
         Ok((Arc::new(Monotone::new(originals, positions, Arc::new(estimate))?), source))
     }
 
-    /// As measured, else as estimated.
+    /// Measured, else estimated.
     fn accuracy_bp(&self, stitched: &[usize]) -> u32 {
         let estimated = || {
             let subgraphs: Vec<u32> = of_originals(&self.originals, stitched).collect();

@@ -65,8 +65,7 @@ impl Processor {
     }
 }
 
-/// What a subgraph takes to be kept in memory, and what it hands to the next; bytes. The last one
-/// hands on nothing.
+/// The memory of a subgraph, and the size of its output for the next; bytes. The last one has 0.
 #[must_use]
 pub fn sizes(graph: &Graph, last: bool) -> (u64, u64) {
     let memory = weights(graph).map(|(tensor, _)| tensor.size_bytes()).fold(0, u64::saturating_add);

@@ -37,7 +37,7 @@ use vitempo_planners::stitch::{
     preload::Loaded,
 };
 
-/// What is done, or is done next.
+/// The current or next step.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum StitchProgress<'a> {
@@ -98,7 +98,7 @@ pub fn orders(
     }
 }
 
-/// The plan for what is asked; `loaded`: of these subgraphs only.
+/// The plan for the given objectives; `loaded`: with these subgraphs only.
 ///
 /// # Errors
 /// [`StitchError`] naming a task that cannot run in any order.

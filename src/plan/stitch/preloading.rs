@@ -15,7 +15,7 @@ use vitempo_planners::stitch::{
 pub enum Budget {
     /// Of what all subgraphs of all variants take.
     Share(f64),
-    /// So many bytes.
+    /// A number of bytes.
     Bytes(u64),
 }
 
@@ -31,18 +31,18 @@ pub enum Way {
     AsPrinted,
 }
 
-/// What is kept in memory.
+/// The subgraphs kept in memory.
 #[derive(Clone, Debug)]
 pub struct Preloading {
     /// The subgraphs.
     pub loaded: Loaded,
-    /// What they may take.
+    /// Their budget.
     pub budget_bytes: u64,
     /// What all subgraphs take.
     pub full_bytes: u64,
     /// Objectives of the grid that loaded subgraphs keep, and how many there are.
     pub keeps: (usize, usize),
-    /// No preloading within the budget keeps more; `None` where nothing says so.
+    /// An upper bound on the met objectives within the budget; `None` if none is proven.
     pub proven: Option<bool>,
 }
 

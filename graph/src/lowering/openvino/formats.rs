@@ -116,8 +116,8 @@ fn wanted(graph: &Rewriter, index: NodeIndex) -> MemoryFormat {
         K::Resize if node.inputs.first().is_some_and(|&v| graph.shape(v).len() > 3) => ChannelsLast,
         K::Elementwise => {
             let rank = node.outputs.first().map_or(0, |&v| graph.shape(v).len());
-            let alike = node.inputs.iter().all(|&v| graph.shape(v).len() == rank);
-            if alike { majority(graph, index) } else { ChannelsFirst }
+            let same_rank = node.inputs.iter().all(|&v| graph.shape(v).len() == rank);
+            if same_rank { majority(graph, index) } else { ChannelsFirst }
         }
         K::Unsupported(ref name) if name == movement::SHUFFLE => majority(graph, index),
         K::AveragePool

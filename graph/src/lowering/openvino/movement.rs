@@ -234,7 +234,7 @@ fn group(graph: &mut Rewriter, split: NodeIndex) -> Option<()> {
     let joined: Vec<ValueId> =
         convs.iter().map(|&c| graph.ends(c).map(|(_, y)| y)).collect::<Option<_>>()?;
     let concat = graph.only_consumer(*joined.first()?).filter(|&i| graph.is(i, &OpKind::Concat))?;
-    let alike = |&c: &NodeIndex| {
+    let same_window = |&c: &NodeIndex| {
         graph.node(c).is_some_and(|n| {
             n.op == first.op && n.inputs.len() == 2 && graph.is_constant(n.inputs[1])
         })
@@ -243,7 +243,7 @@ fn group(graph: &mut Rewriter, split: NodeIndex) -> Option<()> {
         && graph.node(concat)?.op.attributes.int("axis") == Some(1);
     let groups = first.op.attributes.int("group").unwrap_or(1);
     if node.op.attributes.int("axis") != Some(1)
-        || !convs.iter().all(alike)
+        || !convs.iter().all(same_window)
         || !in_order
         || groups != 1
         || joined.iter().any(|&v| graph.only_consumer(v).is_none())

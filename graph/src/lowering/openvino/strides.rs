@@ -160,13 +160,13 @@ fn elementwise(graph: &mut Rewriter, index: NodeIndex, requested: &mut Requested
     let inputs = graph.node(index).map(|n| n.inputs.clone()).unwrap_or_default();
     let computed: Vec<ValueId> =
         inputs.iter().copied().filter(|&v| !graph.is_constant(v)).collect();
-    let alike = computed.iter().all(|&v| graph.shape(v) == graph.shape(output));
+    let same_shape = computed.iter().all(|&v| graph.shape(v) == graph.shape(output));
     let small = inputs
         .iter()
         .filter(|&&v| graph.is_constant(v))
         .all(|&v| graph.shape(v).iter().rev().take(2).all(|&d| d == 1));
     match common(graph, output, requested) {
-        Some(asked) if alike && small => {
+        Some(asked) if same_shape && small => {
             shrink(graph, output, &asked);
             for input in computed {
                 requested.insert((index, input), asked.clone());
