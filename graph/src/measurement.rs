@@ -188,8 +188,8 @@ fn most_time<T: Ord + Copy>(timed: impl Iterator<Item = (T, f64)>) -> Option<T> 
 }
 
 impl ModelIdentity {
-    /// The space of small networks around single operators: always training data, never evaluated end
-    /// to end.
+    /// The space of small networks around single operators: always training data, never evaluated
+    /// end to end.
     pub const OPERATORS: &'static str = "operators";
 
     /// Whether this is a network around a single operator.

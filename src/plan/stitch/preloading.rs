@@ -42,7 +42,8 @@ pub struct Preloading {
     pub full_bytes: u64,
     /// Objectives of the grid that loaded subgraphs keep, and how many there are.
     pub keeps: (usize, usize),
-    /// An upper bound on the met objectives within the budget; `None` if none is proven.
+    /// Whether no preloading within the budget meets more objectives, as proven by an exact search;
+    /// `None` for other searches.
     pub proven: Option<bool>,
 }
 
