@@ -106,13 +106,13 @@ pub(super) fn share(
         let mut hasher = FixedState::default().build_hasher();
         (&node.op.kind, &node.op.attributes).hash(&mut hasher);
         node.inputs.iter().for_each(|&v| same(v).hash(&mut hasher));
-        let equal = seen.entry(hasher.finish()).or_default();
-        let Some(twin) = equal
+        let candidates = seen.entry(hasher.finish()).or_default();
+        let Some(twin) = candidates
             .iter()
             .copied()
             .find(|&twin| graph.node(twin).is_some_and(|twin| equal(graph, twin, node)))
         else {
-            equal.push(index);
+            candidates.push(index);
             continue;
         };
         let outputs = graph.node(twin).map(|n| n.outputs.clone()).unwrap_or_default();
