@@ -133,7 +133,7 @@ pub fn run(args: &LiveArgs, models: &Models, stage: &Stage) -> CliResult<Live> {
         cycle_ns,
         full_ns,
         planned_cycles: stage.plan.cycles,
-        forecast_cycle_ns: region.cycle.point_ns,
+        forecast_cycle_ns: region.cycle.point_ns(),
         target_ns: stage.requirements.target_ns,
         rest_ns: level.map_or(0.0, |level| level.rest_ns),
     })

@@ -54,7 +54,7 @@ impl Planned<'_> {
             table.row([
                 format!("{height} x {width}"),
                 format!("{rows} x {cols}"),
-                time(level.full_frame.point_ns),
+                time(level.full_frame.point_ns()),
                 format!("{} - {}", time(low), time(high)),
                 between,
                 time(level.rest_ns),
@@ -79,7 +79,7 @@ impl Planned<'_> {
             table.row([
                 format!("{} x {}{chosen}", region.rows, region.cols),
                 format!("{} x {}", region.rows * self.costs.patch, region.cols * self.costs.patch),
-                time(region.cycle.point_ns),
+                time(region.cycle.point_ns()),
                 format!("{} - {}", time(low), time(high)),
                 cycles.to_string(),
                 updated.to_string(),
@@ -95,7 +95,7 @@ impl Planned<'_> {
         if let (Some(success_rates), Some(frames), Some(top)) =
             (plan.success, plan.interval_frames, plan.usable().next_back())
         {
-            let (region, cycle) = (&plan.region, time(plan.region.cycle.point_ns));
+            let (region, cycle) = (&plan.region, time(plan.region.cycle.point_ns()));
             let cycles = if plan.cycles == 1 {
                 "1 cycle".to_owned()
             } else {

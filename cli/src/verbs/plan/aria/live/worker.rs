@@ -50,7 +50,7 @@ impl<'a> Worker<'a> {
             .levels
             .iter()
             .take(show.levels)
-            .map(|level| level.full_frame.point_ns.max(1.0) as u64)
+            .map(|level| level.full_frame.point_ns().max(1.0) as u64)
             .collect();
         let settings = ResolutionSettings {
             interval_ns: (stage.requirements.frame_ns * stage.requirements.interval_frames as f64)
