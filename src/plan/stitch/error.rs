@@ -90,6 +90,14 @@ pub enum StitchingError {
         /// The file, the line and the reason.
         reason: String,
     },
+    /// Costs from a file that do not fit the tasks.
+    #[error("{}: {reason}", .path.display())]
+    Costs {
+        /// The file.
+        path: PathBuf,
+        /// The node or processor at fault.
+        reason: String,
+    },
     /// An engine or a run on it failed.
     #[cfg(feature = "profile")]
     #[error(transparent)]

@@ -1,6 +1,8 @@
 //! `vitempo plan`: decides where each part of a model runs.
 
 mod aria;
+mod break_points;
+mod budget;
 mod costs;
 mod live;
 mod multitask;
