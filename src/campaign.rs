@@ -1,5 +1,5 @@
-//! Measurements that go into a dataset: a [`Campaign`] runs a sweep, keeps every measurement as
-//! soon as it exists, and continues where an interrupted one stopped.
+//! Measurements that go into a dataset: a [`Campaign`] runs a sweep, stores every measurement as
+//! soon as it ends, and continues an interrupted sweep.
 
 pub mod compare;
 
@@ -24,7 +24,7 @@ use vitempo_profiler::{
 pub struct Campaign<'a> {
     /// What is measured, how and where.
     pub sweep: Sweep,
-    /// The dataset; it is made where it is not there.
+    /// The dataset; it is created if it does not exist.
     pub out: &'a Path,
     /// Failed measurements are made again.
     pub retry_failed: bool,
@@ -32,7 +32,7 @@ pub struct Campaign<'a> {
     pub resume: bool,
 }
 
-/// What a campaign brought.
+/// The result of a campaign.
 #[derive(Debug)]
 pub struct Outcome {
     /// Where it was measured.
@@ -153,7 +153,7 @@ impl Campaign<'_> {
 #[must_use]
 pub fn session_name() -> String {
     let seconds = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-    format!("sitting-{seconds}")
+    format!("session-{seconds}")
 }
 
 /// Models to be measured, each once, however often and by whatever path it was named.
@@ -172,8 +172,8 @@ impl From<Model> for SweepModel {
 }
 
 /// One small model per distinct kernel of these kinds that the engine would run for the models.
-/// Operator times of such models are kept; their end-to-end times are not, because nobody asks
-/// about them.
+/// Operator times of such models are kept; their end-to-end times are not, because they have no
+/// use.
 ///
 /// # Errors
 /// [`CampaignError`] where the models have none of these kinds.

@@ -45,8 +45,8 @@ const DIGEST_MARK: &[u8] = b"vitempo-blake3:";
 const DIGEST_LEN: usize = 64;
 /// Rows that are compressed together.
 pub(crate) const GROUP: usize = 1 << 17;
-/// Bytes of a page before it is compressed: graphs and operators resemble each other, and only
-/// within a page is that seen.
+/// Bytes of a page before it is compressed: graphs and operators resemble each other, which
+/// compresses only within a page.
 const PAGE_BYTES: usize = 1 << 23;
 /// How hard zstd tries.
 const LEVEL: i32 = 12;
@@ -165,7 +165,7 @@ fn digest_position(bytes: &[u8]) -> Option<std::ops::Range<usize>> {
     (start + DIGEST_LEN <= bytes.len()).then_some(start..start + DIGEST_LEN)
 }
 
-/// Replaces the digits of the digest by zeros and computes it anew.
+/// Replaces the digits of the digest by zeros and computes it again.
 fn digest(bytes: &mut [u8], position: std::ops::Range<usize>) -> String {
     bytes[position].fill(b'0');
     blake3::hash(bytes).to_hex().to_string()
@@ -251,7 +251,7 @@ fn check_metadata(
     let version = footer.value("vitempo.schema_version");
     let version = version
         .parse()
-        .map_err(|_| DatasetError::foreign(path, format!("`{version}` is no schema version")))?;
+        .map_err(|_| DatasetError::foreign(path, format!("`{version}` is not a schema version")))?;
     check_version(path, version)?;
     match footer.value("vitempo.table") {
         name if name == schema.name => Ok(version),

@@ -15,7 +15,7 @@ use vitempo_graph::{
     ValueId, Work,
 };
 
-/// One step of a random network; what does not fit the shape at hand is adapted or left out.
+/// One step of a random network; a step that does not fit the current shape is adapted or left out.
 fn step(
     b: &mut GraphBuilder,
     name: &str,

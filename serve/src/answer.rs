@@ -1,4 +1,4 @@
-//! What `POST /predict` answers: for every model, with every bundle asked, a forecast or a problem.
+//! The answer of `POST /predict`: a forecast or a problem for every pair of model and bundle.
 
 use super::{
     Limits,
@@ -27,7 +27,7 @@ const GRAPHS: usize = 64;
 /// And most bytes of such models together, beyond the first: graphs take more memory than files.
 const GRAPH_BYTES: usize = 4 << 20;
 
-/// Forecasts as JSON, and what they count for.
+/// Forecasts as JSON, and their counts.
 #[derive(Debug)]
 pub struct Answer {
     /// `{"results": [...]}`
@@ -58,7 +58,7 @@ enum Outcome<'a> {
     },
 }
 
-/// Answers what was asked.
+/// Answers a request.
 ///
 /// # Errors
 /// 404 for a bundle that is not there, 413 when too much is asked for at once, 422 for a space that
@@ -77,7 +77,7 @@ pub fn answer(
     let forecasts = asked.subjects.len().saturating_mul(registered.len());
     if forecasts > limits.forecasts {
         return Err(too_much(format!(
-            "{forecasts} forecasts are asked for, at most {} are made at once",
+            "the request asks for {forecasts} forecasts; at most {} are allowed",
             limits.forecasts
         )));
     }
@@ -123,7 +123,7 @@ pub fn answer(
     })
 }
 
-/// Architectures in large batches where their graphs are not needed, models in small ones.
+/// Architectures in large batches if their graphs are not needed, models in small ones.
 fn batches(subjects: &[Subject], each_operator: bool) -> impl Iterator<Item = &[Subject]> {
     let architectures = subjects
         .iter()
@@ -149,7 +149,7 @@ fn graphs(models: &[Subject]) -> usize {
     models.iter().take(GRAPHS).take_while(fits).count()
 }
 
-/// The bundles of these names; all, where none is named.
+/// The bundles of these names; all, if none is named.
 fn bundles(names: &[String], registry: &Bundles) -> Result<Vec<Arc<RegisteredBundle>>, Problem> {
     if names.is_empty() {
         return Ok(registry.values().cloned().collect());

@@ -12,7 +12,8 @@ use http_body_util::BodyExt;
 use std::time::Duration;
 use tokio::time::timeout;
 
-/// How long a client that is refused while it sends may go on sending, so that it gets to read why.
+/// How long a client that is refused while it sends may continue to send, so that it can read the
+/// reason.
 const FAREWELL: Duration = Duration::from_secs(5);
 /// Bytes of a body are kept in pieces of this size: a body that grows is never copied by the threads
 /// that talk to clients.
@@ -95,9 +96,9 @@ pub async fn read(
     }
 }
 
-/// Takes no notice of what is left of a body. A connection closed with something unread would lose
-/// the answer; one that cannot be read to its end within a few seconds is closed all the same, and
-/// so is one whose client waits for a response before sending.
+/// Discards the remaining body. A connection that is closed with unread bytes would lose the
+/// answer; one that cannot be read to its end within a few seconds is closed nevertheless, and so
+/// is one whose client waits for a response before it sends.
 pub async fn refuse(headers: &HeaderMap, mut body: Body, problem: Problem) -> Problem {
     let ended = async {
         while let Some(frame) = body.frame().await {
@@ -114,9 +115,8 @@ pub async fn refuse(headers: &HeaderMap, mut body: Body, problem: Problem) -> Pr
 async fn collect(body: &mut Body, most: usize, memory: &Memory) -> Result<Upload, Problem> {
     let mut upload = Upload::new(memory);
     while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|_| {
-            Problem::new(StatusCode::BAD_REQUEST, "the body broke off before it was complete")
-        })?;
+        let frame =
+            frame.map_err(|_| Problem::new(StatusCode::BAD_REQUEST, "the body is incomplete"))?;
         if let Ok(data) = frame.into_data() {
             upload.append(&data, most)?;
         }
@@ -127,7 +127,7 @@ async fn collect(body: &mut Body, most: usize, memory: &Memory) -> Result<Upload
 fn too_large(most: usize) -> Problem {
     Problem::new(
         StatusCode::PAYLOAD_TOO_LARGE,
-        format!("the body is larger than the {most} bytes this server takes"),
+        format!("the body is larger than {most} bytes, the limit of this server"),
     )
     .hint("send fewer models at once, or leave weights out: a forecast needs shapes only")
 }

@@ -18,7 +18,7 @@ use tokio::{
 };
 use vitempo::graph::Stop;
 
-/// Whether nobody waits for the result any more: the client has gone, or time is up.
+/// Whether the result is no longer needed: the client is gone, or time is up.
 #[derive(Clone, Debug, Default)]
 pub struct Abandoned(Arc<AtomicBool>);
 
@@ -32,10 +32,10 @@ impl Abandoned {
     /// Ends a job between two of its steps.
     ///
     /// # Errors
-    /// A problem that nobody will read.
+    /// A problem that no client receives.
     pub fn check(&self) -> Result<(), Problem> {
         if self.0.load(Ordering::Relaxed) {
-            Err(Problem::busy("nobody waits for this any more"))
+            Err(Problem::busy("the client is gone or its time is up"))
         } else {
             Ok(())
         }
@@ -144,7 +144,7 @@ impl Pool {
         self.short.is_stuck(self.time_limit) || self.long.is_stuck(self.time_limit)
     }
 
-    /// Runs a job. A worker is taken until the job has really ended, also when nobody waits for it.
+    /// Runs a job. A worker is occupied until the job has ended, even if the client is gone.
     ///
     /// # Errors
     /// What the job returns; 503 when the queue is full or time is up; 500 when the job panicked.
@@ -229,19 +229,19 @@ mod tests {
     #[test]
     fn a_job_learns_that_nobody_waits() {
         let pool = Pool::new(1, 0, Duration::from_millis(1));
-        let (told, tells) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         runtime().block_on(async {
             let job = move |abandoned: &Abandoned| {
                 while abandoned.check().is_ok() {
                     std::thread::yield_now();
                 }
-                let _ = told.send(());
+                let _ = sender.send(());
                 Ok(())
             };
             let late = pool.run(Length::Long, job).await;
             assert!(late.is_err_and(|p| p.detail().contains("no answer within")));
         });
-        assert_eq!(tells.recv(), Ok(()));
+        assert_eq!(receiver.recv(), Ok(()));
     }
 
     #[test]

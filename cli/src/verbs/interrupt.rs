@@ -1,4 +1,5 @@
-//! Ctrl-C: the first one lets long work stop and keep what it has, the second ends the process.
+//! Handles Ctrl-C: the first one stops long work, which keeps its results; the second ends the
+//! process.
 
 use super::progress;
 use std::sync::{
@@ -15,10 +16,10 @@ pub fn interrupted() -> Arc<AtomicBool> {
             if seen.swap(true, Ordering::SeqCst) {
                 std::process::exit(1);
             }
-            progress::say("stopping; what was measured is kept (once more to stop at once)");
+            progress::say("stopping; finished measurements are kept (Ctrl-C again stops at once)");
         };
         if let Err(e) = ctrlc::set_handler(handler) {
-            progress::say(format!("warning: Ctrl-C will not stop gently: {e}"));
+            progress::say(format!("warning: Ctrl-C will stop at once: {e}"));
         }
         flag
     });

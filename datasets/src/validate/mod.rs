@@ -1,5 +1,5 @@
-//! [`validate`]: is this dataset whole, consistent and plausible? Every finding names its file and
-//! row.
+//! [`validate`]: checks that a dataset is complete, consistent and plausible. Every finding names
+//! its file and row.
 //!
 //! Checked: schema version; missing, foreign, truncated and damaged files; duplicate keys;
 //! references that point to nothing; identifiers that do not match what they stand for; samples
@@ -36,7 +36,7 @@ use vitempo_graph::Graph;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// Worth knowing.
+    /// A note.
     Note,
     /// The data can be used, but may mislead.
     Warning,
@@ -68,7 +68,7 @@ impl fmt::Display for Finding {
     }
 }
 
-/// What is still plausible.
+/// Limits of plausible values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tolerances {
     /// Largest distance from 1 of (sum over operators) / (end-to-end with profiling).
@@ -282,8 +282,8 @@ fn graphs(readable: &Readable) -> HashMap<&str, &Graph> {
 /// Checks a dataset folder.
 ///
 /// # Errors
-/// [`DatasetError`] when the folder is not a dataset of the schema version this vitempo
-/// understands; all else is a finding.
+/// [`DatasetError`] if the folder is not a dataset of a schema version that this vitempo reads; all
+/// other faults are findings.
 pub fn validate(folder: &Path, tolerances: &Tolerances) -> Result<ValidationReport, DatasetError> {
     Manifest::read(folder)?;
     let report = ValidationReport { path: folder.to_owned(), ..ValidationReport::default() };

@@ -1,5 +1,5 @@
-//! What the reader looks at in a file, borrowed from its bytes: neither names nor raw data are
-//! copied, and what nobody asks for is skipped. Field numbers are those of [`super::proto`].
+//! The parts of a file that the reader needs, borrowed from its bytes: neither names nor raw data
+//! are copied, and unused fields are skipped. Field numbers are those of [`super::proto`].
 
 use super::proto::TensorProto;
 use super::wire::{FieldValue, Fields, packed};
@@ -27,8 +27,7 @@ pub(crate) struct GraphView<'a> {
     pub initializer: Vec<TensorView<'a>>,
     pub input: Vec<ValueInfoView<'a>>,
     pub output: Vec<ValueInfoView<'a>>,
-    /// Each a [`ValueInfoView`], left encoded: only values behind operators that vitempo does not
-    /// know are looked up.
+    /// Each a [`ValueInfoView`], left encoded: only outputs of unknown operators are looked up.
     pub value_info: Vec<&'a [u8]>,
 }
 
@@ -220,7 +219,7 @@ impl<'a> Found<'a, '_> {
     fn text(self) -> Result<&'a str, String> {
         let start = if let FieldValue::Bytes(range) = &self.value { range.start } else { 0 };
         std::str::from_utf8(self.bytes()?)
-            .map_err(|error| format!("the text at byte {start} is none ({error})"))
+            .map_err(|error| format!("the text at byte {start} is invalid ({error})"))
     }
 
     fn float(self) -> Result<f32, String> {
@@ -499,7 +498,7 @@ mod tests {
         }
     }
 
-    /// `vitempo serve` bounds what an upload takes by the messages' sizes.
+    /// `vitempo serve` bounds the memory of an upload by the messages' sizes.
     #[test]
     fn a_view_is_no_larger_than_its_message() {
         assert!(size_of::<NodeView<'_>>() <= size_of::<NodeProto>());

@@ -1,4 +1,4 @@
-//! A graph being rewritten: the old values, and new ones with names of their own.
+//! A graph while it is being rewritten: the old values, and new ones with new names.
 
 use super::Values;
 use crate::spending::Spending;
@@ -130,7 +130,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// A new constant; without its data where only shapes are asked for.
+    /// A new constant; without its data if only shapes are requested.
     pub(super) fn constant(
         &mut self,
         name: String,
@@ -186,7 +186,7 @@ impl<'a> Draft<'a> {
         self.nodes.push(Node { written: old.written, ..node });
     }
 
-    /// The name, or where it is taken the name with underscores behind it: a few, then a number.
+    /// The name, or if it is taken the name with underscores appended: a few, then a number.
     fn unique(&mut self, name: String) -> String {
         if self.names.insert(hash(&name)) {
             return name;

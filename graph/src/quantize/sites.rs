@@ -1,4 +1,4 @@
-//! Where a model is quantised: which tensors, and which operands of which operators.
+//! Selects what is quantised in a model: tensors, and operands of operators.
 
 use crate::{Graph, Node, OpKind, Precision, Value, ValueId, ValueSource};
 use foldhash::{HashMap, HashSet};
@@ -15,7 +15,7 @@ pub(super) struct WeightSite {
     pub bias: bool,
 }
 
-/// What is quantised in a graph.
+/// The quantised tensors and operands of a graph.
 #[derive(Debug, Default)]
 pub(super) struct Sites {
     /// Computed tensors.

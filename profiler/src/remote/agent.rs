@@ -1,4 +1,5 @@
-//! [`serve`]: measures where engines are, for the client at the other end of stdin and stdout.
+//! [`serve`]: measures on the machine of the engines, for the client at the other end of stdin and
+//! stdout.
 
 use super::{link::Link, message::PIECE, options::AgentOptions, session};
 use crate::backends::{self, Availability, RunOptions};
@@ -37,7 +38,7 @@ fn check(options: &AgentOptions) -> Result<(), AgentError> {
         .map_err(|source| AgentError::Folder { folder: options.folder.clone(), source })
 }
 
-/// Makes a folder that nobody else looks into.
+/// Creates a folder that other users cannot read.
 fn make(folder: &Path) -> io::Result<()> {
     if let Some(parent) = folder.parent() {
         fs::create_dir_all(parent)?;
@@ -62,7 +63,7 @@ pub fn engines() -> Vec<(&'static str, Result<String, String>)> {
         .collect()
 }
 
-/// Serves one client over stdin and stdout, for as long as it is there.
+/// Serves one client over stdin and stdout until it is gone.
 ///
 /// # Errors
 /// [`AgentError`] for a folder or a silence limit that cannot be used.

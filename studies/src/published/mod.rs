@@ -23,7 +23,7 @@ use vitempo::{adaptation::parallel, predictors::metrics};
 pub struct Protocol {
     /// Models measured on the target.
     pub samples: usize,
-    /// Draws of which models those are.
+    /// Random draws of these models.
     pub seeds: u64,
     /// Devices that are targets; all where empty. Sources are those that are not in the list,
     /// whatever their number.

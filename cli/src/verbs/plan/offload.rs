@@ -1,5 +1,5 @@
-//! `vitempo plan offload`: here or on the server, at which frequency, how large an input, how fast
-//! a camera?
+//! `vitempo plan offload`: chooses between device and server, the frequency, the input size and the
+//! camera's rate.
 
 use super::super::{
     error::{CliError, CliResult},
@@ -15,16 +15,17 @@ use vitempo::planners::{
     rate,
 };
 
-/// Weighs running on the device against sending to a server, over energy, latency and accuracy
+/// Compares running on the device with sending to a server, by energy, latency and accuracy
 ///
 /// Example: vitempo plan offload --device nexus6 --frequency 0.3,1.5,2.65 --camera-rate 15
 /// --minimise energy
 ///
-/// Shows every choice that no other beats in all three, and marks the best one within the bounds.
+/// Shows every choice that no other dominates in these three, and marks the best one within the
+/// bounds.
 #[derive(clap::Args, Debug)]
 #[command(group(ArgGroup::new("source").required(true).args(["study", "choices", "device"])))]
 pub struct OffloadArgs {
-    /// Choose among what the AR energy study measured: six governors, local and remote
+    /// Choose among the measurements of the AR energy study: six governors, local and remote
     #[arg(long)]
     pub study: bool,
 
@@ -33,8 +34,8 @@ pub struct OffloadArgs {
     #[arg(long, value_name = "FILE.csv")]
     pub choices: Option<PathBuf>,
 
-    /// Choose among all combinations on a device and server given by constants of the phase model,
-    /// or `nexus6`, the study's
+    /// Choose among all combinations on a device and server: a JSON file with constants of the
+    /// phase model, or `nexus6` for the study's
     #[arg(long, value_name = "FILE.json")]
     pub device: Option<PathBuf>,
 
@@ -46,25 +47,29 @@ pub struct OffloadArgs {
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = quantity::above_zero, default_value = "15", requires = "device")]
     pub camera_rate: Vec<f64>,
 
-    /// Of the uplink, instead of the file's
+    /// Bandwidth of the uplink, instead of the file's
     #[arg(long, value_parser = quantity::bandwidth, requires = "device")]
     pub bandwidth: Option<u64>,
 
+    /// Quantity to minimise
     #[arg(long, value_enum, default_value_t)]
     pub minimise: Minimise,
 
+    /// Limit on the latency of a frame
     #[arg(long, value_name = "TIME", value_parser = quantity::seconds)]
     pub max_latency: Option<f64>,
+    /// Limit on the energy of a frame
     #[arg(long, value_name = "ENERGY", value_parser = quantity::joules)]
     pub max_energy: Option<f64>,
-    /// Mean average precision, %
+    /// Least mean average precision, %
     #[arg(long, value_name = "PERCENT", value_parser = percentage)]
     pub min_accuracy: Option<f64>,
 
-    /// Show choices too that others beat
+    /// Also show dominated choices
     #[arg(long)]
     pub all: bool,
 
+    /// Format of the output
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
 }

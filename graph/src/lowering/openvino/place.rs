@@ -1,4 +1,5 @@
-//! What takes no time: reshapes, and cuts and joins that only say where in memory their parts are.
+//! Operators that take no time: reshapes, and slices and concatenations whose parts lie in place in
+//! memory.
 
 use crate::{
     Graph, GraphError, MemoryFormat, Node, OpKind, ValueId, ValueSource,
