@@ -268,8 +268,8 @@ impl Run<'_, '_> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::worker::WorkerCommand;
     use crate::reference;
+    use crate::worker::WorkerCommand;
 
     fn sweep(models: usize, rounds: usize) -> Sweep {
         let graph = reference::graph().unwrap();
