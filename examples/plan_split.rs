@@ -7,7 +7,10 @@ use vitempo::{
     Bundle,
     graph::onnx::{self, ReadOptions},
     plan::split::{self, Connection, DevicePower},
-    planners::split::{Criterion, Objective},
+    planners::{
+        self,
+        split::{Criterion, Objective},
+    },
 };
 
 /// Plans a split and prints it.
@@ -20,13 +23,14 @@ pub fn main() -> Result<(), Box<dyn std::error::Error>> {
     let link = Connection::of_bandwidth(2_500_000);
     let power = DevicePower::default();
     let costs = split::costs(&graph, &phone, &server, &link, power)?.costs;
-    let best = split::best(&costs, &Objective::least(Criterion::Latency))?;
+    let least = Objective::least(Criterion::Latency);
+    let best = split::best(&costs, &least, split::budget())?;
     println!("{}\n", best.plan);
 
-    for planned in split::over_bandwidth(&costs, Criterion::Latency)? {
-        let here = planned.range.on_device.iter().filter(|&&here| here).count();
-        let (from, of) = (planned.range.from_bytes_per_s / 125e3, graph.nodes().len());
-        println!("from {from:.3} Mbit/s on: {here} of {of} operators on the phone");
+    for range in split::over_bandwidth(&costs, &least, split::budget())? {
+        let here = range.on_device.iter().filter(|&&here| here).count();
+        let (from, of) = (planners::rate(range.from_bytes_per_s), graph.nodes().len());
+        println!("from {from} on: {here} of {of} operators on the phone");
     }
     Ok(())
 }

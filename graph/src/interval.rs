@@ -6,16 +6,15 @@
 //! such as NaN, which [`Interval::clamped`] leaves as it is.
 
 use crate::{Latency, Prediction};
-use serde::{Deserialize, Serialize};
-use std::{fmt, iter::Sum, ops::Add};
+use serde::{
+    Deserialize, Deserializer, Serialize,
+    de::{Error, IgnoredAny, IntoDeserializer, MapAccess, Visitor},
+};
+use std::{fmt, iter::Sum, marker::PhantomData, ops::Add};
 
-/// A value with the interval it lies in.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(try_from = "Spelled<T>", into = "Spelled<T>")]
-#[serde(bound(
-    serialize = "T: Serialize + Copy + PartialOrd",
-    deserialize = "T: Deserialize<'de> + Copy + PartialOrd + fmt::Display"
-))]
+/// A value with the interval it lies in. Written as an object with these three fields; read from
+/// such an object, or from a number, which is exact.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
 pub struct Interval<T> {
     point: T,
     lower: T,
@@ -185,28 +184,63 @@ impl From<&Prediction> for Interval<u64> {
     }
 }
 
-/// In files an interval is a number, or an object with its ends.
-#[derive(Serialize, Deserialize)]
-#[serde(untagged)]
-enum Spelled<T> {
-    Exact(T),
-    Range { point: T, lower: T, upper: T },
-}
-
-impl<T: Copy + PartialOrd> From<Interval<T>> for Spelled<T> {
-    fn from(interval: Interval<T>) -> Self {
-        let Interval { point, lower, upper } = interval;
-        if lower == upper { Self::Exact(point) } else { Self::Range { point, lower, upper } }
+impl<'de, T> Deserialize<'de> for Interval<T>
+where
+    T: Deserialize<'de> + Copy + PartialOrd + fmt::Display,
+{
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(NumberOrRange(PhantomData))
     }
 }
 
-impl<T: Copy + PartialOrd + fmt::Display> TryFrom<Spelled<T>> for Interval<T> {
-    type Error = IntervalError;
-    fn try_from(spelled: Spelled<T>) -> Result<Self, IntervalError> {
-        match spelled {
-            Spelled::Exact(value) => Ok(Self::exact(value)),
-            Spelled::Range { point, lower, upper } => Interval::checked(point, lower, upper),
+struct NumberOrRange<T>(PhantomData<T>);
+
+impl<'de, T> NumberOrRange<T>
+where
+    T: Deserialize<'de> + Copy,
+{
+    fn exact<E: Error>(number: impl IntoDeserializer<'de, E>) -> Result<Interval<T>, E> {
+        T::deserialize(number.into_deserializer()).map(Interval::exact)
+    }
+}
+
+impl<'de, T> Visitor<'de> for NumberOrRange<T>
+where
+    T: Deserialize<'de> + Copy + PartialOrd + fmt::Display,
+{
+    type Value = Interval<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a number, or an object with `point`, `lower` and `upper`")
+    }
+
+    fn visit_u64<E: Error>(self, value: u64) -> Result<Interval<T>, E> {
+        Self::exact(value)
+    }
+
+    fn visit_i64<E: Error>(self, value: i64) -> Result<Interval<T>, E> {
+        Self::exact(value)
+    }
+
+    fn visit_f64<E: Error>(self, value: f64) -> Result<Interval<T>, E> {
+        Self::exact(value)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Interval<T>, A::Error> {
+        const FIELDS: [&str; 3] = ["point", "lower", "upper"];
+        let mut values = [None; 3];
+        while let Some(key) = map.next_key::<String>()? {
+            let Some(index) = FIELDS.iter().position(|field| *field == key) else {
+                map.next_value::<IgnoredAny>()?;
+                return Err(A::Error::unknown_field(&key, &FIELDS));
+            };
+            if values[index].replace(map.next_value::<T>()?).is_some() {
+                return Err(A::Error::duplicate_field(FIELDS[index]));
+            }
         }
+        let value =
+            |index: usize| values[index].ok_or_else(|| A::Error::missing_field(FIELDS[index]));
+        Interval::checked(value(0)?, value(1)?, value(2)?).map_err(A::Error::custom)
     }
 }
 
@@ -220,9 +254,21 @@ mod tests {
         let range = r#"{"point":7,"lower":5,"upper":9}"#;
         assert_eq!(serde_json::from_str::<Interval<u64>>(range).ok(), Interval::new(7, 5, 9));
         assert_eq!(serde_json::to_string(&Interval::new(7, 5, 9)).ok().as_deref(), Some(range));
-        let error = serde_json::from_str::<Interval<u64>>(r#"{"point":4,"lower":5,"upper":9}"#)
-            .map_err(|e| e.to_string());
-        assert!(error.is_err_and(|e| e.contains("5 .. 9 does not hold its point 4")));
+        let exact = r#"{"point":7,"lower":7,"upper":7}"#;
+        assert_eq!(serde_json::to_string(&Interval::exact(7)).ok().as_deref(), Some(exact));
+        assert_eq!(serde_json::from_str::<Interval<f64>>("7.5").ok(), Some(Interval::exact(7.5)));
+        for (text, reason) in [
+            (r#"{"point":4,"lower":5,"upper":9}"#, "5 .. 9 does not hold its point 4"),
+            (r#"{"point":4,"lower":3}"#, "missing field `upper`"),
+            (r#"{"point":4,"lower":3,"upper":5,"level":1}"#, "unknown field `level`"),
+            (r#"{"point":4,"point":4,"lower":3,"upper":5}"#, "duplicate field `point`"),
+            ("-3", "integer `-3`, expected u64"),
+            ("1.5", "floating point `1.5`, expected u64"),
+            (r#""fast""#, "string \"fast\", expected a number, or an object with `point`"),
+        ] {
+            let error = serde_json::from_str::<Interval<u64>>(text).map_err(|e| e.to_string());
+            assert!(error.as_ref().is_err_and(|e| e.contains(reason)), "{text}: {error:?}");
+        }
     }
 
     #[test]

@@ -35,4 +35,4 @@ pub mod stitch;
 
 pub use evidence::Evidence;
 pub use parts::{PartsError, parts};
-pub use plan::{Optimality, Plan, Predicted, Regret, Stage, Transfer, duration, energy};
+pub use plan::{Optimality, Plan, Predicted, Regret, Stage, Transfer, duration, energy, rate};

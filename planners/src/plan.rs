@@ -66,15 +66,16 @@ pub struct Optimality {
 pub struct Regret {
     /// In the unit of what was minimised (ns, nJ, bytes).
     pub worst: u64,
-    /// As a share of the predicted value.
+    /// As a share of what this plan costs in that worst case: 1 at most.
     pub share: f64,
 }
 
 impl Regret {
-    /// A worst case beside the predicted value.
+    /// A worst case beside what the plan costs in it.
     #[must_use]
-    pub fn of(worst: u64, predicted: u64) -> Self {
-        Self { worst, share: if worst == 0 { 0.0 } else { worst as f64 / predicted.max(1) as f64 } }
+    pub fn of(worst: u64, paid: u64) -> Self {
+        let worst = worst.min(paid);
+        Self { worst, share: if worst == 0 { 0.0 } else { worst as f64 / paid.max(1) as f64 } }
     }
 }
 
@@ -119,6 +120,25 @@ pub fn energy(nj: u64) -> String {
         nj if nj < 1e6 => format!("{:.2} uJ", nj / 1e3),
         nj if nj < 1e9 => format!("{:.2} mJ", nj / 1e6),
         nj => format!("{:.2} J", nj / 1e9),
+    }
+}
+
+/// `17.1 Mbit/s`: a bandwidth given in bytes per second, with four digits that count.
+#[must_use]
+pub fn rate(bytes_per_s: f64) -> String {
+    let bits = 8.0 * bytes_per_s;
+    let (value, unit) = match bits {
+        bits if bits >= 1e9 => (bits / 1e9, "Gbit/s"),
+        bits if bits >= 1e6 => (bits / 1e6, "Mbit/s"),
+        bits if bits >= 1e3 => (bits / 1e3, "kbit/s"),
+        bits => (bits, "bit/s"),
+    };
+    let before = if value >= 1.0 { value.log10().floor() as usize + 1 } else { 1 };
+    let decimals = 4usize.saturating_sub(before);
+    match value {
+        0.0 => "0 bit/s".to_owned(),
+        value if value < 1e-3 => format!("{value:.3e} {unit}"),
+        value => format!("{value:.decimals$} {unit}"),
     }
 }
 
@@ -200,8 +220,8 @@ impl fmt::Display for Plan {
         if let Some(regret) = self.regret {
             writeln!(
                 f,
-                "if costs are anywhere in their intervals, another plan is better by at most \
-                {:.1} %",
+                "if costs are anywhere in their intervals, another plan saves at most {:.1} % of \
+                what this one then takes",
                 100.0 * regret.share
             )?;
         }
@@ -229,4 +249,31 @@ fn aligned<const N: usize>(f: &mut fmt::Formatter<'_>, rows: &[[String; N]]) -> 
         writeln!(f, "{}", cells.join("  ").trim_end())?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_rate_is_printed_as_zero_but_zero() {
+        for (bytes_per_s, text) in [
+            (0.0, "0 bit/s"),
+            (1.0, "8.000 bit/s"),
+            (20.0, "160.0 bit/s"),
+            (2_137_500.0, "17.10 Mbit/s"),
+            (125e6, "1.000 Gbit/s"),
+            (1.25e14, "1000000 Gbit/s"),
+            (1e-6, "8.000e-6 bit/s"),
+        ] {
+            assert_eq!(rate(bytes_per_s), text);
+        }
+    }
+
+    #[test]
+    fn a_regret_is_at_most_all_that_is_paid() {
+        assert_eq!(Regret::of(50, 200).share, 0.25);
+        assert_eq!(Regret::of(300, 200), Regret { worst: 200, share: 1.0 });
+        assert_eq!(Regret::of(0, 0).share, 0.0);
+    }
 }

@@ -87,6 +87,12 @@ pub enum PlanCostsError {
         /// Names of the model's inputs.
         inputs: Vec<String>,
     },
+    /// The costs are of another model.
+    #[error("the costs are of another model: {reason}")]
+    OtherModel {
+        /// The node that only one of them has.
+        reason: String,
+    },
 }
 
 /// What a bundle forecasts for a model, by operator of the model.
@@ -169,6 +175,26 @@ pub fn confined<S: AsRef<str>>(costs: Costs, tensors: &[S]) -> Result<Costs, Pla
         }
     }
     Ok(file.check()?)
+}
+
+/// For each node of a model its place in costs that were put together elsewhere, by its name.
+///
+/// # Errors
+/// [`PlanCostsError::OtherModel`] naming a node that only one of them has.
+pub fn nodes_of(costs: &Costs, graph: &Graph) -> Result<Vec<usize>, PlanCostsError> {
+    let other = |reason: String| PlanCostsError::OtherModel { reason };
+    let places: BTreeMap<&str, usize> =
+        costs.nodes().iter().enumerate().map(|(at, node)| (node.name.as_str(), at)).collect();
+    let place = |node: &vitempo_graph::Node| {
+        let found = places.get(node.name.as_str()).copied();
+        found.ok_or_else(|| other(format!("they lack its node `{}`", node.name)))
+    };
+    let nodes = graph.nodes().iter().map(place).collect::<Result<Vec<_>, _>>()?;
+    let named: std::collections::BTreeSet<usize> = nodes.iter().copied().collect();
+    match (0..costs.nodes().len()).find(|at| !named.contains(at)) {
+        Some(at) => Err(other(format!("it lacks their node `{}`", costs.nodes()[at].name))),
+        None => Ok(nodes),
+    }
 }
 
 /// Names of the tensors that no node provides.

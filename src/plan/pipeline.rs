@@ -2,9 +2,14 @@
 //! bounded, the period without a plan ([`equal_counts`]), and the parts that stages run
 //! ([`part_of`]). With the feature `profile`, `measure` runs a pipeline on engines.
 
-use super::costs::{self, ForecastCosts, ForecastProcessor, PlanCostsError};
 #[cfg(feature = "profile")]
 use super::live::{LiveSession, LiveSessionError, Measured};
+use super::{
+    costs::{self, ForecastCosts, ForecastProcessor, PlanCostsError},
+    parts::{self, WritePartsError},
+};
+use crate::models::Model;
+use std::path::{Path, PathBuf};
 use vitempo_graph::Graph;
 use vitempo_planners::{
     cost::{Costs, Interval, Link},
@@ -81,6 +86,38 @@ pub fn part_of(pipeline: &PipelinePlan, nodes: usize) -> Vec<usize> {
         part_of[cut.from.min(nodes)..cut.to.min(nodes)].fill(stage);
     }
     part_of
+}
+
+/// The same for every node of a model, whose nodes the costs may have in another order.
+///
+/// # Errors
+/// As [`costs::nodes_of`].
+pub fn part_of_model(
+    pipeline: &PipelinePlan,
+    costs: &Costs,
+    graph: &Graph,
+) -> Result<Vec<usize>, PlanCostsError> {
+    let part_of = part_of(pipeline, costs.nodes().len());
+    Ok(costs::nodes_of(costs, graph)?.into_iter().map(|node| part_of[node]).collect())
+}
+
+/// Cuts the model's file into `MODEL.stage-1.onnx` and so on in a folder; `part_of` has the stage of
+/// each of its nodes. Returns their paths; none where there is one stage only.
+///
+/// # Errors
+/// As [`parts::write`].
+pub fn write_stages(
+    model: &Model,
+    pipeline: &PipelinePlan,
+    part_of: &[usize],
+    folder: &Path,
+) -> Result<Vec<PathBuf>, WritePartsError> {
+    if pipeline.cuts.len() < 2 {
+        return Ok(Vec::new());
+    }
+    let names: Vec<String> = (1..=pipeline.cuts.len()).map(|s| format!("stage-{s}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    parts::write(&model.path, &model.graph, part_of, &names, folder)
 }
 
 /// Names of the stages: `stage 1` and so on.

@@ -1,5 +1,6 @@
 //! Splits a model between a device and a server behind a link: [`costs`] of the two, then
-//! [`best`], [`pareto`] or [`over_bandwidth`], then the halves as files ([`write_halves`]).
+//! [`best`], [`pareto`] or [`over_bandwidth`], then the halves as files ([`write_halves`]). Searches
+//! end with a [`Budget`] ([`budget`] where nothing else is said).
 //!
 //! ```
 //! use vitempo::{Bundle, graph::onnx, plan::split, planners::split::{Criterion, Objective}};
@@ -12,7 +13,7 @@
 //! let connection = split::Connection::of_bandwidth(2_500_000);
 //! let power = split::DevicePower::default();
 //! let costs = split::costs(&graph, &device, &server, &connection, power)?.costs;
-//! let best = split::best(&costs, &Objective::least(Criterion::Latency))?;
+//! let best = split::best(&costs, &Objective::least(Criterion::Latency), split::budget())?;
 //! println!("{}", best.plan);
 //! # assert_eq!(best.on_device.len(), graph.nodes().len());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -23,11 +24,12 @@ use super::{
     parts::{self, WritePartsError},
 };
 use std::path::{Path, PathBuf};
-use vitempo_graph::{Graph, LatencyModel};
+use vitempo_graph::{Budget, Graph, LatencyModel};
 use vitempo_planners::{
-    Plan,
     cost::{Costs, Link, ProcessorCosts},
-    split::{BandwidthRange, Bound, Criterion, Objective, Split, SplitError, SplitPlan},
+    split::{
+        BandwidthRange, Bound, Criterion, Front, Objective, STEPS, Split, SplitError, SplitPlan,
+    },
 };
 
 /// Index of the device among the processors of the costs.
@@ -42,6 +44,15 @@ pub enum PlanSplitError {
     /// The costs lack a server.
     #[error("the costs have one processor; a split needs a device and a server")]
     OneProcessor,
+    /// The costs have more than a device and a server.
+    #[error(
+        "the costs have a third processor, `{processor}`; a split is between two, the first and \
+        the second: leave it out"
+    )]
+    ThirdProcessor {
+        /// Its name.
+        processor: String,
+    },
     /// No split is possible, or none within the bounds.
     #[error(transparent)]
     Split(#[from] SplitError),
@@ -109,15 +120,6 @@ impl Limits {
     }
 }
 
-/// A split, and the bandwidths for which it is best.
-#[derive(Clone, Debug, PartialEq)]
-pub struct PlannedRange {
-    /// From which bandwidth to which, and what the split costs there.
-    pub range: BandwidthRange,
-    /// The plan at the bandwidth of the costs; `None` where it cannot run at that bandwidth.
-    pub plan: Option<Plan>,
-}
-
 /// Costs of a model on a device and on a server.
 ///
 /// # Errors
@@ -147,18 +149,30 @@ pub fn costs(
 /// # Errors
 /// [`PlanSplitError`] where there is one processor only, no link, or a contradiction.
 pub fn between(costs: &Costs) -> Result<Split<'_>, PlanSplitError> {
-    if costs.processors().len() <= SERVER {
-        return Err(PlanSplitError::OneProcessor);
+    match costs.processors() {
+        [_, _] => Ok(Split::new(costs, DEVICE, SERVER)?),
+        [_, _, third, ..] => Err(PlanSplitError::ThirdProcessor { processor: third.name.clone() }),
+        _ => Err(PlanSplitError::OneProcessor),
     }
-    Ok(Split::new(costs, DEVICE, SERVER)?)
+}
+
+/// The budget of one search where nothing else is said: counted, so that every machine finds the
+/// same split.
+#[must_use]
+pub fn budget() -> Budget {
+    Budget::new(vitempo_graph::Limits { steps: STEPS, ..vitempo_graph::Limits::NONE })
 }
 
 /// The best split.
 ///
 /// # Errors
 /// As [`between`], or [`SplitError::Impossible`] when no split keeps the bounds.
-pub fn best(costs: &Costs, objective: &Objective) -> Result<SplitPlan, PlanSplitError> {
-    Ok(between(costs)?.best(objective)?)
+pub fn best(
+    costs: &Costs,
+    objective: &Objective,
+    budget: Budget,
+) -> Result<SplitPlan, PlanSplitError> {
+    Ok(between(costs)?.within(budget).best(objective)?)
 }
 
 /// Every split within the bounds that is best in some trade of latency against the device's energy;
@@ -166,32 +180,24 @@ pub fn best(costs: &Costs, objective: &Objective) -> Result<SplitPlan, PlanSplit
 ///
 /// # Errors
 /// As [`best`].
-pub fn pareto(costs: &Costs, bounds: &[Bound]) -> Result<Vec<SplitPlan>, PlanSplitError> {
-    let second =
-        if is_energy_known(costs) { Criterion::DeviceEnergy } else { Criterion::BytesSent };
-    Ok(between(costs)?.pareto(Criterion::Latency, second, bounds, usize::MAX)?)
+pub fn pareto(costs: &Costs, bounds: &[Bound], budget: Budget) -> Result<Front, PlanSplitError> {
+    let split = between(costs)?.within(budget);
+    let energy = split.is_energy_known();
+    let second = if energy { Criterion::DeviceEnergy } else { Criterion::BytesSent };
+    Ok(split.pareto(Criterion::Latency, second, bounds)?)
 }
 
-fn is_energy_known(costs: &Costs) -> bool {
-    costs.processors().first().is_some_and(|device| device.active_w > 0.0)
-        || costs.nodes().iter().any(|node| node.energy_nj.first().is_some_and(Option::is_some))
-}
-
-/// Which split has the least of a criterion at which bandwidth, from the slowest link to the
-/// fastest.
+/// Which split is best at which bandwidth, within the bounds, from the slowest link to the fastest.
+/// The bandwidths of both directions change together.
 ///
 /// # Errors
 /// As [`best`].
 pub fn over_bandwidth(
     costs: &Costs,
-    criterion: Criterion,
-) -> Result<Vec<PlannedRange>, PlanSplitError> {
-    let split = between(costs)?;
-    let planned = |range: BandwidthRange| {
-        let plan = split.plan_of_range(&range, criterion)?.map(|found| found.plan);
-        Ok(PlannedRange { range, plan })
-    };
-    split.over_bandwidth(criterion)?.into_iter().map(planned).collect()
+    objective: &Objective,
+    budget: Budget,
+) -> Result<Vec<BandwidthRange>, PlanSplitError> {
+    Ok(between(costs)?.within(budget).over_bandwidth(objective)?)
 }
 
 /// For every node the index of its processor.
@@ -201,14 +207,16 @@ pub fn processors(split: &SplitPlan) -> Vec<usize> {
 }
 
 /// Cuts the model's file into `MODEL.device.onnx` and `MODEL.server.onnx` in a folder, with the
-/// model's own weights where it has them. Returns their paths; `None` where the whole model runs on
-/// one side, so that there is nothing to write.
+/// model's own weights where it has them; `nodes` has the place of each of its nodes in the costs
+/// ([`costs::nodes_of`]). Returns their paths; `None` where the whole model runs on one side, so
+/// that there is nothing to write.
 ///
 /// # Errors
 /// As [`parts::write`].
 pub fn write_halves(
     model: &Path,
     graph: &Graph,
+    nodes: &[usize],
     split: &SplitPlan,
     folder: &Path,
 ) -> Result<Option<Vec<PathBuf>>, WritePartsError> {
@@ -216,8 +224,9 @@ pub fn write_halves(
     if is_one_sided {
         return Ok(None);
     }
-    let names = ["device", "server"];
-    parts::write(model, graph, &processors(split), &names, folder).map(Some)
+    let (names, of_costs) = (["device", "server"], processors(split));
+    let part_of: Vec<usize> = nodes.iter().map(|&node| of_costs[node]).collect();
+    parts::write(model, graph, &part_of, &names, folder).map(Some)
 }
 
 #[cfg(test)]

@@ -223,15 +223,41 @@ pub(super) fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), ZooError> {
     vitempo_graph::files::write_whole(path, bytes).map_err(ZooError::io("write", path))
 }
 
-/// Percent as basis points.
+/// An accuracy that is reached, percent, as basis points: rounded down, so that it is not
+/// overstated.
 #[must_use]
 pub fn basis_points(percent: f64) -> u32 {
-    (percent * 100.0).round().clamp(0.0, 10_000.0) as u32
+    (percent * 100.0 + REPRESENTED).floor().clamp(0.0, 10_000.0) as u32
 }
+
+/// An accuracy that is asked for, percent, as basis points: rounded up.
+#[must_use]
+pub fn asked_basis_points(percent: f64) -> u32 {
+    (percent * 100.0 - REPRESENTED).ceil().clamp(0.0, 10_000.0) as u32
+}
+
+/// How far a decimal of two places may be from its binary representation, basis points.
+const REPRESENTED: f64 = 1e-6;
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn accuracies_round_against_what_reaches_them() {
+        for (percent, reached, asked) in [
+            (86.8333, 8683, 8684),
+            (86.843, 8684, 8685),
+            (75.5, 7550, 7550),
+            (100.0, 10_000, 10_000),
+        ] {
+            assert_eq!((basis_points(percent), asked_basis_points(percent)), (reached, asked));
+        }
+        for bp in 0..=10_000 {
+            let percent = f64::from(bp) / 100.0;
+            assert_eq!((basis_points(percent), asked_basis_points(percent)), (bp, bp));
+        }
+    }
 
     fn refused(text: &str) -> String {
         let folder = tempfile::tempdir().expect("a temporary folder");

@@ -57,7 +57,10 @@ pub fn bandwidth(text: &str) -> Result<u64, String> {
         ("MB/s", 1e6),
         ("GB/s", 1e9),
     ];
-    counted(text, &units, "20Mbit/s")
+    match counted(text, &units, "20Mbit/s")? {
+        0 => Err(format!("a bandwidth of `{text}` sends nothing")),
+        bytes_per_s => Ok(bytes_per_s),
+    }
 }
 
 /// Seconds: `100ms`, `10s`, `2min`.

@@ -8,8 +8,15 @@
 //! ```
 
 use super::{CostError, Costs, Interval, Link, NodeCosts, ProcessorCosts, TensorCosts};
-use serde::{Deserialize, Serialize};
-use std::{collections::BTreeMap, collections::HashMap, path::Path};
+use serde::{
+    Deserialize, Deserializer, Serialize,
+    de::{Error, MapAccess, Visitor},
+};
+use std::{
+    collections::{BTreeMap, HashMap},
+    fmt,
+    path::Path,
+};
 
 /// Costs by name; [`CostsFile::check`] makes [`Costs`] of them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -50,9 +57,14 @@ pub struct NodeEntry {
     /// Name of the node.
     pub name: String,
     /// By processor, ns; a processor that is not listed cannot run it.
+    #[serde(deserialize_with = "by_unique_name")]
     pub latency_ns: BTreeMap<String, Interval>,
     /// By processor, nJ; where it is not listed, power times latency.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(
+        default,
+        skip_serializing_if = "BTreeMap::is_empty",
+        deserialize_with = "by_unique_name"
+    )]
     pub energy_nj: BTreeMap<String, Interval>,
     /// Weights, bytes.
     #[serde(default)]
@@ -85,12 +97,26 @@ impl CostsFile {
     /// Reads a file.
     ///
     /// # Errors
-    /// [`CostError::File`] with the path, and the line and column where JSON goes wrong.
+    /// [`CostError::File`] with the path, the field (`nodes[3].latency_ns.phone`), and the line and
+    /// column where JSON goes wrong.
     pub fn read(path: &Path) -> Result<Self, CostError> {
         let refuse = |reason: String| CostError::File { path: path.to_owned(), reason };
         let text =
             std::fs::read_to_string(path).map_err(|e| refuse(format!("cannot be read: {e}")))?;
-        serde_json::from_str(&text).map_err(|e| refuse(format!("not a costs file: {e}")))
+        Self::parse(&text).map_err(refuse)
+    }
+
+    /// Reads a text; the error names the field.
+    fn parse(text: &str) -> Result<Self, String> {
+        let mut json = serde_json::Deserializer::from_str(text);
+        let named =
+            |error: serde_path_to_error::Error<serde_json::Error>| match error.path().to_string() {
+                path if path == "." => format!("not a costs file: {}", error.inner()),
+                path => format!("`{path}`: {}", error.inner()),
+            };
+        let file = serde_path_to_error::deserialize(&mut json).map_err(named)?;
+        json.end().map_err(|e| format!("not a costs file: {e}"))?;
+        Ok(file)
     }
 
     /// Resolves names.
@@ -98,15 +124,18 @@ impl CostsFile {
     /// # Errors
     /// [`CostError`] for a name that is not listed, and as [`Costs::new`].
     pub fn check(self) -> Result<Costs, CostError> {
+        super::unique("processor", self.processors.iter().map(|p| &p.name))?;
+        super::unique("node", self.nodes.iter().map(|n| &n.name))?;
         let processors = Names::new("processor", self.processors.iter().map(|p| &p.name));
         let nodes = Names::new("node", self.nodes.iter().map(|n| &n.name));
         let mut links = BTreeMap::new();
         for entry in &self.links {
             let owner = || format!("the link from {} to {}", entry.from, entry.to);
-            links.insert(
-                (processors.find(&entry.from, owner)?, processors.find(&entry.to, owner)?),
-                entry.link,
-            );
+            let ends = (processors.find(&entry.from, owner)?, processors.find(&entry.to, owner)?);
+            if links.insert(ends, entry.link).is_some() {
+                let name = format!("from {} to {}", entry.from, entry.to);
+                return Err(CostError::Twice { what: "link", name });
+            }
         }
         let by_processor = |node: &str,
                             named: &BTreeMap<String, Interval>|
@@ -196,6 +225,30 @@ impl From<&Costs> for CostsFile {
     }
 }
 
+/// A map that names nothing twice.
+fn by_unique_name<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<BTreeMap<String, Interval>, D::Error> {
+    struct Unique;
+    impl<'de> Visitor<'de> for Unique {
+        type Value = BTreeMap<String, Interval>;
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an object with a cost by name of a processor")
+        }
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+            let mut named = BTreeMap::new();
+            while let Some((name, interval)) = map.next_entry::<String, Interval>()? {
+                if named.contains_key(&name) {
+                    return Err(A::Error::custom(format!("processor `{name}` is listed twice")));
+                }
+                named.insert(name, interval);
+            }
+            Ok(named)
+        }
+    }
+    deserializer.deserialize_map(Unique)
+}
+
 struct Names<'a> {
     what: &'static str,
     index: HashMap<&'a str, usize>,
@@ -236,11 +289,16 @@ mod tests {
     }
 
     #[test]
+    fn nothing_may_follow() {
+        let refused = CostsFile::parse(&format!("{FILE} more")).err().unwrap_or_default();
+        assert!(refused.starts_with("not a costs file: trailing characters"), "{refused}");
+    }
+
+    #[test]
     fn unknown_names_and_fields_are_refused() {
         let refused = |from: &str, to: &str| {
             let changed = FILE.replacen(from, to, 1);
-            serde_json::from_str::<CostsFile>(&changed)
-                .map_err(|e| e.to_string())
+            CostsFile::parse(&changed)
                 .and_then(|f| f.check().map_err(|e| e.to_string()))
                 .err()
                 .unwrap_or_default()
@@ -255,5 +313,31 @@ mod tests {
         );
         assert!(refused(r#""active_w""#, r#""watts""#).contains("watts"));
         assert!(refused("3.0", "-3.0").contains("processor `phone`: active_w is -3"));
+        assert!(
+            refused(r#""server": 700"#, r#""server": "fast""#)
+                .starts_with("`nodes[0].latency_ns.server`: invalid type: string \"fast\"")
+        );
+        assert!(
+            refused(r#""server": 700"#, r#""server": 700, "server": 3"#)
+                .contains("processor `server` is listed twice")
+        );
+        assert!(refused(r#""lower": 8000"#, r#""low": 8000"#).contains("unknown field `low`"));
+        let link = r#"{"from": "phone", "to": "server", "link": {"bandwidth_bytes_per_s": 1}},"#;
+        assert_eq!(
+            refused(r#""links": ["#, &format!(r#""links": [{link}"#)),
+            "link `from phone to server` is listed twice"
+        );
+        assert!(
+            refused(r#"{"name": "server"}"#, r#"{"name": "phone"}"#)
+                .contains("processor `phone` is listed twice")
+        );
+        assert!(
+            refused(r#""to": "server""#, r#""to": "phone""#)
+                .contains("from phone to phone leads nowhere")
+        );
+        assert!(
+            refused(r#""transmit_w": 1.2"#, r#""conversion_bytes_per_s": 0"#)
+                .contains("conversion_bytes_per_s is 0")
+        );
     }
 }

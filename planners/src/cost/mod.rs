@@ -201,7 +201,15 @@ impl Costs {
                 self.processors.get(index).map_or_else(|| index.to_string(), |p| p.name.clone())
             };
             let owner = format!("the link from {} to {}", name(from), name(to));
-            if from.max(to) >= self.processors.len() || from == to {
+            let refuse = |reason: String| CostError::Processor { processor: name(from), reason };
+            if from == to {
+                return Err(refuse(format!("{owner} leads nowhere")));
+            }
+            if link.conversion_bytes_per_s == Some(0) {
+                let reason = "conversion_bytes_per_s is 0; leave it out where nothing is converted";
+                return Err(refuse(format!("{owner}: {reason}")));
+            }
+            if from.max(to) >= self.processors.len() {
                 return Err(CostError::Unknown {
                     owner,
                     what: "processor",

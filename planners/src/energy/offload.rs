@@ -11,7 +11,7 @@ pub use files::read_choices;
 pub use model::{Background, OffloadModel, Sized};
 
 use serde::{Deserialize, Serialize};
-use std::path::PathBuf;
+use std::{cmp::Ordering, path::PathBuf};
 
 /// Where a frame is inferred.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -143,10 +143,16 @@ pub fn pareto(choices: &[Choice]) -> Vec<Choice> {
     front
 }
 
-/// The best choice within the bounds; `None` when there is none.
+/// The best choice within the bounds; `None` when there is none. Among equals the one of least
+/// latency, then least energy, then highest accuracy, so that no other choice beats it.
 #[must_use]
 pub fn best<'a>(choices: &'a [Choice], least: Least, bounds: &Bounds) -> Option<&'a Choice> {
-    choices.iter().filter(|c| bounds.keep(c)).min_by(|a, b| least.of(a).total_cmp(&least.of(b)))
+    let key = |c: &Choice| [least.of(c), c.latency_s, c.energy_j, -c.accuracy];
+    let order = |a: &&Choice, b: &&Choice| {
+        let pairs = key(a).into_iter().zip(key(b));
+        pairs.map(|(a, b)| a.total_cmp(&b)).find(|o| o.is_ne()).unwrap_or(Ordering::Equal)
+    };
+    choices.iter().filter(|c| bounds.keep(c)).min_by(order)
 }
 
 #[cfg(test)]
@@ -195,6 +201,8 @@ mod tests {
             least(Least::Latency, Bounds { energy_at_most_j: 1.0, ..Bounds::default() }),
             None
         );
+        let tied = [choice(1.0, 5.0, 19.3), choice(1.0, 2.0, 19.3), choice(1.0, 2.0, 51.5)];
+        assert_eq!(best(&tied, Least::Latency, &Bounds::default()), Some(&tied[2]));
         assert_eq!(least(Least::Power, Bounds::default()), Some((2.0, 3.0)));
         assert_eq!(least(Least::EnergyDelay, Bounds::default()), Some((1.0, 5.0)));
     }

@@ -273,18 +273,19 @@ impl<'a> Pipeline<'a> {
         lower: &StageTimes,
         upper: &StageTimes,
     ) -> Option<Regret> {
-        let at_worst = |of_stage: &dyn Fn(usize) -> bool| -> Option<u64> {
+        let at_worst = |of_stage: &dyn Fn(usize) -> bool| -> Option<Regret> {
             let times = lower.raised(upper, cuts, of_stage);
             let best = solve(&times, objective)?;
-            Some(value(objective, &times, cuts).saturating_sub(value(objective, &times, &best)))
+            let paid = value(objective, &times, cuts);
+            Some(Regret::of(paid.saturating_sub(value(objective, &times, &best)), paid))
         };
-        let worst = match objective {
+        match objective {
             PipelineObjective::Throughput { .. } => {
-                (0..cuts.len()).filter_map(|stage| at_worst(&|s| s == stage)).max()?
+                let stages = (0..cuts.len()).filter_map(|stage| at_worst(&|s| s == stage));
+                stages.max_by_key(|regret| regret.worst)
             }
-            PipelineObjective::Latency { .. } => at_worst(&|_| true)?,
-        };
-        Some(Regret::of(worst, value(objective, &self.times, cuts)))
+            PipelineObjective::Latency { .. } => at_worst(&|_| true),
+        }
     }
 }
 

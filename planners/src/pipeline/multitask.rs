@@ -16,9 +16,11 @@ use crate::{
     Evidence, Optimality, Plan, Predicted, Regret, Stage, Transfer,
     cost::{CostError, End, Interval},
 };
+use std::collections::BTreeSet;
 
-/// Most placements that are enumerated.
-const MOST_PLACEMENTS: u128 = 1 << 20;
+mod enumeration;
+
+pub use enumeration::{Leading, STEPS, default_budget};
 
 /// Whether the next frame's encoder may run while this frame's decoders do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,8 +115,7 @@ impl MultiTask {
     }
 
     /// # Errors
-    /// [`CostError`] when a part or a link does not fit the processors, or there are too many
-    /// placements to try.
+    /// [`CostError`] when a part or a link does not fit the processors, or one is listed twice.
     pub fn check(&self) -> Result<(), CostError> {
         let count = self.processors.len();
         if count == 0 {
@@ -144,33 +145,10 @@ impl MultiTask {
                 format!("handing over must be known from and to each of {count} processors"),
             );
         }
-        let placements =
-            (count as u128).checked_pow(1 + self.decoders.len() as u32).unwrap_or(u128::MAX);
-        if placements > MOST_PLACEMENTS {
-            return refuse(
-                &self.encoder.name,
-                format!("{placements} placements are too many to try: at most {MOST_PLACEMENTS}"),
-            );
-        }
-        Ok(())
-    }
-
-    /// Every placement that can run, in a fixed order (encoder slowest to change).
-    ///
-    /// # Errors
-    /// As [`MultiTask::check`].
-    pub fn all(&self, execution: Execution) -> Result<Vec<Schedule>, CostError> {
-        self.check()?;
-        let count = self.processors.len();
-        let mut placement = vec![0; 1 + self.decoders.len()];
-        let mut schedules = Vec::new();
-        loop {
-            schedules.extend(self.schedule(placement[0], &placement[1..], execution));
-            let Some(digit) = placement.iter().rposition(|&p| p + 1 < count) else {
-                return Ok(schedules);
-            };
-            placement[digit] += 1;
-            placement[digit + 1..].fill(0);
+        let mut seen = BTreeSet::new();
+        match self.processors.iter().find(|name| !seen.insert(*name)) {
+            Some(name) => Err(CostError::Twice { what: "processor", name: name.clone() }),
+            None => Ok(()),
         }
     }
 
@@ -215,24 +193,21 @@ impl MultiTask {
         })
     }
 
-    /// The placement with the least period; among equals the least latency, then the first.
-    ///
-    /// # Errors
-    /// As [`MultiTask::check`].
-    pub fn best(&self, execution: Execution) -> Result<Option<Schedule>, CostError> {
-        let key = |s: &Schedule| (s.period_ns.point(), s.latency_ns.point());
-        Ok(self.all(execution)?.into_iter().min_by_key(key))
-    }
-
     /// A placement as a plan to print. Its gap is against all placements of the same execution.
     ///
     /// # Errors
     /// As [`MultiTask::check`].
     pub fn plan(&self, schedule: &Schedule) -> Result<Plan, CostError> {
-        let all = self.all(schedule.execution)?;
-        let least = |end: End| all.iter().map(|s| s.period_ns.at(end)).min().unwrap_or(0);
-        let gap = schedule.period_ns.point().saturating_sub(least(End::Point)) as f64
-            / least(End::Point).max(1) as f64;
+        self.check()?;
+        let (mut least, mut lower) = (u64::MAX, u64::MAX);
+        let is_complete = self.each(schedule.execution, &default_budget(), |other| {
+            least = least.min(other.period_ns.point());
+            lower = lower.min(other.period_ns.at(End::Lower));
+        });
+        if !is_complete {
+            (least, lower) = (self.period_at_least(schedule.execution), 0);
+        }
+        let gap = schedule.period_ns.point().saturating_sub(least) as f64 / least.max(1) as f64;
         let name = |processor: usize| self.processors[processor].clone();
         let stage = |part: &Part, processor: usize| Stage {
             processor: name(processor),
@@ -278,8 +253,8 @@ impl MultiTask {
             },
             // An upper bound: this placement at its worst against every other at its best.
             regret: Some(Regret::of(
-                schedule.period_ns.at(End::Upper).saturating_sub(least(End::Lower)),
-                schedule.period_ns.point(),
+                schedule.period_ns.at(End::Upper).saturating_sub(lower),
+                schedule.period_ns.at(End::Upper),
             )),
             evidence: Evidence::CostModel,
         })
@@ -293,7 +268,8 @@ pub fn percent_of_maximum(frames_per_s: f64, longest_ms: f64) -> f64 {
     100.0 * (1000.0 / frames_per_s) / longest_ms
 }
 
-/// The share of the ideal doubling that a pipeline of two stages attains: eta = 2 (1 - P / 100).
+/// The share of an ideal halving of the time from result to result that a pipeline of two stages
+/// attains: eta = 2 (1 - P / 100).
 #[must_use]
 pub fn eta(percent_of_maximum: f64) -> f64 {
     2.0 * (1.0 - percent_of_maximum / 100.0)
@@ -302,6 +278,7 @@ pub fn eta(percent_of_maximum: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use vitempo_graph::{Budget, Limits};
 
     fn ms(value: u64) -> Option<Interval> {
         Some(Interval::exact(value * 1_000_000))
@@ -355,6 +332,44 @@ mod tests {
     }
 
     #[test]
+    fn the_leading_placements_are_the_first_of_all() {
+        let model = model();
+        for execution in [Execution::Sequential, Execution::Pipelined] {
+            let mut all = model.all(execution).expect("placements");
+            all.sort_by_key(Schedule::rank);
+            for most in [1, 3, 100] {
+                let found = model.leading(execution, most, &default_budget()).expect("placements");
+                let expected = &all[..most.min(all.len())];
+                assert!(found.is_complete && found.schedules == expected, "{most}");
+                assert_eq!(found.at_least, all[0].period_ns.point());
+            }
+        }
+    }
+
+    #[test]
+    fn many_decoders_end_with_a_true_bound() {
+        let part = |n: u64| Part {
+            name: format!("decoder {n}"),
+            latency_ns: (0..4).map(|p| ms(3 + (7 * n + 5 * p) % 11)).collect(),
+        };
+        let free = |i: usize| (0..4).map(|j| if i == j { ms(0) } else { ms(1) }).collect();
+        let model = MultiTask {
+            model: "many".to_owned(),
+            processors: ["a", "b", "c", "d"].map(str::to_owned).to_vec(),
+            encoder: part(0),
+            decoders: (1..=20).map(part).collect(),
+            features_bytes: 1,
+            hand_over_ns: (0..4).map(free).collect(),
+        };
+        assert_eq!(model.placements(), 4u128.pow(21));
+        let budget = Budget::new(Limits { steps: 1 << 16, ..Limits::NONE });
+        let found = model.leading(Execution::Pipelined, 5, &budget).expect("placements");
+        assert!(!found.is_complete && budget.steps_spent() <= 1 << 16);
+        let best = found.schedules[0].period_ns.point();
+        assert!(best >= found.at_least && best < 2 * found.at_least, "{best}, {}", found.at_least);
+    }
+
+    #[test]
     fn plans_name_their_parts() {
         let model = model();
         let best = model.best(Execution::Sequential).expect("an answer").expect("a placement");
@@ -377,6 +392,9 @@ mod tests {
                 .check()
                 .is_err_and(|e| e.to_string() == "node `depth`: 2 latencies for 3 processors")
         );
+        let mut model = self::model();
+        model.processors[2] = "cpu".to_owned();
+        assert!(model.check().is_err_and(|e| e.to_string() == "processor `cpu` is listed twice"));
     }
 
     #[test]

@@ -9,7 +9,8 @@ use crate::{
     },
 };
 
-/// Frames one simulation lasts, at the schedule's latency each.
+/// Frames one simulation lasts, each as long as the schedule's latency or the camera's interval,
+/// whichever is longer.
 const FRAMES: u64 = 400;
 
 /// What is known beside the costs.
@@ -64,13 +65,15 @@ impl Simulation {
                 steps: steps.iter().map(step).collect(),
             }
         };
-        let source = self.camera_fps.map_or(Source::Closed, |fps| {
-            Source::Camera(Camera { period_ns: (1e9 / fps) as u64, gate: Gate::Next })
+        let interval_ns = self.camera_fps.map(|fps| (1e9 / fps) as u64);
+        let source = interval_ns.map_or(Source::Closed, |period_ns| {
+            Source::Camera(Camera { period_ns, gate: Gate::Next })
         });
         let stages = schedule.stages().iter().map(stage).collect();
         let stream =
             Stream { deadline_ns: self.deadline_ns, ..Stream::new("frames", source, stages) };
-        let duration_ns = schedule.latency_ns.point().max(1).saturating_mul(FRAMES).min(1 << 60);
+        let frame_ns = schedule.latency_ns.point().max(interval_ns.unwrap_or(0)).max(1);
+        let duration_ns = frame_ns.saturating_mul(FRAMES).min(1 << 60);
         Scenario { contention, ..Scenario::new(processors, vec![stream], duration_ns) }
     }
 }
@@ -210,6 +213,17 @@ mod tests {
             period_ms(&Simulation { slowdown: vec![1.0, 1.0], ..Simulation::plain() }, &schedule),
             50.0
         );
+    }
+
+    #[test]
+    fn a_camera_slower_than_the_model_still_brings_frames() {
+        let schedule = model().schedule(0, &[0, 0], Execution::Pipelined).expect("a placement");
+        for fps in [0.01, 1.0, 10.0, 300.0] {
+            let simulation = Simulation { camera_fps: Some(fps), ..Simulation::plain() };
+            let outcome = simulate(&simulation.scenario(&model(), &schedule), 1).expect("frames");
+            let frames = outcome.streams[0].completed;
+            assert!((FRAMES / 2..=FRAMES).contains(&frames), "{frames} frames at {fps} frames/s");
+        }
     }
 
     #[test]

@@ -13,8 +13,8 @@ pub(super) struct StageTimes {
     /// `[processor][i]`: the first `i` nodes; a node that cannot run there counts nothing and ends
     /// `reach`.
     prefix: Vec<Vec<u64>>,
-    /// `[processor][i]`: the furthest end of a stage that starts at node `i`: it can run, and fits
-    /// the memory.
+    /// `[processor][i]`: the furthest end of a stage that starts at node `i`: it can run, fits the
+    /// memory, and touches nothing that is confined to another processor.
     reach: Vec<Vec<usize>>,
     /// `[from * processors + to][i]`: handing over what is live before node `i`.
     receive: Vec<Vec<Option<u64>>>,
@@ -76,7 +76,7 @@ impl StageTimes {
             processors,
             home,
             prefix: (0..processors).map(prefix).collect(),
-            reach: (0..processors).map(|p| reach(costs, p)).collect(),
+            reach: (0..processors).map(|p| reach(costs, p, home)).collect(),
             receive: pairs.collect(),
             at_least: (0..1 << processors).map(at_least).collect(),
             cuttable,
@@ -179,8 +179,12 @@ fn add(sum: &mut u64, ns: u64) -> Option<u64> {
     Some(*sum)
 }
 
-fn reach(costs: &Costs, processor: usize) -> Vec<usize> {
+fn reach(costs: &Costs, processor: usize, home: usize) -> Vec<usize> {
     let nodes = costs.nodes();
+    let mut runs: Vec<bool> = nodes.iter().map(|n| n.latency_ns[processor].is_some()).collect();
+    for tensor in costs.tensors().iter().filter(|t| t.confined && processor != home) {
+        tensor.consumers.iter().chain(&tensor.producer).for_each(|&node| runs[node] = false);
+    }
     let room = costs.processors()[processor].memory_bytes.unwrap_or(u64::MAX);
     let mut reach = vec![0; nodes.len() + 1];
     let (mut end, mut used) = (0, 0u64);
@@ -188,9 +192,9 @@ fn reach(costs: &Costs, processor: usize) -> Vec<usize> {
         if end < from {
             (end, used) = (from, 0);
         }
-        while let Some(node) = nodes.get(end).filter(|n| {
-            n.latency_ns[processor].is_some() && n.memory_bytes <= room.saturating_sub(used)
-        }) {
+        while let Some(node) =
+            nodes.get(end).filter(|n| runs[end] && n.memory_bytes <= room.saturating_sub(used))
+        {
             used += node.memory_bytes;
             end += 1;
         }
@@ -221,7 +225,8 @@ fn receive(costs: &Costs, from: usize, to: usize, end: End) -> Vec<Option<u64>> 
         let (first, past) = (span.start, span.end);
         count[first] += 1;
         count[past] -= 1;
-        match link.transfer_ns(tensor.size_bytes).map(|t: Interval| i128::from(t.at(end))) {
+        let transfer = link.transfer_ns(tensor.size_bytes).filter(|_| !tensor.confined);
+        match transfer.map(|t: Interval| i128::from(t.at(end))) {
             Some(ns) => {
                 sums[first] += ns;
                 sums[past] -= ns;

@@ -1,7 +1,9 @@
 //! Where a model's encoder ends: what its tasks share, and the decoders behind it.
 
+use super::multitask::MultiTask;
+use crate::cost::{CostError, Costs, Interval};
 use std::collections::{BTreeMap, BTreeSet};
-use vitempo_graph::{Graph, ValueId, ValueSource};
+use vitempo_graph::{Graph, ValueSource};
 
 /// A model as one encoder and decoders that share nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,10 +60,77 @@ impl Tasks {
     /// # Errors
     /// [`TasksError`] when one of the two would be empty.
     pub fn of(graph: &Graph, encoder: Option<&str>) -> Result<Self, TasksError> {
-        let model = || graph.name().to_owned();
+        Self::of_flow(&Flow::of_graph(graph), encoder)
+    }
+
+    /// The same of costs, by the names of their nodes.
+    ///
+    /// # Errors
+    /// As [`Tasks::of`].
+    pub fn of_costs(costs: &Costs, encoder: Option<&str>) -> Result<Self, TasksError> {
+        Self::of_flow(&Flow::of_costs(costs), encoder)
+    }
+
+    /// The costs of these parts: a part takes what its nodes take together, and runs where all of
+    /// them run; handing over takes what the links say, for all that decoders read of the encoder.
+    ///
+    /// # Errors
+    /// [`CostError::Node`] for a node that a planner of parts cannot leave where it has to be.
+    pub fn costs(&self, costs: &Costs) -> Result<MultiTask, CostError> {
+        let of_decoder = |node: &usize| self.part_of[*node] > 0;
+        let part_of = |node: usize| self.part_of[node];
+        if let Some(tensor) = costs.tensors().iter().find(|t| t.confined) {
+            let node = tensor.producer.or(tensor.consumers.first().copied()).unwrap_or(0);
+            return Err(CostError::Node {
+                node: costs.nodes()[node].name.clone(),
+                reason: format!(
+                    "tensor `{}` is confined, which placements of parts do not keep; leave it out",
+                    tensor.name
+                ),
+            });
+        }
+        if let Some(processor) = costs.processors().iter().find(|p| p.memory_bytes.is_some()) {
+            return Err(CostError::Processor {
+                processor: processor.name.clone(),
+                reason: "memory_bytes is not kept by placements of parts; leave it out".to_owned(),
+            });
+        }
+        let features = costs.tensors().iter().filter(|t| {
+            t.producer.is_some_and(|node| part_of(node) == 0) && t.consumers.iter().any(of_decoder)
+        });
+        let features: Vec<u64> = features.map(|t| t.size_bytes).collect();
+        let mut model = MultiTask::of_parts(costs.model(), &self.names);
+        model.features_bytes = features.iter().sum();
+        let processors = 0..costs.processors().len();
+        for processor in processors.clone() {
+            let latency = |part: usize| -> Option<Interval> {
+                let nodes = costs.nodes().iter().enumerate();
+                let own = nodes.filter(|(node, _)| part_of(*node) == part);
+                own.map(|(_, node)| node.latency_ns[processor]).sum()
+            };
+            let latencies: Vec<Option<Interval>> = (0..self.names.len()).map(latency).collect();
+            model.add_processor(&costs.processors()[processor].name, &latencies, None);
+        }
+        let hand_over = |from: usize, to: usize| -> Option<Interval> {
+            if from == to {
+                return Some(Interval::ZERO);
+            }
+            let link = costs.link(from, to)?;
+            let sum: Option<Interval> = features.iter().map(|&bytes| link.transfer_ns(bytes)).sum();
+            sum.map(|ns| ns + Interval::exact(link.setup_ns))
+        };
+        model.hand_over_ns = processors
+            .clone()
+            .map(|from| processors.clone().map(|to| hand_over(from, to)).collect())
+            .collect();
+        Ok(model)
+    }
+
+    fn of_flow(flow: &Flow<'_>, encoder: Option<&str>) -> Result<Self, TasksError> {
+        let model = || flow.model.to_owned();
         let shared = match encoder {
-            Some(prefix) => needed(graph, prefix),
-            None => leading_to_several(graph),
+            Some(prefix) => needed(flow, prefix),
+            None => leading_to_several(flow),
         };
         match (shared.contains(&true), encoder) {
             (true, _) => {}
@@ -69,15 +138,15 @@ impl Tasks {
                 return Err(TasksError::NoSuchNode {
                     model: model(),
                     prefix: prefix.to_owned(),
-                    prefixes: prefixes(graph),
+                    prefixes: prefixes(flow),
                 });
             }
-            (false, None) if graph.outputs().len() < 2 => {
-                return Err(TasksError::OneOutput { model: model(), prefixes: prefixes(graph) });
+            (false, None) if flow.outputs.len() < 2 => {
+                return Err(TasksError::OneOutput { model: model(), prefixes: prefixes(flow) });
             }
             (false, None) => return Err(TasksError::NoEncoder { model: model() }),
         }
-        let roots = components(graph, &shared);
+        let roots = components(flow, &shared);
         let order: Vec<usize> =
             (0..roots.len()).filter(|&node| !shared[node] && roots[node] == node).collect();
         if order.is_empty() {
@@ -88,7 +157,7 @@ impl Tasks {
         };
         let part_of: Vec<usize> = (0..roots.len()).map(part).collect();
         let names = std::iter::once("encoder".to_owned())
-            .chain((1..=order.len()).map(|part| decoder_name(graph, &part_of, part, order.len())));
+            .chain((1..=order.len()).map(|part| decoder_name(flow, &part_of, part, order.len())));
         Ok(Self { names: names.collect(), part_of })
     }
 
@@ -99,59 +168,97 @@ impl Tasks {
     }
 }
 
+/// What is read of a model: its nodes in order, what each of them reads, and its outputs.
+struct Flow<'a> {
+    model: &'a str,
+    names: Vec<&'a str>,
+    /// For each node the nodes that provide its inputs.
+    producers: Vec<Vec<usize>>,
+    /// Name and providing node; `None` for an input of the model that is an output as well.
+    outputs: Vec<(&'a str, Option<usize>)>,
+}
+
+impl<'a> Flow<'a> {
+    fn of_graph(graph: &'a Graph) -> Self {
+        let source = |id: &vitempo_graph::ValueId| match graph.value(*id).source {
+            ValueSource::Node(node) => Some(node as usize),
+            _ => None,
+        };
+        let nodes = graph.nodes();
+        Self {
+            model: graph.name(),
+            names: nodes.iter().map(|node| node.name.as_str()).collect(),
+            producers: nodes.iter().map(|n| n.inputs.iter().filter_map(source).collect()).collect(),
+            outputs: graph
+                .outputs()
+                .iter()
+                .map(|id| (graph.value(*id).name.as_str(), source(id)))
+                .collect(),
+        }
+    }
+
+    fn of_costs(costs: &'a Costs) -> Self {
+        let mut producers = vec![Vec::new(); costs.nodes().len()];
+        for tensor in costs.tensors() {
+            let Some(producer) = tensor.producer else { continue };
+            tensor.consumers.iter().for_each(|&node| producers[node].push(producer));
+        }
+        let outputs = costs.tensors().iter().filter(|t| t.output);
+        Self {
+            model: costs.model(),
+            names: costs.nodes().iter().map(|node| node.name.as_str()).collect(),
+            producers,
+            outputs: outputs.map(|t| (t.name.as_str(), t.producer)).collect(),
+        }
+    }
+}
+
 /// The first output that a decoder provides names it, where there are several.
-fn decoder_name(graph: &Graph, part_of: &[usize], part: usize, count: usize) -> String {
-    let provides = |id: &&ValueId| matches!(graph.value(**id).source, ValueSource::Node(node) if part_of.get(node as usize) == Some(&part));
-    let output = graph.outputs().iter().find(provides).filter(|_| count > 1);
+fn decoder_name(flow: &Flow<'_>, part_of: &[usize], part: usize, count: usize) -> String {
+    let provides = |(_, node): &&(&str, Option<usize>)| {
+        node.is_some_and(|node| part_of.get(node) == Some(&part))
+    };
+    let output = flow.outputs.iter().find(provides).filter(|_| count > 1);
     output.map_or_else(
         || if count > 1 { format!("decoder {part}") } else { "decoder".to_owned() },
-        |&id| graph.value(id).name.clone(),
+        |(name, _)| (*name).to_owned(),
     )
 }
 
-/// Nodes behind the inputs of a node.
-fn producers(graph: &Graph, node: usize) -> impl Iterator<Item = usize> {
-    let source = |id: &ValueId| {
-        if let ValueSource::Node(node) = graph.value(*id).source {
-            Some(node as usize)
-        } else {
-            None
-        }
-    };
-    graph.nodes()[node].inputs.iter().filter_map(source)
-}
-
 /// For each node, whether a node whose name begins with the prefix needs it, or is it.
-fn needed(graph: &Graph, prefix: &str) -> Vec<bool> {
-    let mut needed: Vec<bool> =
-        graph.nodes().iter().map(|node| node.name.starts_with(prefix)).collect();
+fn needed(flow: &Flow<'_>, prefix: &str) -> Vec<bool> {
+    let mut needed: Vec<bool> = flow.names.iter().map(|name| name.starts_with(prefix)).collect();
     for node in (0..needed.len()).rev() {
         if needed[node] {
-            producers(graph, node).for_each(|producer| needed[producer] = true);
+            flow.producers[node].iter().for_each(|&producer| needed[producer] = true);
         }
     }
     needed
 }
 
 /// For each node, whether it leads to more than one output of the model.
-fn leading_to_several(graph: &Graph) -> Vec<bool> {
-    let mut reached: Vec<BTreeSet<ValueId>> = vec![BTreeSet::new(); graph.nodes().len()];
-    for (index, node) in graph.nodes().iter().enumerate().rev() {
-        reached[index].extend(node.outputs.iter().filter(|&id| graph.outputs().contains(id)));
+fn leading_to_several(flow: &Flow<'_>) -> Vec<bool> {
+    let mut reached: Vec<BTreeSet<usize>> = vec![BTreeSet::new(); flow.names.len()];
+    for (output, (_, node)) in flow.outputs.iter().enumerate() {
+        if let Some(node) = node {
+            reached[*node].insert(output);
+        }
+    }
+    for index in (0..reached.len()).rev() {
         let own = reached[index].clone();
         // Two are as good as all.
-        producers(graph, index).for_each(|producer| {
+        for &producer in &flow.producers[index] {
             let more = own.iter().copied().filter(|_| own.len() > 1 || reached[producer].len() < 2);
-            let more: Vec<ValueId> = more.take(2).collect();
+            let more: Vec<usize> = more.take(2).collect();
             reached[producer].extend(more);
-        });
+        }
     }
     reached.iter().map(|outputs| outputs.len() > 1).collect()
 }
 
 /// For each node outside the encoder, the first node that it hangs together with outside the
 /// encoder.
-fn components(graph: &Graph, shared: &[bool]) -> Vec<usize> {
+fn components(flow: &Flow<'_>, shared: &[bool]) -> Vec<usize> {
     fn root(parents: &[usize], mut node: usize) -> usize {
         while parents[node] != node {
             node = parents[node];
@@ -160,9 +267,7 @@ fn components(graph: &Graph, shared: &[bool]) -> Vec<usize> {
     }
     let mut parents: Vec<usize> = (0..shared.len()).collect();
     for node in (0..shared.len()).filter(|&node| !shared[node]) {
-        for producer in
-            producers(graph, node).filter(|&producer| !shared[producer]).collect::<Vec<_>>()
-        {
+        for &producer in flow.producers[node].iter().filter(|&&producer| !shared[producer]) {
             let (a, b) = (root(&parents, node), root(&parents, producer));
             parents[a.max(b)] = a.min(b);
         }
@@ -172,7 +277,7 @@ fn components(graph: &Graph, shared: &[bool]) -> Vec<usize> {
 
 /// How the names of nodes begin: their first words between slashes or dots, the most frequent
 /// first.
-fn prefixes(graph: &Graph) -> String {
+fn prefixes(flow: &Flow<'_>) -> String {
     let first = |name: &str| {
         let from = usize::from(name.starts_with(['/', '.']));
         name[from..]
@@ -180,7 +285,7 @@ fn prefixes(graph: &Graph) -> String {
             .map_or_else(|| name.to_owned(), |end| name[..from + end].to_owned())
     };
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
-    graph.nodes().iter().for_each(|node| *counts.entry(first(&node.name)).or_default() += 1);
+    flow.names.iter().for_each(|name| *counts.entry(first(name)).or_default() += 1);
     let mut counts: Vec<(String, usize)> = counts.into_iter().collect();
     counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     counts.iter().take(8).map(|(prefix, _)| format!("`{prefix}`")).collect::<Vec<_>>().join(", ")
@@ -232,6 +337,39 @@ mod tests {
         );
         let deep = Tasks::of(&one, Some("/left/c")).expect("tasks");
         assert_eq!(deep.part_of, [0, 0, 0, 1, 2]);
+    }
+
+    #[test]
+    fn costs_are_divided_as_graphs_are_and_add_up() {
+        let graph = graph(&["/left/d", "/right/e"]);
+        let processors = ["a", "b"].map(crate::cost::ProcessorCosts::named).to_vec();
+        let link = crate::cost::Link { setup_ns: 3, ..crate::cost::Link::of_bandwidth(1 << 30) };
+        let links = BTreeMap::from([((0, 1), link)]);
+        let latency =
+            |node: usize, p: usize| Some(Interval::exact((node as u64 + 1) * 10u64.pow(p as u32)));
+        let costs = Costs::of_graph(&graph, processors, links, latency, Vec::new()).expect("costs");
+        let tasks = Tasks::of_costs(&costs, None).expect("tasks");
+        assert_eq!(tasks, Tasks::of(&graph, None).expect("tasks"));
+        let model = tasks.costs(&costs).expect("costs of parts");
+        let ns = |part: &super::super::multitask::Part| -> Vec<u64> {
+            part.latency_ns.iter().flatten().map(|ns| ns.point()).collect()
+        };
+        assert_eq!(ns(&model.encoder), [1 + 2, 10 + 20]);
+        assert_eq!(model.decoders.iter().map(ns).collect::<Vec<_>>(), [[3 + 5, 80], [4, 40]]);
+        assert_eq!(model.features_bytes, 16);
+        let there = model.hand_over_ns[0][1].map(|ns| ns.point());
+        assert_eq!((there, model.hand_over_ns[1][0]), (Some(15 + 3), None));
+        let confined = crate::cost::CostsFile::from(&costs);
+        let confined = crate::cost::CostsFile {
+            tensors: confined
+                .tensors
+                .into_iter()
+                .map(|t| crate::cost::TensorEntry { confined: t.name == "x", ..t })
+                .collect(),
+            ..confined
+        };
+        let refused = tasks.costs(&confined.check().expect("costs")).map_err(|e| e.to_string());
+        assert!(refused.is_err_and(|e| e.contains("tensor `x` is confined")));
     }
 
     #[test]

@@ -57,6 +57,7 @@ fn random_costs(rng: &mut StdRng, nodes: usize, processors: usize) -> Costs {
             }
         }
     }
+    tensors.iter_mut().for_each(|t| t.confined = rng.random_bool(0.05));
     let together = if nodes > 3 && rng.random_bool(0.3) { vec![vec![1, 3]] } else { vec![] };
     Costs::new("random", specs, links, node_costs, tensors, together).expect("costs that fit")
 }
@@ -72,6 +73,10 @@ fn by_definition(costs: &Costs, cuts: &[Cut]) -> Option<(u64, u64)> {
             memory += node.memory_bytes;
         }
         let inside = |n: usize| (cut.from..cut.to).contains(&n);
+        let touches = |t: &TensorCosts| t.consumers.iter().chain(&t.producer).any(|&n| inside(n));
+        if cut.processor != 0 && costs.tensors().iter().any(|t| t.confined && touches(t)) {
+            return None;
+        }
         let split_group = costs
             .together()
             .iter()
@@ -91,6 +96,9 @@ fn by_definition(costs: &Costs, cuts: &[Cut]) -> Option<(u64, u64)> {
                         && t.consumers.iter().any(|&c| c >= cut.from)
                 })
                 .collect();
+            if live.iter().any(|t| t.confined) {
+                return None;
+            }
             stage += live
                 .iter()
                 .map(|t| link.transfer_ns(t.size_bytes).expect("a transfer").point())

@@ -1,20 +1,33 @@
-//! The best split as a function of the uplink's bandwidth: break points, not samples.
+//! The best split as a function of the bandwidth: break points, not samples.
 //!
-//! A split costs A + B x, where x is the time per byte (1 / bandwidth): a line. The best cost is
-//! the lower envelope of all lines. It is found by cutting where two known lines meet: either
-//! nothing is below that point, and it is a break point, or a new line is found (Eisner and
-//! Severance 1976). All arithmetic is in integers: x = p / q is tried by minimising A q + B p.
+//! A split costs A + B x, where x is the time per byte on the way to the server (1 / bandwidth): a
+//! line. Bounds on latency or energy are lines, too, so a split keeps them up to some x. The best
+//! cost is the lower envelope of these lines, each as far as it keeps the bounds. The bandwidth of
+//! the way back changes with that of the way there, in the ratio of the costs.
+//!
+//! The lines worth looking at come from dynamic programming over the frontier
+//! ([`super::frontier`]). On a graph too wide for that, and without bounds, they come from cutting
+//! where two known lines meet: either nothing is below that point, and it is a break point, or a
+//! new line is found (Eisner and Severance 1976). All arithmetic is in integers: x = p / q is tried
+//! by minimising A q + B p.
 
 use super::{
-    Criterion, Objective, Split, SplitError, SplitPlan,
+    Bound, Criterion, Objective, Split, SplitError,
+    bounded::half,
     closure::{Side, Terms},
+    criteria::{self, At},
+    frontier::{self, COLUMNS, Question},
 };
 use crate::cost::{End, Interval, Link};
+
+/// Energies are planned with in this part of a nanojoule, so that small powers count.
+const PARTS_OF_NJ: u64 = 256;
 
 /// A range of bandwidths and the split that is best there.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BandwidthRange {
-    /// From this bandwidth on, bytes per second; 0 for the slowest.
+    /// From this bandwidth on, bytes per second; 0 for the slowest. Above 0 in the first range: no
+    /// split keeps the bounds on a slower link.
     pub from_bytes_per_s: f64,
     /// Up to this one; infinite for the fastest.
     pub to_bytes_per_s: f64,
@@ -23,31 +36,124 @@ pub struct BandwidthRange {
     /// Cost at infinite bandwidth, in the criterion's unit.
     pub fixed: u64,
     /// Added per ns that a byte takes, in the criterion's unit.
-    pub per_ns_of_byte: u64,
+    pub per_ns_of_byte: f64,
 }
 
-struct Line {
+#[derive(Clone)]
+pub(super) struct Line {
     fixed: u128,
     slope: u128,
+    /// The largest time per byte at which the bounds are kept, ns; a fraction.
+    until: Option<(u128, u128)>,
     side: Side,
 }
 
+impl Line {
+    /// Cost at x = p / q, times q.
+    fn at(&self, (p, q): (u128, u128)) -> u128 {
+        self.fixed * q + self.slope * p
+    }
+
+    fn reaches_beyond(&self, (p, q): (u128, u128)) -> bool {
+        self.until.is_none_or(|(up, uq)| up * q > p * uq)
+    }
+}
+
 impl Split<'_> {
-    /// Which split is best for which bandwidth of the uplink, slowest first. Device memory is not
-    /// bounded here, and the link back stays as it is.
+    /// Which split is best at which bandwidth, slowest first; bounds are kept at each of them.
     ///
     /// # Errors
-    /// As [`Split::best`].
-    pub fn over_bandwidth(&self, criterion: Criterion) -> Result<Vec<BandwidthRange>, SplitError> {
-        let (fixed, slope) = self.lines(criterion);
+    /// As [`Split::best`]; [`SplitError::OutOfBudget`] where the break points are not complete.
+    pub fn over_bandwidth(&self, objective: &Objective) -> Result<Vec<BandwidthRange>, SplitError> {
+        self.check_energy(objective)?;
+        self.check_links()?;
+        let scale = scale(objective.minimise);
+        let bounds = self.bounds(objective);
+        let lines = match self.lines_by_frontier(objective.minimise, &bounds) {
+            Some(lines) => lines,
+            None if bounds.is_empty() => return Ok(ranges(&self.envelope_by_cuts(objective)?, 1)),
+            None => return Err(SplitError::OutOfBudget { what: "all break points" }),
+        };
+        let envelope = envelope(&lines);
+        if envelope.is_empty() {
+            Err(self.impossible(objective))
+        } else {
+            Ok(ranges(&envelope, scale))
+        }
+    }
+
+    /// Every split that may be best at some bandwidth; `None` where that takes too long.
+    fn lines_by_frontier(&self, minimise: Criterion, bounds: &[Bound]) -> Option<Vec<Line>> {
+        let (fixed, slope) = self.lines(minimise, scale(minimise));
+        let (mut columns, mut order) = (vec![fixed, slope], vec![0, 1]);
+        let (mut within, mut limits) = (Vec::new(), Vec::new());
+        for bound in bounds {
+            let scale = scale(bound.criterion);
+            let allowed = bound.at_most.saturating_mul(scale);
+            let is_minimised = bound.criterion == minimise;
+            let column = if is_minimised { 0 } else { columns.len() };
+            within.push((column, allowed));
+            if depends_on_bandwidth(bound.criterion) {
+                limits.push((column, allowed));
+                within.push((column + 1, u64::MAX));
+            }
+            if !is_minimised {
+                let (fixed, slope) = self.lines(bound.criterion, scale);
+                columns.push(fixed);
+                columns.extend(depends_on_bandwidth(bound.criterion).then_some(slope));
+            }
+        }
+        for tie in minimise.then_ties().into_iter().skip(1) {
+            if columns.len() < COLUMNS {
+                order.push(columns.len());
+                columns.push(self.terms(tie, At::all(End::Point)));
+            }
+        }
+        let question = Question {
+            columns: &columns,
+            order: &order,
+            leading: 2,
+            within: &within,
+            at_most: u64::MAX,
+            hull: within.is_empty(),
+        };
+        if columns.len() > COLUMNS {
+            return None;
+        }
+        let found =
+            frontier::undominated(&self.closure, &question, &mut half(&self.budget)).ok()?;
+        let line = |split: frontier::Labelled| {
+            let until = |&(column, allowed): &(usize, u64)| {
+                let (fixed, slope) = (split.values[column], split.values[column + 1]);
+                (slope > 0).then(|| (u128::from(allowed - fixed), u128::from(slope)))
+            };
+            let nearest =
+                |a: (u128, u128), b: (u128, u128)| if a.0 * b.1 <= b.0 * a.1 { a } else { b };
+            Line {
+                fixed: u128::from(split.values[0]),
+                slope: u128::from(split.values[1]),
+                until: limits.iter().filter_map(until).reduce(nearest),
+                side: split.side.clone(),
+            }
+        };
+        Some(found.into_iter().map(line).collect())
+    }
+
+    /// The lower envelope by minimum cuts, fastest first; nothing is bounded.
+    pub(super) fn envelope_by_cuts(&self, objective: &Objective) -> Result<Vec<Line>, SplitError> {
+        let (fixed, slope) = self.lines(objective.minimise, 1);
         let weight = (fixed.ceiling(), slope.ceiling());
+        let step = 4 * (self.closure.nodes + self.closure.tensors.len()) as u64;
         let find = |a: u128, b: u128| -> Result<(u128, Line), SplitError> {
-            let none = || SplitError::Impossible { bounds: super::CONSTRAINTS.to_owned() };
+            let out = |_| SplitError::OutOfBudget { what: "all break points" };
+            self.budget.steps(step).map_err(out)?;
+            let none = || self.impossible(objective);
             let (value, side) =
                 self.closure.cheapest(&fixed.combined(a, &slope, b)).ok_or_else(none)?;
             let line = Line {
                 fixed: fixed.cost(&self.closure, &side),
                 slope: slope.cost(&self.closure, &side),
+                until: None,
                 side,
             };
             Ok((value, line))
@@ -70,68 +176,123 @@ impl Split<'_> {
                 envelope.push(next);
             }
         }
-        Ok(ranges(&envelope))
+        Ok(envelope)
     }
 
     /// The part of each cost that does not depend on the bandwidth, and the part per ns that a byte
-    /// takes.
-    fn lines(&self, criterion: Criterion) -> (Terms, Terms) {
+    /// takes on the way there.
+    fn lines(&self, criterion: Criterion, scale: u64) -> (Terms, Terms) {
         let mut ends = self.ends;
-        ends.up = Link { bandwidth_bytes_per_s: Interval::exact(u64::MAX), ..ends.up };
-        let fixed_sent = |bytes: u64| match criterion {
-            Criterion::Latency => u128::from(ends.up.fixed_ns(bytes)),
-            Criterion::DeviceEnergy => u128::from(
-                Interval::exact(ends.up.fixed_ns(bytes)).times(ends.up.transmit_w).point(),
-            ),
-            Criterion::DeviceMemory => 0,
-            Criterion::BytesSent => u128::from(bytes),
+        let fast = |link: Link| Link { bandwidth_bytes_per_s: Interval::exact(u64::MAX), ..link };
+        (ends.up, ends.down) = (fast(ends.up), ends.down.map(fast));
+        // Without what the bandwidth makes of it, rounded up to a whole nanosecond.
+        let mut fixed = criteria::terms(self.costs, &ends, criterion, At::all(End::Point));
+        let sizes: Vec<u64> = criteria::sizes(self.costs).collect();
+        let (idle_w, transmit_w) =
+            (self.costs.processors()[self.ends.device].idle_w, self.ends.up.transmit_w);
+        let weighed = |amount: f64, power_w: f64| match criterion {
+            Criterion::Latency => amount.round() as u128,
+            Criterion::DeviceEnergy => (amount * power_w * scale as f64).round() as u128,
+            _ => 0,
         };
-        let slope_sent = |bytes: u64| match criterion {
-            Criterion::Latency => u128::from(bytes),
-            Criterion::DeviceEnergy => {
-                u128::from(Interval::exact(bytes).times(ends.up.transmit_w).point())
-            }
-            Criterion::DeviceMemory | Criterion::BytesSent => 0,
+        let part = |ns: u64, power_w: f64| weighed(ns as f64, power_w);
+        let latency = |node: usize, processor: usize| {
+            self.costs.nodes()[node].latency_ns[processor].map_or(0, Interval::point)
         };
-        let sizes: Vec<u64> = super::criteria::sizes(self.costs).collect();
-        let mut fixed = super::criteria::terms(self.costs, &ends, criterion, End::Point);
-        fixed.sent = sizes.iter().map(|&bytes| fixed_sent(bytes)).collect();
-        let none = vec![0; self.closure.nodes];
+        let returned = criteria::returned_bytes(self.costs, &self.ends);
+        let back = |node: usize, of: &dyn Fn(&Link, u64) -> f64| -> f64 {
+            let sum = |down: Link| returned[node].iter().map(|&bytes| of(&down, bytes)).sum();
+            self.ends.down.map_or(0.0, sum)
+        };
+        let ratio = self.ends.bandwidth_there_to_back();
+        let nodes = 0..self.closure.nodes;
+        if depends_on_bandwidth(criterion) {
+            let up = &self.ends.up;
+            fixed.sent = sizes.iter().map(|&bytes| part(up.fixed_ns(bytes), transmit_w)).collect();
+            let returning = |node: usize| back(node, &|down, bytes| down.fixed_ns(bytes) as f64);
+            fixed.server = nodes
+                .clone()
+                .map(|n| weighed(latency(n, self.ends.server) as f64 + returning(n), idle_w))
+                .collect();
+            let setup = |link: Option<Link>| part(link.map_or(0, |link| link.setup_ns), idle_w);
+            (fixed.offloaded, fixed.returned) = (setup(Some(self.ends.up)), setup(self.ends.down));
+        }
+        if criterion == Criterion::DeviceEnergy {
+            fixed.device.iter_mut().for_each(|nj| *nj *= u128::from(scale));
+        }
         let slope = Terms {
-            device: none.clone(),
-            server: none,
-            sent: sizes.iter().map(|&bytes| slope_sent(bytes)).collect(),
+            device: vec![0; self.closure.nodes],
+            server: nodes
+                .map(|n| weighed(back(n, &|_, bytes| bytes as f64 * ratio), idle_w))
+                .collect(),
+            sent: sizes.iter().map(|&bytes| part(bytes, transmit_w)).collect(),
             offloaded: 0,
+            returned: 0,
         };
         (fixed, slope)
     }
-
-    /// The plan of one range, at the bandwidth the costs give.
-    ///
-    /// # Errors
-    /// As [`Split::plan_of`].
-    pub fn plan_of_range(
-        &self,
-        range: &BandwidthRange,
-        criterion: Criterion,
-    ) -> Result<Option<SplitPlan>, SplitError> {
-        self.plan_of(&range.on_device, &Objective::least(criterion))
-    }
 }
 
-fn ranges(envelope: &[Line]) -> Vec<BandwidthRange> {
+const fn depends_on_bandwidth(criterion: Criterion) -> bool {
+    matches!(criterion, Criterion::Latency | Criterion::DeviceEnergy)
+}
+
+const fn scale(criterion: Criterion) -> u64 {
+    if matches!(criterion, Criterion::DeviceEnergy) { PARTS_OF_NJ } else { 1 }
+}
+
+/// The lower envelope of lines that end where they stop keeping the bounds; the fastest link first.
+/// Lines that are equal come in the order of preference.
+fn envelope(lines: &[Line]) -> Vec<Line> {
+    let mut envelope: Vec<Line> = Vec::new();
+    let mut at = (0u128, 1u128);
+    loop {
+        let possible = || lines.iter().filter(|line| line.reaches_beyond(at));
+        // Just beyond the present place: the least cost there, then the least slope.
+        let Some(best) = possible().min_by_key(|line| (line.at(at), line.slope)) else { break };
+        // Up to the first place where another line is below this one, or this one ends.
+        let meets = |line: &Line| {
+            (line.slope < best.slope)
+                .then(|| (line.fixed.saturating_sub(best.fixed), best.slope - line.slope))
+        };
+        let is_later = |place: &(u128, u128)| place.0 * at.1 > at.0 * place.1;
+        let crossing = possible()
+            .filter_map(|line| Some((meets(line)?, line)))
+            .filter(|(place, line)| is_later(place) && line.reaches_beyond(*place))
+            .map(|(place, _)| place);
+        let next =
+            crossing.chain(best.until).reduce(|a, b| if a.0 * b.1 <= b.0 * a.1 { a } else { b });
+        let line = Line { until: next, ..best.clone() };
+        match envelope.last_mut().filter(|last| last.side == line.side) {
+            Some(last) => last.until = next,
+            None => envelope.push(line),
+        }
+        match next {
+            Some(place) => at = place,
+            None => break,
+        }
+    }
+    envelope
+}
+
+pub(super) fn ranges(envelope: &[Line], scale: u64) -> Vec<BandwidthRange> {
     // Between two lines that follow each other: x = p / q ns per byte, so a bandwidth of 1e9 q / p
     // bytes per second.
+    let bandwidth = |(p, q): (u128, u128)| 1e9 * q as f64 / p.max(1) as f64;
     let meet = |pair: &[Line]| {
-        1e9 * (pair[0].slope - pair[1].slope) as f64 / (pair[1].fixed - pair[0].fixed).max(1) as f64
+        (pair[1].fixed.saturating_sub(pair[0].fixed).max(1), pair[0].slope - pair[1].slope)
     };
-    let breaks: Vec<f64> = envelope.windows(2).map(meet).collect();
+    let until = |index: usize| match (envelope[index].until, envelope.get(index..index + 2)) {
+        (Some(place), _) => bandwidth(place),
+        (None, Some(pair)) => bandwidth(meet(pair)),
+        (None, None) => 0.0,
+    };
     let range = |(index, line): (usize, &Line)| BandwidthRange {
-        from_bytes_per_s: breaks.get(index).copied().unwrap_or(0.0),
-        to_bytes_per_s: if index == 0 { f64::INFINITY } else { breaks[index - 1] },
+        from_bytes_per_s: until(index),
+        to_bytes_per_s: index.checked_sub(1).map_or(f64::INFINITY, until),
         on_device: line.side.clone(),
-        fixed: u64::try_from(line.fixed).unwrap_or(u64::MAX),
-        per_ns_of_byte: u64::try_from(line.slope).unwrap_or(u64::MAX),
+        fixed: u64::try_from(line.fixed / u128::from(scale)).unwrap_or(u64::MAX),
+        per_ns_of_byte: line.slope as f64 / scale as f64,
     };
     envelope.iter().enumerate().map(range).rev().collect()
 }

@@ -1,23 +1,57 @@
-//! The best split under bounds: Lagrangian bounds from minimum cuts, and branching on nodes until
-//! the bound proves the best split found.
+//! The best split under bounds.
+//!
+//! First Lagrangian bounds from minimum cuts give a split and a lower bound, then dynamic
+//! programming over the frontier ([`super::frontier`]) finds the best split or gives up on a wide
+//! graph; there branching on nodes goes on, least bound first, until the bound proves the best
+//! split found or the budget of steps is spent. What is left unproven then shows in the bound.
 //!
 //! For multipliers m >= 0, min over splits of (cost + sum of m x (used - allowed)) is a lower bound
 //! on every split within the bounds (Everett 1963). Multipliers are whole multiples of 1/[`GRAIN`].
 //! The best multiplier of one bound is found by moving between the two lines that meet there.
 
-use super::closure::{Closure, Side, Terms};
+use super::{
+    closure::{Closure, Side, Terms},
+    flow::INFINITE,
+    frontier::{self, OutOfSteps, Question},
+};
+use std::{cmp::Reverse, collections::BinaryHeap};
+use vitempo_graph::Budget as Steps;
 
 /// Multipliers are counted in units of 1/GRAIN.
 const GRAIN: u128 = 1 << 20;
-/// Rounds over all multipliers for one lower bound.
+/// Rounds over all multipliers for one lower bound, where there are several.
 const SWEEPS: usize = 2;
 /// Steps for one multiplier; each is a minimum cut.
 const STEPS: usize = 24;
 
+/// What splits are compared by: sums of terms by column.
+pub(super) struct Columns {
+    /// The first is minimised.
+    pub terms: Vec<Terms>,
+    /// Columns that break ties, the minimised one first.
+    pub order: Vec<usize>,
+    /// Columns that may reach so much.
+    pub within: Vec<(usize, u64)>,
+}
+
+impl Columns {
+    /// The question for the least of the first column.
+    pub(super) fn question(&self, at_most: u64) -> Question<'_> {
+        Question {
+            columns: &self.terms,
+            order: &self.order,
+            leading: 1,
+            within: &self.within,
+            at_most,
+            hull: false,
+        }
+    }
+}
+
 /// Something a split may use only so much of.
-pub(super) struct Budget {
-    pub terms: Terms,
-    pub allowed: u128,
+struct Budget<'a> {
+    terms: &'a Terms,
+    allowed: u128,
 }
 
 /// The best split found, and what is proven about it.
@@ -28,7 +62,7 @@ pub(super) struct Bounded {
     pub at_least: u128,
 }
 
-/// Nothing fits, or nothing was found within the limit of cuts.
+/// Nothing fits, or nothing was found within the budget.
 pub(super) enum NoSplit {
     Impossible,
     GaveUp,
@@ -37,9 +71,8 @@ pub(super) enum NoSplit {
 struct Search<'a> {
     closure: &'a Closure,
     cost: &'a Terms,
-    budgets: &'a [Budget],
+    budgets: Vec<Budget<'a>>,
     best: Option<(u128, Side)>,
-    cuts: usize,
 }
 
 /// A part of all splits: those with these nodes pinned. `over` and `within` are splits of it that
@@ -50,47 +83,80 @@ struct Relaxed {
     within: Option<Side>,
 }
 
-/// The cheapest split within the budgets, by at most `limit` minimum cuts; what is left unproven
-/// then shows in `at_least`.
+/// An open part: ordered by its bound, then by when it was opened.
+struct Part {
+    rank: Reverse<(u128, usize)>,
+    relaxed: Relaxed,
+    pins: (Side, Side),
+}
+
+impl Ord for Part {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.rank.cmp(&other.rank)
+    }
+}
+
+impl PartialOrd for Part {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Part {
+    fn eq(&self, other: &Self) -> bool {
+        self.rank == other.rank
+    }
+}
+
+impl Eq for Part {}
+
+/// Spends up to half of what is left of a budget.
+pub(super) fn half(budget: &Steps) -> impl FnMut(u64) -> bool + '_ {
+    let mut left = budget.limits().steps.saturating_sub(budget.steps_spent()) / 2;
+    move |steps| {
+        left = left.saturating_sub(steps);
+        left > 0 && budget.steps(steps).is_ok()
+    }
+}
+
+/// The cheapest split within the bounds; among equals the first by the order of the columns,
+/// unless the graph is too wide for dynamic programming.
 pub(super) fn cheapest(
     closure: &Closure,
-    cost: &Terms,
-    budgets: &[Budget],
-    limit: usize,
+    columns: &Columns,
+    budget: &Steps,
 ) -> Result<Bounded, NoSplit> {
-    let mut search = Search { closure, cost, budgets, best: None, cuts: 0 };
-    let mut open = Vec::new();
-    let root = (closure.on_device.clone(), closure.on_server.clone());
-    if let Some(relaxed) = search.relax(&root.0, &root.1) {
-        open.push((relaxed, root));
+    let mut search = Search::new(closure, columns);
+    let pins = (closure.on_device.clone(), closure.on_server.clone());
+    let root = search.relax(&pins.0, &pins.1);
+    if root.is_none() && search.best.is_none() {
+        return Err(NoSplit::Impossible);
     }
-    let mut unproven = u128::MAX;
-    while let Some((relaxed, (on_device, on_server))) = open.pop() {
-        if search.best.as_ref().is_some_and(|(value, _)| relaxed.bound >= *value) {
-            continue;
+    let at_most = search
+        .best
+        .as_ref()
+        .map_or(u64::MAX, |(value, _)| u64::try_from(*value).unwrap_or(u64::MAX));
+    match frontier::undominated(closure, &columns.question(at_most), &mut half(budget)) {
+        Ok(splits) => {
+            let side = splits.into_iter().next().ok_or(NoSplit::Impossible)?.side;
+            let value = search.cost.cost(closure, &side);
+            Ok(Bounded { side, value, at_least: value })
         }
-        if search.cuts >= limit {
-            unproven = unproven.min(relaxed.bound);
-            continue;
-        }
-        let node = branching_node(closure, &relaxed, &on_device, &on_server);
-        let Some(node) = node else { continue };
-        let mut children = Vec::new();
-        for to_device in [true, false] {
-            let mut pins = (on_device.clone(), on_server.clone());
-            *(if to_device { &mut pins.0[node] } else { &mut pins.1[node] }) = true;
-            if let Some(relaxed) = search.relax(&pins.0, &pins.1) {
-                children.push((relaxed, pins));
-            }
-        }
-        children.sort_by_key(|(relaxed, _)| std::cmp::Reverse(relaxed.bound));
-        open.extend(children);
+        Err(OutOfSteps) => search.branch(root.map(|relaxed| (relaxed, pins)), budget),
     }
-    match search.best {
-        Some((value, side)) => Ok(Bounded { at_least: unproven.min(value), side, value }),
-        None if unproven < u128::MAX => Err(NoSplit::GaveUp),
-        None => Err(NoSplit::Impossible),
-    }
+}
+
+/// As [`cheapest`], without dynamic programming.
+#[cfg(test)]
+pub(super) fn by_branching(
+    closure: &Closure,
+    columns: &Columns,
+    budget: &Steps,
+) -> Result<Bounded, NoSplit> {
+    let mut search = Search::new(closure, columns);
+    let pins = (closure.on_device.clone(), closure.on_server.clone());
+    let root = search.relax(&pins.0, &pins.1);
+    search.branch(root.map(|relaxed| (relaxed, pins)), budget)
 }
 
 /// A free node on which the two splits differ, in the middle of them; any free node where there is
@@ -111,13 +177,66 @@ fn branching_node(
     candidates.get(candidates.len() / 2).copied()
 }
 
-impl Search<'_> {
+impl<'a> Search<'a> {
+    fn new(closure: &'a Closure, columns: &'a Columns) -> Self {
+        let budget = |&(column, allowed): &(usize, u64)| Budget {
+            terms: &columns.terms[column],
+            allowed: u128::from(allowed),
+        };
+        let budgets = columns.within.iter().map(budget).collect();
+        Self { closure, cost: &columns.terms[0], budgets, best: None }
+    }
+
+    /// Branches until everything open is no better than the best split, or the budget is spent.
+    fn branch(
+        mut self,
+        root: Option<(Relaxed, (Side, Side))>,
+        budget: &Steps,
+    ) -> Result<Bounded, NoSplit> {
+        let part = |opened: usize, relaxed: Relaxed, pins| Part {
+            rank: Reverse((relaxed.bound, opened)),
+            relaxed,
+            pins,
+        };
+        let mut open: BinaryHeap<Part> =
+            root.map(|(relaxed, pins)| part(0, relaxed, pins)).into_iter().collect();
+        let (mut opened, mut unproven) = (0, u128::MAX);
+        // Two relaxations of some cuts each, through all nodes and tensors.
+        let step = 64 * (self.closure.nodes + self.closure.tensors.len()) as u64;
+        while let Some(Part { relaxed, pins, .. }) = open.pop() {
+            if self.best.as_ref().is_some_and(|(value, _)| relaxed.bound >= *value) {
+                break; // Everything open has at least this bound.
+            }
+            if budget.steps(step).is_err() {
+                unproven = relaxed.bound;
+                break;
+            }
+            let Some(node) = branching_node(self.closure, &relaxed, &pins.0, &pins.1) else {
+                continue;
+            };
+            for to_device in [true, false] {
+                let mut pins = pins.clone();
+                *(if to_device { &mut pins.0[node] } else { &mut pins.1[node] }) = true;
+                if let Some(mut child) = self.relax(&pins.0, &pins.1) {
+                    child.bound = child.bound.max(relaxed.bound);
+                    opened += 1;
+                    open.push(part(opened, child, pins));
+                }
+            }
+        }
+        match self.best {
+            Some((value, side)) => Ok(Bounded { at_least: unproven.min(value), side, value }),
+            None if unproven < u128::MAX => Err(NoSplit::GaveUp),
+            None => Err(NoSplit::Impossible),
+        }
+    }
+
     fn used(&self, side: &Side) -> Vec<u128> {
         self.budgets.iter().map(|b| b.terms.cost(self.closure, side)).collect()
     }
 
     fn keeps(&self, side: &Side) -> bool {
-        self.used(side).iter().zip(self.budgets).all(|(used, budget)| *used <= budget.allowed)
+        self.used(side).iter().zip(&self.budgets).all(|(used, budget)| *used <= budget.allowed)
     }
 
     fn solve(
@@ -126,10 +245,9 @@ impl Search<'_> {
         on_device: &[bool],
         on_server: &[bool],
     ) -> Option<(u128, Side)> {
-        self.cuts += 1;
         let mut terms = self.cost.combined(GRAIN, self.cost, 0);
         for (budget, &multiplier) in self.budgets.iter().zip(multipliers) {
-            terms = terms.combined(1, &budget.terms, multiplier);
+            terms = terms.combined(1, budget.terms, multiplier);
         }
         let (value, side) = self.closure.cheapest_with(&terms, on_device, on_server)?;
         if self.keeps(&side) {
@@ -148,8 +266,7 @@ impl Search<'_> {
     fn relax(&mut self, on_device: &[bool], on_server: &[bool]) -> Option<Relaxed> {
         for index in 0..self.budgets.len() {
             let least =
-                self.closure.cheapest_with(&self.budgets[index].terms, on_device, on_server)?;
-            self.cuts += 1;
+                self.closure.cheapest_with(self.budgets[index].terms, on_device, on_server)?;
             if least.0 > self.budgets[index].allowed {
                 return None;
             }
@@ -160,7 +277,8 @@ impl Search<'_> {
         if self.keeps(&over) {
             return None; // The cheapest of all keeps the bounds: nothing better here.
         }
-        for _ in 0..SWEEPS {
+        let sweeps = if self.budgets.len() > 1 { SWEEPS } else { 1 };
+        for _ in 0..sweeps {
             for index in 0..self.budgets.len() {
                 let step = self.best_multiplier(index, &mut multipliers, on_device, on_server)?;
                 bound = bound.max(step.bound);
@@ -198,15 +316,17 @@ impl Search<'_> {
         if line(self, &over, multipliers).1 <= allowed {
             return Some(Relaxed { bound, over: over.clone(), within: Some(over) });
         }
-        self.cuts += 1;
         let (_, mut within) =
-            self.closure.cheapest_with(&self.budgets[index].terms, on_device, on_server)?;
+            self.closure.cheapest_with(self.budgets[index].terms, on_device, on_server)?;
         let mut best = 0;
         for _ in 0..STEPS {
             let ((over_value, over_used), (within_value, within_used)) =
                 (line(self, &over, multipliers), line(self, &within, multipliers));
-            let multiplier =
-                within_value.saturating_sub(over_value) / (over_used - within_used).max(1);
+            // Less than the best multiplier is a bound, too: sums stay below what is infinite.
+            let most = (INFINITE >> 4) / self.budgets[index].terms.ceiling();
+            let multiplier = (within_value.saturating_sub(over_value)
+                / (over_used - within_used).max(1))
+            .min(most);
             multipliers[index] = multiplier;
             let (value, side) = self.solve(multipliers, on_device, on_server)?;
             if value > bound {

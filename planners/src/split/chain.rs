@@ -20,7 +20,8 @@ pub fn best_split(
 ) -> Result<Option<(usize, u64)>, SplitError> {
     let split = super::Split::new(costs, device, server)?;
     let Some(handed_over) = handed_over(costs) else { return Ok(None) };
-    let terms = criteria::terms(costs, &split.ends, Criterion::Latency, End::Point);
+    let terms =
+        criteria::terms(costs, &split.ends, Criterion::Latency, criteria::At::all(End::Point));
     let nodes = costs.nodes().len();
     let closure = &split.closure;
     let mut latency = terms.server.iter().sum::<u128>();
@@ -29,12 +30,13 @@ pub fn best_split(
         if let Some(node) = on_device.checked_sub(1) {
             latency = latency + terms.device[node] - terms.server[node];
         }
-        let handing =
-            handed_over.get(on_device).map_or(0, |&tensor| terms.sent[tensor] + terms.offloaded);
-        let total = latency + handing;
+        let sent = handed_over.get(on_device);
+        let handing = sent.map_or(0, |&tensor| terms.sent[tensor] + terms.offloaded);
+        let comes_back = closure.returning[on_device..].contains(&true);
+        let total = latency + handing + if comes_back { terms.returned } else { 0 };
         let allowed = !closure.on_server[..on_device].contains(&true)
             && !closure.on_device[on_device..].contains(&true)
-            && total < super::flow::INFINITE;
+            && sent.is_none_or(|&tensor| !closure.tensors[tensor].blocked);
         if allowed && best.is_none_or(|(_, least)| total < least) {
             best = Some((on_device, total));
         }

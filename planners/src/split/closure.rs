@@ -16,6 +16,8 @@ pub(super) struct Sendable {
     pub producer: Option<usize>,
     /// Nodes that read it; at least one.
     pub consumers: Vec<usize>,
+    /// Whether it cannot be sent: the link is down.
+    pub blocked: bool,
 }
 
 /// What every split of a model must respect.
@@ -29,8 +31,17 @@ pub(super) struct Closure {
     pub on_device: Vec<bool>,
     /// Nodes that must be on the server.
     pub on_server: Vec<bool>,
+    /// Nodes whose results come back when they are on the server.
+    pub returning: Vec<bool>,
     /// Nodes that nobody reads: if anything is on the server, one of them is.
     sinks: Vec<usize>,
+}
+
+/// Nodes that must be on one side.
+#[derive(Clone, Debug)]
+pub(super) struct Pins {
+    pub on_device: Vec<bool>,
+    pub on_server: Vec<bool>,
 }
 
 /// One criterion's share of everything that can be paid.
@@ -44,6 +55,8 @@ pub(super) struct Terms {
     pub sent: Vec<u128>,
     /// Once, when anything is on the server.
     pub offloaded: u128,
+    /// Once, when a result comes back.
+    pub returned: u128,
 }
 
 /// Which nodes are on the device.
@@ -59,12 +72,16 @@ impl Terms {
             server: combine(&self.server, &other.server),
             sent: combine(&self.sent, &other.sent),
             offloaded: a * self.offloaded + b * other.offloaded,
+            returned: a * self.returned + b * other.returned,
         }
     }
 
     /// More than any split can cost.
     pub(super) fn ceiling(&self) -> u128 {
-        self.device.iter().chain(&self.server).chain(&self.sent).sum::<u128>() + self.offloaded + 1
+        self.device.iter().chain(&self.server).chain(&self.sent).sum::<u128>()
+            + self.offloaded
+            + self.returned
+            + 1
     }
 
     /// What a split pays.
@@ -75,7 +92,11 @@ impl Terms {
             .map(|(&here, (d, s))| if here { d } else { s })
             .sum();
         let sent: u128 = closure.sent(side).map(|tensor| self.sent[tensor]).sum();
-        nodes + sent + if side.iter().all(|&here| here) { 0 } else { self.offloaded }
+        let once = |paid: bool, cost: u128| if paid { cost } else { 0 };
+        nodes
+            + sent
+            + once(side.contains(&false), self.offloaded)
+            + once(closure.returns(side), self.returned)
     }
 
     /// These terms where a split pays them, others where it does not.
@@ -97,16 +118,17 @@ impl Terms {
 
 impl Closure {
     pub(super) fn new(
-        nodes: usize,
         tensors: Vec<Sendable>,
         together: Vec<Vec<usize>>,
-        on_device: Vec<bool>,
-        on_server: Vec<bool>,
+        pinned: Pins,
+        returning: Vec<bool>,
     ) -> Self {
+        let Pins { on_device, on_server } = pinned;
+        let nodes = on_device.len();
         let mut read = vec![false; nodes];
         tensors.iter().filter_map(|t| t.producer).for_each(|node| read[node] = true);
         let sinks = (0..nodes).filter(|&node| !read[node]).collect();
-        Self { nodes, tensors, together, on_device, on_server, sinks }
+        Self { nodes, tensors, together, on_device, on_server, returning, sinks }
     }
 
     /// The tensors that a split sends.
@@ -117,6 +139,28 @@ impl Closure {
         self.tensors.iter().enumerate().filter(move |(_, t)| crosses(t)).map(|(index, _)| index)
     }
 
+    /// Whether a split sends a result back.
+    pub(super) fn returns(&self, side: &Side) -> bool {
+        side.iter().zip(&self.returning).any(|(&here, &returning)| !here && returning)
+    }
+
+    /// Whether a split respects the constraints.
+    pub(super) fn allows(&self, side: &Side) -> bool {
+        let pinned = |pins: &[bool], here: bool| {
+            pins.iter().zip(side).all(|(&pinned, &on_device)| !pinned || on_device == here)
+        };
+        let flows = |t: &Sendable| {
+            let here = t.producer.is_none_or(|node| side[node]);
+            let all = |here: bool| t.consumers.iter().all(|&node| side[node] == here);
+            if here { !t.blocked || all(true) } else { all(false) }
+        };
+        side.len() == self.nodes
+            && pinned(&self.on_device, true)
+            && pinned(&self.on_server, false)
+            && self.tensors.iter().all(flows)
+            && self.together.iter().all(|g| g.windows(2).all(|two| side[two[0]] == side[two[1]]))
+    }
+
     /// A node that would have to be on both sides, if there is one: then nothing can be planned.
     pub(super) fn contradiction(&self) -> Option<usize> {
         let (mut device, mut server) = (self.on_device.clone(), self.on_server.clone());
@@ -125,11 +169,16 @@ impl Closure {
             for tensor in self.tensors.iter().rev() {
                 let Some(producer) = tensor.producer else { continue };
                 device[producer] |= tensor.consumers.iter().any(|&node| device[node]);
+                server[producer] |=
+                    tensor.blocked && tensor.consumers.iter().any(|&node| server[node]);
             }
             for tensor in &self.tensors {
-                if tensor.producer.is_some_and(|producer| server[producer]) {
-                    tensor.consumers.iter().for_each(|&node| server[node] = true);
-                }
+                let (there, here) = (
+                    tensor.producer.is_some_and(|producer| server[producer]),
+                    tensor.blocked && tensor.producer.is_none_or(|producer| device[producer]),
+                );
+                tensor.consumers.iter().filter(|_| there).for_each(|&node| server[node] = true);
+                tensor.consumers.iter().filter(|_| here).for_each(|&node| device[node] = true);
             }
             for group in &self.together {
                 for side in [&mut device, &mut server] {
@@ -157,26 +206,58 @@ impl Closure {
         on_device: &[bool],
         on_server: &[bool],
     ) -> Option<(u128, Side)> {
-        let (source, sink, used) = (
-            self.nodes + self.tensors.len(),
-            self.nodes + self.tensors.len() + 1,
-            self.nodes + self.tensors.len() + 2,
-        );
-        let mut network = FlowNetwork::new(
-            self.nodes + self.tensors.len() + 3,
-            2 * self.nodes + 4 * self.tensors.len(),
-        );
+        let (mut network, [source, sink]) = self.network(terms, on_device, on_server);
+        let value = network.maximum_flow(source, sink);
+        (value < INFINITE).then(|| (value, self.side(&network)))
+    }
+
+    /// The split with the least cost in the first terms, among those the least in the second, and
+    /// so on; the costs in the first.
+    ///
+    /// The minimum cuts of a network are those that nothing with capacity left crosses (Picard and
+    /// Queyranne 1980), so such arcs become infinite in the network of the next terms.
+    pub(super) fn cheapest_in_order(&self, order: &[&Terms]) -> Option<(u128, Side)> {
+        let mut least = None;
+        let mut kept: Vec<(u32, u32)> = Vec::new();
+        for terms in order {
+            let (mut network, [source, sink]) =
+                self.network(terms, &self.on_device, &self.on_server);
+            for &(from, to) in &kept {
+                network.arc(from as usize, to as usize, INFINITE, 0);
+            }
+            let value = network.maximum_flow(source, sink);
+            if value >= INFINITE {
+                break;
+            }
+            let first = least.map_or(value, |(first, _)| first);
+            least = Some((first, self.side(&network)));
+            kept = network.residual();
+        }
+        least
+    }
+
+    fn side(&self, network: &FlowNetwork) -> Side {
+        (0..self.nodes).map(|node| network.on_source_side(node)).collect()
+    }
+
+    /// The network of some terms, its source and its sink.
+    fn network(
+        &self,
+        terms: &Terms,
+        on_device: &[bool],
+        on_server: &[bool],
+    ) -> (FlowNetwork, [usize; 2]) {
+        let first = self.nodes + self.tensors.len();
+        let (source, sink, used, returned) = (first, first + 1, first + 2, first + 3);
+        let mut network = FlowNetwork::new(first + 4, 2 * self.nodes + 4 * self.tensors.len());
         for node in 0..self.nodes {
-            network.arc(
-                source,
-                node,
-                if on_device[node] { INFINITE } else { terms.server[node] },
-                0,
-            );
-            network.arc(node, sink, if on_server[node] { INFINITE } else { terms.device[node] }, 0);
+            let pinned = |pins: &[bool], cost: u128| if pins[node] { INFINITE } else { cost };
+            network.arc(source, node, pinned(on_device, terms.server[node]), 0);
+            network.arc(node, sink, pinned(on_server, terms.device[node]), 0);
         }
         for (index, tensor) in self.tensors.iter().enumerate() {
-            self.tensor_arcs(&mut network, source, index, tensor, terms.sent[index]);
+            let sent = if tensor.blocked { INFINITE } else { terms.sent[index] };
+            self.tensor_arcs(&mut network, source, index, tensor, sent);
         }
         for group in &self.together {
             group.windows(2).for_each(|pair| network.arc(pair[0], pair[1], INFINITE, INFINITE));
@@ -185,9 +266,12 @@ impl Closure {
             network.arc(source, used, terms.offloaded, 0);
             self.sinks.iter().for_each(|&node| network.arc(used, node, INFINITE, 0));
         }
-        let value = network.maximum_flow(source, sink);
-        (value < INFINITE)
-            .then(|| (value, (0..self.nodes).map(|node| network.on_source_side(node)).collect()))
+        if terms.returned > 0 {
+            network.arc(source, returned, terms.returned, 0);
+            let returning = (0..self.nodes).filter(|&node| self.returning[node]);
+            returning.for_each(|node| network.arc(returned, node, INFINITE, 0));
+        }
+        (network, [source, sink])
     }
 
     fn tensor_arcs(

@@ -2,15 +2,17 @@
 //!
 //! | criterion | on the device | on the server | sent | once |
 //! |---|---|---|---|---|
-//! | latency, ns | latency there | latency there, and sending a result back | transfer | setup |
-//! | device energy, nJ | its energy | idle power x latency there | transmit power x transfer | idle power x setup |
+//! | latency, ns | latency there | latency there, and sending a result back | transfer | setup of each link used |
+//! | device energy, nJ | its energy | idle power x (latency there, and sending a result back) | transmit power x transfer | idle power x setup |
 //! | device memory, B | weights | | | |
+//! | server memory, B | | weights | | |
 //! | bytes sent, B | | | size | |
 //!
-//! All sums are serial: device, link and server work one after the other for one inference.
+//! All sums are serial: device, link and server work one after the other for one inference. A link
+//! without bandwidth sends nothing.
 
-use super::closure::{Closure, Sendable, Terms};
-use crate::cost::{Costs, End, Interval, Link};
+use super::closure::{Closure, Pins, Sendable, Terms};
+use crate::cost::{Costs, End, Interval, Link, TensorCosts};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -26,6 +28,17 @@ pub enum Criterion {
     DeviceMemory,
     /// What leaves the device, bytes.
     BytesSent,
+    /// Weights on the server, bytes.
+    ServerMemory,
+}
+
+impl Criterion {
+    /// How ties are broken: latency, energy, memory, bytes; the rest of this order behind the
+    /// criterion itself.
+    pub(super) fn then_ties(self) -> Vec<Self> {
+        let ties = [Self::Latency, Self::DeviceEnergy, Self::DeviceMemory, Self::BytesSent];
+        std::iter::once(self).chain(ties.into_iter().filter(|&tie| tie != self)).collect()
+    }
 }
 
 impl fmt::Display for Criterion {
@@ -35,6 +48,7 @@ impl fmt::Display for Criterion {
             Self::DeviceEnergy => "device energy",
             Self::DeviceMemory => "device memory",
             Self::BytesSent => "bytes sent",
+            Self::ServerMemory => "server memory",
         })
     }
 }
@@ -49,8 +63,30 @@ pub(super) struct Ends {
     pub down: Option<Link>,
 }
 
+impl Ends {
+    /// How many times as much bandwidth the way there has; 1 without a way back.
+    pub fn bandwidth_there_to_back(&self) -> f64 {
+        let rate = |link: &Link| link.bandwidth_bytes_per_s.point() as f64;
+        self.down.map_or(1.0, |down| rate(&self.up) / rate(&down).max(1.0))
+    }
+}
+
 /// Sums beyond this are refused: products of two of them must stay exact.
 pub(super) const LARGEST: u128 = 1 << 55;
+
+/// At which end of its interval each cost is; for a link, the end of its time.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct At {
+    pub nodes: End,
+    pub up: End,
+    pub down: End,
+}
+
+impl At {
+    pub(super) const fn all(end: End) -> Self {
+        Self { nodes: end, up: end, down: end }
+    }
+}
 
 /// The constraints of a split: what cannot run, what may not leave.
 pub(super) fn closure(costs: &Costs, ends: &Ends) -> Closure {
@@ -61,49 +97,70 @@ pub(super) fn closure(costs: &Costs, ends: &Ends) -> Closure {
     for tensor in costs.tensors().iter().filter(|t| t.confined) {
         tensor.consumers.iter().chain(&tensor.producer).for_each(|&node| on_device[node] = true);
     }
+    let mut returning = vec![false; nodes.len()];
+    if let Some(down) = ends.down {
+        for (tensor, node) in results(costs) {
+            returning[node] = true;
+            on_device[node] |= down.transfer_ns(tensor.size_bytes).is_none();
+        }
+    }
     let read = costs.tensors().iter().filter(|t| !t.consumers.is_empty());
-    let sendable =
-        read.map(|t| Sendable { producer: t.producer, consumers: t.consumers.clone() }).collect();
-    Closure::new(nodes.len(), sendable, costs.together().to_vec(), on_device, on_server)
+    let sendable = read.map(|t| Sendable {
+        producer: t.producer,
+        consumers: t.consumers.clone(),
+        blocked: ends.up.transfer_ns(t.size_bytes).is_none(),
+    });
+    let pins = Pins { on_device, on_server };
+    Closure::new(sendable.collect(), costs.together().to_vec(), pins, returning)
+}
+
+/// Results of the model, with the node that provides each.
+fn results(costs: &Costs) -> impl Iterator<Item = (&TensorCosts, usize)> {
+    costs.tensors().iter().filter(|t| t.output).filter_map(|t| Some((t, t.producer?)))
 }
 
 /// The terms of one criterion, every cost at one end of its interval.
-pub(super) fn terms(costs: &Costs, ends: &Ends, criterion: Criterion, end: End) -> Terms {
-    let value = |interval: Option<Interval>| interval.map_or(0, |i| u128::from(i.at(end)));
+pub(super) fn terms(costs: &Costs, ends: &Ends, criterion: Criterion, at: At) -> Terms {
+    let value =
+        |interval: Option<Interval>, end: End| interval.map_or(0, |i| u128::from(i.at(end)));
     let node = |device: &dyn Fn(usize) -> u128, server: &dyn Fn(usize) -> u128| {
         let indices = || 0..costs.nodes().len();
         (indices().map(device).collect(), indices().map(server).collect())
     };
     let latency = |node: usize, processor: usize| costs.nodes()[node].latency_ns[processor];
-    let returning = returning_ns(costs, ends);
-    let server_ns = |node: usize| latency(node, ends.server).map(|own| own + returning[node]);
+    let returning = returning_ns(costs, ends, at.down);
     let (idle_w, transmit_w) = (costs.processors()[ends.device].idle_w, ends.up.transmit_w);
-    let ((device, server), offloaded) = match criterion {
+    let watts = |ns: u64, power_w: f64| u128::from(Interval::exact(ns).times(power_w).point());
+    let memory = |n: usize| u128::from(costs.nodes()[n].memory_bytes);
+    let setup = |link: Option<Link>| link.map_or(0, |link| link.setup_ns);
+    let (up_ns, down_ns) = (setup(Some(ends.up)), setup(ends.down));
+    let ((device, server), [offloaded, returned]) = match criterion {
         Criterion::Latency => (
-            node(&|n| value(latency(n, ends.device)), &|n| value(server_ns(n))),
-            u128::from(ends.up.setup_ns),
+            node(&|n| value(latency(n, ends.device), at.nodes), &|n| {
+                value(latency(n, ends.server), at.nodes) + u128::from(returning[n])
+            }),
+            [up_ns, down_ns].map(u128::from),
         ),
         Criterion::DeviceEnergy => {
-            let waiting = |n: usize| value(server_ns(n).map(|ns| ns.times(idle_w)));
-            let setup = Interval::exact(ends.up.setup_ns).times(idle_w);
-            (node(&|n| value(costs.energy_nj(n, ends.device)), &waiting), u128::from(setup.point()))
+            let waiting = |n: usize| {
+                let own = latency(n, ends.server).map_or(0, |ns| ns.at(at.nodes));
+                watts(own.saturating_add(returning[n]), idle_w)
+            };
+            let own = |n: usize| value(costs.energy_nj(n, ends.device), at.nodes);
+            (node(&own, &waiting), [up_ns, down_ns].map(|ns| watts(ns, idle_w)))
         }
-        Criterion::DeviceMemory => {
-            (node(&|n| u128::from(costs.nodes()[n].memory_bytes), &|_| 0), 0)
-        }
-        Criterion::BytesSent => (node(&|_| 0, &|_| 0), 0),
+        Criterion::DeviceMemory => (node(&memory, &|_| 0), [0; 2]),
+        Criterion::ServerMemory => (node(&|_| 0, &memory), [0; 2]),
+        Criterion::BytesSent => (node(&|_| 0, &|_| 0), [0; 2]),
     };
-    let transfer = |bytes: u64| ends.up.transfer_ns(bytes);
+    let transfer = |bytes: u64| ends.up.transfer_ns(bytes).map_or(0, |ns| ns.at(at.up));
     let sent = |bytes: u64| match criterion {
-        Criterion::Latency => {
-            transfer(bytes).map_or(super::flow::INFINITE, |t| u128::from(t.at(end)))
-        }
-        Criterion::DeviceEnergy => transfer(bytes)
-            .map_or(super::flow::INFINITE, |t| u128::from(t.times(transmit_w).at(end))),
-        Criterion::DeviceMemory => 0,
+        Criterion::Latency => u128::from(transfer(bytes)),
+        Criterion::DeviceEnergy => watts(transfer(bytes), transmit_w),
+        Criterion::DeviceMemory | Criterion::ServerMemory => 0,
         Criterion::BytesSent => u128::from(bytes),
     };
-    Terms { device, server, sent: sizes(costs).map(sent).collect(), offloaded }
+    Terms { device, server, sent: sizes(costs).map(sent).collect(), offloaded, returned }
 }
 
 /// Sizes of the tensors that may be sent, in the closure's order.
@@ -112,13 +169,21 @@ pub(super) fn sizes(costs: &Costs) -> impl Iterator<Item = u64> {
 }
 
 /// For each node, what sending its results back to the device takes when it runs on the server, ns.
-fn returning_ns(costs: &Costs, ends: &Ends) -> Vec<Interval> {
-    let mut returning = vec![Interval::ZERO; costs.nodes().len()];
+fn returning_ns(costs: &Costs, ends: &Ends, end: End) -> Vec<u64> {
+    let mut returning = vec![0u64; costs.nodes().len()];
     let Some(down) = ends.down else { return returning };
-    for tensor in costs.tensors().iter().filter(|t| t.output) {
-        let Some(producer) = tensor.producer else { continue };
-        let transfer = down.transfer_ns(tensor.size_bytes).unwrap_or(Interval::exact(u64::MAX));
-        returning[producer] = returning[producer] + transfer;
+    for (tensor, node) in results(costs) {
+        let transfer = down.transfer_ns(tensor.size_bytes).map_or(0, |ns| ns.at(end));
+        returning[node] = returning[node].saturating_add(transfer);
     }
     returning
+}
+
+/// For each node, the bytes of its results and how many there are, where results come back.
+pub(super) fn returned_bytes(costs: &Costs, ends: &Ends) -> Vec<Vec<u64>> {
+    let mut returned = vec![Vec::new(); costs.nodes().len()];
+    if ends.down.is_some() {
+        results(costs).for_each(|(tensor, node)| returned[node].push(tensor.size_bytes));
+    }
+    returned
 }

@@ -61,6 +61,17 @@ impl FlowNetwork {
         self.level[vertex] != NONE
     }
 
+    /// After a maximum flow, the pairs of vertices between which capacity is left: no minimum cut
+    /// separates the first from the second.
+    pub(super) fn residual(&self) -> Vec<(u32, u32)> {
+        let left = (0..self.head.len()).filter(|&arc| self.capacity[arc] > 0);
+        let mut pairs: Vec<(u32, u32)> =
+            left.map(|arc| (self.head[arc ^ 1], self.head[arc])).collect();
+        pairs.sort_unstable();
+        pairs.dedup();
+        pairs
+    }
+
     fn find_levels(&mut self, source: usize, sink: usize) -> bool {
         self.level.fill(NONE);
         self.level[source] = 0;

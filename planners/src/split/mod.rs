@@ -14,21 +14,28 @@ pub mod chain;
 mod closure;
 mod criteria;
 mod flow;
+mod frontier;
 mod pareto;
+mod planned;
+mod regret;
+mod search;
 
 pub use bandwidth::BandwidthRange;
 pub use criteria::Criterion;
+pub use pareto::Front;
 
 use crate::{
-    Evidence, Optimality, Plan, Predicted, Regret, Stage, Transfer,
-    cost::{CostError, Costs, End, Interval},
+    Plan,
+    cost::{CostError, Costs, End, Link},
 };
-use bounded::{Bounded, Budget, NoSplit};
-use closure::{Closure, Side, Terms};
-use criteria::Ends;
+use bounded::Bounded;
+use closure::{Closure, Terms};
+use criteria::{At, Ends};
+use vitempo_graph::{Budget, Limits};
 
-/// Minimum cuts spent on one bounded search before its answer is given with a gap.
-const CUT_LIMIT: usize = 20_000;
+/// Steps that one split may take where nothing else is said; a step is a partial split extended, or
+/// a node looked at in a minimum cut.
+pub const STEPS: u64 = 1 << 30;
 
 /// What a split keeps when nothing is bounded.
 const CONSTRAINTS: &str = "what is confined and what cannot run";
@@ -57,7 +64,7 @@ pub enum SplitError {
     /// A node that would have to be on both sides.
     #[error(
         "node `{node}` must be on the device and on the server: look at what cannot run there, \
-        what is confined, and what runs together"
+        what is confined, what runs together, and which links have bandwidth 0"
     )]
     Contradiction {
         /// Its name.
@@ -70,12 +77,16 @@ pub enum SplitError {
         bounds: String,
     },
     /// The search ended before a split within the bounds was found.
-    #[error("no split that keeps {bounds} was found among {cuts} cuts; there may be one")]
+    #[error("no split that keeps {bounds} was found within the budget; there may be one")]
     GaveUp {
         /// The bounds.
         bounds: String,
-        /// How many cuts were looked at.
-        cuts: usize,
+    },
+    /// The search ended before it was complete.
+    #[error("the budget ended before {what} were found")]
+    OutOfBudget {
+        /// What was searched for.
+        what: &'static str,
     },
     /// Costs above what the planner can add up.
     #[error("the costs add up to {sum} {unit}, more than can be planned with")]
@@ -84,6 +95,39 @@ pub enum SplitError {
         sum: u128,
         /// What is added up.
         unit: Criterion,
+    },
+    /// Energy is asked for, and the costs say nothing about it.
+    #[error(
+        "the device's energy is not known: processor `{device}` has neither active_w nor idle_w, \
+        its nodes have no energy_nj, and the link to the server has no transmit_w"
+    )]
+    NoEnergy {
+        /// The device's name.
+        device: String,
+    },
+    /// The power of the server while it sends results.
+    #[error(
+        "the link from `{from}` to `{to}` has transmit_w {transmit_w}: results come back with the \
+        server's power, which is no part of the device's energy; leave it out"
+    )]
+    ServerPower {
+        /// The server.
+        from: String,
+        /// The device.
+        to: String,
+        /// As given, W.
+        transmit_w: f64,
+    },
+    /// Break points of a link that sends nothing.
+    #[error(
+        "the link from `{from}` to `{to}` has bandwidth 0: break points need the bandwidths of \
+        both directions, which change in their ratio"
+    )]
+    LinkDown {
+        /// Who would send.
+        from: String,
+        /// To whom.
+        to: String,
     },
 }
 
@@ -96,7 +140,7 @@ pub struct Bound {
     pub at_most: u64,
 }
 
-/// What to minimise, and what to keep. A device memory given in the costs is kept always.
+/// What to minimise, and what to keep. Memories given in the costs are kept always.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Objective {
     /// What is minimised.
@@ -135,6 +179,7 @@ pub struct Split<'a> {
     costs: &'a Costs,
     ends: Ends,
     closure: Closure,
+    budget: Budget,
 }
 
 impl<'a> Split<'a> {
@@ -166,11 +211,17 @@ impl<'a> Split<'a> {
         if let Some(node) = closure.contradiction() {
             return Err(SplitError::Contradiction { node: costs.nodes()[node].name.clone() });
         }
-        let split = Self { costs, ends, closure };
+        if let Some(down) = ends.down.filter(|down| down.transmit_w > 0.0) {
+            let (from, to) = (name(server), name(device));
+            return Err(SplitError::ServerPower { from, to, transmit_w: down.transmit_w });
+        }
+        let budget = Budget::new(Limits { steps: STEPS, ..Limits::NONE });
+        let split = Self { costs, ends, closure, budget };
         for unit in [
             Criterion::Latency,
             Criterion::DeviceEnergy,
             Criterion::DeviceMemory,
+            Criterion::ServerMemory,
             Criterion::BytesSent,
         ] {
             split.check_size(unit)?;
@@ -178,30 +229,82 @@ impl<'a> Split<'a> {
         Ok(split)
     }
 
+    /// The same question with another budget for its searches: steps, and a question whether to
+    /// stop. What was found by then is the answer, with the bound that was proven.
+    #[must_use]
+    pub fn within(mut self, budget: Budget) -> Self {
+        self.budget = budget;
+        self
+    }
+
     fn check_size(&self, unit: Criterion) -> Result<(), SplitError> {
-        let mut terms = self.terms(unit, End::Point);
-        terms.sent.retain(|&sent| sent < flow::INFINITE); // A link that is down is no large sum.
-        let sum = terms.ceiling();
+        let sum = self.terms(unit, At::all(End::Point)).ceiling();
         if sum < criteria::LARGEST { Ok(()) } else { Err(SplitError::TooLarge { sum, unit }) }
     }
 
-    /// Terms at one end; an end that is unbounded stays within what can be computed with.
-    fn terms(&self, criterion: Criterion, end: End) -> Terms {
-        let mut terms = criteria::terms(self.costs, &self.ends, criterion, end);
-        if end == End::Upper {
+    fn check_links(&self) -> Result<(), SplitError> {
+        let Ends { device, server, up, down } = self.ends;
+        let links = [(device, server, Some(up)), (server, device, down)];
+        let is_down =
+            |link: Option<Link>| link.is_some_and(|link| link.bandwidth_bytes_per_s.point() == 0);
+        let name = |processor: usize| self.costs.processors()[processor].name.clone();
+        match links.into_iter().find(|(.., link)| is_down(*link)) {
+            Some((from, to, _)) => Err(SplitError::LinkDown { from: name(from), to: name(to) }),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether the costs say anything about the device's energy.
+    #[must_use]
+    pub fn is_energy_known(&self) -> bool {
+        let Ends { device, up, .. } = self.ends;
+        let processor = &self.costs.processors()[device];
+        processor.active_w > 0.0
+            || processor.idle_w > 0.0
+            || up.transmit_w > 0.0
+            || self.costs.nodes().iter().any(|n| n.energy_nj[device].is_some())
+    }
+
+    /// Whether computing on the device draws anything.
+    fn is_computing_free(&self) -> bool {
+        let device = self.ends.device;
+        self.costs.processors()[device].active_w == 0.0
+            && self.costs.nodes().iter().all(|n| n.energy_nj[device].is_none())
+    }
+
+    fn check_energy(&self, objective: &Objective) -> Result<(), SplitError> {
+        let bounded = objective.bounds.iter().map(|bound| bound.criterion);
+        let needed = std::iter::once(objective.minimise)
+            .chain(bounded)
+            .any(|criterion| criterion == Criterion::DeviceEnergy);
+        if needed && !self.is_energy_known() {
+            let device = self.costs.processors()[self.ends.device].name.clone();
+            return Err(SplitError::NoEnergy { device });
+        }
+        Ok(())
+    }
+
+    /// Terms with each cost at an end; an end that is unbounded stays within what can be computed
+    /// with.
+    fn terms(&self, criterion: Criterion, at: At) -> Terms {
+        let mut terms = criteria::terms(self.costs, &self.ends, criterion, at);
+        if [at.nodes, at.up, at.down].contains(&End::Upper) {
             let all = terms.device.iter_mut().chain(&mut terms.server).chain(&mut terms.sent);
-            all.filter(|t| **t < flow::INFINITE).for_each(|t| *t = (*t).min(criteria::LARGEST));
+            all.for_each(|t| *t = (*t).min(criteria::LARGEST));
         }
         terms
     }
 
-    /// The best split.
+    /// The best split; among equals the one of least latency, then energy, device memory, bytes
+    /// sent.
     ///
     /// # Errors
     /// [`SplitError::Impossible`] when no split keeps the bounds.
     pub fn best(&self, objective: &Objective) -> Result<SplitPlan, SplitError> {
-        let bounded = self.solve(&self.terms(objective.minimise, End::Point), objective)?;
-        Ok(self.plan(objective, &bounded))
+        self.check_energy(objective)?;
+        let found = self.solve(objective)?;
+        let regret = self.regret(objective, &found.side);
+        Ok(self.plan(objective, &found, regret))
     }
 
     /// Only the cut: for each node whether it is on the device, with nothing but the constraints to
@@ -212,7 +315,7 @@ impl<'a> Split<'a> {
     pub fn cut(&self, criterion: Criterion) -> Result<Vec<bool>, SplitError> {
         let none = || SplitError::Impossible { bounds: CONSTRAINTS.to_owned() };
         self.closure
-            .cheapest(&self.terms(criterion, End::Point))
+            .cheapest(&self.terms(criterion, At::all(End::Point)))
             .map(|(_, side)| side)
             .ok_or_else(none)
     }
@@ -227,166 +330,16 @@ impl<'a> Split<'a> {
         on_device: &[bool],
         objective: &Objective,
     ) -> Result<Option<SplitPlan>, SplitError> {
-        let terms = self.terms(objective.minimise, End::Point);
-        let not = |side: &[bool]| side.iter().map(|here| !here).collect::<Vec<bool>>();
-        if on_device.len() != self.closure.nodes
-            || self.closure.cheapest_with(&terms, on_device, &not(on_device)).is_none()
-        {
+        self.check_energy(objective)?;
+        let side = on_device.to_vec();
+        if !self.closure.allows(&side) {
             return Ok(None);
         }
-        let best = self.solve(&terms, objective)?;
-        let value = terms.cost(&self.closure, &on_device.to_vec());
-        Ok(Some(self.plan(
-            objective,
-            &Bounded { side: on_device.to_vec(), value, at_least: best.at_least },
-        )))
-    }
-
-    fn budgets(&self, objective: &Objective) -> Vec<Budget> {
-        let budget = |bound: &Bound| Budget {
-            terms: self.terms(bound.criterion, End::Point),
-            allowed: u128::from(bound.at_most),
-        };
-        self.bounds(objective).iter().map(budget).collect()
-    }
-
-    fn bounds(&self, objective: &Objective) -> Vec<Bound> {
-        let memory = self.costs.processors()[self.ends.device].memory_bytes;
-        let memory = memory.map(|at_most| Bound { criterion: Criterion::DeviceMemory, at_most });
-        objective.bounds.iter().copied().chain(memory).collect()
-    }
-
-    fn solve(&self, terms: &Terms, objective: &Objective) -> Result<Bounded, SplitError> {
-        let budgets = self.budgets(objective);
-        let bounds = || self.describe_bounds(objective).join(" and ");
-        if budgets.is_empty() {
-            let best = self
-                .closure
-                .cheapest(terms)
-                .ok_or_else(|| SplitError::Impossible { bounds: CONSTRAINTS.to_owned() });
-            return best.map(|(value, side)| Bounded { side, value, at_least: value });
-        }
-        bounded::cheapest(&self.closure, terms, &budgets, CUT_LIMIT).map_err(
-            |nothing| match nothing {
-                NoSplit::Impossible => SplitError::Impossible { bounds: bounds() },
-                NoSplit::GaveUp => SplitError::GaveUp { bounds: bounds(), cuts: CUT_LIMIT },
-            },
-        )
-    }
-
-    fn describe_bounds(&self, objective: &Objective) -> Vec<String> {
-        let describe = |bound: &Bound| match bound.criterion {
-            Criterion::Latency => {
-                format!("latency at most {}", crate::plan::duration(Interval::exact(bound.at_most)))
-            }
-            Criterion::DeviceEnergy => {
-                format!("device energy at most {}", crate::plan::energy(bound.at_most))
-            }
-            other => format!("{other} at most {} B", bound.at_most),
-        };
-        self.bounds(objective).iter().map(describe).collect()
-    }
-
-    fn plan(&self, objective: &Objective, found: &Bounded) -> SplitPlan {
-        let side = &found.side;
-        let costs = self.costs;
-        let stage = |processor: usize, here: bool| {
-            let nodes = || (0..side.len()).filter(move |&n| side[n] == here);
-            Stage {
-                processor: costs.processors()[processor].name.clone(),
-                nodes: nodes().map(|n| costs.nodes()[n].name.clone()).collect(),
-                latency_ns: nodes().filter_map(|n| costs.nodes()[n].latency_ns[processor]).sum(),
-                memory_bytes: nodes().map(|n| costs.nodes()[n].memory_bytes).sum(),
-            }
-        };
-        let stages = [stage(self.ends.device, true), stage(self.ends.server, false)];
-        let optimal = Optimality {
-            minimised: objective.minimise.to_string(),
-            bounds: self.describe_bounds(objective),
-            cost_model: "device, link and server work one after the other, a tensor is sent once, \
-                nothing flows back"
-                .to_owned(),
-            gap: (found.value - found.at_least.min(found.value)) as f64
-                / (found.at_least as f64).max(1.0),
-        };
-        let energy_known = costs.processors()[self.ends.device].active_w > 0.0
-            || costs.nodes().iter().any(|n| n.energy_nj[self.ends.device].is_some());
-        let predicted = Predicted {
-            latency_ns: self.interval(Criterion::Latency, side),
-            period_ns: None,
-            device_energy_nj: energy_known.then(|| self.interval(Criterion::DeviceEnergy, side)),
-        };
-        let plan = Plan {
-            model: costs.model().to_owned(),
-            stages: stages.into_iter().filter(|s| !s.nodes.is_empty()).collect(),
-            transfers: self.transfers(side),
-            predicted,
-            optimal,
-            regret: self.regret(objective, side),
-            evidence: Evidence::CostModel,
-        };
-        SplitPlan { on_device: side.clone(), plan }
-    }
-
-    fn interval(&self, criterion: Criterion, side: &Side) -> Interval {
-        let at = |end| {
-            u64::try_from(self.terms(criterion, end).cost(&self.closure, side)).unwrap_or(u64::MAX)
-        };
-        let point = at(End::Point);
-        Interval::clamped(point, at(End::Lower), at(End::Upper))
-    }
-
-    fn transfers(&self, side: &Side) -> Vec<Transfer> {
-        let costs = self.costs;
-        let name = |processor: usize| costs.processors()[processor].name.clone();
-        let read: Vec<_> = costs.tensors().iter().filter(|t| !t.consumers.is_empty()).collect();
-        let up: Vec<_> = self.closure.sent(side).map(|index| read[index]).collect();
-        let back: Vec<_> = costs
-            .tensors()
-            .iter()
-            .filter(|t| t.output && t.producer.is_some_and(|node| !side[node]))
-            .collect();
-        let ways = [
-            (self.ends.device, self.ends.server, Some(self.ends.up), up),
-            (self.ends.server, self.ends.device, self.ends.down, back),
-        ];
-        let transfer = |(from, to, link, tensors): (
-            usize,
-            usize,
-            Option<crate::cost::Link>,
-            Vec<&crate::cost::TensorCosts>,
-        )| {
-            let link = link.filter(|_| !tensors.is_empty())?;
-            Some(Transfer {
-                from: name(from),
-                to: name(to),
-                tensors: tensors.iter().map(|t| t.name.clone()).collect(),
-                size_bytes: tensors.iter().map(|t| t.size_bytes).sum(),
-                latency_ns: tensors
-                    .iter()
-                    .filter_map(|t| link.transfer_ns(t.size_bytes))
-                    .sum::<Interval>(),
-            })
-        };
-        ways.into_iter().filter_map(transfer).collect()
-    }
-
-    /// The worst case over all costs in their intervals of (this split - the best split): what this
-    /// split pays at its upper end, everything else at its lower end, is that worst case (Kasperski
-    /// 2008, minmax regret of sums).
-    fn regret(&self, objective: &Objective, side: &Side) -> Option<Regret> {
-        let (lower, upper) = (
-            self.terms(objective.minimise, End::Lower),
-            self.terms(objective.minimise, End::Upper),
-        );
-        let worst_terms = upper.where_paid(&self.closure, side, &lower);
-        let best = self.solve(&worst_terms, objective).ok()?;
-        let worst = worst_terms.cost(&self.closure, side).saturating_sub(best.at_least);
-        let predicted = self.terms(objective.minimise, End::Point).cost(&self.closure, side);
-        Some(Regret::of(
-            u64::try_from(worst).unwrap_or(u64::MAX),
-            u64::try_from(predicted).unwrap_or(u64::MAX),
-        ))
+        let terms = self.terms(objective.minimise, At::all(End::Point));
+        let at_least = self.solve_terms(&terms, objective)?.at_least;
+        let value = terms.cost(&self.closure, &side);
+        let regret = self.regret(objective, &side);
+        Ok(Some(self.plan(objective, &Bounded { side, value, at_least }, regret)))
     }
 }
 

@@ -61,11 +61,14 @@ fn check_range(accuracies: &[u32]) -> Result<(), StitchError> {
     }
 }
 
-/// The highest accuracy less a drop per subgraph, not below 0.
+/// The highest accuracy less a drop per subgraph, not below 0. Drops are counted in parts of a basis
+/// point, and sums rounded up: no accuracy is overstated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Additive {
     highest_bp: u32,
-    drops_bp: Vec<Vec<u32>>,
+    /// Parts that make a basis point.
+    parts: u32,
+    drops: Vec<Vec<u32>>,
     /// From each position on, the least that is still to drop.
     least_rest: Vec<u32>,
 }
@@ -76,22 +79,26 @@ impl Additive {
     /// # Errors
     /// [`StitchError::Accuracy`] for no or unequal positions and for accuracies above 100 %.
     pub fn new(highest_bp: u32, drops_bp: Vec<Vec<u32>>) -> Result<Self, StitchError> {
-        let variants = drops_bp.first().map_or(0, Vec::len);
-        check_shape(drops_bp.len(), variants)?;
+        Self::in_parts(highest_bp, 1, drops_bp)
+    }
+
+    fn in_parts(highest_bp: u32, parts: u32, drops: Vec<Vec<u32>>) -> Result<Self, StitchError> {
+        let variants = drops.first().map_or(0, Vec::len);
+        check_shape(drops.len(), variants)?;
         check_range(&[highest_bp])?;
-        if drops_bp.iter().any(|row| row.len() != variants) {
+        if drops.iter().any(|row| row.len() != variants) {
             return Err(refuse("positions have different numbers of variants"));
         }
-        let drops_bp: Vec<Vec<u32>> = drops_bp
+        let drops: Vec<Vec<u32>> = drops
             .into_iter()
-            .map(|row| row.into_iter().map(|d| d.min(WHOLE_BP)).collect())
+            .map(|row| row.into_iter().map(|d| d.min(WHOLE_BP * parts)).collect())
             .collect();
-        let mut least_rest = vec![0; drops_bp.len() + 1];
-        for (position, row) in drops_bp.iter().enumerate().rev() {
+        let mut least_rest = vec![0; drops.len() + 1];
+        for (position, row) in drops.iter().enumerate().rev() {
             least_rest[position] =
                 least_rest[position + 1] + row.iter().min().copied().unwrap_or(0);
         }
-        Ok(Self { highest_bp, drops_bp, least_rest })
+        Ok(Self { highest_bp, parts, drops, least_rest })
     }
 
     /// Shares each original variant's drop below the best of them evenly among its subgraphs:
@@ -102,35 +109,34 @@ impl Additive {
     pub fn of_originals(accuracies_bp: &[u32], positions: usize) -> Result<Self, StitchError> {
         check_shape(positions, accuracies_bp.len())?;
         let highest = accuracies_bp.iter().max().copied().unwrap_or(0);
-        let share = |position: usize, bp: u32| {
-            let (drop, parts) = (highest - bp, positions as u32);
-            drop / parts + u32::from((position as u32) < drop % parts)
-        };
-        Self::new(
-            highest,
-            (0..positions)
-                .map(|position| accuracies_bp.iter().map(|&bp| share(position, bp)).collect())
-                .collect(),
-        )
+        // Of each drop, each position has one of as many parts as there are positions.
+        let drops: Vec<u32> = accuracies_bp.iter().map(|&bp| highest - bp).collect();
+        Self::in_parts(highest, positions as u32, vec![drops; positions])
     }
 
-    pub(super) const fn highest_bp(&self) -> u32 {
-        self.highest_bp
+    /// The drop of a subgraph, in parts of a basis point.
+    pub(super) fn drop_of(&self, position: usize, variant: usize) -> u32 {
+        let drop = self.drops.get(position).and_then(|row| row.get(variant)).copied();
+        drop.unwrap_or(WHOLE_BP * self.parts)
     }
 
-    pub(super) fn drop_bp(&self, position: usize, variant: usize) -> u32 {
-        self.drops_bp.get(position).and_then(|row| row.get(variant)).copied().unwrap_or(WHOLE_BP)
+    /// The accuracy after a drop.
+    pub(super) fn after(&self, drop: u32) -> u32 {
+        self.highest_bp.saturating_sub(drop.div_ceil(self.parts))
     }
 
-    /// How much may be dropped for this accuracy; `None` where even nothing is too much.
+    /// How many parts may be dropped for this accuracy; `None` where even nothing is too much.
     pub(super) fn allowed_drop(&self, at_least_bp: u32) -> Option<u32> {
-        if at_least_bp == 0 { Some(u32::MAX) } else { self.highest_bp.checked_sub(at_least_bp) }
+        if at_least_bp == 0 {
+            return Some(u32::MAX);
+        }
+        Some(self.highest_bp.checked_sub(at_least_bp)? * self.parts)
     }
 }
 
 impl Accuracy for Additive {
     fn shape(&self) -> (usize, usize) {
-        (self.drops_bp.len(), self.drops_bp.first().map_or(0, Vec::len))
+        (self.drops.len(), self.drops.first().map_or(0, Vec::len))
     }
 
     fn of(&self, stitched: &[usize]) -> u32 {
@@ -141,14 +147,13 @@ impl Accuracy for Additive {
         let dropped: u32 = beginning
             .iter()
             .enumerate()
-            .map(|(position, &variant)| self.drop_bp(position, variant))
+            .map(|(position, &variant)| self.drop_of(position, variant))
             .sum();
-        self.highest_bp
-            .saturating_sub(dropped + self.least_rest.get(beginning.len()).copied().unwrap_or(0))
+        self.after(dropped + self.least_rest.get(beginning.len()).copied().unwrap_or(0))
     }
 
     fn no_worse(&self, position: usize, variant: usize, than: usize) -> bool {
-        self.drop_bp(position, variant) <= self.drop_bp(position, than)
+        self.drop_of(position, variant) <= self.drop_of(position, than)
     }
 
     fn additive(&self) -> Option<&Additive> {

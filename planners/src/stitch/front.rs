@@ -2,7 +2,7 @@
 //! accuracy is a sum of drops. One front answers all objectives.
 //!
 //! F_0 = {(0, 0)}; F_j keeps, of all sums of a point of F_(j-1) and a subgraph at position j, those
-//! that no other beats. Drops are whole basis points, so a front has at most as many points as
+//! that no other beats. Drops are whole parts of a basis point, so a front has at most as many points as
 //! there are drops, however many variants there are: work S |F| V.
 
 use super::{Additive, Stitched, zoo::Part};
@@ -11,26 +11,26 @@ use super::{Additive, Stitched, zoo::Part};
 /// position.
 #[derive(Clone, Copy)]
 struct Point {
-    drop_bp: u32,
+    drop: u32,
     from: u32,
     variant: u32,
     latency_ns: u64,
 }
 
-const NOTHING: Point = Point { drop_bp: 0, from: 0, variant: 0, latency_ns: u64::MAX };
+const NOTHING: Point = Point { drop: 0, from: 0, variant: 0, latency_ns: u64::MAX };
 
-pub(super) struct Front {
-    highest_bp: u32,
+pub(super) struct Front<'a> {
+    accuracy: &'a Additive,
     /// By number of positions done; drops rise, latencies fall.
     layers: Vec<Vec<Point>>,
 }
 
-impl Front {
-    pub(super) fn new(accuracy: &Additive, parts: &[Vec<Part>]) -> Self {
+impl<'a> Front<'a> {
+    pub(super) fn new(accuracy: &'a Additive, parts: &[Vec<Part>]) -> Self {
         let mut layers = vec![vec![Point { latency_ns: 0, ..NOTHING }]];
         for (position, row) in parts.iter().enumerate() {
             let point = |part: &Part| Point {
-                drop_bp: accuracy.drop_bp(position, part.variant),
+                drop: accuracy.drop_of(position, part.variant),
                 from: 0,
                 variant: part.variant as u32,
                 latency_ns: part.latency_ns,
@@ -39,13 +39,13 @@ impl Front {
             let longer = extended(layers.last().map_or(&[], Vec::as_slice), &options);
             layers.push(longer);
         }
-        Self { highest_bp: accuracy.highest_bp(), layers }
+        Self { accuracy, layers }
     }
 
     /// The fastest with at most this drop; among equals the least drop.
-    pub(super) fn fastest(&self, allowed_drop_bp: u32) -> Option<Stitched> {
+    pub(super) fn fastest(&self, allowed_drop: u32) -> Option<Stitched> {
         let last = self.layers.last()?;
-        self.stitched(last.partition_point(|p| p.drop_bp <= allowed_drop_bp).checked_sub(1)?)
+        self.stitched(last.partition_point(|p| p.drop <= allowed_drop).checked_sub(1)?)
     }
 
     /// The most accurate; among equals the fastest.
@@ -64,7 +64,7 @@ impl Front {
         Some(Stitched {
             variants,
             latency_ns: end.latency_ns,
-            accuracy_bp: self.highest_bp.saturating_sub(end.drop_bp),
+            accuracy_bp: self.accuracy.after(end.drop),
         })
     }
 }
@@ -73,7 +73,7 @@ impl Front {
 fn extended(front: &[Point], options: &[Point]) -> Vec<Point> {
     let (Some(last), Some(most)) = (front.last(), options.last()) else { return Vec::new() };
     let sum = |from: usize, a: &Point, b: &Point| Point {
-        drop_bp: a.drop_bp + b.drop_bp,
+        drop: a.drop + b.drop,
         from: from as u32,
         variant: b.variant,
         latency_ns: a.latency_ns.saturating_add(b.latency_ns),
@@ -81,14 +81,14 @@ fn extended(front: &[Point], options: &[Point]) -> Vec<Point> {
     let sums = || {
         front.iter().enumerate().flat_map(|(from, a)| options.iter().map(move |b| sum(from, a, b)))
     };
-    let span = (last.drop_bp + most.drop_bp) as usize;
+    let span = (last.drop + most.drop) as usize;
     if front.len() * options.len() < span / 4 {
         return unbeaten(sums().collect());
     }
     // Many sums on few drops: the fastest of each drop.
     let mut fastest = vec![NOTHING; span + 1];
     for point in sums() {
-        let slot = &mut fastest[point.drop_bp as usize];
+        let slot = &mut fastest[point.drop as usize];
         if point.latency_ns < slot.latency_ns {
             *slot = point;
         }
@@ -97,7 +97,7 @@ fn extended(front: &[Point], options: &[Point]) -> Vec<Point> {
 }
 
 fn unbeaten(mut points: Vec<Point>) -> Vec<Point> {
-    points.sort_unstable_by_key(|p| (p.drop_bp, p.latency_ns, p.from, p.variant));
+    points.sort_unstable_by_key(|p| (p.drop, p.latency_ns, p.from, p.variant));
     falling(points)
 }
 

@@ -8,12 +8,13 @@
 //! All R of S positions come out of S log S convolutions, each position's being halved off the
 //! rest.
 //!
-//! Theta is taken in the chosen order. With 0/0 as 0, each position's values add up to the number
+//! Theta is taken in the chosen order, but for [`as_printed`]. With 0/0 as 0, each position's values add up to the number
 //! of objectives that can be kept.
 
 use super::{
     Additive, Order, Slo, StitchError, Zoo, each_variant, enumeration::MOST_ENUMERATED, zoo::Part,
 };
+use std::collections::BTreeMap;
 
 /// Of one task: by position and variant.
 pub type Hotness = Vec<Vec<f64>>;
@@ -72,6 +73,38 @@ pub fn enumerated(
             }
         }
     })?;
+    Ok(shares(&occur, zoo.positions(), variants))
+}
+
+/// Eq. 7 to the letter: Theta of algorithm 1, the variants that are accurate enough, and fast
+/// enough in some of the orders.
+///
+/// # Errors
+/// [`StitchError::TooMany`] above [`MOST_ENUMERATED`] stitched variants.
+pub fn as_printed(
+    zoo: &Zoo,
+    task: usize,
+    orders: &[Order],
+    slos: &[Slo],
+) -> Result<Hotness, StitchError> {
+    let variants = zoo.tasks().get(task).map_or(0, |t| t.variants.len());
+    // By variant: its accuracy, and its least latency in any order.
+    let mut least: BTreeMap<Vec<usize>, (u32, u64)> = BTreeMap::new();
+    for order in orders {
+        each_variant(zoo, task, order, |stitched, latency_ns, accuracy_bp| {
+            let entry = least.entry(stitched.to_vec()).or_insert((accuracy_bp, latency_ns));
+            entry.1 = entry.1.min(latency_ns);
+        })?;
+    }
+    let mut occur = vec![vec![vec![0u64; variants]; zoo.positions()]; slos.len()];
+    for (stitched, &(accuracy_bp, latency_ns)) in &least {
+        let met = slos.iter().zip(&mut occur);
+        for (_, counts) in met.filter(|(slo, _)| slo.is_met_by(accuracy_bp, latency_ns)) {
+            for (row, &variant) in counts.iter_mut().zip(stitched) {
+                row[variant] += 1;
+            }
+        }
+    }
     Ok(shares(&occur, zoo.positions(), variants))
 }
 
@@ -171,7 +204,7 @@ impl Grid {
         let allowed =
             slos.iter().filter_map(|slo| accuracy.allowed_drop(slo.accuracy_bp)).max().unwrap_or(0);
         let drop = u64::from(allowed)
-            .min(most(|a, position, part| u64::from(a.drop_bp(position, part.variant))));
+            .min(most(|a, position, part| u64::from(a.drop_of(position, part.variant))));
         let latency = slos
             .iter()
             .map(|slo| slo.latency_ns)
@@ -189,7 +222,7 @@ impl Grid {
 
     fn cell(&self, accuracy: &Additive, position: usize, part: &Part) -> Cell {
         let nearest = |value: u64, size: u64| (value.saturating_add(size / 2) / size) as usize;
-        let drop = nearest(u64::from(accuracy.drop_bp(position, part.variant)), self.drop_bp);
+        let drop = nearest(u64::from(accuracy.drop_of(position, part.variant)), self.drop_bp);
         Cell { variant: part.variant, drop, latency: nearest(part.latency_ns, self.latency_ns) }
     }
 

@@ -4,7 +4,7 @@
 use super::{Additive, Order, Stitched, Zoo, front::Front, preload::Loaded, search::Search};
 
 pub(super) enum Menu<'a> {
-    Sums(Front, &'a Additive),
+    Sums(Front<'a>, &'a Additive),
     Any(Search<'a>),
 }
 

@@ -1,10 +1,11 @@
 //! [`Optimiser`]: one order of processors for all tasks, and a stitched variant for each task.
 //!
-//! [`Optimiser::best`] keeps the most objectives; among equals it has the least mean latency; among
-//! equals the least load on the busiest processor, which bounds throughput. In an order tasks do
-//! not depend on each other: each takes its fastest variant that is accurate enough, and keeps its
-//! objective if any variant does. A task that cannot be fast enough misses its latency by least;
-//! one that cannot be accurate enough misses its accuracy by least.
+//! [`Optimiser::best`] keeps the most objectives; among equals it misses the least accuracy in sum;
+//! among equals it has the least mean latency; among equals the least load on the busiest
+//! processor, which bounds throughput. In an order tasks do not depend on each other: each takes
+//! its fastest variant that is accurate enough, and keeps its objective if any variant does. A task
+//! that cannot be fast enough misses its latency by least; one that cannot be accurate enough takes
+//! its most accurate variant.
 
 use super::{Order, Slo, StitchError, Stitched, Zoo, menu::Menu, preload::Loaded};
 use crate::cost::Interval;
@@ -92,8 +93,16 @@ impl Assignment {
         }
     }
 
-    fn rank(&self) -> (usize, u64, u64) {
-        (self.violations, self.total_latency_ns, self.bottleneck_ns)
+    /// Accuracy that tasks miss in sum, basis points.
+    #[must_use]
+    pub fn total_short_bp(&self) -> u64 {
+        self.choices.iter().flatten().map(|choice| u64::from(choice.short_bp)).sum()
+    }
+
+    /// What is compared, in this order: less is better.
+    #[must_use]
+    pub fn rank(&self) -> (usize, u64, u64, u64) {
+        (self.violations, self.total_short_bp(), self.total_latency_ns, self.bottleneck_ns)
     }
 }
 

@@ -7,7 +7,7 @@
 //! there, so conversion is a property of the link; the size of what is handed on belongs to the
 //! subgraph that produces it.
 
-use super::{Accuracy, Order, Slo, StitchError};
+use super::{Accuracy, Order, Slo, StitchError, evaluate::Fetching, preload::Loaded};
 use crate::cost::{Interval, Link};
 use serde::{Deserialize, Serialize};
 use std::{
@@ -218,6 +218,28 @@ impl Zoo {
         (0..self.positions)
             .map(|position| (0..variants).filter_map(|variant| part(position, variant)).collect())
             .collect()
+    }
+
+    /// The same tasks where running a subgraph that is not loaded takes fetching it as well, in
+    /// times of running it.
+    #[must_use]
+    pub fn with_fetching(&self, loaded: &Loaded, fetching: Fetching) -> Self {
+        let mut zoo = self.clone();
+        for (task, found) in zoo.tasks.iter_mut().enumerate() {
+            for (position, row) in found.subgraphs.iter_mut().enumerate() {
+                for (variant, subgraph) in row.iter_mut().enumerate() {
+                    if !loaded.holds(task, position, variant) {
+                        let times = 1.0 + fetching.compile + fetching.load;
+                        subgraph
+                            .latency_ns
+                            .iter_mut()
+                            .flatten()
+                            .for_each(|ns| *ns = ns.times(times));
+                    }
+                }
+            }
+        }
+        zoo
     }
 
     /// An order as people write it: `GPU-CPU-NPU`.

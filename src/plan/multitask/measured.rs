@@ -78,7 +78,7 @@ impl Planning {
     ) -> Result<Placements, MultitaskError> {
         let mut all = self.part_times(session)?;
         let first = self.with(session, &all)?;
-        let mut rows = first.placed()?;
+        let (mut rows, search) = first.placed()?;
         for round in 1..=rounds {
             for row in &mut rows {
                 let processors = &first.model.processors;
@@ -93,7 +93,7 @@ impl Planning {
         for row in &mut rows {
             row.schedule = last.renewed(&row.schedule)?;
         }
-        Ok(Placements::new(last.model, rows, last.simulation.slowdown))
+        Ok(Placements::new(last.model, rows, last.simulation.slowdown, search))
     }
 
     /// What the parts take on the engines, and how much engines slow each other down.

@@ -8,17 +8,22 @@ mod placements;
 
 #[cfg(feature = "profile")]
 pub use measured::RoundProgress;
-pub use placements::{Placed, Placements, Round};
+pub use placements::{Placed, Placements, Round, Search};
 
 #[cfg(feature = "profile")]
 use super::live::LiveSessionError;
-use std::collections::BTreeSet;
-use vitempo_graph::{Graph, LatencyModel, PredictionError, TensorSpec};
+use super::parts::{self, WritePartsError};
+use crate::models::Model;
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
+use vitempo_graph::{Budget, Graph, LatencyModel, PredictionError, TensorSpec};
 use vitempo_planners::{
-    cost::{CostError, Interval},
+    cost::{CostError, Costs, Interval},
     pipeline::{
-        Simulation,
-        multitask::{Execution, MultiTask, Schedule},
+        Simulation, Tasks,
+        multitask::{Execution, MultiTask, Schedule, default_budget},
     },
     simulator::{ScenarioError, StreamOutcome, simulate},
 };
@@ -47,7 +52,11 @@ pub enum MultitaskError {
 pub struct Planning {
     model: MultiTask,
     simulation: Simulation,
+    budget: Budget,
 }
+
+/// Most placements of each execution that are simulated, run and listed: the best.
+pub const MOST_PLACED: usize = 64;
 
 impl Planning {
     /// A model of these parts, the encoder first; without processors yet. `camera_fps` and
@@ -62,7 +71,23 @@ impl Planning {
     ) -> Self {
         let mut model = MultiTask::of_parts(model, names);
         model.features_bytes = features_bytes(parts);
-        Self { model, simulation: Simulation { camera_fps, deadline_ns, ..Simulation::plain() } }
+        let simulation = Simulation { camera_fps, deadline_ns, ..Simulation::plain() };
+        Self { model, simulation, budget: default_budget() }
+    }
+
+    /// The parts of costs that were put together elsewhere.
+    ///
+    /// # Errors
+    /// As [`Tasks::costs`].
+    pub fn of_costs(
+        costs: &Costs,
+        tasks: &Tasks,
+        camera_fps: Option<f64>,
+        deadline_ns: Option<u64>,
+    ) -> Result<Self, CostError> {
+        let model = tasks.costs(costs)?;
+        let simulation = Simulation { camera_fps, deadline_ns, ..Simulation::plain() };
+        Ok(Self { model, simulation, budget: default_budget() })
     }
 
     /// Size of what the encoder provides to the decoders, bytes.
@@ -94,22 +119,46 @@ impl Planning {
     /// # Errors
     /// [`MultitaskError::Cost`] where a part can run nowhere or there are too many placements.
     pub fn simulated(self) -> Result<Placements, MultitaskError> {
-        let mut rows = self.placed()?;
+        let (mut rows, search) = self.placed()?;
         for row in &mut rows {
             let (_, simulated) = self.simulate(&row.schedule)?;
             row.rounds.push(Round { simulated, live: None, apart: None });
         }
-        Ok(Placements::new(self.model, rows, self.simulation.slowdown))
+        Ok(Placements::new(self.model, rows, self.simulation.slowdown, search))
     }
 
-    /// Every placement, one frame after the other and overlapped; no round yet.
-    fn placed(&self) -> Result<Vec<Placed>, CostError> {
-        let mut rows = Vec::new();
-        for execution in [Execution::Sequential, Execution::Pipelined] {
-            let schedules = self.model.all(execution)?.into_iter();
-            rows.extend(schedules.map(|schedule| Placed { schedule, rounds: Vec::new() }));
-        }
-        Ok(rows)
+    /// The same with another budget for trying placements.
+    #[must_use]
+    pub fn within(self, budget: Budget) -> Self {
+        Self { budget, ..self }
+    }
+
+    /// The best placements of each execution, and each of them in the other execution; no round
+    /// yet.
+    fn placed(&self) -> Result<(Vec<Placed>, Search), CostError> {
+        let both = [Execution::Sequential, Execution::Pipelined];
+        let found = both.map(|execution| self.model.leading(execution, MOST_PLACED, &self.budget));
+        let [sequential, pipelined] = found;
+        let (sequential, pipelined) = (sequential?, pipelined?);
+        let search = Search {
+            placements: self.model.placements().saturating_mul(2),
+            is_complete: sequential.is_complete && pipelined.is_complete,
+            at_least_ns: sequential.at_least.min(pipelined.at_least),
+        };
+        let places: BTreeSet<(usize, Vec<usize>)> = sequential
+            .schedules
+            .iter()
+            .chain(&pipelined.schedules)
+            .map(|schedule| (schedule.encoder, schedule.decoders.clone()))
+            .collect();
+        let schedule = |execution| {
+            let places = places.iter();
+            places.filter_map(move |(encoder, decoders)| {
+                self.model.schedule(*encoder, decoders, execution)
+            })
+        };
+        let rows = both.into_iter().flat_map(schedule);
+        Ok((rows.map(|schedule| Placed { schedule, rounds: Vec::new() }).collect(), search))
     }
 
     /// The same placement with the costs of now.
@@ -142,4 +191,23 @@ fn features_bytes(parts: &[Graph]) -> u64 {
         .filter_map(|value| value.tensor.as_ref())
         .map(TensorSpec::size_bytes)
         .sum()
+}
+
+/// Cuts the model's file into `MODEL.encoder.onnx` and `MODEL.decoder-1.onnx` and so on in a folder.
+/// Returns their paths.
+///
+/// # Errors
+/// As [`parts::write`].
+pub fn write_parts(
+    model: &Model,
+    tasks: &Tasks,
+    folder: &Path,
+) -> Result<Vec<PathBuf>, WritePartsError> {
+    let name = |part: usize| match part {
+        0 => "encoder".to_owned(),
+        decoder => format!("decoder-{decoder}"),
+    };
+    let names: Vec<String> = (0..tasks.names.len()).map(name).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    parts::write(&model.path, &model.graph, &tasks.part_of, &names, folder)
 }

@@ -85,16 +85,6 @@ impl Placed {
         self.median(|round| round.apart)
     }
 
-    /// Share of the ideal doubling that overlapping attains, as measured, else as simulated; `None`
-    /// for a placement that does not overlap.
-    #[must_use]
-    pub fn eta(&self) -> Option<f64> {
-        let period_ns = self.live_ns().or_else(|| self.simulated_ns())?;
-        let is_pipelined = self.schedule.execution == Execution::Pipelined;
-        let latency_ms = self.schedule.latency_ns.point() as f64 / 1e6;
-        is_pipelined.then(|| eta(percent_of_maximum(1e9 / period_ns, latency_ms)))
-    }
-
     /// Median of a figure over the rounds that have it.
     #[must_use]
     pub fn median(&self, of: impl Fn(&Round) -> Option<f64>) -> Option<f64> {
@@ -112,14 +102,61 @@ pub struct Placements {
     /// By processor, how much longer the encoder takes while all others run it too; empty without
     /// engines.
     pub slowdown: Vec<f64>,
+    /// Of how many these are the best.
+    pub search: Search,
+}
+
+/// What was looked at to find the best placements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Search {
+    /// Ways to place the parts, one frame after the other or overlapped.
+    pub placements: u128,
+    /// Whether all of them were tried.
+    pub is_complete: bool,
+    /// No placement has a shorter forecast period, ns.
+    pub at_least_ns: u64,
+}
+
+impl Search {
+    /// By how much of that bound a period may be above the best.
+    #[must_use]
+    pub fn gap(&self, period_ns: f64) -> f64 {
+        (period_ns / self.at_least_ns.max(1) as f64 - 1.0).max(0.0)
+    }
 }
 
 impl Placements {
     /// Sorts placements by their forecast period, then by their forecast latency.
     #[must_use]
-    pub fn new(model: MultiTask, mut rows: Vec<Placed>, slowdown: Vec<f64>) -> Self {
+    pub fn new(
+        model: MultiTask,
+        mut rows: Vec<Placed>,
+        slowdown: Vec<f64>,
+        search: Search,
+    ) -> Self {
         rows.sort_by_key(|row| (row.schedule.period_ns.point(), row.schedule.latency_ns.point()));
-        Self { model, rows, slowdown }
+        Self { model, rows, slowdown, search }
+    }
+
+    /// Share of an ideal halving of the period that overlapping attains, against the same parts one
+    /// frame after the other: 2 (1 - pipelined / sequential). Both as measured, else as simulated;
+    /// `None` for a placement that does not overlap.
+    #[must_use]
+    pub fn eta(&self, row: &Placed) -> Option<f64> {
+        let is_same = |other: &&Placed| {
+            other.schedule.execution == Execution::Sequential
+                && other.schedule.encoder == row.schedule.encoder
+                && other.schedule.decoders == row.schedule.decoders
+        };
+        if row.schedule.execution != Execution::Pipelined {
+            return None;
+        }
+        let sequential = self.rows.iter().find(is_same)?;
+        let periods = match (row.live_ns(), sequential.live_ns()) {
+            (Some(own), Some(other)) => (own, other),
+            _ => (row.simulated_ns()?, sequential.simulated_ns()?),
+        };
+        Some(eta(percent_of_maximum(1e9 / periods.0, periods.1 / 1e6)))
     }
 
     /// The encoder, then the decoders.
@@ -201,8 +238,24 @@ mod tests {
         assert!(near(row.error(), 0.1), "errors are +10 %, +30 % and -25 %");
         assert!(near(row.latency_ns(0.5), 400.0) && near(row.apart(), 1.0 / 200.0));
         assert!(row.late_share().abs() < 1e-12);
-        assert!(row.eta().is_some());
-        assert_eq!(placed(100, Execution::Sequential, &rounds).eta(), None);
+    }
+
+    const SEARCH: Search = Search { placements: 2, is_complete: true, at_least_ns: 100 };
+
+    #[test]
+    fn eta_is_a_share_of_halving_the_period() {
+        let eta = |sequential: u64, pipelined: u64| {
+            let rows = vec![
+                placed(100, Execution::Pipelined, &[(7, pipelined)]),
+                placed(101, Execution::Sequential, &[(9, sequential)]),
+            ];
+            let all = Placements::new(MultiTask::of_parts("m", &[]), rows, Vec::new(), SEARCH);
+            assert_eq!(all.eta(&all.rows[1]), None);
+            all.eta(&all.rows[0])
+        };
+        assert!(near(eta(200, 100), 1.0), "half the period");
+        assert!(near(eta(200, 200), 0.0), "nothing gained, as with a camera slower than both");
+        assert!(near(eta(200, 150), 0.5));
     }
 
     #[test]
@@ -211,7 +264,7 @@ mod tests {
             placed(120, Execution::Sequential, &[(100, 100)]),
             placed(100, Execution::Sequential, &[(100, 125)]),
         ];
-        let all = Placements::new(MultiTask::of_parts("m", &[]), rows, Vec::new());
+        let all = Placements::new(MultiTask::of_parts("m", &[]), rows, Vec::new(), SEARCH);
         assert!(near(Some(all.rows[0].forecast_ns()), 100.0), "least forecast period first");
         let (regret, best) = all.regret().expect("measured placements");
         assert!(near(Some(regret), 0.25) && near(best.live_ns(), 100.0));

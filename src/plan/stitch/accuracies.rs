@@ -140,7 +140,7 @@ fn of_originals(originals: &[u32], stitched: &[usize]) -> impl Iterator<Item = u
 
 fn estimate_bp(estimator: &AccuracyEstimator, subgraphs: &[u32]) -> u32 {
     let subgraphs: Vec<f64> = subgraphs.iter().copied().map(f64::from).collect();
-    estimator.estimate(&subgraphs).round().clamp(0.0, 10_000.0) as u32
+    estimator.estimate(&subgraphs).floor().clamp(0.0, 10_000.0) as u32
 }
 
 /// A CSV file with a variant per position in each row, then its accuracy in percent. The error

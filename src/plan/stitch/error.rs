@@ -90,6 +90,14 @@ pub enum StitchingError {
         /// The file, the line and what is wrong there.
         reason: String,
     },
+    /// Costs from a file that do not fit the tasks.
+    #[error("{}: {reason}", .path.display())]
+    Costs {
+        /// The file.
+        path: PathBuf,
+        /// The node or processor at fault.
+        reason: String,
+    },
     /// Engines, or what runs on them, fail.
     #[cfg(feature = "profile")]
     #[error(transparent)]

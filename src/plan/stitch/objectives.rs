@@ -3,7 +3,7 @@
 use super::StitchingError;
 use crate::{
     quantity,
-    zoo::tasks::{TaskEntry, TasksFile, basis_points},
+    zoo::tasks::{TaskEntry, TasksFile, asked_basis_points},
 };
 use vitempo_planners::stitch::Slo;
 
@@ -44,5 +44,5 @@ fn of_file(file: &TasksFile, task: &TaskEntry) -> Result<Slo, StitchingError> {
     })?;
     let latency_ns = quantity::time_ns(&asks.latency)
         .map_err(|reason| file.refuse(&format!("task `{}`, slo", task.name), reason))?;
-    Ok(Slo { accuracy_bp: basis_points(asks.accuracy), latency_ns })
+    Ok(Slo { accuracy_bp: asked_basis_points(asks.accuracy), latency_ns })
 }

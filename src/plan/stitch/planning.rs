@@ -14,21 +14,31 @@ use crate::zoo::{
     tasks::TasksFile,
     variants::{Variants, Weights},
 };
-use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 use vitempo_graph::onnx::ReadOptions;
 use vitempo_planners::{
-    cost::Link,
-    stitch::{Accuracy, Assignment, Order, Slo, Subgraph, Task, Zoo},
+    cost::{CostError, CostsFile, Link},
+    simulator::constants::Constants,
+    stitch::{Accuracy, Assignment, Order, Slo, Subgraph, Task, Zoo, evaluate::Fetching},
 };
 
-/// Most orders that are listed one by one, or run.
-pub const MOST_LISTED: usize = 24;
+/// Most orders that are run.
+pub const MOST_RUN: usize = 24;
+/// Most orders whose best plans are kept: the best of them.
+pub const MOST_LISTED: usize = 1000;
 
 /// What is asked.
 #[derive(Clone, Debug, Default)]
 pub struct Request {
     /// Processors and their bundles, each a file or a name; without any, the file's.
     pub processors: Vec<(String, PathBuf)>,
+    /// Costs that were put together elsewhere, instead of bundles: a node
+    /// `TASK/VARIANT/POSITION` for each subgraph, positions from 1.
+    pub costs: Option<PathBuf>,
     /// Instead of the file's.
     pub objectives: Vec<Objective>,
     /// Between any two processors; without it, handing over costs nothing.
@@ -83,7 +93,8 @@ pub struct Stitching {
     pub plan: Assignment,
     /// Those there were to choose from.
     pub orders: Vec<Order>,
-    /// The best of each order, where they are at most [`MOST_LISTED`].
+    /// The best of each order, best first, then those in which a task cannot run; at most
+    /// [`MOST_LISTED`].
     pub each: Vec<(Order, Option<Assignment>)>,
     /// What is kept in memory, where that was asked.
     pub preloading: Option<Preloading>,
@@ -146,6 +157,15 @@ pub fn plan(
     progress: &mut dyn FnMut(StitchProgress<'_>),
 ) -> Result<Stitching, StitchingError> {
     let slos = objectives::of_tasks(file, &request.objectives)?;
+    if let Some(path) = &request.costs {
+        let tasks = Tasks::read(file, request, Weights::Shapes)?;
+        let zoo = tasks.of_costs(path)?;
+        let orders = request.orders(zoo.processors().len(), file.positions)?;
+        let from = format!("costs of {}", path.display());
+        let environments = zoo.processors().iter().map(|name| (name.clone(), from.clone()));
+        let environments = environments.collect();
+        return choose(Choosing { file, request, tasks, zoo, orders, slos, environments });
+    }
     let named = request.bundles(file);
     if named.is_empty() {
         return Err(StitchingError::NoProcessors(file.path.clone()));
@@ -200,7 +220,7 @@ pub fn plan_live(
     let tasks = Tasks::read(file, request, Weights::Values)?;
     let count = if processors.is_empty() { running.engines.len() } else { processors.len() };
     let orders = request.orders(count, file.positions)?;
-    if orders.len() > MOST_LISTED {
+    if orders.len() > MOST_RUN {
         return Err(StitchingError::TooManyOrders(orders.len()));
     }
     let names: Vec<&str> = processors.iter().map(|processor| processor.name.as_str()).collect();
@@ -242,14 +262,18 @@ fn choose(from: Choosing<'_>) -> Result<Stitching, StitchingError> {
     let mut plan = best(&zoo, &orders, None, &slos, selection)?;
     let mut preloading = None;
     if let Some((budget, way)) = request.memory {
-        let chosen = preload(&zoo, &plan.order, &slos, budget, way)?;
+        let chosen = preload(&zoo, &plan.order, &orders, &slos, budget, way)?;
         let usable = chosen.loaded.or_fetched(&zoo, &plan.order);
         let order = std::slice::from_ref(&plan.order);
-        plan = best(&zoo, order, Some(&usable), &slos, selection)?;
+        // What is not in memory is fetched first, and takes that long.
+        let fetching = Fetching::from(&Constants::default());
+        let fetched = zoo.with_fetching(&chosen.loaded, fetching);
+        plan = best(&fetched, order, Some(&usable), &slos, selection)?;
         preloading = Some(chosen);
     }
-    let few = orders.len() <= MOST_LISTED;
-    let each = if few { each_order(&zoo, &orders, &slos)? } else { Vec::new() };
+    let mut each = each_order(&zoo, &orders, &slos)?;
+    each.sort_by_key(|(_, best)| best.as_ref().map_or((true, None), |b| (false, Some(b.rank()))));
+    each.truncate(MOST_LISTED);
     let memory = preloading.as_ref().map(|preloading| (&plan.order, &preloading.loaded));
     let systems = match request.systems {
         true => systems::simulate(&zoo, &orders, &slos, memory)?,
@@ -340,12 +364,90 @@ impl Tasks {
         self.zoo(names, subgraphs, link)
     }
 
+    /// Costs of a file: a node for each subgraph; what it hands on are the tensors that it provides
+    /// and that some node reads.
+    fn of_costs(&self, path: &Path) -> Result<Zoo, StitchingError> {
+        let refuse = |reason: String| StitchingError::Costs { path: path.to_owned(), reason };
+        let read = CostsFile::read(path).and_then(CostsFile::check);
+        let costs = read.map_err(|e| match e {
+            CostError::File { reason, .. } => refuse(reason),
+            other => refuse(other.to_string()),
+        })?;
+        if let Some(processor) = costs.processors().iter().find(|p| p.memory_bytes.is_some()) {
+            return Err(refuse(format!(
+                "processor `{}`: memory_bytes is not kept here, where all processors share one \
+                memory; leave it out",
+                processor.name
+            )));
+        }
+        if let Some(tensor) = costs.tensors().iter().find(|tensor| tensor.confined) {
+            return Err(refuse(format!(
+                "tensor `{}` is confined, which stitched plans do not keep; leave it out",
+                tensor.name
+            )));
+        }
+        let places: BTreeMap<&str, usize> =
+            costs.nodes().iter().enumerate().map(|(at, node)| (node.name.as_str(), at)).collect();
+        let mut used = BTreeSet::new();
+        let mut subgraph = |name: String| -> Result<Subgraph, StitchingError> {
+            let place = places.get(name.as_str());
+            let &at = place.ok_or_else(|| refuse(format!("it lacks the node `{name}`")))?;
+            used.insert(at);
+            let handed = costs
+                .tensors()
+                .iter()
+                .filter(|tensor| tensor.producer == Some(at) && !tensor.consumers.is_empty());
+            let node = &costs.nodes()[at];
+            Ok(Subgraph {
+                latency_ns: node.latency_ns.clone(),
+                memory_bytes: node.memory_bytes,
+                boundary_bytes: handed.map(|tensor| tensor.size_bytes).sum(),
+            })
+        };
+        let mut tasks = Vec::new();
+        for variants in &self.variants {
+            let rows = (1..=variants.subgraphs.len()).map(|position| {
+                let names = variants.names.iter();
+                names
+                    .map(|name| subgraph(format!("{}/{name}/{position}", variants.task)))
+                    .collect::<Result<Vec<_>, _>>()
+            });
+            tasks.push(rows.collect::<Result<Vec<_>, _>>()?);
+        }
+        if let Some(at) = (0..costs.nodes().len()).find(|at| !used.contains(at)) {
+            let name = &costs.nodes()[at].name;
+            let expected = "nodes are TASK/VARIANT/POSITION, positions from 1";
+            return Err(refuse(format!("node `{name}` is no subgraph of a task; {expected}")));
+        }
+        let count = costs.processors().len();
+        let pairs = (0..count).flat_map(|from| (0..count).map(move |to| (from, to)));
+        let links = pairs.filter_map(|pair| Some((pair, *costs.link(pair.0, pair.1)?))).collect();
+        let names = costs.processors().iter().map(|processor| processor.name.clone()).collect();
+        self.linked(names, tasks, links)
+    }
+
     /// By task, position and variant.
     fn zoo(
         &self,
         names: Vec<String>,
         subgraphs: Vec<Vec<Vec<Subgraph>>>,
         link: Option<Link>,
+    ) -> Result<Zoo, StitchingError> {
+        let pairs = (0..names.len())
+            .flat_map(|from| (0..names.len()).map(move |to| (from, to)))
+            .filter(|(from, to)| from != to);
+        let links: BTreeMap<(usize, usize), Link> = match link {
+            Some(link) => pairs.map(|pair| (pair, link)).collect(),
+            None => BTreeMap::new(),
+        };
+        self.linked(names, subgraphs, links)
+    }
+
+    fn linked(
+        &self,
+        names: Vec<String>,
+        subgraphs: Vec<Vec<Vec<Subgraph>>>,
+        links: BTreeMap<(usize, usize), Link>,
     ) -> Result<Zoo, StitchingError> {
         let task = |((variants, accuracy), subgraphs): ((&Variants, &Arc<dyn Accuracy>), _)| Task {
             name: variants.task.clone(),
@@ -354,13 +456,6 @@ impl Tasks {
             accuracy: Arc::clone(accuracy),
         };
         let tasks = self.variants.iter().zip(&self.accuracies).zip(subgraphs).map(task).collect();
-        let pairs = (0..names.len())
-            .flat_map(|from| (0..names.len()).map(move |to| (from, to)))
-            .filter(|(from, to)| from != to);
-        let links: BTreeMap<(usize, usize), Link> = match link {
-            Some(link) => pairs.map(|pair| (pair, link)).collect(),
-            None => BTreeMap::new(),
-        };
         Ok(Zoo::new(names, links, tasks)?)
     }
 }

@@ -28,7 +28,8 @@ pub enum Way {
     Exact,
     /// The hottest of each task and position, round after round until nothing fits.
     RoundRobin,
-    /// One round only, as printed in the paper.
+    /// To the letter: one round, over the grid alone, of variants that keep an objective in some
+    /// order.
     AsPrinted,
 }
 
@@ -47,7 +48,7 @@ pub struct Preloading {
     pub proven: Option<bool>,
 }
 
-/// Chooses what to keep in memory in an order.
+/// Chooses what to keep in memory in an order, which was chosen from `orders`.
 ///
 /// # Errors
 /// [`StitchError`] naming the task that cannot run in the order, or that has too many stitched
@@ -55,6 +56,7 @@ pub struct Preloading {
 pub fn preload(
     zoo: &Zoo,
     order: &Order,
+    orders: &[Order],
     asked: &[Slo],
     budget: Budget,
     way: Way,
@@ -88,7 +90,13 @@ pub fn preload(
             (found.loaded, Some(proven))
         }
         Way::RoundRobin => (preload::round_robin(zoo, &hotness()?, budget_bytes), None),
-        Way::AsPrinted => (preload::as_printed(zoo, &hotness()?, budget_bytes), None),
+        Way::AsPrinted => {
+            let of_task =
+                |(task, grid): (usize, &Vec<Slo>)| hotness::as_printed(zoo, task, orders, grid);
+            let hotness = grids.iter().enumerate().map(of_task);
+            let hotness = hotness.collect::<Result<Vec<_>, StitchError>>()?;
+            (preload::as_printed(zoo, &hotness, budget_bytes), None)
+        }
     };
     let keeps = (loaded.keeps(zoo, order, &grid)?, grid.len() * zoo.tasks().len());
     Ok(Preloading { loaded, budget_bytes, full_bytes, keeps, proven })

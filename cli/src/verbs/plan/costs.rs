@@ -26,6 +26,9 @@ impl From<PlanCostsError> for CliError {
                 Self::user(format!("--confine: {error}"))
                     .hint(format!("its inputs are {}", inputs.join(", ")))
             }
+            PlanCostsError::OtherModel { .. } => {
+                Self::user(error).hint("give the model whose nodes the costs name")
+            }
             other => Self::user(other),
         }
     }

@@ -1,6 +1,8 @@
 //! `vitempo plan`: where should each part of a model run?
 
 mod aria;
+mod break_points;
+mod budget;
 mod costs;
 mod live;
 mod multitask;

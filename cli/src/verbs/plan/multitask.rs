@@ -5,25 +5,28 @@ use super::{
     super::{
         bundle,
         error::{CliError, CliResult},
-        models::ModelArgs,
+        models::Model,
         output::{self, Format},
         progress,
         quantity::{self, positive},
     },
+    budget::BudgetArgs,
     costs,
     live::{LiveArgs, in_a_line},
     pipeline::parse_processor,
     placements::{PlacementReport, describe},
+    split::OptionalModel,
 };
 use std::path::PathBuf;
-use vitempo::graph::Graph;
+use vitempo::graph::{Budget, Graph};
 use vitempo::plan::{
-    multitask::{MultitaskError, Planning, RoundProgress},
+    costs::nodes_of,
+    multitask::{self, MultitaskError, Placements, Planning, RoundProgress},
     partition::Partition,
 };
 use vitempo::planners::{
     cost::{Interval, Link},
-    pipeline::{Tasks, TasksError},
+    pipeline::{Tasks, TasksError, multitask::STEPS},
 };
 
 /// Places one encoder and its decoders on processors: every placement, one frame after the other
@@ -37,7 +40,12 @@ use vitempo::planners::{
 #[derive(clap::Args, Debug)]
 pub struct MultitaskArgs {
     #[command(flatten)]
-    pub models: ModelArgs,
+    pub models: OptionalModel,
+
+    /// Costs measured or put together elsewhere, instead of bundles: a part takes what its nodes
+    /// take together. With --out, MODEL is the model that they are of
+    #[arg(long, value_name = "FILE.json", conflicts_with_all = ["processors", "bandwidth", "hand_over", "engines"])]
+    pub costs: Option<PathBuf>,
 
     /// The encoder is what nodes need whose names begin so, themselves included; by default what
     /// leads to several outputs
@@ -46,7 +54,7 @@ pub struct MultitaskArgs {
 
     /// A processor and its bundle (a file, or a name that `vitempo bundle list` shows); may be
     /// repeated
-    #[arg(long = "processor", value_name = "NAME=BUNDLE", value_parser = parse_processor, required_unless_present = "engines")]
+    #[arg(long = "processor", value_name = "NAME=BUNDLE", value_parser = parse_processor, required_unless_present_any = ["engines", "costs"])]
     pub processors: Vec<(String, PathBuf)>,
 
     /// Between any two processors, e.g. 8GB/s
@@ -57,6 +65,10 @@ pub struct MultitaskArgs {
     #[arg(long, value_name = "TIME", value_parser = quantity::time_ns, default_value = "0us", requires = "processors")]
     pub hand_over: u64,
 
+    /// Write the parts as ONNX into this folder
+    #[arg(long, value_name = "FOLDER", requires = "models")]
+    pub out: Option<PathBuf>,
+
     #[command(flatten)]
     pub live: LiveArgs,
 
@@ -64,6 +76,9 @@ pub struct MultitaskArgs {
     /// held against the run just after its costs
     #[arg(long, value_name = "COUNT", default_value = "1", value_parser = positive, requires = "engines")]
     pub rounds: usize,
+
+    #[command(flatten)]
+    pub budget: BudgetArgs,
 
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
@@ -88,20 +103,31 @@ impl From<MultitaskError> for CliError {
 }
 
 pub fn run(args: &MultitaskArgs) -> CliResult {
-    let model = costs::one_model(&args.models)?;
-    let tasks = Tasks::of(&model.graph, args.encoder.as_deref())?;
-    let options = args.models.read_options();
-    let partition = Partition::of(&model, &options, &tasks.part_of, &tasks.names())?;
-    let planning = args.planning(&model.identity.name, &tasks.names, &partition.parts)?;
-    let report = if args.live.engines.is_empty() {
-        PlacementReport { placements: planning.simulated()?, engines: None }
-    } else {
-        let session = args.live.start(partition)?;
-        let engines = Some(in_a_line(&session.described()));
-        let placements = planning.measured(&session, args.rounds, &mut say)?;
-        PlacementReport { placements, engines }
+    let model = args.models.read(args.costs.is_some(), args.out.is_some(), "--out")?;
+    let budget = args.budget.start(STEPS);
+    let mut notes = Vec::new();
+    if let (Some(folder), Some(model)) = (&args.out, &model) {
+        let tasks = Tasks::of(&model.graph, args.encoder.as_deref())?;
+        let written = multitask::write_parts(model, &tasks, folder)?;
+        notes.extend(written.iter().map(|path| format!("wrote {}", path.display())));
+    }
+    let (placements, engines) = match (&args.costs, &model) {
+        (Some(path), _) => {
+            let costs = costs::of_file(path)?;
+            if let Some(model) = &model {
+                nodes_of(&costs, &model.graph)?;
+            }
+            let tasks = Tasks::of_costs(&costs, args.encoder.as_deref())?;
+            let (camera_fps, deadline_ns) = (args.live.camera, args.live.deadline);
+            let planning = Planning::of_costs(&costs, &tasks, camera_fps, deadline_ns)?;
+            (planning.within(budget).simulated()?, None)
+        }
+        (None, Some(model)) => args.placements(model, budget)?,
+        (None, None) => {
+            return Err(CliError::user("placements need a model, or --costs"));
+        }
     };
-    output::print(&report, args.format)
+    output::print(&PlacementReport { placements, engines, notes }, args.format)
 }
 
 fn say(progress: RoundProgress<'_>) {
@@ -110,6 +136,21 @@ fn say(progress: RoundProgress<'_>) {
 }
 
 impl MultitaskArgs {
+    /// Placements of a model's parts, and the engines that they ran on.
+    fn placements(&self, model: &Model, budget: Budget) -> CliResult<(Placements, Option<String>)> {
+        let tasks = Tasks::of(&model.graph, self.encoder.as_deref())?;
+        let options = self.models.args().read_options();
+        let partition = Partition::of(model, &options, &tasks.part_of, &tasks.names())?;
+        let planning = self.planning(&model.identity.name, &tasks.names, &partition.parts)?;
+        let planning = planning.within(budget);
+        if self.live.engines.is_empty() {
+            return Ok((planning.simulated()?, None));
+        }
+        let session = self.live.start(partition)?;
+        let engines = Some(in_a_line(&session.described()));
+        Ok((planning.measured(&session, self.rounds, &mut say)?, engines))
+    }
+
     /// The parts with costs from bundles, where there are some.
     fn planning(&self, model: &str, names: &[String], parts: &[Graph]) -> CliResult<Planning> {
         let (camera_fps, deadline_ns) = (self.live.camera, self.live.deadline);

@@ -15,6 +15,7 @@ use vitempo::planners::{
         Bounds, Choice, Least, OffloadError, OffloadModel, Place, best, pareto, read_choices,
     },
     papers::ar_energy_study,
+    rate,
 };
 
 /// Weighs running on the device against sending to a server, over energy, latency and accuracy
@@ -60,7 +61,7 @@ pub struct OffloadArgs {
     #[arg(long, value_name = "ENERGY", value_parser = quantity::joules)]
     pub max_energy: Option<f64>,
     /// Mean average precision, %
-    #[arg(long, value_name = "PERCENT")]
+    #[arg(long, value_name = "PERCENT", value_parser = percentage)]
     pub min_accuracy: Option<f64>,
 
     /// Show choices too that others beat
@@ -90,6 +91,13 @@ impl Minimise {
             Self::Power => Least::Power,
         }
     }
+}
+
+fn percentage(text: &str) -> Result<f64, String> {
+    let percent = text.trim_end_matches('%').trim().parse::<f64>().ok();
+    percent
+        .filter(|percent| (0.0..=100.0).contains(percent))
+        .ok_or_else(|| format!("`{text}` is no accuracy between 0 and 100 %"))
 }
 
 impl From<OffloadError> for CliError {
@@ -177,7 +185,7 @@ impl OffloadArgs {
         Some(match bytes_per_s {
             0.0 => "the server is better at any bandwidth".to_owned(),
             bytes_per_s => {
-                format!("the server is better from {:.3} Mbit/s on", bytes_per_s / 125e3)
+                format!("the server is better from {} on", rate(bytes_per_s))
             }
         })
     }
@@ -224,7 +232,7 @@ impl Report for Weighed {
     fn csv(&self) -> CliResult<String> {
         let mut table = Table::new(
             &[
-                "best",
+                "chosen",
                 "place",
                 "setting",
                 "size_px",
@@ -253,7 +261,7 @@ impl Report for Weighed {
         let rows = self.choices.iter().map(|c| -> CliResult<serde_json::Value> {
             let mut row = serde_json::to_value(c).map_err(CliError::ours)?;
             if let Some(fields) = row.as_object_mut() {
-                fields.insert("best".to_owned(), json!(*c == self.chosen));
+                fields.insert("chosen".to_owned(), json!(*c == self.chosen));
             }
             Ok(row)
         });

@@ -38,9 +38,9 @@ pub struct PipelineArgs {
     #[command(flatten)]
     pub models: OptionalModel,
 
-    /// Costs measured or put together elsewhere, instead of model and bundles; inputs arrive at its
-    /// first processor
-    #[arg(long, value_name = "FILE.json", conflicts_with_all = ["models", "processors", "bandwidth"])]
+    /// Costs measured or put together elsewhere, instead of bundles; inputs arrive at its first
+    /// processor. With --out or --live, MODEL is the model that they are of
+    #[arg(long, value_name = "FILE.json", conflicts_with_all = ["processors", "bandwidth", "hand_over"])]
     pub costs: Option<PathBuf>,
 
     /// A processor and its bundle (a file, or a name that `vitempo bundle list` shows); may be
@@ -71,6 +71,10 @@ pub struct PipelineArgs {
     /// Draw the stages of three frames
     #[arg(long, value_name = "FILE.svg", conflicts_with = "pareto")]
     pub svg: Option<PathBuf>,
+
+    /// Write the stages as ONNX into this folder
+    #[arg(long, value_name = "FOLDER", conflicts_with = "pareto", requires = "models")]
+    pub out: Option<PathBuf>,
 
     #[command(flatten)]
     pub live: LiveArgs,
@@ -111,44 +115,66 @@ impl From<BoundedTwice> for CliError {
 }
 
 pub fn run(args: &PipelineArgs) -> CliResult {
-    let model =
-        if args.costs.is_some() { None } else { Some(costs::one_model(&args.models.args())?) };
+    args.check()?;
+    let is_used = args.out.is_some() || !args.live.engines.is_empty();
+    let model = args.models.read(args.costs.is_some(), is_used, "--out and --live")?;
     let costs = args.costs(model.as_ref())?;
     let pipeline = Pipeline::new(&costs, 0)?;
-    let plans =
-        if args.pareto { pipeline.pareto()? } else { vec![pipeline.best(args.objective()?)?] };
-    let (mut notes, mut extra) = (Vec::new(), Vec::new());
-    if args.pareto && !args.live.engines.is_empty() {
-        return Err(CliError::user("--live runs one pipeline, --pareto shows many")
-            .hint("leave one of them out"));
+    if args.pareto {
+        let plans = pipeline.pareto()?.into_iter().map(|p| p.plan).collect();
+        return output::print(&Plans::front(plans, Vec::new()), args.format);
     }
-    if let [best] = &plans[..] {
-        if let Some(path) = &args.svg {
-            files::write(path, picture::stages(&best.plan, 3).as_bytes())?;
+    let best = pipeline.best(args.objective()?)?;
+    let (mut notes, mut extra) = (Vec::new(), None);
+    if let Some(path) = &args.svg {
+        files::write(path, picture::stages(&best.plan, 3).as_bytes())?;
+    }
+    let period = pipeline::equal_counts(&pipeline, &costs);
+    notes.extend(period.map(|period| {
+        format!(
+            "as many operators on each processor, in their order: period {}",
+            vitempo::planners::duration(period)
+        )
+    }));
+    if let (true, Some(model)) = (is_used, &model) {
+        let part_of = pipeline::part_of_model(&best, &costs, &model.graph)?;
+        if let Some(folder) = &args.out {
+            let written = pipeline::write_stages(model, &best, &part_of, folder)?;
+            notes.extend(written.iter().map(|path| format!("wrote {}", path.display())));
         }
-        let period = pipeline::equal_counts(&pipeline, &costs);
-        notes.extend(period.map(|period| {
-            format!(
-                "as many operators on each processor, in their order: period {}",
-                vitempo::planners::duration(period)
-            )
-        }));
         if !args.live.engines.is_empty() {
-            let model = model
-                .as_ref()
-                .ok_or_else(|| CliError::user("--live needs a model: costs alone do not run"))?;
-            let (measured, lines) = args.measured(model, best)?;
-            extra.push(json!({"live": measured}));
+            let (measured, lines) = args.measured(model, &best, &part_of)?;
+            extra = Some(json!({"live": measured}));
             notes.extend(lines);
         }
     }
-    output::print(
-        &Plans { plans: plans.into_iter().map(|p| p.plan).collect(), extra, notes },
-        args.format,
-    )
+    output::print(&Plans::one(best.plan, extra, notes), args.format)
 }
 
 impl PipelineArgs {
+    /// Refuses what would have no effect.
+    fn check(&self) -> CliResult<()> {
+        let is_live = !self.live.engines.is_empty();
+        if self.pareto && is_live {
+            return Err(CliError::user("--live runs one pipeline, --pareto shows many")
+                .hint("leave one of them out"));
+        }
+        if is_live && self.models.models.is_none() {
+            return Err(CliError::user("--live needs a model: costs alone do not run"));
+        }
+        let given = [
+            ("--camera", self.live.camera.is_some()),
+            ("--deadline", self.live.deadline.is_some()),
+        ];
+        match given.into_iter().find(|(_, given)| *given && !is_live) {
+            Some((flag, _)) => {
+                Err(CliError::user(format!("{flag} is for frames of a pipeline that runs"))
+                    .hint("add --live NAME=BACKEND for each processor"))
+            }
+            None => Ok(()),
+        }
+    }
+
     fn objective(&self) -> CliResult<PipelineObjective> {
         let minimise = match self.minimise {
             Minimise::Period => pipeline::Minimise::Period,
@@ -159,8 +185,8 @@ impl PipelineArgs {
 
     fn costs(&self, model: Option<&Model>) -> CliResult<Costs> {
         let model = match (&self.costs, model) {
-            (None, Some(model)) => model,
             (Some(path), _) => return costs::of_file(path),
+            (None, Some(model)) => model,
             (None, None) => {
                 return Err(CliError::user(
                     "a pipeline needs --costs, or a model with --processor and --bandwidth",
@@ -175,12 +201,16 @@ impl PipelineArgs {
     }
 
     /// Runs a pipeline on the engines named; what was measured, as JSON and in words.
-    fn measured(&self, model: &Model, best: &PipelinePlan) -> CliResult<(Value, Vec<String>)> {
+    fn measured(
+        &self,
+        model: &Model,
+        best: &PipelinePlan,
+        part_of: &[usize],
+    ) -> CliResult<(Value, Vec<String>)> {
         let names = pipeline::stage_names(best);
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        let part_of = pipeline::part_of(best, model.graph.nodes().len());
         let options = self.models.args().read_options();
-        let session = self.live.start(Partition::of(model, &options, &part_of, &names)?)?;
+        let session = self.live.start(Partition::of(model, &options, part_of, &names)?)?;
         let Measured { outcome, apart } = pipeline::measure(&session, best)?;
         let show = |ns: Option<f64>| {
             ns.map_or_else(|| "-".to_owned(), |ns| Latency::from_ns(ns).to_string())

@@ -19,6 +19,8 @@ use vitempo::planners::{
 pub struct PlacementReport {
     pub placements: Placements,
     pub engines: Option<String>,
+    /// Lines below the table.
+    pub notes: Vec<String>,
 }
 
 /// `encoder on a, decoders on b, pipelined`.
@@ -69,16 +71,24 @@ fn ms(ns: Option<f64>) -> String {
 
 impl PlacementReport {
     fn notes(&self) -> String {
-        let Placements { model, rows, slowdown } = &self.placements;
+        let Placements { model, rows, slowdown, search } = &self.placements;
         let mut text = String::new();
         if let Some(chosen) = rows.first() {
-            let _ = writeln!(
-                text,
-                "chosen: {}; least period of {} placements   ({})",
-                describe(chosen, &model.processors),
-                rows.len(),
-                Evidence::CostModel
-            );
+            let proven = if search.is_complete {
+                format!("least period of {} placements", search.placements)
+            } else {
+                format!(
+                    "the budget ended before all {} placements were tried; the best has a period \
+                    at most {} shorter",
+                    search.placements,
+                    output::percent(1.0 - 1.0 / (1.0 + search.gap(chosen.forecast_ns())))
+                )
+            };
+            let chosen = describe(chosen, &model.processors);
+            let _ = writeln!(text, "chosen: {chosen}; {proven}   ({})", Evidence::CostModel);
+        }
+        if search.placements > rows.len() as u128 {
+            let _ = writeln!(text, "the best {} are listed and simulated", rows.len());
         }
         let slower = model
             .processors
@@ -118,6 +128,9 @@ impl PlacementReport {
                 "results are those of the whole model to {apart:.1e} of the largest value"
             );
         }
+        for note in &self.notes {
+            let _ = writeln!(text, "{note}");
+        }
         text
     }
 }
@@ -147,7 +160,7 @@ impl Report for PlacementReport {
                 ms(row.latency_ns(0.5)),
                 ms(row.latency_ns(0.99)),
                 output::percent(row.late_share()),
-                row.eta().map_or_else(|| "-".to_owned(), |eta| format!("{eta:.2}")),
+                self.placements.eta(row).map_or_else(|| "-".to_owned(), |eta| format!("{eta:.2}")),
             ]);
         }
         let engines =
@@ -197,7 +210,7 @@ impl Report for PlacementReport {
     }
 
     fn json(&self) -> CliResult<Value> {
-        let Placements { model, rows, slowdown } = &self.placements;
+        let Placements { model, rows, slowdown, search } = &self.placements;
         let name = |processor: usize| model.processors[processor].clone();
         let parts: Vec<Value> = self
             .placements
@@ -213,9 +226,10 @@ impl Report for PlacementReport {
             })
             .collect();
         let round = |round: &Round| json!({"simulated": outcome_json(&round.simulated, Evidence::Simulation), "live": round.live.as_ref().map(|live| outcome_json(live, Evidence::Live))});
-        let row = |row: &Placed| {
+        let row = |(index, row): (usize, &Placed)| {
             let s = &row.schedule;
             json!({
+                "chosen": index == 0,
                 "encoder": name(s.encoder),
                 "decoders": s.decoders.iter().map(|&p| name(p)).collect::<Vec<_>>(),
                 "execution": execution(row),
@@ -224,14 +238,15 @@ impl Report for PlacementReport {
                 "live": over(row, |round| round.live.as_ref(), Evidence::Live),
                 "rounds": row.rounds.iter().map(round).collect::<Vec<_>>(),
                 "error": row.error(),
-                "eta": row.eta(),
+                "eta": self.placements.eta(row),
                 "apart": row.apart(),
             })
         };
-        let placements: Vec<Value> = rows.iter().map(row).collect();
+        let placements: Vec<Value> = rows.iter().enumerate().map(row).collect();
         Ok(json!({
             "model": model.model, "parts": parts, "features_bytes": model.features_bytes, "engines": self.engines,
             "slowdown_side_by_side": slowdown, "placements": placements, "live_regret": self.placements.regret().map(|r| r.0),
+            "search": {"placements": search.placements.to_string(), "is_complete": search.is_complete, "at_least_ns": search.at_least_ns},
         }))
     }
 }

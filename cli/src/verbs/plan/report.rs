@@ -9,17 +9,31 @@ use vitempo::planners::{Plan, cost::End, duration, energy};
 
 /// One plan, or a list of those worth considering.
 pub struct Plans {
-    pub plans: Vec<Plan>,
-    /// Extra fields of the JSON object of each plan; none beyond the end.
-    pub extra: Vec<serde_json::Value>,
+    plans: Vec<Plan>,
+    /// Whether the first plan is chosen; of a list none is.
+    is_chosen: bool,
+    /// Extra fields of the JSON object of a plan that is chosen.
+    extra: Option<serde_json::Value>,
     /// Lines below the table.
-    pub notes: Vec<String>,
+    notes: Vec<String>,
+}
+
+impl Plans {
+    /// The plan that is chosen.
+    pub fn one(plan: Plan, extra: Option<serde_json::Value>, notes: Vec<String>) -> Self {
+        Self { plans: vec![plan], is_chosen: true, extra, notes }
+    }
+
+    /// Plans to choose from.
+    pub fn front(plans: Vec<Plan>, notes: Vec<String>) -> Self {
+        Self { plans, is_chosen: false, extra: None, notes }
+    }
 }
 
 impl Report for Plans {
     fn table(&self) -> String {
         let mut text = match &self.plans[..] {
-            [plan] => format!("{}\n\n{plan}", plan.model),
+            [plan] if self.is_chosen => format!("{}\n\n{plan}", plan.model),
             plans => list(plans),
         };
         for note in &self.notes {
@@ -62,16 +76,17 @@ impl Report for Plans {
     }
 
     fn json(&self) -> CliResult<serde_json::Value> {
-        let one = |(index, plan): (usize, &Plan)| -> CliResult<serde_json::Value> {
+        let one = |plan: &Plan| -> CliResult<serde_json::Value> {
             let mut value = serde_json::to_value(plan).map_err(CliError::ours)?;
-            if let (Some(object), Some(serde_json::Value::Object(extra))) =
-                (value.as_object_mut(), self.extra.get(index))
-            {
-                object.extend(extra.clone());
+            if let Some(object) = value.as_object_mut() {
+                object.insert("chosen".to_owned(), self.is_chosen.into());
+                if let Some(serde_json::Value::Object(extra)) = &self.extra {
+                    object.extend(extra.clone());
+                }
             }
             Ok(value)
         };
-        self.plans.iter().enumerate().map(one).collect()
+        self.plans.iter().map(one).collect()
     }
 }
 

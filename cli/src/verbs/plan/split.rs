@@ -5,26 +5,26 @@ use super::{
         bundle,
         error::{CliError, CliResult},
         files,
-        models::{Model, ModelArgs},
+        models::{LimitArgs, Model, ModelArgs},
         output::{self, Format},
         quantity,
     },
+    break_points::BreakPoints,
+    budget::BudgetArgs,
     costs,
     report::Plans,
 };
 use clap::ValueEnum;
-use serde_json::json;
 use std::path::{Path, PathBuf};
-use vitempo::graph::Latency;
 use vitempo::plan::{
-    costs::confined,
+    costs::{confined, nodes_of},
     parts::WritePartsError,
-    split::{self, Connection, DevicePower, Limits, PlanSplitError, PlannedRange},
+    split::{self, Connection, DevicePower, Limits, PlanSplitError},
 };
 use vitempo::planners::{
     cost::Costs,
     picture,
-    split::{Criterion, Objective, SplitPlan},
+    split::{Criterion, Front, Objective, STEPS, SplitError, SplitPlan},
 };
 
 /// Splits a model between a device and a server behind a link
@@ -36,9 +36,9 @@ pub struct SplitArgs {
     #[command(flatten)]
     pub models: OptionalModel,
 
-    /// Costs measured or put together elsewhere, instead of model and bundles; its first processor
-    /// is the device, its second the server
-    #[arg(long, value_name = "FILE.json", conflicts_with_all = ["models", "device_bundle", "server_bundle", "bandwidth"])]
+    /// Costs measured or put together elsewhere, instead of bundles; its first processor is the
+    /// device, its second the server. With --out, MODEL is the model that they are of
+    #[arg(long, value_name = "FILE.json", conflicts_with_all = ["device_bundle", "server_bundle", "bandwidth", "round_trip", "active_power", "idle_power", "transmit_power"])]
     pub costs: Option<PathBuf>,
 
     /// Bundle for the device: a file, or a name that `vitempo bundle list` shows
@@ -90,12 +90,15 @@ pub struct SplitArgs {
     pub over_bandwidth: bool,
 
     /// Write the two halves as ONNX into this folder
-    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["pareto", "over_bandwidth", "costs"])]
+    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["pareto", "over_bandwidth"], requires = "models")]
     pub out: Option<PathBuf>,
 
     /// Draw the split graph
     #[arg(long, value_name = "FILE.svg", conflicts_with_all = ["pareto", "over_bandwidth"])]
     pub svg: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub budget: BudgetArgs,
 
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
@@ -110,11 +113,27 @@ pub struct OptionalModel {
     /// Value of a symbolic dimension, e.g. `--dim batch=1`; may be repeated
     #[arg(long = "dim", value_name = "NAME=SIZE", value_parser = super::super::models::parse_dimension)]
     pub dimensions: Vec<(String, usize)>,
+
+    #[command(flatten)]
+    pub limits: LimitArgs,
 }
 
 impl OptionalModel {
     pub fn args(&self) -> ModelArgs {
-        ModelArgs::of(self.models.iter().cloned().collect(), self.dimensions.clone())
+        let models = self.models.iter().cloned().collect();
+        ModelArgs { limits: self.limits, ..ModelArgs::of(models, self.dimensions.clone()) }
+    }
+
+    /// The model, where there is one. Beside costs it is for what `flags` do alone.
+    pub fn read(&self, has_costs: bool, is_used: bool, flags: &str) -> CliResult<Option<Model>> {
+        match &self.models {
+            None => Ok(None),
+            Some(_) if has_costs && !is_used => {
+                Err(CliError::user(format!("a model beside --costs is for {flags}"))
+                    .hint("leave one of them out"))
+            }
+            Some(_) => Ok(Some(costs::one_model(&self.args())?)),
+        }
     }
 }
 
@@ -139,38 +158,46 @@ impl From<WritePartsError> for CliError {
 
 impl From<PlanSplitError> for CliError {
     fn from(error: PlanSplitError) -> Self {
-        Self::user(error)
+        let hint = match &error {
+            PlanSplitError::Split(SplitError::NoEnergy { .. }) => {
+                "give --active-power, --idle-power or --transmit-power, or the fields in the costs"
+            }
+            PlanSplitError::Split(SplitError::GaveUp { .. } | SplitError::OutOfBudget { .. }) => {
+                "give --budget more time"
+            }
+            _ => return Self::user(error),
+        };
+        Self::user(error).hint(hint)
     }
 }
 
 pub fn run(args: &SplitArgs) -> CliResult {
-    let model =
-        if args.costs.is_some() { None } else { Some(costs::one_model(&args.models.args())?) };
+    let model = args.models.read(args.costs.is_some(), args.out.is_some(), "--out")?;
     let costs = args.costs(model.as_ref())?;
     let objective = args.objective();
+    let budget = args.budget.start(STEPS);
     if args.over_bandwidth {
-        let report = ranges(&split::over_bandwidth(&costs, objective.minimise)?, &objective);
+        let ranges = split::over_bandwidth(&costs, &objective, budget)?;
+        let report = BreakPoints { costs: &costs, objective: &objective, ranges };
         return output::print(&report, args.format);
     }
-    let plans = if args.pareto {
-        split::pareto(&costs, &objective.bounds)?
-    } else {
-        vec![split::best(&costs, &objective)?]
-    };
-    let mut notes = Vec::new();
-    if let [best] = &plans[..] {
-        if let Some(path) = &args.svg {
-            let picture = picture::graph(&costs, &split::processors(best));
-            files::write(path, picture.as_bytes())?;
-        }
-        if let (Some(folder), Some(model)) = (&args.out, &model) {
-            notes.extend(write_halves(folder, model, best)?);
-        }
+    if args.pareto {
+        let Front { plans, is_complete } = split::pareto(&costs, &objective.bounds, budget)?;
+        let incomplete = "the budget ended: there may be more of these (--budget)".to_owned();
+        let notes = if is_complete { Vec::new() } else { vec![incomplete] };
+        let plans = plans.into_iter().map(|p| p.plan).collect();
+        return output::print(&Plans::front(plans, notes), args.format);
     }
-    output::print(
-        &Plans { plans: plans.into_iter().map(|p| p.plan).collect(), extra: Vec::new(), notes },
-        args.format,
-    )
+    let best = split::best(&costs, &objective, budget)?;
+    let mut notes = Vec::new();
+    if let Some(path) = &args.svg {
+        let picture = picture::graph(&costs, &split::processors(&best));
+        files::write(path, picture.as_bytes())?;
+    }
+    if let (Some(folder), Some(model)) = (&args.out, &model) {
+        notes.extend(write_halves(folder, model, &costs, &best)?);
+    }
+    output::print(&Plans::one(best.plan, None, notes), args.format)
 }
 
 impl SplitArgs {
@@ -214,37 +241,15 @@ impl SplitArgs {
     }
 }
 
-/// Which split is best at which bandwidth, in words.
-fn ranges(planned: &[PlannedRange], objective: &Objective) -> Plans {
-    let mut extra = Vec::new();
-    let mut notes = vec![
-        "From the slowest link to the fastest; figures are for the bandwidth given:".to_owned(),
-    ];
-    for PlannedRange { range, .. } in planned {
-        let finite = range.to_bytes_per_s.is_finite().then_some(range.to_bytes_per_s);
-        extra.push(json!({"from_bytes_per_s": range.from_bytes_per_s, "to_bytes_per_s": finite}));
-        let here = range.on_device.iter().filter(|&&d| d).count();
-        let to =
-            finite.map_or_else(|| "any speed".to_owned(), |b| format!("{:.3} Mbit/s", b / 125e3));
-        let rest = Latency::from_ns(range.fixed as f64);
-        let sent = range.per_ns_of_byte;
-        let cost = if objective.minimise == Criterion::Latency {
-            format!(": {rest} + {sent} B / bandwidth")
-        } else {
-            String::new()
-        };
-        notes.push(format!(
-            "  {:.3} Mbit/s to {to}: {here} of {} operators on the device{cost}",
-            range.from_bytes_per_s / 125e3,
-            range.on_device.len()
-        ));
-    }
-    Plans { plans: planned.iter().filter_map(|range| range.plan.clone()).collect(), extra, notes }
-}
-
 /// Writes both halves; with the model's own weights where they are there.
-fn write_halves(folder: &Path, model: &Model, best: &SplitPlan) -> CliResult<Vec<String>> {
-    let written = split::write_halves(&model.path, &model.graph, best, folder)?;
+fn write_halves(
+    folder: &Path,
+    model: &Model,
+    costs: &Costs,
+    best: &SplitPlan,
+) -> CliResult<Vec<String>> {
+    let nodes = nodes_of(costs, &model.graph)?;
+    let written = split::write_halves(&model.path, &model.graph, &nodes, best, folder)?;
     Ok(written.map_or_else(
         || vec!["nothing to write: the whole model runs on one side".to_owned()],
         |paths| paths.iter().map(|path| format!("wrote {}", path.display())).collect(),

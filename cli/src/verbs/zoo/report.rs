@@ -114,7 +114,7 @@ impl Page<'_> {
             ),
             (
                 "profiling runs saved by estimators (eq. 6)",
-                "84 to 99 %",
+                "84 to 98 %",
                 profiling,
                 Evidence::CostModel,
             ),

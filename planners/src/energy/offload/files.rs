@@ -28,6 +28,13 @@ pub fn read_choices(path: &Path) -> Result<Vec<Choice>, OffloadError> {
                 choices.len() + 1
             )));
         }
+        if choice.accuracy > 100.0 {
+            return Err(refuse(format!(
+                "choice {}: accuracy is {}; it must be a percentage, 0 to 100",
+                choices.len() + 1,
+                choice.accuracy
+            )));
+        }
         choices.push(choice);
     }
     if choices.is_empty() {

@@ -120,6 +120,11 @@ impl OffloadModel {
         ];
         let of_networks =
             networks().flat_map(|n| [("inference", n.inference.0), ("accuracy", n.accuracy)]);
+        if let Some(network) = networks().find(|network| network.accuracy > 100.0) {
+            let value = network.accuracy;
+            let wanted = "a percentage, 0 to 100";
+            return Err(OffloadError::Constant { field: "accuracy", value, wanted });
+        }
         match constants
             .into_iter()
             .chain(of_networks)

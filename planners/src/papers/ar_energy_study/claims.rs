@@ -126,6 +126,7 @@ mod tests {
             .collect();
         let expected = [
             "table II: energy is power times latency, conservative",
+            "table II: energy is power times latency, performance",
             "table VI: energy reduction, %, powersave",
             "section IV-A: powersave slower than performance, times",
             "section IV-A: largest share of conversion and inference in latency, %",

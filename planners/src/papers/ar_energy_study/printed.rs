@@ -70,12 +70,7 @@ fn local_energy(t: &Tables) -> PaperTable {
     .row("power, W", milli(&l.power_w))
     .row("energy, J", milli(&l.energy_j))
     .follows("energy is the sum of its parts", &parts, sum)
-    .follows_within(
-        REPEATABILITY,
-        "energy is power times latency",
-        &[milli(&l.power_w), milli(&l.latency_s)],
-        product,
-    )
+    .follows("energy is power times latency", &[milli(&l.power_w), milli(&l.latency_s)], product)
     .row("generation and preview, J", milli(&l.generation_and_preview_j))
     .row("inference, J", milli(&l.inference_j))
     .row("conversion, J", milli(&l.conversion_j))

@@ -116,10 +116,16 @@ fn orders_and_variants_equal_enumeration() {
                         !all.iter().any(|s| slo.is_met_by(s.accuracy_bp, s.latency_ns))
                     })
                     .count();
-                Some((violated, chosen.iter().map(|s| s.latency_ns).sum::<u64>()))
+                let short = chosen
+                    .iter()
+                    .zip(slos)
+                    .map(|(s, slo)| u64::from(slo.accuracy_bp.saturating_sub(s.accuracy_bp)));
+                let latency = chosen.iter().map(|s| s.latency_ns).sum::<u64>();
+                Some((violated, short.sum::<u64>(), latency))
             };
             let expected = orders.iter().filter_map(in_order).min();
-            assert_eq!(Some((found.violations, found.total_latency_ns)), expected, "round {round}");
+            let own = (found.violations, found.total_short_bp(), found.total_latency_ns);
+            assert_eq!(Some(own), expected, "round {round}");
             assert_eq!(in_order(&found.order), expected, "round {round}");
             let violated = found.choices.iter().flatten().filter(|c| !c.meets_slo()).count();
             assert_eq!(
@@ -350,6 +356,11 @@ fn originals_keep_their_accuracy_and_bad_input_is_named() {
     let accuracies = [9123, 8877, 9000];
     let shared = Additive::of_originals(&accuracies, 4).expect("accuracies");
     assert_eq!([0, 1, 2].map(|v| shared.of(&[v; 4])), accuracies);
+    // A stitched variant has the mean of its parts' accuracies, never more: 8999.5 is no 9000.
+    for stitched in (0..81).map(|code| [code / 27, code / 9 % 3, code / 3 % 3, code % 3]) {
+        let sum: u32 = stitched.iter().map(|&variant| accuracies[variant]).sum();
+        assert_eq!(shared.of(&stitched), sum / 4, "{stitched:?}");
+    }
     let message = |error: Result<Table, StitchError>| {
         error.map_err(|e| e.to_string()).err().unwrap_or_default()
     };

@@ -3,11 +3,13 @@
 
 use super::{
     super::{
+        evaluate::Fetching,
         hotness::{Hotness, hotness},
         preload::{Loaded, as_printed, exact, round_robin},
     },
     *,
 };
+use std::collections::BTreeSet;
 
 fn all_hotness(zoo: &Zoo, order: &Order, configurations: &[Vec<Slo>]) -> Vec<Hotness> {
     let own = |task: usize| configurations.iter().map(|slos| slos[task]).collect::<Vec<_>>();
@@ -45,6 +47,57 @@ fn line_by_line(zoo: &Zoo, hotness: &[Hotness], budget: u64) -> Loaded {
         }
     }
     loaded
+}
+
+/// Eq. 7, with Theta as algorithm 1 defines it: fast enough in some order.
+fn printed_hotness(zoo: &Zoo, task: usize, orders: &[Order], slos: &[Slo]) -> Hotness {
+    let found = &zoo.tasks()[task];
+    let mut hotness = vec![vec![0.0; found.variants.len()]; zoo.positions()];
+    for slo in slos {
+        let mut theta = BTreeSet::new();
+        for order in orders {
+            let met = |s: &Stitched| slo.is_met_by(s.accuracy_bp, s.latency_ns);
+            let all = every_variant(zoo, task, order).into_iter();
+            theta.extend(all.filter(met).map(|s| s.variants));
+        }
+        for (position, variant) in theta.iter().flat_map(|v| v.iter().enumerate()) {
+            hotness[position][*variant] += 1.0 / theta.len() as f64;
+        }
+    }
+    hotness
+}
+
+#[test]
+fn hotness_as_printed_is_equation_7() {
+    let mut rng = StdRng::seed_from_u64(43);
+    let mut differs = 0;
+    for round in 0..60 {
+        let zoo = random_zoo(&mut rng, KINDS[round % 3], Size(1, 3, 3, 3));
+        let orders = orders::each_once(3, 3).expect("orders");
+        let slos: Vec<Slo> = (0..5).map(|_| random_slo(&mut rng, 3)).collect();
+        let found = hotness::as_printed(&zoo, 0, &orders, &slos).expect("few");
+        let expected = printed_hotness(&zoo, 0, &orders, &slos);
+        let pairs = found.iter().flatten().zip(expected.iter().flatten());
+        assert!(pairs.clone().all(|(a, b)| (a - b).abs() < 1e-9), "round {round}");
+        let one = hotness(&zoo, 0, &orders[0], &slos).expect("few variants");
+        differs += u32::from(one != found);
+    }
+    assert!(differs > 10, "in {differs} rounds another order lets in more variants");
+}
+
+#[test]
+fn what_is_not_loaded_takes_fetching_too() {
+    let mut rng = StdRng::seed_from_u64(44);
+    let zoo = random_zoo(&mut rng, Kind::Additive, Size(1, 2, 2, 1));
+    let mut loaded = Loaded::nothing(&zoo);
+    loaded.load(&zoo, 0, 0, 0);
+    let fetched = zoo.with_fetching(&loaded, Fetching { compile: 20.0, load: 3.0 });
+    let order = Order::new(vec![0, 0]);
+    for (position, variant) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+        let ns = |zoo: &Zoo| zoo.step_ns(0, &order, position, variant).map(Interval::point);
+        let times = if (position, variant) == (0, 0) { 1 } else { 24 };
+        assert_eq!(ns(&fetched), ns(&zoo).map(|ns| times * ns), "{position} {variant}");
+    }
 }
 
 #[test]

@@ -77,6 +77,7 @@ impl Printed {
         let order = |(order, best): &(Order, Option<Assignment>)| {
             json!({
                 "order": names(order),
+                "chosen": *order == self.0.plan.order,
                 "violations": best.as_ref().map(|b| b.violations),
                 "mean_latency_ns": best.as_ref().map(Assignment::mean_latency_ns),
                 "bottleneck_ns": best.as_ref().map(|b| b.bottleneck_ns),

@@ -58,6 +58,11 @@ pub struct StitchArgs {
     #[arg(long = "processor", value_name = "NAME=BUNDLE", value_parser = parse_processor)]
     pub processors: Vec<(String, PathBuf)>,
 
+    /// Costs measured or put together elsewhere, instead of bundles: a node TASK/VARIANT/POSITION for
+    /// each subgraph, positions from 1
+    #[arg(long, value_name = "FILE.json", conflicts_with_all = ["processors", "bandwidth", "engines"])]
+    pub costs: Option<PathBuf>,
+
     /// Between any two processors, e.g. 8GB/s; without it, handing over costs nothing
     #[arg(long, value_parser = quantity::bandwidth)]
     pub bandwidth: Option<u64>,
@@ -139,6 +144,7 @@ impl StitchArgs {
         });
         Request {
             processors: self.processors.clone(),
+            costs: self.costs.clone(),
             objectives: self.slos.clone(),
             link,
             any_order: self.any_order,

@@ -3,7 +3,7 @@
 use super::super::super::quantity;
 use vitempo::plan::stitch::objectives::Objective;
 use vitempo::planners::stitch::Slo;
-use vitempo::zoo::tasks::basis_points;
+use vitempo::zoo::tasks::asked_basis_points;
 
 /// `75%,30ms` or `TASK=75%,30ms`.
 pub fn parse(text: &str) -> Result<Objective, String> {
@@ -19,7 +19,7 @@ pub fn parse(text: &str) -> Result<Objective, String> {
     Ok(Objective {
         task,
         slo: Slo {
-            accuracy_bp: basis_points(percent),
+            accuracy_bp: asked_basis_points(percent),
             latency_ns: quantity::time_ns(latency.trim())?,
         },
     })

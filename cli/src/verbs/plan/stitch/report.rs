@@ -15,8 +15,11 @@ use vitempo::planners::{
     Evidence,
     cost::End,
     duration,
-    stitch::{Assignment, Choice, Slo},
+    stitch::{Assignment, Choice, Order, Slo},
 };
+
+/// Most orders in the table: the best.
+const MOST_SHOWN: usize = 24;
 
 /// A plan, to be printed.
 pub struct Printed(pub Stitching);
@@ -109,7 +112,11 @@ impl Printed {
 
     fn order_list(&self) -> String {
         let mut table = Table::new(&["", "Order", "Kept", "Mean latency", "Busiest processor"], 2);
-        for (order, best) in &self.0.each {
+        let shown = |(index, (order, _)): &(usize, &(Order, Option<Assignment>))| {
+            *index < MOST_SHOWN || *order == self.0.plan.order
+        };
+        let listed = self.0.each.iter().enumerate().filter(shown);
+        for (order, best) in listed.map(|(_, listed)| listed) {
             let mark = if *order == self.0.plan.order { "*" } else { "" };
             let cells = match best {
                 Some(best) => [
@@ -121,7 +128,14 @@ impl Printed {
             };
             table.row([mark.to_owned(), self.0.zoo.named(order)].into_iter().chain(cells));
         }
-        table.to_text()
+        let (all, mut text) = (self.0.orders.len(), table.to_text());
+        if all > MOST_SHOWN {
+            let _ = writeln!(text, "the best {MOST_SHOWN} of {all} orders");
+        }
+        if self.0.preloading.is_some() {
+            text += "orders: with every subgraph in memory\n";
+        }
+        text
     }
 
     fn kept_count(&self, plan: &Assignment) -> String {
@@ -243,7 +257,7 @@ impl Printed {
         let goal = if self.0.selection == Selection::AsPrinted {
             "least mean latency, as algorithm 1 is printed"
         } else {
-            "fewest missed objectives, then least mean latency"
+            "fewest missed objectives, then the least accuracy missing, then least mean latency"
         };
         let _ = writeln!(
             text,
@@ -272,7 +286,8 @@ impl Printed {
                 let positions: Vec<String> = fetched.iter().map(usize::to_string).collect();
                 let _ = writeln!(
                     text,
-                    "{name}: position {} does not fit into memory and is fetched first",
+                    "{name}: position {} does not fit into memory and is fetched first, which its \
+                    latency contains",
                     positions.join(", ")
                 );
             }

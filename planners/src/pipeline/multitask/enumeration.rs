@@ -1,0 +1,184 @@
+//! Every placement of a multi-task model, and the best of them within a budget.
+
+use super::{Execution, MultiTask, Part, Schedule};
+use crate::cost::{CostError, End};
+use std::collections::{BTreeSet, BinaryHeap};
+use vitempo_graph::{Budget, Limits};
+
+/// Steps that enumerating placements may take where nothing else is said: one per part of each.
+pub const STEPS: u64 = 1 << 26;
+
+/// The best of all placements.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Leading {
+    /// Best first.
+    pub schedules: Vec<Schedule>,
+    /// No placement has a shorter period, ns.
+    pub at_least: u64,
+    /// Whether every placement was tried.
+    pub is_complete: bool,
+}
+
+struct Ranked {
+    key: ((u64, u64, usize), usize),
+    schedule: Schedule,
+}
+
+impl Ord for Ranked {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.key.cmp(&other.key)
+    }
+}
+
+impl PartialOrd for Ranked {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Ranked {
+    fn eq(&self, other: &Self) -> bool {
+        self.key == other.key
+    }
+}
+
+impl Eq for Ranked {}
+
+impl Schedule {
+    /// Period, latency, and how many processors receive the features: less is better.
+    pub(super) fn rank(&self) -> (u64, u64, usize) {
+        let receivers: BTreeSet<usize> =
+            self.decoders.iter().copied().filter(|&p| p != self.encoder).collect();
+        (self.period_ns.point(), self.latency_ns.point(), receivers.len())
+    }
+}
+
+/// The budget of an enumeration where nothing else is said.
+#[must_use]
+pub fn default_budget() -> Budget {
+    Budget::new(Limits { steps: STEPS, ..Limits::NONE })
+}
+
+impl MultiTask {
+    /// How many placements there are, with those that cannot run.
+    #[must_use]
+    pub fn placements(&self) -> u128 {
+        let parts = u32::try_from(1 + self.decoders.len()).unwrap_or(u32::MAX);
+        (self.processors.len() as u128).saturating_pow(parts)
+    }
+
+    /// Calls with every placement that can run, in a fixed order (encoder slowest to change).
+    /// Whether the budget sufficed.
+    pub(super) fn each(
+        &self,
+        execution: Execution,
+        budget: &Budget,
+        mut visit: impl FnMut(Schedule),
+    ) -> bool {
+        let count = self.processors.len();
+        let mut placement = vec![0; 1 + self.decoders.len()];
+        loop {
+            if budget.steps(placement.len() as u64).is_err() {
+                return false;
+            }
+            self.schedule(placement[0], &placement[1..], execution)
+                .into_iter()
+                .for_each(&mut visit);
+            let Some(digit) = placement.iter().rposition(|&p| p + 1 < count) else { return true };
+            placement[digit] += 1;
+            placement[digit + 1..].fill(0);
+        }
+    }
+
+    /// Every placement that can run, in a fixed order (encoder slowest to change).
+    ///
+    /// # Errors
+    /// As [`MultiTask::check`].
+    pub fn all(&self, execution: Execution) -> Result<Vec<Schedule>, CostError> {
+        self.check()?;
+        let mut schedules = Vec::new();
+        self.each(execution, &default_budget(), |schedule| schedules.push(schedule));
+        Ok(schedules)
+    }
+
+    /// The best placements, at most so many: least period first; among equals the least latency,
+    /// then the fewest processors that receive the features, then the first.
+    ///
+    /// # Errors
+    /// As [`MultiTask::check`].
+    pub fn leading(
+        &self,
+        execution: Execution,
+        most: usize,
+        budget: &Budget,
+    ) -> Result<Leading, CostError> {
+        self.check()?;
+        let mut heap: BinaryHeap<Ranked> = BinaryHeap::new();
+        let mut found = 0usize;
+        let mut offer = |schedule: Schedule| {
+            heap.push(Ranked { key: (schedule.rank(), found), schedule });
+            found += 1;
+            if heap.len() > most {
+                heap.pop();
+            }
+        };
+        // Where there are too many to try, at least those that balance the load are among them.
+        let is_complete = self.each(execution, budget, &mut offer);
+        if !is_complete {
+            let encoders = 0..self.processors.len();
+            encoders.filter_map(|encoder| self.balanced(encoder, execution)).for_each(&mut offer);
+        }
+        let ranked = heap.into_sorted_vec();
+        let mut schedules: Vec<Schedule> = ranked.into_iter().map(|r| r.schedule).collect();
+        schedules.dedup();
+        let least = |end: End| schedules.iter().map(|s| s.period_ns.at(end)).min().unwrap_or(0);
+        let at_least =
+            if is_complete { least(End::Point) } else { self.period_at_least(execution) };
+        Ok(Leading { schedules, at_least, is_complete })
+    }
+
+    /// Decoders from the longest to the shortest, each where it is done first.
+    fn balanced(&self, encoder: usize, execution: Execution) -> Option<Schedule> {
+        let shortest =
+            |part: &Part| part.latency_ns.iter().flatten().map(|ns| ns.point()).min().unwrap_or(0);
+        let mut by_length: Vec<usize> = (0..self.decoders.len()).collect();
+        by_length.sort_by_key(|&decoder| std::cmp::Reverse(shortest(&self.decoders[decoder])));
+        let mut load = vec![0u64; self.processors.len()];
+        if execution == Execution::Pipelined {
+            load[encoder] = self.encoder.latency_ns[encoder]?.point();
+        }
+        let mut decoders = vec![0; self.decoders.len()];
+        for decoder in by_length {
+            let part = &self.decoders[decoder];
+            let done = |p: usize| Some((load[p].saturating_add(part.latency_ns[p]?.point()), p));
+            let (ns, processor) = (0..load.len()).filter_map(done).min()?;
+            load[processor] = ns;
+            decoders[decoder] = processor;
+        }
+        self.schedule(encoder, &decoders, execution)
+    }
+
+    /// No placement has a shorter period, ns: the longest part, and all work shared out evenly.
+    pub(super) fn period_at_least(&self, execution: Execution) -> u64 {
+        let shortest =
+            |part: &Part| part.latency_ns.iter().flatten().map(|ns| ns.point()).min().unwrap_or(0);
+        let decoders = || self.decoders.iter().map(shortest);
+        let longest = decoders().max().unwrap_or(0);
+        let (work, encoder) = (decoders().fold(0, u64::saturating_add), shortest(&self.encoder));
+        let processors = self.processors.len().max(1) as u64;
+        match execution {
+            Execution::Sequential => encoder.saturating_add(longest.max(work / processors)),
+            Execution::Pipelined => {
+                encoder.max(longest).max(work.saturating_add(encoder) / processors)
+            }
+        }
+    }
+
+    /// The first of [`MultiTask::leading`].
+    ///
+    /// # Errors
+    /// As [`MultiTask::check`].
+    pub fn best(&self, execution: Execution) -> Result<Option<Schedule>, CostError> {
+        Ok(self.leading(execution, 1, &default_budget())?.schedules.pop())
+    }
+}

@@ -1,0 +1,321 @@
+//! Plans on small inputs from which a planner once answered wrongly: `tests/plans/` has them.
+
+mod program;
+
+use program::{Folder, json, ok, refused, shipped};
+use serde_json::Value;
+use std::path::Path;
+
+fn input(name: &str) -> String {
+    let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/plans"));
+    folder.join(name).display().to_string()
+}
+
+fn split(file: &str, more: &[&str]) -> Value {
+    json(&[&["plan", "split", "--costs", &input(file)], more].concat())
+}
+
+fn split_refused(file: &str, more: &[&str]) -> String {
+    refused(&[&["plan", "split", "--costs", &input(file)], more].concat())
+}
+
+/// Names of the nodes on the first processor.
+fn on_device(plan: &Value, device: &str) -> Vec<String> {
+    let stages = plan["stages"].as_array().expect("stages").iter();
+    let own = stages.filter(|stage| stage["processor"] == device);
+    own.flat_map(|stage| stage["nodes"].as_array().expect("nodes"))
+        .map(|node| node.as_str().expect("a name").to_owned())
+        .collect()
+}
+
+#[test]
+fn bounds_hold_at_every_bandwidth() {
+    // The device has no memory for the only node.
+    let ranges = split("bw_ignores_bounds.json", &["--over-bandwidth"]);
+    assert_eq!(ranges.as_array().map(Vec::len), Some(1));
+    assert_eq!(on_device(&ranges[0], "d"), [""; 0]);
+
+    let free = split("bw_three_rows.json", &["--over-bandwidth"]);
+    let free = free.as_array().expect("ranges");
+    assert_eq!(on_device(&free[0], "d"), ["a", "b", "c"], "on the slowest link");
+    let bounded = split("bw_three_rows.json", &["--over-bandwidth", "--max-memory", "6B"]);
+    for range in bounded.as_array().expect("ranges") {
+        assert!(!on_device(range, "d").contains(&"b".to_owned()), "{range}");
+    }
+    let fast = ["--over-bandwidth", "--max-memory", "6B", "--max-latency", "1ms"];
+    let fast = split("bw_three_rows.json", &fast);
+    assert!(fast[0]["from_bytes_per_s"].as_f64() > Some(0.0), "{fast}");
+    let table = ok(&[
+        "plan",
+        "split",
+        "--costs",
+        &input("bw_three_rows.json"),
+        "--over-bandwidth",
+        "--max-memory",
+        "6B",
+        "--max-latency",
+        "1ms",
+    ]);
+    assert!(table.contains("no split keeps the bounds"), "{table}");
+    assert!(!table.contains("0.000 Mbit/s"), "{table}");
+}
+
+#[test]
+fn break_points_are_those_of_the_model_whatever_bandwidth_is_given() {
+    let model = shipped("mobilevit_xxs");
+    let at = |bandwidth: &str| {
+        json(&[
+            "plan",
+            "split",
+            &model,
+            "--device-bundle",
+            "mi8se-tflite-cpu-f32",
+            "--server-bundle",
+            "epyc-openvino-f32-1t",
+            "--bandwidth",
+            bandwidth,
+            "--over-bandwidth",
+        ])
+    };
+    let slow = at("1Mbit/s");
+    assert!(slow.as_array().is_some_and(|ranges| ranges.len() > 1));
+    assert!(slow == at("100Mbit/s") && slow == at("10Gbit/s"));
+}
+
+#[test]
+fn what_cannot_be_kept_is_refused_by_name() {
+    let dead = split_refused("split_zero_bandwidth.json", &[]);
+    assert!(dead.contains("a link between `d` and `s` has bandwidth 0"), "{dead}");
+    let full = split_refused("split_server_memory_ignored.json", &[]);
+    assert!(full.contains("device memory at most 1 B and server memory at most 1 B"), "{full}");
+    let folder = Folder::new();
+    let changed = |from: &str, to: &str| {
+        let text = std::fs::read_to_string(input("bw_three_rows.json")).expect("a file");
+        assert!(text.contains(from));
+        let path = folder.file("costs.json", text.replace(from, to));
+        refused(&["plan", "split", "--costs", &path])
+    };
+    let third = changed(r#"{"name": "s"}"#, r#"{"name": "s"}, {"name": "t"}"#);
+    assert!(third.contains("a third processor, `t`"), "{third}");
+    let back = r#""links": [{"from": "s", "to": "d", "link": {"bandwidth_bytes_per_s": 1, "transmit_w": 2}}, "#;
+    let power = changed(r#""links": ["#, back);
+    assert!(power.contains("from `s` to `d` has transmit_w 2"), "{power}");
+    let misspelt = changed(r#""d": 1000, "#, r#""d": "fast", "#);
+    assert!(misspelt.contains("costs.json: `nodes[0].latency_ns.d`: invalid type"), "{misspelt}");
+    let text = std::fs::read_to_string(input("bw_three_rows.json")).expect("a file");
+    let no_power = text
+        .replace(r#", "active_w": 2.0, "idle_w": 0.5"#, "")
+        .replace(r#", "transmit_w": 1.0"#, "");
+    let no_power = folder.file("no_power.json", no_power);
+    let energy = refused(&["plan", "split", "--costs", &no_power, "--minimise", "energy"]);
+    assert!(energy.contains("the device's energy is not known"), "{energy}");
+    let ignored = refused(&["plan", "pipeline", "--costs", &no_power, "--camera", "30"]);
+    assert!(ignored.contains("--camera is for frames of a pipeline that runs"), "{ignored}");
+}
+
+#[test]
+fn energy_that_is_minimised_is_printed_with_what_it_leaves_out() {
+    let file = input("split_energy_without_power.json");
+    let table = ok(&["plan", "split", "--costs", &file, "--minimise", "energy"]);
+    assert!(table.contains("device energy 0 nJ"), "{table}");
+    assert!(table.contains("as no active power is given"), "{table}");
+}
+
+#[test]
+fn ties_end_in_plans_that_nothing_beats() {
+    let memory = split("split_tie_dominated.json", &["--minimise", "memory"]);
+    let bytes = split("split_tie_dominated.json", &["--minimise", "bytes"]);
+    // Nothing on the device: 5000 B are sent. With `a` there it is 10 B, as little memory, faster.
+    assert_eq!(on_device(&memory[0], "d"), ["a"]);
+    assert_eq!(on_device(&bytes[0], "d"), ["a", "b"]);
+    let choices = input("offload_tie_dominated.csv");
+    let offload = json(&["plan", "offload", "--choices", &choices, "--minimise", "latency"]);
+    let chosen = offload["choices"].as_array().expect("choices").iter();
+    let chosen: Vec<&Value> = chosen.filter(|choice| choice["chosen"] == true).collect();
+    assert_eq!((chosen.len(), &chosen[0]["setting"]), (1, &"better".into()));
+}
+
+#[test]
+fn a_link_has_one_bandwidth_in_a_regret() {
+    let plan = split("split_regret_bandwidth_not_shared.json", &[]);
+    assert_eq!(plan[0]["regret"]["worst"], 0, "{plan}");
+}
+
+#[test]
+fn searches_end_with_a_proof_or_a_bound() {
+    let knapsack = split("split_knapsack16_not_optimal.json", &["--max-memory", "365279B"]);
+    assert_eq!(knapsack[0]["optimal"]["gap"], 0.0, "{knapsack}");
+    // By enumeration of all 65536 splits.
+    assert_eq!(knapsack[0]["predicted"]["latency_ns"]["point"], 1_096_489, "{knapsack}");
+    let front = split("split_pareto14_126s.json", &["--pareto"]);
+    let front = front.as_array().expect("plans");
+    assert!(front.len() > 100 && front.iter().all(|plan| plan["chosen"] == false));
+    let model = input("sixteen_decoders.onnx");
+    let many = json(&[
+        "plan",
+        "multitask",
+        &model,
+        "--encoder",
+        "/encoder",
+        "--processor",
+        "a=epyc-onnxruntime-f32-1t",
+        "--processor",
+        "b=epyc-rten-f32-1t",
+        "--bandwidth",
+        "1GB/s",
+    ]);
+    assert_eq!(many["search"]["placements"], (1u64 << 18).to_string());
+    assert_eq!(many["search"]["is_complete"], true);
+    let rows = many["placements"].as_array().expect("placements");
+    assert!(rows.len() >= 64 && rows.len() <= 256 && rows[0]["chosen"] == true);
+    let least = rows[0]["forecast"]["period_ns"]["point"].as_u64();
+    assert_eq!(many["search"]["at_least_ns"].as_u64(), least);
+}
+
+#[test]
+fn a_camera_slower_than_the_model_has_frames_and_gains_nothing() {
+    let model = input("m32.onnx");
+    for camera in ["10", "300"] {
+        let plan = json(&[
+            "plan",
+            "multitask",
+            &model,
+            "--encoder",
+            "/encoder",
+            "--processor",
+            "a=epyc-onnxruntime-f32-1t",
+            "--processor",
+            "b=epyc-rten-f32-1t",
+            "--bandwidth",
+            "8000MB/s",
+            "--camera",
+            camera,
+        ]);
+        for row in plan["placements"].as_array().expect("placements") {
+            assert!(row["simulated"]["frames"].as_u64() > Some(100), "{row}");
+            let eta = row["eta"].as_f64().unwrap_or(0.0);
+            assert!((-0.01..=1.01).contains(&eta), "{camera} frames/s: eta {eta}");
+        }
+    }
+}
+
+#[test]
+fn confined_tensors_stay_in_pipelines() {
+    let costs = input("pipeline_confined_ignored.json");
+    let plan = json(&["plan", "pipeline", "--costs", &costs]);
+    assert_eq!(on_device(&plan[0], "p"), ["a", "b"]);
+}
+
+fn stitched(zoo: &str, more: &[&str]) -> Value {
+    json(&[&["plan", "stitch", "--tasks", &input(&format!("{zoo}/tasks.toml"))], more].concat())
+}
+
+#[test]
+fn accuracies_are_not_rounded_up_to_an_objective() {
+    let plan = stitched(
+        "z5",
+        &[
+            "--processor",
+            "a=epyc-rten-f32-1t",
+            "--processor",
+            "b=epyc-openvino-f32-1t",
+            "--processor",
+            "c=epyc-litert-f32-1t",
+            "--slo",
+            "t0=63.333%,110992ns",
+            "--slo",
+            "t1=86.843%,134590ns",
+        ],
+    );
+    // Two parts of 90 % and one of 80.5 % are 86.8333 %.
+    let task = &plan["tasks"][1];
+    let accuracy = task["accuracy"].as_f64().expect("an accuracy");
+    assert!(accuracy >= 86.843 || task["kept"] == false, "{task}");
+    assert!((accuracy - 86.84).abs() > 1e-9, "{task}");
+}
+
+/// Costs of the subgraphs of `z5`, as if `b` were ten times as fast.
+fn subgraph_costs() -> String {
+    let mut nodes = Vec::new();
+    for (task, variants) in [("t0", 3), ("t1", 2)] {
+        for (variant, position) in (0..variants).flat_map(|v| (1..=3).map(move |p| (v, p))) {
+            nodes.push(serde_json::json!({
+                "name": format!("{task}/v{variant}/{position}"),
+                "latency_ns": {"a": 1000 * (variant + 1), "b": 100 * (variant + 1)},
+            }));
+        }
+    }
+    let processors = serde_json::json!([{"name": "a"}, {"name": "b"}]);
+    serde_json::json!({"model": "z5", "processors": processors, "nodes": nodes, "tensors": []})
+        .to_string()
+}
+
+#[test]
+fn stitched_plans_take_costs_from_a_file() {
+    let folder = Folder::new();
+    let costs = folder.file("costs.json", subgraph_costs());
+    let plan = stitched("z5", &["--costs", &costs, "--any-order", "--slo", "50%,50us"]);
+    assert_eq!(plan["order"], serde_json::json!(["b", "b", "b"]));
+    assert_eq!(plan["tasks"][0]["latency_ns"]["point"], 300, "{plan}");
+    let lacking = folder.file("lacking.json", subgraph_costs().replace("t1/v1/3", "t1/v1/4"));
+    let tasks = input("z5/tasks.toml");
+    let lacking = refused(&["plan", "stitch", "--tasks", &tasks, "--costs", &lacking]);
+    assert!(lacking.contains("lacking.json: it lacks the node `t1/v1/3`"), "{lacking}");
+}
+
+#[test]
+fn every_order_is_listed() {
+    let plan = stitched(
+        "z20",
+        &[
+            "--processor",
+            "a=epyc-litert-f32-1t",
+            "--processor",
+            "b=epyc-torch-f32-1t",
+            "--processor",
+            "c=epyc-rten-f32-1t",
+            "--any-order",
+            "--slo",
+            "t0=60.0%,169404ns",
+            "--slo",
+            "t1=70.0%,269527ns",
+            "--slo",
+            "t2=90.0%,265109ns",
+        ],
+    );
+    let orders = plan["orders"].as_array().expect("orders");
+    assert_eq!(orders.len(), 27);
+    assert!(orders[0]["chosen"] == true && orders[1..].iter().all(|o| o["chosen"] == false));
+}
+
+#[test]
+fn of_plans_that_miss_as_much_the_fastest_is_chosen() {
+    let args = [
+        "--processor",
+        "a=epyc-openvino-f32-1t",
+        "--processor",
+        "b=epyc-rten-f32-1t",
+        "--processor",
+        "c=epyc-litert-f32-1t",
+        "--any-order",
+        "--slo",
+        "t0=85.0%,153509ns",
+        "--slo",
+        "t1=90.0%,32821ns",
+        "--slo",
+        "t2=90.0%,56588ns",
+    ];
+    let plan = stitched("z14", &args);
+    let short = |task: &Value| task["short"].as_f64().unwrap_or(0.0);
+    let tasks = plan["tasks"].as_array().expect("tasks");
+    assert!(plan["violations"].as_u64() > Some(0), "{plan}");
+    // Accuracy that can be had is had, and of the orders with as few violations none is faster.
+    assert!(tasks.iter().all(|task| short(task) == 0.0), "{plan}");
+    let mean = |order: &Value| order["mean_latency_ns"].as_f64();
+    let same = plan["orders"].as_array().expect("orders").iter();
+    let least = same.filter(|o| o["violations"] == plan["violations"]).filter_map(mean);
+    assert_eq!(least.reduce(f64::min), mean(&plan));
+    let file = input("z14/tasks.toml");
+    let table = ok(&[&["plan", "stitch", "--tasks", &file][..], &args].concat());
+    assert!(table.contains("then the least accuracy missing, then least mean latency"), "{table}");
+}
