@@ -1,4 +1,4 @@
-//! A device from a few end-to-end latencies, on the command line; and how well that works on
+//! Adaptation to a device from a few end-to-end latencies, on the command line, and its errors on
 //! samples of published latencies. Tests of whole published tables are ignored: they run with
 //! `VITEMPO_PUBLISHED=FOLDER cargo test --test adapt -- --ignored`.
 

@@ -1,5 +1,5 @@
-//! `vitempo energy`: what drew what in a measured power trace, a trace to try that out with, and
-//! the tables of the study it follows.
+//! `vitempo energy`: analyses measured power traces, simulates such traces, and recomputes the
+//! tables of the AR energy study.
 
 mod dissect;
 mod simulate;
@@ -8,7 +8,7 @@ mod tables;
 use super::error::CliResult;
 use clap::Subcommand;
 
-/// Takes power traces apart, and recomputes the study of how
+/// Analyses power traces; reproduces the AR energy study
 #[derive(Subcommand, Debug)]
 pub enum EnergyCommand {
     Dissect(dissect::DissectArgs),

@@ -8,18 +8,18 @@ use serde_json::json;
 use std::fmt::Write;
 use vitempo::planners::papers::{Cell, Claim, PaperTable, Reproduced, ar_energy_study};
 
-/// Prints tables I to VIII of the AR energy study, recomputed: cells that contradict others are
-/// marked
+/// Recomputes tables I to VIII of the AR energy study, and marks cells that contradict others
 ///
 /// Example: vitempo energy tables --table II
 ///
 /// Table IV lists hardware and is not shown. Evidence: paper table.
 #[derive(clap::Args, Debug)]
 pub struct TablesArgs {
-    /// Only this one, e.g. VI
+    /// Only this table, e.g. VI
     #[arg(long, value_name = "NUMBER")]
     pub table: Option<String>,
 
+    /// Format of the output
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
 }
@@ -49,13 +49,13 @@ pub fn run(args: &TablesArgs) -> CliResult {
 
 struct Printed {
     tables: Vec<PaperTable>,
-    /// What the text says.
+    /// Statements of the text.
     text: Vec<Claim>,
-    /// The phase model where it was not fitted.
+    /// The phase model at settings that it was not fitted to.
     models: Vec<Reproduced>,
 }
 
-/// A figure that needs no more digits than the paper's have.
+/// A figure with as many digits as the paper's.
 fn short(value: f64) -> String {
     let text = format!("{value:.3}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
@@ -99,7 +99,7 @@ impl Report for Printed {
             Self::paper_table(table, &mut text);
         }
         if !self.text.is_empty() {
-            let mut rows = Table::new(&["Said about them", "Where", "Printed", "Computed", ""], 2);
+            let mut rows = Table::new(&["Statements", "Where", "Printed", "Computed", ""], 2);
             for claim in &self.text {
                 let verdict = if claim.holds() { "" } else { "*" };
                 rows.row([
@@ -114,7 +114,7 @@ impl Report for Printed {
         }
         if !self.models.is_empty() {
             let mut rows = Table::new(
-                &["The phase model, fitted elsewhere", "Printed", "Modelled", "Error"],
+                &["The phase model at other settings", "Printed", "Modelled", "Error"],
                 1,
             );
             for row in &self.models {
