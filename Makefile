@@ -52,11 +52,12 @@ man: setup
 	"$$program" completions zsh > target/completions/_vitempo && \
 	"$$program" completions fish > target/completions/vitempo.fish
 
-# The files of every package; none is published yet.
+# Makes every package, without building it; none is published yet.
 package: setup
-	$(env) cargo package --locked --workspace --list
+	$(env) scripts/package.sh
 
-# Bill of materials of the binary (CycloneDX, JSON); an error where a component has no digest or reference.
+# Bill of materials of the binary (CycloneDX, JSON); an error if a component lacks a digest or a
+# reference.
 sbom: setup
 	mkdir -p target
 	$(env) scripts/sbom.py > target/vitempo.cdx.json

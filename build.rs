@@ -1,5 +1,5 @@
 //! Writes the table of embedded bundles: the `.vtb` files of `bundles/` and `bundles/adapted/` with
-//! the feature `embedded-bundles`, none without it. Bundles are compressed already.
+//! the feature `embedded-bundles`, none without it. Bundles are compressed files.
 
 use std::{
     env, fs, io,

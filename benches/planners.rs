@@ -1,5 +1,5 @@
-//! How fast planners and simulator are: `cargo bench --bench planners`. Medians; models are random,
-//! of the sizes named. petgraph solves the same cuts.
+//! Times planners and simulator: `cargo bench --bench planners`. Times are medians; models are
+//! random, of the sizes named. petgraph solves the same cuts for comparison.
 
 mod timing;
 

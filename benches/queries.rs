@@ -1,13 +1,13 @@
-//! A whole search space asked for latencies, on one core: `cargo bench --bench queries`.
+//! Latency queries over a whole search space, on one core: `cargo bench --bench queries`.
 //!
-//! From the encoding as text to the latency with its interval: with tables that are there, with
-//! tables that are made on the way, and by making each graph and lowering it, which is the peer the
-//! others are compared with. Then ONNX files, and candidates of a search; at the end each figure
-//! that has a target, beside it. The bundle is the one that ships for ONNX Runtime on one thread,
-//! or that of `cargo bench --bench queries -- BUNDLE.vtb`. How fast its trees are beside LightGBM's
-//! own C API, lleaves and treelite is what `predictors/benches/forest.rs` measures.
+//! From the encoding as text to the latency with its interval: with filled tables, with tables that
+//! are filled on the way, and by lowering the graph of each, with which the others are compared.
+//! Then ONNX files, and the candidates of a search; at the end each figure beside its target. The
+//! bundle is the one that ships for ONNX Runtime on one thread, or that of `cargo bench --bench
+//! queries -- BUNDLE.vtb`. `predictors/benches/forest.rs` compares its trees with LightGBM's own C
+//! API, lleaves and treelite.
 //!
-//! Times are CPU times of this thread where the system tells them (Linux), so that other programs
+//! Times are CPU times of this thread where the system reports them (Linux), so that other programs
 //! do not count; those of single files are wall times.
 
 #![allow(clippy::unwrap_used)]
@@ -65,9 +65,9 @@ impl Figure {
         let Self { what, measured, unit, target, at_most } = self;
         let (factor, bound) =
             if *at_most { (target / measured, "at most") } else { (measured / target, "at least") };
-        let verdict = if factor >= 1.0 { "met" } else { "missed" };
+        let result = if factor >= 1.0 { "met" } else { "missed" };
         println!(
-            "{what:64} {measured:>12.3} {unit:10} {bound} {target:<8} {verdict}, by a factor of \
+            "{what:64} {measured:>12.3} {unit:10} {bound} {target:<8} {result}, by a factor of \
             {factor:.2}"
         );
     }
@@ -91,7 +91,7 @@ fn cpu_s() -> Option<f64> {
     Some(text.split_whitespace().next()?.parse::<f64>().ok()? * 1e-9)
 }
 
-/// CPU time where it is told, else wall time, s.
+/// CPU time where it is reported, else wall time, s.
 fn seconds(run: impl FnOnce()) -> f64 {
     let (start, cpu) = (Instant::now(), cpu_s());
     run();
@@ -197,8 +197,8 @@ fn files(bundle: &PredictorBundle) -> Vec<Figure> {
     let read =
         |bytes: &[u8]| onnx::read_bytes("model", bytes, &onnx::ReadOptions::default()).unwrap();
     let predict = |graph: &Graph| drop(black_box(bundle.predict(graph).unwrap()));
-    // Forests are compiled when they are first asked, and operators are remembered: the first time
-    // is told of models whose forests are there.
+    // Forests are compiled on first use, and operators are cached: the first time is that of models
+    // whose forests are compiled.
     space.sample_many(50, 4).unwrap().iter().for_each(|a| predict(&a.to_graph().unwrap()));
     let first = seconds(|| sampled.iter().for_each(|bytes| predict(&read(bytes)))) * 1e3
         / sampled.len() as f64;

@@ -1,7 +1,7 @@
-//! How fast the service answers beside the library itself, in one run: `cargo bench --bench serve
-//! [-- BUNDLE.vtb]`. Server and clients share this machine's processors. Without a bundle it is the
-//! one that ships for ONNX Runtime on one thread. The last column is the service's rate over that
-//! of the library's tables on as many threads as there are processors.
+//! Compares the speed of the service with that of the library, in one run: `cargo bench --bench
+//! serve [-- BUNDLE.vtb]`. Server and clients share this machine's processors. The default is the
+//! shipped bundle of ONNX Runtime on one thread. The last column is the service's rate over that of
+//! the library's tables on as many threads as there are processors.
 
 use std::{
     error::Error,
@@ -97,7 +97,7 @@ fn with_tables(bundle: &PredictorBundle, space: &Space, encodings: &[String]) ->
 
 /// A server that answers until the program ends.
 fn start(bundle: PathBuf, space: Space) -> Outcome<SocketAddr> {
-    let (tell, told) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let options = Options {
         listen: SocketAddr::from(([127, 0, 0, 1], 0)),
         bundles: vec![bundle.into()],
@@ -110,12 +110,12 @@ fn start(bundle: PathBuf, space: Space) -> Outcome<SocketAddr> {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
         runtime.block_on(async {
             let server = Server::bind(options).await?;
-            tell.send(server.address()?)?;
+            sender.send(server.address()?)?;
             server.run(std::future::pending()).await;
             Ok(())
         })
     });
-    Ok(told.recv()?)
+    Ok(receiver.recv()?)
 }
 
 /// So many clients ask as fast as they are answered, each for `batch` encodings at a time.

@@ -1,5 +1,5 @@
-//! How fast stitched variants are chosen, counted and preloaded: `cargo bench --bench stitch`.
-//! Medians; zoos are random. Enumeration computes the same where it can.
+//! Times the choice, counting and preloading of stitched variants: `cargo bench --bench stitch`.
+//! Times are medians; zoos are random. Where a zoo is small enough, enumeration computes the same.
 
 mod timing;
 
@@ -114,17 +114,18 @@ fn choosing(name: &str, kind: Kind, variants: usize, positions: usize, orders: u
     let exact = median_us(21, || drop(black_box(optimiser.best(&configurations))));
     let (mut enumeration, mut ratio) = ("-".to_owned(), String::new());
     if zoo.stitched_variants(0).is_some_and(|count| count <= 1_000_000) {
-        let missed: usize = best.iter().map(|a| a.violations).sum();
-        let us = median_us(3, || assert_eq!(enumerated(&zoo, &orders, &configurations), missed));
+        let violations: usize = best.iter().map(|a| a.violations).sum();
+        let us =
+            median_us(3, || assert_eq!(enumerated(&zoo, &orders, &configurations), violations));
         (enumeration, ratio) = (format!("{us:.0} us"), format!("{:.0}", us / exact));
     }
     println!("{name:<34} {:>8} {exact:>9.0} us {enumeration:>12} {ratio:>9}", orders.len());
 }
 
-/// Objectives missed in the best order of each configuration, by looking at every stitched variant
+/// SLO violations in the best order of each configuration, by looking at every stitched variant
 /// once in each order.
 fn enumerated(zoo: &Zoo, orders: &[Order], configurations: &[Vec<Slo>]) -> usize {
-    let missed = |order: &Order| {
+    let violations = |order: &Order| {
         let mut fastest = vec![vec![u64::MAX; zoo.tasks().len()]; configurations.len()];
         for task in 0..zoo.tasks().len() {
             let visit = |_: &[usize], ns: u64, bp: u32| {
@@ -143,7 +144,7 @@ fn enumerated(zoo: &Zoo, orders: &[Order], configurations: &[Vec<Slo>]) -> usize
         };
         fastest.into_iter().zip(configurations).map(misses).collect::<Vec<usize>>()
     };
-    let each: Vec<Vec<usize>> = orders.iter().map(missed).collect();
+    let each: Vec<Vec<usize>> = orders.iter().map(violations).collect();
     (0..configurations.len()).map(|c| each.iter().map(|order| order[c]).min().unwrap_or(0)).sum()
 }
 

@@ -1,5 +1,5 @@
-//! Adapts to a device by the end-to-end latencies of three models in a CSV file, with what a bundle
-//! forecasts for another device.
+//! Adapts to a device by the end-to-end latencies of three models in a CSV file, with the forecasts
+//! of another device's bundle as a source.
 
 use std::{error::Error, path::Path};
 use vitempo::{

@@ -1,5 +1,5 @@
-//! Divides a model between a phone and a server behind a link of 20 Mbit/s, and prints from which
-//! bandwidth on which division is best. Costs are forecast by two bundles that ship.
+//! Divides a model between a phone and a server behind a link of 20 Mbit/s, and prints the best
+//! division for each range of bandwidths. Costs are forecasts of two shipped bundles.
 //!
 //! Run it in the repository: `cargo run --release --example plan_split --features plan`.
 

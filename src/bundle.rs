@@ -1,6 +1,6 @@
-//! [`Bundle`]: what forecasts latencies in one environment, opened by name or by path. Bundles that
-//! were trained on operators and bundles that were adapted from end-to-end latencies are opened and
-//! asked in the same way.
+//! [`Bundle`]: forecasts latencies in one environment, opened by name or by path. Bundles that were
+//! trained on operators and bundles that were adapted from end-to-end latencies have the same
+//! interface.
 //!
 //! ```
 //! use vitempo::{Bundle, graph::{LatencyModel, onnx}};
@@ -15,7 +15,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A name is looked for in these places. The first that has it counts:
+//! A name is looked up in these places, and the first match is used:
 //!
 //! 1. the folders of the variable `VITEMPO_BUNDLES`, a path list like `PATH`;
 //! 2. `bundles` in vitempo's own folder: `$VITEMPO_HOME`, else `$XDG_DATA_HOME/vitempo`, else
@@ -48,7 +48,7 @@ use vitempo_graph::{
 };
 use vitempo_predictors::{AdaptedBundle, PredictorBundle};
 
-/// How a bundle came about.
+/// How a bundle was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
@@ -75,7 +75,7 @@ impl fmt::Display for Kind {
     }
 }
 
-/// What a bundle consists of, by its kind.
+/// The contents of a bundle, by its kind.
 #[derive(Clone, Debug)]
 pub enum Contents {
     /// See [`Kind::Trained`].
@@ -84,7 +84,7 @@ pub enum Contents {
     Adapted(Arc<AdaptedBundle>),
 }
 
-/// A bundle of either kind, with its name. A copy shares what it forecasts with.
+/// A bundle of either kind, with its name. Copies share their contents.
 #[derive(Clone, Debug)]
 pub struct Bundle {
     name: String,
@@ -96,7 +96,7 @@ pub struct Bundle {
 /// A bundle that a name finds.
 #[derive(Clone, Debug, Serialize)]
 pub struct BundleRow {
-    /// What [`Bundle::open`] takes.
+    /// The name for [`Bundle::open`].
     pub name: String,
     /// Where it is.
     pub location: Location,
@@ -115,7 +115,7 @@ impl Bundle {
         Self::load(Location::find(bundle)?)
     }
 
-    /// Reads and checks the bundle that is there.
+    /// Reads and checks the bundle at a location.
     ///
     /// # Errors
     /// [`BundleError::Read`] for a file that cannot be read, [`BundleError::Format`] for one that
@@ -173,7 +173,7 @@ impl Bundle {
         &self.digest
     }
 
-    /// What it consists of.
+    /// Its contents.
     #[must_use]
     pub fn contents(&self) -> &Contents {
         &self.contents
@@ -215,7 +215,7 @@ impl Bundle {
         }
     }
 
-    /// Where the latencies come from that its forecasts rest on.
+    /// The origin of the latencies it was made from.
     #[must_use]
     pub fn origin(&self) -> Origin {
         match &self.contents {
@@ -247,8 +247,8 @@ impl Bundle {
         }
     }
 
-    /// The same, each graph within a budget of its own: for graphs of strangers, and for requests
-    /// that end.
+    /// The same, each graph within a budget of its own, for untrusted graphs and for requests with
+    /// a deadline.
     ///
     /// # Errors
     /// As [`Bundle::predict_each`], and where a budget ends.

@@ -1,5 +1,5 @@
-//! Measurements that go into a dataset: a [`Campaign`] runs a sweep, keeps every measurement as
-//! soon as it exists, and continues where an interrupted one stopped.
+//! Measurements that go into a dataset: a [`Campaign`] runs a sweep, stores every measurement as
+//! soon as it ends, and continues an interrupted sweep.
 
 pub mod compare;
 
@@ -22,7 +22,7 @@ use vitempo_profiler::{Hooks, Progress, Source, Summary, Sweep, SweepError, Swee
 pub struct Campaign<'a> {
     /// What is measured, how and where.
     pub sweep: Sweep,
-    /// The dataset; it is made where it is not there.
+    /// The dataset; it is created if it does not exist.
     pub out: &'a Path,
     /// Failed measurements are made again.
     pub retry_failed: bool,
@@ -30,7 +30,7 @@ pub struct Campaign<'a> {
     pub resume: bool,
 }
 
-/// What a campaign brought.
+/// The result of a campaign.
 #[derive(Debug)]
 pub struct Outcome {
     /// Where it was measured.
@@ -39,7 +39,7 @@ pub struct Outcome {
     pub summary: Summary,
 }
 
-/// Why a campaign could not go on. What it measured before is kept.
+/// Why a campaign ended early. Finished measurements are kept.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CampaignError {
@@ -105,7 +105,7 @@ impl Campaign<'_> {
 #[must_use]
 pub fn session_name() -> String {
     let seconds = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-    format!("sitting-{seconds}")
+    format!("session-{seconds}")
 }
 
 /// Models to be measured, each once, however often and by whatever path it was named.
@@ -124,8 +124,8 @@ impl From<Model> for SweepModel {
 }
 
 /// One small model per distinct kernel of these kinds that the engine would run for the models.
-/// Operator times of such models are kept; their end-to-end times are not, because nobody asks
-/// about them.
+/// Operator times of such models are kept; their end-to-end times are not, because they have no
+/// use.
 ///
 /// # Errors
 /// [`CampaignError`] where the models have none of these kinds.

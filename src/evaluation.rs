@@ -1,5 +1,5 @@
-//! How wrong a bundle's forecasts are on measured models that it was not trained on:
-//! [`Evaluated::new`], and the gate [`check_mape`].
+//! Errors of a bundle's forecasts on measured models outside its training data: [`Evaluated::new`],
+//! and the gate [`check_mape`].
 
 use std::{collections::BTreeSet, path::PathBuf};
 use vitempo_datasets::Dataset;
@@ -19,7 +19,7 @@ pub struct Evaluated {
     pub real: Option<Evaluation>,
 }
 
-/// Why a bundle was not evaluated, or does not pass.
+/// Why a bundle was not evaluated, or fails the gate.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EvaluationError {

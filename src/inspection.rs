@@ -1,4 +1,4 @@
-//! What a model is made of: [`kinds`] counts its operators by kind, `kernels` lowers it to the
+//! The contents of a model: [`kinds`] counts its operators by kind, `kernels` lowers it to the
 //! kernels that a framework would run on this machine.
 
 use std::cmp::Reverse;
@@ -18,9 +18,9 @@ pub struct KindRow {
     pub kind: String,
     /// How many there are.
     pub count: usize,
-    /// What they cost together.
+    /// Their total work.
     pub flops: u64,
-    /// What they read and write together.
+    /// The bytes that they read and write.
     pub bytes_moved: u64,
 }
 

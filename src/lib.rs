@@ -1,8 +1,8 @@
 //! vitempo: how long will this vision model take on that device, how sure are we, and where should
 //! each part of it run?
 //!
-//! This crate is the facade over the workspace: what the binary `vitempo` can do, a program can do
-//! through it. Three lines forecast a model:
+//! This crate is the facade over the workspace: programs have everything that the binary `vitempo`
+//! does as functions. Three lines forecast a model:
 //!
 //! ```no_run
 //! use vitempo::prelude::*;

@@ -28,7 +28,7 @@ pub struct Model {
     pub identity: ModelIdentity,
     /// Its operators.
     pub graph: Graph,
-    /// Where the graph is not what the file says literally.
+    /// Differences between the graph and the file.
     pub notes: Vec<ReadNote>,
 }
 
@@ -46,7 +46,7 @@ impl Model {
     }
 }
 
-/// Why no model was read.
+/// Why models cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ModelError {

@@ -1,5 +1,5 @@
-//! What a program of ten lines needs: `use vitempo::prelude::*;`. Everything here is also at the
-//! path that its documentation shows.
+//! The names that small programs need: `use vitempo::prelude::*;`. Each is also at the path that
+//! its documentation shows.
 
 pub use crate::{
     bundle::{Bundle, BundleError},

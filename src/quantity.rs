@@ -11,7 +11,7 @@ const LARGEST_NS: u64 = 9_000_000_000_000_000;
 #[non_exhaustive]
 pub enum QuantityError {
     /// Not a number with a unit of time.
-    #[error("`{text}` is no time with a unit; write e.g. {example}")]
+    #[error("`{text}` is not a time with a unit; write e.g. {example}")]
     Time {
         /// As it was given.
         text: String,
@@ -55,8 +55,8 @@ mod tests {
         assert_eq!((time_ns("33.3ms"), time_ns("0us")), (Ok(33_300_000), Ok(0)));
         assert_eq!(duration("1h30m", "2h"), Ok(Duration::from_secs(5400)));
         for (text, expected) in [
-            ("5", "`5` is no time with a unit; write e.g. 33.3ms"),
-            ("-5ms", "no time with a unit"),
+            ("5", "`5` is not a time with a unit; write e.g. 33.3ms"),
+            ("-5ms", "not a time with a unit"),
             ("99999999999s", "`99999999999s` is too large"),
         ] {
             assert!(time_ns(text).is_err_and(|e| e.to_string().contains(expected)), "{text}");

@@ -43,7 +43,7 @@ pub struct Sample {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SamplingError {
-    /// None, or more than memory should hold.
+    /// A count of 0, or one above [`MOST_SAMPLES`].
     #[error("cannot sample {0} architectures: between 1 and {MOST_SAMPLES} are possible")]
     Count(usize),
     /// The space cannot be read or has too few architectures.

@@ -1,4 +1,4 @@
-//! From measurements to a bundle: [`load_environment`] reads the measurements of one environment,
+//! Trains bundles on measurements: [`load_environment`] reads the measurements of one environment,
 //! [`train`] fits predictors to the training side of a [`Split`] and evaluates them on the real
 //! models of the dataset, which are never training data.
 
@@ -12,7 +12,7 @@ use vitempo_predictors::{
     Evaluation, Method, PredictorBundle, PredictorError, Progress, TrainOptions,
 };
 
-/// Why there is no bundle.
+/// Why training failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TrainingError {

@@ -1,5 +1,6 @@
-//! A device from a few end-to-end latencies, on the command line. Tests of whole published tables
-//! are ignored: they run with `VITEMPO_PUBLISHED=FOLDER cargo test --test adapt -- --ignored`.
+//! Adaptation to a device from a few end-to-end latencies, on the command line. Tests of whole
+//! published tables are ignored: they run with
+//! `VITEMPO_PUBLISHED=FOLDER cargo test --test adapt -- --ignored`.
 
 mod program;
 

@@ -1,5 +1,5 @@
-//! Bundles by name: a copy of the program alone finds those that ship, folders add others, similar
-//! names are suggested. And `predict` over several models of which some have no forecast.
+//! Bundles by name: a copy of the program alone finds the shipped ones, folders add others, and
+//! similar names are suggested. Also `predict` over several models of which some have no forecast.
 
 mod program;
 
@@ -19,7 +19,7 @@ fn bundles() -> PathBuf {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/..")).join("bundles")
 }
 
-/// A copy of the program, and folders that it is told of.
+/// A copy of the program, and its folders of bundles.
 struct Moved {
     folder: tempfile::TempDir,
 }

@@ -1,5 +1,5 @@
-//! The program as a user sees it: what it prints, what it refuses and how, and the whole line on
-//! the null engine, interrupted and resumed.
+//! The program as a user sees it: what it prints, what it refuses and how, and all steps on the
+//! null engine, interrupted and resumed.
 
 mod program;
 
@@ -238,10 +238,10 @@ fn the_whole_line_runs_and_resumes() {
     );
     let bundle = folder.path("null.vtb");
     ok(&["train", &data, "--method", "lasso", "--out", &bundle]);
-    let judged = json(&["evaluate", &bundle, "--on", &data]);
+    let evaluation = json(&["evaluate", &bundle, "--on", &data]);
     assert!(
-        judged["e2e"]["mape"].is_number() && judged["sets"]["real"]["e2e"]["models"] == 1,
-        "{judged}"
+        evaluation["e2e"]["mape"].is_number() && evaluation["sets"]["real"]["e2e"]["models"] == 1,
+        "{evaluation}"
     );
     let forecast =
         &json(&["predict", &shipped("mobilevit_xxs"), "--bundle", &bundle, "--breakdown"])[0];
@@ -464,7 +464,7 @@ fn a_search_keeps_its_front_and_measures_some_of_it() {
         "{table}"
     );
     for (args, says) in [
-        (&["--max-latency", "1ns"][..], "keeps to the ceiling"),
+        (&["--max-latency", "1ns"][..], "is within the ceiling"),
         (&["--max-latency", "5ms", "--max-latency", "6ms"], "--max-latency"),
         (&["--max-latency", "5"], "unit"),
         (&["--objective", "beauty"], "beauty"),

@@ -119,14 +119,14 @@ fn what_an_npu_takes_is_told_per_model_and_what_cannot_be_read_has_a_reason() {
         "json",
     ];
     let output = vitempo(&check);
-    let told: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
-    let models = told["models"].as_array().expect("rows");
-    assert_eq!((models.len(), &told["precision"]), (2, &serde_json::json!("i8")), "{told}");
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let models = report["models"].as_array().expect("rows");
+    assert_eq!((models.len(), &report["precision"]), (2, &serde_json::json!("i8")), "{report}");
     assert!(
         models[0]["compiles"] == false
             && models[0]["reason"].as_str().is_some_and(|r| r.contains("broken.onnx")),
-        "{told}"
+        "{report}"
     );
-    assert!(models[1]["compiles"] == true || models[1]["reason"].is_string(), "{told}");
-    assert!(!told.to_string().contains("_ns"), "no latency: {told}");
+    assert!(models[1]["compiles"] == true || models[1]["reason"].is_string(), "{report}");
+    assert!(!report.to_string().contains("_ns"), "no latency: {report}");
 }

@@ -1,5 +1,5 @@
-//! Published measurements of phones become a dataset, and the dataset a bundle that is judged: on
-//! files in the published layout with made-up latencies.
+//! Published measurements of phones become a dataset, and a bundle is trained and evaluated on the
+//! dataset. The files have the published layout and made-up latencies.
 
 mod program;
 

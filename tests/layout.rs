@@ -1,5 +1,5 @@
-//! The house rules that a compiler does not hold: which crate may import which, that heavy
-//! dependencies stay in one room, and that manifests are complete.
+//! Rules that a compiler does not check: which crate may import which, in which crate each heavy
+//! dependency may be, and that manifests are complete.
 
 use std::{collections::BTreeSet, path::Path};
 

@@ -1,7 +1,7 @@
-//! Costs of plans against forecasts of the same models: a plan charges for a model on one processor
-//! what `predict` says, and for a part of it what the part is forecast to take alone, whatever the
-//! form of the model and the framework. Models are shipped without weights; the quantised one has
-//! the form in which ONNX Runtime's `quantize_static` writes it.
+//! Costs of plans against forecasts of the same models: the cost of a model on one processor equals
+//! the forecast of `predict`, and the cost of a part equals the forecast of that part alone, for
+//! every form of the model and every framework. Models are shipped without weights; the quantised
+//! one has the form that ONNX Runtime's `quantize_static` writes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! Plans that are carried out: halves on real engines, placements and pipelines on pinned ones,
-//! power traces taken apart. What comes out is checked, never how long it took.
+//! Plans that run: halves on real engines, placements and pipelines on pinned ones, and analyses of
+//! power traces. The tests check results, never times.
 
 mod program;
 
@@ -201,12 +201,12 @@ fn a_pipeline_runs_for_real_and_a_placement_is_forecast_by_bundles() {
 fn a_dissection_finds_what_the_study_printed() {
     let folder = Folder::new();
     let out = folder.path("trace");
-    let told =
+    let output =
         ok(&["energy", "simulate", "--governor", "performance", "--frames", "40", "--out", &out]);
     assert!(
-        told.starts_with("simulated, not measured")
-            && told.contains("--base-power 755.8mW --preview-power 3527.3mW"),
-        "{told}"
+        output.starts_with("simulated, not measured")
+            && output.contains("--base-power 755.8mW --preview-power 3527.3mW"),
+        "{output}"
     );
     let [trace, log] = ["trace/trace.csv", "trace/log.csv"].map(|name| folder.path(name));
     assert!(

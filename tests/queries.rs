@@ -1,5 +1,5 @@
-//! Tables over a search space: every answer is the graph's, whatever the engine, and nearly all
-//! come without a graph, for every family. And the search that asks them.
+//! Tables over a search space: every answer equals that of the graph, for all engines and families,
+//! and nearly all need no graph. Also the search over them.
 
 #![allow(clippy::result_large_err)]
 

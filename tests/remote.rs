@@ -1,5 +1,5 @@
 //! `vitempo agent` and `vitempo profile --remote`: the real programs, connected by a command, with
-//! connections that break at every point. Nothing here measures time.
+//! connections that break at every point. No test measures time.
 
 mod program;
 
@@ -174,7 +174,7 @@ fn an_agent_that_stays_away_ends_the_sweep_and_the_same_command_goes_on() {
     assert!(
         notices.contains("(2 of 3 tries)")
             && notices.contains("error: gave up after 3 tries")
-            && notices.contains("goes on with what is missing"),
+            && notices.contains("continues with the missing ones"),
         "{notices}"
     );
     let summary = json(&args);
@@ -214,7 +214,7 @@ fn commands_that_lead_to_no_agent_are_recognised() {
     let (model, data) = (shipped("edgenext_xx_small"), folder.path("none"));
     let newer = folder.file("newer.sh", "echo vitempo-agent 3 9.9.9");
     for (command, parts) in [
-        ("/bin/true", ["said nothing", "run the command by itself"]),
+        ("/bin/true", ["sent nothing", "run the command by itself"]),
         ("echo Welcome to this board", ["is not a vitempo agent", "Welcome to this board"]),
         (&format!("sh {newer}"), ["is vitempo 9.9.9 (protocol 3)", "the same vitempo on both"]),
         ("/nonexistent/ssh board", ["cannot start `/nonexistent/ssh board`", "must not prompt"]),
@@ -316,7 +316,7 @@ fn a_client_that_falls_silent_is_not_waited_for() {
         .expect("vitempo starts");
     let stdin = agent.stdin.take();
     let log = text(&agent.wait_with_output().expect("its end").stderr);
-    assert!(log.contains("said nothing for too long"), "{log}");
+    assert!(log.contains("sent nothing for too long"), "{log}");
     drop(stdin);
 }
 

@@ -1,5 +1,5 @@
-//! `vitempo serve` as clients see it: the real program on a free port, asked well and badly.
-//! Nothing here measures time.
+//! `vitempo serve` as clients see it: the real program on a free port, with valid and invalid
+//! requests. No test measures time.
 
 mod program;
 
@@ -672,7 +672,8 @@ fn more_than_the_workers_and_the_queue_hold_is_refused_until_there_is_room() {
     let enough = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let _end = Enough(&enough);
-        // One long request after the other, until it is told to go away in the middle of one.
+        // One long request after the other, until the server closes the connection in the middle of
+        // one.
         scope.spawn(|| {
             while !enough.load(Ordering::Relaxed) {
                 let mut stream = server.connect();

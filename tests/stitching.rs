@@ -1,5 +1,5 @@
 //! Zoos of stitched variants from end to end: variants are made, stitched, run on an engine, and
-//! planned with. Results are checked, never how long they took.
+//! planned. The tests check results, never times.
 
 mod program;
 
@@ -34,7 +34,7 @@ fn number(value: &Value) -> f64 {
 }
 
 fn list(value: &Value) -> &[Value] {
-    value.as_array().unwrap_or_else(|| panic!("{value} is no list"))
+    value.as_array().unwrap_or_else(|| panic!("{value} is not a list"))
 }
 
 #[test]
@@ -319,7 +319,7 @@ fn what_is_missing_is_named_with_file_task_and_variant() {
         "{unknown}"
     );
     assert!(
-        plan(&["--processor", &processor]).contains("task `mobilevit_xxs`: nothing is asked of it")
+        plan(&["--processor", &processor]).contains("task `mobilevit_xxs`: it has no objective")
     );
     assert!(plan(&["--slo", "70%,30ms"]).contains("names no processor with bundles"));
     assert!(plan(&["--slo", "see=70%,30ms"]).contains("has no task `see`"));

@@ -1,6 +1,5 @@
-//! [`Aligned`]: numbers that begin where a line of the cache does, so that no register of them lies
-//! in two lines; many of them in large pages, so that the processor need not look up where every
-//! few rows are.
+//! [`Aligned`]: numbers aligned to cache lines, so that no vector load touches two lines. Large
+//! arrays lie in large pages where the system has some, which saves address translations.
 
 use std::ops::{Deref, DerefMut};
 
@@ -8,7 +7,7 @@ use std::ops::{Deref, DerefMut};
 const LINE: usize = 64;
 /// Bytes of a large page.
 const LARGE: usize = 1 << 21;
-/// Bytes that are worth one.
+/// Bytes from which an array gets large pages.
 const MANY: usize = LARGE / 4;
 /// Bytes of an ordinary page, or a multiple.
 #[cfg(any(target_os = "linux", target_os = "android"))]
@@ -23,7 +22,7 @@ pub(crate) struct Aligned<T> {
 }
 
 impl<T: Copy + Default> Aligned<T> {
-    /// So many zeros. Memory that is left out is never touched.
+    /// An array of zeros; memory that is not used is never touched.
     pub fn zeros(count: usize) -> Self {
         let bytes = count * size_of::<T>();
         let page = if bytes < MANY { LINE } else { LARGE };

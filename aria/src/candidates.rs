@@ -1,5 +1,5 @@
-//! [`Candidates`]: the rows of an earlier frame that a search looks at. A row is quantised when it
-//! is first asked for.
+//! [`Candidates`]: the rows of an earlier frame that a search compares. A row is quantised when it
+//! is first read.
 
 use crate::{
     FeatureMap, Grid, Instructions, PatchSet,
@@ -8,18 +8,18 @@ use crate::{
     warp::{Warp, WarpedQuantized},
 };
 
-/// Quantised rows to search among, made when they are first asked for.
+/// Quantised rows to search among, made when they are first read.
 pub(crate) struct Candidates<'a> {
     rows: &'a mut Quantized,
     origin: Origin<'a>,
 }
 
-/// What rows are made of.
+/// The source of the rows.
 #[derive(Clone, Copy)]
 pub(crate) enum Origin<'a> {
     /// Features that are as they should be.
     Features(&'a FeatureMap),
-    /// Features that are not there yet.
+    /// Features that are not computed yet.
     Warp(Warp<'a>),
     /// The former, but for some patches.
     Mixed { features: &'a FeatureMap, without: &'a PatchSet, warp: Warp<'a> },
@@ -38,12 +38,12 @@ impl Origin<'_> {
 }
 
 impl<'a> Candidates<'a> {
-    /// Rows of this origin, as far as they are not there.
+    /// Rows of this source, made on demand.
     pub fn new(rows: &'a mut Quantized, origin: Origin<'a>) -> Self {
         Self { rows, origin }
     }
 
-    /// Rows to search among, which are all there; they were made of `source`.
+    /// Rows to search among, all present; they were made from `source`.
     pub fn among(warped: &'a mut WarpedQuantized, source: &'a FeatureMap) -> Self {
         let (rows, warp) = warped.rows_and_warp(source);
         Self::new(rows, Origin::Warp(warp))
@@ -55,7 +55,7 @@ impl<'a> Candidates<'a> {
         self.rows.grid()
     }
 
-    /// Sees to it that the row of a patch is there.
+    /// Ensures that the row of a patch exists.
     ///
     /// # Safety
     /// As [`SimdVector`].
@@ -75,7 +75,7 @@ impl<'a> Candidates<'a> {
         }
     }
 
-    /// Has what the row of a patch is made of brought near.
+    /// Prefetches the source of a patch's row.
     #[inline(always)]
     pub fn prefetch(&self, patch: usize) {
         if !self.rows.has(patch) {
@@ -86,7 +86,7 @@ impl<'a> Candidates<'a> {
         }
     }
 
-    /// Sees to it that the rows of some patches are there.
+    /// Ensures that the rows of some patches exist.
     pub fn make_all(&mut self, instructions: Instructions, patches: &[usize]) {
         make(instructions, self, patches);
     }
@@ -98,7 +98,7 @@ impl<'a> Candidates<'a> {
     }
 
     /// Cosine similarities of features to those of their patches here, given patches, features and
-    /// the length of these. The rows of the patches are there afterwards.
+    /// the length of these. The rows of the patches exist afterwards.
     pub fn similarities(
         &mut self,
         instructions: Instructions,

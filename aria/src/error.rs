@@ -27,7 +27,7 @@ pub enum AriaError {
     /// The number of values is not patches times features.
     #[error("{given} values are not {patches} patches of {width} features")]
     Values {
-        /// Values that were handed over.
+        /// The given values.
         given: usize,
         /// Patches that were expected.
         patches: usize,
@@ -60,16 +60,16 @@ pub enum AriaError {
         /// The range.
         must: &'static str,
     },
-    /// A frame is older than one that was handed over before.
-    #[error("frame {frame} comes after frame {latest}: frames must be handed over in order")]
+    /// A frame is older than an earlier one.
+    #[error("frame {frame} comes after frame {latest}: frames must come in order")]
     Order {
         /// The frame.
         frame: u64,
         /// The newest frame so far.
         latest: u64,
     },
-    /// A frame was asked for before the first full frame.
-    #[error("no full frame was handed over yet: nothing can be warped")]
+    /// A frame was requested before the first full frame.
+    #[error("there is no full frame yet to warp")]
     NoFullFrame,
 }
 

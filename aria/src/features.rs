@@ -1,5 +1,5 @@
-//! [`FeatureMap`]: what an encoder says about each patch of a frame, as the decoder takes it:
-//! patches row by row, features of a patch side by side.
+//! [`FeatureMap`]: the features that an encoder computes for each patch of a frame, in the
+//! decoder's layout: patches row by row, the features of a patch side by side.
 
 use crate::{
     AriaError, Grid, Instructions, Window,
@@ -58,8 +58,7 @@ impl FeatureMap {
         self.finite()
     }
 
-    /// Takes an encoder's output as it is and gives back the room of what was there; lengths are
-    /// the caller's to fill in.
+    /// Takes an encoder's output and returns the previous buffers; the caller fills the lengths in.
     ///
     /// # Errors
     /// When the number of values is not patches times `width`. Then nothing has changed.
@@ -89,7 +88,7 @@ impl FeatureMap {
         finite(&self.norms)
     }
 
-    /// Puts features of one patch in the place of the old ones; both come from the same encoder.
+    /// Replaces the features of one patch; both come from the same encoder.
     pub(crate) fn replace(&mut self, patch: usize, features: &[f32], norm: f32) {
         self.values[patch * self.width..][..self.width].copy_from_slice(features);
         self.norms[patch] = norm;

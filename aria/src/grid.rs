@@ -30,7 +30,7 @@ impl Grid {
         }
     }
 
-    /// The whole patches of an image; what is left at the lower and right edges belongs to none.
+    /// The whole patches of an image; remainders at the lower and right edges belong to none.
     ///
     /// # Errors
     /// When there is not one.
@@ -168,7 +168,7 @@ impl Window {
             && other.end_col() <= self.end_col()
     }
 
-    /// The window with so many more patches above, below, left and right, as far as the grid goes.
+    /// The window extended by patches above, below, left and right, within the grid.
     #[must_use]
     pub fn grown(self, grid: Grid, [above, below, left, right]: [usize; 4]) -> Self {
         let (row, col) = (self.row.saturating_sub(above), self.col.saturating_sub(left));
@@ -240,7 +240,7 @@ impl PatchSet {
         }
     }
 
-    /// Takes in some patches of a row, from a column up to another one, as far as the grid goes.
+    /// Adds patches of a row, from a column up to another one, within the grid.
     pub(crate) fn insert_run(&mut self, row: usize, from: usize, to: usize) {
         let to = to.min(self.grid.cols());
         if row >= self.grid.rows() || from >= to {
@@ -255,7 +255,7 @@ impl PatchSet {
         }
     }
 
-    /// Takes in all patches of a window, as far as the grid goes.
+    /// Adds all patches of a window, within the grid.
     pub(crate) fn insert_all(&mut self, window: Window) {
         (window.row..window.end_row().min(self.grid.rows()))
             .for_each(|row| self.insert_run(row, window.col, window.end_col()));
@@ -268,7 +268,7 @@ impl PatchSet {
         }
     }
 
-    /// Takes in all patches.
+    /// Adds all patches.
     pub(crate) fn fill(&mut self) {
         (0..self.grid.patches()).step_by(BITS).zip(&mut self.words).for_each(|(first, word)| {
             *word = u64::MAX >> (first + BITS).saturating_sub(self.grid.patches());
@@ -280,7 +280,7 @@ impl PatchSet {
         self.words.fill(0);
     }
 
-    /// Takes in the patches of another set.
+    /// Adds the patches of another set.
     pub fn extend(&mut self, other: &Self) {
         self.words.iter_mut().zip(&other.words).for_each(|(a, b)| *a |= b);
     }

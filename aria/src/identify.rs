@@ -1,5 +1,5 @@
-//! Which patches moved? Equation (1): those whose features are no longer similar to what the
-//! camera's motion alone would show there.
+//! Finds the patches that moved (equation 1): those whose features differ from those that the
+//! camera's motion alone would bring there.
 
 use crate::{
     AriaError, FeatureMap, Instructions, PatchFlow, PatchSet, Warped, warp::WarpedQuantized,

@@ -1,9 +1,9 @@
 //! [`Instructions`]: which vector instructions the kernels run with, chosen at run time.
 //!
-//! Kernels add up in as many lanes as a register has, with fused multiply-adds where there are
-//! some. So cosine similarities of two sets of instructions differ by rounding alone: by less than
-//! [`TOLERANCE`] for up to 4096 features. Portable code is compiled for the target's baseline (NEON
-//! on 64-bit Arm).
+//! Kernels sum in as many lanes as a register has, with fused multiply-adds where the processor has
+//! them. Cosine similarities therefore differ between instruction sets by rounding alone: by less
+//! than [`TOLERANCE`] for up to 4096 features. Portable code is compiled for the target's baseline
+//! (NEON on 64-bit Arm).
 
 /// Most difference between the cosine similarities that two sets of instructions give.
 pub const TOLERANCE: f32 = 1e-5;

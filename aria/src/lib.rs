@@ -1,22 +1,23 @@
-//! A vision foundation model within a frame deadline, after ARIA (Jung et al., `MobiSys` 2025):
-//! full frames now and then on one processor, what moves in every frame on another, features warped
-//! and merged. This crate is what runs between the encoders and the decoder, on one core of a
-//! phone.
+//! The runtime of a vision foundation model within a frame deadline, after ARIA (Jung et al.,
+//! `MobiSys` 2025). One processor encodes full frames at a low rate, another encodes the regions
+//! that move in every frame, and the features are warped and merged. This crate runs between the
+//! encoders and the decoder, on one core of a phone.
 //!
 //! | question | where |
 //! |---|---|
 //! | what is a frame? | [`Grid`], [`FeatureMap`] |
 //! | where was each patch, as the camera moved? | [`flow`] |
-//! | what does the earlier frame say about this one? | [`Warped`] |
+//! | which features does the earlier frame predict for this one? | [`Warped`] |
 //! | which patches moved? | [`identify`](identify()) |
 //! | which regions do they form? | [`group`] |
 //! | where did they come from? | [`matches`] |
 //! | where are they now, and what must the encoder see of them? | [`Tracker`], [`Padding`] |
 //! | which of them are updated in this frame, and what runs next? | [`scheduler`] |
 //! | all of that for an application | [`Runtime`] |
-//! | how good is it, where the truth is known? | [`scene`] |
+//! | how accurate is it in scenes with known truth? | [`scene`] |
 //!
-//! Nothing here reads a clock, starts a thread or loads a model: times come in and plans go out.
+//! The crate reads no clock, starts no thread and loads no model: callers pass times in and get
+//! plans back.
 
 mod aligned;
 mod candidates;

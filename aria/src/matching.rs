@@ -1,9 +1,9 @@
-//! Where was each dynamic patch before? Equation (2): the patch of the warped earlier frame whose
-//! features are most similar.
+//! Finds where each dynamic patch was before (equation 2): at the patch of the warped earlier frame
+//! whose features are most similar.
 //!
-//! Queries that are near each other are compared in pairs with four candidates at a time: each
-//! number loaded serves several products. Candidates go by once for up to sixteen queries, whose
-//! features stay in the nearest cache meanwhile. Ties go to the nearest candidate.
+//! Neighbouring queries are compared in pairs with four candidates at a time, so that each loaded
+//! number serves several products. Up to sixteen queries, whose features stay in the first-level
+//! cache, share one pass over the candidates. Of equally similar candidates the nearest is taken.
 
 use crate::{
     AriaError, FeatureMap, Grid, Instructions, Votes,
@@ -15,7 +15,7 @@ use crate::{
     votes::Peak,
 };
 
-/// How far queries of a pair may lie apart: further, and they hardly share candidates.
+/// Largest distance of the queries of a pair; beyond it they share few candidates.
 const NEAR: usize = 4;
 
 /// A dynamic patch and where it came from.
@@ -30,7 +30,8 @@ pub struct Match {
 }
 
 impl Match {
-    /// How far it went from the earlier frame to this, beyond what the camera explains, in patches.
+    /// Its displacement from the earlier frame to this one, without the camera's motion, in
+    /// patches.
     #[must_use]
     pub fn displacement(&self, grid: Grid) -> [f32; 2] {
         let (to, from) = (grid.centre(self.patch), grid.centre(self.source));
@@ -131,7 +132,7 @@ pub(crate) fn shared_displacement(
         .displacement()
 }
 
-/// Peaks of the coarse sweep that are looked at closely.
+/// Peaks of the coarse sweep that are refined.
 const PEAKS: usize = 2;
 
 /// A search for the displacement of all queries together.
@@ -195,7 +196,7 @@ impl Shared<'_, '_, '_> {
     }
 }
 
-/// A patch that is looked for.
+/// A patch to match.
 #[derive(Clone, Copy)]
 pub(crate) struct Query<'a> {
     patch: usize,
@@ -206,7 +207,7 @@ pub(crate) struct Query<'a> {
     inverse: f32,
 }
 
-/// The patches that are looked for, and their features.
+/// The patches to match, and their features.
 pub(crate) struct Sought<'a> {
     grid: Grid,
     patches: &'a [usize],
@@ -299,7 +300,7 @@ impl Pair {
 /// Queries whose features stay in the nearest cache while candidates go by.
 const TOGETHER: usize = 16;
 
-/// Looks at all candidates of a sweep.
+/// Compares all candidates of a sweep.
 fn search_all(
     instructions: Instructions,
     earlier: &mut Candidates,
@@ -403,7 +404,7 @@ unsafe fn search_together<L: SimdVector>(
     }
 }
 
-/// Looks at the candidates of a pair in a row.
+/// Compares the candidates of a pair in a row.
 ///
 /// # Safety
 /// As [`SimdVector`].
@@ -543,7 +544,7 @@ mod tests {
         }
     }
 
-    /// Every patch the mean of itself and its neighbours: as smooth as what encoders put out.
+    /// Every patch is the mean of itself and its neighbours, as smooth as an encoder's output.
     fn smooth(map: &FeatureMap) -> FeatureMap {
         let grid = map.grid();
         let mean = |patch: usize| {

@@ -1,6 +1,6 @@
-//! [`Merged`]: the latest full frame warped to the current one and, on top of it, what was updated
-//! since. What lies below is kept as integers, because later updates of the frame are compared
-//! with the full frame alone.
+//! [`Merged`]: the latest full frame, warped to the current one, with later updates on top of it.
+//! The features below an update are kept as integers, because later updates of the frame are
+//! compared with the full frame alone.
 
 use crate::{
     AriaError, FeatureMap, Grid, Instructions, PatchFlow, PatchSet, Warped,
@@ -9,14 +9,13 @@ use crate::{
     warp::{Covered, Warp},
 };
 
-/// What goes to the decoder, and what lies below.
+/// The decoder's input, and the features below updates.
 #[derive(Clone, Debug)]
 pub(crate) struct Merged {
     warped: Warped,
     /// Patches that the full frame was not warped into, as something is on top of them.
     covered: PatchSet,
-    /// Of the full frame, all that something was put on top of since, and what was searched among
-    /// so far.
+    /// The parts of the full frame that updates cover, and the rows that searches have used.
     below: Quantized,
 }
 
@@ -30,7 +29,8 @@ impl Merged {
         })
     }
 
-    /// Learns where a full frame goes along a flow, and what it does not show, for [`Self::warp`].
+    /// Computes where a flow moves a full frame, and which patches it does not show, for
+    /// [`Self::warp`].
     ///
     /// # Errors
     /// When shapes differ.
@@ -63,18 +63,17 @@ impl Merged {
         self.warped.features.replace(patch, features, norm);
     }
 
-    /// With what is on top.
+    /// With updates on top.
     pub fn features(&self) -> &FeatureMap {
         &self.warped.features
     }
 
-    /// What the full frame did not show.
+    /// Patches that the full frame did not show.
     pub fn unseen(&self) -> &PatchSet {
         &self.warped.unseen
     }
 
-    /// Without what is on top, to compare with and to search among; `source` is the full frame that
-    /// was aimed.
+    /// Without updates, for comparisons and searches; `source` is the full frame that was aimed.
     pub fn full_frame<'a>(&'a mut self, source: &'a FeatureMap) -> Candidates<'a> {
         let warp = Warp { source, samples: self.warped.samples() };
         Candidates::new(
@@ -83,7 +82,7 @@ impl Merged {
         )
     }
 
-    /// Keeps what lies below all that is covered, before the full frame goes.
+    /// Saves the features below all updates, before the full frame is replaced.
     pub fn settle(&mut self, instructions: Instructions, source: &FeatureMap) {
         let covered: Vec<usize> = self.covered.iter().collect();
         self.full_frame(source).make_all(instructions, &covered);

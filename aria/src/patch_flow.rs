@@ -60,7 +60,7 @@ impl PatchFlow {
         self.target_from([col as f32 + 0.5, row as f32 + 0.5], (row, col))
     }
 
-    /// The same, looked for from a patch on.
+    /// The same, searched from a given patch.
     fn target_from(&self, source: [f32; 2], (mut row, mut col): (usize, usize)) -> [f32; 2] {
         let (mut target, mut last) = (source, usize::MAX);
         for _ in 0..STEPS {

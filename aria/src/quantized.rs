@@ -23,7 +23,7 @@ pub(crate) struct Quantized {
 }
 
 impl Quantized {
-    /// Room; no row is there.
+    /// A buffer without rows.
     pub fn new(grid: Grid, width: usize) -> Self {
         let stride = stride(width);
         Self {
@@ -40,12 +40,12 @@ impl Quantized {
         self.there.grid()
     }
 
-    /// No row is there any more.
+    /// Removes all rows.
     pub fn clear(&mut self) {
         self.there.clear();
     }
 
-    /// Whether the row of a patch is there.
+    /// Whether the row of a patch exists.
     #[inline(always)]
     pub fn has(&self, patch: usize) -> bool {
         self.there.contains(patch)
@@ -56,7 +56,8 @@ impl Quantized {
         self.stride
     }
 
-    /// All rows and one over their lengths, to be overwritten: they are there from now on.
+    /// All rows and the reciprocals of their lengths, to be overwritten; they count as present
+    /// afterwards.
     pub fn parts_mut(&mut self) -> (&mut [i16], &mut [f32]) {
         self.there.fill();
         (&mut self.values, &mut self.inverses)
@@ -83,7 +84,7 @@ impl Quantized {
         self.there.insert(patch);
     }
 
-    /// The row of a patch that is there.
+    /// The row of a patch, which must exist.
     #[inline(always)]
     pub fn row(&self, patch: usize) -> &[i16] {
         &self.values[patch * self.stride..][..self.stride]

@@ -1,5 +1,5 @@
-//! [`Random`]: the same numbers for the same seed everywhere (Steele et al., SplitMix64, OOPSLA
-//! 2014), so that scenes and training need no crate for it.
+//! [`Random`]: a random number generator (SplitMix64; Steele et al., OOPSLA 2014) that gives the
+//! same numbers for the same seed on every platform. Scenes and training use it.
 
 /// A stream of random numbers.
 #[derive(Clone, Debug)]

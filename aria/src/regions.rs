@@ -1,5 +1,5 @@
 //! Regions: dynamic patches that touch each other, filled up to their convex hull (section 4.2.1),
-//! so that the inside of what moves is updated too.
+//! so that the inside of a moving object is updated too.
 //!
 //! Patches touch at sides and corners. A region takes the patches whose centre lies in the hull of
 //! its patches' corners; where hulls overlap, the region with more dynamic patches has them.
@@ -115,14 +115,14 @@ impl Outline {
         Self { grid, ends: vec![[u32::MAX, 0]; grid.rows() + 1] }
     }
 
-    /// Takes in a patch of the grid.
+    /// Adds a patch of the grid.
     pub fn add(&mut self, (row, col): (usize, usize)) {
         for [left, right] in &mut self.ends[row..row + 2] {
             (*left, *right) = ((*left).min(col as u32), (*right).max(col as u32 + 1));
         }
     }
 
-    /// Takes in what another holds.
+    /// Adds the patches of another one.
     pub fn extend(&mut self, other: &Self) {
         self.ends
             .iter_mut()

@@ -1,9 +1,10 @@
 //! [`Runtime`]: the parts together, for an application that has two encoders and a decoder.
 //!
-//! Whenever the large encoder is done with a full frame: [`Runtime::full_frame`]. For every camera
-//! frame: [`Runtime::frame`] says which windows to run the region encoder on, [`Runtime::update`]
-//! takes what it put out, and [`Runtime::aligned`] goes to the decoder. Everything is as of the
-//! frame it was captured in: a full frame may arrive many frames late.
+//! The application calls [`Runtime::full_frame`] when the large encoder has finished a full frame.
+//! For every camera frame, [`Runtime::frame`] returns the windows for the region encoder,
+//! [`Runtime::update`] takes the encoder's output, and [`Runtime::aligned`] gives the decoder its
+//! input. Every output belongs to the frame that it was captured in: a full frame may arrive many
+//! frames late.
 
 use crate::{
     AriaError, FeatureMap, Grid, Instructions, PatchSet, Window,
@@ -31,7 +32,7 @@ pub struct Settings {
     pub threshold: f32,
     /// How regions are followed.
     pub tracking: Tracking,
-    /// How much around them the encoder sees.
+    /// Padding around regions in the encoder's input.
     pub padding: Padding,
     /// Who is first.
     pub priority: Priority,
@@ -52,7 +53,7 @@ impl Settings {
 pub struct FramePlan {
     /// Windows for the region encoder, the most urgent first.
     pub cycles: Vec<Cycle>,
-    /// Regions and newly seen borders that asked for an update.
+    /// Regions and newly visible borders that requested an update.
     pub asked: usize,
 }
 
@@ -64,18 +65,18 @@ struct Captured {
     features: FeatureMap,
 }
 
-/// What was asked for in the current frame.
+/// The requests of the current frame.
 #[derive(Clone, Debug)]
 struct Asked {
     region: u64,
     /// Where it is now.
     now: PatchSet,
     centre: Option<[f32; 2]>,
-    /// And where it has been since it was last updated: what an update replaces.
+    /// The region and its path since the last update, which an update replaces.
     stale: PatchSet,
 }
 
-/// What the region encoder last said of a region, to be moved along until it is served again.
+/// The last features of a region, which move with it until the next update.
 #[derive(Clone, Debug)]
 struct Kept {
     region: u64,
@@ -95,7 +96,7 @@ pub struct Runtime<F> {
     latest: Option<Captured>,
     /// The full frame before the latest, warped into it.
     earlier: WarpedQuantized,
-    /// The latest, warped into the current frame, and what was updated since.
+    /// The latest full frame, warped into the current frame, with later updates.
     merged: Merged,
     flow: PatchFlow,
     frame: u64,
@@ -122,7 +123,7 @@ const NEAR: usize = 5;
 const MOST_KEPT: usize = 8;
 
 impl<F: FlowEstimator> Runtime<F> {
-    /// Nothing seen yet.
+    /// A runtime without frames.
     ///
     /// # Errors
     /// When a setting is out of its range.
@@ -174,8 +175,8 @@ impl<F: FlowEstimator> Runtime<F> {
     }
 
     /// Takes the features of a full frame that was captured as number `frame` from `pose`, and
-    /// leaves in their place room for those of the next: nothing is copied, and what is in that
-    /// room means nothing.
+    /// leaves a buffer for those of the next in their place: nothing is copied, and the contents of
+    /// that buffer are undefined.
     ///
     /// # Errors
     /// When it is not later than the last full frame, or `features` are not finite or too many or
@@ -272,8 +273,8 @@ impl<F: FlowEstimator> Runtime<F> {
         Ok(FramePlan { cycles, asked: requests.len() })
     }
 
-    /// What the latest full frame did not show, one request for each part of the frame that the
-    /// region encoder's input covers.
+    /// Patches that the latest full frame did not show: one request for each part of the frame that
+    /// fits the region encoder's input.
     fn ask_for_borders(&mut self, requests: &mut Vec<Request>) {
         let grid = self.settings.grid;
         let [rows, cols] = self.settings.region_encoder;
@@ -293,8 +294,8 @@ impl<F: FlowEstimator> Runtime<F> {
         }
     }
 
-    /// Warps the full frame, and moves what is kept of regions to where they are now; of a patch
-    /// that was updated more than once, the latest.
+    /// Warps the full frame, and moves the features of regions to their current positions; the
+    /// latest update of a patch is used.
     fn warp_and_paste(&mut self, cycles: &[Cycle]) {
         let Some(latest) = &self.latest else { return };
         let (grid, width) = (self.settings.grid, self.settings.width);
@@ -332,9 +333,9 @@ impl<F: FlowEstimator> Runtime<F> {
         }
     }
 
-    /// Merges what the region encoder put out for a cycle of the current frame: `cycle.window` row
-    /// by row. Only what is stale is replaced, not the padding. Velocities of the cycle's regions
-    /// are taken anew.
+    /// Merges the region encoder's output for a cycle of the current frame: `cycle.window` row by
+    /// row. Only stale patches are replaced, not the padding. Velocities of the cycle's regions are
+    /// computed again.
     ///
     /// # Errors
     /// When `features` are not finite or too many or few.
@@ -349,8 +350,8 @@ impl<F: FlowEstimator> Runtime<F> {
             });
         }
         let latest = self.latest.as_ref().ok_or(AriaError::NoFullFrame)?;
-        // A newer full frame may have arrived since the current frame; what it replaced is still
-        // there.
+        // A newer full frame may have arrived since the current frame; the replaced one still
+        // exists.
         let full_frame =
             if latest.frame + self.since == self.frame { &latest.features } else { &self.next };
         let part = Part::new(best, grid, window, width, features, &mut self.norms)?;
@@ -375,8 +376,7 @@ impl<F: FlowEstimator> Runtime<F> {
             let similarities = self.merged.full_frame(full_frame).similarities(best, &stale);
             values.reserve(if asked.centre.is_some() { stale.len() * width } else { 0 });
             for ((patch, row, norm), similarity) in stale.into_iter().zip(similarities) {
-                // Borders are seen where they are, and what is as the full frame says needs no
-                // keeping.
+                // Borders do not move, and patches that equal the full frame need not be stored.
                 if asked.centre.is_some() && similarity < threshold {
                     patches.push((grid.centre(patch), norm));
                     values.extend_from_slice(row);

@@ -10,8 +10,8 @@ pub(crate) const ROWS: usize = 4;
 /// Numbers in a line of the cache.
 const LINE: usize = 16;
 
-/// Has the line of the cache brought near that holds a number of some that are needed soon; where
-/// they end early, some other line, which does no harm.
+/// Prefetches the cache line of numbers that are needed soon; beyond their end it prefetches some
+/// other line, which is harmless.
 #[inline(always)]
 fn prefetch(numbers: &[f32], at: usize) {
     #[cfg(target_arch = "x86_64")]
@@ -502,8 +502,8 @@ pub(crate) unsafe fn dots<L: SimdVector, const Q: usize>(
     products
 }
 
-/// Rows of integers end with zeros, so that their length is a multiple of this and of what a
-/// register holds.
+/// Rows of integers end with zeros, so that their length is a multiple of this and of a register's
+/// lanes.
 pub(crate) const ROW_MULTIPLE: usize = 32;
 
 /// Inner products of `Q` queries with `R` rows, all of integers and of one length. What lies
@@ -596,7 +596,7 @@ pub(crate) unsafe fn round<L: SimdVector>(row: &[f32], by: f32, out: &mut [i16])
     }
 }
 
-/// So many rows ahead is soon.
+/// Distance of prefetches, in rows.
 pub(crate) const SOON: usize = 4;
 
 /// Four rows, what each counts, and one that is needed soon.
@@ -679,8 +679,8 @@ pub(crate) unsafe fn blend<L: SimdVector>(blend: Blend, out: &mut [f32]) -> f32 
 }
 
 /// `out` becomes the weighted sum of four rows, rounded, as far as the shortest goes. Returns the
-/// squared length of the sum, its inner product with `other`, and the squared length of that: what
-/// was computed is used while it is in registers.
+/// squared length of the sum, its inner product with `other`, and the squared length of that,
+/// computed while the values are in registers.
 ///
 /// # Safety
 /// As [`SimdVector`].

@@ -8,7 +8,7 @@ use crate::Grid;
 pub enum Search {
     /// All, as equation (2) is written.
     Everywhere,
-    /// Those at most so many rows and columns away.
+    /// Displacements of at most this many rows and columns.
     Within(usize),
 }
 

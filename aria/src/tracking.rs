@@ -1,15 +1,15 @@
-//! [`Tracker`]: where are the dynamic regions now? Found at each full frame, moved along at every
-//! frame between (section 4.2.2).
+//! [`Tracker`]: the current positions of dynamic regions: found at each full frame, extrapolated at
+//! every frame between (section 4.2.2).
 //!
-//! A region's velocity is how far its patches went over the frames between the two full frames.
-//! Displacements are what is left when the camera's motion is taken out, so a region goes where the
-//! flow takes its patches, and then along its velocity.
+//! A region's velocity is the displacement of its patches divided by the number of frames between
+//! the two full frames. Displacements exclude the camera's motion, so a region moves with the flow
+//! of its patches and with its own velocity.
 //!
 //! Patches that show what was hidden before also differ, and the most similar patch of the earlier
-//! frame says nothing of their motion. So a mean of matches counts only those that are similar
-//! enough and whose source lies in the region: what moved has left its place, and that place is in
-//! the region too. Smaller motions than a patch escape it; the displacement that all patches share
-//! does not need them whole.
+//! frame does not indicate their motion. A mean of matches therefore counts only those that are
+//! similar enough and whose source lies in the region: an object that moved has left its place, and
+//! that place is in the region too. Matches do not resolve motions below one patch; the
+//! displacement that all patches share does.
 
 use crate::{
     AriaError, FeatureMap, Grid, Identified, Instructions, PatchFlow, PatchSet, Window,
@@ -55,8 +55,7 @@ impl Region {
         now.filled()
     }
 
-    /// The same, and with the way it went in the last `back` frames of these: what it hid there is
-    /// seen again.
+    /// The same, with its path in the last `back` frames, where hidden background is visible again.
     #[must_use]
     pub fn now_and_swept(&self, flow: &PatchFlow, frames: f32, back: f32) -> (PatchSet, PatchSet) {
         let [now, then] = self.outlines(flow, [frames, frames - back]);
@@ -65,7 +64,7 @@ impl Region {
         (now.filled(), all.filled())
     }
 
-    /// What lies around its patches after so many frames each.
+    /// The surroundings of its patches after a number of frames each.
     fn outlines<const N: usize>(&self, flow: &PatchFlow, frames: [f32; N]) -> [Outline; N] {
         let grid = self.patches.grid();
         let [vx, vy] = self.velocity;
@@ -97,17 +96,17 @@ pub enum Velocity {
 pub struct Tracking {
     /// Fewest dynamic patches of a region.
     pub smallest: usize,
-    /// Which patches of the earlier frame are looked at.
+    /// The patches of the earlier frame that are searched.
     pub search: Search,
     /// How velocities are taken.
     pub velocity: Velocity,
-    /// Most patches of a region that are looked for, evenly chosen: its motion does not need them
-    /// all.
+    /// Most patches of a region that are matched, evenly chosen; its motion does not need all of
+    /// them.
     pub most: usize,
-    /// The cosine similarity from which a match, or what a displacement makes of all of them, says
-    /// something of the motion.
+    /// The cosine similarity from which a match, or the mean at a displacement, counts as evidence
+    /// of motion.
     pub least_similarity: f32,
-    /// What a new velocity from a region's own update counts, between 0 and 1.
+    /// Weight of a new velocity from a region's own update, between 0 and 1.
     pub refresh: f32,
 }
 
@@ -158,8 +157,8 @@ impl Tracking {
         (!matched.is_empty()).then(|| sum.map(|s| s / matched.len() as f32))
     }
 
-    /// At most so many of the patches, as many as possible of one parity, and of each parity in
-    /// pairs: these share their candidates.
+    /// At most this many of the patches, as many as possible of one parity, and of each parity in
+    /// pairs, which share their candidates.
     fn chosen(&self, grid: Grid, patches: &[usize]) -> Vec<usize> {
         let mut classes: [Vec<usize>; 4] = Default::default();
         for patch in patches {
@@ -281,10 +280,9 @@ impl Tracker {
         }
     }
 
-    /// Takes a region's velocity anew from its own update: the patches `now` of the current frame
-    /// are looked for in the full frame of `frames` before, warped to now. Sources in `swept`,
-    /// where the region has been since, count. An id that is gone is none of ours: the update came
-    /// too late.
+    /// Computes a region's velocity again from its own update: the patches `now` of the current
+    /// frame are matched in the full frame of `frames` before, warped to now. Sources in `swept`,
+    /// the path of the region since, count. An unknown id is ignored: the update came too late.
     pub(crate) fn refresh(
         &mut self,
         instructions: Instructions,
@@ -339,10 +337,10 @@ pub(crate) struct Arrival<'a> {
     pub current: &'a FeatureMap,
 }
 
-/// A region's window in a frame, larger by what is needed to see it well (section 4.3.2).
+/// A region's window in a frame, with padding for the encoder (section 4.3.2).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Padding {
-    /// Patches on each side, so that the encoder sees what surrounds the region.
+    /// Patches on each side, so that the encoder sees the region's surroundings.
     pub around: usize,
     /// Frames of motion ahead of the region.
     pub frames_ahead: f32,
@@ -355,8 +353,8 @@ impl Default for Padding {
 }
 
 impl Padding {
-    /// The region's window and the way it went since it was last updated, `frames` ago: what it
-    /// left is seen for the first time. `None` once it left the frame.
+    /// The region's window and its path since the last update, `frames` ago, whose background is
+    /// newly visible. `None` if it has left the frame.
     #[must_use]
     pub fn window(&self, patches: &PatchSet, velocity: [f32; 2], frames: f32) -> Option<Window> {
         let margin = |v: f32, frames: f32| (v.max(0.0) * frames).ceil() as usize;
@@ -386,8 +384,8 @@ mod tests {
         let region = set(grid, Window { row: 10, col: 20, rows: 3, cols: 4 });
         let still = Padding::default().window(&region, [0.0, 0.0], 4.0);
         assert_eq!(still, Some(Window { row: 9, col: 19, rows: 5, cols: 6 }));
-        // Rightwards half a patch a frame, four frames since it was seen: two columns behind, one
-        // ahead.
+        // Half a patch per frame to the right, four frames since the last update: two columns
+        // behind, one ahead.
         let right = Padding::default().window(&region, [0.5, 0.0], 4.0);
         assert_eq!(right, Some(Window { row: 9, col: 17, rows: 5, cols: 9 }));
         let up = Padding::default().window(&region, [0.0, -0.3], 2.0);

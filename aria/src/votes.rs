@@ -1,7 +1,7 @@
-//! [`Votes`]: how well each displacement explains a whole region. One patch's best match is a whole
-//! number of patches away and often wrong, at edges and where little is to be seen; the
-//! similarities of all patches of a region, added up by displacement, have their peak where the
-//! region came from, and a parabola through the peak and its neighbours gives the fraction.
+//! [`Votes`]: how well each displacement explains a whole region. The best match of one patch is a
+//! whole number of patches away, and often wrong at edges and in plain areas; the similarities of
+//! all patches of a region, added up by displacement, have their peak where the region came from,
+//! and a parabola through the peak and its neighbours gives the fraction.
 
 use crate::{
     Grid,
@@ -9,8 +9,8 @@ use crate::{
     sweep::{Search, Sweep, offset},
 };
 
-/// What a displacement of one patch costs, in similarity of one patch; its square counts. So many
-/// patches overrule it easily, and a few do not go far by chance.
+/// Price of a displacement of one patch, in similarity of one patch; it grows with the square. Many
+/// patches outweigh it easily, and a few do not move far by chance.
 const DISTANCE_PENALTY: f32 = 0.1;
 
 /// The most that two patches can be similar, with what rounding adds.
@@ -21,14 +21,14 @@ const MOST: f32 = 1.001;
 pub struct Votes {
     sweep: Sweep,
     /// Sums of similarities, by where the earlier patch lies: rows from the farthest up, in each
-    /// from the farthest left. Beyond both ends of a row there is room that is never looked at, so
-    /// that some neighbours can be added at once of which only a part is within the sweep.
+    /// from the farthest left. Both ends of a row have unused places, so that several neighbours
+    /// can be added at once of which only some are within the sweep.
     sums: Vec<f32>,
     /// How many were added up.
     counts: Vec<f32>,
     /// Cells of a row.
     stride: usize,
-    /// Patches that are looked for.
+    /// Patches to match.
     patches: f32,
 }
 
@@ -56,7 +56,7 @@ impl Votes {
         self.sweep
     }
 
-    /// A patch that is looked for: one more vote for each displacement from within the grid.
+    /// Adds a patch: one more vote for each displacement from within the grid.
     pub(crate) fn count(&mut self, grid: Grid, patch: usize) {
         self.patches += 1.0;
         let (row, col) = grid.place(patch);
@@ -98,7 +98,7 @@ impl Votes {
         (col < self.stride).then(|| row * self.stride + col)
     }
 
-    /// Mean similarity, less what the displacement costs, at a displacement at which most of the
+    /// Mean similarity, less the price of the displacement, at a displacement at which most of the
     /// region lay in the earlier frame.
     fn mean(&self, [rows, cols]: [isize; 2]) -> Option<f32> {
         let here = self.index(rows, cols).filter(|_| self.sweep.has([rows, cols]))?;
@@ -163,7 +163,7 @@ fn fraction(before: Option<f32>, peak: f32, after: Option<f32>) -> f32 {
 mod tests {
     use super::*;
 
-    /// A patch in the middle of a grid that is so similar to what lies at each displacement.
+    /// A patch in the middle of a grid with a given similarity at each displacement.
     fn vote(votes: &mut Votes, grid: Grid, similarity: impl Fn(isize, isize) -> f32) {
         let reach = votes.sweep.rows[1];
         votes.count(grid, grid.patches() / 2);

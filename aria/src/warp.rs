@@ -1,5 +1,5 @@
-//! [`Warped`]: features of an earlier frame where the current one would show them (section 4.3.1):
-//! bilinear between the four patches around the flow's source.
+//! [`Warped`]: features of an earlier frame, moved to where the current frame shows them (section
+//! 4.3.1): bilinear between the four patches around the source of the flow.
 
 use crate::{
     AriaError, FeatureMap, Grid, Instructions, PatchFlow, PatchSet,
@@ -8,8 +8,8 @@ use crate::{
     simd::{Blend, SOON, SimdVector, blend, blend_rounded, vectorised},
 };
 
-/// Features moved along a flow, and the patches that the earlier frame did not show: they hold what
-/// was nearest to them.
+/// Features moved along a flow, and the patches that the earlier frame did not show, which have the
+/// nearest features.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Warped {
     /// The features after the motion.
@@ -26,8 +26,8 @@ pub(crate) struct Sample {
     pub weights: [f32; 4],
 }
 
-/// What each patch is made of: the upper left of four patches, and how far it is from there to the
-/// one on the right and to the one below.
+/// The source of each patch: the upper left of four patches, and the fractions towards the one on
+/// the right and the one below.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Samples {
     grid: Grid,
@@ -43,8 +43,7 @@ pub(crate) struct Warp<'a> {
     pub samples: &'a Samples,
 }
 
-/// Patches that something else will be put on, and those of them that are made nevertheless,
-/// quantised.
+/// Patches that updates will cover, and those of them that are computed nevertheless, quantised.
 pub(crate) struct Covered<'a> {
     pub patches: &'a PatchSet,
     pub made: &'a PatchSet,
@@ -79,7 +78,7 @@ impl Warped {
         Ok(())
     }
 
-    /// Learns where `source` goes along a flow, and what it does not show.
+    /// Computes where a flow moves `source`, and which patches it does not show.
     ///
     /// # Errors
     /// When shapes differ.
@@ -93,7 +92,7 @@ impl Warped {
         self.samples.aim(instructions, flow, &mut self.unseen)
     }
 
-    /// Moves `source` there. What is covered stays as it was here.
+    /// Moves `source` there. Covered patches do not change.
     pub(crate) fn blend(
         &mut self,
         instructions: Instructions,
@@ -104,7 +103,7 @@ impl Warped {
         blend_rows(instructions, Warp { source, samples: &self.samples }, values, norms, covered);
     }
 
-    /// What goes where.
+    /// The sources of all patches.
     pub(crate) fn samples(&self) -> &Samples {
         &self.samples
     }
@@ -129,8 +128,9 @@ impl WarpedQuantized {
         }
     }
 
-    /// Moves `source` along `flow` into this room, in one pass with the lengths of the features of
-    /// `current`, and cosine similarities of what comes out with the same patches of that.
+    /// Moves `source` along `flow` into this buffer, and in the same pass computes the lengths of
+    /// the features of `current` and the cosine similarities of the result with the same patches of
+    /// `current`.
     ///
     /// # Errors
     /// When shapes differ, and when a value of `current` is not finite.
@@ -161,7 +161,7 @@ impl WarpedQuantized {
         current.finite()
     }
 
-    /// The rows, and what they were made of.
+    /// The rows, and their source.
     pub fn rows_and_warp<'a>(
         &'a mut self,
         source: &'a FeatureMap,
@@ -171,7 +171,7 @@ impl WarpedQuantized {
 }
 
 impl Samples {
-    /// Each patch is made of itself.
+    /// Each patch is its own source.
     fn still(grid: Grid) -> Self {
         let patches = grid.patches();
         Self {
@@ -182,7 +182,7 @@ impl Samples {
         }
     }
 
-    /// Where a flow comes from, and where it comes from outside.
+    /// The sources of a flow, and those outside of the frame.
     ///
     /// # Errors
     /// When the flow has another shape.
@@ -205,13 +205,13 @@ impl Samples {
         Ok(())
     }
 
-    /// What a patch is made of; none of one that the grid lacks.
+    /// The source of a patch; `None` outside of the grid.
     #[inline(always)]
     fn get(&self, patch: usize) -> Option<Sample> {
         let (corner, across, down) =
             (*self.corners.get(patch)?, *self.across.get(patch)?, *self.down.get(patch)?);
         let (cols, last) = (self.grid.cols() as u32, self.grid.patches() as u32 - 1);
-        // What lies beyond the last row or column counts nothing: any other may stand for it.
+        // Patches beyond the last row or column have weight 0, so any other may be read instead.
         let patches =
             [corner, corner + 1, corner + cols, corner + cols + 1].map(|patch| patch.min(last));
         Some(Sample {
@@ -247,7 +247,7 @@ unsafe fn take_apart_each<L: SimdVector>(
 }
 
 impl<'a> Warp<'a> {
-    /// The last row that a patch is made of, which is the newest where patches are made in order.
+    /// The last source row of a patch, which is the newest if patches are computed in order.
     #[inline(always)]
     pub fn newest(&self, patch: usize) -> &'a [f32] {
         self.samples.get(patch).map_or(&[], |sample| sample.rows(self.source)[3])
@@ -299,7 +299,7 @@ fn between(x: f32, sides: usize) -> (usize, usize, f32) {
 vectorised!(fn blend_rows(warp: Warp, out: &mut [f32], norms: &mut [f32], covered: Option<Covered>) = blend_each);
 vectorised!(fn blend_rows_compared(warp: Warp, out: &mut [i16], stride: usize, inverses: &mut [f32], compared: Compared) = blend_each_compared);
 
-/// Rows that are compared with blended ones, and what comes of it.
+/// Rows that are compared with blended ones, and the results.
 struct Compared<'a> {
     others: &'a [f32],
     norms: &'a mut [f32],
@@ -307,7 +307,7 @@ struct Compared<'a> {
 }
 
 impl Sample {
-    /// The four rows that it is made of.
+    /// Its four source rows.
     #[inline(always)]
     fn rows<'a>(&self, source: &'a FeatureMap) -> [&'a [f32]; 4] {
         let (values, width) = (source.values(), source.width());
@@ -316,7 +316,7 @@ impl Sample {
         [row(a), row(b), row(c), row(d)]
     }
 
-    /// The most that what is made of them can be long.
+    /// An upper bound on the length of their blend.
     #[inline(always)]
     fn longest(&self, source: &FeatureMap) -> f32 {
         self.patches
@@ -326,8 +326,8 @@ impl Sample {
             .sum()
     }
 
-    /// What is made of them as integers. Returns its length, its inner product with `other`,
-    /// and the squared length of that.
+    /// Their blend as integers. Returns its length, its inner product with `other`, and the squared
+    /// length of that.
     ///
     /// # Safety
     /// As [`SimdVector`].

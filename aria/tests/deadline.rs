@@ -32,12 +32,11 @@ struct Run {
     levels: Vec<usize>,
 }
 
-/// What a frame takes beside its cycles by level, where the decoder takes as long for all; and
-/// where it does not.
-const ALIKE: [u64; 3] = [18_000_000; 3];
+/// The per-frame overhead by level, with a decoder of equal time for all, and with another one.
+const EQUAL: [u64; 3] = [18_000_000; 3];
 const RISING: [u64; 3] = [13_000_000, 15_000_000, 18_000_000];
 
-/// `gpu` and `npu` say how much slower the processors are at a frame than they were profiled.
+/// `gpu` and `npu` give the slowdown of the processors at a frame relative to their profiles.
 fn run(rest_ns: [u64; 3], gpu: impl Fn(u64) -> f64, npu: impl Fn(u64) -> f64) -> Run {
     let cycle_ns = 10_000_000u64;
     let ladder_ns = [20_000_000u64, 45_000_000, 100_000_000];
@@ -95,7 +94,7 @@ fn run(rest_ns: [u64; 3], gpu: impl Fn(u64) -> f64, npu: impl Fn(u64) -> f64) ->
 
 #[test]
 fn all_of_18_000_frames_are_in_time_and_no_region_waits_for_ever() {
-    let run = run(ALIKE, |_| 1.0, |_| 1.0);
+    let run = run(EQUAL, |_| 1.0, |_| 1.0);
     assert_eq!(run.in_time, FRAMES);
     assert!(run.longest_wait <= 5, "{}", run.longest_wait);
 }
@@ -104,9 +103,9 @@ fn all_of_18_000_frames_are_in_time_and_no_region_waits_for_ever() {
 /// never done.
 #[test]
 fn the_deadline_never_depends_on_the_gpu() {
-    let calm = run(ALIKE, |_| 1.0, |_| 1.0);
-    let throttled = run(ALIKE, |frame| if frame > FRAMES / 3 { 3.7 } else { 1.0 }, |_| 1.0);
-    let stuck = run(ALIKE, |frame| if frame > 100 { 1e9 } else { 1.0 }, |_| 1.0);
+    let calm = run(EQUAL, |_| 1.0, |_| 1.0);
+    let throttled = run(EQUAL, |frame| if frame > FRAMES / 3 { 3.7 } else { 1.0 }, |_| 1.0);
+    let stuck = run(EQUAL, |frame| if frame > 100 { 1e9 } else { 1.0 }, |_| 1.0);
     assert_eq!(calm.latencies_ns, throttled.latencies_ns);
     assert_eq!(calm.latencies_ns, stuck.latencies_ns);
     assert_eq!(calm.longest_wait, throttled.longest_wait);
@@ -135,7 +134,7 @@ fn when_the_region_encoders_processor_throttles_a_lower_resolution_leaves_time_f
 /// ever.
 #[test]
 fn where_nothing_fits_regions_wait_a_bounded_time() {
-    let run = run(ALIKE, |_| 1.0, |frame| if frame >= 6000 { 1.9 } else { 1.0 });
+    let run = run(EQUAL, |_| 1.0, |frame| if frame >= 6000 { 1.9 } else { 1.0 });
     assert!(run.longest_wait <= 5 * (PATIENCE + 1), "{}", run.longest_wait);
     let late = (FRAMES - run.in_time) as f64 / (FRAMES - 6000) as f64;
     assert!(late > 0.0 && late <= 1.0 / f64::from(PATIENCE), "{late}");

@@ -1,6 +1,6 @@
 //! An application in a rendered scene: full frames arrive an interval late, one cycle runs in every
-//! frame, and what goes to the decoder is compared with the features that an encoder of full frames
-//! would have given for the current one.
+//! frame, and the decoder's input is compared with the features of an encoder that processes the
+//! current frame whole.
 
 use vitempo_aria::{
     AriaError, CameraFlow, FeatureMap, Grid, Instructions, PatchSet, Runtime, Settings, Structure,
@@ -46,8 +46,8 @@ impl Error {
     }
 }
 
-/// Runs 40 frames with so many cycles in each; the region encoder sees what a full one would. Also
-/// what one would have without warping.
+/// Runs 40 frames with so many cycles in each; the region encoder gives the features of a full one.
+/// Also the same without warping.
 fn run(kind: Kind, cycles: usize) -> [Error; 2] {
     let grid = Grid::new(17, 23).expect("a grid");
     let scene = Scene::new(kind, 21, grid, 8).expect("a scene");

@@ -1,10 +1,10 @@
-//! Identification, tracking and warping in rendered scenes, against the truth and against what one
-//! would do without them.
+//! Identification, tracking and warping in rendered scenes, against the truth and beside simple
+//! baselines.
 //!
 //! Scenes of four kinds, two seeds each; 17 x 23 patches of 14 pixels; features of the stand-in
-//! encoder. The seeds are others than those that the prior on displacements was chosen with. Bounds
-//! are looser than what comes out, and would not hold for a runtime that found nothing, found
-//! everything, or left regions and features where they were.
+//! encoder. The prior on displacements was chosen with other seeds. Bounds are looser than the
+//! results, and fail for a runtime that finds nothing, finds everything, or leaves regions and
+//! features in place.
 
 use vitempo_aria::{
     CameraFlow, FlowEstimator, Grid, Instructions, PatchFlow, Structure, THRESHOLD, Warped,
@@ -50,7 +50,7 @@ fn evaluated(kind: Kind) -> Vec<Evaluation> {
     evaluations
 }
 
-/// What holds in every scene.
+/// Properties of every scene.
 fn hold(evaluations: &[Evaluation]) {
     for Evaluation { dynamic, regions, tracking, tracking_by_means, warping, .. } in evaluations {
         assert!(dynamic.precision() > 0.5 && dynamic.recall() > 0.45, "equation (1)");
@@ -87,7 +87,7 @@ fn fast() {
         && j.warping.distant() < 0.6 * j.warping.unwarped()));
 }
 
-/// Many things that move: block matching does about as well.
+/// Many moving objects: block matching is about as good.
 #[test]
 fn crowded() {
     let evaluations = evaluated(Kind::Crowded);

@@ -1,4 +1,4 @@
-//! How benches take a time.
+//! How the benches measure time.
 
 use std::time::Instant;
 

@@ -1,8 +1,8 @@
-//! What the binary takes memory from: mimalloc, but in workers the system's own allocator.
+//! The allocator of the binary: mimalloc, and in workers the system's own allocator.
 //!
-//! Reading and lowering a model makes thousands of small objects, and mimalloc makes them faster.
-//! Workers run engines, and one written in Rust would be measured with whatever allocator the
-//! binary has: there it stays what it was, and what Rust programs have unless they choose another.
+//! Reading and lowering a model makes thousands of small objects, which mimalloc allocates faster.
+//! Workers run engines, and an engine written in Rust uses the allocator of its program. Workers
+//! therefore keep the system's allocator, the default of Rust programs.
 
 use mimalloc::MiMalloc;
 use std::{
@@ -19,7 +19,7 @@ struct Allocator;
 const UNDECIDED: u8 = 0;
 const FAST: u8 = 1;
 const SYSTEM: u8 = 2;
-/// Decided by the first allocation, before `main`; memory never goes from one allocator to the
+/// The first allocation, before `main`, chooses the allocator; no memory moves from one to the
 /// other.
 static CHOICE: AtomicU8 = AtomicU8::new(UNDECIDED);
 

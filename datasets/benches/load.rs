@@ -1,8 +1,8 @@
-//! How long reading and writing a dataset takes, against reading the bytes of its files: 300 models
-//! x 150 operators x 2 rounds x 20 samples.
+//! Times reading and writing a dataset, beside reading the bytes of its files: 300 models x 150
+//! operators x 2 rounds x 20 samples.
 //!
-//! Run with `cargo bench -p vitempo-datasets`. Prints times of this machine; the ratios are what
-//! can be compared.
+//! Run with `cargo bench -p vitempo-datasets`. Prints times of this machine; only the ratios can be
+//! compared between machines.
 #![allow(clippy::unwrap_used)]
 
 use std::{collections::BTreeMap, fs, time::Instant};

@@ -1,5 +1,5 @@
-//! Joins the rows of all tables into model runs: [`Assembly`], and [`Known`], which refuses what
-//! contradicts itself.
+//! Joins the rows of all tables into model runs: [`Assembly`], and [`Known`], which refuses
+//! contradictory rows.
 
 use crate::{
     Dataset, DatasetError, RunKey, Warning, parquet,
@@ -42,8 +42,8 @@ impl Tables {
         })
     }
 
-    /// The model runs of the environments that are wanted, what they refer to, and the models of
-    /// these other architectures.
+    /// The model runs of the wanted environments, the rows they refer to, and the models of these
+    /// other architectures.
     pub(crate) fn read_environment(
         folder: &Path,
         wanted: &dyn Fn(&str) -> bool,
@@ -92,7 +92,7 @@ impl Shared {
     }
 }
 
-/// What is in the dataset so far; refuses contradictions and skips repetitions.
+/// The contents of the dataset so far; refuses contradictions and skips repetitions.
 pub(crate) struct Known {
     folder: PathBuf,
     models: HashMap<(String, String), ModelIdentity>,
@@ -162,7 +162,7 @@ pub(crate) struct Assembly {
     environments: HashMap<(String, String), Environment>,
     operators: HashMap<String, Arc<OpSpec>>,
     rows: OperatorRuns,
-    /// Where in `rows` the model runs stand that were not asked for yet.
+    /// Positions in `rows` of model runs that were not requested yet.
     places: HashMap<RunKey, usize>,
 }
 

@@ -90,14 +90,14 @@ impl Column {
     }
 }
 
-/// One table. Columns stand in the order of the schema and are equally long, but for those that
-/// were not read, which are empty.
+/// One table. Columns are in the order of the schema and have equal lengths, except those that were
+/// not read, which are empty.
 #[derive(Debug)]
 pub(crate) struct Table {
     pub(crate) schema: &'static TableSchema,
     pub(crate) path: PathBuf,
     pub(crate) columns: Vec<Column>,
-    /// Where its rows stand in the file, if only some of them were read.
+    /// Positions of its rows in the file, if only some of them were read.
     pub(crate) chosen: Option<Vec<usize>>,
 }
 
@@ -125,7 +125,7 @@ impl Table {
         self.columns.iter().map(Column::len).max().unwrap_or(0)
     }
 
-    /// Where a row stands in the file.
+    /// The position of a row in the file.
     pub(crate) fn number(&self, row: usize) -> usize {
         self.chosen.as_ref().and_then(|chosen| chosen.get(row)).copied().unwrap_or(row)
     }

@@ -15,7 +15,7 @@ pub struct Dataset {
     pub graphs: BTreeMap<String, Graph>,
     /// Every model, measured or not.
     pub models: Vec<ModelIdentity>,
-    /// What was left out while reading.
+    /// Parts that were left out while reading.
     pub warnings: Vec<Warning>,
 }
 

@@ -1,5 +1,4 @@
-//! [`DatasetError`]: what can be wrong with a dataset, in which file and row, and what to do about
-//! it.
+//! [`DatasetError`]: a fault of a dataset, with its file and row, and what to do about it.
 
 use std::{io, path::Path, path::PathBuf};
 
@@ -17,7 +16,7 @@ pub enum DatasetError {
         /// The system's error.
         source: io::Error,
     },
-    /// The folder holds something else.
+    /// The folder has other contents.
     #[error("{path} is not a dataset: {reason}")]
     NotADataset {
         /// The file or folder.
@@ -27,19 +26,20 @@ pub enum DatasetError {
     },
     /// Another version of vitempo wrote it.
     #[error(
-        "{path} has schema version {found}, this vitempo understands version {understood}: {advice}"
+        "{path} has schema version {found}, this version of vitempo \
+         reads version {understood}: {advice}"
     )]
     Version {
         /// The file or folder.
         path: PathBuf,
-        /// The version that is there.
+        /// The version of the dataset.
         found: u64,
         /// The version that this program writes.
         understood: u64,
         /// What to do about it.
         advice: &'static str,
     },
-    /// A table is not there.
+    /// A table is missing.
     #[error("{path} is missing; restore it, or measure again into another folder")]
     MissingTable {
         /// The file or folder.
@@ -104,7 +104,7 @@ pub enum DatasetError {
         /// What it is.
         what: String,
     },
-    /// The schema has no room for a value.
+    /// The schema cannot represent a value.
     #[error("{what} cannot be stored: {reason}")]
     Unstorable {
         /// What it is.
@@ -156,7 +156,7 @@ pub enum DatasetError {
     NotInName {
         /// The file.
         path: PathBuf,
-        /// What is needed, and the words that would give it.
+        /// The missing fact, and the words in a file's name that give it.
         fact: &'static str,
     },
     /// There is no table of this name.

@@ -16,7 +16,7 @@ use std::{
 /// The format to export to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExportFormat {
-    /// RFC 4180 with a header; a value that is not there is an empty field.
+    /// RFC 4180 with a header; an absent value is an empty field.
     Csv,
     /// An array of objects.
     Json,

@@ -1,4 +1,4 @@
-//! The dataset's files: there whole or not at all, see [`vitempo_graph::files`].
+//! The dataset's files: written whole or not at all, see [`vitempo_graph::files`].
 
 use crate::DatasetError;
 use std::path::Path;

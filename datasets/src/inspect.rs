@@ -1,4 +1,4 @@
-//! [`inspect`]: what a dataset holds, counted.
+//! [`inspect`]: counts the contents of a dataset.
 
 use crate::{
     Dataset, DatasetError, Warning, journal,
@@ -56,7 +56,7 @@ pub struct Summary {
     pub sources: BTreeMap<String, usize>,
     /// Size of each file, and of the journal, in bytes.
     pub size_bytes: BTreeMap<String, u64>,
-    /// What could not be read.
+    /// Parts that could not be read.
     pub warnings: Vec<String>,
 }
 

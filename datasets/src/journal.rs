@@ -1,10 +1,10 @@
-//! The journal: what a sweep found since the last compaction, one line of JSON per model run or
-//! model, on the disk before the sweep goes on.
+//! The journal: the measurements since the last compaction, one line of JSON per model run or
+//! model. Each line is synced to the disk before the sweep continues.
 //!
 //! A line is `{"digest":"<16 digits>","entry":<JSON>}` and a newline; the digest is that of the
-//! entry's bytes. Each writer starts a segment of its own, so that a line torn by a crash is always
-//! the last of its segment: it has no newline, is left out, and is reported as a [`Warning`]. Any
-//! other line that cannot be read is an error.
+//! entry's bytes. Each writer starts a segment of its own, so that an incomplete line after a crash
+//! is always the last of its segment. It has no newline; it is left out and reported as a
+//! [`Warning`]. Any other line that cannot be read is an error.
 
 use crate::{DatasetError, Warning, files::sync_parent, tables::models::check_graph};
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! [`RunKey`]: what makes a model run unique. Every row of a measurement table carries it.
+//! [`RunKey`]: the key of a model run. Every row of a measurement table has it.
 
 use std::fmt;
 use vitempo_graph::ModelProfile;

@@ -4,7 +4,7 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `schema.json` | format, schema version, which vitempo wrote it |
+//! | `schema.json` | format, schema version, the version of vitempo that wrote it |
 //! | `operators.parquet` | distinct operators: an [`OpSpec`](vitempo_graph::OpSpec) each, with its work |
 //! | `operator_measurements.parquet` | one row per operator and model run, with raw samples |
 //! | `models.parquet` | models and their graphs (no weights) |
@@ -14,7 +14,7 @@
 //!
 //! [`Store`] writes, [`Dataset::load`] reads, [`Dataset::load_environment`] reads one environment
 //! alone, [`validate`] checks, [`inspect`] sums up, [`split`] divides by architecture, [`merge`]
-//! joins, [`export`] hands a table to other programs, [`import_mobile_ml_benchmark`],
+//! joins, [`export`] writes a table for other programs, [`import_mobile_ml_benchmark`],
 //! [`import_ai_hub`] and [`import_cells`] read what others published. Columns and units:
 //! `docs/dataset-schema.md`. Only this crate uses polars, and of it only `parquet`.
 

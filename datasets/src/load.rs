@@ -1,7 +1,8 @@
 //! Reads a dataset folder, tables and journal, into a [`Dataset`].
 //!
 //! The journal is read first and the tables in the reverse of the order in which they are written:
-//! so a dataset that is being written, or whose compaction was cut short, reads as one whole.
+//! a dataset that is being written, or whose compaction was interrupted, is therefore read
+//! completely.
 
 use crate::{
     Dataset, DatasetError, RunKey,

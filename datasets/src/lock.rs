@@ -1,5 +1,5 @@
-//! [`Lock`]: one writer per dataset. The operating system holds the lock, so that of a process that
-//! died is gone with it.
+//! [`Lock`]: one writer per dataset. The operating system holds the lock and releases it when the
+//! process ends.
 
 use crate::DatasetError;
 use std::{

@@ -1,5 +1,5 @@
-//! [`merge`]: several datasets into a new one. A model run that is in two of them counts once; one
-//! that contradicts itself is an error.
+//! [`merge`]: several datasets into a new one. A model run that is in two of them counts once;
+//! contradictory copies are an error.
 
 use crate::{
     Dataset, DatasetError, Store,

@@ -1,10 +1,10 @@
 //! [`Table`] to Parquet and back, through polars: zstd pages, statistics, and a digest over the
 //! whole file in its own metadata.
 //!
-//! The digest is written in two steps: the file is made with 64 zeros for a digest, then the BLAKE3
-//! digest of these bytes takes the place of the zeros. A reader puts the zeros back and compares,
-//! so that any changed byte is found before polars sees it. polars panics on some malformed files;
-//! such a panic becomes an error all the same.
+//! The digest is written in two steps: the file is encoded with 64 zeros in place of the digest,
+//! then the BLAKE3 digest of these bytes replaces the zeros. A reader puts the zeros back and
+//! compares, so that any changed byte is found before polars sees it. polars panics on some
+//! malformed files; such a panic is converted to an error.
 //!
 //! Rows are compressed in groups of [`GROUP`], so that [`read_where`] need not decode the groups
 //! without a row that is wanted, and [`Writer`] holds one group at a time.
@@ -38,8 +38,8 @@ const DIGEST_MARK: &[u8] = b"vitempo-blake3:";
 const DIGEST_LEN: usize = 64;
 /// Rows that are compressed together.
 pub(crate) const GROUP: usize = 1 << 17;
-/// Bytes of a page before it is compressed: graphs and operators resemble each other, and only
-/// within a page is that seen.
+/// Bytes of a page before it is compressed: graphs and operators resemble each other, which
+/// compresses only within a page.
 const PAGE_BYTES: usize = 1 << 23;
 /// How hard zstd tries.
 const LEVEL: i32 = 12;
@@ -134,7 +134,7 @@ fn digest_position(bytes: &[u8]) -> Option<std::ops::Range<usize>> {
     (start + DIGEST_LEN <= bytes.len()).then_some(start..start + DIGEST_LEN)
 }
 
-/// Replaces the digits of the digest by zeros and computes it anew.
+/// Replaces the digits of the digest by zeros and computes it again.
 fn digest(bytes: &mut [u8], position: std::ops::Range<usize>) -> String {
     bytes[position].fill(b'0');
     blake3::hash(bytes).to_hex().to_string()
@@ -259,7 +259,7 @@ fn check_metadata(
     let version = value("vitempo.schema_version");
     let version = version
         .parse()
-        .map_err(|_| DatasetError::foreign(path, format!("`{version}` is no schema version")))?;
+        .map_err(|_| DatasetError::foreign(path, format!("`{version}` is not a schema version")))?;
     check_version(path, version)?;
     match value("vitempo.table") {
         name if name == schema.name => Ok(version),

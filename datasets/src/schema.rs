@@ -1,7 +1,7 @@
 //! The schema of a dataset: its version, its tables, and the columns of a table with their types.
 //!
 //! The version rises whenever a column is added, removed, or changes its meaning. Versions from
-//! [`OLDEST_VERSION`] on are read: what a table of an older version lacks is null in it. Only
+//! [`OLDEST_VERSION`] on are read: a column that a table of an older version lacks is null. Only
 //! [`SCHEMA_VERSION`] is written.
 
 use crate::{DatasetError, files::write_whole};
@@ -145,8 +145,8 @@ mod tests {
             ("{\"format\": \"vitempo-dataset\"}", "no schema_version"),
             (
                 "{\"format\": \"vitempo-dataset\", \"schema_version\": 5}",
-                "has schema version 5, this vitempo understands version 4: a newer vitempo wrote \
-                it",
+                "has schema version 5, this version of vitempo reads version 4: a newer vitempo \
+                wrote it",
             ),
             (
                 "{\"format\": \"vitempo-dataset\", \"schema_version\": 0}",

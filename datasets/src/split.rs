@@ -1,10 +1,10 @@
 //! [`split`]: divides a dataset by architecture into models for training and models
 //! for testing.
 //!
-//! Each architecture has a rank, the BLAKE3 digest of seed and architecture as a number in [0, 1):
-//! it depends on nothing else. With a test fraction f, those ranked below f are test, so that
-//! models added later move none of the others. Models that were not sampled from a space are real
-//! ones: they are held out always, apart.
+//! Each architecture has a rank, the BLAKE3 digest of seed and architecture as a number in [0, 1),
+//! which depends on nothing else. With a test fraction f, architectures of a rank below f are test
+//! architectures, so that models added later do not move the others. Models that were not sampled
+//! from a space are real models: they are always held out, as a set of their own.
 
 use crate::{Dataset, DatasetError, files::write_whole};
 use serde::{Deserialize, Serialize};
@@ -17,13 +17,13 @@ use std::{
 const SPLIT_FORMAT: &str = "vitempo-split";
 const SPLIT_VERSION: u64 = 1;
 
-/// How much goes where.
+/// The sizes of both sides.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SplitSize {
     /// This share of the synthetic architectures is test, about; stable when models are added.
     TestFraction(f64),
-    /// Exactly so many synthetic architectures; those left over are in neither.
+    /// Exact numbers of synthetic architectures; the remaining ones are on neither side.
     Counts {
         /// For training.
         train: usize,
@@ -41,7 +41,7 @@ pub struct Split {
     pub seed: u64,
     /// Size it was made with.
     pub size: SplitSize,
-    /// Synthetic architectures to learn from, and all networks around single operators, sorted.
+    /// Synthetic training architectures, and all networks around single operators, sorted.
     pub train: Vec<String>,
     /// Synthetic architectures held out, sorted.
     pub test: Vec<String>,
@@ -175,7 +175,7 @@ impl Split {
             Some(SPLIT_VERSION) => {}
             found => {
                 return Err(foreign(format!(
-                    "the file has split version {found:?}, this vitempo understands \
+                    "the file has split version {found:?}, this version of vitempo reads \
                     {SPLIT_VERSION}; make the split again"
                 )));
             }

@@ -1,8 +1,8 @@
 //! [`Store`]: writes a dataset. A sweep appends to the journal, and [`Store::compact`] folds the
 //! journal into the tables.
 //!
-//! Tables are replaced one by one, each whole, rows before the rows that point to them, and the
-//! journal goes last: a crash anywhere in between leaves rows twice on the disk, never lost, and a
+//! Tables are replaced one by one, each whole, and rows before the rows that refer to them; the
+//! journal is removed last. A crash in between leaves rows twice on the disk and loses none, and a
 //! reader takes rows with the same [`RunKey`] once.
 
 use crate::{
@@ -51,7 +51,7 @@ pub struct Compaction {
 }
 
 impl Store {
-    /// Opens a dataset folder, and makes it if it is not there or empty.
+    /// Opens a dataset folder, and creates the dataset if the folder does not exist or is empty.
     ///
     /// # Errors
     /// [`DatasetError`]: another process writes it, the folder holds something else, cannot be
@@ -64,7 +64,7 @@ impl Store {
         if fresh {
             create_tables(folder)?;
         }
-        // What is added to an older dataset is of the current version: a vitempo that does not
+        // Additions to an older dataset have the current version, so a vitempo that does not
         // support it must not read the folder any more.
         if version != Some(SCHEMA_VERSION) {
             Manifest::current().write(folder)?;
@@ -83,7 +83,7 @@ impl Store {
         Ok(store)
     }
 
-    /// Opens a folder that holds no measurements yet, for what is only done into a new one.
+    /// Opens a folder without measurements, for operations that need a new one.
     pub(crate) fn open_empty(folder: &Path, what: &str) -> Result<Self, DatasetError> {
         let store = Self::open_or_create(folder)?;
         if store.runs() > 0 {
@@ -139,8 +139,8 @@ impl Store {
         &self.folder
     }
 
-    /// What was left out of the journal when the dataset was opened: the model run a killed sweep
-    /// was writing.
+    /// Parts of the journal that were left out when the dataset was opened: the model run that a
+    /// killed sweep was writing.
     #[must_use]
     pub fn warnings(&self) -> &[Warning] {
         &self.warnings
@@ -165,7 +165,7 @@ impl Store {
         self.status(environment_id, model, round, session).is_some()
     }
 
-    /// How the model run that [`Store::done`] asks for ended: `Ok` if any did.
+    /// The status of the model run of [`Store::done`]: `Ok` if any succeeded.
     #[must_use]
     pub fn status(
         &self,
@@ -269,8 +269,7 @@ impl Store {
     }
 }
 
-/// Whether a folder can become a dataset: nothing in it, or what the creation of a dataset leaves
-/// when it is cut short.
+/// Whether a folder can become a dataset: it is empty, or has the files of an interrupted creation.
 fn is_fresh(folder: &Path) -> Result<bool, DatasetError> {
     let mut foreign = None;
     for entry in fs::read_dir(folder).map_err(DatasetError::io("read", folder))? {

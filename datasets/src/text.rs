@@ -1,5 +1,5 @@
-//! [`Texts`]: a column of text in memory. Each distinct text is held once and a row is its number:
-//! a million rows name a handful of environments.
+//! [`Texts`]: a column of text in memory. Each distinct text is stored once and a row is its index,
+//! because a million rows have few distinct environments.
 
 use std::{collections::HashMap, sync::Arc};
 

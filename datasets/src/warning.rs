@@ -1,4 +1,4 @@
-//! [`Warning`]: what was left out of a dataset while it was read.
+//! [`Warning`]: a part of a dataset that was left out while it was read.
 
 use std::{fmt, path::PathBuf};
 
@@ -12,7 +12,7 @@ pub enum Warning {
         path: PathBuf,
         /// Number of the line, from 1.
         line: usize,
-        /// How much of it is there.
+        /// How much of it exists.
         bytes: usize,
     },
     /// Operators of a model run that has no row of its own.

@@ -1,4 +1,4 @@
-//! Files as they are published and tables made of them independently say the same.
+//! Published files, and tables made of them independently, give the same rows.
 
 use std::{
     collections::BTreeMap,

@@ -1,5 +1,5 @@
-//! How lowering grows with the nodes of a model: steps of the budget and seconds for every growing
-//! structure and framework.
+//! Measures how lowering grows with the nodes of a model: steps of the budget and seconds for every
+//! growing structure and framework.
 //!
 //! `cargo bench -p vitempo-graph --bench growth [-- STRUCTURE [FRAMEWORK [NODES...]]]`
 

@@ -1,11 +1,11 @@
-//! Compares forecast kernels with those OpenVINO executed: `compare_openvino MODELS EXECUTED
+//! Compares forecast kernels with those that OpenVINO executed: `compare_openvino MODELS EXECUTED
 //! [NAME...]`; in bfloat16 when `BF16` is set.
 //!
-//! `MODELS` holds ONNX files (or is the file of all names beginning so), `EXECUTED` one JSON file
-//! per model of the same name: the executed graph's nodes with `name`, `type`, `orig`, `status`,
-//! `time` (us), `inputs` (`node`, `shape`) and `outputs` (`shape`). Prints the share of time whose
-//! kernels were forecast with the right kind and shapes; for models named, the differences too, the
-//! longest first.
+//! `MODELS` is a folder of ONNX files (or a prefix of their paths), `EXECUTED` one JSON file per
+//! model of the same name: the executed graph's nodes with `name`, `type`, `orig`, `status`, `time`
+//! (us), `inputs` (`node`, `shape`) and `outputs` (`shape`). Prints the share of time of the
+//! kernels that were forecast with the right kind and shapes; for models named, also the
+//! differences, the longest first.
 
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap, HashSet};

@@ -1,5 +1,5 @@
 //! Writes a model in another precision: `quantize_onnx qdq|qdq-results|integer|half MODEL.onnx
-//! OUT.onnx`. Weights the file lacks are seeded.
+//! OUT.onnx`. Weights that the file lacks are seeded random numbers.
 
 use std::{error::Error, path::Path};
 use vitempo_graph::{onnx, quantize::Conversion};

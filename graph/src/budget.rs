@@ -1,10 +1,10 @@
-//! [`Budget`]: bounds what one model may cost before any of it is done. Reading, folding, shape
-//! inference, lowering, quantising and writing of one model draw on the same budget, so that a file
-//! of a hundred bytes cannot ask for terabytes or hours.
+//! [`Budget`]: limits the work on one model before it is done. Reading, folding, shape inference,
+//! lowering, quantising and writing of one model draw on the same budget, so that a file of a
+//! hundred bytes cannot take terabytes or hours.
 //!
-//! Spending is counted, not timed: the same file runs out at the same node everywhere. A
-//! [`Budget::stopped_by`] question is the way in for deadlines and cancelled requests; this crate
-//! reads no clock.
+//! Work is counted, not timed: the same file exceeds the budget at the same node on every machine.
+//! Deadlines and cancelled requests come in through [`Budget::stopped_by`]; this crate reads no
+//! clock.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 pub enum Resource {
     /// Memory that the values of a model's constants take, in bytes.
     Bytes,
-    /// Elementary pieces of work: an element folded, a node looked at, an edge followed.
+    /// Elementary pieces of work: an element folded, a node read, an edge followed.
     Steps,
     /// Nodes of a graph, those that rewriting adds included.
     Nodes,
@@ -62,19 +62,20 @@ pub enum Exceeded {
     /// The model takes more than its budget.
     #[error("takes more than the limit of {limit} {resource} for one model")]
     Limit {
-        /// What ran out.
+        /// The exceeded limit.
         resource: Resource,
         /// How much there was.
         limit: u64,
     },
-    /// Whoever asked does not wait any more.
-    #[error("the work was stopped before its end: its time was over, or nobody waits for it")]
+    /// The requester no longer waits.
+    #[error("the work was stopped before its end: its time was over, or its requester is gone")]
     Stopped,
 }
 
 type Question = Arc<dyn Fn() -> bool + Send + Sync>;
 
-/// A question whether to stop: a deadline, a client that left. By default nothing asks to.
+/// A callback that returns whether to stop: a deadline, a client that is gone. By default it never
+/// stops.
 #[derive(Clone, Default)]
 pub struct Stop(Option<Question>);
 
@@ -92,7 +93,7 @@ impl fmt::Debug for Stop {
     }
 }
 
-/// What one model may still take; clones share it.
+/// The remaining budget of one model; clones share it.
 #[derive(Clone)]
 pub struct Budget {
     limits: Limits,
@@ -107,7 +108,7 @@ struct Spent {
     nodes: AtomicU64,
 }
 
-/// Steps between two looks at the question whether to stop.
+/// Steps between two calls of the callback.
 const STEPS_BETWEEN_QUESTIONS: u64 = 1 << 14;
 
 impl Budget {
@@ -185,7 +186,7 @@ impl fmt::Debug for Budget {
     }
 }
 
-/// What was spent before.
+/// The amount spent before.
 fn spend(spent: &AtomicU64, more: u64, limit: u64, resource: Resource) -> Result<u64, Exceeded> {
     spent
         .fetch_update(Relaxed, Relaxed, |before| {

@@ -1,5 +1,5 @@
-//! [`GraphBuilder`]: puts a [`Graph`] together operator by operator; shapes are inferred on the
-//! way. Whole layers are in [`layers`].
+//! [`GraphBuilder`]: builds a [`Graph`] operator by operator and infers the shapes. Whole layers
+//! are in [`layers`].
 
 mod layers;
 

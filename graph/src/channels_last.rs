@@ -1,4 +1,4 @@
-//! A model whose images enter channels last, as cameras and decoders have them.
+//! Converts a model to image inputs in channels last, the format of cameras and decoders.
 
 use crate::{Attributes, Graph, GraphError, Node, OpKind, Value, ValueId, ValueSource};
 use std::collections::HashMap;
@@ -40,7 +40,7 @@ pub fn images_channels_last(graph: &Graph) -> Result<Graph, GraphError> {
     for id in nodes.iter_mut().flat_map(|node| &mut node.inputs) {
         *id = place(id);
     }
-    // The graph is written anew: how a file spelled its operators is over.
+    // The graph is rewritten, so the file's own operators no longer apply.
     nodes.iter_mut().for_each(|node| node.written = None);
     let outputs = graph.outputs().iter().map(place).collect();
     transpositions.append(&mut nodes);

@@ -1,5 +1,5 @@
-//! Which domains of operators are read by default: here the reader, which is independent of
-//! frameworks, meets the frameworks.
+//! The domains of operators that are read by default. Here the reader, which is independent of
+//! frameworks, gets the frameworks' domains.
 
 use crate::{
     Limits, Stop,

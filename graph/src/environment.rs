@@ -91,7 +91,7 @@ impl Environment {
         )
     }
 
-    /// One line for people: `onnxruntime 1.31.1, AMD EPYC, cpu, 1 thread, f32`.
+    /// A readable line: `onnxruntime 1.31.1, AMD EPYC, cpu, 1 thread, f32`.
     #[must_use]
     pub fn describe(&self) -> String {
         let threads = if self.threads == 1 {

@@ -3,7 +3,7 @@
 //!
 //! Finite floats are JSON numbers; the others are the texts `inf`, `-inf` and `nan`. Used with
 //! `#[serde(with = "exact_floats")]` for lists, and by the JSON of [`crate::Attribute`], which
-//! wraps them in an object so that they stay apart from texts.
+//! wraps them in an object to distinguish them from texts.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 

@@ -1,5 +1,5 @@
-//! [`write_whole`]: files that are there whole or not at all. [`own_folder`]: where vitempo keeps
-//! files of its own.
+//! [`write_whole`]: writes files whole or not at all. [`own_folder`]: the folder of vitempo's own
+//! files.
 
 use std::{
     io::{self, Write},
@@ -13,13 +13,13 @@ pub const UNFINISHED: &str = "unfinished";
 /// renamed. A crash leaves the old file or the new one.
 ///
 /// # Errors
-/// The path has no file name, or the folder cannot be written; nothing is left behind then.
+/// The path has no file name, or the folder cannot be written; no file remains then.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let name = path.file_name().ok_or(io::ErrorKind::InvalidFilename)?;
     let (prefix, suffix) = (format!(".{}.", name.to_string_lossy()), format!(".{UNFINISHED}"));
     let mut builder = tempfile::Builder::new();
     builder.prefix(&prefix).suffix(&suffix);
-    // As other new files: what the process's umask allows.
+    // Permissions as of other new files, by the process's umask.
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
     let mut file = builder.tempfile_in(folder_of(path))?;

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 use std::{fmt, str::FromStr};
 
-/// An inference engine. An [`Environment`](crate::Environment) holds its name only: datasets may
-/// come from other engines.
+/// An inference engine. An [`Environment`](crate::Environment) has only its name, because datasets
+/// may come from other engines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "&'static str")]
 #[non_exhaustive]

@@ -40,7 +40,7 @@ pub struct Value {
     pub source: ValueSource,
 }
 
-/// The ONNX operator that a node was read from, where its kind stands for several: they compute and
+/// The ONNX operator that a node was read from, if its kind represents several: they compute and
 /// cost the same, but an engine's optimizer treats them differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -64,7 +64,7 @@ pub struct Node {
     pub name: String,
     /// What it computes.
     pub op: OpSpec,
-    /// How the file spelled it; `None` where there is one way, or no file.
+    /// The file's form of it; `None` if there is only one form, or no file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub written: Option<Written>,
     /// The values behind `op.inputs`, in the same order (all of them, also where the tensor is
@@ -196,13 +196,13 @@ impl Graph {
         &self.values[id.0 as usize]
     }
 
-    /// What the caller provides.
+    /// The inputs.
     #[must_use]
     pub fn inputs(&self) -> &[ValueId] {
         &self.inputs
     }
 
-    /// What the caller gets.
+    /// The outputs.
     #[must_use]
     pub fn outputs(&self) -> &[ValueId] {
         &self.outputs
@@ -229,7 +229,7 @@ impl Graph {
         }
     }
 
-    /// Operators vitempo does not know: node name and operator name.
+    /// Unsupported operators: node name and operator name.
     pub fn unsupported(&self) -> impl Iterator<Item = (&str, &str)> {
         self.nodes.iter().filter_map(|n| match &n.op.kind {
             OpKind::Unsupported(op) => Some((n.name.as_str(), op.as_str())),
@@ -299,8 +299,8 @@ impl Node {
         Self { name: name.into(), op, written: None, inputs, outputs }
     }
 
-    /// Takes the tensors of its [`OpSpec`] anew from the values it reads and provides. How a file
-    /// spelled it is forgotten.
+    /// Updates the tensors of its [`OpSpec`] from its input and output values, and drops the file's
+    /// form of it.
     pub(crate) fn put_together(&mut self, values: &[Value]) {
         let operand = |v: &Value| {
             v.tensor.clone().map(|tensor| Operand {

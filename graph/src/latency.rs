@@ -1,4 +1,4 @@
-//! [`Latency`]: the only latency that crosses a public function.
+//! [`Latency`]: the type of every latency in a public function.
 
 use serde::{Deserialize, Serialize};
 use std::{fmt, iter::Sum, ops::Add, time::Duration};

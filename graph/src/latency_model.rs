@@ -1,5 +1,5 @@
-//! [`LatencyModel`]: what a forecast looks like, whoever makes it. Bundles of trained predictors
-//! and of adapted devices implement it. Planners take the costs that the caller reads from
+//! [`LatencyModel`]: the interface of everything that forecasts latencies. Bundles of trained
+//! predictors and of adapted devices implement it. Planners take costs, which callers derive from
 //! forecasts.
 
 use crate::{
@@ -90,7 +90,7 @@ pub struct OperatorPrediction {
     pub latency_ns: Latency,
     /// What the forecast comes from.
     pub source: PredictionSource,
-    /// Whether it lies outside the range of what was measured for its kind.
+    /// Whether it lies outside the measured range of its kind.
     pub extrapolating: bool,
 }
 
@@ -102,7 +102,7 @@ pub struct GraphPrediction {
     /// One row per operator that the framework will run; their sum and the overhead make up the
     /// point forecast.
     pub operators: Vec<OperatorPrediction>,
-    /// What is added to the sum over operators.
+    /// Overhead, added to the sum over operators.
     pub overhead: Latency,
 }
 
@@ -130,7 +130,7 @@ pub enum PredictionError {
     Exceeded {
         /// Name of the model.
         model: String,
-        /// What ran out, and how much there was.
+        /// The exceeded limit, and its value.
         source: Exceeded,
     },
 }

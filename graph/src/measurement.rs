@@ -1,20 +1,20 @@
 //! What was measured: [`Measurement`] is one operator, [`ModelProfile`] one run of the protocol
 //! over one model.
 //!
-//! All times are nanoseconds. Raw samples are kept; summaries are computed from them and never
-//! stored instead of them.
+//! All times are nanoseconds. Raw samples are stored; summaries are computed from them and are not
+//! stored.
 
 use crate::{Environment, MemoryFormat, OpSpec, Precision};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::sync::Arc;
 
-/// Where a number comes from. Numbers of different origins never mix unseen.
+/// Where a number comes from. Numbers of different origins never mix silently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Origin {
     /// Timed by vitempo on the device itself.
     Measured,
-    /// Taken over from someone else's data.
+    /// Imported from published data.
     Imported,
     /// Computed by a model of a device.
     Simulated,
@@ -24,7 +24,7 @@ pub enum Origin {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
-    /// Samples are there.
+    /// The model ran and has samples.
     Ok,
     /// No usable samples, for this reason.
     Failed(String),
@@ -65,7 +65,7 @@ pub struct Protocol {
 /// its own.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Measurement {
-    /// What ran; shared by the measurements of equal operators where they were read together.
+    /// The operator; shared by the measurements of equal operators that were read together.
     #[serde(serialize_with = "write_shared", deserialize_with = "read_shared")]
     pub op: Arc<OpSpec>,
     /// Name of the node as the framework reports it; empty when measured on its own.
@@ -82,8 +82,7 @@ pub struct Measurement {
     pub status: Status,
 }
 
-/// What a run really used, whatever was asked for: precision and memory format of the operators
-/// that took the most time.
+/// What a run actually used: precision and memory format of the operators that took the most time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Executed {
     /// Precision in which most of the time of convolutions and matrix products (of everything,
@@ -94,10 +93,10 @@ pub struct Executed {
     pub memory_format: MemoryFormat,
 }
 
-/// What a model is, apart from its file name.
+/// The identity of a model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModelIdentity {
-    /// Name for people: the file's stem.
+    /// Readable name: the file's stem.
     pub name: String,
     /// Digest of the graph (structure and shapes, not weights): equal architectures have equal
     /// digests.
@@ -140,11 +139,11 @@ pub struct ModelProfile {
     pub reference: Samples,
     /// Every operator in place, in execution order.
     pub operators: Vec<Measurement>,
-    /// What really ran; `None` where no operator was timed.
+    /// Executed precision and format; `None` if no operator was timed.
     #[serde(default)]
     pub executed: Option<Executed>,
-    /// Most memory the worker had resident during the model run beyond what it had before loading
-    /// the model, bytes; `None` where the system does not report it, or where it has a
+    /// Largest resident memory of the worker during the model run, less its resident memory before
+    /// it loaded the model, bytes; `None` where the system does not report it, or where it has a
     /// [`PeakFault`](crate::PeakFault).
     #[serde(default)]
     pub peak_memory_bytes: Option<u64>,
@@ -189,8 +188,8 @@ fn most_time<T: Ord + Copy>(timed: impl Iterator<Item = (T, f64)>) -> Option<T> 
 }
 
 impl ModelIdentity {
-    /// The space of small networks around single operators: always training data, never judged end
-    /// to end.
+    /// The space of small networks around single operators: always training data, never evaluated
+    /// end to end.
     pub const OPERATORS: &'static str = "operators";
 
     /// Whether this is a network around a single operator.

@@ -1,8 +1,8 @@
-//! One operator: its kind, attributes, and the tensors that go in and come out.
+//! One operator: its kind, its attributes, and its input and output tensors.
 //!
 //! An [`OpSpec`] is the identity of what is measured and forecast: two nodes with equal `OpSpec`s
-//! are the same row of a dataset. Inputs that only steer an operator (the `starts` of a Slice, the
-//! `sizes` of a Resize) are attributes here, not inputs.
+//! are the same row of a dataset. Inputs that only parametrise an operator (the `starts` of a
+//! Slice, the `sizes` of a Resize) are attributes here, not inputs.
 //!
 //! Attributes are canonical ([`crate::shape::canonical`]): those named below are always written out
 //! and resolved (axes counted from the front and sorted, `shape` without -1, explicit `pads`);
@@ -17,8 +17,8 @@ use std::{borrow::Cow, fmt};
 
 macro_rules! op_kinds {
     ($($variant:ident $name:literal $doc:literal,)*) => {
-        /// What an operator computes. Frameworks' fused kernels carry the kind of their dominant
-        /// part and say the rest in attributes.
+        /// What an operator computes. Frameworks' fused kernels have the kind of their dominant
+        /// part, and attributes for the rest.
         #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
         #[serde(into = "String", from = "String")]
         pub enum OpKind {
@@ -238,7 +238,7 @@ impl fmt::Display for OpKind {
     }
 }
 
-/// A list of integers. Up to four of them need no memory of their own.
+/// A list of integers. Up to four of them are stored inline.
 pub type Ints = SmallVec<[i64; 4]>;
 
 /// Value of one attribute. Floats compare by their bits, so that an `OpSpec` can be a key.
@@ -257,7 +257,7 @@ pub enum Attribute {
     Floats(Vec<f64>),
 }
 
-/// An attribute as JSON holds it: plain, but for floats that JSON has no number for.
+/// An attribute in JSON: plain, except floats without a JSON number.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(untagged)]
 enum AttributeJson {
@@ -396,7 +396,7 @@ impl Attributes {
         self.with(name, Attribute::Ints(Ints::from_slice(value.as_ref())))
     }
 
-    /// The attribute of that name. There are a few at most: they are looked at one after the other.
+    /// The attribute of that name. There are only a few, so the search is linear.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Attribute> {
         self.0.iter().find(|(key, _)| key.as_str() == name).map(|(_, value)| value)
@@ -449,7 +449,7 @@ impl Attributes {
 /// One input of an operator.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Operand {
-    /// What it looks like.
+    /// Its tensor.
     #[serde(flatten)]
     pub tensor: TensorSpec,
     /// Whether it is known before the model runs (a weight) rather than computed.
@@ -467,7 +467,7 @@ pub struct OpSpec {
     pub attributes: Attributes,
     /// Tensors that go in, weights included, in the operator's order.
     pub inputs: Vec<Operand>,
-    /// Tensors that come out; empty where unknown (an unsupported operator).
+    /// Output tensors; empty if unknown (an unsupported operator).
     pub outputs: Vec<TensorSpec>,
 }
 

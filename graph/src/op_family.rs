@@ -1,5 +1,5 @@
-//! [`OpFamily`]: operator kinds in the groups in which latency is broken down, close to those of
-//! the mobile ViT study's figure 4.
+//! [`OpFamily`]: groups of operator kinds for breakdowns of latency, close to those of the mobile
+//! ViT study's figure 4.
 
 use crate::OpKind;
 use std::fmt;
@@ -21,7 +21,8 @@ pub enum OpFamily {
     Pooling,
     /// Transposes, reshapes, slices, resizes: elements move within the model's own semantics.
     Movement,
-    /// What the engine adds to suit its kernels: changes of memory format and of element type.
+    /// Kernels that the engine adds for its own kernels: changes of memory format and of element
+    /// type.
     Conversion,
     /// Everything else.
     Other,

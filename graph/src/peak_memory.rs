@@ -1,8 +1,7 @@
-//! [`PeakFault`]: why a peak of resident memory is not the measurement of a model's run. Bytes.
+//! [`PeakFault`]: why a peak of resident memory is not a measurement of a model's run. In bytes.
 //!
-//! A worker that reuses memory which an earlier model left behind adds little or nothing to what
-//! it had resident before, so that the peak comes out too low. A peak of 0, and one below the
-//! weights alone, show that.
+//! A worker that reuses memory of an earlier model adds little or nothing to its resident memory,
+//! so that the peak is too low. A peak of 0, or one below the weights alone, shows that.
 
 use crate::{Graph, Precision, work::weights_bytes};
 

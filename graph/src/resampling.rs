@@ -1,6 +1,6 @@
-//! Which inputs an output of ONNX's Resize is made of: an index, or weights that sum up. Formulas
-//! of the operator's specification; the cubic kernel is that of Keys (1981). Dimensions are sampled
-//! one after the other.
+//! The inputs of each output of ONNX's Resize: one index, or several with weights. Formulas of the
+//! operator's specification; the cubic kernel is that of Keys (1981). Dimensions are sampled one
+//! after the other.
 
 use crate::{Attribute, Attributes};
 
@@ -15,10 +15,10 @@ pub(crate) struct Sampling {
 }
 
 impl Sampling {
-    /// Of a Resize's attributes.
+    /// From a Resize's attributes.
     ///
     /// # Errors
-    /// A sentence for what is not computed here.
+    /// A sentence for a mode that is not computed here.
     pub(crate) fn of(a: &Attributes) -> Result<Self, String> {
         if a.int("antialias").unwrap_or(0) != 0 {
             return Err("an antialiased resize is not known".to_owned());
@@ -62,7 +62,7 @@ impl Sampling {
         (rounded.max(0.0) as usize).min(from.saturating_sub(1))
     }
 
-    /// Whether outputs are weighted sums that [`Sampling::matrix`] knows.
+    /// Whether outputs are weighted sums that [`Sampling::matrix`] computes.
     ///
     /// # Errors
     /// A sentence for an unknown mode.

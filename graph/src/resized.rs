@@ -2,12 +2,12 @@
 //! 224 x 224 at 406 x 658.
 //!
 //! Exporters write an image's size into the file: into the targets of reshapes and resizes, the
-//! ends of slices, and position embeddings. Every dimension is followed through the graph as a
-//! product of extents, each with its old and its new value and the side of the image it comes from;
-//! so a reshape of 29 x 47 patches into 1363 tokens can be undone behind a hundred operators.
-//! Constants that are added to (or multiplied with) something of the image's size are interpolated
-//! by whoever runs the model; here they get the new shape and lose their payload. What cannot be
-//! followed is an error, never a guess.
+//! ends of slices, and position embeddings. Every dimension is tracked through the graph as a
+//! product of extents, each with its old and its new value and the side of the image that it comes
+//! from, so that a reshape of 29 x 47 patches into 1363 tokens can be undone a hundred operators
+//! later. Constants that are added to (or multiplied with) a tensor of the image's size have to be
+//! interpolated by the program that runs the model; here they get the new shape and no values. A
+//! dimension that cannot be tracked is an error.
 
 mod attributes;
 mod extent;
@@ -40,7 +40,7 @@ pub enum ResizeError {
         input: String,
         /// The shape it has.
         old: Vec<usize>,
-        /// The shape that was asked for.
+        /// The requested shape.
         new: Vec<usize>,
     },
     /// A node does not work at the new size.

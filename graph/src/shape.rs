@@ -27,7 +27,7 @@ pub const MAX_ELEMENTS: u64 = 1 << 40;
 /// The largest number of dimensions a tensor may have.
 pub const MAX_RANK: usize = 32;
 
-/// The tensors an operator provides. The attributes need not be canonical. The memory format is
+/// The output tensors of an operator. The attributes need not be canonical. The memory format is
 /// that of the first computed input.
 ///
 /// # Errors
@@ -199,7 +199,7 @@ fn dimension(value: i128) -> Result<usize, String> {
     }
 }
 
-/// The non-negative integers of attribute `name`; an error when it is not there.
+/// The non-negative integers of attribute `name`; an error if it is absent.
 fn sizes(a: &Attributes, name: &str) -> Result<Shape, String> {
     match a.get(name) {
         Some(Attribute::Ints(v)) => v.iter().map(|&d| dimension(i128::from(d))).collect(),
@@ -214,7 +214,7 @@ fn precision(a: &Attributes) -> Result<Option<Precision>, String> {
         .into_iter()
         .find(|p| p.name() == name)
         .map(Some)
-        .ok_or_else(|| format!("`{name}` is no element type"))
+        .ok_or_else(|| format!("`{name}` is not an element type"))
 }
 
 /// Removes attribute `name` where it has its default.

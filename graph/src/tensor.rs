@@ -1,4 +1,4 @@
-//! What a tensor is: shape in elements, element type, and how its elements lie in memory.
+//! Tensors: shape in elements, element type, and memory format.
 
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
@@ -119,7 +119,7 @@ impl fmt::Display for MemoryFormat {
     }
 }
 
-/// Extent of each dimension, in elements. Up to four of them need no memory of their own.
+/// Extent of each dimension, in elements. Up to four of them are stored inline.
 pub type Shape = SmallVec<[usize; 4]>;
 
 /// Shape, element type and memory format of one tensor.

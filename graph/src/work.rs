@@ -1,9 +1,8 @@
-//! [`Work`]: FLOPs, bytes and parameters of operators and graphs. The one place where they are
-//! counted.
+//! [`Work`]: FLOPs, bytes and parameters of operators and graphs. No other file counts them.
 //!
 //! MACs are those of convolutions, matrix products, Einsum and attention (`macs`). FLOPs are two
-//! per MAC plus a fixed number per element for everything else (`elementwise`); moving data is
-//! none. Every sum and product saturates: absurd shapes give `u64::MAX`, never a panic.
+//! per MAC plus a fixed number per element for everything else (`elementwise`); movement of data
+//! counts as none. Every sum and product saturates: absurd shapes give `u64::MAX`, never a panic.
 
 mod elementwise;
 mod macs;
@@ -13,15 +12,15 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::iter::Sum;
 
-/// What an operator or a graph costs, whatever runs it.
+/// The work of an operator or a graph, independent of the engine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Work {
     /// Multiply-accumulates of convolutions and matrix products.
     pub macs: u64,
     /// Floating-point operations: two per MAC, and those of all other operators.
     pub flops: u64,
-    /// Bytes read: every input once, weights included; of what Slice and Gather pick from, only
-    /// what they pick. Reshape and Identity read nothing.
+    /// Bytes read: every input once, weights included; of the operands of Slice and Gather, only
+    /// the selected elements. Reshape and Identity read nothing.
     pub bytes_read: u64,
     /// Bytes written: every output once. Reshape and Identity write nothing.
     pub bytes_written: u64,
@@ -103,7 +102,7 @@ impl Sum for Work {
     }
 }
 
-/// Whether the constant input `index` is something that a model learns.
+/// Whether the constant input `index` is a trained parameter.
 fn is_parameter(kind: &OpKind, index: usize, tensor: &TensorSpec) -> bool {
     match kind {
         OpKind::Quantize | OpKind::Dequantize => index == 0,

@@ -1,8 +1,8 @@
-//! Small files that ask for terabytes, index what is not there, or repeat an operator ten thousand
+//! Small files that declare terabytes, use indices out of range, or repeat an operator ten thousand
 //! times: every framework lowers or refuses them within a budget of steps, and takes at most 64 MB
 //! beyond the size of the file, and 4 KiB for each of its nodes.
 //!
-//! Alone in its program, so that no other test allocates meanwhile.
+//! It is the only test of its program, so that no other test allocates meanwhile.
 
 #![allow(clippy::unwrap_used)]
 
@@ -42,7 +42,7 @@ unsafe impl GlobalAlloc for Counting {
 static ALLOCATOR: Counting = Counting;
 
 const ROOM: usize = 64 << 20;
-/// What a node of the model takes besides, its quantised form and copies included.
+/// Memory of a node of the model, including its quantised form and copies.
 const ROOM_PER_NODE: usize = 4 << 10;
 
 fn files(folder: &Path, found: &mut Vec<PathBuf>) {

@@ -1,7 +1,8 @@
-//! Small files that ask a reader for terabytes or hours are read or refused within a budget of steps
-//! and 64 MB beyond the size of the file; larger ones cost steps in proportion to their nodes.
+//! Small files that would take a reader terabytes or hours are read or refused within a budget of
+//! steps and 64 MB beyond the size of the file; larger ones cost steps in proportion to their
+//! nodes.
 //!
-//! Alone in its program, so that no other test allocates meanwhile.
+//! It is the only test of its program, so that no other test allocates meanwhile.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,6 +1,6 @@
-//! Small graphs of every operator, with tensors of no dimension and of no element among them:
-//! whatever shape inference accepts, every framework lowers or refuses, and TensorFlow Lite writes
-//! or refuses. Nothing panics.
+//! Small graphs of every operator, also with tensors without dimensions or elements: every
+//! framework lowers or refuses what shape inference accepts, and the TensorFlow Lite writer writes
+//! or refuses it. Nothing panics.
 
 #![allow(clippy::unwrap_used)]
 
@@ -277,7 +277,7 @@ proptest! {
     }
 }
 
-/// Each operator by itself and in front of others, with the same numbers each time.
+/// Each operator alone and before others, with the same numbers each time.
 #[test]
 fn every_operator_is_met() {
     let mut met = std::collections::BTreeSet::new();

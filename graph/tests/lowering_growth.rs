@@ -1,5 +1,6 @@
-//! The work of lowering grows with the nodes of a model, not with their square, on every framework;
-//! and it ends soon after its budget does. Steps are counted, so that no machine is too slow.
+//! The work of lowering grows with the nodes of a model, not with their square, on every framework,
+//! and it ends soon after its budget is used up. The tests count steps, which do not depend on the
+//! speed of the machine.
 
 #![allow(clippy::unwrap_used)]
 
@@ -95,7 +96,7 @@ fn nodes_that_rewriting_adds_are_counted() {
     assert!(error.node().is_some(), "{error}");
 }
 
-/// Who waits no more gets an answer within one look at every node.
+/// A stopped lowering ends within one pass over the nodes.
 #[test]
 fn work_that_is_stopped_ends_within_a_pass() {
     let nodes = 20_000;

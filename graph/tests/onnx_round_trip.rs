@@ -9,7 +9,7 @@ use vitempo_graph::{
     Attribute, Attributes, Graph, GraphBuilder, GraphError, OpKind, TensorSpec, ValueId, Work,
 };
 
-/// One step of a random network; what does not fit the shape at hand is adapted or left out.
+/// One step of a random network; a step that does not fit the current shape is adapted or left out.
 fn step(
     b: &mut GraphBuilder,
     name: &str,

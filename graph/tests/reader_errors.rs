@@ -1,5 +1,4 @@
-//! What the reader says about files that are wrong, and what it makes of small models whose shapes
-//! are computed inside.
+//! The reader's errors for invalid files, and its results for small models that compute shapes.
 #![allow(clippy::unwrap_used)]
 
 use prost::Message;
@@ -236,7 +235,7 @@ fn shape_arithmetic_is_folded_away() {
     let graph = read(&model(&[5, 8, 3], constants.clone(), computed_reshape())).unwrap();
     assert_eq!(graph.nodes().len(), 1);
     assert_eq!(graph.nodes()[0].op.outputs[0].shape[..], [5, 4, 6]);
-    assert_eq!(graph.values().len(), 2, "constants nobody reads are gone");
+    assert_eq!(graph.values().len(), 2, "unused constants are dropped");
     let backwards: Vec<NodeProto> = computed_reshape().into_iter().rev().collect();
     let sorted = read(&model(&[5, 8, 3], constants, backwards)).unwrap();
     assert_eq!(sorted.architecture(), graph.architecture(), "nodes may come in any order");

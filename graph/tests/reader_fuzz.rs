@@ -1,5 +1,5 @@
-//! Damaged models: whatever the bytes, the reader gives a graph or an error, and never panics or
-//! takes memory out of proportion.
+//! Damaged models: for any bytes, the reader returns a graph or an error, does not panic, and takes
+//! memory in proportion.
 //!
 //! A few thousand inputs by default, `VITEMPO_FUZZ_INPUTS` for more. Seeded: the same inputs each
 //! time.
@@ -272,7 +272,7 @@ fn mutate(model: &mut ModelProto, random: &mut StdRng) {
 }
 
 fn corrupt(bytes: &mut Vec<u8>, random: &mut StdRng) {
-    // Half of the inputs keep their length, so that the damage is not seen at once.
+    // Half of the inputs keep their length, so that the damage is not found at once.
     let kinds = if random.random_range(0..2) == 0 { 3..5 } else { 0..5 };
     for _ in 0..random.random_range(1..5) {
         let at = random.random_range(0..bytes.len().max(1)).min(bytes.len().saturating_sub(1));

@@ -1,6 +1,6 @@
-//! Shapes the reader infers against those the files declare, value by value: the models that ship
-//! with the project always, and every model under the folder that `VITEMPO_ZOO` names, where it is
-//! set.
+//! Compares the shapes that the reader infers with those that the files declare, value by value:
+//! for the models of the repository, and for every model in the folder that `VITEMPO_ZOO` names, if
+//! it is set.
 #![allow(clippy::unwrap_used)]
 
 use prost::Message;

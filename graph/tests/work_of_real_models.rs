@@ -1,4 +1,4 @@
-//! MACs and parameters of real models against figures counted by another program.
+//! Compares MACs and parameters of real models with the counts of another program.
 //!
 //! With `VITEMPO_ZOO` naming a folder that has an `index.csv` (columns name, set, .., params, macs)
 //! and the models as `SET/NAME.onnx`, all of them are compared.

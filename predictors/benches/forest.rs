@@ -2,10 +2,9 @@
 //! run: `cargo bench -p vitempo-predictors --bench forest`.
 //!
 //! 500 LightGBM trees of 31 leaves and 100 smartcore trees of depth 16, on 20 features: widths,
-//! small whole numbers and sizes over six decades. Contenders take turns, round after round, on the
-//! thread's CPU clock; printed are medians over the rounds with the quartiles, and what each should
-//! reach. Where `VITEMPO_BENCH_PYTHON` names a Python that has lleaves or treelite, these take
-//! part.
+//! small whole numbers and sizes over six decades. All are timed in turns by the thread's CPU
+//! clock; the bench prints medians and quartiles over the rounds, and the targets. Where
+//! `VITEMPO_BENCH_PYTHON` names a Python that has lleaves or treelite, these take part.
 
 #![allow(clippy::unwrap_used)]
 
@@ -202,7 +201,7 @@ fn one_by_one<'a>(forests: &'a [Compiled], rows: &'a [f64]) -> Vec<Contender<'a>
     forests.iter().map(one).collect()
 }
 
-/// Says how far peers are from ours, relative to the forecast.
+/// Prints the differences of peers from our forecasts, relative to the forecast.
 fn check(peers: &Peers, forest: &CompiledForest, rows: &[f64]) {
     let rows = &rows[..512 * FEATURES];
     let mut ours = vec![0.0; 512];

@@ -1,12 +1,12 @@
-//! [`AccuracyEstimator`]: how accurate is a model put together from subgraphs of several variants,
-//! given how accurate each of these variants is? (Eqs. 2 to 4 of "Multi-DNN Inference of Sparse
-//! Models on Edge SoCs".)
+//! [`AccuracyEstimator`]: estimates the accuracy of a model that is stitched from subgraphs of
+//! several variants, from the accuracies of these variants. (Eqs. 2 to 4 of "Multi-DNN Inference of
+//! Sparse Models on Edge SoCs".)
 //!
 //! Each position's feature is the accuracy of the variant its subgraph is taken from (eqs. 2 and
-//! 3); boosted trees minimise the squared error (eq. 4). They are bound to never fall where a
-//! subgraph is taken from a more accurate variant, which lets planners search without looking at
-//! every combination. The paper gives neither trees nor samples: 100 trees of depth 4 here.
-//! Features and estimates are in one unit of the caller's, such as percent.
+//! 3); boosted trees minimise the squared error (eq. 4). Monotone constraints keep the estimate
+//! from falling where a subgraph is taken from a more accurate variant, so that planners need not
+//! enumerate all combinations. The paper gives neither trees nor samples: 100 trees of depth 4
+//! here. Features and estimates are in one unit of the caller's, such as percent.
 
 use crate::forest::CompiledForest;
 use lightgbm::{Booster, Dataset};
@@ -79,7 +79,7 @@ impl AccuracyEstimator {
     /// estimator.
     ///
     /// # Errors
-    /// [`AccuracyError`] for too few samples, and for samples that are none.
+    /// [`AccuracyError`] for too few samples, and for invalid samples.
     pub fn fit(positions: usize, samples: &[Sample], seed: u64) -> Result<Self, AccuracyError> {
         if samples.len() < FEWEST_SAMPLES {
             return Err(AccuracyError::TooFew { found: samples.len() });

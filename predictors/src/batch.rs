@@ -1,8 +1,8 @@
 //! Many forecasts at once: distinct operators are forecast together, by predictor, through the
 //! compiled forests' batch evaluation.
 //!
-//! Latencies in ns. Every number is the one that forecasting alone gives: compiled forests return
-//! the same bits whatever the size of the batch, and sums run over the kernels in the same order.
+//! Latencies in ns. Results equal those of single forecasts to the bit: compiled forests return the
+//! same bits for any size of batch, and sums run over the kernels in the same order.
 
 use crate::{
     Estimate, KeyPredictor, PredictorBundle, PredictorKey, Predictors,
@@ -110,7 +110,7 @@ impl Predictors {
         batch.estimates()
     }
 
-    /// What stands in for a predictor: the baseline of the kind, of its kin, or the roofline.
+    /// The fallback for a predictor: the baseline of the kind, of related kinds, or the roofline.
     pub(crate) fn fallback(&self, op: &OpSpec, key: &PredictorKey, features: &[f64]) -> Estimate {
         let known =
             self.fallbacks.kinds.get(&*key.kind).or_else(|| self.fallbacks.kin.get(kin(&op.kind)));
@@ -125,14 +125,15 @@ impl Predictors {
 }
 
 impl PredictorBundle {
-    /// Forecasts for kernels in a model of that working set, and what they rest on, remembered by
-    /// operator; exactly those of [`PredictorBundle::estimate`].
+    /// Forecasts for kernels in a model of that working set, with their sources, cached by
+    /// operator; equal to those of [`PredictorBundle::estimate`].
     #[must_use]
     pub fn estimate_batch(&self, ops: &[&OpSpec], working_set: WorkingSet) -> Vec<Estimate> {
         self.estimate_each(&ops.iter().map(|op| (*op, working_set)).collect::<Vec<_>>())
     }
 
-    /// The same for kernels of different models: what is not remembered is forecast in one batch.
+    /// The same for kernels of different models: kernels that are not cached are forecast in one
+    /// batch.
     pub(crate) fn estimate_each(&self, kernels: &[(&OpSpec, WorkingSet)]) -> Vec<Estimate> {
         let recalled = self.recall(kernels);
         let mut batch = Batch::new(&self.predictors);
@@ -167,7 +168,7 @@ impl PredictorBundle {
         self.predict_together(graphs, &Budget::default, say)
     }
 
-    /// The same with every operator: what `predict` says of each.
+    /// The same with every operator, as `predict` forecasts each.
     ///
     /// # Errors
     /// As [`PredictorBundle::predict_batch`].
@@ -191,7 +192,7 @@ impl PredictorBundle {
         self.predict_together(graphs, budget, say)
     }
 
-    /// What `say` makes of each lowered graph and its estimates; a number of graphs at a time.
+    /// The results of `say` for each lowered graph and its estimates; several graphs at a time.
     fn predict_together<'g, T>(
         &self,
         graphs: impl IntoIterator<Item = &'g Graph>,

@@ -1,8 +1,8 @@
-//! Products without a bias where every training row has one.
+//! Forecasts of products without a bias, where every training row has one.
 //!
-//! Exporters leave out biases that are zero. A bias never takes work away, so that the same
-//! operator with one bounds the latency from above, by less than the columns of one operand. Such
-//! an operator is forecast as with a bias: it lies within the training data where that does.
+//! Exporters leave out biases that are zero. A bias only adds work, so the same operator with one
+//! bounds the latency from above, by less than the work on the columns of one operand. Such an
+//! operator is forecast as if it had a bias, and is extrapolating only if that operator is.
 
 use crate::KeyPredictor;
 use std::borrow::Cow;

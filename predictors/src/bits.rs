@@ -1,4 +1,4 @@
-//! Floats as their 64 bits in JSON, so that what is loaded is exactly what was saved.
+//! Writes floats as their 64 bits in JSON, so that they are loaded exactly as they were saved.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 

@@ -1,8 +1,8 @@
 //! [`PredictorBundle`]: everything one environment's forecasts need, in one file.
 //!
 //! File: an [`envelope`](crate::envelope) around length (u64) and JSON of the head, then the trees
-//! of every key that has some, in the order of the keys. Written beside its place and moved there,
-//! so that it is there whole or not at all. Reading checks everything before anything is used.
+//! of every key that has some, in the order of the keys. It is written beside its place and moved
+//! there, so that it exists whole or not at all. Everything is checked before anything is used.
 
 use crate::{
     AdaptedBundle, Calibration, ConformalInterval, Drift, ErrorScale, Evaluation, KeyPredictor,
@@ -82,8 +82,8 @@ pub struct PredictorBundle {
     pub provenance: Provenance,
     /// Metrics from cross-validation by architecture.
     pub held_out: Evaluation,
-    /// Metrics on models that come from no search space, none of them trained on; whoever trains
-    /// fills this in.
+    /// Metrics on models that come from no search space, which are never training data; the caller
+    /// of training fills this in.
     pub on_real: Option<Evaluation>,
     /// The regressors.
     pub predictors: Predictors,

@@ -1,13 +1,13 @@
 //! [`Calibration`]: from the sum over kernels to the end-to-end latency: `scale x sum + per_kernel
 //! x kernels + constant`.
 //!
-//! Timing every kernel costs time that the bare run does not have, and running has a cost of its
+//! Timing every kernel adds time that a plain run does not take, and a run has an overhead of its
 //! own. Both are properties of the engine, so they are estimated from kernels and whole runs that
-//! were *measured* in the same model runs: the most probable terms under Laplace noise of the
-//! relative error and a Gaussian prior around the plain sum. The prior matters where models are
-//! few, noisy, or all many times as long as an engine's overhead: without it a term that explains a
-//! percent of long models is off by the whole latency of a short one. What held-out forecasts then
-//! miss in common is the scale.
+//! were *measured* in the same model runs: the maximum a posteriori terms under Laplace noise of
+//! the relative error and a Gaussian prior around the plain sum. The prior matters where models are
+//! few, noisy, or all much longer than an engine's overhead: without it, a term that explains a
+//! percent of long models is off by the whole latency of a short one. The scale is the error that
+//! held-out forecasts have in common.
 
 use crate::{metrics, regressors::dot};
 use serde::{Deserialize, Serialize};
@@ -31,7 +31,7 @@ pub struct Calibration {
 pub(crate) struct Point {
     /// Sum over its kernels as measured, ns.
     pub measured_ns: f64,
-    /// Sum over its kernels as forecast by regressors that never saw it, ns.
+    /// Sum over its kernels as forecast by regressors that were fitted without it, ns.
     pub forecast_ns: f64,
     /// How many kernels.
     pub kernels: usize,

@@ -1,9 +1,10 @@
 //! [`Drift`]: how fast the machine was during a model run, measured by the reference workload that
 //! ran next to it.
 //!
-//! A model slows down with the reference, but not in step: what neighbours take away differs by
-//! workload. So latencies are divided by (reference here / usual reference) ^ exponent, with the
-//! one exponent between 0 and 1 at which repeated runs of the same models agree best.
+//! A model slows down with the reference, but not in proportion, because interference by other
+//! programs depends on the workload. Latencies are therefore divided by (reference here / usual
+//! reference) ^ exponent, with the one exponent between 0 and 1 at which repeated runs of the same
+//! models agree best.
 
 use crate::{location, metrics};
 use std::collections::BTreeMap;
@@ -24,8 +25,8 @@ pub struct Drift {
 }
 
 impl Drift {
-    /// From all model runs. Without repeated model runs nothing shows what the reference is worth,
-    /// and nothing is corrected.
+    /// From all model runs. Without repeated model runs the effect of the reference is unknown, and
+    /// nothing is corrected.
     #[must_use]
     pub fn of(profiles: &[ModelProfile]) -> Self {
         let medians: Vec<f64> =

@@ -12,7 +12,7 @@ pub const LARGEST_BUNDLE_BYTES: u64 = 1 << 29;
 /// No body is packed more tightly.
 const LARGEST_RATIO: u64 = 2000;
 
-/// What a kind of file begins with, and its version.
+/// The magic of a kind of file, and its version.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Envelope {
     pub magic: &'static [u8; 8],
@@ -41,8 +41,8 @@ impl Envelope {
         bytes.starts_with(self.magic)
     }
 
-    /// The unpacked body of a file with the right magic, version, lengths and digest; a sentence
-    /// about what does not fit.
+    /// The unpacked body of a file with the right magic, version, lengths and digest; or a sentence
+    /// with the reason.
     pub fn open(self, bytes: &[u8]) -> Result<Vec<u8>, String> {
         let (header, body) =
             bytes.split_at_checked(HEADER).ok_or("it is too short for a bundle")?;

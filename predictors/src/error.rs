@@ -1,4 +1,4 @@
-//! Why there is no predictor, no bundle or no evaluation.
+//! Errors of training, of bundles and of evaluation.
 
 use crate::metrics::MetricError;
 use std::path::PathBuf;

@@ -91,7 +91,7 @@ pub struct Contribution {
 /// One model, forecast against measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ModelRow {
-    /// Name for people.
+    /// Readable name.
     pub name: String,
     /// Measured end to end, drift-corrected.
     pub actual_ns: f64,
@@ -180,7 +180,7 @@ pub struct Evaluation {
     pub noise_floor: Option<NoiseFloor>,
     /// By model, in the order of names.
     pub models: Vec<ModelRow>,
-    /// What could not be used.
+    /// Rows that cannot be used.
     pub skipped: Vec<(String, String)>,
 }
 
@@ -197,8 +197,8 @@ pub(crate) struct Kernel {
 /// Kernels of a graph in order of first appearance.
 pub(crate) type Kernels = Vec<Kernel>;
 
-/// The kernels of each model, whose graph is found by name, else by architecture; or why they are
-/// not known.
+/// The kernels of each model, whose graph is found by name, else by architecture; or the reason why
+/// they are unknown.
 pub(crate) fn lowered(
     rows: &TrainingRows,
     graphs: &BTreeMap<String, Graph>,

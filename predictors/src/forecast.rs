@@ -12,7 +12,7 @@ use vitempo_graph::{
     OpSpec, Prediction, PredictionError, PredictionSource, lowering,
 };
 
-/// Kernels that are forecast between two looks at the budget.
+/// Kernels that are forecast between two checks of the budget.
 const KERNELS_AT_A_TIME: usize = 1 << 10;
 /// Steps of the budget for the forecast of one kernel.
 const STEPS_PER_KERNEL: u64 = 16;
@@ -21,7 +21,7 @@ const STEPS_PER_KERNEL: u64 = 16;
 /// time.
 const REMEMBERED: usize = 1 << 18;
 
-/// What a forecast of a model rests on.
+/// How a forecast of a model was made.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Coverage {
     /// Kernels the framework runs.
@@ -59,8 +59,8 @@ impl Total {
     }
 }
 
-/// What the end-to-end forecast of a model needs of its kernels. It adds up, over kernels as over
-/// parts of a model.
+/// The sums over kernels that the end-to-end forecast of a model needs. Sums of parts of a model
+/// add up.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Tally {
     /// Latency of all kernels, ns.
@@ -72,7 +72,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// So many kernels more, each of them as estimated.
+    /// Adds this many kernels with one estimate.
     #[must_use]
     pub fn with(self, estimate: Estimate, count: usize) -> Self {
         let ns = estimate.latency_ns * count as f64;
@@ -161,8 +161,8 @@ impl PredictorBundle {
         kernels.into_iter().zip(working_sets).collect()
     }
 
-    /// The forecast for one kernel in a model of that working set, and what it rests on; remembered
-    /// by operator.
+    /// The forecast for one kernel in a model of that working set, with its source; cached by
+    /// operator.
     #[must_use]
     pub fn estimate(&self, op: &OpSpec, working_set: WorkingSet) -> Estimate {
         if let Some(known) = self.memo().get(&working_set).and_then(|memo| memo.get(op)) {
@@ -177,7 +177,7 @@ impl PredictorBundle {
         self.memo.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What is remembered of kernels in their working sets.
+    /// The cache of kernels in their working sets.
     pub(crate) fn recall(&self, kernels: &[(&OpSpec, WorkingSet)]) -> Vec<Option<Estimate>> {
         let memo = self.memo();
         let mut recalled = Vec::with_capacity(kernels.len());
@@ -213,7 +213,7 @@ impl PredictorBundle {
         Ok(lowering::lower(graph, &self.environment)?)
     }
 
-    /// What a forecast of `graph` rests on.
+    /// How the kernels of `graph` are forecast.
     ///
     /// # Errors
     /// [`PredictionError::Lowering`] when the kernels that the framework runs are not known.

@@ -1,10 +1,10 @@
-//! [`importance`]: which features decide the latency of these operators?
+//! [`importance`]: measures how much each feature determines the latency of operators.
 //!
 //! Mean decrease of impurity: boosted trees are grown on the logarithm of latency, without a
-//! baseline, so that FLOPs can show what they explain. A feature's importance is the sum, over all
-//! splits on it, of how much the split lowers the weighted squared error, as a share of the sum
+//! baseline, so that the importance of FLOPs is visible. A feature's importance is the sum, over
+//! all splits on it, of how much the split lowers the weighted squared error, as a share of the sum
 //! over all features (Louppe, arXiv:1407.7502, section 6; figure 14 of the mobile ViT study shows
-//! it for convolutions). Features that say the same share what they explain.
+//! it for convolutions). Correlated features share their importance.
 
 use crate::{
     TrainingRow,

@@ -44,7 +44,7 @@ const UNKNOWN_LOG: f64 = std::f64::consts::LN_2;
 /// Lower bound of a difficulty estimate.
 const LEAST_DIFFICULTY: f64 = 1e-3;
 
-/// A forecast that was made without what it forecasts.
+/// A forecast of a held-out model.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HeldOut {
     /// As measured, ns.

@@ -1,19 +1,19 @@
-//! Operator predictors that add up to a model's latency, and the bundles they ship in.
+//! Operator predictors, whose sum is a model's latency, and the bundles that contain them.
 //!
 //! `ModelProfile`s -> [`TrainingRows`] -> [`train()`] -> [`PredictorBundle`] -> forecasts through
 //! `vitempo_graph::LatencyModel`, evaluated by [`evaluate()`].
 //!
 //! | question | where |
 //! |---|---|
-//! | what does a regressor see of an operator? | [`features`] |
+//! | which features of an operator does a regressor read? | [`features`] |
 //! | which rows does a profile give, and how is noise kept out of them? | [`rows`], `location.rs`, `drift.rs` |
-//! | how is a latency learnt? | [`regressors`] |
+//! | how is a regressor fitted? | [`regressors`] |
 //! | how are trees blended with the linear model out of distribution? | `blend_weight.rs` |
 //! | how accurate is a model stitched from subgraphs of several variants? | [`accuracy`] |
 //! | how are many models forecast at once? | [`PredictorBundle::predict_batch`] |
 //! | how are millions of rows forecast in a second? | [`forest`] |
 //! | how large is the expected error of a forecast? | [`error_scale`], [`interval`] |
-//! | how wrong is it? | [`metrics`], [`evaluate()`] |
+//! | how large is the error of forecasts? | [`metrics`], [`evaluate()`] |
 //! | which features matter? | [`importance()`] |
 //! | how is a device forecast on which only a few models were timed end to end? | [`adapt`] |
 

@@ -1,9 +1,9 @@
-//! How wrong forecasts are. Every function takes `(actual, predicted)` in that order; errors are
+//! Errors of forecasts. Every function takes `(actual, predicted)` in that order; errors are
 //! relative to the actual value.
 //!
-//! [`mape`], [`p90_ape`] and [`weighted_ape`] are in percent; [`within`] is a share between 0
-//! and 1. Pairs with an actual value that is not positive are left out. A number that is not finite
-//! is an error, and so is no pair at all: neither is an error of 0 %.
+//! [`mape`], [`p90_ape`] and [`weighted_ape`] are in percent; [`within`] is a share from 0 to 1.
+//! Pairs with an actual value that is not positive are left out. A number that is not finite is an
+//! error, and so is an empty set of pairs: neither counts as 0 %.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum MetricError {
     /// No actual value is positive.
-    #[error("no prediction stands beside a positive actual value")]
+    #[error("no pair has a positive actual value")]
     NoPairs,
     /// The two lists differ in length.
     #[error("{actual} actual values do not pair with {predicted} predictions")]
@@ -36,9 +36,9 @@ pub enum MetricError {
 /// A number of a pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// What was measured.
+    /// The measured values.
     Actual,
-    /// What was forecast.
+    /// The forecast values.
     Predicted,
 }
 

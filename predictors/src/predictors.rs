@@ -1,8 +1,8 @@
-//! [`Predictors`]: the fitted regressors of one environment, and what stands in for kinds that have
-//! none.
+//! [`Predictors`]: the fitted regressors of one environment, and the fallback for kinds without
+//! one.
 //!
 //! An operator is forecast by the regressor of its [`PredictorKey`]. Failing that by the
-//! work-and-bytes baseline of its kind, of its kin (kinds whose times depend on work and bytes
+//! work-and-bytes baseline of its kind, of related kinds (whose times depend on work and bytes
 //! similarly), or by the roofline of the whole environment (ns per FLOP and per byte); all of these
 //! are marked as fallback.
 
@@ -28,7 +28,7 @@ pub struct KeyPredictor {
     pub rows: usize,
     /// Work-and-bytes baseline.
     pub baseline: Baseline,
-    /// What was learnt on top.
+    /// The regressor on top of it.
     pub fitted: Fitted,
     /// Smallest and largest value of each column among the training rows.
     pub ranges: Vec<(f64, f64)>,
@@ -51,7 +51,7 @@ pub struct Estimate {
     pub latency_ns: f64,
     /// Regressor or fallback.
     pub source: PredictionSource,
-    /// Whether a feature lies outside what the regressor was fitted to.
+    /// Whether a feature lies outside the training range of the regressor.
     pub extrapolating: bool,
     /// Expected `|ln(actual / forecast)|`.
     pub log_error: f64,
@@ -76,7 +76,7 @@ pub struct Fallbacks {
 pub struct Predictors {
     /// By key.
     pub keys: BTreeMap<PredictorKey, KeyPredictor>,
-    /// What stands in.
+    /// The fallback.
     pub fallbacks: Fallbacks,
 }
 

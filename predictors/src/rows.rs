@@ -1,8 +1,9 @@
-//! [`TrainingRows`]: what regressors are fitted to. One row is one distinct operator in one model;
-//! its latency in ns is corrected for drift.
+//! [`TrainingRows`]: the rows that regressors are fitted to. One row is one distinct operator in
+//! one model; its latency in ns is corrected for drift.
 //!
-//! One kernel in one model run is located by the model run's quieter runs (`location.rs`). Over
-//! equal kernels of a model: the mean. Over model runs: the median. Raw samples stay untouched.
+//! One kernel in one model run is located by the model run's quieter runs (`location.rs`). Equal
+//! kernels of a model are combined by their mean, model runs by the median. Raw samples are not
+//! changed.
 
 use crate::{
     Drift, PredictorError,
@@ -26,11 +27,11 @@ const LEAST_CPU_SHARE: f64 = 0.85;
 /// One distinct operator in one model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TrainingRow {
-    /// What ran.
+    /// The operator.
     pub op: OpSpec,
     /// Index of its model in [`TrainingRows::models`].
     pub model: usize,
-    /// What it notices of that model.
+    /// The working set of its model.
     pub working_set: WorkingSet,
     /// How many kernels of the model are this operator.
     pub count: usize,
@@ -43,7 +44,7 @@ pub struct TrainingRow {
 /// One model: its identity and what it took end to end.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MeasuredModel {
-    /// Name for people.
+    /// Readable name.
     pub name: String,
     /// Digest of the graph; models of one architecture are never split by cross-validation.
     pub architecture: String,
@@ -91,7 +92,7 @@ impl TrainingRows {
         Self::with_drift(profiles, Drift::of(profiles))
     }
 
-    /// Rows of profiles, corrected to the speed of the machine that `drift` stands for.
+    /// Rows of profiles, corrected to the machine's speed by `drift`.
     ///
     /// # Errors
     /// As [`TrainingRows::from_profiles`].

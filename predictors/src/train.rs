@@ -1,7 +1,7 @@
-//! [`train`]: profiles in, a [`PredictorBundle`] out.
+//! [`train`]: trains a [`PredictorBundle`] on profiles.
 //!
 //! 1. Rows from profiles. 2. Cross-validation by architecture: every model is forecast by
-//!    regressors that never saw its architecture.
+//!    regressors that were fitted without its architecture.
 //! 3. Error scales, the overhead and the interval are fitted to those held-out forecasts, which are
 //!    also the bundle's held-out metrics. 4. Regressors on all rows.
 
@@ -214,8 +214,8 @@ fn measured_sums(rows: &TrainingRows) -> Vec<f64> {
     sums
 }
 
-/// From sums over the executed kernels: what is fitted is the engine's overhead, not an error of
-/// lowering.
+/// From sums over the executed kernels, so that the fit describes the engine's overhead and not
+/// errors of lowering.
 fn calibrate(rows: &TrainingRows, measured: &[f64], forecasts: &Forecasts) -> Calibration {
     let point = |((m, &measured_ns), Total { tally, .. }): ((&MeasuredModel, &f64), &Total)| {
         let e2e_ns = m.e2e_ns.filter(|_| tally.sum_ns > 0.0 && measured_ns > 0.0)?;

@@ -1,4 +1,5 @@
-//! Every method finds a known cost function through noise and drift, on models it has not seen.
+//! Every method recovers a known cost function despite noise and drift, on models outside the
+//! training data.
 
 #![allow(clippy::unwrap_used)]
 

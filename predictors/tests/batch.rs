@@ -1,5 +1,5 @@
-//! Forecasts in batches: the bits of forecasts one by one, whatever the method, the order and what
-//! is remembered.
+//! Forecasts in batches equal single forecasts to the bit, for every method, order and state of the
+//! caches.
 
 #![allow(clippy::unwrap_used)]
 

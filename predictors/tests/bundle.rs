@@ -1,5 +1,5 @@
-//! Bundles: equal inputs give equal bytes, loading gives what was saved, and no damaged file does
-//! harm.
+//! Bundles: equal inputs give equal bytes, loading gives what was saved, and damaged files are
+//! errors.
 
 #![allow(clippy::unwrap_used)]
 
@@ -44,7 +44,7 @@ fn same_inputs_same_bytes_and_loading_gives_the_same_forecasts() {
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 3, "nothing else is left behind");
 }
 
-/// The checksum made right again, so that what is behind it is tested.
+/// With a corrected checksum, so that the parser behind it is tested.
 fn fix_checksum(bytes: &mut [u8]) {
     if bytes.len() < 60 {
         return;
@@ -78,7 +78,7 @@ fn thousands_of_damaged_files_are_refused_without_harm() {
     assert!(refused * 2 > tried, "{refused} of {tried}");
 }
 
-/// Damage behind the compression too: the plain body changed, packed again and given a right
+/// Damage inside the compression: the plain body is changed, packed again and given a correct
 /// checksum.
 #[test]
 fn damage_inside_the_body_is_refused_or_gives_finite_forecasts() {

@@ -1,4 +1,4 @@
-//! Compiled forests say what the libraries that trained them say: on every processor's
+//! Compiled forests return the results of the libraries that trained them: with every set of
 //! instructions, in batches of any size and row by row.
 
 #![allow(clippy::unwrap_used)]
@@ -147,7 +147,7 @@ fn rows(random: &mut Numbers, kind: Kind, count: usize) -> Vec<f64> {
     (0..count * FEATURES).map(|_| value()).collect()
 }
 
-/// Every way to evaluate a forest, against what is expected.
+/// Every way to evaluate a forest, against the expected results.
 fn assert_says(forest: &CompiledForest, rows: &[f64], expected: &[f64], what: &str) {
     let features = forest.features();
     for instructions in Instructions::available() {

@@ -1,10 +1,10 @@
 //! Compares two engines model by model: `compare_engines BACKEND[:PRECISION] REFERENCE MODEL...`,
 //! with weights filled in where a file lacks them.
 //!
-//! Per model one line: how far the outputs are apart (relative to the largest value, and the least
-//! cosine), what the kernels' times add up to relative to the run, the kernels vitempo cannot
-//! describe, and the share of executed time whose kernels lowering forecasts (same kind, computed
-//! inputs and outputs).
+//! Prints one line per model: the difference of the outputs (relative to the largest value, and the
+//! least cosine), the sum of the kernels' times relative to the run, the kernels that vitempo
+//! cannot describe, and the share of executed time of the kernels that lowering forecasts (same
+//! kind, computed inputs and outputs).
 
 use std::{collections::BTreeMap, path::Path};
 use vitempo_graph::{Graph, Measurement, OpKind, OpSpec, Precision, lowering, onnx};
@@ -22,7 +22,7 @@ fn main() -> Result<(), Failure> {
     let precision = known
         .into_iter()
         .find(|p| p.name() == precision)
-        .ok_or_else(|| format!("`{precision}` is no precision that models run in"))?;
+        .ok_or_else(|| format!("`{precision}` is not a precision that models run in"))?;
     let (engine, reference) = (backends::by_name(engine)?, backends::by_name(&reference)?);
     for file in arguments {
         let name = Path::new(&file).file_stem().unwrap_or_default().to_string_lossy().into_owned();

@@ -3,8 +3,8 @@
 //! Wall time is `CLOCK_MONOTONIC`. CPU time is `CLOCK_PROCESS_CPUTIME_ID`: the sum over all threads
 //! of the process, so that with n busy threads it grows n times as fast as wall time. A worker
 //! process does nothing else during a run, so both measure the same work; where wall time is much
-//! more than CPU time / threads, something else had the core. The two wall readings lie inside the
-//! two CPU readings, so the clock's own cost does not enter wall time; it adds well under a
+//! more than CPU time / threads, another program used the core. The two wall readings lie inside
+//! the two CPU readings, so the clock's own cost does not enter wall time; it adds well under a
 //! microsecond to CPU time.
 
 use std::time::{Duration, Instant};

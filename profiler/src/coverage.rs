@@ -1,7 +1,7 @@
-//! Which operators of a model does an NPU take, and does the whole of it compile there?
+//! Finds which operators of a model an NPU takes, and whether the whole model compiles there.
 //!
 //! Each model is compiled in a worker: compilers and emulators of NPUs can run out of memory or
-//! crash, and then that model has the reason for an answer. Nothing is run and nothing is timed.
+//! crash, in which case the result of that model is the reason. Nothing runs and nothing is timed.
 
 use crate::{
     RunOptions,
@@ -49,7 +49,7 @@ pub fn counts(operators: &[Assigned]) -> BTreeMap<&str, usize> {
     counts
 }
 
-/// A backend whose coverage is asked for, at options that it offers.
+/// A backend whose coverage is requested, with options that it offers.
 #[derive(Debug)]
 pub struct Compiler<'a> {
     worker: &'a WorkerCommand,
@@ -61,8 +61,8 @@ pub struct Compiler<'a> {
 }
 
 impl<'a> Compiler<'a> {
-    /// For a backend; its own processor where it has one only, and its first precision where it
-    /// does not compute in the one asked for by default.
+    /// For a backend: its only processor if it has one, and its first precision if it lacks the
+    /// default one.
     ///
     /// # Errors
     /// [`SweepError`] when the backend is not here or does not offer what is asked for.

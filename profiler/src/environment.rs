@@ -1,4 +1,4 @@
-//! Describes where a measurement is taken: processor, cores, instruction sets, power mode,
+//! Describes the environment of a measurement: processor, cores, instruction sets, power mode,
 //! operating system, engine.
 //!
 //! Sources on Linux: `/proc/cpuinfo`, `/sys/devices/system/cpu`, `/proc/sys/kernel`. Elsewhere what
@@ -68,7 +68,7 @@ pub fn detect(
 }
 
 /// The first of `model name` (x86), `Model`/`Hardware` (boards) and the ARM part number; the
-/// architecture where nothing is said.
+/// architecture if all are absent.
 fn device_name(cpuinfo: &str) -> String {
     let arm = || {
         let (vendor, part) = (field(cpuinfo, "CPU implementer")?, field(cpuinfo, "CPU part")?);

@@ -23,7 +23,8 @@ pub enum InputDistribution {
 /// Text that is no distribution.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{0}` is no distribution of inputs; write uniform(LOW,HIGH), normal(SCALE) or constant(VALUE)"
+    "`{0}` is not a distribution of inputs; expected uniform(LOW,HIGH), normal(SCALE) or \
+     constant(VALUE)"
 )]
 pub struct ParseDistributionError(String);
 
@@ -139,7 +140,7 @@ pub(crate) fn encoded(values: &[f32], precision: Precision) -> Vec<u8> {
     }
 }
 
-/// What engines fill the inputs of a whole model with, by name; what is no float is zero.
+/// The inputs of a whole model, by name; all types except floats are zero.
 ///
 /// # Errors
 /// A sentence naming the input.
@@ -182,8 +183,8 @@ pub(crate) fn channels_last(tensor: &TensorSpec, bytes: &[u8]) -> Vec<u8> {
     permuted
 }
 
-/// [`bytes`] of an input that enters channels last: an image (N, H, W, C) holds what it would hold
-/// as N, C, H, W.
+/// [`bytes`] of an input that enters channels last: an image (N, H, W, C) has the same values as in
+/// N, C, H, W.
 ///
 /// # Errors
 /// [`TooBigError`].

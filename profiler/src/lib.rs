@@ -1,22 +1,22 @@
-//! The measuring protocol and the inference engines it measures.
+//! The measuring protocol, and the inference engines that it measures.
 //!
 //! | question | where |
 //! |---|---|
-//! | which engines are there, and what must one offer? | [`backends`] |
+//! | which engines are there, and which interface must one implement? | [`backends`] |
 //! | how does an engine get onto this machine? | [`install`] |
 //! | how are many models measured, resumed, interleaved? | [`sweep`] |
 //! | how is one operator measured on its own? | [`single`] |
-//! | does an engine compute what it should? | [`conformance`] |
-//! | how much of what ran did lowering predict? | [`lowering_accuracy`] |
+//! | does an engine compute correct results? | [`conformance`] |
+//! | how much of the executed time did lowering predict? | [`lowering_accuracy`] |
 //! | which operators of a model does an NPU take? | [`coverage`] |
-//! | does a plan run as it should? | [`live`] |
+//! | how long does a plan take on engines? | [`live`] |
 //! | how are engines of another machine measured? | [`target`], [`remote`] |
 //! | what happens in one run of a model, and when has it sampled enough? | [`model_run`], [`protocol`] |
 //! | what runs where: processes, cores, what this machine is | [`worker`], [`pinning`], [`environment`] |
-//! | how does a program show what went wrong underway? | [`events`] |
-//! | what does the clock say, and what do samples say? | [`clock`], [`statistics`] |
+//! | how does a program print the warnings of the libraries? | [`events`] |
+//! | how are times read, and how are samples summarised? | [`clock`], [`statistics`] |
 //! | how much memory does a run take, how much energy? | [`memory`], [`energy`] |
-//! | what goes into a model? | [`inputs`], [`source`] |
+//! | what are the inputs and weights of a model? | [`inputs`], [`source`] |
 //! | how is drift of the machine separated from differences between models? | [`reference`](mod@reference) |
 //!
 //! The only crate that reads a clock for measuring.

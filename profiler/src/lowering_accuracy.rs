@@ -1,7 +1,7 @@
 //! The accuracy of lowering: the share of kernel time that lowering predicted, model by model.
 //!
-//! Each model runs in a worker with operator timing, a few repeats; what ran is compared with what
-//! [`vitempo_graph::lowering::lower`] says for the same environment
+//! Each model runs in a worker with operator timing, a few repeats; the executed kernels are
+//! compared with those of [`vitempo_graph::lowering::lower`] for the same environment
 //! ([`vitempo_graph::lowering::compare`]). A model that does not run has no share; it is listed
 //! with its reason.
 
@@ -77,7 +77,7 @@ impl Family {
         }
     }
 
-    /// As it is written in files.
+    /// Its name in files.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -94,8 +94,8 @@ impl fmt::Display for Family {
     }
 }
 
-/// Whether a softmax goes into a matrix product, directly or past operators that only move, scale
-/// or mask.
+/// Whether a softmax feeds a matrix product, directly or through operators that only move, scale or
+/// mask.
 fn has_attention(graph: &Graph) -> bool {
     use OpKind as K;
     let passes = |kind: &K| {

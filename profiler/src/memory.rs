@@ -1,11 +1,10 @@
-//! How much memory a run takes: the most that was resident at once, in addition to what was
-//! resident before. Bytes.
+//! The peak memory of a run in bytes: the largest resident memory, less what was resident before.
 //!
 //! Source on Linux: `VmHWM` and `VmRSS` of `/proc/self/status`; writing 5 to
 //! `/proc/self/clear_refs` sets the first back to the second (proc(5)). Where that is not allowed
-//! or there is no such file, there is no peak, and [`NoPeak`] says why. The C library keeps what
-//! was freed, and would give it to the next model as if that took nothing: [`Watch::start`] makes
-//! it return this memory to the system first.
+//! or there is no such file, there is no peak, and [`NoPeak`] says why. The C library keeps freed
+//! memory and reuses it for the next model, whose peak would then be too low: [`Watch::start`]
+//! makes the library return this memory to the system first.
 
 use std::fs;
 use vitempo_graph::PeakFault;
@@ -13,7 +12,7 @@ use vitempo_graph::PeakFault;
 /// Why there is no peak.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoPeak {
-    /// There is no file to read it from, or it may not be set back.
+    /// The file does not exist, or the peak cannot be reset.
     #[error("this system does not report the resident memory of a process")]
     Unreported,
     /// The model ran in memory that was resident before.
@@ -40,7 +39,7 @@ impl Watch {
         Self { start_bytes: reset.then(|| status("VmRSS")).flatten() }
     }
 
-    /// The most that was resident since the start, in addition to what was resident then.
+    /// The largest resident memory since the start, less the resident memory at the start.
     ///
     /// # Errors
     /// [`NoPeak::Unreported`] and [`NoPeak::NothingAdded`].
@@ -51,7 +50,7 @@ impl Watch {
     }
 }
 
-/// What was added to `start_bytes`; `None`: nothing.
+/// The increase over `start_bytes`; `None`: nothing.
 fn added(most_bytes: u64, start_bytes: u64) -> Option<u64> {
     most_bytes.checked_sub(start_bytes).filter(|&added| added > 0)
 }
@@ -67,9 +66,9 @@ fn hand_back() {
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 fn hand_back() {}
 
-/// Has the C library keep what is freed from now on, for good. By itself it returns large blocks to
-/// the system, or not, depending on what was freed before; an engine that takes every tensor from
-/// it then waits for hundreds of page faults in one operator of some models and for none in others.
+/// Makes the C library keep freed memory from now on, permanently. By default it may return large
+/// blocks to the system, depending on earlier allocations; an engine that allocates every tensor
+/// from it then has hundreds of page faults in one operator of some models, and none in others.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 pub fn keep_freed() {
     // SAFETY: these change settings of the allocator, from any thread and at any time.
@@ -79,7 +78,7 @@ pub fn keep_freed() {
     }
 }
 
-/// Elsewhere allocators have settings of their own.
+/// On other systems, allocators have other settings.
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 pub fn keep_freed() {}
 

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use std::time::Instant;
 use vitempo_graph::{Measurement, PeakFault, Samples};
 
-/// What a model run brings; the fields are those of [`vitempo_graph::ModelProfile`].
+/// The result of a model run; the fields are those of [`vitempo_graph::ModelProfile`].
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ModelRun {
     /// End-to-end runs.
@@ -30,7 +30,7 @@ pub struct ModelRun {
     /// Energy of one inference, where the machine measures it.
     #[serde(default)]
     pub energy_per_inference_uj: Option<u64>,
-    /// Where the protocol asks for them.
+    /// If the protocol requests them.
     #[serde(default)]
     pub outputs: Vec<OutputValues>,
 }
@@ -98,8 +98,8 @@ fn finite(
 }
 
 /// End-to-end samples: warm-ups (one at least, no further one once they took as long as sampling
-/// may), then as many as the protocol asks for. And the energy of one of them in the mean, uJ,
-/// where it is metered and the counter moved.
+/// may), then as many as the protocol asks for. Also the mean energy of one of them, uJ, if there
+/// is a counter and it advanced.
 fn sample(
     session: &mut dyn Session,
     protocol: &RunProtocol,
@@ -143,7 +143,7 @@ mod tests {
     use crate::clock::RunTime;
     use crate::{ProfiledRuns, reference};
 
-    /// Says how often it was run, and takes 100, 101, ... ns.
+    /// Counts its runs, which take 100, 101, ... ns.
     struct Counter(u64);
 
     impl Session for Counter {

@@ -1,5 +1,5 @@
-//! Pins a process to logical cores, so that the scheduler does not move it between a warm and a
-//! cold cache while it is being timed.
+//! Pins a process to logical cores, so that the scheduler does not move it to a core with cold
+//! caches during a measurement.
 
 use std::collections::BTreeSet;
 
@@ -47,9 +47,9 @@ pub enum PinningError {
     },
 }
 
-/// The cores to pin to: those asked for, or the last `threads` of the usable ones (the first ones
-/// serve interrupts more often). Empty, that is not pinned, where the system does not pin or has
-/// fewer cores than threads.
+/// The cores to pin to: the requested ones, or the last `threads` of the usable ones (the first
+/// ones serve interrupts more often). Empty, which means not pinned, if the system cannot pin or
+/// has fewer cores than threads.
 ///
 /// # Errors
 /// [`PinningError`] when a core that was asked for is not usable, there are fewer of them than

@@ -1,12 +1,13 @@
-//! How one run of a model samples: warm-ups, then repeats until the median is known well enough
-//! or the model run's time is spent, then runs in which the operators are timed.
+//! How one run of a model samples: warm-ups, then repeats until the interval of the median is
+//! narrow enough or the model run's time is used up, then runs in which the operators are timed.
 
 use crate::{backends::RunOptions, statistics};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use vitempo_graph::{Protocol, Samples};
 
-/// The protocol of a model run: what is written with every row, and what only steers the sampling.
+/// The protocol of a model run: the fields that every row stores, and those that only control the
+/// sampling.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunProtocol {
     /// Warm-ups, repeats, target spread, rounds, seed, inputs.
@@ -16,10 +17,9 @@ pub struct RunProtocol {
     pub profiled_repeats: usize,
     /// Runs of the reference workload before, and again after, each model run; 0: none.
     pub reference_repeats: usize,
-    /// No further end-to-end sample is begun once sampling took this long and the fewest samples
-    /// are there.
+    /// No further end-to-end sample starts after this time, if there are the fewest samples.
     pub sampling_budget: Duration,
-    /// Whether the model's outputs are wanted too.
+    /// Whether the model's outputs are returned too.
     #[serde(default)]
     pub outputs: bool,
 }
@@ -48,8 +48,8 @@ impl Default for RunProtocol {
 }
 
 impl RunProtocol {
-    /// The protocol as it is written with rows measured with these options: seed and inputs are
-    /// those that were used.
+    /// The protocol as it is written with rows measured with these options: with the seed and
+    /// inputs that were used.
     #[must_use]
     pub fn recorded(&self, options: &RunOptions) -> Protocol {
         Protocol {
@@ -67,7 +67,7 @@ impl RunProtocol {
         (self.protocol.warmups.min(fitting.max(1)), self.profiled_repeats.min(fitting.max(3)))
     }
 
-    /// Whether sampling goes on after these samples and this time.
+    /// Whether sampling continues after these samples and this time.
     #[must_use]
     pub fn wants_more(&self, samples: &Samples, elapsed: Duration) -> bool {
         let taken = samples.wall_ns.len();

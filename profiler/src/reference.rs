@@ -1,7 +1,7 @@
-//! The reference workload: a small vision transformer that never changes, run next to every model
-//! run.
+//! The reference workload: a small vision transformer that never changes, run before and after
+//! every model run.
 //!
-//! Its latency moves with the machine only, so it separates the drift of a sweep from the
+//! Its latency changes only with the machine, so it separates the drift of a sweep from the
 //! differences between models. A convolutional stem with a depthwise convolution, then four
 //! transformer blocks of width 192 over 64 tokens: a few milliseconds on one core, and the mix of
 //! convolutions, matrix products and elementwise operators that the models themselves have.

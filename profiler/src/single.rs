@@ -1,10 +1,10 @@
-//! Measures single operators on their own, to fill gaps that models leave.
+//! Measures single operators on their own, for operators that no model contains.
 //!
-//! An operator alone would find its inputs cold and its output in fresh memory, and so be slower
-//! than inside a model. So it is put between two cheap operators: `Abs` makes each float input
-//! inside the graph, right before, and another `Abs` reads each float output, so that this is an
-//! intermediate tensor as well. Few engines fuse anything with `Abs`. What the engine runs beside
-//! them is reported, whatever it makes of the operator.
+//! A single operator would read inputs that are not in the caches and write to fresh memory, and
+//! would be slower than inside a model. It is therefore placed between two cheap operators: an
+//! `Abs` computes each float input inside the graph, and another `Abs` reads each float output, so
+//! that both are intermediate tensors. Few engines fuse anything with `Abs`. All other kernels that
+//! the engine runs are reported.
 
 use crate::{
     backends::RunOptions,
@@ -87,8 +87,8 @@ pub fn profile_operators(
     Ok(measured.into_iter().flatten().collect())
 }
 
-/// The kernels that are not the ones put around: an `Abs`, whatever its name, since an engine may
-/// swap it with the operator.
+/// All kernels except the surrounding ones: any `Abs`, because an engine may swap it with the
+/// operator.
 fn inside(measured: &[Measurement], kind: &OpKind) -> impl Iterator<Item = Measurement> {
     let kind = kind.clone();
     let around =

@@ -1,5 +1,5 @@
-//! Makes a model ready for an engine: weights the file lacks are filled with seeded random values,
-//! and the model becomes one of another precision where the engine asks for that
+//! Prepares a model for an engine: weights that the file lacks are filled with seeded random
+//! values, and the model is converted to another precision where the engine needs that
 //! ([`Backend::conversion`]).
 
 use crate::{
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use vitempo_graph::{Graph, images_channels_last, onnx, quantize::Conversion};
 
-/// Where a model to be measured comes from.
+/// The source of a model to be measured.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {

@@ -1,11 +1,11 @@
 //! A sweep measures many models on one backend: round after round over all of them, one model run
-//! at a time, each handed to the caller at once.
+//! at a time. Each model run is passed to the caller as soon as it ends.
 //!
 //! Within a round the models come in a seeded, shuffled order that differs from round to round, so
-//! that drift of the machine does not fall on the same ones; the reference workload runs next to
-//! every model run. Model runs the caller has already are skipped: that is how a sweep resumes. A
-//! model that fails, crashes its worker or takes too long is a profile with its reason, and the
-//! sweep goes on with a fresh worker.
+//! that drift of the machine does not always affect the same models; the reference workload runs
+//! before and after every model run. A resumed sweep skips the model runs that the caller already
+//! has. A model that fails, crashes its worker or takes too long is a profile with its reason, and
+//! the sweep continues with a fresh worker.
 
 use crate::{
     backends::{self, Availability, BackendError, Capabilities, RunOptions},
@@ -48,7 +48,7 @@ pub struct Sweep {
     pub options: RunOptions,
     /// How to sample; `protocol.rounds` rounds.
     pub protocol: RunProtocol,
-    /// No model run is begun that would, at the pace so far, end after this.
+    /// No model run starts that is expected, at the pace so far, to end after this.
     pub budget: Option<Duration>,
     /// A model run that takes longer has failed.
     pub run_timeout: Duration,
@@ -58,15 +58,15 @@ pub struct Sweep {
     pub session: String,
 }
 
-/// What a sweep calls while it goes.
+/// Callbacks of a sweep.
 pub struct Hooks<'a> {
-    /// Whether this model run is there already.
+    /// Whether this model run exists already.
     pub done: &'a dyn Fn(&ModelIdentity, usize) -> bool,
-    /// Takes every profile, failed ones included, as soon as it is there; an error ends the sweep.
+    /// Takes every profile, failed ones included, as soon as it ends; an error ends the sweep.
     pub sink: &'a mut dyn FnMut(&ModelProfile) -> Result<(), String>,
     /// Called before the first and after every model run.
     pub progress: &'a mut dyn FnMut(&Progress<'_>),
-    /// Set from outside to end the sweep; the model run under way is given up.
+    /// Set from outside to end the sweep; the current model run is discarded.
     pub interrupted: &'a AtomicBool,
 }
 
@@ -158,7 +158,7 @@ impl Sweep {
     ///
     /// # Errors
     /// [`SweepError`] when no model run is possible or a profile cannot be kept. A model that fails
-    /// is no error.
+    /// is not an error.
     pub fn run(&self, hooks: Hooks<'_>) -> Result<Summary, SweepError> {
         let environment = self.target.probe(&self.backend, &self.options)?;
         let options = RunOptions { cores: environment.cores.clone(), ..self.options.clone() };
@@ -188,8 +188,8 @@ impl Sweep {
     }
 }
 
-/// The environment of a backend with these options, asked of a worker: a library that crashes takes
-/// only the worker with it.
+/// The environment of a backend with these options, from a worker: a library that crashes ends only
+/// the worker.
 ///
 /// # Errors
 /// [`SweepError`] when the backend or a core is not there, or the backend does not offer what is
@@ -205,10 +205,10 @@ pub fn probe(
     Ok(environment::detect(backend, &capabilities, options)?)
 }
 
-/// What a backend offers here, asked of a worker.
+/// What a backend offers on this machine, from a worker.
 ///
 /// # Errors
-/// [`SweepError`] when the backend is not there.
+/// [`SweepError`] if the backend is not available.
 pub fn capabilities(
     worker: &WorkerCommand,
     backend: &str,
@@ -223,7 +223,7 @@ pub fn capabilities(
         Reply::Failed { reason, .. } => {
             Err(SweepError::Backend { backend: backend.to_owned(), reason })
         }
-        _ => Err(WorkerError::Garbled("something else instead of a probe".to_owned()).into()),
+        _ => Err(WorkerError::Garbled("an answer that is not a probe".to_owned()).into()),
     }
 }
 
@@ -338,7 +338,7 @@ impl Run<'_, '_> {
         Ok(true)
     }
 
-    /// What comes of the model run; `None` when interrupted.
+    /// The result of the model run; `None` if interrupted.
     fn ask(&mut self, model: &SweepModel) -> Result<Option<Outcome>, SweepError> {
         let request = RunRequest {
             backend: self.sweep.backend.clone(),

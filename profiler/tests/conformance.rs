@@ -1,4 +1,4 @@
-//! One suite for every backend that is available here. A backend that is not is skipped, with a
+//! Runs the conformance suite on every backend of this machine. Absent backends are skipped, with a
 //! notice.
 
 #![allow(clippy::unwrap_used)]
@@ -15,7 +15,7 @@ use vitempo_profiler::{
 
 /// The backends that can run here, but for the null backend.
 fn engines() -> Vec<Box<dyn Backend>> {
-    // An engine that runs on emulated processors only tells no times.
+    // An engine that runs only on emulated processors reports no times.
     let available = |backend: &dyn Backend| {
         offered(backend, &RunOptions::default()).is_some_and(|capabilities| {
             assert!(!capabilities.version.is_empty());

@@ -1,5 +1,4 @@
-//! The values asked for reach every engine that is available here: a model that is nothing but a
-//! ReLU hands them out again.
+//! Every engine gets the input values that were asked for: a model of one ReLU returns them.
 
 #![allow(clippy::unwrap_used)]
 
@@ -20,8 +19,7 @@ fn relu() -> Graph {
     b.finish(vec![output]).unwrap()
 }
 
-/// What the distribution promises of values above zero, told without the generator: whether
-/// `values` look like a ReLU of it.
+/// Checks without the generator whether `values` can be a ReLU of the distribution.
 fn plausible(values: &[f32], distribution: InputDistribution, tolerance: f32) -> bool {
     let count = values.len() as f32;
     let mean = values.iter().sum::<f32>() / count;

@@ -1,5 +1,5 @@
-//! Every precision that an engine offers here: it runs, computes what f32 computes within the
-//! precision's tolerance, and in that precision.
+//! Every precision that an engine offers runs, computes in that precision, and gives the results of
+//! f32 within its tolerance.
 
 #![allow(clippy::unwrap_used)]
 
@@ -156,7 +156,7 @@ fn a_file_keeps_its_own_weights() {
         let source = Source::File(path.clone());
         let expected = outputs(backend.as_ref(), &graph, &source, &RunOptions::default());
         let options = RunOptions { precision: Precision::I8, seed: 5, ..RunOptions::default() };
-        // Another seed: inputs differ, so only the weights of the file can make both alike.
+        // Another seed: inputs differ, so only the weights of the file can make both equal.
         let same_inputs = RunOptions { seed: 5, ..RunOptions::default() };
         let plain = outputs(backend.as_ref(), &graph, &source, &same_inputs);
         assert!(distance(&expected, &plain) > 0.1);

@@ -1,5 +1,5 @@
-//! The Hexagon NPU's provider, where it is installed: what it takes, what it computes, and that it
-//! tells no latency.
+//! The Hexagon NPU's provider, where it is installed: which operators it takes, what it computes,
+//! and that it reports no latency.
 
 #![cfg(feature = "onnxruntime")]
 #![allow(clippy::unwrap_used)]

@@ -1,6 +1,5 @@
-//! Real models through a whole sweep on every engine available here: those that ship with the
-//! project, and those in `VITEMPO_ZOO` when that names a folder. They come without weights. Prints
-//! one line per model run.
+//! Sweeps over real models on every engine of this machine: the models of the repository, and those
+//! in the folder that `VITEMPO_ZOO` names. They have no weights. Prints one line per model run.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,4 +1,4 @@
-//! Agents as a sweep sees them: the small program over stdin and stdout, and one whose engine fails
+//! Agents as a sweep uses them: the small program over stdin and stdout, and one whose engine fails
 //! in every way.
 
 #![allow(clippy::unwrap_used)]

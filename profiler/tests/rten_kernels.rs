@@ -1,5 +1,5 @@
-//! The kernels rten really runs are those its lowering foretells: same operators, same shapes, same
-//! order. On the models that ship with the project, and on every vision transformer under
+//! The kernels that rten runs are those that its lowering forecasts: same operators, same shapes,
+//! same order. On the models that ship with the project, and on every vision transformer under
 //! `VITEMPO_ZOO` where that is set.
 
 #![cfg(feature = "rten")]

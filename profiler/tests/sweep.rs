@@ -206,8 +206,8 @@ fn progress_counts_to_the_end() {
     assert_eq!(seen.into_inner(), [(1, 3, false), (2, 3, true), (3, 3, true)]);
 }
 
-/// A host that is gone closes the worker's stdin; the worker ends even while its engine hangs, and
-/// leaves no files.
+/// The worker's stdin is closed when its host is gone; the worker then ends even while its engine
+/// hangs, and leaves no files.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_worker_ends_with_its_host_and_leaves_nothing() {

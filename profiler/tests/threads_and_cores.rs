@@ -1,9 +1,9 @@
 //! The threads and cores that are asked for take effect, on every engine available here. Evidence
 //! is what the kernel reports of this process and does not depend on other load: which threads an
 //! engine started, which of them computed, and which cores each may run on. How many computed at
-//! once does depend on it: a thread that other programs keep from the processor finds its work done
-//! by the others. Such a case is inconclusive: counted and printed, never failed. A backend that is
-//! not available is skipped, with a notice.
+//! once does depend on it: other threads may do the work of a thread that does not get the
+//! processor. Such a case is inconclusive: counted and printed, never failed. A backend that is not
+//! available is skipped, with a notice.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used)]
@@ -56,7 +56,7 @@ fn cpu_times(process: u32) -> BTreeMap<PathBuf, u64> {
         .collect()
 }
 
-/// Threads that computed: those that used a good part of what the busiest one did.
+/// Threads that computed: those with a large part of the busiest one's CPU time.
 fn busy(before: &BTreeMap<PathBuf, u64>, after: &BTreeMap<PathBuf, u64>) -> Vec<PathBuf> {
     let used =
         |thread: &PathBuf, time: u64| time - before.get(thread).copied().unwrap_or(0).min(time);
@@ -68,7 +68,7 @@ fn busy(before: &BTreeMap<PathBuf, u64>, after: &BTreeMap<PathBuf, u64>) -> Vec<
         .collect()
 }
 
-/// Number of threads that computed while the session ran again and again.
+/// Number of threads that computed while the session ran repeatedly.
 fn computing_threads(session: &mut dyn Session) -> usize {
     session.run().unwrap();
     let before = cpu_times(std::process::id());
@@ -110,7 +110,7 @@ fn as_many_threads_compute_as_were_asked_for() {
                 threads_of(std::process::id()).iter().filter(|t| !before.contains(*t)).count();
             let name = backend.name();
             checked += 1;
-            match judge(threads, started, &counts) {
+            match classify(threads, started, &counts) {
                 Seen::AsAsked => {}
                 Seen::Inconclusive => {
                     inconclusive += 1;
@@ -133,14 +133,14 @@ fn as_many_threads_compute_as_were_asked_for() {
 #[derive(Debug, PartialEq)]
 enum Seen {
     AsAsked,
-    /// The engine has the threads; whether they share the work could not be seen.
+    /// The engine has the threads; whether they share the work is inconclusive.
     Inconclusive,
     Otherwise,
 }
 
 /// What follows from the threads that an engine started since its first session, beside the one
 /// that calls it, and from how many computed at each look.
-fn judge(asked: usize, started: usize, computed: &[usize]) -> Seen {
+fn classify(asked: usize, started: usize, computed: &[usize]) -> Seen {
     if computed.iter().any(|&n| n > asked) {
         Seen::Otherwise
     } else if computed.contains(&asked) {
@@ -161,7 +161,7 @@ fn only_what_does_not_depend_on_load_fails() {
         (2, 0, &[1, 1], Seen::Otherwise),
         (1, 1, &[1, 2], Seen::Otherwise),
     ] {
-        assert_eq!(judge(asked, started, computed), seen, "{asked} {started} {computed:?}");
+        assert_eq!(classify(asked, started, computed), seen, "{asked} {started} {computed:?}");
     }
 }
 
@@ -203,7 +203,7 @@ fn threads_compute_on_the_cores_that_were_asked_for() {
     }
 }
 
-/// One test, so that nothing else computes in this process meanwhile: the other takes no time.
+/// The only test that computes in this process; the other takes no time.
 #[test]
 fn threads_and_cores_take_effect() {
     as_many_threads_compute_as_were_asked_for();

@@ -1,4 +1,4 @@
-//! Torch really makes the calls its lowering foretells, and computes what ONNX Runtime computes. On
+//! Torch makes the calls that its lowering forecasts, and computes the results of ONNX Runtime. On
 //! the models that ship with the project, and on those under `VITEMPO_ZOO` where that is set.
 
 #![cfg(all(feature = "torch", feature = "onnxruntime"))]
@@ -120,7 +120,7 @@ fn calls_are_foretold_and_outputs_agree() {
     }
 }
 
-/// A GPU that is not there is refused in the engine's own words; half precision is no CPU's.
+/// An absent GPU is refused with the engine's own message, and half precision on a CPU is refused.
 #[test]
 fn what_is_not_there_is_refused() {
     let torch = by_name("torch").unwrap();

@@ -100,7 +100,7 @@ pub fn section(surveys: &[Survey]) -> Vec<Block> {
     blocks.push(Block::table(
         worst_table(
             &evaluated,
-            all("Real models that GBDT forecasts worst, and which kinds the difference comes from"),
+            all("Real models with the largest errors of GBDT, and the kinds that cause the difference"),
         ),
         "No real model was evaluated.",
     ));
@@ -108,8 +108,8 @@ pub fn section(surveys: &[Survey]) -> Vec<Block> {
     blocks
 }
 
-/// How far GBDT is off for real ViTs when it is trained as in the study, on synthetic models alone,
-/// where the headline figures are trained on more.
+/// Errors of GBDT for real ViTs when it is trained as in the study, on synthetic models alone; the
+/// headline figures are trained on more.
 fn by_the_studys_protocol(surveys: &[&Survey]) -> Option<String> {
     let error = |survey: &&Survey| {
         let own =

@@ -1,5 +1,5 @@
-//! Activations: what each costs per element, and what the values fed to them do to it (figure 10 of
-//! the mobile ViT study).
+//! Activations: time per element, and the effect of input values on it (figure 10 of the mobile ViT
+//! study).
 
 use super::{
     Block,

@@ -1,4 +1,4 @@
-//! [`build`]: from folders of measurements to the page, one environment at a time.
+//! [`build`]: builds the page from folders of measurements, one environment at a time.
 
 use super::{
     ReportError, Topic,
@@ -14,7 +14,7 @@ use vitempo::{
     predictors::{self, Method, PredictorError, TrainingRow, TrainingRows},
 };
 
-/// What a report is to hold, and how it is made.
+/// The contents of a report, and its options.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
     /// Sections; none given means all of them. Their order is that of [`Topic::ALL`].
@@ -60,7 +60,7 @@ pub enum Progress<'a> {
         /// Whether networks around single operators are training data as well.
         operators: bool,
     },
-    /// Training of a bundle goes on.
+    /// Progress of the training of a bundle.
     Fitting {
         /// What is fitted.
         method: Method,

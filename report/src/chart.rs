@@ -1,4 +1,4 @@
-//! What a figure shows, as data: computed by the sections, drawn by `draw.rs`.
+//! The contents of a figure as data: sections compute it, `draw.rs` draws it.
 
 /// One axis of numbers.
 #[derive(Clone, Debug, PartialEq)]
@@ -76,7 +76,7 @@ pub enum Chart {
         x: Axis,
         /// The vertical axis.
         y: Axis,
-        /// What is drawn, in the order of the legend.
+        /// The series, in the order of the legend.
         series: Vec<Series>,
     },
     /// Horizontal bars in groups.

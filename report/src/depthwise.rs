@@ -14,7 +14,7 @@ use vitempo::predictors::metrics::median;
 /// Fewest numbers of channels that make a curve.
 const FEWEST_POINTS: usize = 6;
 const DRAWN: usize = 9;
-/// With fewer channels a convolution's fixed cost is what is seen.
+/// With fewer channels the fixed cost of a convolution dominates.
 const FEWEST_CHANNELS: u32 = 16;
 
 pub fn section(surveys: &[Survey]) -> Vec<Block> {
@@ -56,8 +56,8 @@ fn depthwise(survey: &Survey) -> impl Iterator<Item = (&Row, Window)> {
         .filter(|(_, w)| w.channels >= FEWEST_CHANNELS)
 }
 
-/// The shape, channels apart (they are 0 in it), that the most numbers of channels were measured
-/// with.
+/// The shape without channels (they are 0 in it) for which the most numbers of channels were
+/// measured.
 fn densest(surveys: &[Survey]) -> Option<Window> {
     let mut channels: BTreeMap<Window, BTreeMap<u32, ()>> = BTreeMap::new();
     for (_, window) in surveys.iter().flat_map(depthwise) {
@@ -93,7 +93,7 @@ fn figure(curves: &[(&Survey, Curve)]) -> Chart {
     }
 }
 
-/// What a number of channels divides by.
+/// The largest power of two that divides a number of channels.
 fn remainder(channels: u32) -> &'static str {
     match channels {
         c if c.is_multiple_of(32) => "multiples of 32",

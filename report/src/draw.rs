@@ -146,7 +146,7 @@ fn paint(
     }
 }
 
-/// Names and marks of what is drawn; nothing where there is only one.
+/// Names and marks of the series; empty if there is only one.
 fn legend_of(chart: &Chart) -> Vec<(String, Mark)> {
     let names: Vec<(String, Mark)> = match chart {
         Chart::Points { series, .. } => series.iter().map(|s| (s.name.clone(), s.mark)).collect(),

@@ -1,4 +1,4 @@
-//! The table at the head of the report: what was measured, where, when, and how noisy it is.
+//! The table at the head of the report: the environments, their models, dates and noise.
 
 use super::{
     source,

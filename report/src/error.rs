@@ -1,4 +1,4 @@
-//! [`ReportError`]: why there is no report.
+//! [`ReportError`]: why a report cannot be built.
 
 use std::{io, path::PathBuf};
 use vitempo::{datasets::DatasetError, predictors::PredictorError};

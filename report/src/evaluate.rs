@@ -1,5 +1,5 @@
-//! Bundles for the section on accuracy: trained where the folder of bundles has none that fits,
-//! then evaluated on models that they were not trained on.
+//! Bundles for the section on accuracy: trained if the folder of bundles has no matching one, then
+//! evaluated on models outside the training data.
 //!
 //! Every environment has GBDT on all training models. Where there are many, all three methods are
 //! trained on several numbers of models, each set containing the smaller ones, and GBDT again
@@ -22,9 +22,9 @@ use vitempo::{
 
 /// Fewest synthetic models of an environment for training and evaluation.
 const FEWEST_MODELS: usize = 20;
-/// From so many synthetic models on, methods and training sizes are compared.
+/// Number of synthetic models from which methods and training sizes are compared.
 const MANY_MODELS: usize = 300;
-/// Training sizes that are compared, as far as there are so many.
+/// Training sizes that are compared, if there are enough models.
 const SIZES: [usize; 3] = [30, 100, 900];
 /// Most synthetic models held out.
 const MOST_TEST: usize = 100;
@@ -45,8 +45,8 @@ struct Wanted {
     operators: bool,
 }
 
-/// Models held out, and bundles, for so many synthetic models; largest training first, so that what
-/// matters most is there first.
+/// Number of held-out models, and bundles, by the number of synthetic models; the largest training
+/// comes first, because it matters most.
 fn plan(synthetic: usize) -> (usize, Vec<Wanted>) {
     let test = (synthetic / 5).clamp(1, MOST_TEST);
     let most = synthetic.saturating_sub(test).min(*SIZES.iter().max().unwrap_or(&usize::MAX));
@@ -100,8 +100,8 @@ impl Evaluator {
         Ok(evaluations)
     }
 
-    /// The kept bundle where it was trained on the same rows in the same way, else a new one, which
-    /// is kept.
+    /// The stored bundle if it was trained on the same rows in the same way, else a new one, which
+    /// is stored.
     fn bundle(
         &self,
         training: &[ModelProfile],

@@ -9,7 +9,7 @@ use vitempo::predictors::{
     metrics::{MetricError, mape, where_paired, within},
 };
 
-/// Under this name all activations together have a floor of their own.
+/// The name for the floor of all activations together.
 const ACTIVATIONS: &str = "activation";
 
 /// Differences between repeated measurements.

@@ -27,8 +27,8 @@ pub fn section(surveys: &[Survey]) -> Vec<Block> {
         .collect();
     vec![
         Block::text(format!(
-            "{} Features that say the same share what they explain, so that FLOPs, MACs and MACs \
-            padded to a vector stand together as work.",
+            "{} Correlated features share their importance, so FLOPs, MACs and MACs \
+             padded to a vector are shown together as work.",
             paper::TEXT.importance
         )),
         Block::figure("importance", source(what, &leading_of(surveys)), figure(&drawn), missing),

@@ -1,5 +1,4 @@
-//! What the values fed to a model do to its operators: the same operators, measured with other
-//! input values.
+//! The effect of input values on operators: the same operators, measured with other input values.
 
 use std::collections::{BTreeMap, HashMap};
 use vitempo::graph::{ModelProfile, OpFamily, OpKind, OpSpec};

@@ -15,7 +15,7 @@ use vitempo::graph::{OpFamily, OpKind};
 
 /// Kinds with less of the time are left out of figures.
 const LEAST_SHARE: f64 = 0.003;
-/// Operators that take less, ns, say nothing about what a processor can do.
+/// Shorter operators, ns, do not show the speed of a processor.
 const LONG_ENOUGH_NS: f64 = 20_000.0;
 
 pub fn section(surveys: &[Survey]) -> Vec<Block> {
@@ -23,7 +23,7 @@ pub fn section(surveys: &[Survey]) -> Vec<Block> {
         that reports operator times.";
     let mut blocks = vec![Block::text(format!(
         "{} Here FLOPs and bytes are counted from tensor shapes, each tensor read or written \
-        once. The line is the best that the environment was seen to do: the 99th percentile of \
+        once. The line is the best of the environment: the 99th percentile of \
          FLOP/s and of bytes per second over its operators.",
         paper::TEXT.intensity
     ))];

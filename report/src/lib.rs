@@ -169,7 +169,7 @@ impl Topic {
     }
 }
 
-/// What a section is made of.
+/// The parts of a section.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Block {
     /// A paragraph.
@@ -178,7 +178,7 @@ pub enum Block {
     Table(Table),
     /// A chart.
     Figure(Figure),
-    /// Why something is not there, and what to measure for it.
+    /// Why a part is missing, and what to measure for it.
     Missing(String),
 }
 
@@ -219,7 +219,7 @@ impl Block {
     }
 }
 
-/// The figures among blocks; where there is none, why.
+/// The figures among blocks, or the reason why there is none.
 fn figures(blocks: impl Iterator<Item = Block>, otherwise: &str) -> Vec<Block> {
     let shown: Vec<Block> = blocks.filter(|b| matches!(b, Block::Figure(_))).collect();
     if shown.is_empty() { vec![Block::Missing(otherwise.to_owned())] } else { shown }
@@ -237,7 +237,7 @@ fn leading<'a>(surveys: impl IntoIterator<Item = &'a Survey>) -> Vec<&'a Survey>
     by_models.into_iter().map(|(_, survey)| survey).collect()
 }
 
-/// What a caption says about its data: how much of what, environment, machine, origin and dates.
+/// The description of a caption's data: counts, environment, machine, origin and dates.
 fn source(what: &str, surveys: &[&Survey]) -> String {
     let mut machines: Vec<&str> = surveys.iter().map(|s| s.environment.device.as_str()).collect();
     machines.sort_unstable();

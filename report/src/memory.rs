@@ -42,7 +42,7 @@ pub fn section(surveys: &[Survey]) -> Vec<Block> {
     }
     blocks.push(Block::table(groups_table(surveys), missing));
     blocks.push(Block::table(resolution_table(surveys), missing));
-    let missing_operators = "No engine at hand reports memory by operator: ONNX Runtime does (`vitempo \
+    let missing_operators = "No measured engine reports memory by operator; ONNX Runtime does (`vitempo \
         profile MODELS --backend onnxruntime --out data/`).";
     blocks.push(Block::table(operators_table(surveys), missing_operators));
     blocks

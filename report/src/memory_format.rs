@@ -36,8 +36,7 @@ pub fn section(surveys: &[Survey]) -> Vec<Block> {
     vec![
         Block::text(format!(
             "{} Below, convolutions by class: a stem has at most four input channels, a pointwise \
-            one a 1x1 kernel. What an engine spends on changing formats counts in the row that \
-            says so.",
+            one a 1x1 kernel. Time for changes of format is in a row of its own.",
             paper::TEXT.memory_format
         )),
         Block::figure("memory-format", caption.clone(), figure(&found), missing),
@@ -50,7 +49,7 @@ pub fn section(surveys: &[Survey]) -> Vec<Block> {
 pub struct Compared {
     pub label: String,
     pub base: String,
-    /// What most models ran in, where it is not what the label says.
+    /// The format in which most models ran, if it differs from the label.
     pub executed: Option<MemoryFormat>,
     /// One factor per model, by convolution class.
     pub factors: BTreeMap<String, Vec<f64>>,

@@ -1,5 +1,5 @@
-//! Notes on the measurements by those who made them: `notes.toml` in a dataset's folder, a text for
-//! each section that needs one. Datasets of earlier versions call the file `remarks.toml`.
+//! Reads notes of the authors of a dataset: `notes.toml` in its folder, with a text per section.
+//! Datasets of earlier versions call the file `remarks.toml`.
 
 use super::{ReportError, Topic, page::Notes};
 use std::{

@@ -1,5 +1,5 @@
-//! [`Page`]: sections on paper. One HTML file that needs nothing else, the figures as SVG files
-//! beside it, and the tables as Markdown and JSON.
+//! [`Page`]: the files of the report: one self-contained HTML file, the figures as SVG files, and
+//! the tables as Markdown and JSON.
 
 use super::{Block, Topic, draw, environments, survey::Survey, table::Table};
 use serde_json::json;
@@ -16,7 +16,7 @@ pub struct Page {
 /// Notes on the measurements by those who made them, by section.
 pub type Notes = BTreeMap<Topic, Vec<String>>;
 
-/// What a section came to.
+/// The result of a section.
 pub struct SectionCount {
     /// The section.
     pub topic: Topic,
@@ -24,7 +24,7 @@ pub struct SectionCount {
     pub tables: usize,
     /// Figures in it.
     pub figures: usize,
-    /// What is not there, and why.
+    /// A missing part, and the reason.
     pub missing: Vec<String>,
 }
 

@@ -37,8 +37,8 @@ pub fn section(surveys: &[Survey]) -> Vec<Block> {
     );
     vec![
         Block::text(format!(
-            "{} What an engine adds to change element types is conversion: it has no counterpart \
-            in f32, so it shows as its share of the time.",
+            "{} Kernels that change element types are conversion: they have no \
+             counterpart in f32, so their share of the time is shown.",
             paper::TEXT.quantization
         )),
         Block::figure("quantization", source(&what, &used), figure(&by_family), missing),

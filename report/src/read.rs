@@ -1,4 +1,4 @@
-//! Datasets, one environment at a time: a large one does not fit into memory whole.
+//! Reads datasets one environment at a time, because a large dataset does not fit into memory.
 
 use super::{Progress, ReportError, survey::Measurements};
 use std::{
@@ -59,7 +59,7 @@ fn usual_inputs(profiles: &[ModelProfile]) -> String {
     counts.into_iter().max_by_key(|(_, n)| *n).map(|(name, _)| name.to_owned()).unwrap_or_default()
 }
 
-/// What is done with one environment's measurements.
+/// A function of one environment's measurements.
 type Each<'a> =
     &'a mut dyn FnMut(&EnvironmentData, &mut dyn FnMut(Progress<'_>)) -> Result<(), ReportError>;
 

@@ -1,4 +1,4 @@
-//! [`Scale`]: where a value lies on an axis, and where the ticks are.
+//! [`Scale`]: the position of values and ticks on an axis.
 //!
 //! Places are linear for the drawing library: a logarithmic axis places a value at its decimal
 //! logarithm.
@@ -55,12 +55,12 @@ impl Scale {
         }
     }
 
-    /// Where a value lies; `None` where it has no place.
+    /// The position of a value; `None` if it has none.
     pub fn place(&self, value: f64) -> Option<f64> {
         Some(place(value, self.log)).filter(|p| p.is_finite())
     }
 
-    /// What is written at a tick.
+    /// The label of a tick.
     pub fn tick(&self, place: f64) -> String {
         if self.names.is_empty() {
             return short(if self.log { 10f64.powf(place) } else { place });

@@ -1,5 +1,5 @@
-//! [`Survey`]: what one environment's measurements come to, small enough to keep those of all
-//! environments at once.
+//! [`Survey`]: the summary of one environment's measurements, small enough to keep those of all
+//! environments in memory.
 //!
 //! Operators are those of `TrainingRows`: distinct ones per model, drift-corrected, the median of
 //! all measurements. Latencies are ns, memory is bytes.
@@ -176,7 +176,7 @@ pub struct Survey {
     pub origin: Origin,
     /// Of imported numbers: who published them.
     pub published: Option<String>,
-    /// First and last day; `None` where the data does not tell.
+    /// First and last day; `None` if unknown.
     pub days: Option<(String, String)>,
     /// Measurement sessions.
     pub sessions: usize,
@@ -270,7 +270,7 @@ impl Survey {
         self.rows.iter().filter(|r| self.models.get(r.model).is_some_and(|m| m.group.is_some()))
     }
 
-    /// Total time by what `key` makes of a row, for every model: `None` keys are left out.
+    /// Total time by the `key` of a row, for every model: `None` keys are left out.
     pub fn times<K: Ord>(&self, key: impl Fn(&Row) -> Option<K>) -> Vec<BTreeMap<K, f64>> {
         let mut times: Vec<BTreeMap<K, f64>> =
             self.models.iter().map(|_| BTreeMap::new()).collect();
@@ -352,7 +352,7 @@ fn peak(measurement: &ModelProfile, graph: Option<&Graph>) -> Option<u64> {
     measurement.peak_memory_bytes.filter(|&bytes| !faulty(bytes))
 }
 
-/// Width of the first input that is an image of few channels, whichever end they stand at.
+/// Width of the first input that is an image of few channels, channels first or last.
 fn image_side(graph: &Graph) -> Option<usize> {
     let shapes = graph
         .inputs()

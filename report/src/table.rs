@@ -1,5 +1,5 @@
-//! [`Table`]: rows of a report under headings, as HTML, Markdown and JSON. JSON holds the numbers
-//! as they are; the other two round them for reading.
+//! [`Table`]: rows of a report under headings, as HTML, Markdown and JSON. JSON has the exact
+//! numbers; HTML and Markdown round them.
 
 use super::page::escape;
 use serde_json::{Map, Value, json};
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 /// One cell.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Cell {
-    /// Not there: a dash, `null` in JSON.
+    /// Absent: a dash, `null` in JSON.
     Blank,
     /// Words.
     Text(String),
@@ -89,7 +89,7 @@ pub fn three_digits(number: f64) -> String {
 pub struct Table {
     /// Names the table in files; unique in a report.
     pub name: String,
-    /// What it shows, of what, from where.
+    /// The caption.
     pub caption: String,
     /// One per column.
     pub headings: Vec<String>,

@@ -1,5 +1,5 @@
-//! The report from invented measurements: every section finds what is there, says what is missing,
-//! and the page needs nothing from outside.
+//! The report on invented measurements: every section shows its data or says what is missing, and
+//! the page loads nothing from the network.
 
 use super::{
     forecasts::BundleEvaluation,

@@ -1,4 +1,4 @@
-//! [`Checker`]: values of a space's TOML, checked for every family in the same words.
+//! [`Checker`]: checks the values of a space's TOML, with the same messages for every family.
 
 use crate::SpaceError;
 use crate::choices::Choices;

@@ -1,5 +1,5 @@
-//! [`Choices`]: the values a number of a search space may take, written in TOML as a list or as a
-//! range with both ends included.
+//! [`Choices`]: the values that a number of a search space may take, written in TOML as a list or
+//! as a range with both ends included.
 
 use serde::{Deserialize, Deserializer, de};
 use std::fmt;

@@ -1,5 +1,5 @@
-//! An architecture as compact text and back, fit for file names: what every family's encoding is
-//! read and written with.
+//! An architecture as compact text and back, fit for file names: the reader and writer that every
+//! family's encoding uses.
 //!
 //! An encoding is a prefix that names family and version, then parts behind `-`. Parts are letters,
 //! which say what follows, and numbers. Input channels and classes are the space's. Each
@@ -21,7 +21,7 @@ pub(crate) fn push(text: &mut String, prefix: &str, number: u32) {
     text.push_str(std::str::from_utf8(&digits[first..]).unwrap_or_default());
 }
 
-/// The architecture of a family that `text` stands for, in whatever space.
+/// The architecture of a family that `text` encodes, in any space.
 ///
 /// # Errors
 /// [`SpaceError::Encoding`] naming the part that cannot be read.
@@ -50,7 +50,7 @@ pub(crate) enum Wrong {
     Part(&'static str),
     /// Neither this in front of a number nor a number.
     Number(&'static str),
-    /// A number of so many digits behind this does not fit.
+    /// Numbers with more digits than this do not fit.
     Large(&'static str, usize),
     /// None of the letters that may come here.
     Letter(&'static str),
@@ -157,7 +157,7 @@ impl Cursor<'_> {
         self.at
     }
 
-    /// Whether what was read is written the one way in which it is encoded.
+    /// Whether the text is the canonical encoding of its architecture.
     pub(crate) fn plainly(&mut self, plain: bool) {
         self.plain &= plain;
     }
@@ -179,7 +179,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// In words, with the part between two `-` in which it is wrong.
+    /// The reason, with the invalid part between two `-`.
     fn fault<F: Family>(&self, wrong: Wrong, text: &str) -> SpaceError {
         let between = |from: usize, to: usize| {
             String::from_utf8_lossy(self.text.get(from..to).unwrap_or_default())

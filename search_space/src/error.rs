@@ -1,5 +1,4 @@
-//! [`SpaceError`]: what can be wrong with a search space, an encoding or an architecture, and what
-//! is allowed instead.
+//! [`SpaceError`]: errors of search spaces, encodings and architectures, with the allowed values.
 
 use std::path::PathBuf;
 use vitempo_graph::GraphError;
@@ -75,7 +74,7 @@ pub enum SpaceError {
         asked: usize,
     },
     /// A text is no encoded architecture.
-    #[error("`{text}` is no encoded architecture: at `{at}`: {reason}")]
+    #[error("`{text}` is not an encoded architecture: at `{at}`: {reason}")]
     Encoding {
         /// The text.
         text: String,

@@ -1,5 +1,5 @@
-//! [`Architecture`], one model of any family, and [`Family`], what a family answers about its
-//! spaces. The families are the lines of `families!`.
+//! [`Architecture`], one model of any family, and [`Family`], the interface of families. The
+//! families are the lines of `families!`.
 
 use crate::encoding::{Cursor, Wrong, decode};
 use crate::verdict::{Outside, Verdict};
@@ -33,7 +33,8 @@ pub(crate) trait Family: Sized {
     /// One member at random.
     fn draw(&self, generator: &mut Generator) -> Self::Architecture;
 
-    /// `parent` with one respect drawn anew; the result may equal the parent, and may lie outside.
+    /// `parent` with one choice drawn again; the result may equal the parent, and may lie outside
+    /// the space.
     fn change(&self, parent: &Self::Architecture, generator: &mut Generator) -> Self::Architecture;
 
     /// Parts of either parent; the result may lie outside.
@@ -43,8 +44,8 @@ pub(crate) trait Family: Sized {
         generator: &mut Generator,
     ) -> Self::Architecture;
 
-    /// What stands behind the prefix of an encoding, whether it is inside or not; input channels
-    /// and classes are the space's.
+    /// Decodes the text after the prefix of an encoding, whether it is inside the space or not;
+    /// input channels and classes are the space's.
     fn read(&self, cursor: &mut Cursor<'_>) -> Result<Self::Architecture, Wrong>;
 
     /// The first respect in which `architecture` is outside, if there is one.
@@ -126,7 +127,7 @@ macro_rules! families {
                 }
             }
 
-            /// Whether operators can be built for it at all, in whatever space.
+            /// Whether its operators can be built in any space.
             ///
             /// # Errors
             /// [`SpaceError::Unbuildable`] naming what is wrong and what would be right.
@@ -205,7 +206,7 @@ macro_rules! families {
                 }
             }
 
-            /// As [`Family::mutate`]; a parent of another family stays as it is.
+            /// As [`Family::mutate`]; a parent of another family is not changed.
             pub(crate) fn mutate(
                 &self,
                 parent: &Architecture,
@@ -219,7 +220,7 @@ macro_rules! families {
                 }
             }
 
-            /// As [`Family::cross`]; the first of two families stays as it is.
+            /// As [`Family::cross`]; for parents of two families, the first is returned.
             pub(crate) fn cross(
                 one: &Architecture,
                 other: &Architecture,

@@ -1,5 +1,5 @@
-//! [`Features`]: what blocks pass on, as images or as tokens, and the patch embedding that makes
-//! them of an image.
+//! [`Features`]: the tensor between blocks, as an image or as tokens, and the patch embedding that
+//! computes it from an image.
 
 use vitempo_graph::{GraphBuilder, GraphError, TensorSpec, ValueId};
 

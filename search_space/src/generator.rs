@@ -1,8 +1,8 @@
 //! [`Generator`]: the random numbers of this crate.
 //!
 //! SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", OOPSLA 2014).
-//! It is our own so that the same seed gives the same architectures whatever version of whatever
-//! library is built with.
+//! It is our own, so that the same seed gives the same architectures with every version of every
+//! library.
 
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
@@ -19,7 +19,7 @@ impl Generator {
         Self { state: seed }
     }
 
-    /// Stream number `index` of a seed: reached at once, not by drawing what comes before it.
+    /// Stream number `index` of a seed, in constant time.
     #[must_use]
     pub fn stream(seed: u64, index: u64) -> Self {
         Self { state: mix(mix(seed.wrapping_add(GOLDEN)) ^ index.wrapping_mul(GOLDEN)) }

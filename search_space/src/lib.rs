@@ -1,19 +1,19 @@
-//! Search spaces of vision transformers as data: what may be sampled, sampling, encodings, and the
-//! operator graph of what was sampled.
+//! Search spaces of vision transformers as data: their definitions, sampling, encodings, and the
+//! operator graphs of samples.
 //!
 //! | question | where |
 //! |---|---|
 //! | which architectures are there? | [`Space`], from `spaces/*.toml` or a file of the user's |
-//! | one of them, or a thousand? | [`Space::sample`], [`Space::sample_many`], [`Space::draw`] |
-//! | one like this one, or like these two? | [`Space::mutate`], [`Space::cross`] |
+//! | how are architectures sampled? | [`Space::sample`], [`Space::sample_many`], [`Space::draw`] |
+//! | how are architectures mutated and crossed? | [`Space::mutate`], [`Space::cross`] |
 //! | what is one architecture? | [`Architecture`], a small `Copy` value of one of the families |
-//! | how is it written down? | [`Architecture::encode`], [`Space::decode`] |
+//! | how is it written as text? | [`Architecture::encode`], [`Space::decode`] |
 //! | which operators does it run? | [`Architecture::to_graph`] |
 //! | which families are there? | [`hybrid_vit`], [`isotropic_vit`] |
 //! | which operators do vision models run that a space may lack? | [`operators::sample`] |
 //!
-//! Sampling is a function of the space and the seed alone: the generator is [`Generator`], whose
-//! numbers are part of this crate's contract.
+//! Sampling depends only on the space and the seed: the numbers of [`Generator`] are part of this
+//! crate's contract.
 
 mod checker;
 mod choices;

@@ -1,7 +1,7 @@
-//! Sampling: distinct architectures, a function of the space, the seed and the position alone.
+//! Samples distinct architectures, as a function of the space, the seed and the position alone.
 //!
-//! Position i draws from its own stream of the seed, again and again until the architecture is none
-//! of positions 0 to i - 1; so more samples of the same seed begin with the same ones.
+//! Position i draws from its own stream of the seed until the architecture differs from those of
+//! positions 0 to i - 1, so that a larger sample of the same seed begins with the smaller one.
 
 use crate::{Architecture, Generator, Space, SpaceError};
 use std::collections::HashSet;
@@ -19,7 +19,7 @@ impl Space {
         self.draw(&mut Generator::stream(seed, 0))
     }
 
-    /// `count` distinct architectures. The i-th is the same whatever the count.
+    /// `count` distinct architectures. The i-th is the same for any count.
     ///
     /// # Errors
     /// [`SpaceError::TooSmall`] when the space has fewer; [`SpaceError::Exhausted`] when it has

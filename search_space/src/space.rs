@@ -80,8 +80,8 @@ impl Space {
         }
     }
 
-    /// A space from the text of a TOML file, whose key `family` says what else it may say; errors
-    /// call it `file`.
+    /// A space from the text of a TOML file, whose key `family` determines its other keys; errors
+    /// name it `file`.
     ///
     /// # Errors
     /// [`SpaceError`] naming key and what is allowed.
@@ -121,9 +121,8 @@ impl Space {
         self.family.draw(generator)
     }
 
-    /// An architecture of this space that differs from `parent` in one respect where that is
-    /// possible (what else depends on it may be in the way, then in more); `parent` again only
-    /// where the space has no other.
+    /// An architecture of this space that differs from `parent` in one choice, or in more if other
+    /// choices depend on it; `parent` itself only if the space has no other.
     ///
     /// # Errors
     /// [`SpaceError::Outside`] when `parent` is not in this space.
@@ -148,14 +147,14 @@ impl Space {
         if self.includes(&child) { child } else { *one }
     }
 
-    /// The architecture of this space that `text` stands for.
+    /// The architecture of this space that `text` encodes.
     ///
     /// # Errors
     /// [`SpaceError::Encoding`] naming the part that cannot be read, [`SpaceError::Outside`] when
     /// it reads but is not in this space.
     pub fn decode(&self, text: &str) -> Result<Architecture, SpaceError> {
         let architecture = self.family.decode(text)?;
-        // Whether is asked by the million, why only of what is outside.
+        // Searches check membership a million times; only failures need a reason.
         if self.includes(&architecture) {
             Ok(architecture)
         } else {

@@ -1,4 +1,4 @@
-//! The parts of transformer blocks that families share: norms, activations, attention, MLP, and the
+//! Parts of transformer blocks, shared by families: norms, activations, attention, MLP, and the
 //! block they make up: `x + mixer(norm(x))`, then `x + mlp(norm(x))`.
 //!
 //! | part | on images | on tokens |
@@ -32,7 +32,7 @@ pub enum Activation {
     Silu,
 }
 
-/// What a block has beside its token mixer.
+/// The parts of a block except its token mixer.
 #[derive(Clone, Copy)]
 pub(crate) struct Block {
     pub norm: Norm,
@@ -128,7 +128,8 @@ pub(crate) fn projections(
 }
 
 impl Norm {
-    /// Over what has its channels where this kind of norm looks for them: in dimension 1, or last.
+    /// Over a tensor whose channels are where this kind of norm expects them: in dimension 1, or
+    /// last.
     pub(crate) fn add_plain(
         self,
         b: &mut GraphBuilder,

@@ -1,4 +1,4 @@
-//! [`Values`]: what a number may be; whether it is one of them is asked by the million.
+//! [`Values`]: the allowed values of a number, with a fast test of membership.
 
 use std::ops::Deref;
 

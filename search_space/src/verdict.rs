@@ -1,11 +1,11 @@
-//! [`Verdict`]: whether an architecture lies in a space, and if not, in which respect; and the
-//! comparisons that families make of it.
+//! [`Verdict`]: the result of a check whether an architecture lies in a space, with the choice that
+//! does not; and the comparisons that families use.
 
 use crate::values::Values;
 use crate::{Activation, Norm};
 use std::fmt::Display;
 
-/// What is kept of the respect in which an architecture is outside a space.
+/// The result of a check: why an architecture is outside a space.
 pub(crate) trait Verdict: Sized {
     fn outside(what: &str, value: &dyn Display, allowed: &dyn Fn() -> String) -> Self;
 
@@ -13,7 +13,7 @@ pub(crate) trait Verdict: Sized {
     fn of_stage(self, stage: usize) -> Self;
 }
 
-/// Nothing: a search asks millions of times, and only whether.
+/// No reason: searches only need to know whether.
 pub(crate) struct Outside;
 
 impl Verdict for Outside {
@@ -26,7 +26,7 @@ impl Verdict for Outside {
     }
 }
 
-/// In which respect, in words.
+/// The choice that is outside, as text.
 pub(crate) struct Fault {
     pub what: String,
     pub value: String,

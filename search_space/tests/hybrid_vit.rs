@@ -1,5 +1,5 @@
-//! What the hybrid ViT space promises, over many samples: values in range, rising channels,
-//! encodings that round-trip, graphs with the shapes it says.
+//! Properties of samples of the hybrid ViT space: values in range, rising channels, encodings that
+//! round-trip, graphs with the described shapes.
 #![allow(clippy::unwrap_used)]
 
 use proptest::prelude::*;

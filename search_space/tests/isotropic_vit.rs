@@ -1,5 +1,5 @@
-//! What the isotropic ViT space promises, over many samples: values in range, encodings that
-//! round-trip, graphs with the shapes it says and with the operators that an exporter leaves.
+//! Properties of samples of the isotropic ViT space: values in range, encodings that round-trip,
+//! graphs with the described shapes and with the operators of an exporter.
 #![allow(clippy::unwrap_used)]
 
 use proptest::prelude::*;

@@ -1,4 +1,4 @@
-//! Spaces from files: what a user may change, and what the errors say when that goes wrong.
+//! Spaces from files: what a user may change, and the errors for invalid files.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::HashSet;

@@ -1,4 +1,4 @@
-//! What `POST /predict` answers: for every model, with every bundle asked, a forecast or a problem.
+//! The answer of `POST /predict`: a forecast or a problem for every pair of model and bundle.
 
 use super::{
     Limits,
@@ -16,13 +16,13 @@ use vitempo::search_space::Space;
 
 /// Largest answer, in bytes.
 const LARGEST: usize = 256 << 20;
-/// Architectures that are forecast together; between two such batches it is asked whether anybody
-/// still waits.
+/// Architectures that are forecast together; between two such batches the job ends if its client is
+/// gone.
 const TOGETHER: usize = 256;
 /// The same for models that are forecast by their graphs.
 const GRAPHS: usize = 64;
 
-/// Forecasts as JSON, and what they count for.
+/// Forecasts as JSON, and their counts.
 #[derive(Debug)]
 pub struct Answer {
     /// `{"results": [...]}`
@@ -53,12 +53,11 @@ enum Outcome<'a> {
     },
 }
 
-/// Answers what was asked.
+/// Answers a request.
 ///
 /// # Errors
-/// 404 for a bundle that is not there, 413 when too much is asked for at once, 422 for a space that
-/// is not there and for an upload that cannot be read. What is wrong with one model of a list
-/// stands in the answer.
+/// 404 for an unknown bundle, 413 for too many forecasts, 422 for an unknown space and for an
+/// upload that cannot be read. An error in one model of a list is part of the answer.
 pub fn answer(
     asked: &Asked,
     registry: &Bundles,
@@ -71,7 +70,7 @@ pub fn answer(
     let forecasts = asked.subjects.len().saturating_mul(registered.len());
     if forecasts > limits.forecasts {
         return Err(too_much(format!(
-            "{forecasts} forecasts are asked for, at most {} are made at once",
+            "the request asks for {forecasts} forecasts; at most {} are allowed",
             limits.forecasts
         )));
     }
@@ -106,7 +105,7 @@ pub fn answer(
             }
         }
     }
-    // Each row left a comma behind it.
+    // Each row ends with a comma.
     if json.last() == Some(&b',') {
         json.pop();
     }
@@ -117,7 +116,7 @@ pub fn answer(
     })
 }
 
-/// Architectures in large batches where their graphs are not needed, models in small ones.
+/// Architectures in large batches if their graphs are not needed, models in small ones.
 fn batches(subjects: &[Subject], each_operator: bool) -> impl Iterator<Item = &[Subject]> {
     let architectures = subjects
         .iter()
@@ -127,7 +126,7 @@ fn batches(subjects: &[Subject], each_operator: bool) -> impl Iterator<Item = &[
     architectures.chunks(TOGETHER).chain(models.chunks(GRAPHS))
 }
 
-/// The bundles of these names; all, where none is named.
+/// The bundles of these names; all, if none is named.
 fn bundles(names: &[String], registry: &Bundles) -> Result<Vec<Arc<RegisteredBundle>>, Problem> {
     if names.is_empty() {
         return Ok(registry.values().cloned().collect());
@@ -160,7 +159,7 @@ fn space<'a>(name: Option<&str>, spaces: &'a [Space]) -> Result<&'a Space, Probl
 
 fn too_much(detail: String) -> Problem {
     Problem::new(StatusCode::PAYLOAD_TOO_LARGE, detail)
-        .hint("ask in several requests, for fewer bundles, or without the breakdown")
+        .hint("send several requests, name fewer bundles, or leave the breakdown out")
 }
 
 /// Appends a row and a comma.

@@ -1,5 +1,5 @@
-//! Reading a request's body: how large, how slow, and how much memory all bodies of the server may
-//! take together.
+//! Reads the body of a request, with limits on its size, its time, and the memory of all bodies of
+//! the server.
 
 use super::problem::Problem;
 use axum::{
@@ -13,9 +13,10 @@ use tokio::{
     time::timeout,
 };
 
-/// How long a client that is refused while it sends may go on sending, so that it gets to read why.
+/// How long a client that is refused while it sends may continue to send, so that it can read the
+/// reason.
 const FAREWELL: Duration = Duration::from_secs(5);
-/// Unit in which memory is handed out.
+/// Unit in which memory is reserved.
 const PAGE: usize = 1024;
 
 /// Memory for bodies that are being read or waiting for their answer.
@@ -23,18 +24,18 @@ const PAGE: usize = 1024;
 pub struct Room(Arc<Semaphore>);
 
 impl Room {
-    /// Room for that many bytes.
+    /// Memory for that many bytes.
     pub fn new(bytes: usize) -> Self {
         Self(Arc::new(Semaphore::new((bytes / PAGE).clamp(1, Semaphore::MAX_PERMITS))))
     }
 }
 
-/// A body that was read, and the room it takes until it is dropped.
+/// A body, with its reserved memory until it is dropped.
 #[derive(Debug)]
 pub struct Upload {
-    /// What was sent.
+    /// The bytes.
     pub bytes: Vec<u8>,
-    /// Given back when it is dropped.
+    /// Released when it is dropped.
     pub held: Option<OwnedSemaphorePermit>,
 }
 
@@ -47,9 +48,7 @@ impl Upload {
         let held = self.held.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
         let missing = u32::try_from(length.div_ceil(PAGE).saturating_sub(held)).unwrap_or(u32::MAX);
         if missing > 0 {
-            let full = |_| {
-                Problem::busy("the bodies of other requests take all memory set aside for them")
-            };
+            let full = |_| Problem::busy("the bodies of other requests take all memory for bodies");
             let permit = room.0.clone().try_acquire_many_owned(missing).map_err(full)?;
             match &mut self.held {
                 Some(held) => held.merge(permit),
@@ -64,7 +63,7 @@ impl Upload {
 /// Reads a body of at most `most` bytes within `time_limit`.
 ///
 /// # Errors
-/// 413 for a larger body, 408 for a slower one, 503 when there is no room, 400 when it breaks off.
+/// 413 for a larger body, 408 for a slower one, 503 without memory, 400 for an incomplete one.
 pub async fn read(
     headers: &HeaderMap,
     mut body: Body,
@@ -89,9 +88,9 @@ pub async fn read(
     }
 }
 
-/// Takes no notice of what is left of a body. A connection closed with something unread would lose
-/// the answer; one that cannot be read to its end within a few seconds is closed all the same, and
-/// so is one whose client waits for a response before sending.
+/// Discards the remaining body. A connection that is closed with unread bytes would lose the
+/// answer; one that cannot be read to its end within a few seconds is closed nevertheless, and so
+/// is one whose client waits for a response before it sends.
 pub async fn refuse(headers: &HeaderMap, mut body: Body, problem: Problem) -> Problem {
     let ended = async {
         while let Some(frame) = body.frame().await {
@@ -108,9 +107,8 @@ pub async fn refuse(headers: &HeaderMap, mut body: Body, problem: Problem) -> Pr
 async fn collect(body: &mut Body, most: usize, room: &Room) -> Result<Upload, Problem> {
     let mut upload = Upload { bytes: Vec::new(), held: None };
     while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|_| {
-            Problem::new(StatusCode::BAD_REQUEST, "the body broke off before it was complete")
-        })?;
+        let frame =
+            frame.map_err(|_| Problem::new(StatusCode::BAD_REQUEST, "the body is incomplete"))?;
         if let Ok(data) = frame.into_data() {
             upload.append(&data, most, room)?;
         }
@@ -121,7 +119,7 @@ async fn collect(body: &mut Body, most: usize, room: &Room) -> Result<Upload, Pr
 fn too_large(most: usize) -> Problem {
     Problem::new(
         StatusCode::PAYLOAD_TOO_LARGE,
-        format!("the body is larger than the {most} bytes this server takes"),
+        format!("the body is larger than {most} bytes, the limit of this server"),
     )
     .hint("send fewer models at once, or leave weights out: a forecast needs shapes only")
 }

@@ -1,7 +1,6 @@
-//! How much memory an uploaded model would take decoded. Two bytes of a file can stand for hundreds
-//! in memory, so that is counted before anything is decoded: a walk along protobuf's wire format
-//! that keeps nothing. The sizes are those of [`proto`]; what the reader keeps of a file is
-//! smaller.
+//! Estimates the memory of an uploaded model before it is decoded. Two bytes of a file can take
+//! hundreds in memory, so a pass over protobuf's wire format counts them first. The sizes are those
+//! of [`proto`]; the reader keeps less of a file.
 
 use super::problem::Problem;
 use std::ops::Range;
@@ -11,15 +10,16 @@ use vitempo::graph::onnx::{
 };
 
 /// Most memory for nodes, attributes, names and numbers, in bytes; a model of 100,000 nodes needs
-/// less. What weights take is bounded by the body's size.
+/// less. The memory of weights is bounded by the body's size.
 const MOST: usize = 256 << 20;
-/// Graphs within graphs: deeper than this is no model.
+/// Nested graphs: no model is deeper than this.
 const DEEPEST: usize = 90;
-/// A string or a list, beside what is in it.
+/// A string or a list, without its contents.
 const LIST: usize = size_of::<String>();
 const NUMBER: usize = 8;
 
-/// Messages of `onnx.proto` that hold others, or lists that are longer in memory than in the file.
+/// Messages of `onnx.proto` that contain others, or lists that are longer in memory than in the
+/// file.
 #[derive(Clone, Copy)]
 enum Message {
     Model,
@@ -70,8 +70,8 @@ impl Message {
     }
 }
 
-/// Lets pass what decodes to a reasonable size, and what is no model at all: the decoder says that
-/// better.
+/// Accepts files that decode to a reasonable size, and files that are not models, for which the
+/// decoder has better errors.
 ///
 /// # Errors
 /// 422 for a file that would take far more memory than it is long.

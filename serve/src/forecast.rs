@@ -1,4 +1,4 @@
-//! [`Forecaster`]: one bundle, asked for many models at once; and what is said of each.
+//! [`Forecaster`]: forecasts many models at once with one bundle, and describes each result.
 
 use super::{problem::Problem, registry::RegisteredBundle, request::Question, table_cache::Sum};
 use axum::http::StatusCode;
@@ -16,13 +16,13 @@ use vitempo::search_space::{Architecture, Space};
 pub struct Forecast {
     /// End to end.
     pub latency_ns: Prediction,
-    /// What is added to the sum over operators.
+    /// Overhead, added to the sum over operators.
     pub overhead_ns: Latency,
-    /// Whether an operator lies outside what its predictor was trained on.
+    /// Whether an operator lies outside the training range of its predictor.
     pub extrapolating: bool,
-    /// What it rests on.
+    /// How many operators are forecast in which way.
     pub coverage: Coverage,
-    /// Every operator that will run, when that was asked for.
+    /// Every operator that will run, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operators: Option<Vec<OperatorPrediction>>,
 }
@@ -36,9 +36,9 @@ pub struct Coverage {
     pub trained: usize,
     /// Of these, from their work alone.
     pub fallback: usize,
-    /// Of the trained ones, outside the training data.
+    /// Of the trained ones, outside the range of the training data.
     pub extrapolating: usize,
-    /// What vitempo does not support.
+    /// Operators that vitempo does not support.
     pub unsupported: Vec<Unsupported>,
 }
 
@@ -71,7 +71,7 @@ pub struct Unsupported {
 pub struct Forecaster {
     /// The bundle, as it is now.
     pub registered: Arc<RegisteredBundle>,
-    /// Where its forecasts hold.
+    /// Its environment.
     pub environment: String,
     breakdown: bool,
 }
@@ -82,7 +82,7 @@ impl Forecaster {
         Self { environment: registered.bundle.environment().id(), registered, breakdown }
     }
 
-    /// Forecasts for what was understood, in that order; the rest keeps its problem. Architectures
+    /// Forecasts for the valid models, in that order; the others keep their problems. Architectures
     /// are of `space`; each graph is lowered within the limits of `options`.
     pub fn forecasts(
         &self,
@@ -119,8 +119,8 @@ impl Forecaster {
         questions.iter().map(&mut forecast).collect()
     }
 
-    /// Forecasts by tables; `None` where graphs have to answer, as for adapted bundles, whose
-    /// forecasts are no sums over kernels.
+    /// Forecasts by tables; `None` if graphs are needed, as for adapted bundles, whose forecasts
+    /// are not sums over kernels.
     fn sums(
         &self,
         space: &Space,
@@ -177,7 +177,7 @@ fn missing() -> Problem {
     Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "a forecast is missing")
 }
 
-/// JSON has no number for what a model with impossibly large tensors may come to.
+/// JSON has no number for the latency of a model with impossibly large tensors.
 fn finite(forecast: Forecast) -> Result<Forecast, Problem> {
     let latency = forecast.latency_ns;
     let numbers = [latency.point(), latency.lower(), latency.upper(), forecast.overhead_ns];
@@ -185,7 +185,7 @@ fn finite(forecast: Forecast) -> Result<Forecast, Problem> {
         Ok(forecast)
     } else {
         Err(Problem::unprocessable(
-            "the forecast exceeds the range of numbers: tensors of this model are too large to be",
+            "the forecast exceeds the range of numbers: this model has impossibly large tensors",
         ))
     }
 }

@@ -2,15 +2,15 @@
 //!
 //! [`run`] blocks until the server has stopped; a [`Server`] is for callers that have a runtime of
 //! their own. It reads bundles, listens, and answers until `stop` completes. It uses nothing that a
-//! client sends as a path, and waits for and stores nothing beyond the [`Limits`].
+//! client sends as a path, and neither waits nor stores data beyond the [`Limits`].
 //!
 //! | question | where |
 //! |---|---|
-//! | what can be asked? | `routes`, `request`; for clients `openapi` |
-//! | what is answered? | `answer`, `forecast`, `table_cache`, and `problem` when not |
-//! | how much at a time, how long? | `listener`, `body`, `pool`, `write_timeout` |
+//! | which requests are there? | `routes`, `request`; for clients `openapi` |
+//! | which answers? | `answer`, `forecast`, `table_cache`, and `problem` when not |
+//! | which limits hold? | `listener`, `body`, `pool`, `write_timeout` |
 //! | which bundles? | [`BundleRegistry`] |
-//! | what happened? | `metrics`, [`Log`] |
+//! | what is counted and logged? | `metrics`, [`Log`] |
 
 mod answer;
 mod body;
@@ -68,9 +68,9 @@ pub struct Limits {
     pub connections: usize,
     /// Forecasts (models times bundles) of one request.
     pub forecasts: usize,
-    /// What reading an uploaded model may cost, and lowering it for each bundle.
+    /// Limits on reading an uploaded model, and on lowering it for each bundle.
     pub model: vitempo::graph::Limits,
-    /// Time for what is under way when the server stops.
+    /// Time for requests in progress when the server stops.
     pub grace: Duration,
 }
 
@@ -109,7 +109,7 @@ pub struct Options {
     pub log: Log,
 }
 
-/// Why there is no server.
+/// Why a server cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     /// Anybody could use the server.
@@ -146,7 +146,7 @@ pub enum ServeError {
     Signals(io::Error),
 }
 
-/// What requests share.
+/// The state that requests share.
 struct Service {
     registry: Arc<BundleRegistry>,
     spaces: Arc<[Space]>,
@@ -205,7 +205,7 @@ impl Server {
         Ok(Self { listener, service: Arc::new(service) })
     }
 
-    /// Where it listens.
+    /// Its address.
     ///
     /// # Errors
     /// When the system does not report the address.
@@ -213,14 +213,14 @@ impl Server {
         self.listener.local_addr()
     }
 
-    /// What reads bundles anew.
+    /// The handle that reloads bundles.
     #[must_use]
     pub fn reloader(&self) -> Reloader {
         Reloader(self.service.clone())
     }
 
-    /// Answers until `stop` is done, then takes no more connections, and ends when all requests are
-    /// answered or the time for that is over. Whether all were answered.
+    /// Answers until `stop` completes, then accepts no more connections, and ends when all requests
+    /// are answered or the time for that is over. Returns whether all were answered.
     pub async fn run(self, stop: impl Future<Output = ()>) -> bool {
         let Self { listener, service } = self;
         let graceful = Arc::new(GracefulShutdown::new());
@@ -231,7 +231,7 @@ impl Server {
         service.draining.store(true, Ordering::Relaxed);
         service.log.event(Level::Info, "stopping", json!({"connections": graceful.count()}));
         accepting.abort();
-        // Only when it has ended, the port is closed and nobody else holds the connections.
+        // The port is closed, and nothing else holds the connections, only after it has ended.
         let _ = accepting.await;
         let done = match Arc::into_inner(graceful) {
             Some(graceful) => timeout(service.limits.grace, graceful.shutdown()).await.is_ok(),
@@ -262,12 +262,12 @@ pub fn open_registry(places: Vec<Location>) -> Result<BundleRegistry, ServeError
     }
 }
 
-/// Reads bundles anew while the server answers.
+/// Reloads bundles while the server answers.
 #[derive(Clone)]
 pub struct Reloader(Arc<Service>);
 
 impl Reloader {
-    /// Reads what has changed; with `all`, everything. Logs what changed.
+    /// Reloads changed bundles; with `all`, every bundle. Logs the changes.
     pub fn refresh(&self, all: bool) -> Refreshed {
         let changes = self.0.registry.refresh(all);
         self.0.metrics.reloaded(changes.loaded.len(), changes.failed.len());

@@ -1,4 +1,4 @@
-//! Connections: so many at a time, each with time limits, all of them closed
+//! Accepts connections: a limited number at a time, each with time limits. All of them are closed
 //! when the server stops.
 
 use super::{Service, log::Level, write_timeout::WriteTimeout};
@@ -18,8 +18,8 @@ const LONGEST_HEAD: usize = 16 << 10;
 /// After the system would not give a connection (too many files open, say).
 const BREATH: Duration = Duration::from_millis(100);
 
-/// Accepts connections until it is dropped. Where all places are taken, the next client waits in
-/// the system's queue.
+/// Accepts connections until it is dropped. If all places are taken, the next client waits in the
+/// system's queue.
 pub async fn accept(
     listener: TcpListener,
     app: Router,
@@ -52,8 +52,8 @@ pub async fn accept(
         let service = service.clone();
         tokio::spawn(async move {
             let _held = service.metrics.connections.hold();
-            // What ends a connection early is the client's affair; requests are counted and logged
-            // one by one.
+            // An early end of a connection is not an error of the server; requests are counted and
+            // logged one by one.
             let _ = connection.await;
             drop(place);
         });

@@ -1,4 +1,4 @@
-//! Structured logs: one JSON object a line on standard error, with `time` (UTC), `level`, `event`
+//! Structured logs: one JSON object per line on standard error, with `time` (UTC), `level`, `event`
 //! and the event's own members.
 
 use jiff::Timestamp;
@@ -8,10 +8,10 @@ use std::{io::Write, time::SystemTime};
 /// How much is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Log {
-    /// Every request, and what happens to the server.
+    /// Every request, and events of the server.
     #[default]
     Requests,
-    /// What happens to the server.
+    /// Events of the server.
     Server,
     /// Nothing.
     Nothing,
@@ -46,7 +46,7 @@ impl Log {
         }
     }
 
-    /// Something that happened to the server; `fields` is an object.
+    /// An event of the server; `fields` is an object.
     pub fn event(self, level: Level, event: &str, fields: Value) {
         if self != Self::Nothing {
             write(&line(SystemTime::now(), level, event, fields));

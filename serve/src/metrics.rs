@@ -1,4 +1,4 @@
-//! [`Metrics`]: what the server counts, in Prometheus' text format. Times in seconds.
+//! [`Metrics`]: the counters of the server, in Prometheus' text format. Times in seconds.
 
 use std::{
     collections::BTreeMap,
@@ -13,7 +13,7 @@ use std::{
 /// Upper ends of the histogram's buckets, s.
 const BUCKETS: [f64; 11] = [0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0];
 
-/// Route, method and status: few values each, whatever clients send.
+/// Route, method and status, each with few values for any request.
 type Label = (&'static str, &'static str, u16);
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -29,9 +29,9 @@ struct Durations {
 pub struct Tally {
     /// Models forecast.
     pub forecast: u64,
-    /// Of these, with operators by fallback.
+    /// Of these, models with operators by fallback.
     pub fallback: u64,
-    /// Of these, with operators outside the training data.
+    /// Of these, models with operators outside the training data.
     pub extrapolating: u64,
     /// Models that could not be forecast.
     pub refused: u64,
@@ -91,7 +91,7 @@ impl Metrics {
         durations.count += 1;
     }
 
-    /// A client went away before its answer.
+    /// A client was gone before its answer.
     pub fn aborted(&self) {
         self.aborted.fetch_add(1, Ordering::Relaxed);
     }
@@ -106,13 +106,13 @@ impl Metrics {
         sum.refused += tally.refused;
     }
 
-    /// Bundles were read anew, or could not be.
+    /// Bundles were reloaded, or could not be read.
     pub fn reloaded(&self, loaded: usize, failed: usize) {
         self.reloads.fetch_add(loaded as u64, Ordering::Relaxed);
         self.failed_reloads.fetch_add(failed as u64, Ordering::Relaxed);
     }
 
-    /// The page, with the values that others keep.
+    /// The page, with the values of other modules.
     pub fn page(&self, bundles: usize, free_places: usize) -> String {
         let mut page = Page(String::new());
         page.family("vitempo_build_info", "gauge", "The program that runs.");
@@ -128,7 +128,7 @@ impl Metrics {
         page.single(
             "vitempo_http_requests_aborted_total",
             "counter",
-            "Requests whose client went away.",
+            "Requests whose client was gone before the answer.",
             load(&self.aborted),
         );
         self.write_durations(&mut page);
@@ -150,7 +150,7 @@ impl Metrics {
             "Places left on the workers and in the queue.",
             free_places as f64,
         );
-        page.single("vitempo_bundles", "gauge", "Bundles that answer.", bundles as f64);
+        page.single("vitempo_bundles", "gauge", "Bundles that are served.", bundles as f64);
         page.family(
             "vitempo_bundle_loads_total",
             "counter",
@@ -216,7 +216,7 @@ impl Metrics {
     }
 }
 
-/// Counts stay right when a thread panics between them.
+/// Counts remain correct when a thread panics between them.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,5 @@
-//! The OpenAPI document: `openapi.json`, with what this server was started with.
+//! The OpenAPI document: `openapi.json`, completed with the limits, bundles and spaces of this
+//! server.
 
 use super::Limits;
 use serde_json::{Value, json};

@@ -1,5 +1,5 @@
-//! [`Pool`]: where forecasts are computed, apart from the threads that talk to clients. So many at
-//! a time, so many waiting, so long.
+//! [`Pool`]: computes forecasts on threads of its own, with limits on the requests in progress, on
+//! those waiting, and on their time.
 
 use super::problem::Problem;
 use axum::http::StatusCode;
@@ -13,7 +13,7 @@ use std::{
 use tokio::{sync::Semaphore, task::spawn_blocking, time::timeout};
 use vitempo::graph::Stop;
 
-/// Whether nobody waits for the result any more: the client has gone, or time is up.
+/// Whether the result is no longer needed: the client is gone, or time is up.
 #[derive(Clone, Debug, Default)]
 pub struct Abandoned(Arc<AtomicBool>);
 
@@ -27,10 +27,10 @@ impl Abandoned {
     /// Ends a job between two of its steps.
     ///
     /// # Errors
-    /// A problem that nobody will read.
+    /// A problem that no client receives.
     pub fn check(&self) -> Result<(), Problem> {
         if self.0.load(Ordering::Relaxed) {
-            Err(Problem::busy("nobody waits for this any more"))
+            Err(Problem::busy("the client is gone or its time is up"))
         } else {
             Ok(())
         }
@@ -55,8 +55,8 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// `workers` jobs at a time, `queue` more waiting; each has `time_limit` from when it is asked
-    /// for.
+    /// `workers` jobs at a time, `queue` more waiting; the `time_limit` of each begins with its
+    /// request.
     pub fn new(workers: usize, queue: usize, time_limit: Duration) -> Self {
         let places = Semaphore::new(workers.saturating_add(queue).min(Semaphore::MAX_PERMITS));
         Self {
@@ -71,7 +71,7 @@ impl Pool {
         self.places.available_permits()
     }
 
-    /// Runs a job. A worker is taken until the job has really ended, also when nobody waits for it.
+    /// Runs a job. A worker is occupied until the job has ended, even if the client is gone.
     ///
     /// # Errors
     /// What the job returns; 503 when the queue is full or time is up; 500 when the job panicked.
@@ -155,17 +155,17 @@ mod tests {
     #[test]
     fn a_job_learns_that_nobody_waits() {
         let pool = Pool::new(1, 0, Duration::from_millis(1));
-        let (told, tells) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         runtime().block_on(async {
             let job = move |abandoned: &Abandoned| {
                 while abandoned.check().is_ok() {
                     std::thread::yield_now();
                 }
-                let _ = told.send(());
+                let _ = sender.send(());
                 Ok(())
             };
             assert!(pool.run(job).await.is_err_and(|p| p.detail().contains("no answer within")));
         });
-        assert_eq!(tells.recv(), Ok(()));
+        assert_eq!(receiver.recv(), Ok(()));
     }
 }

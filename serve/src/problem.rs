@@ -44,25 +44,25 @@ impl Problem {
         }
     }
 
-    /// What was sent can be read, but cannot be answered.
+    /// The request can be read, but not answered.
     pub fn unprocessable(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, detail)
     }
 
-    /// Too much is going on; it is worth trying again in a second.
+    /// The server is overloaded; clients may try again after a second.
     pub fn busy(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, detail)
             .with(header::RETRY_AFTER, HeaderValue::from_static("1"))
     }
 
-    /// The member of the request this is about, e.g. `encodings[3]`.
+    /// The member of the request that is at fault, e.g. `encodings[3]`.
     #[must_use]
     pub fn field(mut self, field: impl Into<Box<str>>) -> Self {
         self.field = Some(field.into());
         self
     }
 
-    /// What would help.
+    /// What to do.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<Box<str>>) -> Self {
         self.hint = Some(hint.into());
@@ -76,13 +76,13 @@ impl Problem {
         self
     }
 
-    /// The rest of the request was not read, so the connection cannot go on.
+    /// The rest of the request was not read, so the connection has to be closed.
     #[must_use]
     pub fn closing(self) -> Self {
         self.with(header::CONNECTION, HeaderValue::from_static("close"))
     }
 
-    /// What it is about.
+    /// The subject of the problem.
     #[cfg(test)]
     pub fn detail(&self) -> &str {
         &self.detail

@@ -53,7 +53,7 @@ impl Refreshed {
 #[derive(Clone, Debug)]
 enum BundleSource {
     One(Location),
-    /// All bundles in a folder, whichever they are at the time.
+    /// All bundles in a folder, including later ones.
     Folder(PathBuf),
 }
 
@@ -98,7 +98,7 @@ impl BundleRegistry {
         self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Reads what is new or has changed; with `all`, everything.
+    /// Reads new and changed bundles; with `all`, every bundle.
     pub fn refresh(&self, all: bool) -> Refreshed {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let before = self.current();
@@ -168,7 +168,7 @@ impl BundleRegistry {
     }
 }
 
-/// An embedded bundle stays as it is.
+/// An embedded bundle does not change.
 fn stamp(location: &Location) -> Option<Stamp> {
     match location {
         Location::File(path) => {

@@ -1,8 +1,8 @@
-//! What `POST /predict` is asked: [`Asked`], from a JSON document or an ONNX file, with the query
-//! string's settings for what the document does not say.
+//! The request of `POST /predict`: [`Asked`], from a JSON document or an ONNX file, with settings
+//! of the query string for absent members.
 //!
-//! Nothing here is a path: bundles and spaces are names of what the server was started with, models
-//! are bytes.
+//! No member is a path: bundles and spaces are names that the server was started with, models are
+//! bytes.
 
 use super::{expansion, problem::Problem};
 use axum::http::{HeaderMap, StatusCode, header};
@@ -19,10 +19,10 @@ use vitempo::search_space::{Architecture, Space};
 pub const LONGEST_ENCODING: usize = 1024;
 /// Largest size of a dimension.
 pub const LARGEST_DIMENSION: f64 = 999_999_999.0;
-/// What an upload is called in its answer.
+/// The name of an upload in its answer.
 const UPLOAD: &str = "model";
 
-/// What a body is.
+/// The kinds of body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Media {
     /// A document that lists encodings and models.
@@ -55,14 +55,15 @@ impl Media {
         match essence.as_str() {
             "application/json" => Ok(Self::Json),
             "application/x-onnx" | "application/octet-stream" => Ok(Self::Onnx),
-            "" => Err(unsupported("the request does not say what its body is".to_owned())
-                .field("Content-Type")),
+            "" => {
+                Err(unsupported("the request has no content type".to_owned()).field("Content-Type"))
+            }
             other => Err(unsupported(format!("`{other}` is not read here")).field("Content-Type")),
         }
     }
 }
 
-/// What to forecast with, and how much to say.
+/// The bundles to forecast with, and the detail of the answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
     /// Names of bundles; empty: all.
@@ -88,7 +89,7 @@ impl Settings {
             match &*name {
                 "bundle" => settings.bundles.push(value.into_owned()),
                 "breakdown" if breakdown.is_some() => {
-                    return Err(wrong("this is said twice".to_owned()));
+                    return Err(wrong("this parameter is given twice".to_owned()));
                 }
                 "breakdown" => {
                     breakdown = Some(
@@ -101,11 +102,10 @@ impl Settings {
                     let (symbol, size) = value
                         .split_once('=')
                         .ok_or_else(|| wrong(format!("`{value}` is not of the form NAME=SIZE")))?;
-                    let size = size
-                        .parse::<f64>()
-                        .ok()
-                        .and_then(dimension)
-                        .ok_or_else(|| wrong(format!("`{size}` is no size of a dimension")))?;
+                    let size =
+                        size.parse::<f64>().ok().and_then(dimension).ok_or_else(|| {
+                            wrong(format!("`{size}` is not a size of a dimension"))
+                        })?;
                     settings.dimensions.insert(symbol.to_owned(), size);
                 }
                 other => {
@@ -128,14 +128,14 @@ fn dimension(size: f64) -> Option<usize> {
 pub enum Subject {
     /// An architecture of a search space, encoded.
     Encoding(String),
-    /// An ONNX file in base64, under the name its answer will carry.
+    /// An ONNX file in base64, with its name in the answer.
     Base64(String, String),
     /// An ONNX file.
     Onnx(Vec<u8>),
 }
 
 impl Subject {
-    /// What it is called in the answer.
+    /// Its name in the answer.
     pub fn name(&self) -> &str {
         match self {
             Self::Encoding(name) | Self::Base64(name, _) => name,
@@ -143,11 +143,11 @@ impl Subject {
         }
     }
 
-    /// What a bundle is asked. Only bytes are read: weights that a file keeps elsewhere stay where
-    /// they are. The graph of an architecture is made where `each_operator` is requested.
+    /// The query for a bundle. Only bytes are read: weights in other files are not. The graph of an
+    /// architecture is made where `each_operator` is requested.
     ///
     /// # Errors
-    /// What cannot be read, naming the node where there is one.
+    /// An invalid model, naming the node if there is one.
     pub fn question(
         &self,
         space: &Space,
@@ -175,10 +175,10 @@ fn read(name: &str, bytes: &[u8], options: &ReadOptions) -> Result<Question, Pro
     Ok(Question::Graph(onnx::read_bytes(name, bytes, options)?))
 }
 
-/// A model as bundles take it.
+/// A model in the form that bundles take.
 #[derive(Clone, Debug)]
 pub enum Question {
-    /// Of the space that is asked about.
+    /// An architecture of the requested space.
     Architecture(Architecture),
     /// Any model.
     Graph(Graph),
@@ -202,14 +202,14 @@ impl Question {
     }
 }
 
-/// A request that was understood.
+/// A valid request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Asked {
-    /// With what, and how much to say.
+    /// The bundles, and the detail of the answer.
     pub settings: Settings,
     /// Name of the space that encodings are of; `None`: the first.
     pub space: Option<String>,
-    /// What to forecast, in the order of the answer.
+    /// The models to forecast, in the order of the answer.
     pub subjects: Vec<Subject>,
 }
 
@@ -217,7 +217,7 @@ impl Asked {
     /// From a body.
     ///
     /// # Errors
-    /// 400 for what is no JSON, 422 naming the member that is not as it should be.
+    /// 400 for a body that is not JSON, 422 naming the invalid member.
     pub fn read(media: Media, bytes: Vec<u8>, settings: Settings) -> Result<Self, Problem> {
         match media {
             Media::Onnx => Ok(Self { settings, space: None, subjects: vec![Subject::Onnx(bytes)] }),
@@ -225,7 +225,7 @@ impl Asked {
         }
     }
 
-    /// How models are read: within these limits, and for as long as somebody waits.
+    /// How models are read: within these limits, and until the client is gone.
     pub fn options(&self, limits: Limits, stop: Stop) -> ReadOptions {
         let dimensions = self.settings.dimensions.clone();
         ReadOptions { dimensions, limits, stop, ..ReadOptions::default() }
@@ -265,7 +265,7 @@ impl TryFrom<BTreeMap<String, String>> for ModelDocument {
     }
 }
 
-/// `null` stands for nothing here: a member is there with a value or it is not.
+/// `null` is not accepted: a member has a value or is absent.
 fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     deserializer: D,
 ) -> Result<Option<T>, D::Error> {
@@ -274,10 +274,10 @@ fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
 
 impl Document {
     fn read(bytes: &[u8]) -> Result<Self, Problem> {
-        // A list would be taken for the members in their order.
+        // serde would accept a list as the members in their order.
         if bytes.trim_ascii_start().first() != Some(&b'{') {
             serde_json::from_slice::<IgnoredAny>(bytes).map_err(|error| no_json(&error))?;
-            return Err(Problem::unprocessable("the document is no object"));
+            return Err(Problem::unprocessable("the document is not an object"));
         }
         let mut json = serde_json::Deserializer::from_slice(bytes);
         let document = serde_path_to_error::deserialize(&mut json).map_err(|error| {
@@ -304,7 +304,7 @@ impl Document {
         }
         for (symbol, size) in self.dimensions {
             let wrong = || {
-                Problem::unprocessable(format!("{size} is no size of a dimension"))
+                Problem::unprocessable(format!("{size} is not a size of a dimension"))
                     .field(format!("dimensions.{symbol}"))
             };
             let size = dimension(size).ok_or_else(wrong)?;
@@ -330,7 +330,7 @@ impl Document {
 }
 
 fn no_json(error: &serde_json::Error) -> Problem {
-    Problem::new(StatusCode::BAD_REQUEST, format!("the body is no JSON document: {error}"))
+    Problem::new(StatusCode::BAD_REQUEST, format!("the body is not a JSON document: {error}"))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The routes, and what every request passes on its way: counting, logging, the token.
+//! The routes, and the layers that every request passes: counting, logging, the token.
 
 use super::{
     Service, answer,
@@ -31,7 +31,7 @@ const PROMETHEUS: HeaderValue =
 /// Identifies requests in logs.
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// Everything that answers.
+/// All routes.
 pub fn router(service: Arc<Service>) -> Router {
     Router::new()
         .route("/predict", post(predict))
@@ -41,18 +41,18 @@ pub fn router(service: Arc<Service>) -> Router {
         .route("/healthz", get(health))
         .route("/openapi.json", get(document))
         .fallback(|| async {
-            Problem::new(StatusCode::NOT_FOUND, "there is nothing here")
-                .hint("GET /openapi.json lists what there is")
+            Problem::new(StatusCode::NOT_FOUND, "there is no such path")
+                .hint("GET /openapi.json lists the paths")
         })
         .method_not_allowed_fallback(|| async {
-            Problem::new(StatusCode::METHOD_NOT_ALLOWED, "this method is not for here")
+            Problem::new(StatusCode::METHOD_NOT_ALLOWED, "this path does not have this method")
         })
         .layer(from_fn(harden))
         .layer(from_fn_with_state(service.clone(), observe))
         .with_state(service)
 }
 
-/// Names of routes and methods for counters, so that clients cannot make up new ones.
+/// Names of routes and methods for counters, so that clients cannot add new ones.
 fn label(method: &Method, path: &str) -> (&'static str, &'static str) {
     let known = |names: &[&'static str], name: &str| {
         names.iter().copied().find(|known| *known == name).unwrap_or("other")
@@ -61,7 +61,7 @@ fn label(method: &Method, path: &str) -> (&'static str, &'static str) {
     (route, known(&["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"], method.as_str()))
 }
 
-/// A request under way; dropped without an answer, its client has gone.
+/// A request in progress; if it is dropped without an answer, its client is gone.
 struct Flight<'a> {
     service: &'a Service,
     label: (&'static str, &'static str),
@@ -109,7 +109,7 @@ async fn observe(State(service): State<Arc<Service>>, request: Request, next: Ne
     response
 }
 
-/// Answers are data: no browser should guess, frame or keep them.
+/// Answers are data: browsers must not guess their type, frame them or cache them.
 async fn harden(request: Request, next: Next) -> Response {
     let mut response = next.run(request).await;
     response

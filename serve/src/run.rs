@@ -1,4 +1,4 @@
-//! [`run`]: a server from start to stop, on threads of its own.
+//! [`run`]: runs a server from start to stop, on threads of its own.
 
 use super::{Options, ServeError, Server, watch};
 use std::{net::SocketAddr, time::Duration};
@@ -25,7 +25,7 @@ pub fn run(
         .build()
         .map_err(ServeError::Threads)?;
     let outcome = runtime.block_on(serve(options, reload, listening));
-    // Computations that still run are for clients that have gone.
+    // Computations that still run belong to clients that are gone.
     runtime.shutdown_background();
     outcome
 }

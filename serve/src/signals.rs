@@ -15,7 +15,7 @@ use std::{
 };
 use tokio::sync::oneshot;
 
-/// Where there is no polling, how long to sleep between looks at whether the server is still there.
+/// Without polling, the time between two checks that the server still runs.
 const LONG: Duration = Duration::from_secs(3600);
 
 /// Watches signals and, every `period` (never, where that is zero), the bundles' files. What is
@@ -65,7 +65,7 @@ pub fn watch(
         }
     })?;
     Ok(async move {
-        // A watcher that has gone is a reason to stop, too.
+        // The server also stops if the watcher is gone.
         let _ = stopped.await;
     })
 }

@@ -14,7 +14,8 @@ use vitempo::predictors::{Estimate, PredictorBundle, Tally, WorkingSet, WorkingS
 use vitempo::query::{Amount, Latencies, Meter, QueryError, Tables};
 use vitempo::search_space::{Architecture, Space};
 
-/// Architectures from which on tables are made; making them takes as long as about so many graphs.
+/// Number of architectures from which tables are made; making them takes about as long as this many
+/// graphs.
 const WORTHWHILE: usize = 1000;
 
 /// Sums over an architecture's kernels, and how many of them are marked.

@@ -1,5 +1,5 @@
-//! [`Token`]: the secret that clients show. Only its digest is kept; digests are compared in
-//! constant time.
+//! [`Token`]: the secret of clients. Only its digest is stored; digests are compared in constant
+//! time.
 
 use axum::http::HeaderValue;
 use std::fmt;
@@ -36,7 +36,7 @@ impl Token {
         }
     }
 
-    /// Whether an `Authorization` header shows this token.
+    /// Whether an `Authorization` header has this token.
     pub(super) fn allows(&self, authorization: Option<&HeaderValue>) -> bool {
         let shown = authorization
             .and_then(|value| value.as_bytes().split_at_checked(7))

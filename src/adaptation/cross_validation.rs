@@ -1,4 +1,5 @@
-//! [`CrossValidation`]: each measured model forecast from the others, a tenth left out at a time.
+//! [`CrossValidation`]: forecasts each measured model from the others; a tenth is left out at a
+//! time.
 
 use super::parallel::parallel;
 use crate::{
@@ -9,14 +10,14 @@ use crate::{
     },
 };
 
-/// Measured models are left out in so many groups: one by one where there are no more.
+/// Number of groups in which measured models are left out; one by one if there are no more models.
 const GROUPS: usize = 10;
 /// With fewer, nothing is left to forecast from.
 const FEWEST: usize = 2;
 /// Level of the intervals.
 const LEVEL: f64 = 0.9;
 
-/// Forecasts of measured models, none of which saw the latency of its own.
+/// Forecasts of measured models, each without the latency of the model itself.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CrossValidation {
     /// Latency in ns and forecast, in the order of the measured models.

@@ -1,4 +1,4 @@
-//! [`Latencies`]: a CSV of end-to-end latencies, by model; the heading says the unit.
+//! [`Latencies`]: a CSV of end-to-end latencies by model; the header names the unit.
 
 use super::names::nearest;
 use crate::predictors::metrics;
@@ -8,7 +8,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Samples of one model that differ by more than this ratio are not of one model or one unit.
+/// Samples of one model that differ by more than this ratio count as errors: two models, or two
+/// units.
 const REFUSED_RATIO: f64 = 10.0;
 /// Separators that other programs write.
 const FOREIGN_SEPARATORS: [char; 3] = [';', '\t', '|'];
@@ -94,7 +95,7 @@ pub struct Latencies {
     pub models: Vec<ModelLatency>,
 }
 
-/// What is wrong with a file of latencies.
+/// An invalid file of latencies.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {problem}", .path.display())]
 pub struct LatencyError {
@@ -121,7 +122,7 @@ pub enum LatencyProblem {
     #[error("it has no column `model`")]
     NoModelColumn,
     /// No heading of [`Unit`].
-    #[error("no column says the latency and its unit")]
+    #[error("it has no column of latencies")]
     NoLatencyColumn,
     /// Two headings of [`Unit`].
     #[error("it has two columns of latencies, `{}` and `{}`", .first.heading(), .second.heading())]
@@ -136,7 +137,7 @@ pub enum LatencyProblem {
     UnknownModel {
         /// Line of the file, from 1.
         line: usize,
-        /// As it stands there.
+        /// As written there.
         name: String,
         /// Similar names.
         near: Vec<String>,
@@ -146,7 +147,7 @@ pub enum LatencyProblem {
     NotALatency {
         /// Line of the file, from 1.
         line: usize,
-        /// As it stands there.
+        /// As written there.
         text: String,
     },
     /// No row.
@@ -234,7 +235,7 @@ fn of_model(
     }
 }
 
-/// Where a file has what.
+/// The positions of the columns.
 struct Columns {
     model: usize,
     latency: usize,

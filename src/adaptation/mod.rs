@@ -1,12 +1,12 @@
-//! A device from a handful of end-to-end latencies: [`Adapter`] takes models, other devices and
-//! [`Latencies`], and gives an [`Adaptation`]: a bundle, its cross-validated error, what the
-//! latencies leave unknown, and what to measure next.
+//! Adapts to a device from about ten end-to-end latencies. [`Adapter`] takes models, other devices
+//! and [`Latencies`], and returns an [`Adaptation`]: a bundle, its cross-validated error, the unit
+//! costs that the latencies do not constrain, and the models to measure next.
 //!
 //! | question | where |
 //! |---|---|
-//! | which latencies are in a file, and can they be used? | [`Latencies`] |
-//! | what is suspicious about them? | [`Warning`] |
-//! | what do other devices say? | [`Adapter::add_bundle`], [`Adapter::add_dataset`] |
+//! | which latencies are in a file, and are they valid? | [`Latencies`] |
+//! | which of them are implausible? | [`Warning`] |
+//! | how do other devices enter? | [`Adapter::add_bundle`], [`Adapter::add_dataset`] |
 //! | how well is each measured model forecast from the others? | [`CrossValidation`] |
 //!
 //! The method is that of [`crate::predictors::adapt`]; `docs/adapting.md` derives it.
@@ -89,7 +89,7 @@ pub struct Adapter<'a> {
     threads: usize,
 }
 
-/// What comes of it.
+/// The result of an adaptation.
 #[derive(Clone, Debug)]
 pub struct Adaptation {
     /// Forecasts any model on the device.
@@ -98,9 +98,9 @@ pub struct Adaptation {
     pub cross_validation: Option<CrossValidation>,
     /// Unit costs that the latencies do not constrain, with their share of the forecast time.
     pub unconstrained: Vec<(UnitCost, f64)>,
-    /// Models worth measuring next, the one that narrows the forecasts most first.
+    /// Models to measure next; the first narrows the forecasts most.
     pub suggested: Vec<String>,
-    /// What is suspicious about the latencies.
+    /// Implausible latencies.
     pub warnings: Vec<Warning>,
     /// Environments of the device itself that were left out of the sources.
     pub left_out: Vec<String>,
@@ -124,15 +124,14 @@ impl<'a> Adapter<'a> {
         }
     }
 
-    /// Who published the latencies and under which licence; without it they count as measured by
-    /// whoever adapts.
+    /// Publisher and licence of the latencies; without it they count as measured by the user.
     #[must_use]
     pub fn published_by(mut self, source: Option<String>) -> Self {
         self.published_by = source;
         self
     }
 
-    /// How many models worth measuring next are named; none without it.
+    /// Number of suggested models to measure next; 0 by default.
     #[must_use]
     pub fn suggestions(mut self, count: usize) -> Self {
         self.suggestions = count;

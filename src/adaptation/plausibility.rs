@@ -1,5 +1,5 @@
-//! [`Warning`]: what is suspicious about latencies that can be read. A wrong unit is found by
-//! comparing with what the sources (without any: physics) forecast before anything is measured.
+//! [`Warning`]: latencies that are valid but implausible. A wrong unit is found by comparison with
+//! the forecast from the sources alone, or from physical limits where there are no sources.
 
 use super::latencies::{Latencies, Unit};
 use crate::predictors::{
@@ -8,13 +8,13 @@ use crate::predictors::{
 };
 use std::fmt;
 
-/// Samples of one model that differ by more than this ratio are worth a look.
+/// Samples of one model that differ by more than this ratio cause a warning.
 const NOTED_RATIO: f64 = 1.5;
 /// Devices differ from what sources forecast by less than the first factor, as far as the width of
 /// the forecasts allows up to the second.
 const FACTORS: [f64; 2] = [30.0, 200.0];
 
-/// Something suspicious; the latencies are used as they are.
+/// Implausible latencies, which are used nevertheless.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Warning {
     /// Two samples of one model differ much.
@@ -31,7 +31,7 @@ pub enum Warning {
         /// How many there are.
         models: usize,
     },
-    /// The latencies are far from what is forecast without them: median of latency over forecast.
+    /// The latencies differ much from a forecast without them: median of latency over forecast.
     FarFromForecast {
         /// Below one where the latencies are shorter.
         factor: f64,
@@ -55,7 +55,8 @@ impl fmt::Display for Warning {
                 write!(f, "all {models} models have the same latency")
             }
             Self::FarFromForecast { factor, from_sources, .. } => {
-                let by = if *from_sources { "the sources forecast" } else { "physics alone gives" };
+                let by =
+                    if *from_sources { "the sources forecast" } else { "physical limits give" };
                 let (times, than) =
                     if *factor > 1.0 { (*factor, "longer") } else { (1.0 / factor, "shorter") };
                 write!(f, "the latencies are {times:.0} times {than} than {by}")
@@ -86,7 +87,7 @@ pub(super) fn among_themselves(latencies: &Latencies, names: &[&str]) -> Vec<War
     warnings
 }
 
-/// Latencies that are far from what is forecast without them.
+/// Latencies that differ much from a forecast without them.
 pub(super) fn against_forecasts(
     prior: &DevicePrior,
     workloads: &[Workload],

@@ -1,5 +1,5 @@
-//! What is known of other devices: a bundle is asked for its forecasts of the models at hand; a
-//! dataset brings models and latencies of its own.
+//! The sources of an adaptation: a bundle forecasts the given models; a dataset has models and
+//! latencies of its own.
 
 use crate::{
     datasets::{Dataset, published::device_of},

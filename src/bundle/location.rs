@@ -1,4 +1,4 @@
-//! [`Location`]: where a bundle is, and the places in which names are looked for.
+//! [`Location`]: where a bundle is, and the places in which names are looked up.
 
 use super::{BundleError, near::near};
 use serde::{Serialize, Serializer};
@@ -135,7 +135,7 @@ impl Location {
     }
 }
 
-/// What is a name rather than a path.
+/// Whether a text is a name instead of a path.
 fn as_name(path: &Path) -> Option<&str> {
     let is_name = path.components().count() == 1
         && path.file_name() == Some(path.as_os_str())
@@ -171,7 +171,7 @@ pub fn files_in(folder: &Path) -> io::Result<Vec<Location>> {
     Ok(found)
 }
 
-/// Hidden files are those that are being written.
+/// Hidden files are incomplete ones that are being written.
 fn is_hidden(path: &Path) -> bool {
     path.file_name().map(OsStr::to_string_lossy).is_some_and(|name| name.starts_with('.'))
 }

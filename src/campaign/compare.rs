@@ -1,8 +1,8 @@
-//! [`compare`]: the same models on every engine, memory format and precision that can run here,
-//! side by side.
+//! [`compare`]: measures the same models on every engine, memory format and precision that this
+//! machine offers.
 //!
-//! The measurements are kept in a dataset; what is there already is not measured again. Settings
-//! take turns, round by round.
+//! The measurements are kept in a dataset; existing measurements are not repeated. Settings are
+//! measured in turns, round by round.
 
 use super::{Campaign, CampaignError, Outcome, sweep_models};
 use crate::models::Model;
@@ -32,7 +32,7 @@ pub struct Setting {
     pub memory_format: Option<MemoryFormat>,
 }
 
-/// What engines offer here.
+/// The settings of this machine's engines.
 #[derive(Clone, Debug, Default)]
 pub struct Offered {
     /// Every setting that can run here on the CPU.
@@ -61,7 +61,7 @@ pub struct CompareOptions<'a> {
     pub rounds: usize,
     /// Of inputs, of weights that files lack and of the order of models.
     pub seed: u64,
-    /// The dataset that measurements go to; it is made where it is not there.
+    /// The dataset of the measurements; it is created if it does not exist.
     pub out: &'a Path,
     /// What measures.
     pub worker: WorkerCommand,
@@ -93,7 +93,7 @@ pub struct Comparison {
     pub compared: Vec<Compared>,
 }
 
-/// Why nothing was compared. What was measured before is kept.
+/// Why a comparison failed. Finished measurements are kept.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CompareError {

@@ -1,4 +1,4 @@
-//! Real models that ship inside the library, without weights: architectures of timm (Apache-2.0).
+//! Real models that are part of the library, without weights: architectures of timm (Apache-2.0).
 
 use vitempo_graph::{
     Graph,

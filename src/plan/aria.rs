@@ -1,5 +1,5 @@
 //! ARIA and the systems it is compared with over one trace: at the target and at twice the target,
-//! with forecasts that are off, and with other estimates of heat and power ([`TraceOutcomes::of`]).
+//! with biased forecasts, and with other estimates of heat and power ([`TraceOutcomes::of`]).
 
 use vitempo_planners::aria::{
     AriaCosts, AriaOutcome, AriaPlan, Requirements, Simulation, SimulationError, System, Truth,
@@ -8,19 +8,20 @@ use vitempo_planners::aria::{
     robustness::{self, ForecastBias},
 };
 
-/// How far forecasts are taken to be off: everything takes so much longer, or less.
+/// Forecast biases: all true latencies are the forecast times this factor.
 const OFF: [f64; 5] = [-0.10, -0.05, 0.0, 0.05, 0.10];
-/// Of [`OFF`], the first that is examined at the tightest target: forecasts that are right.
+/// The index in [`OFF`] from which biases are simulated at the tightest target: forecasts without a
+/// bias.
 const NOT_SHORTER: usize = 2;
-/// What is planned for when forecasts are off: the points, and this confidence.
+/// Plans under biased forecasts use the points, and this confidence.
 const PLANNED: [Option<f64>; 2] = [None, Some(0.9)];
-/// Confidence whose pessimistic end is one of the ways in which forecasts are off.
+/// Confidence whose pessimistic end is one of the biases.
 const PESSIMISTIC: f64 = 0.9;
 
-/// How far estimates of heat and power are moved, as a share.
+/// Perturbation of estimates of heat and power, as a share.
 pub const PERTURBATION: f64 = 0.3;
 
-/// What all systems do over a trace.
+/// The outcomes of all systems over a trace.
 #[derive(Clone, Debug)]
 pub struct TraceOutcomes {
     /// All systems at the target.
@@ -29,7 +30,8 @@ pub struct TraceOutcomes {
     pub relaxed: Vec<AriaOutcome>,
     /// The plan at twice the target.
     pub plan_relaxed: AriaPlan,
-    /// Forecasts that are off, at the target and at the tightest that the point forecasts allow.
+    /// Outcomes under biased forecasts, at the target and at the tightest target that the point
+    /// forecasts allow.
     pub off: Vec<ForecastBias>,
     /// The highest and the lowest resolution without end, as figure 7 has them.
     pub ends: [AriaOutcome; 2],

@@ -1,10 +1,10 @@
 //! Costs of a model's operators as bundles forecast them, ns: [`of_operators`] with one bundle,
-//! [`of_graph`] with a bundle per processor and the links between processors, which is what
-//! planners take. [`confined`] marks tensors that may not leave the processor where they arise.
+//! [`of_graph`] with a bundle per processor and the links between processors, as planners take
+//! them. [`confined`] marks tensors that may not leave the processor that computes them.
 //!
-//! A bundle forecasts the kernels that a framework runs, and end to end what the model takes. Each
-//! operator gets the share of the end-to-end forecast and of its interval that its kernels have of
-//! their sum, so that the costs of all operators add up to the forecast of the model.
+//! A bundle forecasts the kernels that a framework runs, and the end-to-end latency of the model.
+//! Each operator gets the share of the end-to-end forecast and of its interval that its kernels
+//! have of their sum, so that the costs of all operators add up to the forecast of the model.
 
 use std::collections::BTreeMap;
 use vitempo_graph::{Graph, GraphPrediction, Latency, LatencyModel, PredictionError};
@@ -58,13 +58,13 @@ impl Estimated {
 /// Costs of a model on several processors.
 #[derive(Clone, Debug)]
 pub struct ForecastCosts {
-    /// What planners take.
+    /// The input of planners.
     pub costs: Costs,
     /// By processor, how many kernels were forecast without a predictor of their own.
     pub estimated: Vec<Estimated>,
 }
 
-/// Why a model has no costs.
+/// Why costs of a model cannot be computed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlanCostsError {
@@ -95,7 +95,7 @@ pub enum PlanCostsError {
     },
 }
 
-/// What a bundle forecasts for a model, by operator of the model.
+/// A bundle's forecast of a model, by operator of the model.
 #[derive(Clone, Debug)]
 pub struct OperatorCosts {
     /// Latency of each operator, ns, and the operators that stay together.
@@ -155,8 +155,8 @@ pub fn between_all(processors: usize, link: Link) -> Links {
     pairs.filter(|(from, to)| from != to).map(|pair| (pair, link)).collect()
 }
 
-/// The same costs with these tensors confined: none of them may leave the processor on which it
-/// arises; for an input of the model that is the first.
+/// The same costs with these tensors confined: none of them may leave the processor that computes
+/// it; for an input of the model that is the first.
 ///
 /// # Errors
 /// [`PlanCostsError::UnknownTensor`] for a name that no tensor has.
@@ -177,7 +177,7 @@ pub fn confined<S: AsRef<str>>(costs: Costs, tensors: &[S]) -> Result<Costs, Pla
     Ok(file.check()?)
 }
 
-/// For each node of a model its place in costs that were put together elsewhere, by its name.
+/// For each node of a model its place in costs from another source, by its name.
 ///
 /// # Errors
 /// [`PlanCostsError::OtherModel`] naming a node that only one of them has.
@@ -197,14 +197,14 @@ pub fn nodes_of(costs: &Costs, graph: &Graph) -> Result<Vec<usize>, PlanCostsErr
     }
 }
 
-/// Names of the tensors that no node provides.
+/// Names of the tensors that no node computes.
 fn inputs(costs: &Costs) -> Vec<String> {
     let inputs = costs.tensors().iter().filter(|tensor| tensor.producer.is_none());
     inputs.map(|tensor| tensor.name.clone()).collect()
 }
 
-/// What each kernel has of the end-to-end forecast, in proportion to its latency; equal shares
-/// where no kernel takes any time.
+/// The share of each kernel in the end-to-end forecast, in proportion to its latency; equal shares
+/// if no kernel takes any time.
 fn shares(prediction: &GraphPrediction) -> Vec<Interval> {
     let kernels: Vec<f64> = prediction.operators.iter().map(|o| o.latency_ns.ns()).collect();
     let sum: f64 = kernels.iter().sum();

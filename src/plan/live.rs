@@ -1,5 +1,5 @@
 //! Live runs of plans: [`LiveSession`] holds engines on cores of their own and the parts of one
-//! model, and runs frames through stages. What a run takes is reported as the simulator reports it
+//! model, and runs frames through stages. Results of a run have the simulator's type
 //! ([`StreamOutcome`]), so that the two can be compared. Times are in ns.
 
 use super::partition::Partition;
@@ -17,7 +17,7 @@ use vitempo_profiler::{
     statistics,
 };
 
-/// Frames before those that count.
+/// Warm-up frames, which are not measured.
 pub const WARMUPS: usize = 3;
 
 /// Share of the samples below an interval, and above it.
@@ -30,7 +30,7 @@ pub struct Engine {
     pub name: String,
     /// Name of the backend.
     pub backend: String,
-    /// The cores it runs on; none: one that no other engine has.
+    /// The cores it runs on; if empty, one core that no other engine has.
     pub cores: Vec<usize>,
 }
 
@@ -47,7 +47,7 @@ impl Engine {
     }
 }
 
-/// Names of engines, and what they are: `onnxruntime on cores [0]`.
+/// Names of engines with a description: `onnxruntime on cores [0]`.
 #[must_use]
 pub fn described(engines: &[Engine], rig: &Rig) -> Vec<(String, String)> {
     let one = |(engine, cores): (&Engine, &[usize])| {
@@ -63,15 +63,15 @@ pub struct LiveOptions {
     pub engines: Vec<Engine>,
     /// Frames that are measured.
     pub frames: usize,
-    /// Frames per second of a camera; `None`: another frame as soon as there is room.
+    /// Frames per second of a camera; `None`: the next frame starts as soon as there is room.
     pub camera_fps: Option<f64>,
     /// A frame is late when its results come more than this after it was captured, ns.
     pub deadline_ns: Option<u64>,
-    /// Set it from elsewhere to stop between two frames.
+    /// Set it from another thread to stop between two frames.
     pub interrupted: Arc<AtomicBool>,
 }
 
-/// Why a plan does not run.
+/// Why a plan cannot run.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LiveSessionError {
@@ -81,13 +81,13 @@ pub enum LiveSessionError {
     /// The model's inputs cannot be filled.
     #[error("{0}")]
     Inputs(String),
-    /// A frame would take longer to arrive than can be waited for.
-    #[error("a camera of {fps} frames per second is too slow to wait for")]
+    /// The camera's period is too long.
+    #[error("a camera rate of {fps} frames per second is too low")]
     Camera {
         /// As it was given.
         fps: f64,
     },
-    /// The plan uses a processor that no engine stands for.
+    /// The plan uses a processor without an engine.
     #[error("processor `{processor}` has no engine")]
     NoEngine {
         /// Its name in the plan.
@@ -101,13 +101,13 @@ pub enum LiveSessionError {
     Ended,
 }
 
-/// What a run of a plan took.
+/// The result of a run of a plan.
 #[derive(Clone, Debug)]
 pub struct Measured {
     /// Latencies, results, late and dropped frames.
     pub outcome: StreamOutcome,
-    /// How far the results are from the whole model's, as a share of the largest value; `None`
-    /// where engines compute nothing.
+    /// Difference of the results from the whole model's, as a share of the largest value; `None` if
+    /// engines compute nothing.
     pub apart: Option<f64>,
 }
 
@@ -118,7 +118,7 @@ pub struct LiveSession {
     engines: Vec<Engine>,
     inputs: Vec<Arc<OutputValues>>,
     outputs: Vec<String>,
-    /// What the whole model computes from that frame.
+    /// The results of the whole model for that frame.
     expected: Vec<OutputValues>,
     trial: Trial,
     deadline_ns: Option<u64>,
@@ -169,7 +169,7 @@ impl LiveSession {
         self.trial.frames
     }
 
-    /// Index of the engine that stands for a processor of the plan.
+    /// Index of the engine of a processor of the plan.
     ///
     /// # Errors
     /// [`LiveSessionError::NoEngine`].
@@ -178,7 +178,7 @@ impl LiveSession {
         found.ok_or_else(|| LiveSessionError::NoEngine { processor: processor.to_owned() })
     }
 
-    /// Names of the engines, and what they are: `onnxruntime on cores [0]`.
+    /// Names of the engines with a description: `onnxruntime on cores [0]`.
     #[must_use]
     pub fn described(&self) -> Vec<(String, String)> {
         described(&self.engines, &self.rig)

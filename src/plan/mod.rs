@@ -1,17 +1,16 @@
-//! Where each part of a model runs, from models and bundles: costs as bundles forecast them, the
-//! questions that planners answer about these costs, the parts of a divided model, and what a plan
-//! takes when it runs.
+//! Plans from models and bundles: costs as bundles forecast them, planners over these costs, the
+//! parts of a divided model, and live runs of plans.
 //!
 //! | question | where |
 //! |---|---|
 //! | what does a model cost on each processor? | [`costs`] |
-//! | which operators on the device, which on a server? | [`split`] |
-//! | which stages on which processors, frames overlapping? | [`pipeline`] |
+//! | which operators run on the device, which on a server? | [`split`] |
+//! | which stages run on which processors while frames overlap? | [`pipeline`] |
 //! | where do an encoder and its decoders run? | [`multitask`] |
-//! | which variants of several models, stitched how, on which processors? | [`stitch`] |
+//! | which variants of several models are stitched, and on which processors do they run? | [`stitch`] |
 //! | what do ARIA and the systems it is compared with do over a trace? | [`aria`] |
 //! | what are the parts of a divided model, as graphs and as files? | [`partition`], [`parts`] |
-//! | what does a plan take on engines? | `live`, with the feature `profile` |
+//! | how long does a plan take on engines? | `live`, with the feature `profile` |
 
 pub mod aria;
 pub mod costs;

@@ -1,5 +1,5 @@
 //! [`Partition`]: a model divided as a plan says, its parts as graphs, with the model's own weights
-//! where its file has them.
+//! if its file has them.
 
 use crate::models::Model;
 use std::collections::HashMap;
@@ -19,14 +19,14 @@ pub struct Partition {
     pub parts: Vec<Graph>,
 }
 
-/// Why a model has no such parts.
+/// Why a model cannot be divided like this.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PartitionError {
     /// Its file cannot be read again.
     #[error(transparent)]
     Onnx(#[from] OnnxError),
-    /// A part is empty, or something would flow back.
+    /// A part is empty, or a tensor would flow back.
     #[error(transparent)]
     Parts(#[from] PartsError),
 }

@@ -20,7 +20,7 @@ use vitempo_planners::{
 #[cfg(feature = "profile")]
 const QUEUE: usize = 1;
 
-/// What a pipeline has the least of.
+/// The quantity that a pipeline minimises.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Minimise {
     /// Time from result to result.
@@ -32,7 +32,7 @@ pub enum Minimise {
 
 /// What is minimised is bounded too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("what is minimised is not bounded too")]
+#[error("the quantity that is minimised cannot be bounded too")]
 pub struct BoundedTwice;
 
 /// The objective: the least period with a bound on the latency, or the least latency with a bound
@@ -68,8 +68,8 @@ pub fn costs(
     costs::of_graph(graph, processors, costs::between_all(processors.len(), link))
 }
 
-/// The period with as many operators on each processor, in the order of the processors: what a plan
-/// has to be better than. `None` where these stages cannot run.
+/// The period with equal numbers of operators on each processor, in the order of the processors:
+/// the baseline of a plan. `None` where these stages cannot run.
 #[must_use]
 pub fn equal_counts(pipeline: &Pipeline<'_>, costs: &Costs) -> Option<Interval> {
     let order: Vec<usize> = (0..costs.processors().len()).collect();

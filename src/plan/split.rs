@@ -37,7 +37,7 @@ const DEVICE: usize = 0;
 /// Index of the server.
 const SERVER: usize = 1;
 
-/// Why there is no split.
+/// Why a split cannot be planned.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlanSplitError {
@@ -143,7 +143,7 @@ pub fn costs(
     costs::of_graph(graph, &processors, connection.links())
 }
 
-/// The question where to cut: the first processor of the costs is the device, the second the
+/// The problem of where to cut: the first processor of the costs is the device, the second the
 /// server.
 ///
 /// # Errors
@@ -166,7 +166,7 @@ pub fn budget() -> Budget {
 /// The best split.
 ///
 /// # Errors
-/// As [`between`], or [`SplitError::Impossible`] when no split keeps the bounds.
+/// As [`between`], or [`SplitError::Impossible`] when no split satisfies the bounds.
 pub fn best(
     costs: &Costs,
     objective: &Objective,
@@ -175,8 +175,8 @@ pub fn best(
     Ok(between(costs)?.within(budget).best(objective)?)
 }
 
-/// Every split within the bounds that is best in some trade of latency against the device's energy;
-/// against bytes sent where the costs have no energy.
+/// The Pareto front of splits within the bounds, of latency and the device's energy, or bytes sent
+/// if the costs have no energy.
 ///
 /// # Errors
 /// As [`best`].
@@ -187,7 +187,8 @@ pub fn pareto(costs: &Costs, bounds: &[Bound], budget: Budget) -> Result<Front, 
     Ok(split.pareto(Criterion::Latency, second, bounds)?)
 }
 
-/// Which split is best at which bandwidth, within the bounds, from the slowest link to the fastest.
+/// The best split for every range of bandwidths, within the bounds, from the slowest link to the
+/// fastest.
 /// The bandwidths of both directions change together.
 ///
 /// # Errors

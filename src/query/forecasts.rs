@@ -1,5 +1,4 @@
-//! [`SpaceModel`]: a latency model that is asked for a whole search space, and the [`Forecasts`]
-//! that answer.
+//! [`SpaceModel`]: a latency model over a whole search space, and its [`Forecasts`].
 //!
 //! Tables answer for bundles that were trained: the latency of a model is a function of a sum over
 //! its kernels. The forecast of an adapted bundle is not: it is the mean of logarithms over
@@ -13,9 +12,9 @@ use vitempo_graph::{LatencyModel, Prediction};
 use vitempo_predictors::{AdaptedBundle, PredictorBundle};
 use vitempo_search_space::{Architecture, Space};
 
-/// A latency model that is asked for architectures of a space.
+/// A latency model over the architectures of a space.
 pub trait SpaceModel: LatencyModel + fmt::Debug {
-    /// What answers for the architectures of `space`.
+    /// Forecasts of the architectures of `space`.
     fn over<'m>(&'m self, space: &Space) -> Forecasts<'m>;
 }
 
@@ -103,7 +102,7 @@ impl Forecasts<'_> {
         }
     }
 
-    /// How tables answered so far; `None` where every answer comes from a graph.
+    /// Statistics of the tables so far; `None` if every answer comes from a graph.
     #[must_use]
     pub fn statistics(&self) -> Option<Statistics> {
         match &self.0 {

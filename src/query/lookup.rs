@@ -1,9 +1,9 @@
-//! From architectures to their rows and to their sums: several architectures at a time, one step
-//! after the other over all of them.
+//! Looks up architectures: their rows and the sums of these, for several architectures at a time,
+//! one step after the other over all of them.
 //!
-//! Which rows there are follows from the classes and numbers of parts; what rows come to, from the
-//! working set that all of them make. Rows that have no amount in a working set yet are computed
-//! together, after all that could be looked up was.
+//! The classes and numbers of parts determine the rows; the amounts of rows depend on the working
+//! set of all of them. Rows without an amount for a working set are computed together, after all
+//! others were looked up.
 
 use super::{
     Amount, Meter,
@@ -15,13 +15,13 @@ use std::{collections::BTreeSet, ops::Range};
 use vitempo_predictors::WorkingSetBytes;
 use vitempo_search_space::Architecture;
 
-/// What tables have of an architecture.
+/// The state of an architecture in the tables.
 pub(super) enum Found {
     /// All its rows; and whether its answer is yet to be compared.
     Rows(bool),
-    /// Classes must be learned first.
+    /// Templates of classes must be made first.
     Waiting,
-    /// Nothing to say.
+    /// Tables cannot answer.
     Irregular,
 }
 
@@ -49,7 +49,7 @@ impl<C> Asked<C> {
         }
     }
 
-    /// Forgets everything, but for the room it took.
+    /// Clears everything and keeps the allocations.
     pub(super) fn clear(&mut self) {
         self.of.clear();
         self.take_back();
@@ -57,7 +57,7 @@ impl<C> Asked<C> {
         self.questions.clear();
     }
 
-    /// Forgets what was asked after the rows of the last whole architecture.
+    /// Removes the queries after the last complete architecture.
     pub(super) fn take_back(&mut self) {
         let whole = self.of.last().map_or(0, |(_, end)| *end);
         self.keys.truncate(whole);

@@ -1,5 +1,5 @@
-//! [`Meter`]: what is added up over the kernels of an architecture: latency in the environment of a
-//! bundle, or work.
+//! [`Meter`]: the quantity that is added up over the kernels of an architecture: latency in the
+//! environment of a bundle, or work.
 
 use super::QueryError;
 use vitempo_graph::{Framework, Graph, OpSpec, Work};

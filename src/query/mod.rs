@@ -24,18 +24,18 @@
 //!
 //! | question | where |
 //! |---|---|
-//! | what adds up over the kernels of a model? | `meter` |
+//! | which quantity is added up over the kernels of a model? | `meter` |
 //! | which parts does an architecture have, and which kernels does each add? | `link` |
-//! | how do the numbers of an encoding become those of a kernel? | `numbers`, `formula`, `pattern` |
+//! | how do the numbers of a kernel follow from those of an encoding? | `numbers`, `formula`, `pattern` |
 //! | which kernels of parts are the same, so that they are computed once? | `template`, `pool` |
-//! | what do they come to? | `rows` |
-//! | how is that found again quickly? | `table` |
+//! | what are their sums? | `rows` |
+//! | how are sums found quickly? | `table` |
 //! | how is an architecture looked up? | `lookup` |
-//! | how are questions answered, and who checks that? | `tables` |
-//! | what answers where latencies do not add up over kernels? | `forecasts` |
+//! | how are queries answered, and how are answers checked? | `tables` |
+//! | what forecasts where latencies do not add up over kernels? | `forecasts` |
 //!
-//! Answers of tables are those of `PredictorBundle::predict` but for the order of the sum: they
-//! differ by less than 1e-12 of the latency. [`SpaceModel`] takes bundles of either kind.
+//! Answers of tables equal those of `PredictorBundle::predict` except for the order of the sum:
+//! they differ by less than 1e-12 of the latency. [`SpaceModel`] takes bundles of either kind.
 
 mod forecasts;
 mod formula;
@@ -59,7 +59,7 @@ use vitempo_graph::{Prediction, PredictionError};
 use vitempo_predictors::PredictorBundle;
 use vitempo_search_space::{Architecture, Space, SpaceError};
 
-/// Why a space gives no answer.
+/// Why an architecture has no forecast.
 #[derive(Debug, thiserror::Error)]
 pub enum QueryError {
     /// The architecture is not in the space.

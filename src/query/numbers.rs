@@ -1,5 +1,5 @@
-//! [`Numbers`]: what the kernels of one part depend on, out of the encoding, in 128 bits; and
-//! [`Quantity`], what kernels' shapes are made of.
+//! [`Numbers`]: the numbers of the encoding that the kernels of one part depend on, in 128 bits;
+//! and [`Quantity`], one term of a kernel's shape.
 
 /// One number of a part or of what it reads. `First` and `Second` are expansion and kernel,
 /// heads and reduction, or heads and patch.

@@ -1,4 +1,4 @@
-//! [`Pool`]: parts of a space's architectures by class, to make templates of.
+//! [`Pool`]: parts of a space's architectures by class, from which templates are made.
 
 use super::{
     link::{BLOCK, CLASSES, Class, Link, coarse, links},

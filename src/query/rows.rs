@@ -1,9 +1,9 @@
 //! [`Rows`]: sums over the kernels of parts, by the numbers they depend on. Each is computed when
-//! it is first needed, many together, and kept.
+//! it is first needed, many together, and cached.
 //!
-//! A row belongs to a group of patterns and adds up their kernels. Each pattern has rows of its
-//! own, by the fewer numbers that it depends on, which groups share. Kernels are written into one
-//! place after the other: none is kept, and none needs memory of its own.
+//! A row belongs to a group of patterns and is the sum of their kernels. Each pattern has rows of
+//! its own, by the fewer numbers that it depends on, which groups share. One buffer holds the
+//! kernels in turn, so that no kernel needs memory of its own.
 
 use super::{
     Amount, Meter,

@@ -1,10 +1,10 @@
 //! [`Table`]: rows by group and numbers, found many at a time.
 //!
-//! Hundreds of thousands of rows fit no near cache, so a lookup costs what waiting for memory
-//! costs. A row is one line of it, its key included; an index of a few bytes a row gives where rows
-//! are, and which of those nearby is meant; and questions come many together, so that one step over
-//! all of them reads the index and the next one the rows: the processor waits for many at the same
-//! time.
+//! Hundreds of thousands of rows fit into no inner cache, so the time of a lookup is the latency of
+//! memory. A row with its key is one cache line. An index of a few bytes per row gives the
+//! positions of rows, and which of the neighbours matches. Lookups come many together: one pass
+//! reads the index for all of them and the next one the rows, so that their memory accesses
+//! overlap.
 
 use super::{Meter, numbers::Numbers};
 use std::{

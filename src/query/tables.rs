@@ -1,13 +1,13 @@
-//! [`Tables`]: a whole search space asked without making graphs. Rows are computed when they are
-//! first needed and kept.
+//! [`Tables`]: forecasts for a whole search space without graphs. Rows are computed when they are
+//! first needed, and cached.
 //!
-//! An architecture is a sum of parts ([`super::link`]). A part's class says which kernels it adds,
-//! as patterns learned from lowering small graphs of that class for real; its numbers say how large
-//! they are; what different parts have in common shares a row. Whatever has no template, because
-//! its class is rare or its kernels follow no formula, is answered by making its graph, lowering it
-//! and adding up its kernels. So is a sample of what tables answer, to compare: the first
-//! architecture of every class, and then one in many. A class that disagrees is answered by graphs
-//! from then on.
+//! An architecture is a sum of parts ([`super::link`]). A part's class determines the kernels it
+//! adds, as patterns derived from lowering small graphs of that class; its numbers determine their
+//! sizes; common kernels of different parts share a row. An architecture without a template,
+//! because its class is rare or its kernels follow no formula, is answered by lowering its graph
+//! and adding up its kernels. A sample of the answers from tables is compared with graphs: the
+//! first architecture of every class, and then a small share. A class with a difference is answered
+//! by graphs from then on.
 
 use super::{
     Amount, Meter, QueryError,
@@ -34,7 +34,7 @@ pub(super) const COMPARED: u8 = 1;
 /// Once the answers of every class are used, one answer in this many is compared.
 const ONE_IN: u64 = 1 << 16;
 
-/// How questions were answered.
+/// How queries were answered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
     /// By looking up rows.
@@ -51,7 +51,7 @@ pub struct Statistics {
     pub templates: u64,
 }
 
-/// What is known of a class.
+/// The state of a class.
 pub(super) enum Known {
     Nothing,
     /// A coarse class whose finer ones differ.
@@ -193,7 +193,7 @@ impl<M: Meter> Tables<M> {
         Ok(models.iter().map(|(kernels, _)| sum(kernels)).collect())
     }
 
-    /// Answers until nothing that tables say disagrees with graphs.
+    /// Answers until all compared answers of tables agree with graphs.
     fn chunk(
         &mut self,
         architectures: &[Architecture],

@@ -1,6 +1,6 @@
 //! [`Template`]: the kernels that a class of parts adds, as patterns in groups that depend on the
-//! same numbers. A group is a row of a table: its value is kept by the numbers it depends on, so
-//! that what different parts have in common is computed once.
+//! same numbers. A group is a row of a table: its value is cached by the numbers it depends on, so
+//! that common kernels of different parts are computed once.
 
 use super::{
     formula::Examples,

@@ -1,4 +1,4 @@
-//! [`search`]: generations of architectures, each bred from the best of those before it.
+//! [`search`]: evolves generations of architectures, each bred from the best of those before it.
 
 use super::{
     Objective, SearchError,
@@ -10,14 +10,14 @@ use std::{cmp::Ordering, collections::HashSet, hash::BuildHasher};
 use vitempo_graph::{Latency, Prediction};
 use vitempo_search_space::{Architecture, Generator, Space};
 
-/// Tries to breed an architecture that was not there before; a space that gives none is exhausted.
+/// Tries to breed a new architecture; if all fail, the space counts as exhausted.
 const TRIES: usize = 20;
 /// Share of children that have two parents.
 const CROSSED: f64 = 0.7;
 /// Share of a generation drawn afresh, so that no part of the space is out of reach.
 const FRESH: f64 = 0.02;
 
-/// Where an architecture shall be fast.
+/// A device with a latency ceiling.
 #[derive(Clone, Copy, Debug)]
 pub struct Device<'b> {
     /// Forecasts for it.
@@ -26,7 +26,7 @@ pub struct Device<'b> {
     pub ceiling: Option<Latency>,
 }
 
-/// How to search.
+/// The options of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
     /// Distinct architectures to evaluate.
@@ -61,7 +61,7 @@ impl AsRef<[f64]> for Candidate {
     }
 }
 
-/// How far a search is.
+/// The progress of a search.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Progress {
     /// Architectures evaluated.
@@ -70,7 +70,7 @@ pub struct Progress {
     pub best: Option<f64>,
 }
 
-/// What a search found.
+/// The result of a search.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
     /// The architectures within the ceilings that no other one dominates, the highest score first.
@@ -85,7 +85,7 @@ pub struct Outcome {
 /// Searches. `progress` is called after every generation and ends the search by `false`.
 ///
 /// # Errors
-/// [`SearchError`] when nothing keeps to the ceilings, or an objective or a forecast fails.
+/// [`SearchError`] when no candidate is within the ceilings, or an objective or a forecast fails.
 pub fn search(
     space: &Space,
     devices: &[Device<'_>],
@@ -324,8 +324,8 @@ impl Population {
     }
 }
 
-/// Which architectures were there before, by a 64-bit hash with fixed keys: what two have in common
-/// costs one candidate, nothing else.
+/// The architectures so far, as 64-bit hashes with fixed keys. A collision loses one candidate and
+/// nothing else.
 #[derive(Default)]
 struct Bred(HashSet<u64, FixedState>);
 

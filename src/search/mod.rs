@@ -1,5 +1,5 @@
-//! Search: which architectures of a space score highest within a latency ceiling on one or several
-//! devices?
+//! Searches a space for the architectures with the highest score within a latency ceiling on one or
+//! several devices.
 //!
 //! NSGA-II (Deb, Pratap, Agarwal, Meyarivan: "A fast and elitist multiobjective genetic algorithm
 //! that can be adapted", IEEE TEC 6(2), 2002) over a search space: maximise the score, minimise the
@@ -9,11 +9,11 @@
 //!
 //! | question | where |
 //! |---|---|
-//! | what is to be maximised? | [`objective`] |
-//! | who dominates whom, and who is crowded? | [`dominance`] |
-//! | how does the next generation come about? | [`evolution`] |
+//! | which score is maximised? | [`objective`] |
+//! | how are candidates sorted? | [`dominance`] |
+//! | how is the next generation made? | [`evolution`] |
 //! | do forecasts rank as measurements do? | [`spearman`] |
-//! | what do members of the front take for real? | `verify` |
+//! | how are members of the front measured? | `verify` |
 
 pub mod dominance;
 mod evolution;
@@ -35,7 +35,7 @@ pub fn member_name(space: &Space, place: usize) -> String {
     format!("{}-front-{place:03}", space.name())
 }
 
-/// Why a search found nothing.
+/// Why a search failed.
 #[derive(Debug, thiserror::Error)]
 pub enum SearchError {
     /// An architecture has no forecast.
@@ -46,8 +46,8 @@ pub enum SearchError {
     Objective(#[from] ObjectiveError),
     /// No candidate is below the ceiling.
     #[error(
-        "none of {candidates} candidates keeps to the ceiling; the nearest takes {factor:.2} \
-        times as long: {encoding}"
+        "none of {candidates} candidates is within the ceiling; the closest takes {factor:.2} \
+         times as long: {encoding}"
     )]
     NothingFits {
         /// Architectures that were evaluated.

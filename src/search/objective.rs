@@ -1,5 +1,5 @@
-//! [`Objective`]: what a search maximises: the user's scores from a file or from a program, or a
-//! size that stands in for them.
+//! [`Objective`]: the score that a search maximises: the user's scores from a file or from a
+//! program, or a size as a stand-in.
 
 use crate::query::{QueryError, Sizes, Tables};
 use std::{
@@ -10,7 +10,7 @@ use std::{
 };
 use vitempo_search_space::{Architecture, Space};
 
-/// Why there is no score.
+/// Why a score is missing.
 #[derive(Debug, thiserror::Error)]
 pub enum ObjectiveError {
     /// A file of scores cannot be read.
@@ -49,7 +49,7 @@ pub trait Objective {
     /// The name of the score, in tables and files.
     fn name(&self) -> &str;
 
-    /// A sentence that says what the score is not, where it only stands in for one.
+    /// For a stand-in: a sentence that says so.
     fn stands_in(&self) -> Option<&str> {
         None
     }
@@ -100,10 +100,8 @@ impl Objective for StandIn {
 
     fn stands_in(&self) -> Option<&str> {
         Some(match self.measure {
-            Measure::Flops => "FLOPs stand in for accuracy, which nobody has measured here",
-            Measure::Parameters => {
-                "parameters stand in for accuracy, which nobody has measured here"
-            }
+            Measure::Flops => "FLOPs stand in for accuracy, which was not measured",
+            Measure::Parameters => "parameters stand in for accuracy, which was not measured",
         })
     }
 
@@ -171,7 +169,7 @@ impl Listed {
 /// A finite number.
 fn number(text: &str) -> Result<f64, String> {
     let value = text.trim().parse::<f64>().ok().filter(|v| v.is_finite());
-    value.ok_or_else(|| format!("`{}` is no score; write a number", text.trim()))
+    value.ok_or_else(|| format!("`{}` is not a score; expected a number", text.trim()))
 }
 
 impl Objective for Listed {
@@ -196,8 +194,8 @@ impl Objective for Listed {
 }
 
 /// Scores from a program of the user's, run through the shell once for each generation: it reads
-/// encodings, one a line, to the end of its input, and prints a number a line, in the same order.
-/// No architecture is asked about twice.
+/// one encoding per line to the end of its input, and prints one number per line, in the same
+/// order. No architecture is scored twice.
 #[derive(Debug)]
 pub struct Program {
     command: String,
@@ -236,8 +234,7 @@ impl Program {
         if !output.status.success() {
             return Err(self.fault(format!("ended with {}", output.status)));
         }
-        String::from_utf8(output.stdout)
-            .map_err(|_| self.fault("printed something that is no text"))
+        String::from_utf8(output.stdout).map_err(|_| self.fault("printed bytes that are not text"))
     }
 }
 
@@ -305,8 +302,8 @@ mod tests {
         assert_eq!(listed.candidates().map(<[Architecture]>::len), Some(2));
         for (text, says) in [
             (format!("encoding,accuracy\n{a},1\n"), "no column `score`"),
-            (format!("encoding,score\n{a},high\n"), "line 2: `high` is no score"),
-            (format!("encoding,score\n{a},inf\n"), "`inf` is no score"),
+            (format!("encoding,score\n{a},high\n"), "line 2: `high` is not a score"),
+            (format!("encoding,score\n{a},inf\n"), "`inf` is not a score"),
             (format!("encoding,score\n{a},1\nhv1-what,2\n"), "line 3: `hv1-what`"),
             (format!("encoding,score\n{a},1\n{a},2\n"), "listed twice"),
             (format!("encoding,score\n{a}\n"), "scores.csv"),
@@ -328,7 +325,7 @@ mod tests {
         );
         for (command, says) in [
             ("exit 3", "ended with"),
-            ("head -n 1", "is no score"),
+            ("head -n 1", "is not a score"),
             ("echo 1", "1 scores for 2000"),
             ("no-such-program", "ended with"),
         ] {

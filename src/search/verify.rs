@@ -1,4 +1,4 @@
-//! [`verify`]: members of a front measured for real, beside their forecasts.
+//! [`verify`]: measures members of a front, beside their forecasts.
 
 use super::{Device, Outcome, spearman};
 use crate::{
@@ -24,13 +24,13 @@ pub struct Verification<'a> {
     pub space: &'a Space,
     /// The devices it was searched for.
     pub devices: &'a [Device<'a>],
-    /// What was found.
+    /// The result of the search.
     pub outcome: &'a Outcome,
     /// A model file for each member of the front.
     pub files: &'a [PathBuf],
     /// How many members are measured: the best, and others spread evenly over the front.
     pub count: usize,
-    /// The engine's shared library, where it is not found by itself.
+    /// The engine's shared library, if the search does not find it.
     pub library: Option<&'a Path>,
     /// Folder of the front; measurements go to a dataset in it.
     pub folder: &'a Path,

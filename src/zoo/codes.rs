@@ -1,4 +1,4 @@
-//! [`Codes`]: stitched variants by number.
+//! [`Codes`]: numbers stitched variants.
 
 use super::{ZooError, variants::Variants};
 use vitempo_planners::stitch::MOST_ENUMERATED;

@@ -1,5 +1,5 @@
-//! Runs models of a zoo on one engine, on the same seeded inputs, and says how alike their results
-//! are.
+//! Runs models of a zoo on one engine, on the same seeded inputs, and measures the similarity of
+//! their results.
 
 use super::ZooError;
 use vitempo_graph::Graph;
@@ -27,7 +27,7 @@ impl std::fmt::Debug for Engine {
 }
 
 impl Engine {
-    /// The engine of that name, if it is here.
+    /// The engine of that name, if it is available.
     ///
     /// # Errors
     /// [`ZooError::UnknownEngine`], and [`ZooError::Engine`] where it is not available.
@@ -60,7 +60,7 @@ impl Engine {
         Ok(self.backend.load(&model, &self.options)?)
     }
 
-    /// What a model computes from seeded inputs. Weights without values are seeded by name.
+    /// Results of a model for seeded inputs. Weights without values are seeded by name.
     ///
     /// # Errors
     /// As [`Engine::load`], and where the model does not run.
@@ -68,7 +68,7 @@ impl Engine {
         self.results_from(graph, None)
     }
 
-    /// What a model computes from what another one has, or from seeded inputs.
+    /// Results of a model for the outputs of another one, or for seeded inputs.
     ///
     /// # Errors
     /// As [`Engine::results`].

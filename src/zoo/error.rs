@@ -177,10 +177,10 @@ pub enum ZooError {
     #[cfg(feature = "train")]
     #[error(transparent)]
     Accuracy(#[from] AccuracyError),
-    /// The caller did not want to go on.
+    /// The caller stopped the computation.
     #[error("interrupted")]
     Interrupted,
-    /// Something that should not have happened.
+    /// A fault of vitempo.
     #[error("{0}")]
     Internal(String),
 }

@@ -1,5 +1,4 @@
-//! [`make`]: variants of base models without training, and the tasks file that says where they are
-//! cut.
+//! [`make`]: variants of base models without training, and the tasks file with their cuts.
 
 use super::{
     Recipe, TasksFile, Variants, ZooError,

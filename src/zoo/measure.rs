@@ -1,8 +1,8 @@
-//! [`measure`]: how accurate stitched variants are on labelled images, really computed.
+//! [`measure`]: computes the accuracy of stitched variants on labelled images.
 //!
-//! Stitched variants that begin alike compute the same until they part, so that a beginning runs
-//! once for all of them: 10 variants in 3 subgraphs take the work of 370 whole models for all 1000
-//! stitched ones.
+//! Stitched variants with equal first subgraphs compute the same results there, so that each prefix
+//! runs once for all of them: all 1000 stitched variants of 10 variants in 3 subgraphs take the
+//! work of 370 whole models.
 
 use super::{
     Progress, TasksFile, Variants, ZooError, codes::Codes, engine::Engine, labelled::Labelled,
@@ -22,9 +22,9 @@ pub struct MeasuredAccuracies {
 }
 
 /// Measures every original and so many stitched variants, or all of them: half of them at random,
-/// then those that may be among the best tenth or not. An image counts as right if its class has
-/// the largest logit. `watch` says whether to go on; its progress starts anew for each group of
-/// stitched variants.
+/// then those closest to the border of the best tenth. An image counts as correct if its class has
+/// the largest logit. `watch` returns whether to continue; its progress starts anew for each group
+/// of stitched variants.
 ///
 /// # Errors
 /// [`ZooError::TooMany`] where the stitched variants cannot be listed, else with the engine's
@@ -70,7 +70,8 @@ impl MeasuredAccuracies {
         )
     }
 
-    /// Puts the accuracies into the tasks file, those of stitched variants as a CSV file beside it.
+    /// Writes the accuracies into the tasks file, and those of stitched variants to a CSV file
+    /// beside it.
     ///
     /// # Errors
     /// [`ZooError::Io`] where one of them cannot be written.
@@ -89,7 +90,7 @@ impl MeasuredAccuracies {
     }
 }
 
-/// Stitched variants as a tree of beginnings, and an engine with all their subgraphs.
+/// Stitched variants as a tree of prefixes, and an engine with all their subgraphs.
 struct Walk<'a> {
     /// By position, then variant; those that are needed.
     sessions: Vec<Vec<Option<Box<dyn Session>>>>,
@@ -146,8 +147,8 @@ struct Batch<'a> {
 }
 
 impl Batch<'_> {
-    /// Runs what stitched variants of one beginning have next, and counts what is right at the end;
-    /// `given` is what the beginning computes.
+    /// Runs the next subgraphs of stitched variants with one prefix, and counts correct images at
+    /// the end; `given` is the result of the prefix.
     fn descend(
         &mut self,
         sessions: &mut [Vec<Option<Box<dyn Session>>>],

@@ -1,15 +1,15 @@
 //! Variants of base models that can be stitched: [`make`] writes them as files with a
-//! [`TasksFile`], [`mod@measure`] computes how accurate stitched variants are on labelled images,
-//! [`stitch`] puts stitched variants together and runs them.
+//! [`TasksFile`], [`mod@measure`] computes the accuracy of stitched variants on labelled images,
+//! [`stitch`] assembles stitched variants and runs them.
 //!
 //! | question | where |
 //! |---|---|
 //! | which variants and objectives does a task have? | [`tasks`] |
-//! | how is a variant made of its base model? | [`recipe`] |
+//! | how is a variant made from its base model? | [`recipe`] |
 //! | which graphs are the subgraphs of a task's variants? | [`variants`] |
-//! | which number has a stitched variant? | [`codes`] |
+//! | how are stitched variants numbered? | [`codes`] |
 //! | which stitched variants are measured when not all can be? | [`sampling`] |
-//! | how many of the best does a sample find? | [`recall`] |
+//! | how many of the best variants does a sample find? | [`recall`] |
 //! | what do models of a zoo compute on one engine? | [`engine`] |
 
 pub mod codes;
@@ -41,17 +41,17 @@ pub use tasks::TasksFile;
 pub use variants::Variants;
 pub use weights::weights;
 
-/// How far a computation on engines is.
+/// The progress of a computation on engines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
     /// Steps that are done.
     pub done: usize,
-    /// Steps in all.
+    /// Total number of steps.
     pub total: usize,
 }
 
 impl Progress {
-    /// An error where the caller does not want to go on.
+    /// An error if the caller stops the computation.
     #[cfg(feature = "profile")]
     fn check(self, watch: &mut dyn FnMut(Self) -> bool) -> Result<(), ZooError> {
         if watch(self) { Ok(()) } else { Err(ZooError::Interrupted) }

@@ -70,7 +70,7 @@ fn parse(bytes: &[u8]) -> Result<Array, String> {
         .0;
     let extents = extents.split(',').map(str::trim).filter(|extent| !extent.is_empty());
     let shape: Vec<usize> = extents
-        .map(|extent| extent.parse().map_err(|_| format!("`{extent}` is no extent")))
+        .map(|extent| extent.parse().map_err(|_| format!("`{extent}` is not an extent")))
         .collect::<Result<_, String>>()?;
     let size = kind
         .get(2..)
@@ -131,7 +131,7 @@ mod tests {
             (file(&header("True", "(1,)"), &[0; 4]), "C order"),
             (file(&header("False", "(2,)"), &[0; 4]), "4 bytes of elements do not make up [2]"),
             (file(&header("False", "(99999999999, 99999999999)"), &[0; 4]), "do not make up"),
-            (file(&header("False", "(x,)"), &[0; 4]), "`x` is no extent"),
+            (file(&header("False", "(x,)"), &[0; 4]), "`x` is not an extent"),
             (file("{}", &[]), "type of its elements"),
         ];
         for (bytes, expected) in cases {

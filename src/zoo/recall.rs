@@ -1,4 +1,4 @@
-//! How well the best stitched variants are found by measuring some of them, where all were
+//! Recall of the best stitched variants when some of them are measured, on tasks of which all were
 //! measured.
 
 use super::{

@@ -1,4 +1,4 @@
-//! [`Recipe`]: how a variant is made of the base model: `dense`, `int8`, `integer`,
+//! [`Recipe`]: how a variant is made from the base model: `dense`, `int8`, `integer`,
 //! `structured=50%`, `masked=80%`, or several joined by `+`.
 
 use super::ZooError;
@@ -31,11 +31,11 @@ enum Step {
 pub enum ParseRecipeError {
     /// A step that does not exist.
     #[error(
-        "`{0}` is no variant: dense, int8, integer, structured=50%, masked=80%, or several joined \
-        by `+`"
+        "`{0}` is not a recipe; expected dense, int8, integer, structured=50%, masked=80%, or \
+         several joined by `+`"
     )]
     Unknown(String),
-    /// A share that leaves everything or nothing.
+    /// A share of 0 % or 100 %.
     #[error("`{0}`: a share lies above 0 % and below 100 %")]
     Share(String),
     /// A step after quantising.
@@ -135,11 +135,11 @@ mod tests {
             assert_eq!(text.parse::<Recipe>().map(|r| r.to_string()), Ok(name.to_owned()));
         }
         let cases = [
-            ("fp4", "is no variant"),
+            ("fp4", "is not a recipe"),
             ("masked=0%", "above 0 %"),
-            ("masked=50", "is no variant"),
+            ("masked=50", "is not a recipe"),
             ("int8+masked=50%", "quantise last"),
-            ("dense=5%", "is no variant"),
+            ("dense=5%", "is not a recipe"),
         ];
         for (text, expected) in cases {
             assert!(

@@ -1,8 +1,8 @@
-//! Which stitched variants to measure when not all can be: half of them at random, then those of
-//! which the estimator cannot tell whether they are among the best.
+//! Which stitched variants to measure when not all can be: half of them at random, then those whose
+//! estimate is closest to the border of the best.
 //!
-//! Where the best end is what planners have to know. Around that border measuring decides,
-//! elsewhere the estimate does; what was measured needs no estimate.
+//! Planners need to know which variants are among the best. Around that border measured accuracies
+//! are used, elsewhere estimates.
 
 use super::{ZooError, codes::Codes};
 use rand::{SeedableRng, rngs::StdRng, seq::index};

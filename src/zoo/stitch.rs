@@ -1,5 +1,5 @@
-//! [`stitch`]: stitched variants as models, put together, run, and compared with their subgraphs
-//! and with the first variant.
+//! [`stitch`]: assembles stitched variants as models, runs them, and compares them with their
+//! subgraphs and with the first variant.
 
 use super::{
     Progress, TasksFile, Variants, ZooError,
@@ -14,7 +14,7 @@ use vitempo_graph::{
 };
 use vitempo_profiler::conformance;
 
-/// What one stitched variant computed.
+/// The results of one stitched variant.
 #[derive(Clone, Copy, Debug)]
 pub struct StitchedRun {
     /// Largest difference from its subgraphs run one after the other, as a share of the largest
@@ -24,17 +24,17 @@ pub struct StitchedRun {
     pub similarity: f64,
 }
 
-/// A stitched variant, and how it went.
+/// A stitched variant, with its result.
 #[derive(Clone, Debug)]
 pub struct Stitched {
     /// The variant of each position.
     pub variants: Vec<usize>,
-    /// What it computed, or why it does not run.
+    /// Its results, or why it does not run.
     pub run: Result<StitchedRun, String>,
 }
 
-/// Puts stitched variants together and runs them; `out` is where they are written. `watch` says
-/// whether to go on.
+/// Assembles stitched variants and runs them; `out` is the folder for them. `watch` returns whether
+/// to continue.
 ///
 /// # Errors
 /// [`ZooError`] where the first variant does not run, or a model cannot be written. A stitched
@@ -106,13 +106,13 @@ pub fn sampled(variants: &Variants, count: usize, seed: u64) -> Result<Vec<Vec<u
     let mut random = StdRng::seed_from_u64(seed);
     let mut drawn = BTreeSet::new();
     while drawn.len() < count {
-        // Of this width, so that a seed draws what it always has.
+        // This width keeps the draws of every seed stable.
         drawn.insert(random.random_range(0..codes.all() as u128) as usize);
     }
     Ok(drawn.into_iter().map(decode).collect())
 }
 
-/// How alike results are to the first variant's, as CSV: one row per stitched variant that ran, in
+/// Similarity of results to the first variant's, as CSV: one row per stitched variant that ran, in
 /// percent.
 ///
 /// # Errors

@@ -1,8 +1,7 @@
-//! `tasks.toml`: tasks with the variants of their models, where these are cut, how accurate they
-//! are, and what is asked of them.
+//! `tasks.toml`: tasks with the variants of their models, their cuts, accuracies and objectives.
 //!
-//! Paths are relative to the file. Accuracies are in percent; `accuracy_is` says of what. Variants
-//! have one base model: the same tensors, by name, at the cuts.
+//! Paths are relative to the file. Accuracies are in percent; `accuracy_is` describes them.
+//! Variants have one base model: the same tensors, by name, at the cuts.
 
 use super::ZooError;
 use crate::quantity;
@@ -19,10 +18,10 @@ use vitempo_planners::stitch::MOST_POSITIONS;
 pub struct TasksFile {
     /// Subgraphs per variant.
     pub positions: usize,
-    /// What accuracies are accuracies of.
+    /// Describes the accuracies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accuracy_is: Option<String>,
-    /// What forecasts latencies, where the command line does not say.
+    /// Processors with their bundles, if the command line gives none.
     #[serde(default, rename = "processor", skip_serializing_if = "Vec::is_empty")]
     pub processors: Vec<ProcessorEntry>,
     /// At least one.
@@ -37,7 +36,7 @@ pub struct TasksFile {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProcessorEntry {
-    /// How it is called.
+    /// Its name.
     pub name: String,
     /// Bundles, at most one per precision.
     pub bundles: Vec<PathBuf>,
@@ -47,7 +46,7 @@ pub struct ProcessorEntry {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TaskEntry {
-    /// How it is called.
+    /// Its name.
     pub name: String,
     /// Tensors at which variants are cut; where there are none, those that share out the work most
     /// evenly.
@@ -56,7 +55,7 @@ pub struct TaskEntry {
     /// Measured accuracies of stitched variants: a CSV file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stitched: Option<PathBuf>,
-    /// What it has to keep.
+    /// Its objectives.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slo: Option<SloEntry>,
     /// At least one; the first is the base model.
@@ -64,13 +63,13 @@ pub struct TaskEntry {
     pub variants: Vec<VariantEntry>,
 }
 
-/// What a task has to keep.
+/// The objectives of a task.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SloEntry {
-    /// At least so accurate, percent.
+    /// The least accuracy, percent.
     pub accuracy: f64,
-    /// At most so long: `30ms`.
+    /// The largest latency: `30ms`.
     pub latency: String,
 }
 
@@ -78,7 +77,7 @@ pub struct SloEntry {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct VariantEntry {
-    /// How it is called.
+    /// Its name.
     pub name: String,
     /// An ONNX file.
     pub model: PathBuf,
@@ -169,10 +168,10 @@ impl TasksFile {
             return Err(ZooError::file(&self.path, "there is no [[task]]"));
         }
         if let Some(twice) = repeated(self.tasks.iter().map(|task| &task.name)) {
-            return Err(self.refuse(&format!("task `{twice}`"), "it is there twice"));
+            return Err(self.refuse(&format!("task `{twice}`"), "it is listed twice"));
         }
         if let Some(twice) = repeated(self.processors.iter().map(|processor| &processor.name)) {
-            return Err(self.refuse(&format!("processor `{twice}`"), "it is there twice"));
+            return Err(self.refuse(&format!("processor `{twice}`"), "it is listed twice"));
         }
         self.tasks.iter().try_for_each(|task| self.check_task(task))
     }
@@ -183,7 +182,7 @@ impl TasksFile {
             return Err(self.refuse(&of, "it has no [[task.variant]]"));
         }
         if let Some(twice) = repeated(task.variants.iter().map(|variant| &variant.name)) {
-            return Err(self.refuse(&of, format!("variant `{twice}` is there twice")));
+            return Err(self.refuse(&of, format!("variant `{twice}` is listed twice")));
         }
         let cuts = task.cuts.as_ref().map_or(self.positions - 1, Vec::len);
         if cuts + 1 != self.positions {
@@ -277,14 +276,14 @@ mod tests {
                 "positions = 0; a variant is cut into 1 to 32 subgraphs",
             ),
             (task("variant = []"), "tasks.toml: task `a`: it has no [[task.variant]]"),
-            (task(&format!("{variant}{variant}")), "task `a`: variant `dense` is there twice"),
+            (task(&format!("{variant}{variant}")), "task `a`: variant `dense` is listed twice"),
             (
                 task(&format!("{variant}accuracy = 120")),
                 "task `a`, variant `dense`: an accuracy of 120 is not between 0 and 100 %",
             ),
             (
                 task(&format!("slo = {{ accuracy = 70, latency = \"soon\" }}\n{variant}")),
-                "task `a`, slo: `soon` is no time with a unit",
+                "task `a`, slo: `soon` is not a time with a unit",
             ),
             (
                 task(&format!("cuts = [\"x\", \"y\"]\n{variant}")),
@@ -293,7 +292,7 @@ mod tests {
             (task(&format!("{variant}colour = 3")), "unknown field `colour`"),
             (
                 format!("{}{}", task(variant), "[[task]]\nname = \"a\"\nvariant = []"),
-                "task `a`: it is there twice",
+                "task `a`: it is listed twice",
             ),
             (task(&format!("{variant}accuracy = 75.5")), "accepted"),
         ];

@@ -11,7 +11,7 @@ use vitempo_graph::{
 };
 use vitempo_planners::stitch::{AssemblyError, CutError, assemble, cut, fit};
 
-/// Variants of one task, cut alike.
+/// Variants of one task, with the same cuts.
 #[derive(Clone, Debug)]
 pub struct Variants {
     /// The task's name.

@@ -1,4 +1,4 @@
-//! [`weights`]: what a model has of weights, and how many of them are 0.
+//! [`weights`]: counts the weights of a model, and how many of them are 0.
 
 use std::collections::BTreeSet;
 #[cfg(feature = "profile")]

@@ -1,5 +1,5 @@
 //! The `vitempo` program for tests: runs that must succeed, runs that must be refused, and a folder
-//! for their files. The only place that knows where the program is.
+//! for their files. No other file has the path of the program.
 // Each test program uses a part of it.
 #![allow(dead_code)]
 

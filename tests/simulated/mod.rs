@@ -1,5 +1,5 @@
-//! A bundle without an engine: sampled hybrid vision transformers whose kernels take a time that
-//! follows from their work.
+//! A bundle without an engine: sampled hybrid vision transformers whose kernels take a time that is
+//! a function of their work.
 
 use std::collections::BTreeMap;
 use vitempo::{

@@ -1,11 +1,11 @@
-//! What the runtime takes on one core beside a straightforward implementation of the same steps:
-//! `cargo bench -p vitempo-aria`.
+//! Times the runtime on one core beside a plain implementation of the same steps: `cargo bench -p
+//! vitempo-aria`.
 //!
-//! 29 x 47 patches of 384 features, a crowded scene played to and fro. Every fourth camera frame a
-//! full frame arrives, captured four frames ago; every camera frame has one cycle of 17 x 23
-//! patches. Contenders take turns, round after round, on the thread's CPU clock; printed are
-//! medians over the rounds with the quartiles. A camera frame in which a full frame arrives takes
-//! both; the budget for that is 1 ms.
+//! 29 x 47 patches of 384 features, a crowded scene, played forwards and backwards. Every fourth
+//! camera frame a full frame arrives, captured four frames ago; every camera frame has one cycle of
+//! 17 x 23 patches. Both are timed in turns by the thread's CPU clock; the bench prints medians and
+//! quartiles over the rounds. A camera frame in which a full frame arrives takes both; the budget
+//! for that is 1 ms.
 
 #![allow(clippy::unwrap_used)]
 
@@ -36,8 +36,8 @@ fn cpu_us() -> f64 {
     time.tv_sec as f64 * 1e6 + time.tv_nsec as f64 * 1e-3
 }
 
-/// A frame of the video: from where it was seen, what an encoder says of it, and what a decoder
-/// would make of that.
+/// A frame of the video: the camera's pose, the encoder's features, and the decoder's output for
+/// them.
 pub(crate) struct Seen {
     pub(crate) pose: Pose,
     pub(crate) features: Vec<f32>,
@@ -74,7 +74,7 @@ impl Video {
         &self.frames[at.min(round - at) as usize]
     }
 
-    /// What the region encoder would say of a window.
+    /// The region encoder's features of a window.
     fn window(&self, frame: u64, window: Window) -> Vec<f32> {
         let features = &self.at(frame).features;
         window
@@ -84,7 +84,7 @@ impl Video {
     }
 }
 
-/// An implementation. What is timed: a full frame that arrives; a camera frame up to its plan; the
+/// An implementation with the timed steps: a full frame arrives; a camera frame up to its plan; the
 /// update of a window.
 pub(crate) trait Machine {
     /// Takes `features`, the encoder's output, and may leave other room.
@@ -125,7 +125,7 @@ const STEPS: [&str; 3] = ["full frame", "frame", "update"];
 struct Contender {
     name: &'static str,
     machine: Box<dyn Machine>,
-    /// Where the encoder puts what it makes of a full frame.
+    /// The buffer of the encoder's features of a full frame.
     output: Vec<f32>,
     frame: u64,
     /// By round and step, mean of a round.

@@ -1,5 +1,5 @@
-//! The same steps as the paper's equations are written, loop by loop over features. What does not
-//! look at features (flow, hulls, windows, priorities) is the library's.
+//! The same steps written as the paper's equations, with plain loops over features. Steps that read
+//! no features (flow, hulls, windows, priorities) use the library.
 
 use super::{CYCLE, Machine, Video, WIDTH};
 use vitempo_aria::{
@@ -7,8 +7,7 @@ use vitempo_aria::{
     scheduler::{Cycle, CyclePlanner, Request},
 };
 
-/// Farthest displacement that is looked at, and most patches of a region that are looked for: the
-/// runtime's own.
+/// Largest displacement, and most patches of a region that are matched, as in the runtime.
 const RADIUS: isize = 8;
 const MOST: usize = 16;
 
@@ -63,7 +62,7 @@ fn warp(grid: Grid, flow: &PatchFlow, source: &[f32]) -> Vec<f32> {
     out
 }
 
-/// The patches that are looked for: as many as possible of one parity, and in pairs.
+/// The patches that are matched: as many as possible of one parity, and in pairs.
 fn some_of(grid: Grid, patches: &[usize]) -> Vec<usize> {
     let parity = |patch: usize| 2 * (grid.place(patch).0 % 2) + grid.place(patch).1 % 2;
     let mut classes: Vec<Vec<usize>> = (0..4)
@@ -84,8 +83,8 @@ fn some_of(grid: Grid, patches: &[usize]) -> Vec<usize> {
     some
 }
 
-/// The displacement that most similarity speaks for, less what distance costs, and a parabola for
-/// the fraction; over some of the patches, in pairs.
+/// The displacement with the highest similarity less the price of distance, and a parabola for the
+/// fraction; over some of the patches, in pairs.
 fn displacement<'a>(
     grid: Grid,
     patches: &[usize],

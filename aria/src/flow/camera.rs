@@ -156,7 +156,7 @@ impl Intrinsics {
         [(x - self.centre[0]) * self.inverse[0], (y - self.centre[1]) * self.inverse[1], 1.0]
     }
 
-    /// Where the picture shows a point, unless it lies behind the camera.
+    /// The position of a point in the picture, unless it lies behind the camera.
     #[must_use]
     pub fn project(&self, [x, y, z]: [f64; 3]) -> Option<[f64; 2]> {
         (z > 1e-9).then(|| {

@@ -29,8 +29,8 @@ pub enum Structure {
         /// Its distance from the source's camera along the normal, m.
         distance_m: f64,
     },
-    /// Depth along the camera's axis for each patch of the source frame, m: what a depth decoder
-    /// made of the last full frame.
+    /// Depth along the camera's axis for each patch of the source frame, m: a depth decoder's
+    /// output for the last full frame.
     Depth(Vec<f32>),
 }
 
@@ -117,8 +117,8 @@ impl CameraFlow {
     }
 }
 
-/// Where the target shows a point of the source, both in patches: the point's place in homogeneous
-/// coordinates, turned, plus what the camera went times one over the point's depth.
+/// The position in the target of a point of the source, both in patches: the point in homogeneous
+/// coordinates, rotated, plus the camera's translation divided by the point's depth.
 struct Image {
     turned: [[f32; 3]; 3],
     went: [f32; 3],
@@ -139,7 +139,7 @@ impl Image {
     }
 }
 
-/// What is known of the source frame, and how it is seen in the target.
+/// The structure of the source frame, and its position in the target.
 struct Scene<'a> {
     grid: Grid,
     /// One over the depth of each patch, 0 where it is not known.
@@ -200,8 +200,8 @@ fn look_up(scene: &Scene, Sources { xs, ys, patches, near, .. }: &mut Sources) {
     }
 }
 
-/// Moves the sources of a row by how far their images lie from where they should; how many of them
-/// went further than [`CLOSE`]. What lies behind the camera is not a number from then on.
+/// Moves the sources of a row by the errors of their images, and returns how many moved further
+/// than [`CLOSE`]. Points behind the camera become NaN.
 #[inline(always)]
 fn step(image: &Image, down: usize, Sources { xs, ys, near, centres, .. }: &mut Sources) -> u32 {
     let (mut moved, row) = (0, down as f32 + 0.5);
@@ -250,7 +250,7 @@ mod tests {
         (grid, Intrinsics::with_field_of_view(grid, 1.1).expect("a camera"))
     }
 
-    /// A wall 4 m ahead: what the target sees of it, projected into the source by hand.
+    /// A wall 4 m ahead: points of the target, projected into the source by hand.
     #[test]
     fn plane_and_depth_agree_with_projection_and_rotation_alone_does_not() {
         let (grid, intrinsics) = setting();

@@ -1,11 +1,11 @@
-//! [`LearnedFlow`]: flow from two perceptrons, as section 4.3.1 has it. One turns the camera's
-//! motion into a latent vector; that and the features of a patch go into the other, which gives the
-//! patch's displacement.
+//! [`LearnedFlow`]: flow from two perceptrons (section 4.3.1). The first maps the camera's motion
+//! to a latent vector; the second maps this vector and the features of a patch to the displacement
+//! of the patch.
 //!
-//! Three choices of ours. The rotation is taken in closed form, and what is learned is the rest:
-//! the parallax. The second perceptron also sees where a patch is, which a transformer's features
-//! would imply by themselves. And as it begins with a sum over both inputs, the latent's part is
-//! computed once for all patches, so the latent need not be as wide as the features.
+//! Three choices are ours. The rotation is computed in closed form, so that only the parallax is
+//! learned. The second perceptron also reads the position of a patch, which a transformer's
+//! features imply by themselves. Its first layer is a sum over both inputs, so the latent's part is
+//! computed once for all patches, and the latent may be narrower than the features.
 
 use super::{CameraFlow, CameraMotion, FlowEstimator, Intrinsics, PatchFlow, Structure};
 use crate::{
@@ -87,7 +87,7 @@ impl Shape {
     }
 }
 
-/// The parameters by what they do; weights row by row of what they put out.
+/// The parameters by purpose; weights row by row of their outputs.
 pub(super) struct Parts<T> {
     pub motion: T,
     pub motion_bias: T,
@@ -139,7 +139,7 @@ pub struct LearnedFlow {
     rotation: CameraFlow,
 }
 
-/// What the first perceptron makes of a motion.
+/// The first perceptron's output for a motion.
 pub(super) struct Thought {
     pub motion: [f32; MOTION],
     pub first: Vec<f32>,
@@ -147,10 +147,10 @@ pub(super) struct Thought {
     pub context: Vec<f32>,
 }
 
-/// What the second makes of the patches: by target patch.
+/// The second perceptron's output, by target patch.
 pub(super) struct Patches {
     pub base: PatchFlow,
-    /// The patch of the source whose features are looked at.
+    /// The patch of the source whose features are read.
     pub looked: Vec<usize>,
     /// After the rectifier, `hidden` numbers for each.
     pub hidden: Vec<f32>,
@@ -161,8 +161,8 @@ impl LearnedFlow {
     /// From parameters that were trained before.
     ///
     /// # Errors
-    /// When the shape makes no sense, or there are too many or too few parameters for it, or one is
-    /// not finite.
+    /// When the shape is invalid, or there are too many or too few parameters for it, or one is not
+    /// finite.
     pub fn new(
         shape: Shape,
         intrinsics: Intrinsics,

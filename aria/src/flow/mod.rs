@@ -2,9 +2,9 @@
 //!
 //! | what is known | estimator |
 //! |---|---|
-//! | how the camera turned | [`CameraFlow`] with [`Structure::Distant`]: exact for rotations, blind to parallax |
+//! | how the camera turned | [`CameraFlow`] with [`Structure::Distant`]: exact for rotations, ignores parallax |
 //! | and a plane | [`Structure::Plane`]: the homography of that plane |
-//! | and the depth of each patch | [`Structure::Depth`]: exact for whatever stands still |
+//! | and the depth of each patch | [`Structure::Depth`]: exact for everything that does not move |
 //! | what was learned from pairs of frames | [`LearnedFlow`]: two perceptrons on the features and the motion, trained by [`Training`] |
 
 mod camera;

@@ -1,9 +1,9 @@
-//! Trains a [`LearnedFlow`] from pairs of frames: no flow is labelled. The loss is the paper's
-//! (section 5): the mean squared error between the features of a frame and those of the earlier
-//! one, warped into it. The gradient goes through the bilinear interpolation to the displacements,
-//! and on to the perceptrons.
+//! Trains a [`LearnedFlow`] from pairs of frames; no labelled flow is needed. The loss is the
+//! paper's (section 5): the mean squared error between the features of a frame and those of the
+//! earlier one, warped into it. The gradient goes through the bilinear interpolation to the
+//! displacements, and on to the perceptrons.
 //!
-//! One pair a step, Adam (Kingma and Ba, ICLR 2015), the same for the same seed. The last layer
+//! One pair per step, Adam (Kingma and Ba, ICLR 2015), the same for the same seed. The last layer
 //! begins at zero: an untrained flow is that of the rotation.
 
 use super::learned::{LearnedFlow, MOTION, Parts, Patches, Shape, Thought, place, scale};

@@ -1,11 +1,12 @@
-//! [`Model`]: a stand-in for encoder and decoder that says depth and label of each patch, and
-//! [`Score`]: how far that is from the truth.
+//! [`Model`]: a stand-in for encoder and decoder that estimates depth and label of each patch;
+//! [`Score`]: its error against the truth.
 //!
-//! Its features are those of [`StandIn`] and, so small that no cosine notices, the answer: median
-//! depth of the patch and how much of it shows each label. So the answer is warped, merged and kept
-//! as features of a real encoder are, and what a decoder reads from them is as old and as coarse as
-//! they are. One answer per patch: its error against resolution is that of the patches' size, and
-//! is part of what is printed. It is no network, and these are no accuracies of one.
+//! Its features are those of [`StandIn`] and the answer, scaled so small that it changes no cosine:
+//! the median depth of the patch and the share of it that shows each label. The answer is therefore
+//! warped, merged and stored as the features of a real encoder are, and what a decoder reads is as
+//! old and as coarse as they are. There is one answer per patch, so the printed error includes that
+//! of the patches' size. The stand-in is not a network, and its accuracies are not those of a
+//! network.
 
 use super::{
     StandIn,
@@ -16,7 +17,7 @@ use crate::{AriaError, FeatureMap, Grid, Instructions, Intrinsics};
 
 /// Numbers of an answer: depth, and a share for each label.
 const ANSWER: usize = 1 + LABELS;
-/// What an answer is multiplied by, as a feature: cosines change by its square.
+/// Scale of the answer as a feature: cosines change by its square.
 const SMALL: f32 = 1e-3;
 
 /// The stand-in model.
@@ -35,7 +36,7 @@ pub struct Answer {
 }
 
 impl Model {
-    /// With so many features of looks per patch, beside the answer.
+    /// With this many appearance features per patch, beside the answer.
     #[must_use]
     pub fn new(looks: usize, seed: u64) -> Self {
         Self { looks: StandIn::new(looks, seed) }
@@ -47,7 +48,7 @@ impl Model {
         self.looks.width() + ANSWER
     }
 
-    /// What the encoder says of a picture that was brought to `grid` patches.
+    /// The encoder's features of a picture that was resized to `grid` patches.
     ///
     /// # Errors
     /// When the camera cannot see such a grid.
@@ -80,8 +81,8 @@ impl Model {
         FeatureMap::from_values(Instructions::best(), grid, self.width(), &values)
     }
 
-    /// What the decoder makes of features, for the patches of `grid`: those of another grid are
-    /// brought there by the nearest patch.
+    /// The decoder's output for features, on the patches of `grid`; features of another grid are
+    /// resampled by the nearest patch.
     #[must_use]
     pub fn decode(&self, features: &FeatureMap, grid: Grid) -> Answer {
         let from = features.grid();
@@ -137,7 +138,7 @@ fn resized(camera: &Camera, picture: &Picture, grid: Grid) -> Picture {
 pub struct Score {
     squares: f64,
     pixels: f64,
-    /// By label: pixels of it that were said to be, pixels of it, pixels that were said to be.
+    /// By label: correct pixels, true pixels, estimated pixels.
     labels: [[f64; 3]; LABELS],
 }
 
@@ -158,7 +159,7 @@ impl Score {
         }
     }
 
-    /// Adds what was counted elsewhere.
+    /// Adds the counts of another score.
     pub fn add(&mut self, other: &Self) {
         self.squares += other.squares;
         self.pixels += other.pixels;

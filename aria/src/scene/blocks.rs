@@ -1,9 +1,9 @@
-//! What one would do without features: block matching on pixels, as video codecs and DeepCache (Xu
-//! et al., MobiCom 2018) do. The baseline of identification.
+//! The baseline of identification, which needs no features: block matching on pixels, as in video
+//! codecs and DeepCache (Xu et al., MobiCom 2018).
 //!
 //! Brightness is halved in size; each block of the later picture is searched in the earlier one by
-//! least mean absolute difference. The median displacement is taken for the camera's; a block that
-//! goes elsewhere, or that is found nowhere, is dynamic.
+//! least mean absolute difference. The median displacement counts as the camera's motion; a block
+//! with another displacement, or without a match, is dynamic.
 
 use super::picture::{Camera, Picture};
 use crate::PatchSet;

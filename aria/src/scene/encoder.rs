@@ -1,10 +1,11 @@
-//! [`StandIn`]: features of patches without a network, so that scenes can be judged anywhere. It
-//! stands in for a vision foundation model and is none.
+//! [`StandIn`]: features of patches without a network, so that scenes can be evaluated on any
+//! machine. It stands in for a vision foundation model, and is not one.
 //!
 //! A patch is described by mean and spread of its colours, by how much its brightness changes in
-//! each of eight directions, and by the same of the patches around it. Random Fourier features
-//! (Rahimi and Recht, NIPS 2007) turn descriptions into vectors whose cosine similarity falls off
-//! as a Gaussian of the distance between descriptions: 1 for the same look, near 0 for another.
+//! each of eight directions, and by the same numbers of the patches around it. Random Fourier
+//! features (Rahimi and Recht, NIPS 2007) turn descriptions into vectors whose cosine similarity
+//! falls off as a Gaussian of the distance between descriptions: 1 for equal descriptions, near 0
+//! for different ones.
 
 use super::picture::{Camera, Picture};
 use crate::random::Random;
@@ -16,7 +17,7 @@ const DIRECTIONS: usize = 8;
 const ALONE: usize = 6 + DIRECTIONS;
 /// With those of its surroundings.
 const DESCRIPTION: usize = 2 * ALONE;
-/// How far apart two descriptions are for a similarity of exp(-1/2).
+/// Distance of two descriptions with a similarity of exp(-1/2).
 const REACH: f32 = 0.22;
 /// What surroundings count, against the patch.
 const AROUND: f32 = 0.5;

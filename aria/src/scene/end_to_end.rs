@@ -3,10 +3,10 @@
 //!
 //! | way | what is shown |
 //! |---|---|
-//! | [`Way::Resized`] | every frame, at a lower resolution: what one processor alone can do in time |
+//! | [`Way::Resized`] | every frame, at the resolution that one processor alone can process in time |
 //! | [`Way::Stale`] | the latest full frame as it is |
-//! | [`Way::Base`] | that turned with the camera, and windows at blocks that moved, as many as there are cycles, the largest first |
-//! | [`Way::Aria`] | the runtime: that warped by the depth that the model itself estimates, and regions by waiting and speed |
+//! | [`Way::Base`] | the latest full frame, turned with the camera, and windows at blocks that moved, one per cycle, the largest first |
+//! | [`Way::Aria`] | the runtime: the latest full frame, warped by the depth that the model itself estimates, and regions by waiting time and speed |
 
 use super::{Blocks, Model, Picture, Scene, Score};
 use crate::{
@@ -14,7 +14,7 @@ use crate::{
     Settings, Structure, Warped, Window, group,
 };
 
-/// What is shown.
+/// The way in which frames are processed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Way {
     /// Every frame at a lower resolution.
@@ -24,7 +24,7 @@ pub enum Way {
         /// Columns of patches.
         cols: usize,
     },
-    /// Full frames every so many camera frames; each arrives when the next begins.
+    /// Interval of full frames in camera frames; each arrives when the next begins.
     Stale {
         /// Camera frames from one full frame to the next.
         interval: u64,
@@ -49,7 +49,7 @@ pub enum Way {
     },
 }
 
-/// A frame that was seen, and what the encoder says of it at full resolution.
+/// A frame, and the encoder's features of it at full resolution.
 struct Seen {
     picture: Picture,
     features: FeatureMap,
@@ -138,8 +138,7 @@ impl Show<'_> {
         );
     }
 
-    /// The full frame that is there when a frame comes: the one begun an interval before the latest
-    /// was.
+    /// The full frame available at a frame: the one begun an interval before the latest.
     fn latest(&self, seen: &Seen, way: Way) -> &Seen {
         let (frame, interval) = (seen.picture.frame, way.interval());
         &self.seen[(frame - frame % interval).saturating_sub(interval) as usize]

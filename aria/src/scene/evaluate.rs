@@ -1,5 +1,5 @@
-//! [`evaluate`](evaluate()): identification, tracking and warping in a scene, against what really happened and
-//! against what one would do without them.
+//! [`evaluate`](evaluate()): errors of identification, tracking and warping in a scene, against the
+//! truth and beside simple baselines.
 
 use super::{Blocks, Picture, Scene, StandIn, Truth, truth::way, world::WALLS};
 use crate::{
@@ -29,7 +29,7 @@ impl Detection {
         self.moved += moved.count();
     }
 
-    /// Share of what was found that moved; 1 if nothing was found.
+    /// Precision: share of the found patches that moved; 1 if none was found.
     #[must_use]
     pub fn precision(&self) -> f64 {
         if self.found == 0 { 1.0 } else { self.found_and_moved as f64 / self.found as f64 }
@@ -72,8 +72,7 @@ impl TrackingError {
     }
 }
 
-/// How unlike warped features are to those really seen, where nothing moved but the camera: 1 -
-/// cosine similarity.
+/// Error of warped features where only the camera moved: 1 - cosine similarity to the true ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct WarpingError {
     /// Patches compared.
@@ -118,14 +117,14 @@ pub struct Evaluation {
     pub warping: WarpingError,
 }
 
-/// A full frame of the scene: what was seen, and the features of it.
+/// A full frame of the scene: the picture, and its features.
 struct Full {
     picture: Picture,
     features: FeatureMap,
 }
 
-/// Evaluates `full_frames` full frames that lie `interval` frames apart, with flow from the camera's
-/// motion and the true depth.
+/// Evaluates `full_frames` full frames at intervals of `interval` frames, with flow from the
+/// camera's motion and the true depth.
 ///
 /// # Errors
 /// When a setting is out of its range.
@@ -161,7 +160,7 @@ pub fn evaluate(
             warped.warp(best, &before.features, flow)?;
             evaluation.warping.count(best, &warped, &now, &truth, sum)?;
         }
-        // The last of the flows is by depth, and is what is in `warped`.
+        // The last of the flows is by depth, and `warped` has its result.
         let found = identify(best, &warped, &now.features, threshold)?;
         let full = FullFrames {
             warped: &warped.features,

@@ -1,11 +1,11 @@
-//! Scenes with known truth, rendered here, and how well the runtime does in them.
+//! Rendered scenes with known truth, and the accuracy of the runtime in them.
 //!
 //! A [`Scene`] is a room, things in it, and the path of a camera, all from a seed.
 //! [`Scene::picture`] renders a frame with depth and thing per pixel, [`Scene::visible_objects`]
 //! lists what moves without rendering, [`StandIn`] computes features of pictures, [`Truth`] holds
 //! what moved, and [`evaluate`](evaluate()) scores identification (beside block matching), tracking
 //! and warping; [`end_to_end`](end_to_end()) scores the output: depth and labels of a stand-in
-//! [`Model`]. None of these figures is one of the paper's: other scenes, another encoder.
+//! [`Model`]. Scenes and encoder differ from the paper's, and so do these figures.
 
 mod answer;
 mod blocks;
@@ -32,14 +32,14 @@ use crate::{
     random::Random,
 };
 
-/// What a scene is like.
+/// The kind of a scene.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Few things, a hand that hardly moves.
+    /// Few objects, a camera that hardly moves.
     Slow,
-    /// Few things that move fast, a camera that walks and looks around.
+    /// Few objects that move fast, a camera that walks and looks around.
     Fast,
-    /// Many things.
+    /// Many objects.
     Crowded,
     /// A camera that turns away abruptly, time and again.
     AbruptTurns,
@@ -60,7 +60,7 @@ impl Kind {
         }
     }
 
-    /// Still things, moving things, and their speed in metres per frame.
+    /// Static objects, moving objects, and their speed in metres per frame.
     fn things(self) -> (usize, usize, f64) {
         match self {
             Self::Slow => (3, 2, 0.03),
@@ -113,7 +113,7 @@ impl Scene {
         &self.world
     }
 
-    /// What takes the pictures.
+    /// The camera.
     #[must_use]
     pub fn camera(&self) -> &Camera {
         &self.camera

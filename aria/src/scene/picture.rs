@@ -1,4 +1,4 @@
-//! [`Picture`]: what a camera sees, and what it cannot: depth and thing per pixel.
+//! [`Picture`]: what a camera sees, with the truth behind it: depth and object per pixel.
 
 use super::world::World;
 use crate::{Grid, Intrinsics, Pose, random::Random};
@@ -22,7 +22,7 @@ pub struct Picture {
     pub frame: u64,
 }
 
-/// What takes pictures: patches, pixels per side of one, and lens in patches.
+/// The camera: patches, pixels per side of one, and lens in patches.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Camera {
     /// Patches of a picture.

@@ -1,8 +1,8 @@
-//! What really moved between two pictures, patch by patch.
+//! The patches that moved between two pictures.
 //!
-//! A pixel has changed if it shows a ball that moved, or something still that a ball which moved
-//! hid before. Where the earlier picture did not look, and for balls that moved less than
-//! [`LEAST`], nothing is claimed.
+//! A pixel has changed if it shows a ball that moved, or a static surface that a moved ball hid
+//! before. Pixels outside of the earlier picture, and of balls that moved less than [`LEAST`], are
+//! unknown.
 
 use super::{
     picture::{Camera, Picture},
@@ -46,7 +46,7 @@ impl Truth {
                 .copied()
                 .unwrap_or(Pixel::Still)
         };
-        let judge = |pixel: usize| {
+        let classify = |pixel: usize| {
             let shown = of(now.things[pixel]);
             if shown != Pixel::Still {
                 return shown;
@@ -67,9 +67,9 @@ impl Truth {
         };
         let (mut moving, mut known) = (PatchSet::new(camera.grid), PatchSet::new(camera.grid));
         for patch in 0..camera.grid.patches() {
-            let judged: Vec<Pixel> = camera.pixels_of(patch).map(judge).collect();
+            let classes: Vec<Pixel> = camera.pixels_of(patch).map(classify).collect();
             let share = |kind| {
-                judged.iter().filter(|pixel| **pixel == kind).count() as f64 / judged.len() as f64
+                classes.iter().filter(|pixel| **pixel == kind).count() as f64 / classes.len() as f64
             };
             if share(Pixel::Moving) >= SHARE {
                 moving.insert(patch);
@@ -82,8 +82,8 @@ impl Truth {
     }
 }
 
-/// How far a ball goes in the picture of a camera at `pose` from one frame to another, in patches;
-/// `None` if it is behind the camera.
+/// Displacement of a ball in the picture of a camera at `pose` from one frame to another, in
+/// patches; `None` if it is behind the camera.
 #[must_use]
 pub fn way(
     world: &World,

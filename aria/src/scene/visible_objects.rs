@@ -4,10 +4,11 @@
 use super::{Scene, truth::way, world::WALLS};
 use crate::Window;
 
-/// Rays on each side of a patch; one in four that meets a thing shows it, as for [`super::SHARE`].
+/// Rays on each side of a patch; an object counts as visible if one in four meets it, as for
+/// [`super::SHARE`].
 const RAYS: usize = 2;
 
-/// A thing that moves and can be seen.
+/// A visible moving object.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct VisibleObject {
     /// Its number in the world.
@@ -21,7 +22,7 @@ pub struct VisibleObject {
 }
 
 impl Scene {
-    /// The moving things that a camera frame shows, what hides them left out.
+    /// The moving objects that a camera frame shows, without hidden ones.
     #[must_use]
     pub fn visible_objects(&self, frame: u64) -> Vec<VisibleObject> {
         let (camera, pose) = (self.camera(), self.pose(frame));

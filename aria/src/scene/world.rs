@@ -1,15 +1,15 @@
-//! What there is to see: a room with patterned walls, and balls in it, some of which move. Lengths
-//! in metres, times in frames.
+//! The contents of a scene: a room with patterned walls, and balls in it, some of which move.
+//! Lengths in metres, times in frames.
 //!
-//! Walls are 0 to 5, balls follow. Patterns are value noise on a lattice, fixed to what carries
-//! them.
+//! Walls are 0 to 5, balls follow. Patterns are value noise on a lattice, fixed to the wall or
+//! ball.
 
 use crate::{
     flow::{dot, minus, plus, scaled},
     random::Random,
 };
 
-/// A ball that stands or moves to and fro between two walls of its own.
+/// A ball that is static or moves back and forth between two walls of its own.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ball {
     middle: [f64; 3],
@@ -44,7 +44,7 @@ impl Ball {
     }
 }
 
-/// A room and what is in it.
+/// A room with its objects.
 #[derive(Clone, Debug, PartialEq)]
 pub struct World {
     /// From the middle to the walls.
@@ -53,7 +53,7 @@ pub struct World {
     pattern: u64,
 }
 
-/// What a ray meets.
+/// The hit of a ray.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Hit {
     /// In units of the ray's direction.
@@ -66,7 +66,7 @@ pub struct Hit {
 pub const WALLS: u16 = 6;
 /// Kinds of balls.
 const KINDS: u16 = 5;
-/// Kinds of things: each wall is its own.
+/// Kinds of objects; each wall is a kind of its own.
 pub const LABELS: usize = (WALLS + KINDS) as usize;
 
 impl World {
@@ -108,7 +108,7 @@ impl World {
         &self.balls
     }
 
-    /// What kind of thing a thing is: walls are their own kind.
+    /// The kind of an object; walls are kinds of their own.
     #[must_use]
     pub fn label(&self, thing: u16) -> u16 {
         thing
@@ -117,13 +117,13 @@ impl World {
             .map_or(thing, |ball| ball.label)
     }
 
-    /// The ball that a thing is.
+    /// The ball of an object, unless it is a wall.
     #[must_use]
     pub fn ball(&self, thing: u16) -> Option<&Ball> {
         self.balls.get(usize::from(thing.checked_sub(WALLS)?))
     }
 
-    /// What a ray from `eye` meets first; `centres` are those of the balls now.
+    /// The first hit of a ray from `eye`; `centres` are the current ones of the balls.
     pub(crate) fn meet(&self, centres: &[[f64; 3]], eye: [f64; 3], direction: [f64; 3]) -> Hit {
         let mut hit = self.wall(eye, direction);
         let square = dot(direction, direction);
@@ -153,7 +153,7 @@ impl World {
         hit
     }
 
-    /// Red, green and blue from 0 to 1 of what a ray met.
+    /// Red, green and blue from 0 to 1 at a hit.
     pub(crate) fn colour(
         &self,
         centres: &[[f64; 3]],
@@ -163,7 +163,7 @@ impl World {
     ) -> [f32; 3] {
         let point = plus(eye, scaled(direction, hit.distance));
         match self.ball(hit.thing).zip(centres.get(usize::from(hit.thing.saturating_sub(WALLS)))) {
-            // Finer patterns on smaller things.
+            // Finer patterns on smaller objects.
             Some((ball, centre)) => pattern(ball.pattern, scaled(minus(point, *centre), 3.0)),
             None => pattern(self.pattern.wrapping_add(u64::from(hit.thing)), point),
         }

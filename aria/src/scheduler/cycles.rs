@@ -1,11 +1,11 @@
-//! How many cycles of the region encoder fit a frame: `K = floor((L_T - L_static) / c)`; and what
-//! printed pairs of target and `K` say about `c` and `L_static`.
+//! How many cycles of the region encoder fit a frame: `K = floor((L_T - L_static) / c)`; and the
+//! bounds on `c` and `L_static` that follow from printed pairs of target and `K`.
 
 use super::{LatencyProfile, Reaction};
 use crate::AriaError;
 
-/// Cycles of `cycle_ns` that fit what a frame of `target_ns` leaves after `static_ns`; 0 if nothing
-/// fits or a cycle takes no time.
+/// Cycles of `cycle_ns` that fit a frame of `target_ns` after `static_ns`; 0 if none fits or
+/// `cycle_ns` is 0.
 #[must_use]
 pub fn cycles(target_ns: u64, static_ns: u64, cycle_ns: u64) -> u64 {
     target_ns.saturating_sub(static_ns).checked_div(cycle_ns).unwrap_or(0)
@@ -28,8 +28,8 @@ pub struct CycleBounds {
 }
 
 impl CycleBounds {
-    /// What a frame spends outside of cycles if one takes `cycle_ns`: the lower end excluded, the
-    /// upper end included; none if no such time fits.
+    /// The per-frame overhead if a cycle takes `cycle_ns`: the lower end excluded, the upper end
+    /// included; none if no such time fits.
     #[must_use]
     pub fn rest(pairs: &[(f64, u64)], cycle_ns: f64) -> Option<Bounds> {
         let above_ns = pairs
@@ -45,8 +45,8 @@ impl CycleBounds {
     }
 }
 
-/// The cycle times for which some constant rest gives `count` cycles at `target_ns` for all pairs;
-/// `None` if there is none.
+/// The cycle times for which some constant per-frame overhead gives `count` cycles at `target_ns`
+/// for all pairs; `None` if there is none.
 ///
 /// From `k c <= T - s < (k + 1) c` for two pairs: `(k2 - k1 - 1) c < T2 - T1 < (k2 - k1 + 1) c`.
 #[must_use]
@@ -70,10 +70,10 @@ pub fn identified_by(pairs: &[(f64, u64)]) -> Option<CycleBounds> {
 }
 
 /// Frames without a cycle after which one runs although it does not fit: regions must not wait for
-/// ever, and only what runs shows that it has become faster.
+/// ever, and only a run shows that the encoder has become faster.
 pub const PATIENCE: u32 = 30;
 
-/// The cycles of each frame, from what frames really took.
+/// The cycles of each frame, from measured times of frames.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CycleBudget {
     target_ns: u64,
@@ -139,8 +139,8 @@ impl CycleBudget {
         self.target_ns
     }
 
-    /// What a frame of a level took: everything but its cycles, and the mean of its cycles if it
-    /// had any.
+    /// Measured times of a frame of a level: everything except its cycles, and the mean of its
+    /// cycles if it had any.
     pub fn observe(&mut self, level: usize, rest_ns: u64, cycle_ns: Option<u64>) {
         self.rest.observe(level, rest_ns);
         match cycle_ns {
@@ -272,7 +272,7 @@ mod tests {
             budget.observe(0, 10_000_000, (runs > 0).then_some(40_000_000));
         }
         assert_eq!(waits.iter().max(), Some(&PATIENCE));
-        // It recovers: what runs once in a while shows it.
+        // Occasional runs show that it recovers.
         for _ in 0..10 * PATIENCE {
             let runs = budget.cycles(2);
             budget.observe(2, 19_000_000, (runs > 0).then_some(10_000_000));

@@ -1,17 +1,17 @@
-//! What to run next, so that every frame is ready in time (section 4.4).
+//! Decides what runs next, so that every frame is ready in time (section 4.4).
 //!
 //! | question | where |
 //! |---|---|
 //! | how many cycles of the region encoder fit a frame? | [`CycleBudget`] |
-//! | what does a processor take now, as it throttles and recovers? | [`LatencyProfile`] |
+//! | what is the latency of a processor now, while it throttles and recovers? | [`LatencyProfile`] |
 //! | which regions get the cycles of this frame? | [`CyclePlanner`] |
 //! | at which resolution does the next full frame run? | [`ResolutionLadder`] |
 //!
-//! Where no cycle fits beside a full frame's many patches, a lower resolution leaves time for one:
-//! regions must not wait for ever.
+//! If no cycle fits beside a full frame of many patches, a lower resolution leaves time for one, so
+//! that no region waits for ever.
 //!
-//! A frame waits for the processor of the regions only. Nothing of what decides its cycles knows
-//! the latency of full frames: they may take as long as they like.
+//! A frame waits only for the processor of the regions. The latency of full frames does not affect
+//! its cycles, and is not bounded.
 
 mod cycles;
 mod priority;

@@ -1,11 +1,11 @@
 //! [`CyclePlanner`]: which regions get the cycles of a frame.
 //!
-//! A cycle takes a window of fixed size, because the encoder's input is. A larger region is cut
-//! into tiles that fit; a cycle also serves whatever other tile lies in its window. The paper has
-//! two rules: the fastest first, and what was left out before those. Read literally (left out or
-//! not, then speed) they let a slow region wait for ever behind two fast ones that take turns. So
-//! what counts is how long a tile has waited: with at most `n` tiles and `K` cycles none waits
-//! longer than `ceil(n / K)` frames.
+//! A cycle takes a window of fixed size, because the encoder's input has a fixed size. A larger
+//! region is cut into tiles that fit; a cycle also serves whatever other tile lies in its window.
+//! The paper has two rules: the fastest first, and regions that were left out before take
+//! precedence. Read literally (left out or not, then speed), a slow region waits for ever behind
+//! two fast ones that take turns. Tiles are therefore ordered by how long they have waited: with at
+//! most `n` tiles and `K` cycles none waits longer than `ceil(n / K)` frames.
 
 use crate::{AriaError, Grid, Window};
 use std::{cmp::Ordering, collections::BTreeMap};
@@ -15,7 +15,7 @@ use std::{cmp::Ordering, collections::BTreeMap};
 pub struct Request {
     /// The same from frame to frame.
     pub region: u64,
-    /// What the encoder must see of it.
+    /// The window that the encoder must cover.
     pub window: Window,
     /// Patches per frame.
     pub speed: f32,
@@ -27,8 +27,8 @@ pub enum Priority {
     /// Who waited longest; among equals the fastest.
     #[default]
     Waiting,
-    /// Speed in patches per frame, and so much more for each frame of waiting. Anything above 0
-    /// starves nobody; the less, the longer slow regions wait.
+    /// Speed in patches per frame, plus this weight for each frame of waiting. Any value above 0
+    /// prevents starvation; the smaller it is, the longer slow regions wait.
     Weighted(f32),
 }
 
@@ -37,7 +37,7 @@ pub enum Priority {
 pub struct Cycle {
     /// Its input, of the encoder's size.
     pub window: Window,
-    /// Regions of which it sees a whole tile.
+    /// Regions of which it covers a whole tile.
     pub regions: Vec<u64>,
 }
 
@@ -95,8 +95,8 @@ impl CyclePlanner {
         self.waited.get(&region).and_then(|tiles| tiles.iter().max()).copied().unwrap_or(0)
     }
 
-    /// At most `cycles` for this frame, the most urgent first. Regions that no longer ask are
-    /// forgotten.
+    /// At most `cycles` for this frame, the most urgent first. Regions that no longer request are
+    /// removed.
     pub fn plan(&mut self, requests: &[Request], cycles: usize) -> Vec<Cycle> {
         let mut tiles = self.tiles(requests);
         tiles.sort_by(|a, b| self.order(a, b));

@@ -1,16 +1,17 @@
-//! [`LatencyProfile`]: what each level of a processor takes now. Profiled before, corrected by what
-//! is seen (section 4.4: profiles are updated when they deviate significantly).
+//! [`LatencyProfile`]: the current latency of each level of a processor: profiled beforehand,
+//! corrected by measured latencies (section 4.4: profiles are updated when they deviate
+//! significantly).
 //!
-//! Small deviations move a level's latency by an exponential average. One that stays beyond a
-//! threshold for some samples is throttling, or its end: all levels change by the mean factor of
-//! those samples, seen or not, because all run at the same clock.
+//! Small deviations move a level's latency by an exponential average. A deviation that exceeds a
+//! threshold for several samples indicates throttling, or its end: all levels change by the mean
+//! factor of those samples, because all run at the same clock.
 
 use crate::AriaError;
 
 /// When and how much a profile reacts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Reaction {
-    /// What one ordinary sample counts.
+    /// Weight of an ordinary sample.
     pub smoothing: f64,
     /// Relative deviation that is significant.
     pub deviation: f64,
@@ -37,7 +38,7 @@ impl LatencyProfile {
     /// Profiled latencies, ns.
     ///
     /// # Errors
-    /// When there is none or one is 0, or the reaction makes no sense.
+    /// When there is none or one is 0, or the reaction is invalid.
     pub fn new(latency_ns: &[u64], reaction: Reaction) -> Result<Self, AriaError> {
         if latency_ns.is_empty() || latency_ns.contains(&0) {
             return Err(AriaError::setting(
@@ -70,14 +71,13 @@ impl LatencyProfile {
         self.latency_ns.len()
     }
 
-    /// What a level takes now, ns; infinite for one that does not exist.
+    /// The current latency of a level, ns; infinite for one that does not exist.
     #[must_use]
     pub fn latency_ns(&self, level: usize) -> f64 {
         self.latency_ns.get(level).copied().unwrap_or(f64::INFINITY)
     }
 
-    /// Takes in what a run of a level took. A level that does not exist and a time of 0 say
-    /// nothing.
+    /// Adds a measured latency of a level. A level that does not exist and a time of 0 are ignored.
     pub fn observe(&mut self, level: usize, took_ns: u64) {
         let Some(&known) = self.latency_ns.get(level) else { return };
         if took_ns == 0 {

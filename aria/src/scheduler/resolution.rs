@@ -1,8 +1,8 @@
-//! [`ResolutionLadder`]: at which resolution the next full frame runs. The more the camera moves,
-//! compared with how it moved before, the lower, so that the result comes sooner; and no higher
-//! than the processor can do in time now.
+//! [`ResolutionLadder`]: the resolution of the next full frame. The faster the camera moves,
+//! compared with its earlier motion, the lower the resolution, so that the result is ready sooner;
+//! and never higher than the processor can finish in time.
 //!
-//! The magnitude of a motion is a weighted sum of how far the camera went and turned, each in
+//! The magnitude of a motion is a weighted sum of the camera's translation and rotation, each in
 //! standard deviations of the history. The history's quantiles share the magnitudes among the
 //! levels.
 
@@ -29,8 +29,8 @@ pub struct ResolutionSettings {
     /// Longest time between full frames, ns.
     pub interval_ns: u64,
     /// Turns of less, rad per frame, together with ways of less than `still_m`, leave the
-    /// resolution alone. Quantiles know no stillness: without this a trembling hand lowers the
-    /// resolution of half of all frames.
+    /// resolution alone. Quantiles alone do not recognise a still camera: without this a trembling
+    /// hand lowers the resolution of half of all frames.
     pub still_rad: f64,
     /// See `still_rad`; m per frame.
     pub still_m: f64,
@@ -65,7 +65,7 @@ impl ResolutionLadder {
     /// Profiled latencies of full frames by level, ns, the lowest resolution first.
     ///
     /// # Errors
-    /// When the profile or the settings make no sense.
+    /// When the profile or the settings are invalid.
     pub fn new(
         latency_ns: &[u64],
         reaction: Reaction,
@@ -87,13 +87,13 @@ impl ResolutionLadder {
         })
     }
 
-    /// What the levels take now.
+    /// The current latencies of the levels.
     #[must_use]
     pub fn profile(&self) -> &LatencyProfile {
         &self.profile
     }
 
-    /// What a full frame of a level took.
+    /// Adds the measured latency of a full frame of a level.
     pub fn observe(&mut self, level: usize, took_ns: u64) {
         self.profile.observe(level, took_ns);
     }
@@ -110,7 +110,8 @@ impl ResolutionLadder {
         self.history.push_back(seen);
     }
 
-    /// The level of the next full frame: what the motion asks for, lowered to what comes in time.
+    /// The level of the next full frame: by the camera's motion, lowered to a level that is ready
+    /// in time.
     #[must_use]
     pub fn level(&self) -> usize {
         self.level_for_motion().min(self.level_in_time())
@@ -146,8 +147,7 @@ impl ResolutionLadder {
         highest - (smaller * levels / self.history.len()).min(highest)
     }
 
-    /// Standard deviation of one part of the history; of a part that never changes, nothing can be
-    /// said.
+    /// Standard deviation of one part of the history; `None` if it never changes.
     fn deviation(&self, part: usize) -> f64 {
         let count = self.history.len() as f64;
         let mean = self.history.iter().map(|seen| seen[part]).sum::<f64>() / count;

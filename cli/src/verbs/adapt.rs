@@ -19,7 +19,7 @@ use vitempo::adaptation::{
 };
 use vitempo::graph::{Environment, Latency, Precision};
 
-/// Adapts to a device of which a few models were timed end to end
+/// Adapts to a device from the end-to-end latencies of a few models
 ///
 /// Reads a CSV of model names and latencies, the models' files (weights may be absent) and bundles
 /// or datasets of other devices, and writes a bundle that forecasts any model. Its intervals are
@@ -34,8 +34,7 @@ pub struct AdaptArgs {
     #[arg(long, value_name = "FILE")]
     measured: PathBuf,
 
-    /// ONNX files, folders of them, or globs: those measured, and those to choose from for
-    /// --suggest
+    /// ONNX files, folders of them, or globs: the measured models, and candidates for --suggest
     #[arg(long, value_name = "MODELS", num_args = 1.., required = true)]
     models: Vec<String>,
 
@@ -55,14 +54,15 @@ pub struct AdaptArgs {
     #[arg(long)]
     name: Option<String>,
 
-    /// Which of its processors ran
+    /// Processor of the device on which the models ran
     #[arg(long, value_enum, default_value_t = Device::Cpu)]
     device: Device,
 
-    /// What ran the models, e.g. tflite
+    /// Framework that ran the models, e.g. tflite
     #[arg(long, default_value = "unknown")]
     framework: String,
 
+    /// Threads that the models ran with
     #[arg(long, default_value_t = 1)]
     threads: usize,
 
@@ -70,10 +70,11 @@ pub struct AdaptArgs {
     #[arg(long, default_value = "f32", value_parser = super::profile::parse_precision)]
     precision: Precision,
 
-    /// Who published the latencies and under which licence, if you did not measure them
+    /// Publisher and licence of the latencies, if you did not measure them
     #[arg(long, value_name = "TEXT")]
     source: Option<String>,
 
+    /// Format of the output
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
@@ -103,7 +104,7 @@ pub fn run(args: &AdaptArgs) -> CliResult {
     output::print(&report, args.format)
 }
 
-/// What to do about a file of latencies that cannot be used.
+/// The hint for an invalid file of latencies.
 fn with_hint(error: &LatencyError) -> CliError {
     use LatencyProblem as P;
     let user = CliError::user(error);
@@ -118,7 +119,7 @@ fn with_hint(error: &LatencyError) -> CliError {
         P::TwoLatencyColumns { .. } => user.hint("keep one of them"),
         P::UnknownModel { near, .. } => user.hint(near_names(
             near,
-            "a model is named as its ONNX file, without the ending; --models says where those are",
+            "a model has the name of its ONNX file without the extension; --models gives the files",
         )),
         P::NotALatency { .. } => user.hint("a number above zero, with a decimal point"),
         P::Empty => user.hint("one row per measured model"),
@@ -129,7 +130,7 @@ fn with_hint(error: &LatencyError) -> CliError {
     }
 }
 
-/// Names that may have been meant, or another hint.
+/// Suggests similar names, or gives another hint.
 fn near_names(near: &[String], otherwise: &str) -> String {
     if near.is_empty() {
         return otherwise.to_owned();
@@ -160,7 +161,7 @@ fn environment(args: &AdaptArgs, csv: &Path) -> Environment {
     }
 }
 
-/// What was adapted, for people and programs.
+/// The result of the adaptation, as text and as JSON.
 struct Adapted<'a> {
     out: &'a Path,
     csv: &'a Path,
@@ -168,7 +169,7 @@ struct Adapted<'a> {
 }
 
 impl Adapted<'_> {
-    /// Says what is suspicious about the latencies, and which environments are left out.
+    /// Warns of implausible latencies, and lists the environments that are left out.
     fn warn(&self) {
         for warning in &self.of.warnings {
             progress::say(format!("warning: {}: {warning}", self.csv.display()));
@@ -225,7 +226,7 @@ impl Report for Adapted<'_> {
             bundle.sources.join(", ")
         };
         let mut text = format!(
-            "{}   {}\n\nLearnt from  {sources}\n\n",
+            "{}   {}\n\nSources      {sources}\n\n",
             self.out.display(),
             bundle.environment.describe()
         );
@@ -242,7 +243,7 @@ impl Report for Adapted<'_> {
         if !self.of.suggested.is_empty() {
             let _ = writeln!(
                 text,
-                "hint: measure next, the model that narrows the forecasts most first: {}",
+                "hint: measure next (the first narrows the forecasts most): {}",
                 self.of.suggested.join(", ")
             );
         }

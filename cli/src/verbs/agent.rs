@@ -10,7 +10,7 @@ use serde_json::json;
 use std::{io::IsTerminal, path::PathBuf, time::Duration};
 use vitempo::profiler::remote::{self, AgentError, AgentOptions, Log};
 
-/// Measures here, over stdin and stdout, for `vitempo profile --remote` on another machine
+/// Measures on this machine for `vitempo profile --remote` on another one, over stdin and stdout
 ///
 /// Example: vitempo agent --check
 ///
@@ -18,7 +18,7 @@ use vitempo::profiler::remote::{self, AgentError, AgentOptions, Log};
 /// --out data/
 #[derive(clap::Args, Debug)]
 pub struct AgentArgs {
-    /// The only way, and therefore the default
+    /// The only connection, and therefore the default
     #[arg(long, hide = true)]
     stdio: bool,
 
@@ -34,7 +34,7 @@ pub struct AgentArgs {
     #[arg(long, value_name = "FOLDER")]
     folder: Option<PathBuf>,
 
-    /// Most space for models; those that were not asked for the longest go first
+    /// Most space for models; the least recently requested are deleted first
     #[arg(long, value_name = "SIZE", value_parser = quantity::bytes, default_value = "2GiB")]
     cache_size: u64,
 
@@ -56,11 +56,11 @@ pub struct AgentArgs {
     #[arg(long)]
     verbose: bool,
 
-    /// List the engines that are here, and end
+    /// List the engines of this machine, and end
     #[arg(long)]
     check: bool,
 
-    /// Form of what `--check` prints
+    /// Format of the output of `--check`
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
@@ -84,7 +84,7 @@ pub fn run(args: &AgentArgs) -> CliResult {
     remote::serve(&options).map_err(explain)
 }
 
-const HOW_TO_START: &str = "the client starts its agent by a command that ssh or adb carries: \
+const HOW_TO_START: &str = "the client starts its agent by a command over ssh or adb: \
     vitempo profile models/ --remote 'ssh board vitempo agent' --out data/";
 
 fn explain(error: AgentError) -> CliError {

@@ -27,12 +27,13 @@ use vitempo::{
 pub enum BundleCommand {
     /// Lists the bundles that `--bundle NAME` finds
     ///
-    /// A name is searched for in this order: the folders of the variable VITEMPO_BUNDLES (a path
-    /// list like PATH), `bundles` in vitempo's own folder (VITEMPO_HOME), `share/vitempo/bundles`
-    /// beside the program, and the bundles that are embedded in the program.
+    /// A name is looked up in this order: the folders of the variable VITEMPO_BUNDLES (a path list
+    /// like PATH), `bundles` in vitempo's own folder (VITEMPO_HOME), `share/vitempo/bundles` beside
+    /// the program, and the bundles that are embedded in the program.
     ///
     /// Example: vitempo bundle list
     List {
+        /// Format of the output
         #[arg(long, value_enum, default_value_t)]
         format: Format,
     },
@@ -43,12 +44,13 @@ pub enum BundleCommand {
         /// A file, or a name that `vitempo bundle list` shows
         #[arg(value_name = "NAME")]
         bundle: PathBuf,
+        /// Format of the output
         #[arg(long, value_enum, default_value_t)]
         format: Format,
     },
 }
 
-/// Warns where kernels of `what` were forecast without a predictor of their own.
+/// Warns if kernels of `what` were forecast without a predictor of their own.
 pub fn warn_of_estimates(what: &str, estimated: usize, kernels: usize) {
     if estimated > 0 {
         progress::say(format!(
@@ -88,18 +90,18 @@ impl From<BundleError> for CliError {
     }
 }
 
-/// Opens what `--bundle` names, trained on operators or adapted from end-to-end latencies.
+/// Opens the bundle of `--bundle`, trained on operators or adapted from end-to-end latencies.
 pub fn open(bundle: &Path) -> CliResult<Bundle> {
     Ok(Bundle::open(bundle)?)
 }
 
-/// Opens what `--bundle` names, where a bundle with predictors of kernels is needed.
+/// Opens the bundle of `--bundle`, if one with predictors of kernels is needed.
 pub fn open_trained(bundle: &Path) -> CliResult<Arc<PredictorBundle>> {
     let opened = open(bundle)?;
     let refused = || {
         CliError::user(format!(
-            "{}: it was adapted from end-to-end latencies and has no predictors of kernels, which \
-            are what is evaluated",
+            "{}: it was adapted from end-to-end latencies and has no predictors of kernels to \
+             evaluate",
             opened.location()
         ))
         .hint("`vitempo predict` forecasts models with it")
@@ -295,7 +297,7 @@ impl AdaptedReport<'_> {
         table
     }
 
-    /// What the columns mean.
+    /// Explains the columns.
     fn legend(&self) -> &'static str {
         if self.bundle.measured.iter().any(|m| m.forecast.is_some()) {
             "\nForecast: of the graph that the latency was adapted with; another export of a model \
@@ -306,7 +308,7 @@ impl AdaptedReport<'_> {
     }
 }
 
-/// So many sources are more than a line should list.
+/// More sources than this do not fit a line.
 const MANY: usize = 4;
 
 impl Report for AdaptedReport<'_> {
@@ -328,7 +330,7 @@ impl Report for AdaptedReport<'_> {
             ),
             few => few.join(", "),
         };
-        let _ = writeln!(text, "Learnt from  {sources}\nBy           {}\n", b.created_by);
+        let _ = writeln!(text, "Sources      {sources}\nBy           {}\n", b.created_by);
         text + &self.rows().to_text() + self.legend()
     }
 

@@ -18,12 +18,14 @@ use vitempo::training;
 /// Example: vitempo dataset inspect data/
 #[derive(Subcommand, Debug)]
 pub enum DatasetCommand {
-    /// Counts what is there: models, operators, environments, sessions, failures
+    /// Counts models, operators, environments, sessions and failures
     ///
     /// Example: vitempo dataset inspect data/
     Inspect {
+        /// Dataset folder
         #[arg(value_name = "FOLDER")]
         data: PathBuf,
+        /// Format of the output
         #[arg(long, value_enum, default_value_t)]
         format: Format,
     },
@@ -31,8 +33,10 @@ pub enum DatasetCommand {
     ///
     /// Example: vitempo dataset validate data/
     Validate {
+        /// Dataset folder
         #[arg(value_name = "FOLDER")]
         data: PathBuf,
+        /// Format of the output
         #[arg(long, value_enum, default_value_t)]
         format: Format,
     },
@@ -40,16 +44,17 @@ pub enum DatasetCommand {
     ///
     /// Example: vitempo dataset split data/ --train 240 --test 60 --seed 1 --out split.json
     Split(SplitArgs),
-    /// Reads measurements that others published; every row keeps its source and is marked as
-    /// imported
+    /// Imports published measurements; every row has its source and is marked as imported
     #[command(subcommand)]
     Import(ImportCommand),
     /// Joins datasets into a new one
     ///
     /// Example: vitempo dataset merge monday/ tuesday/ --out both/
     Merge {
+        /// Dataset folders
         #[arg(required = true, value_name = "FOLDERS")]
         data: Vec<PathBuf>,
+        /// New dataset folder
         #[arg(long, value_name = "FOLDER")]
         out: PathBuf,
     },
@@ -57,11 +62,13 @@ pub enum DatasetCommand {
     ///
     /// Example: vitempo dataset export data/ --table operators --format csv
     Export {
+        /// Dataset folder
         #[arg(value_name = "FOLDER")]
         data: PathBuf,
         /// operators, operator_measurements, models, model_measurements or environments
         #[arg(long)]
         table: String,
+        /// Format of the output
         #[arg(long, value_enum, default_value_t = Format::Csv)]
         format: Format,
     },
@@ -79,7 +86,7 @@ pub enum ImportCommand {
     /// Example: vitempo dataset import mobile-ml-benchmark dataset/vit/*.csv --out phones/
     MobileMlBenchmark(PhonesArgs),
     /// Models on Snapdragon processors: the perf.yaml files that Qualcomm AI Hub Models publishes,
-    /// or aihub_latency.csv made of them, and graphs in aihub_graphs/
+    /// or the table aihub_latency.csv made of them, and graphs in aihub_graphs/
     ///
     /// MODEL/perf.yaml and MODEL.perf.yaml are read; graphs are ONNX files named as the models.
     ///
@@ -94,6 +101,7 @@ pub enum ImportCommand {
 
 #[derive(clap::Args, Debug)]
 pub struct FolderArgs {
+    /// Folder of the published files
     #[arg(value_name = "FOLDER")]
     folder: PathBuf,
     /// New dataset folder
@@ -103,6 +111,7 @@ pub struct FolderArgs {
 
 #[derive(clap::Args, Debug)]
 pub struct PhonesArgs {
+    /// CSV files
     #[arg(required = true, value_name = "FILES")]
     files: Vec<PathBuf>,
     /// New dataset folder
@@ -114,7 +123,7 @@ pub struct PhonesArgs {
     /// cnn or vit, if the file's name does not give it
     #[arg(long, value_enum)]
     family: Option<Models>,
-    /// The models of files whose names do not say so were sampled from a search space: they can be
+    /// The models of files whose names do not say it were sampled from a search space, and can be
     /// trained on
     #[arg(long)]
     synthetic: bool,
@@ -134,23 +143,26 @@ enum Models {
 
 #[derive(clap::Args, Debug)]
 pub struct SplitArgs {
+    /// Dataset folder
     #[arg(value_name = "FOLDER")]
     data: PathBuf,
-    /// Share of the synthetic architectures that becomes test; each keeps its side when models are
+    /// Share of the synthetic architectures in the test set; each stays on its side when models are
     /// added
     #[arg(long, default_value_t = 0.2, conflicts_with_all = ["train", "test"])]
     test_fraction: f64,
-    /// Exactly so many training architectures
+    /// Exact number of training architectures
     #[arg(long, requires = "test")]
     train: Option<usize>,
-    /// Exactly so many test architectures
+    /// Exact number of test architectures
     #[arg(long, requires = "train")]
     test: Option<usize>,
+    /// The same seed gives the same split
     #[arg(long, default_value_t = 0)]
     seed: u64,
     /// File to write the split to
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
+    /// Format of the output
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
@@ -225,14 +237,14 @@ fn summary(found: &Imported, out: &Path) -> String {
     )
 }
 
-/// Reads a dataset and says what had to be left out.
+/// Reads a dataset and warns of parts that were left out.
 pub fn load(folder: &Path) -> CliResult<Dataset> {
     let dataset = Dataset::load(folder)?;
     dataset.warnings.iter().for_each(|w| progress::say(format!("warning: {w}")));
     Ok(dataset)
 }
 
-/// Reads the measurements of one environment, and says what had to be left out.
+/// Reads the measurements of one environment, and warns of parts that were left out.
 pub fn load_environment(folder: &Path, environment: Option<&str>) -> CliResult<Dataset> {
     let dataset = training::load_environment(folder, environment)?;
     dataset.warnings.iter().for_each(|w| progress::say(format!("warning: {w}")));
@@ -294,7 +306,7 @@ impl Report for Inspected {
         let origins: Vec<String> =
             s.origins.iter().map(|(origin, n)| format!("{n} {origin}")).collect();
         let mut text = format!(
-            "{}   schema {}   {}B\n\nVisits       {} ({}; {} not yet in the tables)\nModels       \
+            "{}   schema {}   {}B\n\nModel runs   {} ({}; {} not yet in the tables)\nModels       \
             {} synthetic, {} real; {} networks around single operators\nOperators    {} distinct, \
             {} rows\nSamples      {}\n",
             s.path.display(),

@@ -18,8 +18,8 @@ use vitempo::demo::{self, Demo, DemoError, OPERATORS, RealForecast};
 use vitempo::graph::Latency;
 use vitempo::profiler::SweepModel;
 
-/// Runs all steps on this machine: sample, profile, train, evaluate, forecast three real models
-/// and measure them too
+/// Runs all steps on this machine: samples, profiles, trains, evaluates, and forecasts three real
+/// models beside their measurements
 ///
 /// Example: vitempo demo --models 50 --out demo/
 #[derive(clap::Args, Debug)]
@@ -36,6 +36,7 @@ pub struct DemoArgs {
     #[arg(long, default_value = "rten")]
     pub backend: String,
 
+    /// Seed of samples, measurements and training
     #[arg(long, default_value_t = 7)]
     pub seed: u64,
 }
@@ -89,7 +90,7 @@ pub fn run(args: &DemoArgs) -> CliResult {
     );
     let evaluated = demo::evaluate(&bundles, &dataset)?;
     output::print(&Evaluations { evaluated: &evaluated, models: false }, Format::Table)?;
-    step(5, "forecast", "the real models, against what was measured");
+    step(5, "forecast", "the real models, against their measurements");
     output::write_stdout(&table(&demo::forecasts(&bundles, &evaluated)?))?;
     progress::say(format!(
         "\nDone in {:.0} s. Models, data and bundles are in {}.",
@@ -103,14 +104,15 @@ fn step(number: usize, verb: &str, what: &str) {
     progress::say(format!("\n[{number}/5] {verb}: {what}"));
 }
 
-/// Measures, and gives the environment it was measured in.
+/// Measures, and returns the environment of the measurements.
 fn measure(demo: &Demo<'_>, models: Vec<SweepModel>, data: &Path) -> CliResult<String> {
     let outcome = profile::run_campaign(demo.campaign(models, data, worker()?))?;
     for (model, reason) in &outcome.summary.failed {
         progress::say(format!("warning: {model} was not measured: {reason}"));
     }
     if outcome.summary.interrupted {
-        return Err(CliError::user("interrupted").hint("the same command goes on where it stopped"));
+        let hint = "the same command continues where it stopped";
+        return Err(CliError::user("interrupted").hint(hint));
     }
     Ok(outcome.environment.id())
 }

@@ -1,5 +1,4 @@
-//! What a verb returns when it cannot do its job, and how that reaches the user: `error: ...`,
-//! `hint: ...`, an exit code.
+//! Errors of verbs, and how they are printed: `error: ...`, `hint: ...`, and an exit code.
 
 use std::{fmt::Display, io, process::ExitCode};
 use vitempo::{
@@ -16,12 +15,12 @@ use vitempo::{
 const RAISE_LIMITS: &str =
     "--max-model-steps, --max-model-nodes and --max-model-bytes raise the limits";
 
-/// Whose fault it is decides the exit code.
+/// The kind of error, which determines the exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
     /// The input is wrong or a gate was not met: exit code 1.
     User,
-    /// Ours: exit code 2.
+    /// A fault of vitempo: exit code 2.
     Ours,
 }
 
@@ -41,7 +40,7 @@ impl CliError {
         Self { message: message.to_string(), hint: None, fault: Fault::User }
     }
 
-    /// Something that should not have happened.
+    /// A fault of vitempo.
     pub fn ours(message: impl Display) -> Self {
         Self { message: message.to_string(), hint: None, fault: Fault::Ours }
     }
@@ -53,14 +52,14 @@ impl CliError {
         self
     }
 
-    /// Says what it is about: a file, a task.
+    /// Adds the subject of the error: a file, a task.
     #[must_use]
     pub fn about(mut self, what: impl Display) -> Self {
         self.message = format!("{what}: {}", self.message);
         self
     }
 
-    /// Prints to standard error and gives the exit code.
+    /// Prints to standard error and returns the exit code.
     pub fn report(&self) -> ExitCode {
         eprintln!("error: {}", self.message);
         if let Some(hint) = &self.hint {
@@ -117,7 +116,7 @@ impl From<ModelError> for CliError {
     fn from(error: ModelError) -> Self {
         match error {
             ModelError::EmptyFolder(_) | ModelError::NoMatch(_) => {
-                Self::user(error).hint("give ONNX files, folders that hold some, or a glob")
+                Self::user(error).hint("give ONNX files, folders that contain some, or a glob")
             }
             ModelError::Onnx(error) => error.into(),
             other => Self::user(other),
@@ -160,7 +159,7 @@ impl From<SamplingError> for CliError {
     fn from(error: SamplingError) -> Self {
         match &error {
             SamplingError::Count(_) => Self::user(format!("{error} (--count)"))
-                .hint("more are possible in several folders, by other seeds"),
+                .hint("sample more into other folders, with other seeds"),
             SamplingError::Index { .. } => {
                 Self::user(error).hint("remove the damaged index, or sample into another folder")
             }
@@ -192,7 +191,7 @@ impl From<EvaluationError> for CliError {
     fn from(error: EvaluationError) -> Self {
         match &error {
             EvaluationError::NothingHeldOut { .. } => {
-                Self::user(error).hint("train with a split that holds some out")
+                Self::user(error).hint("train with a split that leaves some out")
             }
             EvaluationError::AboveLimit { .. } => Self::user(format!("{error} (--max-mape)")),
             _ => Self::user(error),
@@ -212,7 +211,7 @@ impl From<CampaignError> for CliError {
     }
 }
 
-/// Library errors speak of the user's files and flags unless a verb says otherwise.
+/// Library errors are faults of the user's files and flags unless a verb overrides that.
 macro_rules! user_errors {
     ($($error:ty),* $(,)?) => {
         $(impl From<$error> for CliError {

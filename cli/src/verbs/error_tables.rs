@@ -1,5 +1,5 @@
-//! Errors of forecasts as tables and JSON: what `evaluate`, `demo` and `bundle inspect` show of an
-//! [`Evaluation`]. MAPE and p90 are in percent, shares between 0 and 1.
+//! Errors of forecasts as tables and JSON: `evaluate`, `demo` and `bundle inspect` print an
+//! [`Evaluation`] with these. MAPE and p90 are in percent, shares between 0 and 1.
 
 use super::output::{Table, percent};
 use serde_json::{Value, json};
@@ -61,12 +61,12 @@ pub fn e2e_row(table: &mut Table, set: &str, e: &Evaluation) {
     ]);
 }
 
-/// A number that is in percent already.
+/// Formats a number in percent.
 pub fn points(value: f64) -> String {
     percent(value / 100.0)
 }
 
-/// Errors by operator kind, those that take the most time first.
+/// Errors by operator kind, in falling order of time.
 pub fn kinds_table(e: &Evaluation) -> Table {
     let mut kinds: Vec<(&String, &KindMetrics)> = e.operators.iter().collect();
     kinds.sort_by(|a, b| b.1.time_share.total_cmp(&a.1.time_share));

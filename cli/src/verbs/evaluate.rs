@@ -1,4 +1,4 @@
-//! `vitempo evaluate`: errors of forecasts of measured models that no bundle was trained on.
+//! `vitempo evaluate`: errors of forecasts for measured models outside the training data.
 
 use super::{
     dataset,
@@ -13,7 +13,7 @@ use vitempo::evaluation::{Evaluated, check_mape};
 use vitempo::graph::Latency;
 use vitempo::predictors::Evaluation;
 
-/// Evaluates bundles on measured models that they were not trained on
+/// Evaluates bundles on measured models outside their training data
 ///
 /// Example: vitempo evaluate lasso.vtb forest.vtb gbdt.vtb --on data/ --max-mape 10
 #[derive(clap::Args, Debug)]
@@ -34,12 +34,13 @@ pub struct EvaluateArgs {
     #[arg(long)]
     pub models: bool,
 
+    /// Format of the output
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
 }
 
 pub fn run(args: &EvaluateArgs) -> CliResult {
-    // What is wrong with the data is said before what is wrong with a bundle.
+    // Faults of the data are reported before those of a bundle.
     Dataset::environments(&args.on)?;
     let mut evaluated = Vec::new();
     let mut read: Option<(String, Dataset)> = None;

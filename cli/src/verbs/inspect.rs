@@ -1,4 +1,4 @@
-//! `vitempo inspect`: what a model is made of, and which kernels a framework would run for it.
+//! `vitempo inspect`: shows the operators of a model, and the kernels that a framework runs for it.
 
 use super::{
     error::{CliError, CliResult},
@@ -21,15 +21,15 @@ pub struct InspectArgs {
     #[command(flatten)]
     pub models: ModelArgs,
 
-    /// Show the kernels this framework would run
+    /// Show the kernels that this framework runs
     #[arg(long, value_name = "NAME")]
     pub framework: Option<String>,
 
-    /// Precision those kernels compute in
+    /// Precision of these kernels
     #[arg(long, default_value = "f32", value_parser = parse_precision, requires = "framework")]
     pub precision: Precision,
 
-    /// Memory format asked of the framework; by default its own choice
+    /// Memory format of the framework; by default its own choice
     #[arg(long, value_enum, requires = "framework")]
     pub memory_format: Option<Layout>,
 
@@ -37,6 +37,7 @@ pub struct InspectArgs {
     #[arg(long)]
     pub operators: bool,
 
+    /// Format of the output
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
 }

@@ -1,4 +1,5 @@
-//! Ctrl-C: the first one lets long work stop and keep what it has, the second ends the process.
+//! Handles Ctrl-C: the first one stops long work, which keeps its results; the second ends the
+//! process.
 
 use super::{
     error::{CliError, CliResult},
@@ -18,17 +19,17 @@ pub fn interrupted() -> Arc<AtomicBool> {
             if seen.swap(true, Ordering::SeqCst) {
                 std::process::exit(1);
             }
-            progress::say("stopping; what was measured is kept (once more to stop at once)");
+            progress::say("stopping; finished measurements are kept (Ctrl-C again stops at once)");
         };
         if let Err(e) = ctrlc::set_handler(handler) {
-            progress::say(format!("warning: Ctrl-C will not stop gently: {e}"));
+            progress::say(format!("warning: Ctrl-C will stop at once: {e}"));
         }
         flag
     });
     Arc::clone(&FLAG)
 }
 
-/// Refuses to go on after [`interrupted`].
+/// An error after [`interrupted`].
 pub fn go_on() -> CliResult<()> {
     if interrupted().load(Ordering::Relaxed) { Err(CliError::user("interrupted")) } else { Ok(()) }
 }

@@ -72,6 +72,7 @@ enum Command {
     ///
     /// Example: vitempo completions bash > ~/.local/share/bash-completion/completions/vitempo
     Completions {
+        /// Shell of the script
         shell: clap_complete::Shell,
     },
     #[command(hide = true)]
@@ -136,7 +137,7 @@ mod tests {
     use super::*;
     use vitempo::search_space::Space;
 
-    /// Calls `see` with every command below this one, and how it is called.
+    /// Calls `see` with every command below this one, and its full name.
     fn each(command: &clap::Command, name: &str, see: &mut dyn FnMut(&clap::Command, &str)) {
         for below in command.get_subcommands().filter(|below| !below.is_hide_set()) {
             let name = format!("{name} {}", below.get_name());
@@ -145,7 +146,7 @@ mod tests {
         }
     }
 
-    /// The words of a command line as a shell takes them, up to where its output goes.
+    /// The words of a command line as a shell splits them, up to a redirection.
     fn words(line: &str) -> Vec<String> {
         let mut quoted = false;
         let divided = line.split(|c| {
@@ -174,6 +175,17 @@ mod tests {
             verbs += 1;
         });
         assert!(verbs > 30, "{verbs} verbs");
+    }
+
+    #[test]
+    fn every_argument_has_a_help_text() {
+        let mut bare = Vec::new();
+        each(&Cli::command(), "vitempo", &mut |command, name| {
+            let visible = command.get_arguments().filter(|argument| !argument.is_hide_set());
+            let no_help = visible.filter(|argument| argument.get_help().is_none());
+            bare.extend(no_help.map(|argument| format!("{name}: {}", argument.get_id())));
+        });
+        assert!(bare.is_empty(), "without a help text: {bare:#?}");
     }
 
     #[test]

@@ -23,10 +23,10 @@ pub struct ModelArgs {
     pub limits: LimitArgs,
 }
 
-/// What one model may cost.
+/// Limits on the work on one model.
 #[derive(clap::Args, Clone, Copy, Debug)]
 pub struct LimitArgs {
-    /// Most operators of one model, those included that lowering adds
+    /// Most operators of one model, including those that lowering adds
     #[arg(long, value_name = "N", default_value_t = Limits::default().nodes)]
     pub max_model_nodes: u64,
 
@@ -56,7 +56,7 @@ impl LimitArgs {
     }
 }
 
-/// Sizes of symbolic dimensions, where models are named in another way.
+/// Sizes of symbolic dimensions, for verbs with other arguments for models.
 #[derive(clap::Args, Clone, Debug)]
 pub struct Dimensions {
     /// Value of a symbolic dimension, e.g. `--dim batch=1`; may be repeated
@@ -95,7 +95,7 @@ impl ModelArgs {
         }
     }
 
-    /// Reads all of them, or says which one cannot be read.
+    /// Reads all of them; a model that cannot be read is an error.
     pub fn read(&self) -> CliResult<Vec<Model>> {
         let mut models = self.read_each()?;
         match models.unreadable.is_empty() {
@@ -104,14 +104,14 @@ impl ModelArgs {
         }
     }
 
-    /// Reads those that can be read, which may be none; the others come with the reason.
+    /// Reads those that can be read, which may be none, and returns the errors of the others.
     pub fn read_each(&self) -> CliResult<Models> {
         let models = models::read_all(&self.models, &self.read_options())?;
         models.read.iter().for_each(warn);
         Ok(models)
     }
 
-    /// Reads those that can be read, and warns of the others. An error when none can.
+    /// Reads those that can be read, and warns of the others. If none can be read, it is an error.
     pub fn read_some(&self) -> CliResult<Vec<Model>> {
         let mut models = self.read_each()?;
         if models.read.is_empty() && !models.unreadable.is_empty() {
@@ -124,13 +124,13 @@ impl ModelArgs {
     }
 }
 
-/// Warns of what the graph has otherwise than the file.
+/// Warns of differences between the graph and the file.
 fn warn(model: &Model) {
     for note in &model.notes {
         let hint = match note {
             ReadNote::WeightsAsInputs { .. } => {
                 "export the model with its weights (`torch.onnx.export(..., export_params=True)`) \
-                to have inputs and weights distinguished by the file"
+                so that the file distinguishes inputs from weights"
             }
         };
         progress::say(format!("warning: {}: {note}\nhint: {hint}", model.path.display()));

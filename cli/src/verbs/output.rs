@@ -15,7 +15,7 @@ pub enum Format {
     Csv,
 }
 
-/// Rows under headings. Cells are text already: units stand in the heading or in the cell.
+/// Rows under headings. Cells are text; units are in the heading or in the cell.
 #[derive(Debug, Default)]
 pub struct Table {
     headings: Vec<String>,
@@ -24,7 +24,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// A table whose first `left` columns are text; the others are numbers and align right.
+    /// A table whose first `left` columns are text; the others are numbers and are aligned right.
     pub fn new<H: AsRef<str>>(headings: &[H], left: usize) -> Self {
         Self {
             headings: headings.iter().map(|h| h.as_ref().to_owned()).collect(),
@@ -65,14 +65,14 @@ impl Table {
     }
 }
 
-/// One result in the three forms a user may ask for.
+/// One result in the three formats of `--format`.
 pub trait Report {
     fn table(&self) -> String;
     fn csv(&self) -> CliResult<String>;
     fn json(&self) -> CliResult<serde_json::Value>;
 }
 
-/// Prints a result in the form asked for.
+/// Prints a result in one format.
 pub fn print(report: &impl Report, format: Format) -> CliResult {
     match format {
         Format::Table => write_stdout(&report.table()),
@@ -84,7 +84,7 @@ pub fn print(report: &impl Report, format: Format) -> CliResult {
     }
 }
 
-/// Writes to standard output; a reader that has gone (`| head`) is not an error.
+/// Writes to standard output; a closed pipe (`| head`) is not an error.
 pub fn write_stdout(text: &str) -> CliResult {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {

@@ -18,7 +18,7 @@ use vitempo::{Bundle, models::Models};
 
 /// Forecasts the latency of models
 ///
-/// A model that cannot be read or forecast is left out, with a warning; the exit code is 1 then.
+/// A model that cannot be read or forecast is left out with a warning, and the exit code is then 1.
 ///
 /// Example: vitempo predict tests/models/vit_tiny_patch16_224.onnx --bundle demo.vtb --breakdown
 #[derive(clap::Args, Debug)]
@@ -34,6 +34,7 @@ pub struct PredictArgs {
     #[arg(long)]
     pub breakdown: bool,
 
+    /// Format of the output
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
 }
@@ -75,7 +76,7 @@ pub fn run(args: &PredictArgs) -> CliResult {
     }
 }
 
-/// The latency that the bundle lists for this graph; warns where it is of another one.
+/// The latency that the bundle lists for this graph; warns if it is of another one.
 fn listed(bundle: &Bundle, model: &Model) -> Option<Latency> {
     match bundle.adapted()?.listed(&model.identity.name, &model.graph)? {
         Match::SameGraph(listed) => Some(Latency::from_ns(listed.latency_ns)),
@@ -86,12 +87,12 @@ fn listed(bundle: &Bundle, model: &Model) -> Option<Latency> {
     }
 }
 
-/// Says that a listed latency is that of another graph of the model.
+/// Warns that a listed latency is that of another graph of the model.
 fn warn_of_other_graph(model: &Model, listed: &ListedModel) {
     let Some(graph) = &listed.graph else { return };
     progress::say(format!(
         "warning: {}: the bundle lists `{}` with {}, measured on another graph ({} operators, this \
-        one has {}): that latency is not the one of this graph",
+        one has {}): that latency does not hold for this graph",
         model.identity.name,
         listed.name,
         Latency::from_ns(listed.latency_ns),
@@ -210,7 +211,7 @@ impl Forecast {
         text
     }
 
-    /// What part of the operators' time these take.
+    /// The share of these operators in the operators' time.
     fn share<'a>(&self, operators: impl Iterator<Item = &'a OperatorPrediction>) -> f64 {
         let all: Latency = self.prediction.operators.iter().map(|o| o.latency_ns).sum();
         let these: Latency = operators.map(|o| o.latency_ns).sum();
@@ -235,7 +236,7 @@ impl Forecast {
         )
     }
 
-    /// `None` where every operator lies within the range of the training data.
+    /// `None` if every operator lies within the range of the training data.
     fn extrapolating_line(&self) -> Option<String> {
         let share = self.share(self.prediction.extrapolating());
         let count = self.prediction.extrapolating().count();

@@ -1,5 +1,5 @@
-//! `vitempo profile`: measures models on an engine, end to end and operator by operator, and keeps
-//! every model run as soon as it is there.
+//! `vitempo profile`: measures models on an engine, end to end and operator by operator, and stores
+//! every model run as soon as it ends.
 
 use super::{
     error::{CliError, CliResult},
@@ -27,8 +27,7 @@ use vitempo::profiler::{
 ///
 /// Example: vitempo profile models/ --backend onnxruntime --threads 1 --budget 30m --out data/
 ///
-/// The same command goes on where an interrupted one stopped. Nothing else should run on the
-/// machine meanwhile.
+/// The same command continues an interrupted one. Nothing else should run on the machine.
 #[derive(clap::Args, Debug)]
 pub struct ProfileArgs {
     #[command(flatten)]
@@ -40,16 +39,17 @@ pub struct ProfileArgs {
     #[command(flatten)]
     pub remote: RemoteArgs,
 
-    /// Dataset folder the measurements go to; made if it is not there
+    /// Dataset folder for the measurements; created if it does not exist
     #[arg(long, value_name = "FOLDER")]
     pub out: PathBuf,
 
-    /// Measure operators of these kinds on their own, instead of the models: each that an engine
-    /// would run for them, e.g. gelu_tanh,einsum
+    /// Measure the operators of these kinds on their own, instead of the models that contain them,
+    /// e.g. gelu_tanh,einsum
     #[arg(long, value_delimiter = ',', value_name = "KINDS", value_parser = parse_kind)]
     pub ops: Vec<OpKind>,
 
-    /// How often the sweep goes round all models; two rounds give the noise floor
+    /// Number of measurements of each model, in rounds over all models; two rounds give the noise
+    /// floor
     #[arg(long, default_value = "1", value_parser = quantity::positive)]
     pub rounds: usize,
 
@@ -87,11 +87,12 @@ pub struct ProfileArgs {
     #[arg(long, alias = "sitting")]
     pub session: Option<String>,
 
+    /// Format of the output
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
 }
 
-/// Which engine runs, and how.
+/// The engine and its settings.
 #[derive(clap::Args, Clone, Debug)]
 pub struct EngineArgs {
     /// Inference engine; `vitempo backends list` shows them
@@ -102,10 +103,11 @@ pub struct EngineArgs {
     pub run: RunArgs,
 }
 
-/// On which machine engines run.
+/// The machine on which engines run.
 #[derive(clap::Args, Clone, Debug)]
 pub struct RemoteArgs {
-    /// Measure at a `vitempo agent` that this command starts, e.g. 'ssh board vitempo-agent'
+    /// Measure on the machine of an agent, which this command starts, e.g. 'ssh board
+    /// vitempo-agent'
     #[arg(long, value_name = "COMMAND", value_parser = parse_command, conflicts_with = "library")]
     pub remote: Option<AgentCommand>,
 
@@ -118,10 +120,10 @@ pub struct RemoteArgs {
     pub remote_tries: usize,
 }
 
-/// How an engine runs.
+/// The settings of an engine.
 #[derive(clap::Args, Clone, Debug)]
 pub struct RunArgs {
-    /// The engine's shared library, where it is not found by itself
+    /// The engine's shared library, if the search does not find it
     #[arg(long, value_name = "FILE")]
     pub library: Option<PathBuf>,
 
@@ -192,7 +194,7 @@ impl Layout {
 fn parse_kind(text: &str) -> Result<OpKind, String> {
     match OpKind::from(text.to_owned()) {
         OpKind::Unsupported(_) => Err(format!(
-            "`{text}` is no operator kind; `vitempo inspect MODEL` shows the kinds of a model"
+            "`{text}` is not an operator kind; `vitempo inspect MODEL` shows the kinds of a model"
         )),
         kind => Ok(kind),
     }
@@ -334,7 +336,7 @@ impl Report for Profiled<'_> {
             text += &format!("no peak memory ({n} x): {reason}\n");
         }
         if s.left > 0 {
-            text += "hint: the same command goes on with what is left\n";
+            text += "hint: the same command continues with the missing ones\n";
         }
         text
     }

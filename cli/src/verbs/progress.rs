@@ -1,4 +1,4 @@
-//! Progress bars, on standard error and only where that is a terminal.
+//! Progress bars, on standard error, and only if that is a terminal.
 
 use indicatif::{ProgressBar, ProgressStyle};
 use std::time::Duration;

@@ -118,7 +118,7 @@ fn scaled(text: &str, units: &[(&str, f64)], example: &str) -> Result<f64, Strin
     };
     let found = units.iter().find(|(unit, _)| *unit == text[end..].trim());
     found.map(|(_, scale)| number * scale).ok_or_else(|| {
-        format!("`{}` is no unit here; write e.g. {example} (units: {})", &text[end..], known())
+        format!("`{}` is not a unit here; write e.g. {example} (units: {})", &text[end..], known())
     })
 }
 

@@ -20,8 +20,8 @@ use vitempo_report::{Options, Page, Progress, ReportError, Topic, page::SectionC
 /// Example: vitempo report data/ --out docs/report
 ///
 /// Writes index.html, report.md, tables.json and one SVG file per figure. Forecast accuracy trains
-/// bundles, which takes minutes for each environment: they are kept, so that the same command goes
-/// on where an interrupted one stopped, and reads what is there.
+/// bundles, which takes minutes per environment. They are kept, so that the same command continues
+/// an interrupted one and reuses finished bundles.
 #[derive(clap::Args, Debug)]
 pub struct ReportArgs {
     /// Dataset folders
@@ -32,7 +32,7 @@ pub struct ReportArgs {
     #[arg(long, default_value = "docs/report", value_name = "FOLDER")]
     out: PathBuf,
 
-    /// Folder of trained bundles; those missing are trained and kept there. By default beside
+    /// Folder of trained bundles; missing ones are trained and stored there. By default beside
     /// --out, with `-bundles` added
     #[arg(long, value_name = "FOLDER")]
     bundles: Option<PathBuf>,
@@ -45,6 +45,7 @@ pub struct ReportArgs {
     #[arg(long, default_value_t = 1)]
     seed: u64,
 
+    /// Format of the output
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
@@ -153,7 +154,7 @@ impl Written<'_> {
 impl Report for Written<'_> {
     fn table(&self) -> String {
         format!(
-            "{}\n{} files in {}, to be read from index.html\n",
+            "{}\n{} files in {}, open index.html\n",
             self.sections().to_text(),
             self.page.files.len(),
             self.out.display()

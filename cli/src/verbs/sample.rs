@@ -17,12 +17,12 @@ use vitempo::{
 #[derive(clap::Args, Debug)]
 pub struct SampleArgs {
     /// Name of a space that ships with vitempo (hybrid-vit, isotropic-vit), a TOML file,
-    /// `operators`: small networks around single operators, `operator-blocks`: blocks of several,
-    /// or `operator-series`: all of those that differ in one thing alone
+    /// `operators` (small networks around single operators), `operator-blocks` (blocks of several),
+    /// or `operator-series` (networks that differ in one property alone)
     #[arg(long, default_value = "hybrid-vit")]
     pub space: String,
 
-    /// How many distinct architectures
+    /// Number of distinct architectures
     #[arg(long, default_value_t = 10)]
     pub count: usize,
 
@@ -34,11 +34,12 @@ pub struct SampleArgs {
     #[arg(long, value_name = "FOLDER")]
     pub out: PathBuf,
 
-    /// Leave the weights out: files of kilobytes that every verb of vitempo takes, but no other
-    /// program runs
+    /// Leave the weights out: the files have kilobytes; every verb of vitempo reads them, but other
+    /// programs cannot run them
     #[arg(long)]
     pub no_weights: bool,
 
+    /// Format of the output
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
 }

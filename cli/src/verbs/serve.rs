@@ -1,4 +1,4 @@
-//! `vitempo serve`: forecasts over HTTP, for searches and services that ask from other programs.
+//! `vitempo serve`: serves forecasts over HTTP, for searches and services in other programs.
 
 use super::{
     error::{CliError, CliResult, io_error},
@@ -17,7 +17,7 @@ use std::{
 use vitempo::{bundle::Location, graph::LatencyModel, search_space::Space};
 use vitempo_serve::{Level, Limits, Log, Options, RegisteredBundle, ServeError, Token};
 
-/// Where the token is looked for, when no file is named.
+/// The variable with the token, if no file is named.
 const TOKEN_VARIABLE: &str = "VITEMPO_TOKEN";
 
 /// Serves forecasts over HTTP
@@ -25,8 +25,8 @@ const TOKEN_VARIABLE: &str = "VITEMPO_TOKEN";
 /// Example: vitempo serve --bundle demo.vtb --listen 127.0.0.1:8080
 #[derive(clap::Args, Debug)]
 pub struct ServeArgs {
-    /// Bundle of either kind: a file, a name that `vitempo bundle list` shows, or a folder, of
-    /// which all bundles are served, also those added later; may be repeated
+    /// Bundle of either kind: a file, a name that `vitempo bundle list` shows, or a folder, whose
+    /// bundles are all served, also those added later; may be repeated
     #[arg(long = "bundle", value_name = "NAME", required = true)]
     pub bundles: Vec<PathBuf>,
 
@@ -38,13 +38,13 @@ pub struct ServeArgs {
     )]
     pub listen: SocketAddr,
 
-    /// File with the bearer token that clients have to show; without it the variable VITEMPO_TOKEN,
-    /// where that is set
+    /// File with the bearer token that clients have to send; by default the variable VITEMPO_TOKEN,
+    /// if it is set
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
 
-    /// Search spaces whose encodings are accepted: names (hybrid-vit, isotropic-vit) or TOML
-    /// files; may be repeated. A request that names none means the first
+    /// Search spaces whose encodings are accepted: names (hybrid-vit, isotropic-vit) or TOML files;
+    /// may be repeated. The first is used for requests that name none
     #[arg(long = "space", value_name = "SPACE", default_value = "hybrid-vit")]
     pub spaces: Vec<String>,
 
@@ -68,7 +68,7 @@ pub struct ServeArgs {
     #[arg(long, value_name = "TIME", value_parser = duration_or_seconds, default_value = "30s")]
     pub timeout: Duration,
 
-    /// Requests computed at the same time; one per processor where it is not given
+    /// Requests computed at the same time; by default one per processor
     #[arg(long, value_name = "N", value_parser = positive)]
     pub workers: Option<usize>,
 
@@ -85,19 +85,19 @@ pub struct ServeArgs {
     )]
     pub max_connections: usize,
 
-    /// Time for requests under way when the server stops
+    /// Time for requests in progress when the server stops
     #[arg(long, value_name = "TIME", value_parser = duration_or_seconds, default_value = "10s")]
     pub grace: Duration,
 
-    /// How often to look whether bundles have changed; 0 for never, SIGHUP for now
+    /// Interval at which changed bundles are reloaded; 0 for never; SIGHUP reloads at once
     #[arg(long, value_name = "TIME", value_parser = duration_or_seconds, default_value = "2s")]
     pub reload: Duration,
 
-    /// Log what happens to the server only, not every request
+    /// Log only events of the server, not every request
     #[arg(long)]
     pub no_request_log: bool,
 
-    /// Read bundles, spaces and token, say what would be served, and end
+    /// Read bundles, spaces and token, list what would be served, and end
     #[arg(long)]
     pub check: bool,
 
@@ -105,7 +105,7 @@ pub struct ServeArgs {
     #[arg(long, conflicts_with = "check")]
     pub openapi: bool,
 
-    /// Form of what `--check` prints
+    /// Format of the output of `--check`
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
 }
@@ -191,7 +191,7 @@ impl ServeArgs {
 
 fn above_zero(time: Duration, flag: &str) -> CliResult<Duration> {
     if time.is_zero() {
-        Err(CliError::user(format!("nothing can be answered in no time ({flag})")))
+        Err(CliError::user(format!("a time limit of 0 refuses every request ({flag})")))
     } else {
         Ok(time)
     }
@@ -244,7 +244,7 @@ impl Checked<'_> {
 impl Report for Checked<'_> {
     fn table(&self) -> String {
         let token =
-            if self.options.token.is_some() { "needed" } else { "none: only this machine can ask" };
+            if self.options.token.is_some() { "needed" } else { "none: for this machine only" };
         let lines = [
             ("Address", self.options.listen.to_string()),
             ("Token", token.to_owned()),

@@ -31,12 +31,12 @@ pub struct TrainArgs {
     #[arg(long, value_name = "NAME.vtb")]
     pub out: PathBuf,
 
-    /// Which architectures to train on; by default four fifths of the synthetic ones, chosen by
-    /// --seed
+    /// Split file with the architectures to train on; by default four fifths of the synthetic ones,
+    /// chosen by --seed
     #[arg(long, value_name = "FILE")]
     pub split: Option<PathBuf>,
 
-    /// Environment to train for, where the dataset holds several
+    /// Environment to train for, if the dataset has several
     #[arg(long, value_name = "ID")]
     pub environment: Option<String>,
 
@@ -44,15 +44,16 @@ pub struct TrainArgs {
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
 
-    /// Level of the forecasts' intervals
+    /// Level of the intervals, e.g. 0.9
     #[arg(long, default_value_t = 0.9)]
     pub level: f64,
 
+    /// Format of the output
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
 }
 
-/// Shows how far training is.
+/// Shows the progress of training.
 pub struct Training(ProgressBar);
 
 impl Training {

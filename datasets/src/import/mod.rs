@@ -1,5 +1,5 @@
-//! Data that others published becomes a dataset of origin `imported`, with its source and licence
-//! in every model run.
+//! Imports published measurements as datasets of origin `imported`, with source and licence in
+//! every model run.
 
 pub(crate) mod mobile_ml_benchmark;
 pub(crate) mod published;
@@ -41,7 +41,7 @@ fn profile(
             target_spread: 0.0,
             rounds: 1,
             seed: 0,
-            input_distribution: "not told; samples are published means".to_owned(),
+            input_distribution: "unknown; samples are published means".to_owned(),
         },
         e2e: one_sample(e2e_ns),
         e2e_profiled: Samples::default(),

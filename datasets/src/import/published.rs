@@ -13,7 +13,7 @@ pub use cells::import_cells;
 use super::{ModelRun, mobile_ml_benchmark::Imported, profile};
 use vitempo_graph::{Environment, ModelIdentity, ModelProfile, Precision, Processor};
 
-/// What is not given of a setting.
+/// The value of unknown fields.
 const NOT_GIVEN: &str = "unknown";
 
 /// A model run that brought one end-to-end latency.

@@ -1,5 +1,5 @@
-//! [`Choice`]: some rows of a table, by what stands in one column. That column is read first; of
-//! the others only what lies between the first and the last row.
+//! [`Choice`]: some rows of a table, chosen by the values of one column. That column is read first;
+//! of the others only the range from the first to the last chosen row.
 
 use crate::DatasetError;
 use polars::prelude as pl;
@@ -50,7 +50,7 @@ impl Choice {
         self.keep.get(row) == Some(&true)
     }
 
-    /// Where the wanted rows stand.
+    /// Positions of the wanted rows.
     pub(super) fn rows(&self) -> Vec<usize> {
         self.keep
             .iter()

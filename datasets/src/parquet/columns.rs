@@ -89,7 +89,7 @@ pub(super) fn from_polars(
     }
 }
 
-/// The kept lists of a column; `None` when it holds something else, or nothing in places.
+/// The kept lists of a column; `None` if it has another type or nulls.
 fn lists(series: &pl::Series, kept: impl Fn(&usize) -> bool) -> Option<Lists> {
     let list = series.list().ok().filter(|list| list.null_count() == 0)?;
     let mut lists = Lists::default();

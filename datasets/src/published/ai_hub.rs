@@ -1,6 +1,5 @@
 //! [`AiHub`]: models on the processors of Snapdragon chips, by runtime and precision, with the
-//! graphs of the models; from the `perf.yaml` files that are published, or from a table that was
-//! made of them.
+//! graphs of the models; from the published `perf.yaml` files, or from a table made of them.
 
 mod perf;
 
@@ -34,7 +33,7 @@ pub struct Row {
     pub precision: String,
     /// `NPU`, `GPU` or `CPU`.
     pub processor: String,
-    /// What is wrong with it; empty where nothing is.
+    /// The flag of an unsuitable graph; empty without one.
     pub flag: String,
     /// End to end, ns.
     pub ns: f64,
@@ -43,7 +42,7 @@ pub struct Row {
 /// Latencies and graphs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AiHub {
-    /// By name, those whose file is there.
+    /// By name, those whose file exists.
     pub graphs: BTreeMap<String, Graph>,
     /// All rows with a latency.
     pub rows: Vec<Row>,

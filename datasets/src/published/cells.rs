@@ -1,5 +1,5 @@
 //! [`Cells`]: architectures of a search space as counts of operators, and their latency on many
-//! devices; from the files that HELP publishes, or from tables that were made of them.
+//! devices; from the files that HELP publishes, or from tables made of them.
 
 mod fbnet;
 mod help;
@@ -150,7 +150,7 @@ fn devices(folder: &Path, space: &str, architectures: usize) -> Result<Vec<Colum
     table.headings.iter().enumerate().skip(2).map(column).collect()
 }
 
-/// What `devices.json` says of each device; empty where there is no such file.
+/// The entries of `devices.json`; empty without that file.
 fn described(folder: &Path, space: &str) -> Result<Vec<Column>, DatasetError> {
     let path = folder.join("devices.json");
     if !path.exists() {

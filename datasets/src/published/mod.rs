@@ -1,5 +1,5 @@
-//! End-to-end latencies that others published, as they lie in a folder of files: many devices, no
-//! operator measured.
+//! Published end-to-end latencies of many devices, read from a folder of files. No operator is
+//! measured.
 //!
 //! | data | reader | published files | tables made of them |
 //! |---|---|---|---|
@@ -8,12 +8,12 @@
 //! | Snapdragon processors | [`AiHub::read`] | `MODEL/perf.yaml` | `aihub_latency.csv` |
 //! | CNNs on phones | [`Phones::read`] | | `cnn_phones_e2e_us.csv` |
 //!
-//! Cells are of HELP (Lee et al. 2021, MIT), described further by `devices.json`; Snapdragon
-//! processors of Qualcomm AI Hub Models (BSD-3-Clause), with graphs in `aihub_graphs/`; phones of
-//! Li, Paolieri, Golubchik (MIT).
+//! Cells come from HELP (Lee et al. 2021, MIT), described further by `devices.json`; Snapdragon
+//! processors from Qualcomm AI Hub Models (BSD-3-Clause), with graphs in `aihub_graphs/`; phones
+//! from Li, Paolieri, Golubchik (MIT).
 //!
-//! Latencies are ns whatever the file's unit. A cell that is empty was not measured; one that is no
-//! number is an error naming file, line and column.
+//! Latencies are ns, whatever the unit of the file. An empty cell was not measured; a cell that is
+//! not a number is an error that names file, line and column.
 
 mod ai_hub;
 mod cells;
@@ -32,13 +32,12 @@ pub use phones::{Phone, Phones};
 pub struct Column {
     /// As the file names it.
     pub name: String,
-    /// What kind of device `devices.json` says it is (`gpu`, `cpu`, `phone`...); empty where it
-    /// says nothing.
+    /// The kind of device in `devices.json` (`gpu`, `cpu`, `phone`...); empty without an entry.
     pub class: String,
     /// Which of the readings of an architecture `devices.json` says it runs: index into
     /// `Cells::readings`.
     pub reading: usize,
-    /// Whether `devices.json` says that it is a sum of table entries and no run.
+    /// Whether it is a sum of table entries instead of a run, according to `devices.json`.
     pub summed: bool,
     /// ns by model; `None` where not measured.
     pub ns: Vec<Option<f64>>,

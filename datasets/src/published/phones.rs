@@ -1,4 +1,4 @@
-//! [`Phones`]: 102 CNNs, of which FLOPs and bytes are known, on phones.
+//! [`Phones`]: 102 CNNs with known FLOPs and bytes, on phones.
 
 use super::text;
 use crate::DatasetError;
@@ -20,7 +20,7 @@ pub struct Phone {
     pub ns: Vec<Option<f64>>,
 }
 
-/// The models, and what they take.
+/// The models, and their latencies.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Phones {
     /// Names.

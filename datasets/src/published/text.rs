@@ -78,7 +78,7 @@ impl Table {
         };
         match text.parse::<f64>() {
             Ok(number) if number.is_finite() && number >= 0.0 => Ok(Some(number)),
-            Ok(_) => Err(wrong(format!("`{text}` is no latency"))),
+            Ok(_) => Err(wrong(format!("`{text}` is not a latency"))),
             Err(e) => Err(wrong(format!("`{text}`: {e}"))),
         }
     }

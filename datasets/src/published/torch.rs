@@ -1,8 +1,8 @@
-//! Reads what `torch.save` writes, as far as it is made of numbers, texts, lists and tables: a zip
-//! archive with a pickle in it, or in older files pickles one behind the other.
+//! Reads files of `torch.save` that contain only numbers, texts, lists and tables: a zip archive
+//! with a pickle in it, or in older files pickles one behind the other.
 //!
 //! A pickle is a program for a stack machine. Only the instructions that build plain values are
-//! executed; one that would create an object is an error, so nothing in a file is ever run.
+//! executed; one that would create an object is an error, so no code of a file ever runs.
 
 use crate::DatasetError;
 use std::{collections::BTreeMap, io::Cursor, io::Read, path::Path, sync::Arc};
@@ -109,7 +109,7 @@ fn in_archive(bytes: &[u8]) -> Result<Vec<u8>, String> {
     Ok(pickle)
 }
 
-/// Stands for the number that older files begin with, which is wider than any other.
+/// Represents the number at the beginning of older files, which is wider than any other.
 const MAGIC: &str = "torch";
 
 /// A value, and how deep it is nested.

@@ -1,4 +1,4 @@
-//! One file per table: its columns, how rows become cells, and how cells become rows again.
+//! One file per table: its columns, and the conversion between rows and cells.
 
 pub(crate) mod environments;
 pub(crate) mod model_measurements;
@@ -11,7 +11,7 @@ use crate::{DatasetError, RunKey, column::Table, schema::TableSchema};
 use serde::Serialize;
 use vitempo_graph::{Origin, Samples, Status};
 
-/// All tables, in the order in which they are written: a row is there before any row that points to
+/// All tables, in the order in which they are written: a row exists before any row that refers to
 /// it.
 pub(crate) const TABLES: [&TableSchema; 5] = [
     &environments::SCHEMA,

@@ -50,7 +50,7 @@ pub(crate) const SCHEMA: TableSchema = TableSchema {
 /// One row: a model run without its operators.
 #[derive(Debug)]
 pub(crate) struct RunRow {
-    /// Where it stands in the file.
+    /// Its position in the file.
     pub(crate) number: usize,
     pub(crate) key: RunKey,
     pub(crate) environment_variant: String,
@@ -129,7 +129,7 @@ fn read_row(table: &Table, row: usize) -> Result<RunRow, DatasetError> {
     })
 }
 
-/// Precision and memory format that ran: both are there, or neither.
+/// Executed precision and memory format: both are present, or neither.
 fn executed_of(table: &Table, row: usize) -> Result<Option<Executed>, DatasetError> {
     match (
         table.optional_name("executed_precision", row)?,

@@ -42,7 +42,7 @@ pub(crate) const SCHEMA: TableSchema = TableSchema {
 #[derive(Debug)]
 pub(crate) struct RunOperators {
     pub(crate) key: RunKey,
-    /// Where the first stands in the file.
+    /// The position of the first in the file.
     pub(crate) first: usize,
     rows: Range<usize>,
 }
@@ -95,7 +95,7 @@ pub(crate) struct Row<'t> {
 }
 
 impl<'t> Row<'t> {
-    /// Where it stands in the file.
+    /// Its position in the file.
     pub(crate) fn number(self) -> usize {
         self.table.number(self.row)
     }

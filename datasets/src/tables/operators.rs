@@ -1,6 +1,6 @@
 //! `operators.parquet`: every distinct operator once, under the digest of its canonical JSON.
 //!
-//! Work is written for people and other programs; a reader computes it again from the operator.
+//! Work is written for people and other programs; readers compute it again from the operator.
 
 use crate::{
     DatasetError,

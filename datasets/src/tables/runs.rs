@@ -1,5 +1,5 @@
-//! Rows grouped by model run: [`Runs`] collects what all tables need, [`TablesWriter`] writes the
-//! tables model run by model run, so that a dataset need not fit in memory.
+//! Rows grouped by model run: [`Runs`] collects the rows for all tables, [`TablesWriter`] writes
+//! the tables one model run at a time, so that a dataset need not fit in memory.
 
 use super::{environments, model_measurements, models, operator_measurements, operators};
 use crate::{DatasetError, RunKey, column::Table, parquet};
@@ -10,7 +10,7 @@ use std::{
 };
 use vitempo_graph::{Environment, Graph, ModelIdentity, ModelProfile, OpSpec};
 
-/// What was seen of the model runs so far.
+/// The state of the model runs so far.
 pub(crate) struct Runs {
     folder: PathBuf,
     environments: BTreeMap<(String, String), Environment>,
@@ -32,7 +32,7 @@ impl Runs {
         }
     }
 
-    /// Takes in a model run; its operators become rows of `operator_rows`.
+    /// Adds a model run; its operators become rows of `operator_rows`.
     pub(crate) fn add(
         &mut self,
         profile: &ModelProfile,
@@ -96,7 +96,7 @@ impl TablesWriter {
         self.runs.add(profile, self.operator_rows.rows()?)
     }
 
-    /// Replaces the tables, each whole: a row is there before any row that points to it.
+    /// Replaces the tables, each whole: a row exists before any row that refers to it.
     pub(crate) fn finish(
         self,
         models: &[ModelIdentity],

@@ -1,5 +1,5 @@
-//! Did the engine compute in the precision that was asked for? Engines may fall back in silence,
-//! e.g. from f16 to f32; a forecast for the precision asked for would then be trained on another.
+//! Compares the precision that ran with the one asked for. Engines may fall back silently, e.g.
+//! from f16 to f32, and a predictor for the precision asked for would then be trained on another.
 //! Reported once per environment and precision, with the first row.
 
 use super::{Inspection, Readable, Severity};

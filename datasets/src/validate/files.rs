@@ -1,4 +1,4 @@
-//! Which files are there that should not be, and what the journal lost.
+//! Finds foreign files, and incomplete lines of the journal.
 
 use super::{Inspection, Severity};
 use crate::{

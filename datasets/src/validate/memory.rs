@@ -1,5 +1,5 @@
-//! Is the peak memory of each model run a measurement? A [`PeakFault`] is a warning: times of the
-//! model run may be right all the same.
+//! Finds peaks of memory that are not measurements. A [`PeakFault`] is a warning, because the times
+//! of the model run are not affected.
 
 use super::{Inspection, Readable, graphs};
 use crate::{

@@ -1,11 +1,11 @@
-//! [`validate`]: is this dataset whole, consistent and plausible? Every finding names its file and
-//! row.
+//! [`validate`]: checks that a dataset is complete, consistent and plausible. Every finding names
+//! its file and row.
 //!
-//! Checked: schema version; missing, foreign, truncated and damaged files; duplicate keys;
-//! references that point to nothing; identifiers that do not match what they stand for; samples
-//! that are missing, zero, absurdly long, or too short for the work done (a sign of a wrong unit);
-//! failed rows, by reason; peak memory that is 0 or below the weights; sums over operators against
-//! end-to-end times; precisions that were not those asked for; origins that mix.
+//! Checked: schema version; missing, foreign, truncated and damaged files; duplicate keys; dangling
+//! references; identifiers that do not match their contents; samples that are missing, zero,
+//! implausibly long, or too short for the work (which indicates a wrong unit); failed rows, by
+//! reason; peak memory that is 0 or below the weights; sums over operators against end-to-end
+//! times; precisions other than those asked for; mixed origins.
 
 mod executed;
 mod files;
@@ -33,7 +33,7 @@ use vitempo_graph::Graph;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// Worth knowing.
+    /// A note.
     Note,
     /// The data can be used, but may mislead.
     Warning,
@@ -65,7 +65,7 @@ impl fmt::Display for Finding {
     }
 }
 
-/// What is still plausible.
+/// Limits of plausible values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tolerances {
     /// Largest distance from 1 of (sum over operators) / (end-to-end with profiling).
@@ -255,8 +255,8 @@ fn graphs(readable: &Readable) -> HashMap<&str, &Graph> {
 /// Checks a dataset folder.
 ///
 /// # Errors
-/// [`DatasetError`] when the folder is not a dataset of the schema version this vitempo
-/// understands; all else is a finding.
+/// [`DatasetError`] if the folder is not a dataset of a schema version that this vitempo reads; all
+/// other faults are findings.
 pub fn validate(folder: &Path, tolerances: &Tolerances) -> Result<ValidationReport, DatasetError> {
     Manifest::read(folder)?;
     let report = ValidationReport { path: folder.to_owned(), ..ValidationReport::default() };

@@ -1,5 +1,4 @@
-//! Keys that are there twice, references that point to nothing, identifiers that do not match what
-//! they stand for.
+//! Finds duplicate keys, dangling references, and identifiers that do not match their contents.
 
 use super::{Inspection, Readable, Severity};
 use crate::{
@@ -93,7 +92,7 @@ impl Inspection<'_> {
                     &file,
                     row,
                     format!(
-                        "model `{}` has no graph: it can be learned from, but not forecast",
+                        "model `{}` has no graph: it can be trained on, but not forecast",
                         model.identity.name
                     ),
                 ),

@@ -1,4 +1,4 @@
-//! Are the numbers plausible? Times in ns.
+//! Checks that numbers are plausible. Times in ns.
 
 use super::{Inspection, OperatorShare, Readable, Severity, graphs};
 use crate::{

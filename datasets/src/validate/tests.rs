@@ -1,4 +1,4 @@
-//! Each kind of fault is put into a sound dataset, and must be found, with its file and row.
+//! Puts each kind of fault into a valid dataset, which must be reported with its file and row.
 #![allow(clippy::unwrap_used)]
 
 use super::*;
@@ -35,12 +35,12 @@ fn column<'t>(table: &'t mut Table, name: &str) -> &'t mut Column {
 fn set_text(table: &mut Table, name: &str, row: usize, text: &str) {
     match column(table, name) {
         Column::Text(values) | Column::OptionalText(values) => values.set(row, text),
-        _ => panic!("{name} is no text"),
+        _ => panic!("{name} is not a text"),
     }
 }
 
 fn set_integer(table: &mut Table, name: &str, row: usize, value: u64) {
-    let Column::Integer(values) = column(table, name) else { panic!("{name} is no integer") };
+    let Column::Integer(values) = column(table, name) else { panic!("{name} is not an integer") };
     values[row] = value;
 }
 
@@ -52,7 +52,7 @@ fn set_optional(table: &mut Table, name: &str, row: usize, value: u64) {
 }
 
 fn set_sample(table: &mut Table, name: &str, sample: usize, value: u64) {
-    let Column::IntegerList(lists) = column(table, name) else { panic!("{name} is no list") };
+    let Column::IntegerList(lists) = column(table, name) else { panic!("{name} is not a list") };
     lists.values[sample] = value;
 }
 

@@ -1,4 +1,4 @@
-//! What comes over a line from another machine: frames, and the messages in them.
+//! Data that another machine sends: frames, and the messages in them.
 
 use vitempo::profiler::remote::fuzzing;
 

@@ -1,6 +1,6 @@
-//! Bundles. The input is the body of a file, which is put here into an envelope with the right
-//! lengths and digest, so that damage reaches what is behind these checks; an input that begins
-//! like a file is taken for one.
+//! Bundles. The input is the body of a file, which gets an envelope with correct lengths and
+//! digest, so that damage passes these checks and reaches the parser. An input that begins like a
+//! file is used as a file.
 
 use std::sync::LazyLock;
 use vitempo::graph::{Graph, GraphBuilder, LatencyModel, TensorSpec};

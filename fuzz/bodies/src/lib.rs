@@ -1,6 +1,6 @@
-//! What the fuzz targets do with their bytes. Each body is a plain function: it returns for every
-//! input, and panics where vitempo does. cargo-fuzz (`fuzz/fuzz_targets`), the campaign on stable
-//! Rust (`src/bin/campaign.rs`) and the test of the corpus (`tests/corpus.rs`) run the same ones.
+//! The bodies of the fuzz targets. Each body is a plain function: it returns for every input, and
+//! panics only where vitempo does. cargo-fuzz (`fuzz/fuzz_targets`), the campaign on stable Rust
+//! (`src/bin/campaign.rs`) and the test of the corpus (`tests/corpus.rs`) run the same ones.
 //!
 //! | question | where |
 //! |---|---|

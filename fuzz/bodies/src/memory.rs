@@ -1,4 +1,5 @@
-//! [`Counting`]: the system's allocator, counted, so that what one input takes can be measured.
+//! [`Counting`]: counts the system allocator's bytes, so that the memory of one input can be
+//! measured.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};

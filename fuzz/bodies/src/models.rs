@@ -1,5 +1,5 @@
-//! ONNX models that are not sensible: made from bytes, or changed field by field. They stay
-//! decodable, so that what is wrong with them is found where operators are read.
+//! Invalid ONNX models: made from bytes, or changed field by field. They stay decodable, so that
+//! their faults reach the code that reads operators.
 
 use crate::mutation::NUMBERS;
 use arbitrary::{Result, Unstructured};

@@ -1,5 +1,5 @@
-//! Inputs from seeds: everything follows from the bytes of an [`Unstructured`], and so from a seed
-//! and an index in a campaign, and from libFuzzer's own choices there.
+//! Inputs from seeds. All choices read the bytes of an [`Unstructured`], which come from a seed and
+//! an index in a campaign, and from libFuzzer in cargo-fuzz.
 
 use crate::models;
 use arbitrary::{Result, Unstructured};

@@ -1,6 +1,6 @@
-//! The layers vision models are made of, as exporters write them: weights are made on the fly and
-//! named after the layer (`NAME.weight`, `NAME.bias`), GELU and SiLU are spelled out in elementary
-//! operators, a linear layer over tokens is a product and an addition.
+//! The layers vision models are made of, as exporters write them: weights are created with the
+//! layer and named after it (`NAME.weight`, `NAME.bias`), GELU and SiLU are spelled out in
+//! elementary operators, a linear layer over tokens is a product and an addition.
 
 use super::GraphBuilder;
 use crate::{Attribute, Attributes, ConstantData, GraphError, OpKind, TensorSpec, ValueId};
@@ -304,8 +304,7 @@ mod tests {
     use super::*;
     use crate::Work;
 
-    /// One layer on an input of that shape: what comes out, the kinds it is made of and its
-    /// parameters.
+    /// One layer on an input of that shape: its output, its operators' kinds and its parameters.
     fn layer(
         shape: &[usize],
         make: impl Fn(&mut GraphBuilder, ValueId) -> Result<ValueId, GraphError>,

@@ -1,11 +1,11 @@
-//! How well a predicted list of kernels agrees with what an engine ran, weighed by the time each
-//! kernel took.
+//! Compares a predicted list of kernels with the kernels that an engine ran, weighted by their
+//! times.
 //!
 //! A kernel counts as predicted when the prediction has one of the same kind with the same shapes:
 //! those of its activation inputs and of its outputs, each as a multiset, as often as it ran and in
-//! any order. Stricter, and counted apart, is equality of the whole [`OpSpec`]: attributes,
-//! precisions, memory formats and weights too. What was not predicted is listed with the nearest
-//! kernel of the prediction that is left over. Times are nanoseconds: medians.
+//! any order. Equality of the whole [`OpSpec`], with attributes, precisions, memory formats and
+//! weights, is stricter and counted separately. Kernels that were not predicted are listed with the
+//! nearest unmatched kernel of the prediction. Times are nanoseconds: medians.
 
 use crate::{Graph, Measurement, Node, OpKind, OpSpec};
 use std::collections::BTreeMap;
@@ -24,9 +24,9 @@ pub struct Predicted {
 pub struct Mismatch {
     /// The engine's name for it.
     pub kernel: String,
-    /// The node it comes from, as the engine says.
+    /// The node it comes from, as the engine reports.
     pub node: String,
-    /// What ran.
+    /// The executed kernel.
     pub executed: OpSpec,
     /// Time it took.
     pub ns: f64,
@@ -34,7 +34,7 @@ pub struct Mismatch {
     pub nearest: Option<Predicted>,
 }
 
-/// What a prediction and a run have in common.
+/// Agreement of a prediction with a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Comparison {
     /// Kernels that ran.
@@ -108,8 +108,8 @@ pub fn compare(predicted: &Graph, executed: &[Measurement]) -> Comparison {
     rest.sort_by(|a, b| b.1.total_cmp(&a.1));
     let mut unmatched = Vec::new();
     for (row, ns) in rest {
-        let alike = by_shapes.get(&Shapes::of(&row.op)).map(Vec::as_slice).unwrap_or_default();
-        match open.take_named(alike, &row.node).or_else(|| open.take(alike)) {
+        let equal = by_shapes.get(&Shapes::of(&row.op)).map(Vec::as_slice).unwrap_or_default();
+        match open.take_named(equal, &row.node).or_else(|| open.take(equal)) {
             Some(index) => {
                 comparison.matched_ns += ns;
                 comparison.differing.push(mismatch(row, ns, Some(open.kernel(index))));

@@ -1,5 +1,5 @@
-//! What engines' optimisers remove before anything else, whatever each counts as removable:
-//! operators that pass their input on, operators on constants, and work done twice.
+//! Removes what the optimisers of all engines remove first: operators that pass their input on,
+//! operators on constants, and repeated work. The caller says which operators its engine removes.
 
 use crate::{
     ConstantData, Node, OpKind, ValueId,
@@ -9,11 +9,11 @@ use foldhash::{HashMap, fast::FixedState};
 use smallvec::SmallVec;
 use std::hash::{BuildHasher, Hash, Hasher};
 
-/// Removes operators of which `passed_on` gives the input that comes out unchanged. Whether
-/// anything changed.
+/// Removes operators for which `passed_on` returns the input that they pass on unchanged. Returns
+/// whether anything changed.
 ///
-/// One stays that gives a graph's output the name of a graph's input or constant, or that changes
-/// the tensor after all.
+/// An operator remains if the graph's output would get the name of a graph's input or constant, or
+/// if it changes the tensor.
 pub(super) fn bypass(
     graph: &mut Rewriter,
     passed_on: impl Fn(&Rewriter, NodeIndex) -> Option<ValueId>,
@@ -56,7 +56,7 @@ pub(super) fn fold(
     changed
 }
 
-/// The payload of a folded operator, as far as patterns need it: scalars, and what is copied.
+/// The values of a folded operator, as far as patterns need them: scalars, and copies.
 fn payload(
     graph: &Rewriter,
     index: NodeIndex,
@@ -77,8 +77,8 @@ fn payload(
     scalar.map(|number| ConstantData::Floats(vec![number]))
 }
 
-/// Lets equal operators on equal inputs be computed once; `private` ones are left alone, and `same`
-/// gives the value that stands for another. Whether anything changed.
+/// Merges equal operators on equal inputs; `private` ones are not merged, and `same` returns the
+/// representative of a value. Returns whether anything changed.
 pub(super) fn share(
     graph: &mut Rewriter,
     private: impl Fn(&Node) -> bool,
@@ -106,13 +106,13 @@ pub(super) fn share(
         let mut hasher = FixedState::default().build_hasher();
         (&node.op.kind, &node.op.attributes).hash(&mut hasher);
         node.inputs.iter().for_each(|&v| same(v).hash(&mut hasher));
-        let alike = seen.entry(hasher.finish()).or_default();
-        let Some(twin) = alike
+        let candidates = seen.entry(hasher.finish()).or_default();
+        let Some(twin) = candidates
             .iter()
             .copied()
             .find(|&twin| graph.node(twin).is_some_and(|twin| equal(graph, twin, node)))
         else {
-            alike.push(index);
+            candidates.push(index);
             continue;
         };
         let outputs = graph.node(twin).map(|n| n.outputs.clone()).unwrap_or_default();

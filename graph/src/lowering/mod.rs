@@ -1,4 +1,4 @@
-//! Lowering: which kernels a framework really runs for a graph. Data and rules; no engine is
+//! Lowering: rewrites a graph into the kernels that a framework runs for it, by rules. No engine is
 //! needed.
 
 pub mod compare;
@@ -27,7 +27,7 @@ pub const FRAMEWORKS: &[&str] = &[
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LoweringError {
-    /// Nobody wrote rules for the framework.
+    /// The framework has no rules.
     #[error(
         "the framework `{framework}` has no lowering rules, so the kernels that it runs are not \
         known (there are rules for {})",
@@ -62,7 +62,7 @@ pub enum LoweringError {
         model: String,
         /// The node at which the budget ran out, where it is one.
         node: Option<String>,
-        /// What ran out, and how much there was.
+        /// The exceeded limit, and its value.
         source: Exceeded,
     },
     /// The rewritten graph is not sound.
@@ -100,7 +100,7 @@ pub fn lower(graph: &Graph, environment: &Environment) -> Result<Graph, Lowering
     lower_within(graph, environment, &Budget::default())
 }
 
-/// [`lower`] within a budget: whoever waits for it may give up, and gets an error soon after.
+/// [`lower`] within a budget: the requester can stop it, and gets an error soon after.
 ///
 /// # Errors
 /// As [`lower`], and [`LoweringError::Exceeded`] when the budget is spent or the work was stopped.

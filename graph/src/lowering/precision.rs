@@ -1,9 +1,9 @@
-//! Element types that an engine has no kernel for: it refuses to load such a model, so that there
-//! is nothing to forecast.
+//! Element types for which an engine has no kernel. The engine refuses to load such a model, so it
+//! has no forecast.
 //!
 //! | engine | refuses |
 //! |---|---|
-//! | ONNX Runtime on the CPU | bf16 in everything but what moves elements, Cast and LayerNormalization; f64 in convolutions, pooling and some activations. f16 is cast to f32 and back. |
+//! | ONNX Runtime on the CPU | bf16 in all operators except those that move elements, Cast and LayerNormalization; f64 in convolutions, pooling and some activations. f16 is cast to f32 and back. |
 //! | rten | bf16 (f16 and f64 become f32 when the file is read) |
 //! | LiteRT | bf16; f64 in products |
 //!
@@ -28,7 +28,7 @@ pub struct UnsupportedPrecision {
     pub precision: Precision,
     /// Name of the engine.
     pub framework: String,
-    /// What it would run on.
+    /// The processor.
     pub processor: Processor,
 }
 

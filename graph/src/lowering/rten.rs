@@ -1,4 +1,4 @@
-//! The kernels rten 0.27 runs for a graph: its optimiser's rewrites, derived from its source
+//! The kernels that rten 0.27 runs for a graph: its optimiser's rewrites, derived from its source
 //! (`optimize.rs`, `optimize/fusions.rs`).
 //!
 //! In: a [`Graph`] as read from ONNX. Out: a graph in rten's execution order, one node per kernel,
@@ -14,8 +14,8 @@
 //! | `Swish` | `silu` with `alpha` |
 //! | a reshape whose input is needed again, so that it must copy | `reshape` with `copy` = 1; all others move nothing |
 //!
-//! An input of a product whose innermost dimension in memory is its last but one is `trans_a` /
-//! `trans_b` = 1, as everywhere: its shape is written before the swap.
+//! An input of a product whose innermost dimension in memory is its last but one has `trans_a` /
+//! `trans_b` = 1, as in all lowerings: its shape is written before the swap.
 
 mod fusion;
 mod normalization;

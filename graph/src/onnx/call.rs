@@ -1,24 +1,24 @@
-//! One node of a file as the operator maps see it: its attributes, and its inputs with the values
-//! of those that steer it.
+//! One node of a file as the operator maps read it: its attributes, and its inputs with the values
+//! of those that parametrise it.
 
 use super::domain::Mapped;
 use super::payload::Limits;
 use super::view::NodeView;
 use crate::{Attribute, Attributes, ConstantData, OpKind, TensorSpec, Value, ValueSource};
 
-/// A node and what it reads.
+/// A node and its inputs.
 pub(super) struct Call<'a> {
     pub node: &'a NodeView<'a>,
     pub opset: i64,
     /// Parallel to `node.input`; `None` for an omitted optional input. Every tensor is known.
     pub inputs: &'a [Option<&'a Value>],
-    /// Parallel to `inputs`: known before the model runs, quantised weights behind their
-    /// DequantizeLinear too.
+    /// Parallel to `inputs`: whether it is constant, also as a quantised weight behind its
+    /// DequantizeLinear.
     pub constant: &'a [bool],
     pub limits: Limits,
 }
 
-/// What a node turns out to be.
+/// The operator of a node.
 pub(super) enum Mapping {
     Operator(Mapped),
     /// Known before the model runs.
@@ -38,7 +38,7 @@ pub(super) enum Refusal {
 /// `None`: not an operator that vitempo supports.
 pub(super) type Outcome = Result<Option<Mapping>, Refusal>;
 
-/// An operator with these attributes, reading the inputs at `operands` that are there.
+/// An operator with these attributes, reading the present inputs of `operands`.
 pub(super) fn operator(
     call: &Call<'_>,
     kind: OpKind,
@@ -64,7 +64,7 @@ impl<'a> Call<'a> {
         self.constant.get(index).copied().unwrap_or(false)
     }
 
-    /// The attributes of these names that the node has, as they are. A `*` in front marks floats, a
+    /// The attributes of these names that the node has, unchanged. A `*` in front marks floats, a
     /// `$` text, a `#` lists of integers.
     pub fn attributes(&self, names: &[&str]) -> Attributes {
         let mut attributes = Attributes::new();

@@ -1,8 +1,9 @@
-//! The values of a model's constants, for engines that get tensors rather than a file.
+//! The values of a model's constants, for engines that take tensors instead of a file.
 //!
-//! [`Constants::bytes`] gives what the file holds. A constant that the file computes from others
-//! (the transpose of a weight, a table looked up) is no longer in the [`Graph`], and its values are
-//! nowhere: [`Constants::computed`] gives the graph that computes it, for the engine to run once.
+//! [`Constants::bytes`] returns values that the file stores. A constant that the file computes from
+//! others (the transpose of a weight, a table lookup) is folded away in the [`Graph`], and its
+//! values are not stored: [`Constants::computed`] returns the graph that computes it, which the
+//! engine runs once.
 
 use super::proto::{
     DimensionProto, GraphProto, ModelProto, TensorProto, TensorShapeProto, TensorTypeProto,
@@ -29,8 +30,8 @@ pub struct Constants {
 }
 
 impl Constants {
-    /// Of a model whose weights are inside ([`super::materialize`]); `name` stands for the file in
-    /// errors.
+    /// Of a model whose weights are inside ([`super::materialize`]); errors show `name` as the
+    /// file.
     ///
     /// # Errors
     /// [`OnnxError::NotOnnx`].
@@ -62,8 +63,8 @@ impl Constants {
         (bytes.len() as u64 == spec.size_bytes()).then_some((spec, bytes))
     }
 
-    /// The graph that computes these constants: its outputs are the constants, its inputs what the
-    /// file holds of them, but for the small integers that only steer operators.
+    /// The graph that computes these constants: its outputs are the constants, its inputs their
+    /// values in the file, except small integers that only parametrise operators.
     ///
     /// # Errors
     /// [`OnnxError`] as for any model.

@@ -6,11 +6,11 @@ use super::{OnnxError, ReadOptions, payload};
 use crate::{TensorSpec, shape};
 use std::path::Path;
 
-/// The tensor a model's input is.
+/// The tensor of a model's input.
 ///
 /// # Errors
 /// [`OnnxError::Dynamic`] for a dimension without a value, [`OnnxError::Format`] for an input that
-/// is no tensor.
+/// is not a tensor.
 pub(super) fn input(
     path: &Path,
     info: &ValueInfoView<'_>,
@@ -21,7 +21,7 @@ pub(super) fn input(
         path: path.to_owned(),
         reason: format!("input `{name}` {reason}"),
     };
-    let tensor = tensor_type(info).ok_or_else(|| wrong("is no tensor".to_owned()))?;
+    let tensor = tensor_type(info).ok_or_else(|| wrong("is not a tensor".to_owned()))?;
     let precision = payload::precision(tensor.elem_type).ok_or_else(|| {
         wrong(format!("has element type {}, which is not supported", tensor.elem_type))
     })?;

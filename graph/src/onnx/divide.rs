@@ -1,13 +1,12 @@
-//! Parts of a model, cut out of its file: [`divide`].
+//! [`divide`]: cuts parts of a model out of its file.
 //!
 //! Nodes, initializers and descriptions of values are copied byte for byte, and so is everything
 //! else that the file says (operator sets, metadata, documentation, functions), so that no field is
-//! lost. What one part computes and another reads becomes an output of the one and an input of the
-//! other, under its name. Initializers that several parts read are in all of them.
+//! lost. A value that one part computes and another reads becomes an output of the first and an
+//! input of the second, under its name. Initializers that several parts read are in all of them.
 //!
-//! Nodes that the reader folded away have no part of their own: they are in each part that needs
-//! them. One that asks for the shape of a tensor from elsewhere becomes a constant, so that the
-//! tensor need not be sent for that.
+//! Nodes that the reader folded away are in each part that needs them. A node that reads the shape
+//! of another part's tensor becomes a constant, so that the tensor need not be sent for that.
 
 use super::proto::{TensorProto, ValueInfoProto};
 use super::view::{self, ValueInfoView};
@@ -36,8 +35,8 @@ const GRAPH: u64 = 7;
 const TRAINING: u64 = 20;
 
 /// The model of a file as one file per name. `graph` is what was read from the file; `part_of` has
-/// the index of its part for every node. External data that is there comes inside; where it is
-/// absent, references stay.
+/// the index of its part for every node. Present external data is embedded; references to absent
+/// data remain.
 ///
 /// # Errors
 /// [`OnnxError`] when the file cannot be read, does not have the nodes of `graph`, or cannot be
@@ -85,7 +84,7 @@ struct Written<'a> {
     /// How values between inputs and outputs are described, and how they are quantised: in the
     /// file's order.
     between: Vec<(u64, &'a str, Range<usize>)>,
-    /// What is in every part.
+    /// The contents of every part.
     others: Vec<Range<usize>>,
 }
 
@@ -171,10 +170,11 @@ fn text(file: &[u8], range: Range<usize>, number: u64) -> Result<&str, String> {
 
 fn utf8(file: &[u8], range: Range<usize>) -> Result<&str, String> {
     let start = range.start;
-    std::str::from_utf8(&file[range]).map_err(|e| format!("the text at byte {start} is none ({e})"))
+    std::str::from_utf8(&file[range])
+        .map_err(|e| format!("the text at byte {start} is invalid ({e})"))
 }
 
-/// Names of what a node reads and provides.
+/// Names of a node's inputs and outputs.
 #[derive(Default)]
 struct Ends<'a> {
     reads: Vec<&'a str>,
@@ -253,12 +253,12 @@ struct Division<'a> {
     symbols: HashSet<&'a str>,
 }
 
-/// What is in one part, each in the file's order.
+/// The contents of one part, each in the file's order.
 #[derive(Default)]
 struct Part<'a> {
     nodes: BTreeSet<usize>,
     initializers: BTreeSet<&'a str>,
-    /// What it reads and earlier parts compute: the node, and the value.
+    /// Its inputs from earlier parts: the node, and the value.
     received: BTreeSet<(usize, &'a str)>,
     /// Inputs of the model that it reads.
     given: BTreeSet<&'a str>,
@@ -339,7 +339,7 @@ impl<'a> Division<'a> {
         self.part_of[*self.written.producer.get(name)?]
     }
 
-    /// Puts what a value takes into the part; what that reads in turn is returned.
+    /// Adds the producers of a value to the part, and returns their inputs.
     fn need(
         &self,
         part: usize,
@@ -379,7 +379,7 @@ impl<'a> Division<'a> {
         Ok(Vec::new())
     }
 
-    /// The result of a node that asks for the shape of a value which is not `here`.
+    /// The result of a node that reads the shape of a value that is not `here`.
     fn known_shape(
         &self,
         node: usize,
@@ -410,7 +410,7 @@ impl<'a> Division<'a> {
         }))
     }
 
-    /// What a Shape node returns.
+    /// The result of a Shape node.
     fn extents(&self, node: &WrittenNode<'_>, tensor: &TensorSpec) -> Result<Vec<i64>, String> {
         let node: view::NodeView<'_> = view::decode(&self.written.file[node.range.clone()])?;
         let range = node.shape_range(tensor.rank());

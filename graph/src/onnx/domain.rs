@@ -7,22 +7,22 @@ use crate::{Attributes, OpKind, TensorSpec, Value};
 /// The operators that one framework adds to ONNX.
 #[derive(Clone, Copy, Debug)]
 pub struct Domain {
-    /// What a node is; `None` when it is not of this framework, or not known: the node is then
-    /// unsupported, by name.
+    /// The operator of a node; `None` if it is not of this framework, or unknown: the node is then
+    /// unsupported, with its name.
     pub(crate) map: fn(&DomainNode<'_>) -> Option<Mapped>,
 }
 
-/// A node whose domain is not ONNX's, and what it reads.
+/// A node of another domain than ONNX's, and its inputs.
 pub(crate) struct DomainNode<'a> {
     pub node: &'a NodeView<'a>,
     /// Parallel to `node.input`, `None` for an omitted optional input; the payload of a small
-    /// constant is in its [`crate::ValueSource`]. All inputs that are there have a known tensor.
+    /// constant is in its [`crate::ValueSource`]. All present inputs have a known tensor.
     pub inputs: &'a [Option<&'a Value>],
     /// The file that it is in.
     pub graph: &'a GraphView<'a>,
 }
 
-/// What a node is in vitempo's terms.
+/// The operator of a node.
 #[derive(Clone, Debug)]
 pub(crate) struct Mapped {
     /// What it computes.
@@ -31,7 +31,7 @@ pub(crate) struct Mapped {
     /// is `None`.
     pub attributes: Attributes,
     /// Positions in `node.input` of the real operands, in the order [`OpKind`] wants; inputs that
-    /// only steer are left out.
+    /// only parametrise it are left out.
     pub operands: Vec<usize>,
     /// The outputs, where [`crate::shape::infer`] cannot find them (blocked formats, packed
     /// weights); `None`: infer them.

@@ -1,8 +1,8 @@
-//! Folding: values of operators whose inputs are all constants, as far as shapes are computed from
+//! Constant folding: evaluates operators whose inputs are all constants, as far as shapes depend on
 //! them.
 //!
-//! What is not evaluated here, or is too large, still folds to a constant of known shape without
-//! values.
+//! Operators that are not evaluated here, or whose results are too large, fold to a constant of
+//! known shape without values.
 
 mod arithmetic;
 mod movement;
@@ -21,14 +21,14 @@ pub(super) struct Known<'a> {
 /// What evaluating an operator costs, before it is done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct FoldWork {
-    /// Elements looked at.
+    /// Elements read and written.
     pub steps: u64,
-    /// Bytes of the outputs, and of what is allocated on the way.
+    /// Bytes of the outputs and of temporary arrays.
     pub bytes: u64,
 }
 
 /// The cost of evaluating an operator; `None` where it is beyond what is folded. An empty dimension
-/// counts as one element: loops over the others run all the same.
+/// counts as one element: loops over the others still run.
 pub(super) fn work(
     kind: &OpKind,
     inputs: &[Known<'_>],
@@ -89,8 +89,8 @@ fn resizing(from: &[usize], to: &[usize]) -> FoldWork {
     work
 }
 
-/// The values of all outputs; `None` when they are not computed here. Attributes are canonical. What
-/// it costs, [`work`] says beforehand.
+/// The values of all outputs; `None` if they are not computed here. Attributes are canonical.
+/// [`work`] gives the cost beforehand.
 pub(super) fn evaluate(
     kind: &OpKind,
     a: &Attributes,
@@ -173,7 +173,7 @@ fn strides(shape: &[usize]) -> Vec<i64> {
     strides
 }
 
-/// Strides of a tensor of `from` as seen by an output of shape `to` that it is broadcast to.
+/// Strides of a tensor of shape `from`, broadcast to an output of shape `to`.
 fn broadcast_strides(from: &[usize], to: &[usize]) -> Option<Vec<i64>> {
     let missing = to.len().checked_sub(from.len())?;
     let own = strides(from).into_iter().zip(from).map(|(s, &d)| if d == 1 { 0 } else { s });

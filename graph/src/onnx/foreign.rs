@@ -1,14 +1,9 @@
-//! What a file that is not ONNX looks like: one word for the error message.
+//! Names the format of a file that is not ONNX, for the error message.
 
 /// Beginnings of other formats: offset, bytes, name.
 const SIGNATURES: &[(usize, &[u8], &str)] = &[
     (4, b"TFL3", "a TFLite file"),
-    (
-        4,
-        b"ORTM",
-        "a model in ONNX Runtime's own ORT format; convert it back or take the .onnx it was made \
-        of",
-    ),
+    (4, b"ORTM", "a model in ONNX Runtime's own ORT format; convert it back or use its .onnx file"),
     (0, b"version https://git-lfs", "a Git LFS pointer: the model itself was not fetched"),
     (0, b"PK\x03\x04", "a zip archive (a PyTorch checkpoint?); export it to ONNX first"),
     (0, b"\x80\x02", "a Python pickle (a PyTorch checkpoint?); export it to ONNX first"),
@@ -21,7 +16,7 @@ const SIGNATURES: &[(usize, &[u8], &str)] = &[
     (0, b"PAR1", "a Parquet file"),
 ];
 
-/// Why `bytes` are not ONNX, where that can be seen.
+/// The format of `bytes` that are not ONNX, if it is recognised.
 pub(super) fn looks_like(bytes: &[u8]) -> Option<&'static str> {
     if bytes.is_empty() {
         return Some("an empty file");

@@ -1,10 +1,10 @@
 //! ONNX in and out.
 //!
-//! Reading: [`read_file`] looks at the file's messages (`view`), takes shapes and small values of
+//! Reading: [`read_file`] parses the file's messages (`view`), takes shapes and small values of
 //! initializers (`payload`) and of inputs (`dimensions`), maps each node to an [`crate::OpKind`]
 //! (`operators`; [`Domain`] for what frameworks add), infers its outputs ([`crate::shape`]), folds
-//! what is known beforehand (`fold`), and drops what nothing needs (`prune`). An operator that is
-//! not known stays as `Unsupported`, by name.
+//! constants (`fold`), and drops unused parts (`prune`). An unknown operator becomes `Unsupported`,
+//! with its name.
 
 mod call;
 mod constants;
@@ -74,7 +74,7 @@ pub enum OnnxError {
         /// What is wrong.
         reason: String,
     },
-    /// The file holds something else.
+    /// The file has another format.
     #[error("{path}: not an ONNX model: {reason}")]
     NotOnnx {
         /// The file or folder.
@@ -153,7 +153,7 @@ pub struct ReadOptions {
 }
 
 impl ReadOptions {
-    /// A fresh budget for one read, or for what is done with the model afterwards.
+    /// A new budget for one read, or for later work on the model.
     #[must_use]
     pub fn budget(&self) -> Budget {
         Budget::new(self.limits).with_stop(self.stop.clone())
@@ -165,7 +165,7 @@ impl ReadOptions {
 pub struct ReadModel {
     /// Its operators.
     pub graph: Graph,
-    /// Where the graph is not what the file says literally.
+    /// Differences between the graph and the file.
     pub notes: Vec<ReadNote>,
 }
 
@@ -195,7 +195,7 @@ pub fn read_file(path: &Path, options: &ReadOptions) -> Result<Graph, OnnxError>
     read_file_with_notes(path, options).map(|model| model.graph)
 }
 
-/// The same, with what there is to say about the file.
+/// The same, with notes on the file.
 ///
 /// # Errors
 /// As [`read_file`].
@@ -206,7 +206,7 @@ pub fn read_file_with_notes(path: &Path, options: &ReadOptions) -> Result<ReadMo
     read(path, &name, &bytes, options, Limits::SHAPES)
 }
 
-/// Reads a model from memory; `name` becomes the graph's name and stands for the file in errors.
+/// Reads a model from memory; `name` becomes the graph's name and is shown as the file in errors.
 ///
 /// # Errors
 /// As [`read_file`].
@@ -214,7 +214,7 @@ pub fn read_bytes(name: &str, bytes: &[u8], options: &ReadOptions) -> Result<Gra
     read_bytes_with_notes(name, bytes, options).map(|model| model.graph)
 }
 
-/// The same, with what there is to say about the model.
+/// The same, with notes on the model.
 ///
 /// # Errors
 /// As [`read_file`].

@@ -1,5 +1,5 @@
-//! From ONNX operators to [`crate::OpKind`], one file per family. Attributes may stay as ONNX
-//! writes them: [`crate::shape::canonical`] follows.
+//! Maps ONNX operators to [`crate::OpKind`], one file per family. Attributes may keep ONNX's form;
+//! [`crate::shape::canonical`] normalises them afterwards.
 
 mod elementwise;
 mod layout;
@@ -13,7 +13,7 @@ mod window;
 
 use super::call::{Call, Outcome};
 
-/// What a node of ONNX's own domain is.
+/// The operator of a node of ONNX's own domain.
 pub(super) fn map(call: &Call<'_>) -> Outcome {
     let families = [
         elementwise::map,

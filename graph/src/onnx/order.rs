@@ -1,11 +1,11 @@
-//! Topological order of a file's nodes, for files that do not keep it.
+//! Topological order of a file's nodes, for files that are not in order.
 
 use super::view::GraphView;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
 /// Indices of the nodes so that each comes after those it reads from; the given order is kept where
-/// it can be. Names that no node provides are left for the reader to find.
+/// possible. The reader reports names that no node computes.
 ///
 /// # Errors
 /// The index of a node on a cycle.

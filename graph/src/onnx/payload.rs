@@ -1,10 +1,9 @@
-//! Initializers: shape and element type always, the values themselves where they are few and in the
-//! file.
+//! Initializers: shape and element type, and the values where they are few and in the file.
 
 use super::{proto::TensorProto, view::TensorView};
 use crate::{ConstantData, Precision, TensorSpec, shape};
 
-/// How much of the constants a reader looks at.
+/// Which values of constants a reader keeps.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
     /// Elements of one constant.
@@ -121,7 +120,7 @@ pub(super) fn values(
 /// All values of a tensor whose data is in the file, however many.
 ///
 /// # Errors
-/// A sentence when they are not there or too few.
+/// A sentence if they are absent or too few.
 pub(crate) fn tensor_values(tensor: &TensorProto) -> Result<ConstantData, String> {
     let tensor = &TensorView::from(tensor);
     let spec = spec(tensor)?
@@ -133,7 +132,7 @@ pub(crate) fn tensor_values(tensor: &TensorProto) -> Result<ConstantData, String
     }
 }
 
-/// What a tensor holds, as raw bytes or typed.
+/// The values of a tensor, as raw bytes or typed.
 fn data(tensor: &TensorView<'_>, spec: &TensorSpec) -> Result<ConstantData, String> {
     if tensor.raw_data.is_empty() {
         Ok(typed(tensor, spec.precision))

@@ -1,5 +1,5 @@
-//! What the file has but nobody needs: nodes no output depends on, constants nobody reads, payloads
-//! too large to keep.
+//! Drops unused parts of a file: nodes that no output depends on, constants without a reader,
+//! values too large to keep.
 
 use crate::{ConstantData, Node, OpKind, Value, ValueId, ValueSource};
 
@@ -45,7 +45,7 @@ fn keep<T>(items: &mut Vec<T>, marks: &[bool]) {
     items.retain(|_| marks.next().is_some_and(|mark| *mark));
 }
 
-/// Outputs after the first that nobody reads are not computed (the mask of a Dropout), but for
+/// Outputs after the first without a reader are not computed (the mask of a Dropout), except for
 /// operators that always have several.
 fn drop_optional_outputs(node: &mut Node, values: &[Value], needed: &[bool]) {
     let several = matches!(node.op.kind, OpKind::Split | OpKind::TopK | OpKind::Unsupported(_));

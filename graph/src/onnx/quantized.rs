@@ -1,9 +1,9 @@
 //! Operators on quantised tensors that carry their scales with them: ONNX's QLinearConv and
 //! QLinearMatMul, and [`Call`] for those that frameworks add.
 //!
-//! They become the operator they compute, with tensors of the types they read and write; scales and
-//! zero points are no operands. Convolutions and pooling that work channels last are said to: their
-//! tensors are written N, C, H, W with that memory format, as everywhere.
+//! They become the operator that they compute, with tensors of the types that they read and write;
+//! scales and zero points are not operands. Tensors of channels-last convolutions and pooling are
+//! written N, C, H, W with that memory format, as in every graph.
 
 use super::domain::Mapped;
 use super::view::NodeView;
@@ -56,7 +56,7 @@ fn channels_last(tensor: &TensorSpec) -> TensorSpec {
     TensorSpec { shape, ..tensor.clone() }
 }
 
-/// A node and what it reads.
+/// A node and its inputs.
 pub(crate) struct Call<'a> {
     pub node: &'a NodeView<'a>,
     pub inputs: &'a [Option<&'a Value>],
@@ -115,7 +115,7 @@ impl Call<'_> {
         attributes
     }
 
-    /// The operator with those of `operands` that are there; its output has this element type.
+    /// The operator with the present `operands`; its output has this element type.
     pub fn mapped(
         &self,
         kind: OpKind,

@@ -1,5 +1,5 @@
-//! From a decoded ONNX file to a [`Graph`]: nodes in topological order, shapes inferred, everything
-//! that is known beforehand folded away.
+//! Builds a [`Graph`] from a decoded ONNX file: nodes in topological order, with inferred shapes
+//! and folded constants.
 
 mod attention;
 
@@ -74,16 +74,16 @@ struct Reader<'a> {
     inputs: Vec<ValueId>,
     /// Values that no node provides: those before all others.
     given: usize,
-    /// Node names of the file, and whether each is there once.
+    /// Node names of the file, and whether each is unique.
     names: HashMap<&'a str, bool>,
     generated: HashSet<String>,
-    /// What the rest of this read may cost.
+    /// The remaining budget of this read.
     budget: Budget,
     /// Elements of values folded so far.
     folded: usize,
-    /// What the file declares of values, once it was asked for.
+    /// The file's declarations of values, read on first use.
     infos: Option<HashMap<&'a str, ValueInfoView<'a>>>,
-    /// Names of what the file's nodes provide, once an operator was spelled out.
+    /// Output names of the file's nodes, filled when an operator is first decomposed.
     provided: Option<HashSet<&'a str>>,
 }
 
@@ -209,7 +209,7 @@ impl<'a> Reader<'a> {
         self.graph.output.iter().map(one).collect()
     }
 
-    /// Reads the nodes as they come; where one reads what is not there yet, sorts them and begins
+    /// Reads the nodes in the file's order; if one reads a later value, sorts them and begins
     /// again.
     fn nodes(&mut self) -> Result<(), OnnxError> {
         for index in 0..self.graph.node.len() {
@@ -243,8 +243,8 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// What a node reads, `None` for an omitted input; or the first input that nothing before it
-    /// provides.
+    /// A node's inputs, `None` for an omitted one; or the first input that no earlier node
+    /// computes.
     fn read(&self, index: usize) -> Result<SmallVec<[Option<ValueId>; 4]>, &'a str> {
         let id = |&name: &&'a str| {
             if name.is_empty() {
@@ -358,8 +358,8 @@ impl<'a> Reader<'a> {
         if is_onnx(node.domain) {
             types::check_bias(node.op_type, &specs, &outputs).map_err(wrong)?;
         }
-        // A quantised weight stays one: folded, it would be four times as large and no longer say
-        // what it is.
+        // A quantised weight is not folded: it would be four times as large and no longer
+        // recognisable.
         if !specs.is_empty() && specs.iter().all(|o| o.constant) && kind != OpKind::Dequantize {
             let data = self.evaluated(index, &kind, &attributes, &operands, &outputs)?;
             return self.constants(index, outputs, data);
@@ -516,7 +516,7 @@ impl<'a> Reader<'a> {
             .collect())
     }
 
-    /// The node's own name where it has one of its own, else operator and index.
+    /// The node's own name if it is unique, else operator and index.
     fn node_name(&mut self, index: usize) -> String {
         let proto = &self.graph.node[index];
         if self.names.get(proto.name) == Some(&true) {

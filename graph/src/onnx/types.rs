@@ -1,6 +1,7 @@
-//! What ONNX's specification says of operands, where shape inference does not need it: shapes of
-//! biases, and the element types that operators take, for those whose first input decides. What is in no list takes any type here: engines read more
-//! than the specification has.
+//! The ONNX specification's constraints on operands that shape inference does not check: shapes of
+//! biases, and the element types that operators take, for those whose first input decides. An
+//! operator that is in no list takes any type, because engines accept more than the specification
+//! allows.
 
 use crate::{Operand, Precision, TensorSpec};
 

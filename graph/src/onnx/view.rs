@@ -1,5 +1,5 @@
-//! What the reader looks at in a file, borrowed from its bytes: neither names nor raw data are
-//! copied, and what nobody asks for is skipped. Field numbers are those of [`super::proto`].
+//! The parts of a file that the reader needs, borrowed from its bytes: neither names nor raw data
+//! are copied, and unused fields are skipped. Field numbers are those of [`super::proto`].
 
 use super::proto::TensorProto;
 use super::wire::{FieldValue, Fields, packed};
@@ -25,8 +25,7 @@ pub(crate) struct GraphView<'a> {
     pub initializer: Vec<TensorView<'a>>,
     pub input: Vec<ValueInfoView<'a>>,
     pub output: Vec<ValueInfoView<'a>>,
-    /// Each a [`ValueInfoView`], left encoded: only values behind operators that vitempo does not
-    /// know are looked up.
+    /// Each a [`ValueInfoView`], left encoded: only outputs of unknown operators are looked up.
     pub value_info: Vec<&'a [u8]>,
 }
 
@@ -141,10 +140,10 @@ pub(super) fn decode<'a, M: Message<'a>>(bytes: &'a [u8]) -> Result<M, String> {
     Ok(message)
 }
 
-/// A message that takes in one field after the other.
+/// A message that is built field by field.
 pub(super) trait Message<'a>: Default {
-    /// Takes in the field with that number. Of fields that hold one value the last one counts,
-    /// messages in them grow together.
+    /// Adds the field with that number. Of fields with one value the last one counts; nested
+    /// messages are merged.
     fn take(&mut self, number: u64, found: Found<'a>) -> Result<(), String>;
 }
 
@@ -156,7 +155,7 @@ fn merge<'a, M: Message<'a>>(message: &mut M, found: Found<'a>) -> Result<(), St
     })
 }
 
-/// What a field holds.
+/// The value of a field.
 pub(crate) struct Found<'a> {
     file: &'a [u8],
     value: FieldValue,
@@ -197,7 +196,7 @@ impl<'a> Found<'a> {
     fn text(self) -> Result<&'a str, String> {
         let start = if let FieldValue::Bytes(range) = &self.value { range.start } else { 0 };
         std::str::from_utf8(self.bytes()?)
-            .map_err(|error| format!("the text at byte {start} is none ({error})"))
+            .map_err(|error| format!("the text at byte {start} is invalid ({error})"))
     }
 
     fn float(self) -> Result<f32, String> {
@@ -462,7 +461,7 @@ mod tests {
         }
     }
 
-    /// `vitempo serve` bounds what an upload takes by the messages' sizes.
+    /// `vitempo serve` bounds the memory of an upload by the messages' sizes.
     #[test]
     fn a_view_is_no_larger_than_its_message() {
         assert!(size_of::<NodeView<'_>>() <= size_of::<NodeProto>());

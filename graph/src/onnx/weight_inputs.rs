@@ -1,8 +1,8 @@
-//! Weights that a file lists as graph inputs without values: what torch writes with
+//! Finds weights that a file lists as graph inputs without values, as torch writes them with
 //! `export_params=False`.
 //!
-//! An input is a weight where everything that reads it, directly or through operators that only
-//! rearrange it, reads it as one. [`Use::Weight`] proves that by itself; [`Use::Operand`] (of an
+//! An input is a weight if all of its readers, directly or through operators that only rearrange
+//! it, read it as a weight. [`Use::Weight`] proves that by itself; [`Use::Operand`] (of an
 //! addition, of a matrix product) also fits data, so that the input's name or its place behind
 //! other weights has to confirm it. Exporters list data before weights. In a file that stores
 //! weights only names count: an input in the place of a weight is a dynamic filter there.
@@ -175,7 +175,7 @@ const PARAMETERS: [&str; 14] = [
 ];
 
 /// Whether a name is that of a module's parameter: a path that ends with its name
-/// (`blocks.0.gamma`), or what torch makes of one (`p_blocks_0_gamma`).
+/// (`blocks.0.gamma`), or torch's form of one (`p_blocks_0_gamma`).
 fn is_parameter_name(name: &str) -> bool {
     let (last, is_flat) = (name.rsplit(['.', '/']).next().unwrap_or(name), name.starts_with("p_"));
     let last = last.split(':').next().unwrap_or(last);

@@ -1,15 +1,15 @@
-//! Weights for models that come without: any ONNX file in, one self-contained file out.
+//! Fills absent weights: reads any ONNX file, and writes one self-contained file.
 //!
-//! Works on protobuf's wire format: everything but the external tensors is copied byte for byte, so
-//! that no field is lost. External data that is there (beside the model) is read; absent data
+//! Works on protobuf's wire format: everything except the external tensors is copied byte for byte,
+//! so that no field is lost. External data that exists beside the model is read; absent data
 //! becomes seeded random values that keep every operator's result finite:
 //!
 //! | weight | values |
 //! |---|---|
 //! | floating point | normal, mean 0, standard deviation 0.02 |
 //! | scale of a normalisation | normal, mean 1, standard deviation 0.02 |
-//! | variance; divisor; what Sqrt, Log, Reciprocal, Pow are applied to | uniform in 0.5 to 1.5 |
-//! | integers and booleans | 0: a valid index and mask everywhere |
+//! | variance; divisor; operands of Sqrt, Log, Reciprocal, Pow | uniform in 0.5 to 1.5 |
+//! | integers and booleans | 0, which is a valid index and a valid mask |
 //!
 //! A weight that the file lists as an input becomes an initializer.
 
@@ -39,7 +39,7 @@ pub fn materialize(path: &Path, seed: u64) -> Result<Vec<u8>, OnnxError> {
     plan.run(path, &file, seed)
 }
 
-/// Whether the data of every weight is there, in the file or beside it.
+/// Whether the data of every weight exists, in the file or beside it.
 ///
 /// # Errors
 /// [`OnnxError`] as [`materialize`].
@@ -101,7 +101,7 @@ enum Piece {
     Random { name: String, elements: usize, precision: Precision, distribution: Distribution },
 }
 
-/// What the self-contained file is put together from.
+/// The pieces of the self-contained file.
 struct Plan {
     pieces: Vec<Piece>,
     length: u64,

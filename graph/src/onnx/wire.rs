@@ -9,7 +9,7 @@ pub struct Field {
     pub number: u64,
     /// Where key and value lie in the file.
     pub whole: Range<usize>,
-    /// What it holds.
+    /// Its value.
     pub value: FieldValue,
 }
 
@@ -24,8 +24,8 @@ pub enum FieldValue {
     Fixed(Range<usize>),
 }
 
-/// The fields of a message, one after the other. An error is a sentence that names the byte, and
-/// the last item to ask for.
+/// The fields of a message, one after the other. An error is a sentence that names the byte, and is
+/// the last item.
 pub struct Fields<'a> {
     file: &'a [u8],
     at: usize,
@@ -115,7 +115,7 @@ fn long_varint(file: &[u8], at: &mut usize, end: usize) -> Result<u64, String> {
     Err(format!("not ONNX, or damaged: an endless number before byte {at}"))
 }
 
-/// Packed numbers; the first error is the last to ask for.
+/// Packed numbers; the first error is the last item.
 pub(super) fn packed(
     file: &[u8],
     range: Range<usize>,

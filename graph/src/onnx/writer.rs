@@ -1,11 +1,11 @@
-//! A [`Graph`] as an ONNX file: opset 20, IR version 9, one operator per node wherever ONNX has
-//! that operator.
+//! Writes a [`Graph`] as an ONNX file: opset 20, IR version 9, one operator per node wherever ONNX
+//! has that operator.
 //!
-//! What vitempo keeps as attributes and ONNX takes as inputs (the `starts` of a Slice, the `shape`
-//! of a Reshape) is written as small integer initializers. Weights are seeded random numbers, or
-//! references to a file `weights.bin` that is not written (tensors of at most 64 elements are
-//! always in the file). The bytes depend on the graph and the seed only; the values of a weight on
-//! its name and the seed only.
+//! Attributes that ONNX takes as inputs (the `starts` of a Slice, the `shape` of a Reshape) are
+//! written as small integer initializers. Weights are seeded random numbers, or references to a
+//! file `weights.bin` that is not written (tensors of at most 64 elements are always in the file).
+//! The bytes depend on the graph and the seed only; the values of a weight on its name and the seed
+//! only.
 
 mod operators;
 mod recipe;
@@ -116,7 +116,8 @@ fn check_formats(node: &Node) -> Result<(), String> {
     }
 }
 
-/// Every name is there and provided once: else engines refuse the file with less to say.
+/// Checks that every name exists and is computed once, because engines refuse such a file with a
+/// vaguer error.
 fn check_names(graph: &GraphProto) -> Result<(), String> {
     let provided = graph
         .input

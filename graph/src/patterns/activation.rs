@@ -1,13 +1,13 @@
-//! Activations that exporters spell out: GELU by erf and by tanh, SiLU, hard sigmoid and hard
-//! swish.
+//! Recognises activations that exporters decompose: GELU by erf and by tanh, SiLU, hard sigmoid and
+//! hard swish.
 //!
-//! Each function looks at one node at the heart of a pattern and says what goes in and which value
-//! comes out at the end.
+//! Each function takes the central node of a pattern and returns the input of the pattern and its
+//! output value.
 
 use super::rewriter::{NodeIndex, Rewriter};
 use crate::{Attributes, OpKind, ValueId};
 
-/// What goes into a pattern and what comes out of it.
+/// The input and the output of a pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Span {
     pub(crate) input: ValueId,
@@ -18,7 +18,7 @@ fn close(a: f64, b: f64) -> bool {
     (a - b).abs() <= 1e-4 * b.abs().max(1e-3)
 }
 
-/// The only reader of `value`, when it is of that kind, and what it provides.
+/// The only reader of `value`, if it is of that kind, and its output.
 fn next(graph: &Rewriter, value: ValueId, kind: &OpKind) -> Option<(NodeIndex, ValueId)> {
     let index = graph.only_consumer(value).filter(|&i| graph.is(i, kind))?;
     Some((index, graph.ends(index)?.1))

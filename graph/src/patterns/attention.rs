@@ -1,5 +1,5 @@
-//! Scaled dot-product attention as exporters spell it out: a product, a scale, perhaps a mask, a
-//! softmax, another product.
+//! Recognises scaled dot-product attention as exporters decompose it: a product, a scale, possibly
+//! a mask, a softmax, another product.
 
 use super::rewriter::{NodeIndex, Rewriter};
 use crate::{Graph, OpKind, ValueId};
@@ -13,7 +13,7 @@ pub struct AttentionPattern {
     pub key: ValueId,
     /// The values as the second product reads them.
     pub value: ValueId,
-    /// What comes out of the second product.
+    /// The output of the second product.
     pub output: ValueId,
     /// Product of all dimensions before the heads.
     pub batch: usize,

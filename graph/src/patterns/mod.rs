@@ -1,4 +1,4 @@
-//! Canonical patterns: what exporters spell out, under its own name again.
+//! Recognises operators that exporters decompose, and restores them as single operators.
 //!
 //! | question | where |
 //! |---|---|
@@ -19,9 +19,9 @@ pub use attention::{AttentionPattern, attention};
 use crate::{Budget, Graph, GraphError, Limits};
 use rewriter::Rewriter;
 
-/// Replaces spelled-out GELU (by erf and by tanh), SiLU, hard sigmoid, hard swish, LayerNorm and
-/// GroupNorm by single operators. A graph without such patterns comes back as it is. Attention
-/// stays spelled out; see [`attention`].
+/// Replaces decomposed GELU (by erf and by tanh), SiLU, hard sigmoid, hard swish, LayerNorm and
+/// GroupNorm by single operators. A graph without such patterns is returned unchanged. Attention
+/// remains decomposed; see [`attention`].
 #[must_use]
 pub fn canonicalize(graph: &Graph) -> Graph {
     canonicalize_within(graph, &Budget::new(Limits::NONE)).unwrap_or_else(|_| graph.clone())

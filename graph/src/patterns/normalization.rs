@@ -1,10 +1,10 @@
-//! Normalisations that exporters spell out: LayerNorm by its mean and variance, GroupNorm by
-//! InstanceNorm between reshapes.
+//! Recognises normalisations that exporters decompose: LayerNorm by its mean and variance,
+//! GroupNorm by InstanceNorm between reshapes.
 
 use super::rewriter::{NodeIndex, Rewriter};
 use crate::{Attribute, Attributes, OpKind, ValueId};
 
-/// A spelled-out normalisation: what goes in, scale and bias where there are any, what comes out.
+/// A decomposed normalisation: its input, optional scale and bias, and its output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Norm {
     input: ValueId,

@@ -1,7 +1,7 @@
-//! [`Readers`]: which nodes read a value, and where, in the order in which they came to do so.
+//! [`Readers`]: the nodes that read a value, and at which input, in order of insertion.
 //!
-//! A few are a list. Of many, as behind a value that a hundred thousand nodes read, each is found
-//! and taken out in logarithmic time.
+//! A few readers are a list. Many readers (a value may have a hundred thousand) are found and
+//! removed in logarithmic time.
 
 use foldhash::HashMap;
 use smallvec::SmallVec;
@@ -34,7 +34,7 @@ impl Reading {
     }
 }
 
-/// More readings than this are no list.
+/// More readings than this are not a list.
 const FEW: usize = 32;
 
 /// The readings of one value.
@@ -87,8 +87,8 @@ impl Readers {
         }
     }
 
-    /// Of many readings, how many there ever were; what was said of all of them holds as long as
-    /// that does.
+    /// For many readings, a count of all insertions: cached facts about them hold while it does not
+    /// change.
     pub(super) fn many(&self) -> Option<u64> {
         match self {
             Self::Few(_) => None,

@@ -1,18 +1,18 @@
-//! [`Rewriter`]: a graph while it is being rewritten. The one engine behind [`crate::patterns`] and
-//! [`crate::lowering`].
+//! [`Rewriter`]: a graph while it is being rewritten. [`crate::patterns`] and [`crate::lowering`]
+//! use it.
 //!
 //! A pass walks [`Rewriter::order`], looks at producers and consumers, and replaces nodes. Nodes
-//! keep their index until the end; a removed node leaves a hole. Shapes of tensors are given by
-//! the values; operators' specs have none until [`Rewriter::finish`], which drops what nobody reads
-//! any more and puts them together.
+//! keep their index until the end; a removed node leaves a gap. The values hold the shapes of
+//! tensors; operators have none until [`Rewriter::finish`], which drops unread nodes and fills the
+//! shapes in.
 //!
-//! Names of values say where a kernel stands in the model. A new value that takes the place of an
-//! old one (in another memory format or element type) gets the old one's name in the end, if the
-//! old one is gone by then.
+//! Names of values identify the place of a kernel in the model. A new value that takes the place of
+//! an old one (in another memory format or element type) gets the old one's name in the end, if the
+//! old one has been removed by then.
 //!
-//! Looking at a node, and every edge that is followed or changed, is a step of the [`Budget`] it
-//! was made with. When that is spent, [`Rewriter::order`] is empty, so that passes find nothing to
-//! do, and [`Rewriter::finish`] says what ran out.
+//! Each node that is read, and each edge that is followed or changed, is a step of the rewriter's
+//! [`Budget`]. When the budget is used up, [`Rewriter::order`] is empty, so that passes do nothing,
+//! and [`Rewriter::finish`] returns the error.
 
 pub(crate) use super::readers::NodeIndex;
 
@@ -44,7 +44,7 @@ pub(crate) struct Rewriter {
     predecessor: Vec<Option<ValueId>>,
     /// How many values the graph had to begin with.
     given: usize,
-    /// What [`Rewriter::order`] last said, until something changes who reads what.
+    /// The last result of [`Rewriter::order`], until edges change.
     order: RefCell<Option<Vec<NodeIndex>>>,
     spending: Spending,
     /// Nodes that are left, and the most there ever were.
@@ -121,8 +121,8 @@ impl Rewriter {
         index
     }
 
-    /// Takes so many steps from the budget; whether it had them. A pass that follows edges without
-    /// bound ends when it has not.
+    /// Takes steps from the budget, and returns whether it had them. A pass that follows edges
+    /// without bound ends if it has not.
     pub(crate) fn spend(&self, steps: usize) -> bool {
         self.spending.steps(steps as u64)
     }
@@ -178,7 +178,7 @@ impl Rewriter {
         self.nodes.get(index)?.as_ref()
     }
 
-    /// Whether the node at `index` is there and of that kind.
+    /// Whether the node at `index` exists and is of that kind.
     pub(crate) fn is(&self, index: NodeIndex, kind: &OpKind) -> bool {
         self.node(index).is_some_and(|n| n.op.kind == *kind)
     }
@@ -193,7 +193,7 @@ impl Rewriter {
         self.producer(value).filter(|&i| self.is(i, kind))
     }
 
-    /// The nodes that read `value`; one that reads it twice is there twice.
+    /// The nodes that read `value`; one that reads it twice is listed twice.
     pub(crate) fn consumers(
         &self,
         value: ValueId,
@@ -225,7 +225,7 @@ impl Rewriter {
         }
     }
 
-    /// How often `value` is wanted: readings, and one more when the caller gets it.
+    /// Number of uses of `value`: readings, and one more if it is an output of the graph.
     pub(crate) fn uses(&self, value: ValueId) -> usize {
         self.consumers(value).len() + usize::from(self.is_output(value))
     }
@@ -235,12 +235,12 @@ impl Rewriter {
         self.is_output[value.0 as usize]
     }
 
-    /// What the caller provides.
+    /// The graph's inputs.
     pub(crate) fn input_values(&self) -> Vec<ValueId> {
         self.inputs.clone()
     }
 
-    /// What the caller gets.
+    /// The graph's outputs.
     pub(crate) fn output_values(&self) -> Vec<ValueId> {
         self.outputs.clone()
     }
@@ -273,7 +273,7 @@ impl Rewriter {
         }
     }
 
-    /// The number in a constant of one element, whatever its rank.
+    /// The number in a constant of one element, of any rank.
     pub(crate) fn scalar(&self, value: ValueId) -> Option<f64> {
         match self.data(value)? {
             ConstantData::Floats(v) if v.len() == 1 => Some(v[0]),
@@ -430,7 +430,7 @@ impl Rewriter {
         }
     }
 
-    /// Lets a node provide `value` instead of what it provided at `position`.
+    /// Replaces the output of a node at `position` by `value`.
     pub(crate) fn set_output(&mut self, index: NodeIndex, position: usize, value: ValueId) {
         let Some(node) = self.nodes.get_mut(index).and_then(Option::as_mut) else { return };
         let Some(slot) = node.outputs.get_mut(position) else { return };
@@ -480,8 +480,8 @@ impl Rewriter {
         }
     }
 
-    /// Replaces the nodes that compute `output` from the given inputs by one node; the inner nodes
-    /// go where nobody else needs them.
+    /// Replaces the nodes that compute `output` from the given inputs by one node; inner nodes
+    /// without other readers are removed.
     pub(crate) fn fuse(
         &mut self,
         name: &str,
@@ -495,11 +495,11 @@ impl Rewriter {
         Some(self.add(name, kind, attributes, inputs, vec![output]))
     }
 
-    /// The graph as it is now, without nodes and values that lead to no output.
+    /// The current graph, without nodes and values that lead to no output.
     ///
     /// # Errors
-    /// [`GraphError`] when the budget is spent, or a pass left a cycle or a value without a
-    /// provider.
+    /// [`GraphError`] when the budget is spent, or if a pass left a cycle or a value without a
+    /// producer.
     pub(crate) fn finish(self) -> Result<Graph, GraphError> {
         self.finish_with(|_| {})
     }
@@ -536,7 +536,7 @@ impl Rewriter {
             |ids: &mut [ValueId]| ids.iter_mut().for_each(|id| *id = number[id.0 as usize]);
         let mut nodes: Vec<Node> =
             order.into_iter().filter_map(|index| self.nodes[index].take()).collect();
-        // What is left is on a cycle.
+        // The remaining nodes are on a cycle.
         nodes.extend(self.nodes.into_iter().flatten());
         for node in &mut nodes {
             renumber(&mut node.inputs);
@@ -549,8 +549,8 @@ impl Rewriter {
         Graph::new(self.name, values, nodes, self.inputs, self.outputs)
     }
 
-    /// Gives new results of nodes the names of the values they took the place of: of those that
-    /// are gone, the latest.
+    /// Gives new results of nodes the names of the values they replaced: of removed ones, the
+    /// latest.
     fn inherit_names(&mut self, order: &[NodeIndex], used: &[bool]) {
         let mut free: Vec<bool> = used[..self.given].iter().map(|used| !used).collect();
         for node in order.iter().filter_map(|&index| self.nodes[index].as_ref()) {

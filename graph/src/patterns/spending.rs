@@ -1,10 +1,10 @@
-//! [`Spending`]: takes the steps of a rewriter from its budget, many at a time; the first refusal
-//! stays.
+//! [`Spending`]: takes the steps of a rewriter from its budget, many at a time, and keeps the first
+//! refusal.
 
 use crate::{Budget, Exceeded};
 use std::cell::{Cell, RefCell};
 
-/// What a rewriter may still do.
+/// The remaining steps of a rewriter.
 #[derive(Clone, Debug)]
 pub(super) struct Spending {
     budget: Budget,
@@ -21,7 +21,7 @@ impl Spending {
         Self { budget: budget.clone(), open: Cell::new(0), exceeded: RefCell::new(None) }
     }
 
-    /// Takes so many steps. Whether the budget had them, as far as it was asked.
+    /// Takes steps. Returns whether the budget had them, as far as it was asked.
     pub(super) fn steps(&self, steps: u64) -> bool {
         if self.is_over() {
             return false;
@@ -41,7 +41,7 @@ impl Spending {
         self.note(self.budget.nodes(1));
     }
 
-    /// What ran out, if anything did.
+    /// The exceeded limit, if any.
     pub(super) fn exceeded(&self) -> Option<Exceeded> {
         self.exceeded.borrow().clone()
     }

@@ -1,5 +1,5 @@
-//! Each pattern on the smallest graph that holds it, in the forms exporters write, and graphs that
-//! only look like it.
+//! Each pattern on the smallest graph that contains it, in the forms that exporters write, and on
+//! similar graphs without it.
 
 #![allow(clippy::unwrap_used)]
 

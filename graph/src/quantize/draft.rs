@@ -1,4 +1,4 @@
-//! A graph being rewritten: the old values, and new ones with names of their own.
+//! A graph while it is being rewritten: the old values, and new ones with new names.
 
 use super::Values;
 use crate::{
@@ -20,7 +20,7 @@ pub(super) struct Draft<'a> {
     taken: HashMap<String, usize>,
 }
 
-/// Underscores behind a name at most.
+/// Most underscores that are appended to a name.
 const MOST_UNDERSCORES: usize = 64;
 
 impl<'a> Draft<'a> {
@@ -69,8 +69,7 @@ impl<'a> Draft<'a> {
         )
     }
 
-    /// The values of an old constant: its own or seeded ones; `None` where only shapes are asked
-    /// for.
+    /// The values of an old constant: its own or seeded ones; `None` if only shapes are requested.
     pub(super) fn floats(&self, id: ValueId) -> Option<Cow<'a, [f64]>> {
         let seed = self.seed?;
         let value = self.graph.value(id);
@@ -83,7 +82,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// A new constant; without its data where only shapes are asked for.
+    /// A new constant; without its data if only shapes are requested.
     pub(super) fn constant(
         &mut self,
         name: String,
@@ -136,7 +135,7 @@ impl<'a> Draft<'a> {
         self.nodes.push(Node { written: old.written, ..node });
     }
 
-    /// The name, or where it is taken the name with underscores behind it: a few, then a number.
+    /// The name, or if it is taken the name with underscores appended: a few, then a number.
     fn unique(&mut self, name: String) -> String {
         if self.names.insert(name.clone()) {
             return name;

@@ -1,4 +1,4 @@
-//! f16: every 32-bit float tensor becomes a 16-bit one, the model's inputs and outputs too.
+//! f16: converts every 32-bit float tensor to 16 bits, including the model's inputs and outputs.
 
 use crate::{Attribute, Attributes, Graph, GraphError, Node, OpKind, Precision, TensorSpec, Value};
 

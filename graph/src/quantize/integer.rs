@@ -1,5 +1,5 @@
-//! Integer products with ranges found at run time, as dynamic quantisers of ONNX models leave them:
-//! DynamicQuantizeLinear, MatMulInteger or ConvInteger, a cast, a scaling and the bias.
+//! Integer products with ranges computed at run time, as dynamic quantisers of ONNX models write
+//! them: DynamicQuantizeLinear, MatMulInteger or ConvInteger, a cast, a scaling and the bias.
 //!
 //! Products with a constant right side only. Weights are i8, symmetric: one scale per output
 //! channel of a matrix, one scale of a convolution.
@@ -14,8 +14,8 @@ use crate::{
 };
 use std::collections::HashMap;
 
-/// The graph with its products of weights as integer products. A product keeps its name; what
-/// stands around it is called after it.
+/// The graph with its products of weights as integer products. A product keeps its name; the
+/// operators around it are named after it.
 ///
 /// # Errors
 /// [`GraphError`] as [`Graph::new`]; not for any graph that a reader or builder made.

@@ -1,8 +1,8 @@
 //! Other precisions of a model: static int8 with Q/DQ pairs ([`qdq`]), integer products with ranges
-//! found at run time ([`integer`]), f16 ([`half`]).
+//! computed at run time ([`integer`]), f16 ([`half`]).
 //!
-//! [`qdq`] leaves what static quantisers of ONNX models leave, so that engines fuse it into their
-//! int8 kernels:
+//! [`qdq`] writes the same operators as static quantisers of ONNX models, so that engines fuse them
+//! into their int8 kernels:
 //!
 //! | tensor | type | scale |
 //! |---|---|---|
@@ -14,11 +14,10 @@
 //!
 //! [`qdq_results`] quantises what every product writes.
 //!
-//! Whoever else reads a quantised tensor reads it dequantised. A model that holds quantised
-//! operators already is left as it is. There is no calibration: ranges follow from the weights by
-//! propagating means and variances. Weights without values are the seeded ones that
-//! [`crate::onnx::to_bytes`] writes. The formula is that of ONNX's QuantizeLinear and
-//! DequantizeLinear.
+//! All other readers of a quantised tensor read it dequantised. A model that already has quantised
+//! operators is not changed. There is no calibration: ranges follow from the weights by propagating
+//! means and variances. Weights without values are the seeded ones that [`crate::onnx::to_bytes`]
+//! writes. The formula is that of ONNX's QuantizeLinear and DequantizeLinear.
 
 mod draft;
 mod half;
@@ -67,7 +66,7 @@ impl Options {
     }
 }
 
-/// What is made of a model.
+/// The conversion of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Conversion {
     /// [`qdq`].

@@ -1,8 +1,8 @@
-//! The range of every tensor without running the model: mean and variance are handed from operator
-//! to operator.
+//! Estimates the range of every tensor without running the model, by propagating mean and variance
+//! from operator to operator.
 //!
-//! Elements of a tensor are taken as independent draws of one distribution, normal but for its ends
-//! (a ReLU's output is not negative). Then:
+//! Assumption: the elements of a tensor are independent draws of one distribution, normal except
+//! for its ends (a ReLU's output is not negative). Then:
 //!
 //! | operator | mean and variance of its output |
 //! |---|---|
@@ -12,9 +12,9 @@
 //! | sum, product of two tensors | as of independent numbers |
 //! | normalisation | its bias's mean; its scale's mean square plus its bias's variance |
 //! | mean over n | the same mean; v / sqrt(n), between independent (v / n) and equal (v) elements |
-//! | what moves elements | the same, to the bit: engines want equal scales on both sides |
+//! | movement of elements | the same, to the bit: engines require equal scales on both sides |
 //!
-//! The range is mean +- 6 standard deviations, of a function of one number what it makes of its
+//! The range is mean +- 6 standard deviations. For a function of one number, it is the image of its
 //! input's range.
 
 mod function;
@@ -23,7 +23,7 @@ mod weighted;
 use super::scale::Affine;
 use crate::{ConstantData, Graph, Node, OpKind, Precision, Value, ValueId, ValueSource, Work};
 
-/// What is known of a tensor's elements.
+/// Mean and variance of a tensor's elements.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Moments {
     pub mean: f64,
@@ -144,7 +144,7 @@ impl Visit<'_> {
         }
     }
 
-    /// A constant without values: what the writer of models fills in.
+    /// A constant without values, which the writer of models fills.
     fn assumed(&self, index: usize) -> Moments {
         use OpKind::*;
         match (&self.node.op.kind, index) {

@@ -12,8 +12,8 @@ use crate::{
 };
 use std::collections::HashMap;
 
-/// The graph with its convolutions and matrix products quantised; see the module above for what
-/// becomes of which tensor. Names, inputs and outputs stay; the pair around a value is called
+/// The graph with its convolutions and matrix products quantised; see the module above for the
+/// types of tensors. Names, inputs and outputs stay; the pair around a value is called
 /// `VALUE/quantize` and `VALUE/dequantize`.
 ///
 /// # Errors
@@ -22,8 +22,8 @@ pub fn qdq(graph: &Graph, options: &Options) -> Result<Graph, GraphError> {
     with_pairs(graph, options, Results::Fused)
 }
 
-/// [`qdq`] with every product's result quantised as well, which processors of integers ask for. A
-/// bias that is an addition of its own stays in floats.
+/// [`qdq`] with every product's result quantised as well, which integer processors require. A bias
+/// that is an addition of its own stays in floats.
 ///
 /// # Errors
 /// As [`qdq`].
@@ -53,7 +53,7 @@ fn with_pairs(graph: &Graph, options: &Options, results: Results) -> Result<Grap
     rewriter.draft.finish()
 }
 
-/// Scales of slices; one stands for all where they are the same.
+/// Scales of slices; a single one if they are equal.
 #[derive(Clone)]
 struct Scales {
     count: usize,
@@ -73,7 +73,7 @@ impl Scales {
         Self { count: 1, each: vec![self.at(0)] }
     }
 
-    /// That of a slice; counted anew behind the last.
+    /// The scale of a slice, modulo their number.
     fn at(&self, slice: usize) -> f64 {
         self.each.get(slice % self.each.len().max(1)).copied().unwrap_or(1.0)
     }
@@ -88,7 +88,7 @@ struct Rewriter<'a> {
     sites: &'a Sites,
     symmetry: Symmetry<'a>,
     moments: Vec<Option<Moments>>,
-    /// What is read instead of a value: its dequantised form.
+    /// The replacement of a value: its dequantised form.
     instead: HashMap<ValueId, ValueId>,
     scales: HashMap<ValueId, Affine>,
     /// Scales of the sums of products with weights, by node.
@@ -142,8 +142,8 @@ impl<'a> Rewriter<'a> {
         self.draft.instead_of(node, node.op.attributes.clone(), inputs, node.outputs.clone());
     }
 
-    /// Q and DQ behind a computed value that is to be quantised. What the caller reads keeps its
-    /// name, and is the dequantised one.
+    /// Q and DQ after a computed value that is quantised. An output of the graph keeps its name,
+    /// and is the dequantised one.
     fn pair(&mut self, id: ValueId) {
         let tensor = match &self.draft.graph.value(id).tensor {
             Some(tensor) if self.sites.activations.contains(&id) => tensor.clone(),

@@ -1,4 +1,4 @@
-//! Where a model is quantised: which tensors, and which operands of which operators.
+//! Selects what is quantised in a model: tensors, and operands of operators.
 
 use crate::{Graph, Node, OpKind, Precision, Value, ValueId, ValueSource};
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -14,7 +14,7 @@ pub(super) struct WeightSite {
     pub bias: bool,
 }
 
-/// What is quantised in a graph.
+/// The quantised tensors and operands of a graph.
 #[derive(Debug, Default)]
 pub(super) struct Sites {
     /// Computed tensors.
@@ -75,7 +75,7 @@ pub(super) fn sites(graph: &Graph, results: Results) -> Sites {
             }
         }
         let written = written(graph, &consumers, node);
-        // A product whose result an engine clips on the way out is fused with its Q or not at all.
+        // An engine fuses a product with a clip only together with its Q.
         if results == Results::All
             || node.op.kind == OpKind::Conv
             || written != node.outputs.first().copied()
@@ -121,7 +121,7 @@ pub(super) fn site(graph: &Graph, node: &Node) -> Option<Option<WeightSite>> {
     }
 }
 
-/// The tensor a product leaves: after a ReLU or clip that follows it and nothing else does.
+/// The output of a product: after a ReLU or clip that is its only reader.
 fn written(graph: &Graph, consumers: &[Vec<usize>], node: &Node) -> Option<ValueId> {
     let own = *node.outputs.first()?;
     let [only] = consumers[own.0 as usize].as_slice() else { return Some(own) };
@@ -132,7 +132,7 @@ fn written(graph: &Graph, consumers: &[Vec<usize>], node: &Node) -> Option<Value
 }
 
 /// Exporters write a linear layer over more than two dimensions as a product and an addition;
-/// engines make one operator of both again, and that wants an integer bias.
+/// engines fuse both into one operator, which needs an integer bias.
 fn bias(graph: &Graph, consumers: &[Vec<usize>], index: usize) -> Option<(usize, BiasSite)> {
     let product = graph.nodes().get(index)?;
     let output = *product.outputs.first()?;

@@ -1,16 +1,16 @@
-//! Which tensors are quantised around 0: what products of two computed tensors read, but for
-//! results of functions that are never negative.
+//! Selects the tensors that are quantised around 0: operands of products of two computed tensors,
+//! except results of functions that are never negative.
 //!
 //! Engines have other kernels for a zero point in the middle of the range (OpenVINO reads the
 //! values of an attention as bytes then). Ranges of projections are nearly symmetric, so that
-//! without a policy the kernels would hang on rounding. The policy follows from the graph alone:
-//! forecasts need no values. It holds for all that a tensor was moved from and to, for engines want
-//! equal scales on both sides of what only moves.
+//! without this rule the kernels would depend on rounding. The rule depends only on the graph,
+//! because forecasts have no values. It also applies to everything that a tensor was moved from and
+//! to, because engines require equal scales on both sides of a movement.
 
 use crate::{Graph, Node, OpKind, ValueId};
 use std::collections::HashSet;
 
-/// The tensors, each by what it was moved from.
+/// The tensors, each by the origin of its elements.
 #[derive(Debug)]
 pub(super) struct Symmetry<'a> {
     graph: &'a Graph,
@@ -34,7 +34,7 @@ impl<'a> Symmetry<'a> {
     }
 }
 
-/// What a tensor's elements were before they were moved.
+/// The tensor from which a tensor's elements were moved.
 fn origin(graph: &Graph, mut id: ValueId) -> ValueId {
     use OpKind as K;
     let moves = |kind: &K| {

@@ -85,7 +85,7 @@ fn shapes(graph: &Graph) -> Vec<(String, Vec<usize>)> {
         .collect()
 }
 
-/// Every node reads what stands before it, and shape inference agrees with what is written down.
+/// Every node reads earlier values, and shape inference agrees with the stored shapes.
 fn assert_sound(graph: &Graph) {
     for (index, node) in graph.nodes().iter().enumerate() {
         for &input in &node.inputs {
@@ -122,7 +122,7 @@ fn products_read_and_convolutions_write_integers() {
             "{name}"
         );
     }
-    // (convolution, what stands between it and its Q)
+    // (convolution, operators between it and its Q)
     for (name, after) in [("stem", "stem.relu"), ("dw", "dw.clip"), ("pw", "pw")] {
         let left = reader_of(&graph, after).outputs[0];
         let readers: Vec<_> = graph.nodes().iter().filter(|n| n.inputs.contains(&left)).collect();
@@ -148,7 +148,7 @@ fn products_read_and_convolutions_write_integers() {
         (qkv.op.attributes.int("axis"), &qkv.op.inputs[1].tensor.shape[..]),
         (Some(1), &[24][..])
     );
-    // What is read twice is quantised once: the residual reads what the convolution reads.
+    // A value with two readers is quantised once: the residual reads the convolution's input.
     assert_eq!(reader_of(&graph, "add").inputs[0], reader_of(&graph, "dw").inputs[0]);
     // A ReLU's range begins at 0, so that engines can drop the ReLU.
     let zero = graph.values().iter().find(|v| v.name == "stem.relu_out/zero_point").unwrap();
@@ -203,7 +203,7 @@ fn weights_of_a_file_are_quantised_with_their_own_ranges() {
     let plain = model(8, 8, 2);
     let bytes = onnx::to_bytes(&plain, &onnx::WriteOptions::seeded(5)).unwrap();
     let with_values = onnx::read_weights("small", &bytes, &onnx::ReadOptions::default()).unwrap();
-    // Seeded values in the file or made on the way are the same ones.
+    // Seeded values in the file equal those computed on demand.
     for conversion in [Conversion::Qdq, Conversion::QdqResults, Conversion::Integer] {
         let weights = |g: &Graph| {
             let graph = conversion.apply(g, &Options::seeded(5)).unwrap();

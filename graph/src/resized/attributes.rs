@@ -1,4 +1,4 @@
-//! What an operator's attributes say of the image's size, for another size.
+//! Rewrites operator attributes that depend on the image's size for another size.
 
 use super::extent::{Dimension, Extent, Known, Side};
 use crate::{Attribute, Attributes, OpKind, OpSpec};
@@ -98,7 +98,7 @@ fn gather(attributes: &mut Attributes, inputs: &Inputs) {
     }
 }
 
-/// Equal parts stay equal; else the largest takes the difference.
+/// Equal parts remain equal; else the largest takes the difference.
 fn split(attributes: &mut Attributes, inputs: &Inputs) -> Result<(), String> {
     let Some(Some(dims)) = inputs.first() else { return Ok(()) };
     let Some(extent) =
@@ -163,8 +163,8 @@ fn resize(
     Ok(())
 }
 
-/// Broadcasting keeps what the input has, and otherwise goes to what an extent of that size became
-/// everywhere.
+/// Broadcasting keeps the input's extent, and otherwise uses the new value that an extent of that
+/// size has everywhere.
 fn expand(op: &OpSpec, attributes: &mut Attributes, inputs: &Inputs, known: &Known) {
     let dims = if op.kind == OpKind::Expand { dimensions(op, inputs) } else { Vec::new() };
     let shape = attributes.ints("shape").to_vec();

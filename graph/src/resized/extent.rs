@@ -1,5 +1,5 @@
-//! [`Dimension`]: an extent as the product of what it was made of, old and new; [`Known`]: all that
-//! were met.
+//! [`Dimension`]: an extent as the product of its factors, old and new; [`Known`]: all factors
+//! found so far.
 
 /// The side of the image that an extent comes from; products of both have none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,7 +76,7 @@ impl Known {
         if extent.changed() { self.0.iter().find(same) } else { None }
     }
 
-    /// What an extent of this side became elsewhere, if there it always became the same.
+    /// The new value of an extent of this side elsewhere, if it is always the same.
     pub fn became(&self, old: usize, side: Option<Side>) -> Option<usize> {
         let mut all = self
             .0

@@ -131,7 +131,7 @@ fn tokens_alone_need_the_patches_they_come_from() {
         .expect("the new size");
     assert_eq!(shapes(&new), shapes(&decoder(29, 47)));
     let error = resized(&decoder(16, 16), &[vec![1, 29 * 47, 8]], &[])
-        .expect_err("1363 is no multiple of 16");
+        .expect_err("1363 is not a multiple of 16");
     assert!(error.to_string().contains("`grid`") && error.to_string().contains("1363"), "{error}");
 }
 

@@ -1,5 +1,5 @@
-//! Elementwise operators: broadcasting as in numpy, and what comes out with the shape of what went
-//! in.
+//! Elementwise operators: broadcasting as in numpy, and operators whose output has the shape of
+//! their input.
 
 use super::{like, operand, precision, text};
 use crate::{Attributes, OpKind, Operand, Precision, Shape, TensorSpec};

@@ -20,7 +20,7 @@ pub(super) fn canonical(
                 seen[axis(p, rank)?] = true;
             }
             if perm.len() != rank || seen.contains(&false) || perm.iter().any(|&p| p < 0) {
-                return Err(format!("`perm` {perm:?} is no order of {rank} dimensions"));
+                return Err(format!("`perm` {perm:?} is not an order of {rank} dimensions"));
             }
             a.set("perm", Attribute::Ints(perm));
         }
@@ -60,8 +60,8 @@ fn front_axis(a: &mut Attributes, default: i64, rank: usize) -> Result<usize, St
     Ok(along)
 }
 
-/// The target of a reshape, without `0` (keep that dimension, unless `allowzero`) and `-1`
-/// (whatever is left).
+/// The target of a reshape, without `0` (keep that dimension, unless `allowzero`) and `-1` (the
+/// remaining extent).
 fn resolve(a: &Attributes, x: &TensorSpec) -> Result<Ints, String> {
     let Some(Attribute::Ints(given)) = a.get("shape") else {
         return Err("attribute `shape` is missing".to_owned());

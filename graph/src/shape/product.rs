@@ -93,8 +93,8 @@ fn attention(inputs: &[Operand]) -> Result<Shape, String> {
     Ok(shape)
 }
 
-/// Where one operand's dimensions belong: labels, with `...` spelled out as numbered labels that
-/// end alike.
+/// Where one operand's dimensions belong: labels, with `...` expanded to numbered labels that are
+/// aligned at the end.
 fn labels(term: &str, rank: usize, widest: &mut usize) -> Result<Vec<String>, String> {
     let (before, after) = match term.split_once("...") {
         Some((before, after)) => (before, Some(after)),

@@ -1,4 +1,4 @@
-//! Change between floats and integers of 8 bits: same shape, another element type.
+//! Conversions between floats and 8-bit integers: same shape, another element type.
 
 use super::{axis, like, operand, precision};
 use crate::{Attribute, Attributes, OpKind, Operand, Precision, TensorSpec};
@@ -15,7 +15,7 @@ pub(super) fn canonical(
     if scale.elements() > 1 {
         let along = axis(a.int("axis").unwrap_or(1), x.rank())?;
         if scale.rank() != 1 || scale.shape[0] != x.shape[along] {
-            return Err(format!("{scale} is no scale per slice of {x} along axis {along}"));
+            return Err(format!("{scale} is not a scale per slice of {x} along axis {along}"));
         }
         a.set("axis", Attribute::Int(along as i64));
     } else {

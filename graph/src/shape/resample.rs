@@ -25,8 +25,8 @@ pub(super) fn canonical(
     Ok(())
 }
 
-/// `sizes` is always written; `scales` stays only where it says something else than `sizes` divided
-/// by the input's shape.
+/// `sizes` is always written; `scales` is kept only if it differs from `sizes` divided by the
+/// input's shape.
 fn resize_canonical(a: &mut Attributes, x: &TensorSpec) -> Result<(), String> {
     default_text(a, "mode", "nearest");
     default_text(a, "coordinate_transformation_mode", "half_pixel");

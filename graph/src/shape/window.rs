@@ -79,7 +79,7 @@ fn extent(a: &Attributes, i: usize) -> i128 {
     (i128::from(a.ints("kernel_shape")[i]) - 1) * i128::from(dilation) + 1
 }
 
-/// Replaces `auto_pad` by the padding it stands for.
+/// Replaces `auto_pad` by explicit padding.
 fn pads(a: &mut Attributes, spatial: &[usize]) -> Result<(), String> {
     let Some(auto) = take_auto_pad(a)? else { return Ok(()) };
     let total = |i: usize| {
@@ -108,7 +108,7 @@ fn transpose_pads(a: &mut Attributes, spatial: &[usize]) -> Result<(), String> {
     let totals: Vec<i128> = match &auto {
         _ if wanted.len() == n => {
             let totals: Vec<i128> = (0..n).map(|i| total(i, i128::from(wanted[i]))).collect();
-            // A wanted output that is larger than all there is gets the rest as output padding.
+            // An output that is larger than the full one gets the difference as output padding.
             let more = a
                 .ints("output_padding")
                 .iter()

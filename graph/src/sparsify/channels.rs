@@ -1,10 +1,10 @@
-//! Structured pruning: channels and features are taken out of every group of dimensions that can
-//! shrink ([`super::dimensions`]), those with the least weights first: by the squares of a group's
-//! weights, each weight tensor counting as much as any other.
+//! Structured pruning: removes channels and features from every group of dimensions that can shrink
+//! ([`super::dimensions`]), those with the smallest weights first. The measure is the squares of a
+//! group's weights, in which all weight tensors count equally.
 //!
-//! A group whose extent is a multiple of [`UNIT`] stays one, as kernels like it. Hidden features of
-//! MLPs and inner channels of bottlenecks shrink; what is split into attention heads, normalised
-//! over, or handed to the next block through a kept tensor does not.
+//! An extent that is a multiple of [`UNIT`] remains one, because kernels are faster then. Hidden
+//! features of MLPs and inner channels of bottlenecks shrink; dimensions that are split into
+//! attention heads, normalised over, or passed to the next block through a kept tensor do not.
 
 use super::{
     SparsifyError, check_share,
@@ -24,7 +24,7 @@ const UNIT: usize = 8;
 /// be cut.
 ///
 /// # Errors
-/// [`SparsifyError`] for a share that is none, an unknown tensor, and models in which nothing can
+/// [`SparsifyError`] for an invalid share, an unknown tensor, and models in which nothing can
 /// shrink.
 pub fn structured(graph: &Graph, share: f64, keep: &[&str]) -> Result<Graph, SparsifyError> {
     check_share(share)?;
@@ -183,12 +183,10 @@ fn shrunk(node: &Node, values: &[Value]) -> Result<Node, GraphError> {
     Ok(node)
 }
 
-/// Whether the operator makes of what it reads what it is said to.
+/// Whether the operator's inputs give its stored output.
 fn check(node: &Node) -> Result<(), String> {
     let found = shape::infer(&node.op.kind, &node.op.attributes, &node.op.inputs)?;
     let differs =
         found.iter().zip(&node.op.outputs).find(|(found, said)| found.shape != said.shape);
-    differs.map_or(Ok(()), |(found, said)| {
-        Err(format!("its result would be {found} instead of {said}"))
-    })
+    differs.map_or(Ok(()), |(found, said)| Err(format!("its result is {found} instead of {said}")))
 }

@@ -1,10 +1,10 @@
-//! [`Dimensions`]: which dimensions of which tensors shrink together, and which cannot.
+//! [`Dimensions`]: the dimensions of tensors that shrink together, and those that cannot shrink.
 //!
 //! An output channel of a convolution is a channel of every elementwise result behind it, an entry
 //! of the biases added to it, and an input channel of the next convolutions. Dimensions that an
-//! operator carries along are joined; those it mixes, reorders or counts are fixed, and with them
-//! all they are joined to. What is not said here is fixed: an operator that is not understood costs
-//! a chance, never a wrong model.
+//! operator passes through are joined; those that it mixes, reorders or counts are fixed, and with
+//! them all dimensions that they are joined to. Everything else is fixed too: an unknown operator
+//! may prevent pruning, but never makes a wrong model.
 
 use crate::{Graph, Node, OpKind, ValueId};
 
@@ -67,8 +67,7 @@ impl<'a> Dimensions<'a> {
         index
     }
 
-    /// Joins two dimensions, if both are there; they differ where something is broadcast, and are
-    /// fixed then.
+    /// Joins two dimensions, if both exist; broadcast dimensions differ, and are fixed.
     fn join(&mut self, a: Dimension, b: Dimension) {
         if self.rank(a.0) <= a.1 || self.rank(b.0) <= b.1 || self.extent(a) != self.extent(b) {
             self.fix(a);
@@ -175,8 +174,8 @@ impl<'a> Dimensions<'a> {
         }
     }
 
-    /// Dense: channels in and out are the kernel's; depthwise: they are one. Other groups are left
-    /// as they are.
+    /// Dense: channels in and out are the kernel's; depthwise: they are one. Other groups are not
+    /// changed.
     fn convolution(&mut self, node: &Node, x: ValueId, y: ValueId) {
         let Some(&kernel) = node.inputs.get(1) else { return self.fix_all(node) };
         let group = node.op.attributes.int("group").unwrap_or(1);
@@ -217,7 +216,7 @@ impl<'a> Dimensions<'a> {
         node.inputs.iter().skip(2).for_each(|&bias| self.broadcast(bias, y));
     }
 
-    /// Shapes aligned at the end; what has extent 1 is repeated.
+    /// Shapes aligned at the end; dimensions of extent 1 are repeated.
     fn broadcast(&mut self, input: ValueId, output: ValueId) {
         let (shorter, longer) = (self.rank(input), self.rank(output));
         for axis in 0..shorter {

@@ -1,15 +1,13 @@
 //! Unstructured pruning: of every product's weights, the share that is smallest in magnitude
-//! becomes 0. Shapes stay, and so does latency in engines that multiply by zeros as by anything
-//! else.
+//! becomes 0. Shapes do not change, nor does the latency in engines without sparse kernels.
 
 use super::{SparsifyError, check_share, product_weights};
 use crate::{ConstantData, Graph, Value, ValueSource};
 
-/// The graph with this share of every product's weights masked; of equal ones those that come
-/// first.
+/// The graph with this share of every product's weights masked; of equal ones the first.
 ///
 /// # Errors
-/// [`SparsifyError`] for a share that is none, for weights without values, and for models without
+/// [`SparsifyError`] for an invalid share, for weights without values, and for models without
 /// products with weights.
 pub fn masked(graph: &Graph, share: f64) -> Result<Graph, SparsifyError> {
     check_share(share)?;

@@ -3,12 +3,13 @@
 //!
 //! | variant | weights | shapes |
 //! |---|---|---|
-//! | [`masked`] | the smallest of each product become 0 | stay |
-//! | [`structured`] | whole channels and features are taken out | inside shrink; inputs, results and tensors that are named stay |
+//! | [`masked`] | the smallest of each product become 0 | do not change |
+//! | [`structured`] | whole channels and features are removed | inner ones shrink; inputs, results and named tensors do not |
 //!
-//! Nothing is trained. Names of nodes and tensors stay, so that variants of one model can be cut at
-//! the same tensors. Masks need the weights' values ([`crate::onnx::read_weights`]); structured
-//! pruning goes by them where they are there, and without gives the structure alone, for forecasts.
+//! Nothing is trained. Names of nodes and tensors do not change, so that variants of one model can
+//! be cut at the same tensors. Masks need the weights' values ([`crate::onnx::read_weights`]).
+//! Structured pruning uses values where they exist; without them it gives the structure alone, for
+//! forecasts.
 
 mod channels;
 mod dimensions;
@@ -27,10 +28,10 @@ pub enum SparsifyError {
     /// The share is out of its range.
     #[error("a share of {share} cannot be taken out; it lies above 0 and below 1")]
     Share {
-        /// The share that was asked for.
+        /// The requested share.
         share: f64,
     },
-    /// The values of a weight are not there.
+    /// A weight has no values.
     #[error("model `{model}`: weight `{weight}` has no values to go by")]
     NoValues {
         /// Name of the model.

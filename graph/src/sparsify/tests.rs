@@ -1,4 +1,4 @@
-//! Variants by hand: what shrinks, what stays, which weights go.
+//! Variants worked out by hand: which dimensions shrink, and which weights are removed.
 
 use super::*;
 use crate::{Attributes, ConstantData, GraphBuilder, TensorSpec};

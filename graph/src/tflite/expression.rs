@@ -1,8 +1,8 @@
-//! Constants as expressions over a model's weights: what the layout pass makes of them (transposed,
+//! Constants as expressions over a model's weights: the results of the layout pass (transposed,
 //! reshaped, folded together), without their values.
 //!
-//! An expression takes memory for what it says, not for its shape: values come into being when a
-//! file is written, within the budget's bytes.
+//! The memory of an expression depends on its operations, not on its shape: values are computed
+//! when a file is written, within the budget's bytes.
 
 use super::TfliteError;
 use super::generated::Generated;
@@ -10,7 +10,7 @@ use super::weights::{Array, Weights};
 use crate::Budget;
 use std::sync::Arc;
 
-/// How a constant is computed from weights. Clones share what it is made of.
+/// How a constant is computed from weights. Clones share their parts.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Expression {
     shape: Vec<usize>,

@@ -1,5 +1,5 @@
-//! A program as the bytes of a .tflite file: a FlatBuffer with the identifier `TFL3`. Tables are
-//! written by field number; a field's place in its table is 4 + 2 * number.
+//! Writes a program as the bytes of a .tflite file: a FlatBuffer with the identifier `TFL3`. Tables
+//! are written by field number; a field's place in its table is 4 + 2 * number.
 
 use super::TfliteError;
 use super::program::{Operation, Payload, Program, Quantization, Tensor};
@@ -87,7 +87,7 @@ fn empty(builder: &mut Builder<'_>) -> Table {
     builder.end_table(start)
 }
 
-/// Kernels read constants in place and want them aligned to 16 bytes: they are pushed in blocks of
+/// Kernels read constants in place and need them aligned to 16 bytes: they are pushed in blocks of
 /// as many.
 #[derive(Clone, Copy)]
 struct Block([u8; 16]);
@@ -121,7 +121,7 @@ fn buffer(builder: &mut Builder<'_>, data: &[u8]) -> Table {
     builder.end_table(start)
 }
 
-/// The values of a constant; `None` for what is computed.
+/// The values of a constant; `None` for computed tensors.
 fn bytes(
     tensor: &Tensor,
     weights: &Weights,
@@ -174,7 +174,7 @@ fn tensor(builder: &mut Builder<'_>, tensor: &Tensor, buffer: u32) -> Table {
     builder.end_table(start)
 }
 
-/// What a tensor's integers stand for.
+/// The quantisation of a tensor.
 fn quantization(builder: &mut Builder<'_>, quantization: &Quantization) -> Table {
     let scales: Vec<f32> = quantization.scales.iter().map(|&s| s as f32).collect();
     let scales = builder.create_vector(&scales);
@@ -203,7 +203,7 @@ fn operator_code(builder: &mut Builder<'_>, code: Code, program: &Program) -> Ta
     builder.end_table(start)
 }
 
-/// The least version of an operator that has what is used of it.
+/// The least version of an operator with the used features.
 fn version(program: &Program, operation: &Operation) -> i32 {
     let rank = operation.inputs.first().map_or(0, |&i| program.tensors[i].shape.len());
     let integers =

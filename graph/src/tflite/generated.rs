@@ -1,4 +1,5 @@
-//! Constants that follow from a rule: known without their values, however large their shapes are.
+//! Constants given by a rule, which needs no memory for their values, however large their shapes
+//! are.
 
 use crate::resampling::Sampling;
 
@@ -35,8 +36,7 @@ impl Overlap {
         end.min(self.counted.1).saturating_sub(begin.max(self.counted.0))
     }
 
-    /// Whether all places of all windows count: windows ascend, so that the first and the last say
-    /// so.
+    /// Whether all places of all windows count: windows ascend, so the first and the last decide.
     fn is_whole(&self) -> bool {
         let whole = |index: usize| self.of(index) == self.window;
         self.count == 0 || (whole(0) && whole(self.count - 1))

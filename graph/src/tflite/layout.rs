@@ -1,9 +1,9 @@
-//! The layout pass's arithmetic: how a tensor's dimensions lie in memory, as a permutation of those
-//! ONNX speaks of.
+//! The layout pass's arithmetic: the order of a tensor's dimensions in memory, as a permutation of
+//! ONNX's dimensions.
 //!
 //! A [`Layout`] lists logical dimensions in stored order: `[0, 2, 3, 1]` is an image N, C, H, W
-//! that is stored as N, H, W, C. Transposing a tensor changes its layout and nothing else; an
-//! operator that needs another layout than the one there is makes the engine move elements.
+//! that is stored as N, H, W, C. Transposing a tensor changes its layout and nothing else; if an
+//! operator needs another layout than the present one, the engine has to move elements.
 
 /// Logical dimensions in stored order.
 pub(super) type Layout = Vec<usize>;

@@ -1,5 +1,5 @@
-//! TensorFlow Lite out: a [`Graph`] as the bytes of a .tflite file, channels last, and which
-//! operator in it comes from which node.
+//! Writes a [`Graph`] as the bytes of a .tflite file, channels last, and reports which operator in
+//! it comes from which node.
 //!
 //! | question | where |
 //! |---|---|
@@ -51,7 +51,7 @@ pub enum TfliteError {
     Exceeded {
         /// The node at which it ran out, where it is one.
         node: Option<String>,
-        /// What ran out.
+        /// The exceeded limit.
         source: Exceeded,
     },
     /// The weights cannot be written.
@@ -95,9 +95,9 @@ impl From<Exceeded> for TfliteError {
 pub struct Written {
     /// The file.
     pub bytes: Vec<u8>,
-    /// What the caller gives, in the graph's order.
+    /// The inputs, in the graph's order.
     pub inputs: Vec<Port>,
-    /// What the caller gets, in the graph's order.
+    /// The outputs, in the graph's order.
     pub outputs: Vec<Port>,
     /// The operators in the file's order, which is the order of execution.
     pub operators: Vec<Operator>,
@@ -112,8 +112,8 @@ pub struct Operator {
     pub code: &'static str,
     /// The node of the graph it comes from.
     pub node: String,
-    /// What it computes: images channels first with format channels last, everything else as it is
-    /// stored.
+    /// Its operator: images channels first with format channels last, everything else in stored
+    /// order.
     pub op: OpSpec,
 }
 
@@ -127,8 +127,8 @@ pub fn write(graph: &Graph, weights: &Weights) -> Result<Written, TfliteError> {
     written(program(graph, &budget)?, weights, &budget)
 }
 
-/// The same with its products, and what stands between them, in 8-bit integers. `input`: least and
-/// greatest value of the model's inputs, whose types stay.
+/// The same with its products, and the operators between them, in 8-bit integers. `input`: least
+/// and greatest value of the model's inputs, whose types stay.
 ///
 /// # Errors
 /// As [`write`].

@@ -1,6 +1,5 @@
 //! A TensorFlow Lite model before it is bytes: tensors and operators in execution order. Constants
-//! know where their values come from, not the values, so that a program can be made without
-//! weights.
+//! hold the source of their values, not the values, so that a program can be made without weights.
 
 use super::expression::Expression;
 use super::generated::Integers;
@@ -27,7 +26,7 @@ pub(crate) enum Payload {
     Bytes(Vec<u8>),
 }
 
-/// What the integers of a tensor stand for: scale * (integer - zero point).
+/// The quantisation of a tensor: its values are scale * (integer - zero point).
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Quantization {
     /// One, or one per slice along `axis`.
@@ -36,7 +35,7 @@ pub(crate) struct Quantization {
     pub axis: usize,
 }
 
-/// One tensor as the engine sees it.
+/// One tensor as the engine stores it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Tensor {
     pub name: String,
@@ -48,7 +47,7 @@ pub(crate) struct Tensor {
     pub channels_last: bool,
     /// Whether it only steers the operator that reads it.
     pub steering: bool,
-    /// Of integers that stand for floats.
+    /// The quantisation of integers that represent floats.
     pub quantization: Option<Quantization>,
 }
 
@@ -111,7 +110,7 @@ impl Tensor {
 }
 
 impl Program {
-    /// Drops operations nobody reads from, and the tensors nobody needs then.
+    /// Drops operations without readers, and the tensors that are then unused.
     pub(crate) fn sweep(&mut self) {
         let mut needed = vec![false; self.tensors.len()];
         self.inputs.iter().chain(&self.outputs).for_each(|(id, _)| needed[*id] = true);
@@ -144,7 +143,7 @@ impl Program {
     }
 
     /// The operators as a graph: node k is operation k, named after the node it comes from. Tensors
-    /// that only steer are left out.
+    /// that only parametrise an operation are left out.
     ///
     /// # Errors
     /// [`GraphError`] when operations are not in the order of execution.
@@ -195,7 +194,7 @@ impl Program {
         )
     }
 
-    /// What an operation computes, as everything else in vitempo speaks of it.
+    /// The operator of an operation, as in all graphs.
     pub(crate) fn spec(&self, operation: &Operation) -> OpSpec {
         let mut attributes = operation.attributes.clone();
         let activation = match operation.fused {

@@ -1,6 +1,6 @@
-//! A program in 8-bit integers, as static quantisers of TensorFlow Lite leave it: products and what
-//! stands between them compute on integers from end to end, QUANTIZE and DEQUANTIZE stand where
-//! floats begin and end.
+//! A program in 8-bit integers, as static quantisers of TensorFlow Lite write it: products and the
+//! operators between them compute on integers, with QUANTIZE and DEQUANTIZE at the borders to
+//! floats.
 //!
 //! | operator | computes on integers |
 //! |---|---|
@@ -121,7 +121,7 @@ enum Role {
 }
 
 struct Pass<'a> {
-    /// What is done so far. A tensor of the old program is the same one here, in floats.
+    /// The program so far. A tensor of the old program has the same index here, in floats.
     program: Program,
     weights: Option<&'a Weights>,
     budget: &'a Budget,
@@ -235,7 +235,7 @@ impl Pass<'_> {
         self.program.operations.push(operation.clone());
     }
 
-    /// Sees to it that a computed tensor exists in floats.
+    /// Ensures that a computed tensor exists in floats.
     fn float(&mut self, id: TensorId, node: &str) {
         if let Some(&integers) = self.integers.get(&id)
             && self.floats.insert(id)
@@ -317,7 +317,7 @@ impl Pass<'_> {
             return Ok(made.clone());
         }
         let shape = self.program.tensors[id].shape.clone();
-        // Without values one scale stands for all.
+        // Without values there is a single scale.
         let count = self.weights.map_or(1, |_| shape.get(axis).copied().unwrap_or(1));
         let (mut scales, mut payload) =
             (vec![1.0; count], self.program.tensors[id].payload.clone());

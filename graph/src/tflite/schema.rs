@@ -1,5 +1,5 @@
-//! The part of the TensorFlow Lite schema that is written: operator codes, element types, options
-//! (field numbers from the public `schema.fbs`, Apache-2.0).
+//! The part of the TensorFlow Lite schema that vitempo writes: operator codes, element types,
+//! options (field numbers from the public `schema.fbs`, Apache-2.0).
 
 use crate::Precision;
 
@@ -113,7 +113,7 @@ codes! {
     Sign "SIGN" 158,
 }
 
-/// An activation that an operator applies to its result on the way out.
+/// An activation that an operator applies to its result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Fused {
     /// None.

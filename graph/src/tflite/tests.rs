@@ -337,8 +337,8 @@ fn counting(shape: &[usize], factor: f32) -> Array {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
-    /// Reshapes, transposes and additions in any order compute what they say, however the tensors
-    /// are stored in between.
+    /// Reshapes, transposes and additions in any order give correct results, in whatever layout the
+    /// tensors between are stored.
     #[test]
     fn movements_keep_their_meaning(steps in prop::collection::vec((0u8..4, any::<u32>()), 1..10)) {
         let mut b = GraphBuilder::new("m");

@@ -1,4 +1,4 @@
-//! The values of a model's weights, out of the ONNX bytes that engines of ONNX get.
+//! The values of a model's weights, from the ONNX bytes that ONNX engines load.
 
 use super::TfliteError;
 use crate::onnx::proto::{ModelProto, TensorProto};
@@ -19,7 +19,7 @@ pub(crate) struct Array {
 pub struct Weights {
     tensors: HashMap<String, TensorProto>,
     onnx: Vec<u8>,
-    /// Constants that are computed from constants; found when the first one is asked for.
+    /// Constants that are computed from constants, found on first use.
     folded: OnceCell<HashMap<String, ConstantData>>,
 }
 
@@ -62,12 +62,14 @@ impl Weights {
         let data = match self.tensors.get(name) {
             Some(tensor) => decoded(tensor).map_err(refuse)?,
             None => self.computed(name).map(floats).ok_or_else(|| {
-                refuse("it is neither in the model nor can it be computed from what is".to_owned())
+                refuse(
+                    "it is not in the model and cannot be computed from its constants".to_owned(),
+                )
             })?,
         };
         if data.len() != shape.iter().product::<usize>() {
             return Err(refuse(format!(
-                "it has {} elements, its shape wants {shape:?}",
+                "it has {} elements, its shape needs {shape:?}",
                 data.len()
             )));
         }

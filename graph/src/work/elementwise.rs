@@ -1,5 +1,5 @@
-//! FLOPs beside the MACs. Every function of one number (+, /, max, exp, erf, tanh...) counts as one
-//! operation, so that a kind's figure is the number of steps of its formula:
+//! FLOPs of everything except MACs. Every function of one number (+, /, max, exp, erf, tanh...)
+//! counts as one operation, so that a kind's figure is the number of steps of its formula:
 //!
 //! | per output element | kinds |
 //! |---|---|
@@ -16,7 +16,7 @@
 //!
 //! A chain of elementwise operators in one kernel: the sum of theirs. Per input element: 1 for
 //! global pools, reductions, arg_max, top_k; 2 for reduce_l2. A bias, a mask, a residual and a
-//! fused activation add theirs per output element. Moving data is no FLOP.
+//! fused activation add theirs per output element. Movement of data counts as no FLOP.
 
 use super::{macs, total};
 use crate::{OpKind, OpSpec, TensorSpec};
@@ -78,7 +78,7 @@ fn kernel(op: &OpSpec) -> u64 {
         .fold(1, |n, &k| n.saturating_mul(u64::try_from(k).unwrap_or(0)))
 }
 
-/// Operations per output element of what a kernel does besides its main part.
+/// Operations per output element of a kernel's fused parts.
 fn fused(op: &OpSpec) -> u64 {
     let bias = match op.kind {
         OpKind::Conv | OpKind::ConvTranspose | OpKind::Linear | OpKind::MatMul => u64::from(

@@ -1,5 +1,5 @@
-//! Models that grow: the same structure over and over, for tests and the benchmark of how the work
-//! on a model grows with its nodes.
+//! Models of any number of nodes, which repeat one structure: for tests and the benchmark of how
+//! the work on a model grows with its nodes.
 
 // Each target uses a part.
 #![allow(dead_code)]
@@ -10,7 +10,7 @@ use vitempo_graph::{
     TensorSpec, ValueId, quantize,
 };
 
-/// Name of a structure, and the model of about so many nodes.
+/// Name of a structure, and the model with about this many nodes.
 pub type Case = (&'static str, fn(usize) -> Graph);
 
 /// Every structure.
@@ -108,7 +108,7 @@ fn same_in(n: usize) -> Graph {
     b.finish(vec![y]).unwrap()
 }
 
-/// Operators on constants, one behind the other, in front of a sum.
+/// A chain of operators on constants, before a sum.
 fn folded(n: usize) -> Graph {
     let (mut b, x) = start();
     let mut constant = b.weight("w", TensorSpec::f32([4, 8]));
@@ -211,7 +211,7 @@ fn attentions(n: usize) -> Graph {
     b.finish(vec![x]).unwrap()
 }
 
-/// What XNNPACK takes and what it does not, in turn.
+/// Operators that XNNPACK takes and others, alternating.
 fn builtin_and_delegated(n: usize) -> Graph {
     repeated(n / 2, |b, name, x| {
         let sums = Attributes::new().with_int("axis", 1);

@@ -2,7 +2,7 @@
 //! its compiler tl2cgen.
 //!
 //! `VITEMPO_BENCH_PYTHON` names the Python that has them. Each is asked through a pipe to run for a
-//! while and to tell the CPU time of its process.
+//! while and to report the CPU time of its process.
 
 use std::{
     cell::RefCell,

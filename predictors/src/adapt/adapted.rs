@@ -16,7 +16,8 @@ use vitempo_graph::{Interval, Latency};
 const STUDENT_90: f64 = 2.132;
 /// Level of the intervals.
 pub(crate) const LEVEL: f64 = 0.9;
-/// A unit cost whose variance is still this share of what it was has not been narrowed.
+/// A unit cost whose posterior variance is at least this share of the prior variance is not
+/// constrained.
 const NARROWED: f64 = 0.8;
 /// A unit cost with a smaller share of the time does not matter.
 const MATTERS: f64 = 0.02;
@@ -82,7 +83,7 @@ impl Hypothesis {
         (log + self.slope.value * steep, gradient, by_operator)
     }
 
-    /// Rounds to what a file keeps, so that forecasts before and after writing it are equal.
+    /// Rounds to the precision of a file, so that forecasts before and after writing are equal.
     pub fn round(&mut self) {
         let kept = self.operators.iter_mut().chain(&mut self.covariance.data);
         kept.for_each(|value| *value = f64::from(*value as f32));
@@ -138,8 +139,7 @@ pub struct Adapted {
     pub(crate) catalogue: Catalogue,
     /// Variance of the logarithms of unit costs before and after measuring, by unit cost.
     pub(crate) before: Vec<f64>,
-    /// Bound on what is left unexplained of a model that no source has, as the device prior found
-    /// it.
+    /// Bound on the residual of a model that no source has, from the device prior.
     pub(crate) discrepancy: f64,
     /// Logarithm of the probability of the latencies, to compare several descriptions of the same
     /// models.

@@ -1,4 +1,4 @@
-//! [`AdaptedBundle`]: a device adapted to, in one file, as a `LatencyModel`.
+//! [`AdaptedBundle`]: the model of an adapted device in one file, as a `LatencyModel`.
 
 use super::{
     adapted::{Adapted, Hypothesis, LEVEL},
@@ -35,14 +35,13 @@ pub struct AdaptedBundle {
     pub environment: Environment,
     /// Where the latencies come from.
     pub origin: Origin,
-    /// Who published them and under which licence; `None` where they were measured by whoever
-    /// adapted.
+    /// Publisher and licence; `None` if the author of the bundle measured them.
     pub source: Option<String>,
     /// Program and version.
     pub created_by: String,
     /// The models measured.
     pub measured: Vec<ListedModel>,
-    /// The devices learnt from.
+    /// The source devices.
     pub sources: Vec<String>,
     /// Classes of operators that the measured models contain; `None` in files of version 4.
     #[serde(default)]
@@ -52,7 +51,7 @@ pub struct AdaptedBundle {
     architectures: BTreeMap<String, usize>,
 }
 
-/// What an [`AdaptedBundle`] says besides its forecasts.
+/// The metadata of an [`AdaptedBundle`].
 #[derive(Clone, Debug)]
 pub struct Provenance {
     /// See [`AdaptedBundle::environment`].

@@ -1,5 +1,5 @@
-//! [`OperatorClasses`]: which classes of operators a set of models contains. A latency says
-//! something about an operator only where a measured model contains one of its class.
+//! [`OperatorClasses`]: which classes of operators a set of models contains. Latencies give
+//! information on an operator only if a measured model contains one of its class.
 //!
 //! A class is the operator's kind, the resources that it demands (which separate depthwise from
 //! full convolutions, and elementwise operators on images from those on tokens), and for linear
@@ -35,8 +35,8 @@ impl OperatorClasses {
     }
 }
 
-/// Whether the catalogue has an operator that demands the same resources: what a file
-/// without its measured models' classes still says about them.
+/// Whether the catalogue has an operator that demands the same resources: the test for files that
+/// lack the classes of their measured models.
 pub(crate) fn catalogue_contains(catalogue: &Catalogue, op: &OpSpec) -> bool {
     let demand = resource_demand(op);
     demand.is_empty() || catalogue.has_costs(&costs(&demand))
@@ -84,7 +84,7 @@ mod tests {
     fn kind_costs_and_rows_make_a_class_and_sizes_do_not() {
         let same = |a: &OpSpec, b: &OpSpec| class(a) == class(b);
         let (small, large) = ([1, 64, 8, 8], [1, 512, 128, 128]);
-        assert!(same(&op(OpKind::Add, &small), &op(OpKind::Add, &large)), "a size is no class");
+        assert!(same(&op(OpKind::Add, &small), &op(OpKind::Add, &large)), "a size is not a class");
         let tokens = [1, 197, 64];
         assert!(!same(&op(OpKind::Add, &small), &op(OpKind::Add, &tokens)), "images and tokens");
         assert!(!same(&op(OpKind::Erf, &tokens), &op(OpKind::Sigmoid, &tokens)), "kinds differ");

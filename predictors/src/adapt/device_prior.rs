@@ -152,8 +152,8 @@ impl DevicePrior {
         }
     }
 
-    /// Learns from sources. Indices of models that `workloads` lacks are left out, as are latencies
-    /// that are not positive.
+    /// Fits the prior to sources. Indices of models that `workloads` lacks are left out, as are
+    /// latencies that are not positive.
     #[must_use]
     pub fn learn(workloads: &[Workload], sources: &[Source]) -> Self {
         let usable: Vec<(&Source, Rows<'_>)> = sources

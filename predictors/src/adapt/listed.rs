@@ -36,7 +36,7 @@ pub struct ListedGraph {
     pub params: u64,
 }
 
-/// How a graph at hand relates to a listed model.
+/// How a given graph relates to a listed model.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Match<'a> {
     /// The latency was measured on this graph.

@@ -132,8 +132,8 @@ impl Posterior {
         out
     }
 
-    /// What the error of each latency would have been, had it been left out: `[G^-1 r]_i /
-    /// [G^-1]_ii` (Rasmussen and Williams, equation 5.12).
+    /// Leave-one-out error of each latency: `[G^-1 r]_i / [G^-1]_ii` (Rasmussen and Williams,
+    /// equation 5.12).
     pub fn left_out(&self) -> Vec<f64> {
         let n = self.weighted.len();
         let unit = |i: usize| (0..n).map(|k| f64::from(u8::from(k == i))).collect::<Vec<f64>>();

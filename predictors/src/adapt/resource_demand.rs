@@ -47,7 +47,7 @@ macro_rules! unit_costs {
             /// All of them; a vector of unit costs is in this order.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
 
-            /// In words.
+            /// A readable name.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$variant => $name,)* }
@@ -166,10 +166,9 @@ impl Workload {
     }
 }
 
-/// By node: whether compilers fuse it into the operator before, so that it costs nothing by itself.
-/// They fuse rectifiers and arithmetic with constants (biases, scales) behind a product or behind
-/// an operator fused into one, and rectifiers behind a sum. Nothing else may read the tensor
-/// between.
+/// By node: whether compilers fuse it into the operator before, so that it has no cost of its own.
+/// They fuse ReLUs and arithmetic with constants (biases, scales) after a product or after an
+/// operator fused into one, and ReLUs after a sum. No other operator may read the tensor between.
 pub(crate) fn merged(graph: &Graph) -> Vec<bool> {
     let readers = graph.consumers();
     let returned: HashSet<ValueId> = graph.outputs().iter().copied().collect();
@@ -354,7 +353,7 @@ mod tests {
         assert_eq!(
             amount(&conv(64, 64, i64::MAX, 1), UnitCost::LaunchConvolution),
             1.0,
-            "an absurd kernel is no panic"
+            "an absurd kernel is not a panic"
         );
     }
 

@@ -1,6 +1,6 @@
 //! Convolutions. Classes are the algorithms engines choose between: depthwise, grouped, few input
-//! channels (stem), pointwise, dense, and pointwise ones in groups, which some engines work off
-//! group by group; an output in another memory format than the input is a class of its own.
+//! channels (stem), pointwise, dense, and pointwise ones in groups, which some engines compute
+//! group by group. An output in another memory format than the input is a class of its own.
 
 use super::{LANES, activation_cost, flag, product, round_up};
 use std::borrow::Cow;

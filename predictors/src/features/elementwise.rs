@@ -1,5 +1,5 @@
 //! Elementwise operators and activations. The class is how operands broadcast, and for Pow the
-//! exponent: both choose other inner loops.
+//! exponent: both determine the inner loop.
 
 use super::{LANES, flag, order, product};
 use std::borrow::Cow;
@@ -47,8 +47,8 @@ impl Broadcast {
     }
 }
 
-/// Which dimensions of the result an operand really has, from the front; dimensions of extent 1 in
-/// the result are left out.
+/// The dimensions of the result that an operand has, from the front; dimensions of extent 1 in the
+/// result are left out.
 fn present<'a>(
     operand: &'a [usize],
     result: &'a [usize],

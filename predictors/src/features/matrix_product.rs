@@ -1,8 +1,8 @@
 //! Matrix products `[batch] x m x k * k x n`: linear (constant right side), matmul (both computed),
 //! einsum, attention. A product with a single row is a class of its own: it is a pass over the
-//! right side, not a blocked product. So is a linear layer of a permuted tensor: its rows do not
-//! follow each other, so it is worked off matrix by matrix, each with a right side of its own
-//! (torch's `matmul` folds dimensions only where their strides do).
+//! right side, not a blocked product. So is a linear layer of a permuted tensor: its rows are not
+//! contiguous, so it is computed matrix by matrix, each with a right side of its own (torch's
+//! `matmul` folds dimensions only where their strides do).
 
 use super::{LANES, activation_cost, flag, order, product, round_up};
 use std::borrow::Cow;

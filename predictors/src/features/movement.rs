@@ -1,6 +1,6 @@
-//! Operators that move data or nothing: transposes, joins, cuts, gathers, casts, reorders,
-//! reshapes. The class is the copying loop: whole, in contiguous runs, one axis moved, or element
-//! by element.
+//! Operators that move data or only change its description: transposes, concatenations, splits,
+//! slices, gathers, casts, reorders, reshapes. The class is the copying loop: whole, in contiguous
+//! runs, one axis moved, or element by element.
 
 use super::{LANES, axis, flag, order, product};
 use std::borrow::Cow;
@@ -32,7 +32,7 @@ pub(super) const BASELINE: &[&str] = &[
     "outputs",
 ];
 
-/// How data moves: the length of what can be copied at once, in elements, and the pattern.
+/// How data moves: the length of contiguous runs, in elements, and the pattern.
 struct Motion {
     run: f64,
     pattern: Pattern,
@@ -217,7 +217,7 @@ fn contiguous_motion(op: &OpSpec) -> Motion {
         | OpKind::DepthToSpace
         | OpKind::SpaceToDepth => Motion { run: 1.0, pattern: Pattern::Scattered, ..whole(op) },
         OpKind::Cast | OpKind::Quantize | OpKind::Dequantize | OpKind::DynamicQuantize => whole(op),
-        // rten says so of a reshape whose input is needed again.
+        // rten marks a reshape whose input has another reader.
         OpKind::Reshape if op.attributes.int("copy") == Some(1) => whole(op),
         _ => Motion { pattern: Pattern::Free, ..whole(op) },
     }

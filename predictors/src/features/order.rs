@@ -1,10 +1,10 @@
-//! How operands lie in memory: in the order of their dimensions, permuted, or in another memory
-//! format than the result.
+//! The order of operands in memory: that of their dimensions, a permutation, or another memory
+//! format than the result's.
 //!
-//! Engines that keep views (torch) or fuse transposes into their readers (rten) say by attributes
-//! `perm_0`, `perm_1`, ... or `perm_a`, `perm_b` in which order an operand's dimensions lie, from
-//! the slowest to the fastest. Operands in one order are walked in step; others are copied first or
-//! read in strides, several times as slow.
+//! Engines that keep views (torch) or fuse transposes into their readers (rten) give the order of
+//! an operand's dimensions by attributes `perm_0`, `perm_1`, ... or `perm_a`, `perm_b`, from the
+//! slowest to the fastest. Operands in equal orders are read together; others are copied first or
+//! read in strides, which is several times as slow.
 
 use vitempo_graph::{MemoryFormat, OpSpec, Operand};
 
@@ -44,13 +44,12 @@ pub(super) fn mixed(op: &OpSpec) -> bool {
         && op.inputs.iter().enumerate().any(|(i, o)| full(o) && differs(op, i, o))
 }
 
-/// Whether the first operand's last dimension is not the one whose elements are neighbours.
+/// Whether the first operand's last dimension is not contiguous.
 pub(super) fn permuted(op: &OpSpec) -> bool {
     !of(op, 0).is_empty() || op.format() == MemoryFormat::ChannelsLast
 }
 
-/// Extent of the dimension of the first operand whose elements are neighbours: loops along a short
-/// one are slow.
+/// Extent of the first operand's contiguous dimension: loops along a short one are slow.
 pub(super) fn innermost_extent(op: &OpSpec) -> f64 {
     let Some(first) = op.inputs.first() else { return 1.0 };
     let shape = &first.tensor.shape;

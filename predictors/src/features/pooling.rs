@@ -1,5 +1,5 @@
-//! Pooling and reductions: many elements in, one out. The class of a reduction is whether the
-//! reduced axes are the last ones.
+//! Pooling and reductions, which compute one element from many. The class of a reduction is whether
+//! the reduced axes are the last ones.
 
 use super::{LANES, product};
 use std::borrow::Cow;

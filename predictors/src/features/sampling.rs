@@ -1,4 +1,4 @@
-//! Resize and grid sampling: the class is the mode, whose loops have nothing in common.
+//! Resize and grid sampling: the class is the mode, because each mode has loops of its own.
 
 use std::borrow::Cow;
 use vitempo_graph::OpSpec;

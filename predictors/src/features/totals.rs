@@ -1,4 +1,5 @@
-//! Columns every operator has: work, bytes, extents, formats, and what does not fit a cache.
+//! Columns of every operator: work, bytes, extents, formats, and the part that does not fit a
+//! cache.
 
 use super::WorkingSet;
 use vitempo_graph::{MemoryFormat, OpSpec, TensorSpec, Work};

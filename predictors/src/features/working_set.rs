@@ -5,9 +5,10 @@
 //! In a network of a few small tensors, weights and buffers stay in the caches between runs. In a
 //! model larger than the caches, each operator loads its weights from memory. An addition of 1 MB
 //! runs at 73 GB/s alone and at 48 GB/s in models. The same holds for code: if an engine looks
-//! kernels up by shape, the code of an operator that a model runs once is not in the caches, that
-//! of an operator that it runs twelve times is (torch's GELU of 128 to 256 KiB: 85 us in synthetic
-//! models, which run it once or twice, 20 to 33 us in real models, which run it more often).
+//! kernels up by shape, the code of an operator that a model runs once is not in the caches, but
+//! that of an operator that it runs twelve times is (torch's GELU of 128 to 256 KiB: 85 us in
+//! synthetic models, which run it once or twice, 20 to 33 us in real models, which run it more
+//! often).
 
 use foldhash::HashMap;
 use serde::{Deserialize, Serialize};
@@ -94,7 +95,7 @@ impl Surroundings {
         Self { bytes, by_shape: Framework::named(framework).is_some_and(|f| BY_SHAPE.contains(&f)) }
     }
 
-    /// The working set as seen by a kernel that the model runs so many times.
+    /// The working set for a kernel that the model runs this many times.
     pub(crate) fn working_set(&self, count: usize) -> WorkingSet {
         let runs = if self.by_shape { count.max(1) } else { 1 };
         let bytes = self.bytes.weights + self.bytes.largest;

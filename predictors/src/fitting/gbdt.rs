@@ -3,8 +3,8 @@
 //!
 //! LightGBM's own `mape` objective divides by at least 1 and is not used. The model text is read
 //! into [`Trees`]: LightGBM trains and never forecasts. The crate bins with LightGBM's defaults,
-//! which ignore columns that cannot split off 20 rows: small data is repeated until that no longer
-//! matters.
+//! which ignore columns that cannot split off 20 rows: small data sets are therefore repeated until
+//! every column can split.
 
 use crate::{
     forest,
@@ -13,10 +13,10 @@ use crate::{
 use lightgbm::{Booster, Dataset};
 use serde_json::json;
 
-/// Trees for so many rows and more; few rows are learnt by few trees that each learn more.
+/// Number of trees by number of rows; few rows have few trees with a higher learning rate.
 const TREES: [(usize, usize); 3] = [(1000, 400), (200, 200), (0, 100)];
 const LEAVES: usize = 31;
-/// Number of trees times what each of them learns.
+/// Number of trees times the learning rate.
 const LEARNING: f64 = 10.0;
 /// Rows are repeated until there are this many.
 const ENOUGH_ROWS: usize = 600;

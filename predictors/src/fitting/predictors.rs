@@ -1,5 +1,5 @@
 //! Fits the regressors of one environment: a table of rows per [`PredictorKey`], a regressor per
-//! table, and the baselines that stand in where there is none.
+//! table, and the baselines for operators without a regressor.
 
 use crate::{
     ErrorScale, Method, PredictorKey, Skipped, blend_weight,
@@ -17,7 +17,7 @@ use std::{collections::BTreeMap, sync::mpsc};
 pub(crate) const FEWEST_ROWS: usize = 8;
 /// A key with fewer rows shares the baseline of its kind.
 const ENOUGH_ROWS: usize = 500;
-/// How many rows of its own the baseline of its kind counts as.
+/// The number of rows of a key that the baseline of its kind counts as.
 const PRIOR_ROWS: f64 = 10.0;
 /// Columns of the roofline: FLOPs, bytes, elements written. They are totals, the same in every
 /// family.
@@ -244,9 +244,7 @@ fn fit_key(job: &Job<'_>, settings: FitSettings) -> (KeyPredictor, Option<String
     } else {
         match Fitted::fit(settings.method, &data, settings.seed) {
             Ok(fitted) => (fitted, None),
-            Err(reason) => {
-                (Fitted::BaselineOnly, Some(format!("{reason}; its baseline stands in")))
-            }
+            Err(reason) => (Fitted::BaselineOnly, Some(format!("{reason}; its baseline is used"))),
         }
     };
     let mut ranges = vec![(f64::INFINITY, f64::NEG_INFINITY); columns];

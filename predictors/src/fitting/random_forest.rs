@@ -1,6 +1,6 @@
 //! Random forest by smartcore on the logarithm of latency over baseline.
 //!
-//! The forest is read out into [`Trees`]: smartcore trains and never forecasts.
+//! The forest is converted to [`Trees`]: smartcore trains and never forecasts.
 
 use crate::{
     forest,

@@ -17,7 +17,7 @@ enum View {
     Category(Box<[u32]>),
 }
 
-/// A feature as some splits see it.
+/// A feature as one kind of splits reads it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Column {
     feature: usize,
@@ -64,7 +64,7 @@ fn missing(left: bool) -> f64 {
 }
 
 fn contains(members: &[u32], x: f64) -> bool {
-    // Towards zero, as LightGBM converts; what an i32 cannot hold is in no set.
+    // Towards zero, as LightGBM converts; a value outside the range of i32 is in no set.
     let category = usize::try_from(x as i32).ok().filter(|_| !x.is_nan());
     category
         .and_then(|c| members.get(c / 32).map(|word| word >> (c % 32) & 1 == 1))
@@ -79,8 +79,7 @@ pub(super) struct Columns {
 }
 
 impl Columns {
-    /// A column for each feature that `trees` ask for by its number; they ask for the column
-    /// afterwards.
+    /// Makes a column for each feature of `trees`; afterwards the trees refer to columns.
     pub fn plain(trees: &mut [Vec<Resolved>], features: usize) -> Self {
         let mut columns = Self::default();
         let mut places = vec![None; features];

@@ -1,4 +1,4 @@
-//! From the rows that reach each leaf to the value that each row gets.
+//! Adds the value of each leaf to the rows that reach it.
 
 use super::thresholds::Mask;
 

@@ -10,7 +10,7 @@ use std::{collections::HashMap, str::FromStr};
 const IDENTITY: [&str; 7] =
     ["regression", "regression_l1", "huber", "fair", "quantile", "mape", "custom"];
 
-/// What a model text holds.
+/// The contents of a model text.
 pub(super) struct Model {
     pub trees: Vec<Vec<TreeNode>>,
     pub features: usize,

@@ -1,5 +1,5 @@
-//! [`CompiledForest`]: boosted trees and random forests at search speed, with the sums of the
-//! library that trained them.
+//! [`CompiledForest`]: fast evaluation of boosted trees and random forests, with the same sums as
+//! the library that trained them.
 //!
 //! In: rows of f64 features. Out: the scaled sum of one leaf value per tree, added in f64 in the
 //! order of the trees: the same bits on every processor, in a batch or alone. The layout that is

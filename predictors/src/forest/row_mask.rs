@@ -100,8 +100,8 @@ impl RowMasks {
         Some(masks)
     }
 
-    /// Adds a tree, its splits level by level: a node then does not wait for what was just written,
-    /// as it would right after its parent.
+    /// Adds a tree, its splits level by level, so that no node reads the value that was written
+    /// just before it, as in preorder.
     fn push(&mut self, tree: &[Resolved], firsts: &[usize]) {
         let mut slots = vec![0; tree.len()];
         let leaves = tree.iter().enumerate().filter(|(_, node)| node.column.is_none());

@@ -1,7 +1,7 @@
 //! smartcore's random forest regressor as trees.
 //!
-//! Its trees are private; they are read out through serde. The rule is `feature <= split_value`
-//! goes to `true_child`, so NaN goes right.
+//! Its trees are private, so they are read through serde. The rule is `feature <= split_value` goes
+//! to `true_child`, so NaN goes right.
 
 use super::{ForestError, Missing, Rule, TreeNode};
 use serde::{Deserialize, Serialize};

@@ -1,5 +1,5 @@
-//! Trees as training libraries describe them, what a [`CompiledForest`](super::CompiledForest) is
-//! made from, and as the layouts get them.
+//! Trees as training libraries describe them, from which a
+//! [`CompiledForest`](super::CompiledForest) is made, and the form that the layouts take.
 
 use super::ForestError;
 
@@ -9,7 +9,7 @@ pub(super) const NEARLY_ZERO: f64 = 1e-35_f32 as f64;
 /// A node; children are indices into their tree, whose root is node 0.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TreeNode {
-    /// What the tree adds to the sum; finite.
+    /// The value that the tree adds to the sum; finite.
     Leaf(f64),
     /// A decision about one feature.
     Split {
@@ -35,7 +35,7 @@ pub enum Rule {
     OneOf(Box<[u32]>),
 }
 
-/// What a NaN or a zero means to a split.
+/// How a split handles NaN and zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Missing {
     /// NaN counts as 0.

@@ -2,7 +2,7 @@
 //! overlap.
 //!
 //! Siblings share a half cache line. A leaf is its own child: it compares minus infinity with its
-//! value and stays, so that no walk asks where it is.
+//! value and remains there, so that a walk needs no test for leaves.
 
 use super::{column::Column, tree::Resolved};
 
@@ -69,8 +69,8 @@ impl Walk {
         &self.pairs[place / 2].0[place % 2]
     }
 
-    /// Walks from `places` to leaves; `values(i)` are the columns that walk `i` sees, after a
-    /// leading minus infinity.
+    /// Walks from `places` to leaves; `values(i)` are the columns of walk `i`, after a leading
+    /// minus infinity.
     #[inline(always)]
     fn arrive<'a>(
         &self,

@@ -2,8 +2,8 @@
 //! least 0, fitted to relative error.
 //!
 //! Minimises sum w (1 - (A c)_i / y_i)^2 over c >= 0 by coordinate descent on the Gram matrix,
-//! twice: the second time rows far off count less. The coefficients are then scaled so that the
-//! median of actual over predicted is 1. Units: ns per unit of each column.
+//! twice: the second time, rows with large errors have smaller weights. The coefficients are then
+//! scaled so that the median of actual over predicted is 1. Units: ns per unit of each column.
 
 use super::dot;
 use crate::metrics::median;
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 /// Coefficients of some columns of a family.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Baseline {
-    /// Nanoseconds whatever the operator's size.
+    /// Constant term, ns.
     #[serde(with = "crate::bits")]
     pub constant_ns: f64,
     /// Column and nanoseconds per unit of it.

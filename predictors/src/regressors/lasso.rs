@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// A linear predictor of latency in ns.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Lasso {
-    /// Nanoseconds whatever the operator's size.
+    /// Constant term, ns.
     #[serde(with = "crate::bits")]
     pub constant_ns: f64,
     /// Column and nanoseconds per unit of it; columns that were not selected are left out.

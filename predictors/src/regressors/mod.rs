@@ -2,8 +2,8 @@
 //! error.
 //!
 //! In: rows of features, latencies in ns, and the [`Baseline`] latency of each row. Out: a latency
-//! in ns. Trees learn the logarithm of the ratio to the baseline, so that outside the range of the
-//! training rows the baseline carries on.
+//! in ns. Trees learn the logarithm of the ratio to the baseline, so that forecasts follow the
+//! baseline outside the range of the training rows.
 
 pub mod baseline;
 pub mod lasso;
@@ -93,14 +93,14 @@ impl FromStr for Method {
         Self::ALL
             .into_iter()
             .find(|m| m.name() == name)
-            .ok_or_else(|| format!("`{name}` is no method: choose lasso, random-forest or gbdt"))
+            .ok_or_else(|| format!("`{name}` is not a method: choose lasso, random-forest or gbdt"))
     }
 }
 
 /// A fitted regressor of any method.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Fitted {
-    /// The work-and-bytes baseline: there were too few rows for anything else.
+    /// The work-and-bytes baseline, if there are too few rows for a regressor.
     BaselineOnly,
     /// A linear model.
     Lasso(Lasso),
@@ -187,7 +187,8 @@ fn blended(linear_ns: f64, tree_ns: f64, weight: f64) -> f64 {
     if weight < 1.0 { linear_ns * (tree_ns / linear_ns).powf(weight) } else { tree_ns }
 }
 
-/// What trees are relative to, ns by row: the linear model if there is one, else the baseline.
+/// The latency that trees are relative to, ns by row: the linear model if there is one, else the
+/// baseline.
 pub(crate) fn base(
     linear: Option<&Lasso>,
     x: &[f64],

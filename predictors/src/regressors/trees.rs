@@ -1,5 +1,5 @@
-//! [`Trees`]: an ensemble of regression trees, whoever grew it: plain nodes as a bundle keeps them,
-//! and compiled to be evaluated.
+//! [`Trees`]: an ensemble of regression trees from any library: plain nodes as a bundle stores
+//! them, and compiled for evaluation.
 //!
 //! Nodes lie in preorder, so the left child is always the next node and the right child's index is
 //! larger than its parent's. A row goes left when its feature is at most the threshold. Output:
@@ -145,8 +145,8 @@ impl Trees {
         Ok(out)
     }
 
-    /// Of boosted trees, by column: how much its splits lower the weighted squared error of what
-    /// the trees before each have left of the targets.
+    /// Of boosted trees, by column: how much its splits lower the weighted squared error of the
+    /// residuals of earlier trees.
     #[cfg(feature = "train")]
     pub(crate) fn impurity_decrease(&self, data: &FitData<'_>) -> Vec<f64> {
         let mut rest = data.log_ratios();

@@ -1,4 +1,4 @@
-//! Models and profiles from a known cost function with noise: what regressors should find is known
+//! Models and profiles from a known cost function with noise, so that the true latencies are known
 //! exactly.
 
 #![allow(clippy::unwrap_used, dead_code)]

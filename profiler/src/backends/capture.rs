@@ -1,5 +1,5 @@
-//! What is printed to stdout or stderr, as text: the file descriptor itself points at a temporary
-//! file meanwhile, so that engines' prints are caught.
+//! Captures output to stdout or stderr as text: the file descriptor is redirected to a temporary
+//! file, so that the output of native engines is captured too.
 
 use std::{
     fs::File,
@@ -29,7 +29,7 @@ pub(super) fn stderr<T>(work: impl FnOnce() -> T) -> io::Result<(T, String)> {
     captured(libc::STDERR_FILENO, work)
 }
 
-/// A descriptor as it was; points it back when dropped.
+/// A saved descriptor, which is restored when this is dropped.
 struct Original {
     copy: OwnedFd,
     descriptor: i32,

@@ -1,9 +1,9 @@
-//! Where the shared library of an engine is, and whether it will do.
+//! Finds the shared library of an engine, and checks that it can be used.
 //!
-//! Order: the library named in the options; `VITEMPO_<ENGINE>`, then variables the engine itself
-//! knows (each a file, or a folder that holds it; what is named explicitly is taken or refused,
-//! never passed over); the Python packages of `$VIRTUAL_ENV`, `$CONDA_PREFIX`, `./.venv` and
-//! `./.tools/venv`; vitempo's own folder, where `vitempo backends install` unpacks wheels
+//! Order: the library named in the options; `VITEMPO_<ENGINE>`, then the engine's own variables
+//! (each a file, or a folder that contains it; a library that is named explicitly is used or
+//! refused, and ends the search); the Python packages of `$VIRTUAL_ENV`, `$CONDA_PREFIX`, `./.venv`
+//! and `./.tools/venv`; vitempo's own folder, where `vitempo backends install` unpacks wheels
 //! (`$VITEMPO_HOME`, `$XDG_DATA_HOME/vitempo` or `~/.local/share/vitempo`, then
 //! `engines/<engine>-<version>`); the system's library folders. The first library that passes the
 //! engine's own check is taken; when none does, every library found is named with the reason why it
@@ -12,7 +12,7 @@
 use std::path::{Path, PathBuf};
 use vitempo_graph::files::own_folder;
 
-/// What the library of an engine is called and where its wheel has it.
+/// The name of an engine's library, and its place in the wheel.
 #[derive(Clone, Copy, Debug)]
 pub struct EngineLibrary {
     /// Name in flags and folders, e.g. `onnxruntime`.
@@ -26,7 +26,7 @@ pub struct EngineLibrary {
     /// File name without suffix and version: `libonnxruntime` stands for
     /// `libonnxruntime.so.1.31.1`, `libonnxruntime.1.31.1.dylib`, `onnxruntime.dll`.
     pub stem: &'static str,
-    /// The version that is needed, in words, e.g. `1.24 or newer`.
+    /// The required version as text, e.g. `1.24 or newer`.
     pub wanted: &'static str,
 }
 
@@ -50,7 +50,7 @@ pub struct Missing {
 
 impl EngineLibrary {
     /// Finds the library. `explicit` comes from the options; `check` gives the version of the
-    /// library in that file, or why it will not do.
+    /// library in that file, or why it cannot be used.
     ///
     /// # Errors
     /// [`Missing`], which names every library found and why it was refused.
@@ -268,7 +268,7 @@ mod tests {
         wanted: "2.1 or newer",
     };
 
-    /// Takes files by what is written in them: a version from 2.1 on.
+    /// Accepts files by their contents: a version from 2.1 on.
     fn check(file: &Path) -> Result<String, String> {
         let version = std::fs::read_to_string(file).unwrap();
         if at_least(&version, &[2, 1]) {

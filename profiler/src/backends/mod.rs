@@ -1,9 +1,9 @@
-//! What an inference engine must offer to be measured: [`Backend`] finds and loads, [`Session`]
+//! The interface of inference engines: [`Backend`] finds the engine and loads models, [`Session`]
 //! runs one model.
 //!
 //! An engine is one file here behind a cargo feature and one line in [`all`]. Times are
-//! nanoseconds. A session runs in the process it is loaded in: [`crate::worker`] gives each engine
-//! and thread count a process of its own.
+//! nanoseconds. A session runs in the process that loads it: [`crate::worker`] starts a process for
+//! each engine and thread count.
 
 #[cfg(any(feature = "litert", feature = "rten", feature = "torch"))]
 mod capture;
@@ -35,15 +35,15 @@ pub trait Backend: Send + Sync {
     /// The name in flags, files and [`vitempo_graph::Environment::framework`].
     fn name(&self) -> &'static str;
 
-    /// One line for people: what engine this is.
+    /// One line that describes the engine.
     fn description(&self) -> &'static str;
 
-    /// Whether the engine can run here, and with what. Loads no model; must neither print to stdout
-    /// nor panic.
+    /// Whether the engine can run on this machine, and what it offers. Loads no model; must neither
+    /// print to stdout nor panic.
     fn probe(&self, options: &RunOptions) -> Availability;
 
-    /// What is made of a model for these options before it is loaded; `None`: the engine takes it
-    /// as it is.
+    /// The conversion of a model for these options before it is loaded; `None`: the engine takes it
+    /// unchanged.
     fn conversion(&self, _options: &RunOptions) -> Option<Conversion> {
         None
     }
@@ -84,8 +84,8 @@ pub trait Backend: Send + Sync {
 
 /// One model, loaded.
 pub trait Session {
-    /// One run with profiling off, end to end: inputs are there, outputs are made and dropped after
-    /// the clock is read.
+    /// One run with profiling off, end to end: inputs exist beforehand, outputs are created in the
+    /// run and dropped after the clock is read.
     ///
     /// # Errors
     /// [`BackendError::Run`].
@@ -150,8 +150,8 @@ pub struct Model {
     pub source: ModelSource,
 }
 
-/// Where a model's bytes are. Weights are there: who calls [`Backend::load`] fills them when the
-/// file lacks them.
+/// Where a model's bytes are. Weights are present: the caller of [`Backend::load`] fills them if
+/// the file lacks them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ModelSource {
     /// An ONNX file.
@@ -239,7 +239,7 @@ pub struct Capabilities {
     pub operator_timing: bool,
 }
 
-/// Why an engine did not do what it was asked.
+/// Why an engine did not run.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BackendError {
@@ -293,8 +293,8 @@ pub enum BackendError {
     },
     /// It takes no values from outside.
     #[error(
-        "this backend cannot be handed values from outside, so it runs no part of a divided \
-        model; rten and onnxruntime can"
+        "this backend does not accept input values, so it cannot run parts of a divided model; rten \
+         and onnxruntime can"
     )]
     NotFed,
     /// The operators' times cannot be read.

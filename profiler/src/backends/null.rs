@@ -1,4 +1,5 @@
-//! The null backend runs nothing: what it measures is the harness itself, the clock included.
+//! The null backend runs nothing, so its times are those of the harness itself, including the
+//! clock.
 //!
 //! Its operators are the graph's own, each with one pair of clock readings per repeat.
 

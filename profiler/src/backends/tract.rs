@@ -1,11 +1,11 @@
 //! tract on the CPU: a second pure Rust engine, compiled in by the cargo feature `tract`; a
 //! cross-check for the others, channels first and last.
 //!
-//! Models run as tract optimises them. Channels last is asked for by the model: its image inputs
-//! enter as N, H, W, C through a transposition that tract absorbs into its convolutions. Operators
+//! Models run as tract optimises them. Channels last is a property of the model: its image inputs
+//! enter as N, H, W, C through a transposition that tract fuses into its convolutions. Operators
 //! are timed by evaluating the plan's nodes one by one. Single precision only: tract runs half
-//! precision by scalar code here, and integer models as floats. Threads other than one are refused:
-//! only its matrix products could use them.
+//! precision by scalar code here, and integer models as floats. More than one thread is refused,
+//! because only its matrix products could use them.
 
 use super::{
     Availability, Backend, BackendError, Capabilities, Model, ModelSource, OutputValues,
@@ -219,7 +219,7 @@ fn row(plan: &TypedRunnableModel, id: usize) -> Measurement {
         Some(Operand { tensor: tensor(fact)?, constant: constant(outlet) })
     };
     let inputs: Vec<Operand> = node.inputs.iter().filter_map(operand).collect();
-    // A packed operand is no tensor of numbers: it stands for what went in.
+    // A packed operand is not a tensor of numbers: it represents its input.
     let outputs = Some(outputs(node))
         .filter(|o| !o.is_empty())
         .unwrap_or_else(|| inputs.first().map(|i| i.tensor.clone()).into_iter().collect());
@@ -238,7 +238,7 @@ fn outputs(node: &TypedNode) -> Vec<TensorSpec> {
     node.outputs.iter().filter_map(|outlet| tensor(&outlet.fact)).collect()
 }
 
-/// `None` for what is no tensor of numbers (packed operands).
+/// `None` for packed operands, which are not tensors of numbers.
 fn tensor(fact: &TypedFact) -> Option<TensorSpec> {
     let shape = fact.shape.as_concrete()?.to_vec();
     let precision = match fact.datum_type {
@@ -256,7 +256,7 @@ fn tensor(fact: &TypedFact) -> Option<TensorSpec> {
     Some(TensorSpec::new(shape, precision))
 }
 
-/// Our kind for tract's operator; what tract splits into parts of its own has no kind of ours.
+/// The kind of tract's operator; `None` for parts of operators that tract splits.
 fn kind(kernel: &str) -> (OpKind, Attributes) {
     if let Some(chain) = kernel.strip_prefix("OptBinChain(").and_then(|rest| rest.strip_suffix(')'))
     {

@@ -1,5 +1,5 @@
 //! `vitempo-agent`: the agent by itself, small enough for a board or a phone: no datasets,
-//! predictors or planners, and only the engines it was built with.
+//! predictors or planners, and only the engines that were built in.
 
 use std::{
     io::{IsTerminal, Write},

@@ -1,5 +1,5 @@
-//! The graphs of the conformance suite: small, and between them the operators that vision models
-//! are made of.
+//! The graphs of the conformance suite: small graphs that together contain the usual operators of
+//! vision models.
 
 use vitempo_graph::{
     Attribute, Attributes, Graph, GraphBuilder, GraphError, OpKind, TensorSpec, ValueId,

@@ -1,12 +1,12 @@
-//! Does an engine compute what it should, in every precision and memory format it offers, and do
-//! its operator times account for the whole?
+//! Checks that an engine computes correct results in every precision and memory format it offers,
+//! and that its operator times add up to the time of the run.
 //!
 //! Each engine runs a few small graphs ([`graphs`]) in a worker of its own. Weights and inputs are
-//! the same everywhere (one seed). Outputs are held against those of the embedded engine in single
-//! precision: the largest difference of an output as a share of its largest value must stay within
-//! [`tolerance`]. The times of the operators must add up to [`WHOLE`] of the run they were taken
-//! in, in the run where they fit best. A run in which something else had the processor proves
-//! nothing to the contrary.
+//! the same for all engines (one seed). Outputs are compared with those of the embedded engine in
+//! single precision: the largest difference of an output as a share of its largest value must stay
+//! within [`tolerance`]. The times of the operators must add up to [`WHOLE`] of the run they were
+//! taken in, in the run where they fit best. A run during which another program used the processor
+//! does not count as a failure.
 
 pub mod graphs;
 
@@ -26,8 +26,8 @@ use vitempo_graph::{Executed, Graph, MemoryFormat, OpKind, Precision, Processor,
 pub const REFERENCE: &str = "rten";
 /// Operator times as a share of the whole run.
 pub const WHOLE: RangeInclusive<f64> = 0.5..=1.5;
-/// The least share of a run in which an engine on a CPU computes; where it had less, something else
-/// had the processor.
+/// The least share of a run in which an engine on a CPU computes; with less, another program used
+/// the processor.
 const BUSY: f64 = 0.8;
 /// How often a graph runs before operator times that do not add up count.
 const ATTEMPTS: usize = 3;
@@ -68,7 +68,7 @@ pub struct Case {
     /// Operator times as a share of the whole run; `None` where the engine does not time operators,
     /// or all runs were disturbed.
     pub operators_share: Option<f64>,
-    /// Operator times did not add up in any run, and something else had the processor in all of
+    /// Operator times did not add up in any run, and another program used the processor in all of
     /// them: not compared.
     pub disturbed: bool,
     /// Kernels that ran.
@@ -139,7 +139,8 @@ impl<'a> Suite<'a> {
     }
 
     /// Every graph in every precision and memory format that the engine offers; `done` receives
-    /// each case as soon as it is there. A combination that the engine refuses in words is no case.
+    /// each case as soon as it ends. A combination that the engine refuses with a reason is not a
+    /// case.
     pub fn run(
         &self,
         backend: &str,
@@ -301,9 +302,9 @@ fn operators_share(run: &ModelRun, processor: Processor) -> Option<f64> {
         processor != Processor::Cpu
             || runs.cpu_ns.get(run).is_none_or(|&cpu| cpu as f64 >= BUSY * runs.wall_ns[run] as f64)
     };
-    let telling =
+    let valid =
         shares.filter(|(run, share)| WHOLE.contains(share) || had_it(*run)).map(|(_, share)| share);
-    telling
+    valid
         .filter(|_| !run.operators.is_empty())
         .min_by(|a, b| (a - 1.0).abs().total_cmp(&(b - 1.0).abs()))
 }

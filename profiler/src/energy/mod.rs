@@ -1,4 +1,4 @@
-//! Energy of inferences, where the machine counts it.
+//! Measures the energy of inferences, on machines with an energy counter.
 //!
 //! | counter | of | source |
 //! |---|---|---|
@@ -35,10 +35,10 @@ enum Counter {
 pub struct Reading(Vec<u64>);
 
 impl Meter {
-    /// The counters of the machine's processor of that kind, read once to see that they may be.
+    /// The counters of the machine's processor of that kind, read once to check permissions.
     ///
     /// # Errors
-    /// [`NoCounter`] with what was not found, or may not be read.
+    /// [`NoCounter`] for a counter that does not exist or cannot be read.
     pub fn find(processor: Processor) -> Result<Self, NoCounter> {
         match processor {
             Processor::Cpu => rapl::Packages::find(std::path::Path::new(rapl::FOLDER))
@@ -59,7 +59,7 @@ impl Meter {
         }
     }
 
-    /// What was drawn since a reading, uJ; `None` when the counters cannot be read any more.
+    /// Energy since a reading, uJ; `None` when the counters cannot be read any more.
     #[must_use]
     pub fn since_uj(&self, start: &Reading) -> Option<u64> {
         let now = self.read()?;

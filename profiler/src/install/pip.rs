@@ -76,7 +76,7 @@ pub(super) fn fetch(
     if path.is_file() { Ok(path) } else { Err(failed("pip brought another file".to_owned())) }
 }
 
-/// What pip is asked for: exactly this wheel, whatever Python runs pip.
+/// The arguments of pip: exactly this wheel, for any Python that runs pip.
 fn arguments(wheel: &Wheel<'_>) -> Option<Vec<String>> {
     let [distribution, version, python, abi, platform] = wheel.tags()?;
     let (implementation, digits) = python.split_at_checked(2)?;

@@ -1,4 +1,4 @@
-//! Wheels made for the test are installed: either the whole engine is there afterwards, or nothing.
+//! Installs wheels made for the test: afterwards the whole engine exists, or nothing.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,5 +1,5 @@
-//! [`Rig::run`]: frames through stages. Every stage is a thread that hands tasks to processors,
-//! waits for them, and hands the frame on.
+//! [`Rig::run`]: frames through stages. Every stage is a thread that sends tasks to processors,
+//! waits for them, and passes the frame on.
 
 use super::{LiveError, Rig, server::Job};
 use crate::backends::OutputValues;
@@ -56,14 +56,14 @@ pub struct Trial {
     pub frames: usize,
 }
 
-/// What was measured of the frames that count; ns.
+/// Measurements of the frames after warm-up; ns.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Run {
     /// From capture to results.
     pub latency_ns: Vec<u64>,
     /// When results came, since the run began.
     pub completed_ns: Vec<u64>,
-    /// Frames of a camera that nobody took, from the first frame that counts to the last.
+    /// Dropped frames of a camera, from the first measured frame to the last.
     pub dropped: u64,
     /// How long each part took with feeding it, by part and processor.
     pub busy_ns: BTreeMap<(usize, usize), Vec<u64>>,
@@ -178,7 +178,7 @@ struct Worker<'a> {
 }
 
 impl Worker<'_> {
-    /// Works until there are no more frames, nobody takes them any more, or a task fails.
+    /// Works until there are no more frames, the next stage has ended, or a task fails.
     fn serve(&self, frames: impl Iterator<Item = Frame>) {
         for mut frame in frames {
             let worked = self.stage.steps.iter().try_for_each(|step| self.step(step, &mut frame));
@@ -234,7 +234,7 @@ struct Source<'a> {
 }
 
 impl<'a> Source<'a> {
-    /// Each frame is there when it is asked for, or as soon as the camera has it.
+    /// Each frame starts when it is requested, or as soon as the camera has it.
     fn frames(self) -> impl Iterator<Item = Frame> + 'a {
         (0..self.last).take_while(move |_| !self.interrupted.load(Ordering::Relaxed)).map(
             move |number| {

@@ -1,11 +1,12 @@
-//! Runs a plan for real: the parts of a model on engines pinned to cores of their own, stages
+//! Runs a plan on engines: the parts of a model on engines with cores of their own, stages
 //! connected by bounded queues.
 //!
 //! The rules are those of a simulated pipeline. A processor is one engine on its cores; it serves
 //! one task at a time, first come, first served. A stage takes one frame at a time through its
 //! steps; the tasks of one step run at the same time on their processors. A stage that finds the
-//! next queue full keeps its frame and waits (blocking after service). Tensors really move: what a
-//! part computes is what the next one is fed with, and that takes its time.
+//! next queue full keeps its frame and waits (blocking after service). Tensors are really
+//! transferred: the results of a part are the inputs of the next one, and the times include the
+//! transfer.
 //!
 //! All engines of a [`Rig`] run in one process: an engine's threads inherit the cores of the thread
 //! that loads it. Times are ns of the wall clock.
@@ -90,7 +91,7 @@ pub enum LiveError {
         /// What is wrong.
         reason: String,
     },
-    /// A stage names what is not there.
+    /// A stage names a part, processor or stage that does not exist.
     #[error("stage `{stage}` names {what} {index}; there are {count}")]
     Unknown {
         /// Name of the stage.
@@ -148,8 +149,8 @@ impl Rig {
     }
 }
 
-/// The cores each processor is pinned to: those asked for; else, from the last on, as many as it
-/// has threads of those that nobody asked for.
+/// The cores each processor is pinned to: the requested ones; else, from the last on, as many free
+/// cores as it has threads.
 fn own_cores(processors: &[LiveProcessor], usable: &[usize]) -> Result<Vec<Vec<usize>>, LiveError> {
     let mut owner: Vec<(usize, &str)> = Vec::new();
     for processor in processors {

@@ -27,7 +27,7 @@ pub(super) struct Job {
     pub(super) reply: mpsc::Sender<Result<Done, LiveError>>,
 }
 
-/// What a part computed, and how long that took with feeding it, ns.
+/// The results of a part, and its time including the transfer of inputs, ns.
 pub(super) struct Done {
     pub(super) part: usize,
     pub(super) values: Vec<OutputValues>,
@@ -81,7 +81,7 @@ impl Server {
         &self.cores
     }
 
-    /// Puts a job behind those that wait.
+    /// Appends a job to the queue.
     pub(super) fn submit(&self, job: Job) -> Result<(), LiveError> {
         let sent = self.jobs.as_ref().and_then(|jobs| jobs.send(job).ok());
         sent.ok_or_else(|| LiveError::Processor {
@@ -132,7 +132,7 @@ impl Engine {
                 processor: self.processor.name.clone(),
                 reason,
             };
-            // Whoever asked may have given up.
+            // The requester may have given up.
             let _ = reply.send(done.map_err(error));
         }
     }

@@ -1,5 +1,5 @@
-//! Lines of the embedded engine and of the null engine: what moves, what is refused. Nothing here
-//! depends on how long anything takes.
+//! Lines of the embedded engine and of the null engine: transfers and refusals. No test depends on
+//! times.
 
 use super::*;
 use crate::{conformance, inputs};
@@ -51,7 +51,7 @@ fn frame() -> Vec<Arc<OutputValues>> {
         .collect()
 }
 
-/// A rig of two engines, or a word about why there is none.
+/// A rig of two engines, or `None` with a notice.
 fn rig(backend: &str) -> Option<Rig> {
     match Rig::start(&[processor("a", backend), processor("b", backend)], parts()) {
         Ok(rig) => Some(rig),
@@ -91,7 +91,7 @@ fn whatever_the_placement_the_results_are_the_same() {
             assert_eq!(apart, 0.0, "{name}");
         }
     }
-    // What a decoder computes depends on what the encoder gave it.
+    // The results of a decoder depend on those of the encoder.
     let mut other = frame();
     other[0] = Arc::new(OutputValues { values: vec![0.25; 256], ..(*other[0]).clone() });
     let moved = rig
@@ -108,7 +108,7 @@ fn a_camera_sets_the_pace_and_drops_frames() {
         .run(&[stage(0, &[&[(0, 0)]])], &frame(), &trial, &AtomicBool::new(false))
         .expect("a run");
     let (first, last) = (found.completed_ns[0], found.completed_ns[3]);
-    // The grid is a lower bound whatever the machine does meanwhile.
+    // The grid is a lower bound at any load of the machine.
     assert!(last - first + found.latency_ns[0] >= 6_000_000, "{found:?}");
 }
 

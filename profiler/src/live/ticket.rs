@@ -1,5 +1,5 @@
-//! [`Rig::ask`]: one part on one processor, without a line; for programs that decide frame by frame
-//! what runs. [`FrameClock`]: when frames come.
+//! [`Rig::ask`]: runs one part on one processor, without a line, for programs that decide frame by
+//! frame what runs. [`FrameClock`]: the times at which frames arrive.
 
 use super::{
     LiveError, Rig,
@@ -12,27 +12,27 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// What a part computed, and how long that took with feeding it, ns.
+/// The results of a part, and its time including the transfer of inputs, ns.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answer {
-    /// What the part puts out.
+    /// The outputs of the part.
     pub values: Vec<OutputValues>,
     /// How long the processor was busy with it.
     pub busy_ns: u64,
 }
 
-/// A part that was asked for.
+/// A requested run of a part.
 #[derive(Debug)]
 pub struct Ticket {
     reply: mpsc::Receiver<Result<Done, LiveError>>,
 }
 
 impl Rig {
-    /// Asks a processor to run a part; what it needs is among `values`. It runs after what the
-    /// processor was asked before.
+    /// Requests a run of a part on a processor; its inputs are among `values`. It runs after
+    /// earlier requests.
     ///
     /// # Errors
-    /// [`LiveError::Unknown`] for a part or processor that is not there.
+    /// [`LiveError::Unknown`] for a part or processor that does not exist.
     pub fn ask(
         &self,
         part: usize,
@@ -59,7 +59,7 @@ impl Rig {
 }
 
 impl Ticket {
-    /// The answer, if it is there.
+    /// The answer, if it has arrived.
     ///
     /// # Errors
     /// Why the part failed.
@@ -122,7 +122,7 @@ impl FrameClock {
         frame
     }
 
-    /// Waits until so long after the start, ns; not at all if that has passed.
+    /// Waits until this time after the start, ns; returns at once if it has passed.
     pub fn wait_until(&self, ns: u64) {
         thread::sleep(Duration::from_nanos(ns.saturating_sub(self.now_ns())));
     }

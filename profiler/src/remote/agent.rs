@@ -1,4 +1,5 @@
-//! [`serve`]: measures where engines are, for the client at the other end of stdin and stdout.
+//! [`serve`]: measures on the machine of the engines, for the client at the other end of stdin and
+//! stdout.
 
 use super::{link::Link, message::PIECE, session};
 use crate::{
@@ -23,7 +24,7 @@ pub struct AgentOptions {
     pub cache_bytes: u64,
     /// Largest message of a client, in bytes; a piece of a model always fits.
     pub message_bytes: usize,
-    /// An end of which nothing is heard for so long is given up.
+    /// An end that sends nothing for this long is considered gone.
     pub silence_limit: Duration,
     /// How to start a worker.
     pub worker: WorkerCommand,
@@ -51,13 +52,13 @@ impl AgentOptions {
         own_folder().map(|folder| folder.join("agent"))
     }
 
-    /// How often an end says that it is there.
+    /// Interval of heartbeats.
     pub(super) fn beat(&self) -> Duration {
         self.silence_limit / 4
     }
 }
 
-/// Where an agent says what happens.
+/// The agent's log of events.
 #[derive(Clone, Copy, Debug)]
 pub struct Log(pub fn(fmt::Arguments<'_>));
 
@@ -101,7 +102,7 @@ fn check(options: &AgentOptions) -> Result<(), AgentError> {
         .map_err(|source| AgentError::Folder { folder: options.folder.clone(), source })
 }
 
-/// Makes a folder that nobody else looks into.
+/// Creates a folder that other users cannot read.
 fn make(folder: &Path) -> io::Result<()> {
     if let Some(parent) = folder.parent() {
         fs::create_dir_all(parent)?;
@@ -126,7 +127,7 @@ pub fn engines() -> Vec<(&'static str, Result<String, String>)> {
         .collect()
 }
 
-/// Serves one client over stdin and stdout, for as long as it is there.
+/// Serves one client over stdin and stdout until it is gone.
 ///
 /// # Errors
 /// [`AgentError`] for a folder or a silence limit that cannot be used.

@@ -1,5 +1,5 @@
-//! [`Remote`]: an agent to measure at. A broken connection is opened again, and the model
-//! run that was under way is made once more, from its beginning.
+//! [`Remote`]: the client's side of an agent. A broken connection is opened again, and the
+//! interrupted model run is repeated from its beginning.
 
 use super::{
     command::AgentCommand,
@@ -43,8 +43,7 @@ pub struct Remote {
 #[derive(Default)]
 struct State {
     connection: Option<Connection>,
-    /// What was probed last, and what the agent said: it must say the same when it is reached
-    /// again.
+    /// The last probe and the agent's answer, which must be the same after a reconnection.
     probed: Option<Probed>,
 }
 
@@ -222,10 +221,10 @@ impl fmt::Debug for Remote {
     }
 }
 
-/// A model's bytes, and what they are known by.
+/// A model's bytes, and their digest.
 type Content = (Digest, Vec<u8>);
 
-/// What is sent for a model run: the request and its model.
+/// The messages for a model run: the request and its model.
 fn portable(request: RunRequest, timeout: Duration) -> Result<(RunAsk, Option<Content>), String> {
     let RunRequest { backend, options, protocol, name, graph, source } = request;
     let model = match source {

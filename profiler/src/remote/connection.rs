@@ -1,5 +1,5 @@
-//! [`Connection`]: the client's end of one connection: it greets, asks, waits for answers, and
-//! sends models.
+//! [`Connection`]: the client's end of one connection: it sends the greeting, requests and models,
+//! and waits for answers.
 
 use super::{
     command::AgentCommand,
@@ -14,11 +14,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Time for an agent to let a client in: longer than agents take to see another one off.
+/// Time for an agent to accept a client: longer than agents take to dismiss another one.
 const ADMISSION: Duration = Duration::from_secs(15);
 /// Largest answer, in bytes.
 const LARGEST_ANSWER: usize = 256 << 20;
-/// How often an interruption is looked for.
+/// Interval of checks for an interruption.
 const SLICE: Duration = Duration::from_millis(50);
 
 /// Why a question has no answer.
@@ -83,13 +83,13 @@ impl Connection {
         self.used.elapsed() < self.silence_limit / 2
     }
 
-    /// Asks and waits for the answer.
+    /// Sends a request and waits for the answer.
     pub fn ask(&mut self, ask: &Ask, interrupted: &AtomicBool) -> Result<Answer, Stop> {
         self.say(ask).map_err(Stop::Failed)?;
         self.answer(interrupted)
     }
 
-    /// Sees to it that the agent has a model; the inner error says why it will not have it.
+    /// Ensures that the agent has a model; the inner error says why it refuses it.
     pub fn offer(
         &mut self,
         model: &[u8],
@@ -118,7 +118,7 @@ impl Connection {
         self.link.say(ask).map_err(|error| self.broken(error))
     }
 
-    /// The answer, however long it takes, as long as the agent shows that it is there.
+    /// The answer, however long it takes, while the agent sends heartbeats.
     fn answer(&mut self, interrupted: &AtomicBool) -> Result<Answer, Stop> {
         let since = Instant::now();
         let mut said = since;
@@ -165,8 +165,8 @@ impl Connection {
         }
     }
 
-    /// A connection that broke while something was sent. The reason is what the agent said before, if it
-    /// said something.
+    /// A connection that broke while a message was sent. The reason is the agent's last message, if
+    /// there is one.
     fn broken(&self, error: io::Error) -> RemoteError {
         while let Some(event) = self.link.wait(SLICE) {
             let Event::Frame(frame) = event else { continue };

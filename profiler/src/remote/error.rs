@@ -1,4 +1,4 @@
-//! [`RemoteError`]: why an agent measures nothing, and what to do about it.
+//! [`RemoteError`]: why an agent cannot measure, and what to do about it.
 
 use super::{command::AgentCommand, message};
 use std::io;
@@ -16,13 +16,13 @@ pub enum RemoteError {
         source: io::Error,
     },
     /// The connection is open and silent.
-    #[error("{command} said nothing")]
+    #[error("{command} sent nothing")]
     Mute {
         /// The command that leads to the agent.
         command: AgentCommand,
     },
-    /// Something else answers.
-    #[error("{command} is not a vitempo agent: it said {said:?}")]
+    /// Another program answers.
+    #[error("{command} is not a vitempo agent: it sent {said:?}")]
     Foreign {
         /// The command that leads to the agent.
         command: AgentCommand,
@@ -113,14 +113,13 @@ impl RemoteError {
                 "wait until that sweep has ended; two at a time would disturb each other"
             }
             Self::GaveUp { .. } => {
-                "what was measured is kept; the same command goes on with what is missing"
+                "finished measurements are kept; the same command continues with the missing ones"
             }
             Self::NotThere { hint, .. } => {
                 return hint.clone().map(|hint| format!("on the agent's machine: {hint}"));
             }
             Self::Changed { .. } => {
-                "measurements of different environments go into sessions of their own: run the \
-                command again for this one"
+                "each session has one environment: run the command again for this one"
             }
             Self::Refused { .. } | Self::Cut { .. } => return None,
         };

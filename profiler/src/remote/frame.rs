@@ -1,4 +1,4 @@
-//! Frames: what goes over a line after its greetings.
+//! Frames: the data on a connection after the greetings.
 //!
 //! | field | bytes |
 //! |---|---|
@@ -15,7 +15,7 @@ use std::io::{self, Read, Write};
 const CHECKSUM: usize = blake3::OUT_LEN;
 const HEAD: usize = 5;
 
-/// What a payload is.
+/// The kind of a payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Message = 0,
@@ -60,7 +60,7 @@ impl<W: Write> FrameWriter<W> {
         Self { inner, number: 0 }
     }
 
-    /// What was written to.
+    /// The writer.
     pub fn into_inner(self) -> W {
         self.inner
     }
@@ -91,7 +91,7 @@ pub(super) fn read(inner: &mut impl Read, number: u64, limit: usize) -> Result<F
     if size > limit {
         return Err(FrameError::TooLarge { size, limit });
     }
-    // Memory grows with what arrives, not with what was announced.
+    // Memory grows with the received bytes, not with the announced size.
     let mut payload = Vec::new();
     if inner.take(size as u64).read_to_end(&mut payload)? < size {
         return Err(FrameError::Closed);

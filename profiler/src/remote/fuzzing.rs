@@ -1,4 +1,4 @@
-//! What fuzz targets reach of this module: decoding what another machine sends.
+//! The entry points of fuzz targets in this module: decoding of data from another machine.
 
 use super::frame::{self, FrameWriter, Kind};
 use super::message::{Answer, Ask};

@@ -1,7 +1,7 @@
 //! [`Link`]: one connection between an agent and its client, over the stdin and stdout of a process.
 //!
-//! A thread of its own reads, so that an end can wait for so long and no longer. Bytes count as a
-//! sign of life, not only whole messages: a large one may take its time on a slow connection.
+//! A thread of its own reads, so that an end can wait with a timeout. Any received byte restarts
+//! the timeout, because a large message may take long on a slow connection.
 
 use super::frame::{self, Frame, FrameError, FrameWriter, Kind};
 use serde::Serialize;
@@ -20,7 +20,7 @@ use std::{
 const LONGEST_GREETING: usize = 160;
 /// Frames read ahead.
 const AHEAD: usize = 2;
-/// Time for the other end to take what was said last.
+/// Time for the other end to read the last message.
 const LINGER: Duration = Duration::from_secs(2);
 
 /// What happens on a connection, or beside it.
@@ -65,7 +65,7 @@ impl Link {
         Self::new(io::stdin(), io::stdout(), limit, Carrier::Stdio)
     }
 
-    /// Over the stdin and stdout of a program started for it; what it says on stderr is for people.
+    /// Over the stdin and stdout of a program started for it; its stderr is passed through.
     pub fn process(words: &[String], limit: usize) -> io::Result<Self> {
         let (program, args) =
             words.split_first().ok_or_else(|| io::Error::other("no program is named"))?;
@@ -135,7 +135,7 @@ impl Link {
         self.events.recv_timeout(time).ok()
     }
 
-    /// For telling of work that is done.
+    /// Reports finished work.
     pub fn sender(&self) -> SyncSender<Event> {
         self.sender.clone()
     }
@@ -145,7 +145,7 @@ impl Link {
         self.heard.lock().unwrap_or_else(PoisonError::into_inner).max(since).elapsed()
     }
 
-    /// Ends this process when nothing was heard for so long.
+    /// Ends this process after this long without a received byte.
     pub fn end_process_in_silence(&self, time: Duration) {
         let heard = Arc::clone(&self.heard);
         thread::spawn(move || {
@@ -162,7 +162,7 @@ impl Drop for Link {
         self.writer = Writer::Closed;
         match &mut self.carrier {
             Carrier::Process(child) => {
-                // Its stdin is closed: it is ending by itself, or must be ended.
+                // Its stdin is closed: it ends itself, or has to be killed.
                 let deadline = Instant::now() + LINGER;
                 while matches!(child.try_wait(), Ok(None)) && Instant::now() < deadline {
                     thread::sleep(Duration::from_millis(5));
@@ -189,7 +189,7 @@ impl<R: Read> Read for Heard<R> {
     }
 }
 
-/// The greeting, then frames, until the line ends or whoever listened is gone.
+/// Reads the greeting, then frames, until the connection ends or the receiver is gone.
 fn read_all(mut stream: impl Read, events: &SyncSender<Event>, limit: usize) {
     let error = match read_line(&mut stream) {
         Err(error) => error.into(),

@@ -1,8 +1,8 @@
-//! What the ends of a line say: greetings in one line of text each, then messages in JSON, one per
+//! The messages of both ends: greetings in one line of text each, then messages in JSON, one per
 //! frame.
 //!
 //! A client asks one thing at a time and waits for the answer; [`Ask::Beat`] and [`Answer::Beat`]
-//! may come in between from either end and only say that it is there.
+//! may come in between from either end and only show that it is alive.
 
 use crate::{backends::RunOptions, model_run::ModelRun, protocol::RunProtocol};
 use serde::{Deserialize, Serialize};
@@ -33,10 +33,10 @@ impl End {
     }
 }
 
-/// Why a greeting is none.
+/// Why a greeting is invalid.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum GreetingError {
-    /// It is something else.
+    /// It has another form.
     Foreign,
     /// Protocol and version of the other end.
     Version(String),
@@ -104,19 +104,19 @@ impl TryFrom<String> for Digest {
     }
 }
 
-/// What a client asks.
+/// Requests of a client.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Ask {
     /// The first frame. Answer: `Begun` or `Busy`.
     Begin,
     /// In which environment would this engine run? Answer: `Probed` or `NotProbed`.
     Probe { backend: String, options: RunOptions },
-    /// A model that a model run will want. Answer: `Stored`, or `Wanted`, and then `Stored` or
-    /// `NotStored` after `size_bytes` in pieces.
+    /// A model for a model run. Answer: `Stored`, or `Wanted`, and then `Stored` or `NotStored`
+    /// after `size_bytes` in pieces.
     Offer { digest: Digest, size_bytes: u64 },
     /// Measure one model. Answer: `Ran`, `Failed` or `Missing`.
     Run(Box<RunAsk>),
-    /// The client is there.
+    /// A heartbeat of the client.
     Beat,
 }
 
@@ -133,7 +133,7 @@ pub(super) struct RunAsk {
     pub timeout: Duration,
 }
 
-/// What an agent answers.
+/// Answers of an agent.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Answer {
     /// The client may ask. The connection ends after a silence of `silence_limit`.
@@ -142,9 +142,9 @@ pub(super) enum Answer {
     Busy,
     /// The connection ends here.
     Refused { reason: String },
-    /// Why no energy would be recorded, if it would not, goes with the environment.
+    /// The environment, with the reason if energy would not be recorded.
     Probed { environment: Box<Environment>, no_energy: Option<String> },
-    /// The engine, or what was asked of it, is not there.
+    /// The engine or a requested option is not available.
     NotProbed { reason: String, hint: Option<String> },
     /// Send it.
     Wanted,
@@ -154,11 +154,11 @@ pub(super) enum Answer {
     NotStored { reason: String },
     /// The model of a model run is not here any more: offer it again.
     Missing,
-    /// What the model run brought.
+    /// The result of the model run.
     Ran(Box<ModelRun>),
     /// It did not work.
     Failed { reason: String },
-    /// The agent is there.
+    /// A heartbeat of the agent.
     Beat,
 }
 

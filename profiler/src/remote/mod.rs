@@ -1,10 +1,10 @@
-//! Engines of another machine: an agent measures there ([`serve`]), and a [`Remote`] is that agent
-//! as seen from here.
+//! Measures with engines of another machine: an agent runs there ([`serve`]), and a [`Remote`] is
+//! its client here.
 //!
 //! | question | where |
 //! |---|---|
 //! | which command leads to the agent, and how does the connection work? | [`AgentCommand`], `link` |
-//! | what is said, and how is it packed? | `message`, `frame` |
+//! | which messages are sent, and how are they encoded? | `message`, `frame` |
 //! | what does an agent do for a client, and where does it keep models? | `session`, `store` |
 //! | what happens when the connection breaks? | [`Remote`] |
 //!
@@ -13,9 +13,9 @@
 //! protocol and version. From then on frames with checksums follow.
 //!
 //! An agent measures for one client at a time, in worker processes like a sweep on its own machine.
-//! A client names no files: models are known by the digests of their bytes. When the connection
-//! breaks, both ends discard the model run under way, and the client repeats it over the next
-//! connection. A row is written when its answer has arrived completely.
+//! A client names no files: models are identified by the digests of their bytes. When the
+//! connection breaks, both ends discard the model run under way, and the client repeats it over the
+//! next connection. A row is written when its answer has arrived completely.
 
 mod agent;
 mod client;

@@ -1,5 +1,5 @@
-//! One client at an agent, from its greeting until the connection ends. It asks for one thing at a
-//! time.
+//! One client at an agent, from its greeting until the connection ends. A client has one request at
+//! a time.
 
 use super::{
     agent::{AgentOptions, Log},
@@ -27,7 +27,7 @@ use std::{
 
 /// Time for a client to greet.
 const ADMISSION: Duration = Duration::from_secs(10);
-/// Time for a client before this one to be seen off.
+/// Time for the session of a previous client to end.
 const HANDOVER: Duration = Duration::from_secs(3);
 /// Pause between two looks.
 const SLICE: Duration = Duration::from_millis(20);
@@ -36,9 +36,9 @@ const SLICE: Duration = Duration::from_millis(20);
 enum Farewell {
     /// The client left, or is not heard any more.
     Gone(String),
-    /// It is told why.
+    /// The reason is sent to it.
     Refused(String),
-    /// Somebody else is measuring.
+    /// Another client is measuring.
     Busy,
 }
 
@@ -57,7 +57,7 @@ impl From<FrameError> for Farewell {
     }
 }
 
-/// Serves whoever is at the other end.
+/// Serves the client at the other end.
 pub(super) fn serve(options: &AgentOptions, mut link: Link) {
     let log = &options.log;
     let farewell = admit(options, &mut link).and_then(|store| {
@@ -70,7 +70,7 @@ pub(super) fn serve(options: &AgentOptions, mut link: Link) {
         };
         Err(session.serve())
     });
-    // The right to measure, and with it the worker, is gone before the client receives the reason.
+    // The lock and the worker are released before the client receives the reason.
     let Err(farewell): Result<Infallible, Farewell> = farewell;
     let (answer, reason) = match farewell {
         Farewell::Gone(reason) => return log.say(format_args!("{reason}")),
@@ -92,7 +92,7 @@ fn admit(options: &AgentOptions, link: &mut Link) -> Result<Store, Farewell> {
     };
     message::read_greeting(End::Client, &greeting).map_err(|error| {
         Farewell::Gone(match error {
-            GreetingError::Foreign => format!("the client is not vitempo: it said {greeting:?}"),
+            GreetingError::Foreign => format!("the client is not vitempo: it sent {greeting:?}"),
             GreetingError::Version(version) => {
                 format!("the client is {version}, and this is {}", message::ours())
             }
@@ -109,12 +109,12 @@ fn admit(options: &AgentOptions, link: &mut Link) -> Result<Store, Farewell> {
     Ok(store)
 }
 
-/// What the client does until then.
+/// The client's messages until then.
 fn next(link: &Link, deadline: Instant) -> Result<Event, Farewell> {
     match link.wait(deadline.saturating_duration_since(Instant::now())) {
         Some(Event::Ended(error)) => Err(error.into()),
         Some(event) => Ok(event),
-        None => Err(Farewell::Gone("said nothing for too long".to_owned())),
+        None => Err(Farewell::Gone("sent nothing for too long".to_owned())),
     }
 }
 
@@ -144,7 +144,7 @@ struct Session<'a> {
 }
 
 impl Session<'_> {
-    /// Does what is asked until the connection ends.
+    /// Serves requests until the connection ends.
     fn serve(&mut self) -> Farewell {
         loop {
             if let Err(farewell) = self.ask().and_then(|ask| self.act(ask)) {
@@ -239,7 +239,7 @@ impl Session<'_> {
                 }
                 _ => {
                     return Err(Farewell::Refused(
-                        "something else than the model that was offered".to_owned(),
+                        "another message instead of the offered model".to_owned(),
                     ));
                 }
             }
@@ -287,8 +287,8 @@ fn not_probed(error: SweepError) -> Answer {
     }
 }
 
-/// Has work done on a thread of its own while signs of life go to and fro. A client that leaves,
-/// falls silent or asks for something else meanwhile ends the work.
+/// Runs work on a thread of its own while both ends send heartbeats. The work ends if the client is
+/// gone, silent for too long, or sends another request.
 fn working<T: Send>(
     link: &mut Link,
     options: &AgentOptions,
@@ -299,7 +299,7 @@ fn working<T: Send>(
     let mut farewell = None;
     let done = thread::scope(|scope| {
         let worker = scope.spawn(|| {
-            let _tell = Tell(sender);
+            let _notice = NoticeOnDrop(sender);
             work(&interrupted)
         });
         loop {
@@ -335,9 +335,9 @@ fn working<T: Send>(
 }
 
 /// Signals that work is done, also where it panicked.
-struct Tell(SyncSender<Event>);
+struct NoticeOnDrop(SyncSender<Event>);
 
-impl Drop for Tell {
+impl Drop for NoticeOnDrop {
     fn drop(&mut self) {
         let _ = self.0.send(Event::Done);
     }

@@ -1,8 +1,8 @@
-//! The agent's folder: models that clients sent, each under the digest of its bytes, and the right
-//! to measure, which one process has at a time.
+//! The agent's folder: models that clients sent, each under the digest of its bytes, and the lock
+//! for measuring, which one process holds at a time.
 //!
-//! A model lies in a folder of its own, so that a file that refers to data beside it finds nothing
-//! but itself. Where a new one would not fit, the models that were not asked for the longest go.
+//! A model lies in a folder of its own, so that a file that refers to data beside it finds no other
+//! file. If a new model does not fit, the least recently requested models are deleted.
 
 use super::message::Digest;
 use std::{
@@ -40,8 +40,8 @@ pub(super) fn lease(folder: &Path, most_bytes: u64) -> io::Result<Option<Store>>
     Ok(Some(store))
 }
 
-/// Locks the file; `false`: somebody else has. The standard library does not lock on Android, which
-/// has the same call.
+/// Locks the file; `false`: another process has locked it. The standard library does not lock on
+/// Android, which has the same call.
 #[cfg(unix)]
 fn try_lock(file: &File) -> io::Result<bool> {
     // SAFETY: the descriptor is open; the call touches no memory.
@@ -84,7 +84,7 @@ impl Store {
     pub fn find(&self, digest: &Digest) -> Option<PathBuf> {
         let file = self.place(digest);
         let opened = File::options().append(true).open(&file).ok()?;
-        // Asked for now; where that cannot be noted, it goes sooner.
+        // Updates the time of its last request; if that fails, the model is deleted sooner.
         let _ = opened.set_modified(SystemTime::now());
         Some(file)
     }
@@ -93,7 +93,7 @@ impl Store {
         self.models.join(digest.to_string()).join(MODEL)
     }
 
-    /// Begins to take a model in; what was not asked for the longest makes room.
+    /// Begins to receive a model; the least recently requested models are deleted to make room.
     pub fn take_in(&self, digest: Digest, size: u64) -> Result<Incoming<'_>, StoreError> {
         if size > self.most_bytes {
             return Err(StoreError::TooLarge { size, most: self.most_bytes });
@@ -123,7 +123,7 @@ impl Store {
         Ok(())
     }
 
-    /// Removes what an agent left that ended while it took a model in.
+    /// Removes partial models of an agent that ended while it received them.
     fn sweep_up(&self) -> io::Result<()> {
         for entry in fs::read_dir(&self.models)? {
             let entry = entry?;
@@ -155,7 +155,7 @@ impl Incoming<'_> {
         Ok(self.file.write_all(piece)?)
     }
 
-    /// Keeps it, if it is what was announced.
+    /// Stores it, if it has the announced digest.
     pub fn finish(self) -> Result<(), StoreError> {
         if self.taken != self.size || Digest::finished(&self.hasher) != self.digest {
             return Err(StoreError::Damaged);

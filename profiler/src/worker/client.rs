@@ -1,4 +1,5 @@
-//! The host's side: starts a worker, asks it, and ends it when it takes too long.
+//! The host's side: starts a worker, sends requests, and ends the worker when an answer takes too
+//! long.
 
 use super::{FOLDER_VARIABLE, Reply, Request};
 use std::{
@@ -73,12 +74,13 @@ pub enum WorkerError {
 }
 
 fn tail(stderr: &str) -> String {
-    if stderr.is_empty() { String::new() } else { format!("; it said: {stderr}") }
+    if stderr.is_empty() { String::new() } else { format!("; its output: {stderr}") }
 }
 
 /// A running worker. It ends with this value.
 ///
-/// Its temporary files are in a folder of its own, which goes when it goes, however that happens.
+/// Its temporary files are in a folder of its own, which is deleted when the worker ends, in
+/// whatever way.
 #[derive(Debug)]
 pub struct Worker {
     child: Child,
@@ -92,7 +94,7 @@ pub struct Worker {
 
 /// Bytes of a worker's stderr that are kept for messages.
 const STDERR_TAIL: usize = 2000;
-/// How often an interruption is looked for.
+/// Interval of checks for an interruption.
 const SLICE: Duration = Duration::from_millis(50);
 
 impl Worker {
@@ -133,8 +135,8 @@ impl Worker {
         Ok(Self { child, _folder: folder, stdin, replies, stderr: tail, stderr_reader })
     }
 
-    /// Asks and waits for the answer. After any error but `Interrupted` before sending, this worker
-    /// must not be asked again.
+    /// Sends a request and waits for the answer. After any error except `Interrupted` before
+    /// sending, this worker must not be used again.
     ///
     /// # Errors
     /// [`WorkerError`].
@@ -180,7 +182,7 @@ impl Worker {
     }
 
     fn died(&mut self) -> WorkerError {
-        // Its pipes are closed: it is ending by itself, or must be ended.
+        // Its pipes are closed: it ends itself, or has to be killed.
         let deadline = Instant::now() + Duration::from_secs(2);
         let status = loop {
             match self.child.try_wait() {

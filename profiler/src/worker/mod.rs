@@ -1,11 +1,10 @@
 //! Worker processes: each engine and thread count runs in a process of its own.
 //!
-//! A crash or an endless run of an engine is then a row with its reason, and engines never share
-//! threads or memory. The host starts a worker ([`WorkerCommand`]) and asks it ([`Worker::ask`]);
-//! one [`Request`] and one [`Reply`] are one line of JSON each, over stdin and over what was stdout
-//! when the worker started: engines print to stdout, so the worker keeps a private copy for replies
-//! and points stdout to stderr. The worker ends when its stdin ends, that is when its host does,
-//! however that ended.
+//! A crash or an endless run of an engine is therefore a row with its reason, and engines never
+//! share threads or memory. The host starts a worker ([`WorkerCommand`]) and sends it requests
+//! ([`Worker::ask`]); one [`Request`] and one [`Reply`] are one line of JSON each, over stdin and a
+//! private copy of stdout: engines print to stdout, so the worker redirects stdout to stderr. The
+//! worker ends when its stdin is closed, which happens whenever its host ends.
 
 mod client;
 mod serve;
@@ -44,7 +43,7 @@ pub fn is_worker() -> bool {
     unsafe { !libc::getenv(FOLDER.as_ptr()).is_null() }
 }
 
-/// What a host asks.
+/// Requests of the host.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Request {
     /// Is this backend there?
@@ -81,7 +80,7 @@ pub struct CoverageRequest {
 pub struct RunRequest {
     /// Name of the backend.
     pub backend: String,
-    /// How to run it; `cores` are pinned to as they are.
+    /// How to run it; the worker is pinned to exactly `cores`.
     pub options: RunOptions,
     /// How to sample.
     pub protocol: RunProtocol,
@@ -93,7 +92,7 @@ pub struct RunRequest {
     pub source: Source,
 }
 
-/// What a worker answers.
+/// Replies of a worker.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Reply {
     /// To [`Request::Probe`].

@@ -44,8 +44,8 @@ pub fn serve(backends: &[Box<dyn Backend>]) -> io::Result<()> {
     Ok(())
 }
 
-/// Lines of stdin. When it ends, the host is gone: the process ends at once, whatever the engine is
-/// doing.
+/// Lines of stdin. If it ends, the host is gone, and the process ends at once, even while the
+/// engine runs.
 fn requests() -> mpsc::Receiver<String> {
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {

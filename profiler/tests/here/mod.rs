@@ -1,4 +1,4 @@
-//! The engines that are here. One that is not is skipped, with one notice per test program.
+//! The engines of this machine. Absent ones are skipped, with one notice per test program.
 
 use std::{collections::BTreeSet, io::Write, sync::Mutex};
 use vitempo_profiler::{Availability, Backend, Capabilities, RunOptions};

@@ -1,4 +1,4 @@
-//! A worker for tests: the backends there are, and one that fails in the way the model's name says.
+//! A worker for tests: all backends, and one that fails in the way that the model's name describes.
 
 use std::{io, thread::sleep, time::Duration};
 use vitempo_profiler::{

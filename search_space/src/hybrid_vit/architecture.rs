@@ -24,7 +24,7 @@ pub struct Architecture {
     pub stages: Stages,
 }
 
-/// One stage: patch embedding, then `depth` blocks alike.
+/// One stage: patch embedding, then `depth` equal blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Stage {
@@ -32,7 +32,7 @@ pub struct Stage {
     pub channels: u16,
     /// Number of blocks.
     pub depth: u8,
-    /// How tokens see each other.
+    /// How a block mixes tokens.
     pub token_mixer: TokenMixer,
     /// Normalisation before the token mixer and before the MLP.
     pub norm: Norm,
@@ -42,7 +42,7 @@ pub struct Stage {
     pub mlp_ratio: u8,
 }
 
-/// How the tokens of a block see each other.
+/// The token mixer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TokenMixer {
@@ -81,7 +81,7 @@ impl Architecture {
         (shrink(self.height), shrink(self.width))
     }
 
-    /// Whether operators can be built for it at all, in whatever space.
+    /// Whether its operators can be built in any space.
     ///
     /// # Errors
     /// [`SpaceError::Unbuildable`] naming what is wrong and what would be right.
@@ -142,7 +142,7 @@ impl Hash for Stage {
 }
 
 impl Stage {
-    /// What makes this stage impossible: what, its value, and what is allowed.
+    /// The invalid choice of this stage: its name, its value, and the allowed values.
     fn fault(&self, shorter_side: usize) -> Option<(&'static str, usize, String)> {
         let at_least_one = [
             ("channels", self.channels.into()),

@@ -1,4 +1,4 @@
-//! The operators of one block: a token mixer inside of what every transformer block has.
+//! The operators of one block: a token mixer inside of the parts that all transformer blocks share.
 //!
 //! | part | on images | on tokens |
 //! |---|---|---|
@@ -73,7 +73,7 @@ impl Stage {
     }
 
     /// Fewer tokens for keys and values: a convolution with kernel and stride `reduction`, then a
-    /// norm. A batch norm is not there: an exporter folds it into the convolution.
+    /// norm. A batch norm is omitted, because exporters fold it into the convolution.
     fn reduce(
         &self,
         b: &mut GraphBuilder,

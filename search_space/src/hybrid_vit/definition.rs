@@ -1,4 +1,4 @@
-//! [`HybridVit`]: what the TOML of a hybrid space says, checked, in the shape that sampling reads.
+//! [`HybridVit`]: the checked contents of a hybrid space's TOML, in the form that sampling reads.
 
 use super::MAX_STAGES;
 use super::rising::{Rising, sizes};
@@ -23,7 +23,7 @@ pub(crate) struct HybridVit {
     pub rising: Rising,
 }
 
-/// What one stage may be.
+/// The choices of one stage.
 #[derive(Clone, Debug)]
 pub(crate) struct StageRange {
     pub channels: Values<u16>,
@@ -83,8 +83,8 @@ struct StageDefinition {
 }
 
 impl StageDefinition {
-    /// What the stage with this number may be, where images have so many pixels left on their
-    /// shorter side.
+    /// The choices of the stage with this number, for images with this many remaining pixels on
+    /// their shorter side.
     fn checked(
         &self,
         check: &Checker<'_>,

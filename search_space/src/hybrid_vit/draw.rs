@@ -1,8 +1,8 @@
-//! Drawing from a hybrid space: one member at random, and one that differs from a given one in a
+//! Draws from a hybrid space: one member at random, and one that differs from a given one in a
 //! single respect.
 //!
-//! k, height and width are uniform over their values; channels over the sequences that rise;
-//! everything else, stage by stage, over its values.
+//! k, height and width are uniform over their values; channels over the sequences that rise; all
+//! other choices, stage by stage, over their values.
 
 use super::definition::{HybridVit, MixerKind, StageRange};
 use super::{Architecture, Stage, Stages, TokenMixer};
@@ -35,7 +35,7 @@ impl HybridVit {
         }
     }
 
-    /// `parent` with one respect drawn anew; the result may equal the parent, and its channels may
+    /// `parent` with one choice drawn again; the result may equal the parent, and its channels may
     /// fail to rise.
     pub(super) fn changed(&self, parent: &Architecture, generator: &mut Generator) -> Architecture {
         let mut child = *parent;
@@ -52,7 +52,7 @@ impl HybridVit {
         child
     }
 
-    /// Another k: stages that both have stay as they are.
+    /// Another k: common stages do not change.
     fn change_merged(&self, parent: &Architecture, generator: &mut Generator) -> Architecture {
         let merged_stages = one_of(&self.merged_stages, generator);
         let fresh = self.draw_merged(merged_stages, generator);
@@ -84,7 +84,7 @@ impl Architecture {
 }
 
 impl StageRange {
-    /// A stage with the channels of that index, all else at random.
+    /// A stage with the channels of that index and all other choices at random.
     fn draw(&self, channel: usize, generator: &mut Generator) -> Stage {
         Stage {
             channels: self.channels[channel],
@@ -109,7 +109,7 @@ impl StageRange {
         }
     }
 
-    /// Draws one respect of a stage anew. New channels keep the number of heads where it still
+    /// Draws one choice of a stage again. New channels keep the number of heads where it still
     /// divides them.
     fn change(&self, stage: &mut Stage, generator: &mut Generator) {
         let channel = self.channels.position(stage.channels).unwrap_or(0);

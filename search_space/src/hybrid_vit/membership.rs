@@ -1,4 +1,4 @@
-//! Whether an architecture lies in a hybrid space, and if not, in which respect.
+//! Checks whether an architecture lies in a hybrid space, and finds the first choice that does not.
 
 use super::definition::{HybridVit, MixerKind, StageRange};
 use super::{Architecture, Stage, TokenMixer};

@@ -2,15 +2,15 @@
 //! Mobile Devices", section 4.1.
 //!
 //! Stages of patch embedding and blocks; a block mixes tokens by separable convolution or by
-//! attention. What the paper leaves open, and how we read it, is in `docs/search-space.md`.
+//! attention. `docs/search-space.md` lists what the paper leaves open, and our reading of it.
 //!
 //! | file | answers |
 //! |---|---|
-//! | `architecture`, `stages` | what one member of the space is |
-//! | `encoding` | how it is written down |
-//! | `definition` | what the TOML of a space may say |
+//! | `architecture`, `stages` | one member of the space |
+//! | `encoding` | its encoding as text |
+//! | `definition` | the TOML of a space |
 //! | `rising` | channels that rise from stage to stage, each such sequence as likely as any other |
-//! | `draw` | one random member, and one like another |
+//! | `draw` | one random member, and a mutation of one |
 //! | `membership` | whether an architecture is in a space |
 //! | `graph`, `blocks` | which operators an architecture runs |
 

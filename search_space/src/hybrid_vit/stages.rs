@@ -1,4 +1,4 @@
-//! [`Stages`]: the stages of an architecture, in place, so that an architecture is `Copy`.
+//! [`Stages`]: the stages of an architecture, stored inline, so that an architecture is `Copy`.
 
 use super::{Stage, TokenMixer};
 use crate::{Activation, Norm};
@@ -40,7 +40,7 @@ impl Stages {
         Self { len: 0, items: [NO_STAGE; MAX_STAGES] }
     }
 
-    /// Adds a stage at the end; false when there is no room.
+    /// Adds a stage at the end; false if all places are taken.
     pub fn push(&mut self, stage: Stage) -> bool {
         let Some(slot) = self.items.get_mut(usize::from(self.len)) else { return false };
         *slot = stage;

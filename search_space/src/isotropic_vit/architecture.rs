@@ -27,7 +27,7 @@ pub struct Architecture {
     pub norm: Norm,
     /// Activation inside the MLP.
     pub activation: Activation,
-    /// What the head reads.
+    /// The input of the head.
     pub pooling: Pooling,
 }
 
@@ -35,7 +35,7 @@ pub struct Architecture {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Pooling {
-    /// A token of its own is put before those of the image, and the head reads it after the norm.
+    /// A class token comes before those of the image, and the head reads it after the norm.
     ClassToken,
     /// The head reads the mean over all tokens, normalised.
     Average,
@@ -54,7 +54,7 @@ impl Architecture {
         usize::from(self.grid()).pow(2) + usize::from(self.pooling == Pooling::ClassToken)
     }
 
-    /// Whether operators can be built for it at all, in whatever space.
+    /// Whether its operators can be built in any space.
     ///
     /// # Errors
     /// [`SpaceError::Unbuildable`] naming what is wrong and what would be right.

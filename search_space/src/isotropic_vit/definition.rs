@@ -1,5 +1,5 @@
-//! [`IsotropicVit`]: what the TOML of an isotropic space says, checked, and what of an architecture
-//! it does not allow.
+//! [`IsotropicVit`]: the checked contents of an isotropic space's TOML, and the check whether it
+//! contains an architecture.
 
 use super::{Architecture, Pooling};
 use crate::checker::{Checker, Heads};

@@ -1,7 +1,7 @@
-//! Drawing from an isotropic space: one member at random, one that differs from a given one in a
+//! Draws from an isotropic space: one member at random, one that differs from a given one in a
 //! single respect, and one with parts of two.
 //!
-//! Pairs of image and patch sizes are uniform over those that divide; everything else over its
+//! Pairs of image and patch sizes are uniform over those that divide; all other choices over their
 //! values, heads over those that the channels allow.
 
 use super::{Architecture, IsotropicVit};
@@ -28,7 +28,7 @@ impl IsotropicVit {
         }
     }
 
-    /// `parent` with one respect drawn anew; patches may then not divide the image. New channels
+    /// `parent` with one choice drawn again; patches may then not divide the image. New channels
     /// keep the number of heads where it still divides them.
     pub(super) fn changed(&self, parent: &Architecture, generator: &mut Generator) -> Architecture {
         let mut child = *parent;

@@ -32,7 +32,7 @@ impl Architecture {
         text
     }
 
-    /// What stands behind the prefix; input channels and classes are the space's.
+    /// The text after the prefix; input channels and classes are the space's.
     pub(super) fn read(
         cursor: &mut Cursor<'_>,
         input_channels: u16,

@@ -55,7 +55,7 @@ impl Architecture {
         Ok(tokens.with(b.binary("pos_embed.add", OpKind::Add, tokens.x, positions)?))
     }
 
-    /// What the head reads, 1 x channels.
+    /// The input of the head, 1 x channels.
     fn pool(&self, b: &mut GraphBuilder, tokens: Features) -> Result<ValueId, GraphError> {
         match self.pooling {
             Pooling::ClassToken => {

@@ -1,13 +1,12 @@
 //! Isotropic vision transformers, as ViT (Dosovitskiy et al.: "An Image is Worth 16x16 Words", ICLR
-//! 2021) and DeiT (Touvron et al., ICML 2021) have them: patches of one size, then blocks that are
-//! all alike.
+//! 2021) and DeiT (Touvron et al., ICML 2021) define them: patches of one size, then equal blocks.
 //!
 //! | file | answers |
 //! |---|---|
-//! | `architecture` | what one member of the space is |
-//! | `encoding` | how it is written down |
-//! | `definition` | what the TOML of a space may say, and whether an architecture is in it |
-//! | `draw` | one random member, and one like another |
+//! | `architecture` | one member of the space |
+//! | `encoding` | its encoding as text |
+//! | `definition` | the TOML of a space, and whether an architecture is in it |
+//! | `draw` | one random member, and a mutation of one |
 //! | `graph` | which operators an architecture runs |
 
 mod architecture;

@@ -2,9 +2,9 @@
 //! no existing model.
 //!
 //! A convolution between other convolutions finds its input in the caches and in the engine's own
-//! layout; the inventory of single operators has few of each shape. These blocks measure many at
-//! once; rare modes of operators come in turn with them. They are operators' networks: training
-//! data, never evaluated end to end.
+//! layout; the inventory of single operators has few of each shape. One block measures many of
+//! them; rare modes of operators are sampled in turn with blocks. They are operators' networks:
+//! training data, never evaluated end to end.
 
 use super::{
     Built, Network, OperatorSample, Template, between, binary, concat, draw, extremes,

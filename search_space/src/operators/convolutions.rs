@@ -1,5 +1,5 @@
-//! Less common convolutions: wide, dilated, one-sided, one-dimensional, with several outputs a
-//! channel, added to a residual; other activations.
+//! Less common convolutions: wide, dilated, one-sided, one-dimensional, with several outputs per
+//! channel, or with a residual; other activations.
 
 use super::{Built, Network, Template, between, binary, channels, convolved, pick, unary, written};
 use crate::Generator;

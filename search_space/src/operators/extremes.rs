@@ -1,5 +1,5 @@
-//! Extreme shapes that networks use: images of millions of elements, very few channels, heads in
-//! the last dimension, thousands of queries over few keys, means over whole images.
+//! Extreme shapes of real networks: images of millions of elements, very few channels, heads in the
+//! last dimension, thousands of queries over few keys, means over whole images.
 
 use super::{
     Built, Network, Template, between, blocks, channels,

@@ -1,5 +1,5 @@
-//! Operators on images `[1, C, H, W]`, between 1x1 convolutions where engines keep images in a
-//! layout of their own.
+//! Operators on images `[1, C, H, W]`, between 1x1 convolutions if engines keep images in a layout
+//! of their own.
 
 use super::{
     Built, MOST_ELEMENTS, Network, Template, between, binary, channels, longest_side, pick, unary,
@@ -29,7 +29,7 @@ pub(super) const TEMPLATES: &[(&str, Template)] = &[
     ("group-norm", group_norm),
 ];
 
-/// Side of an image with so many channels.
+/// Side of an image by its channels.
 fn side(g: &mut Generator, channels: usize) -> usize {
     between(g, 6, longest_side(MOST_ELEMENTS, channels).clamp(7, 160))
 }

@@ -1,11 +1,12 @@
-//! Operators on their own: small networks around kinds and modes of operators that vision models
-//! use and a search space may lack.
+//! Single operators: small networks around kinds and modes of operators that vision models use and
+//! a search space may lack.
 //!
-//! A predictor learns only what was measured. This inventory covers dense, grouped, strided and
-//! transposed convolutions, pooling, resizing, softmax over any axis, permutations, rolls, window
-//! partitions, gathers, broadcasts, reductions and so on, over shapes drawn from wide ranges that
-//! belong to no particular model. Each network is an input, something that brings it into the
-//! caches and the engine's layout, the operator, something that reads it.
+//! Predictors need measurements of every kind that they forecast. This inventory covers dense,
+//! grouped, strided and transposed convolutions, pooling, resizing, softmax over any axis,
+//! permutations, rolls, window partitions, gathers, broadcasts, reductions and so on, over shapes
+//! from wide ranges that are not those of any particular model. Each network has an input, an
+//! operator that brings it into the caches and the engine's layout, the measured operator, and a
+//! reader of its output.
 
 mod attention;
 mod blocks;
@@ -36,7 +37,7 @@ type Template = fn(&mut Network, &mut Generator) -> Built;
 /// One operator's network.
 #[derive(Clone, Debug)]
 pub struct OperatorSample {
-    /// Template and number, e.g. `resize-12`; what it is drawn from is the seed and this.
+    /// Template and number, e.g. `resize-12`; the network depends on the seed and this name.
     pub encoding: String,
     /// The network.
     pub graph: Graph,
@@ -129,7 +130,7 @@ fn written(n: &mut Network, shape: impl AsRef<[usize]>) -> Built {
     unary(n, OpKind::Abs, x)
 }
 
-/// An image of this shape that a convolution has just made of an input.
+/// An image of this shape, computed by a convolution from an input.
 fn convolved(n: &mut Network, shape: [usize; 4]) -> Built {
     let x = n.b.input("x", TensorSpec::f32(shape));
     let name = n.name();
@@ -153,7 +154,7 @@ fn channels(g: &mut Generator, high: usize) -> usize {
     (between(g, 8, high) / step).max(1) * step
 }
 
-/// The longest side of a square image of so many elements and channels.
+/// The longest side of a square image with at most this many elements, by channels.
 fn longest_side(elements: usize, channels: usize) -> usize {
     ((elements / channels.max(1)) as f64).sqrt() as usize
 }

@@ -22,7 +22,7 @@ pub(super) const TEMPLATES: &[(&str, Template)] = &[
     ("linear-attention", linear_attention),
 ];
 
-/// Neighbours turned against each other by angles that depend on the token.
+/// Pairs of neighbours rotated by angles that depend on the token.
 fn rotary(n: &mut Network, g: &mut Generator) -> Built {
     let (heads, count, d) =
         (between(g, 1, 16), between(g, 16, 1024), pick(g, &[32usize, 48, 64, 64, 80, 96]));
@@ -84,7 +84,7 @@ fn branch_sum(n: &mut Network, g: &mut Generator) -> Built {
     unary(n, OpKind::Abs, y)
 }
 
-/// Over the tokens, each channel of each head by itself.
+/// Over the tokens, for each channel of each head.
 fn long_softmax(n: &mut Network, g: &mut Generator) -> Built {
     let (count, heads, d) = (between(g, 49, 4096), between(g, 1, 8), between(g, 4, 64));
     let shape = if g.unit() < 0.5 { vec![1, count, heads, d] } else { vec![1, heads, count, d] };

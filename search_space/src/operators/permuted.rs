@@ -72,8 +72,7 @@ fn permuted_reshape(n: &mut Network, g: &mut Generator) -> Built {
     linear(n, y, between(g, 2, most))
 }
 
-/// An image of `c` channels whose tokens were computed one by one: its channels are neighbours in
-/// memory.
+/// An image of `c` channels, computed token by token: its channels are contiguous in memory.
 fn image_of_tokens(
     n: &mut Network,
     g: &mut Generator,
@@ -133,7 +132,7 @@ fn permuted_fusion(n: &mut Network, g: &mut Generator) -> Built {
     conv(n, y, pick(g, &[1, 8, 21]), 1, 1, 1)
 }
 
-/// Linear layers over the windows of an image, whose order was only turned or laid out anew.
+/// Linear layers over the windows of an image, in permuted strides or copied.
 fn permuted_windows(n: &mut Network, g: &mut Generator) -> Built {
     let (window, c) = (pick(g, &[4usize, 7, 7, 8, 12, 14, 16]), channels(g, 512));
     let most = longest_side(MOST_ELEMENTS / 4, c) / window;

@@ -210,7 +210,7 @@ fn mask(n: &mut Network, g: &mut Generator) -> Built {
     n.b.softmax(&b, y, 3)
 }
 
-/// Tokens of two origins, one behind the other or side by side.
+/// Tokens of two origins, concatenated along tokens or channels.
 fn token_concat(n: &mut Network, g: &mut Generator) -> Built {
     let (count, c) = (between(g, 16, 2048), channels(g, 384));
     let x = written(n, [1, count, c])?;

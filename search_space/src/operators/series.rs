@@ -1,5 +1,5 @@
-//! Series: networks that differ in one thing alone, so that its effect can be drawn: channels of a
-//! depthwise convolution, the kind of an activation.
+//! Series: networks that differ in one property alone, so that its effect can be plotted: channels
+//! of a depthwise convolution, the kind of an activation.
 
 use super::{Built, Network, OperatorSample};
 use vitempo_graph::{Attribute, Attributes, GraphBuilder, GraphError, OpKind, TensorSpec, ValueId};
@@ -14,8 +14,8 @@ const CHANNEL_STEP: usize = 8;
 
 type Activation = fn(&mut Network, ValueId) -> Built;
 
-/// Activations, each on an image that is the network's input: its values are those that
-/// `--input-distribution` asks for.
+/// Activations, each on an image that is the network's input: the input distribution of the
+/// measurement sets its values.
 const ACTIVATIONS: [(&str, Activation); 11] = [
     ("relu", |n, x| n.b.unary("op", OpKind::Relu, x)),
     ("relu6", |n, x| with(n, OpKind::Clip, &[("min", 0.0), ("max", 6.0)], x)),

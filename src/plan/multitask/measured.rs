@@ -12,12 +12,12 @@ use vitempo_profiler::{
     statistics,
 };
 
-/// Side by side, an engine runs at most so many times as many frames as the slowest.
+/// The most frames of an engine, as a multiple of the slowest engine's, while all run side by side.
 const MOST_BESIDE: usize = 50;
 /// A standard deviation over a median absolute deviation, of normally distributed samples.
 const DEVIATIONS: f64 = 1.4826;
 
-/// Which placement is run next.
+/// The placement that runs next.
 #[derive(Clone, Copy, Debug)]
 pub struct RoundProgress<'a> {
     /// Counted from 1.
@@ -30,12 +30,12 @@ pub struct RoundProgress<'a> {
     pub processors: &'a [String],
 }
 
-/// What the parts take on the engines, measured once or several times.
+/// Times of the parts on the engines, measured once or several times.
 #[derive(Default)]
 struct PartTimes {
     /// By engine and part, ns.
     samples: Vec<Vec<Vec<u64>>>,
-    /// How much longer each engine takes while all others work, once each time.
+    /// Slowdown of each engine while all others work, one value per measurement.
     slowdowns: Vec<Vec<f64>>,
 }
 
@@ -96,7 +96,7 @@ impl Planning {
         Ok(Placements::new(last.model, rows, last.simulation.slowdown, search))
     }
 
-    /// What the parts take on the engines, and how much engines slow each other down.
+    /// Measures the times of the parts on the engines, and how much engines slow each other down.
     fn part_times(&self, session: &LiveSession) -> Result<PartTimes, LiveSessionError> {
         let frames = session.frames();
         let parts: Vec<usize> = (0..=self.model.decoders.len()).collect();
@@ -111,8 +111,7 @@ impl Planning {
         Ok(PartTimes { samples, slowdowns: vec![slowdown] })
     }
 
-    /// The same with costs that were measured, where no bundle gave them, and with how engines slow
-    /// each other down.
+    /// The same with measured costs where no bundle gave any, and with the measured slowdowns.
     fn with(&self, session: &LiveSession, times: &PartTimes) -> Result<Self, LiveSessionError> {
         let mut with = self.clone();
         if self.model.processors.is_empty() {

@@ -28,7 +28,7 @@ use vitempo_planners::{
     simulator::{ScenarioError, StreamOutcome, simulate},
 };
 
-/// Why there are no placements.
+/// Why placements cannot be computed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MultitaskError {
@@ -47,7 +47,7 @@ pub enum MultitaskError {
     Live(#[from] LiveSessionError),
 }
 
-/// Costs of the parts of a multi-task model, and what the simulator adds to them.
+/// Costs of the parts of a multi-task model, and the simulator's parameters.
 #[derive(Clone, Debug)]
 pub struct Planning {
     model: MultiTask,
@@ -96,8 +96,8 @@ impl Planning {
         self.model.features_bytes
     }
 
-    /// Adds a processor whose latencies a bundle forecasts; `received_ns` is what handing the
-    /// features over takes.
+    /// Adds a processor whose latencies a bundle forecasts; `received_ns` is the time of a transfer
+    /// of the features.
     ///
     /// # Errors
     /// As [`LatencyModel::predict`].
@@ -161,13 +161,13 @@ impl Planning {
         Ok((rows.map(|schedule| Placed { schedule, rounds: Vec::new() }).collect(), search))
     }
 
-    /// The same placement with the costs of now.
+    /// The same placement with the current costs.
     fn renewed(&self, schedule: &Schedule) -> Result<Schedule, MultitaskError> {
         let same = self.model.schedule(schedule.encoder, &schedule.decoders, schedule.execution);
         same.ok_or(MultitaskError::NoCost)
     }
 
-    /// The placement with the costs of now, and what the simulator says of it.
+    /// The placement with the current costs, and its simulation.
     fn simulate(&self, schedule: &Schedule) -> Result<(Schedule, StreamOutcome), MultitaskError> {
         let schedule = self.renewed(schedule)?;
         let scenario = self.simulation.scenario(&self.model, &schedule);
@@ -176,7 +176,7 @@ impl Planning {
     }
 }
 
-/// What the decoders read of what the encoder provides, bytes.
+/// Size of the encoder's outputs that decoders read, bytes.
 fn features_bytes(parts: &[Graph]) -> u64 {
     let inputs = |part: &Graph| -> Vec<String> {
         part.inputs().iter().map(|&id| part.value(id).name.clone()).collect()

@@ -1,9 +1,9 @@
-//! [`Placements`] of a multi-task model: what they are forecast to take, what the simulator says,
-//! what was measured, and how good the choice was.
+//! [`Placements`] of a multi-task model: forecast, simulated and measured times, and the regret of
+//! the choice.
 //!
-//! The speed of a machine that others share changes from one minute to the next. So a simulation is
-//! compared with a run round by round, with costs measured just before that run; the figures are
-//! medians over the rounds. Times are in ns.
+//! The speed of a shared machine changes within minutes. A simulation is therefore compared with a
+//! run round by round, with costs measured just before that run; the figures are medians over the
+//! rounds. Times are in ns.
 
 use vitempo_planners::{
     pipeline::multitask::{Execution, MultiTask, Part, Schedule, eta, percent_of_maximum},
@@ -14,13 +14,13 @@ use vitempo_predictors::metrics;
 /// One placement.
 #[derive(Clone, Debug)]
 pub struct Placed {
-    /// Which part where, and what it is forecast to take.
+    /// The processor of each part, with forecast times.
     pub schedule: Schedule,
-    /// What it took, once per round.
+    /// Its results, one per round.
     pub rounds: Vec<Round>,
 }
 
-/// What a placement took once.
+/// The result of a placement in one round.
 #[derive(Clone, Debug)]
 pub struct Round {
     /// In the simulator.
@@ -32,7 +32,7 @@ pub struct Round {
 }
 
 impl Round {
-    /// What ran, or else what was simulated.
+    /// The measured result, or else the simulated one.
     fn outcome(&self) -> &StreamOutcome {
         self.live.as_ref().unwrap_or(&self.simulated)
     }
@@ -61,13 +61,13 @@ impl Placed {
         self.median(|round| round.live.as_ref().and_then(StreamOutcome::period_ns))
     }
 
-    /// How far the simulated period is from the measured one, as a share of it.
+    /// Difference of the simulated from the measured period, as a share of it.
     #[must_use]
     pub fn error(&self) -> Option<f64> {
         self.median(Round::error)
     }
 
-    /// Latency below which this share of frames lies, as measured, else as simulated; ns.
+    /// Quantile of latency at this share of frames, measured or else simulated; ns.
     #[must_use]
     pub fn latency_ns(&self, share: f64) -> Option<f64> {
         self.median(|round| round.outcome().latency_quantile(share).map(|ns| ns as f64))
@@ -164,8 +164,8 @@ impl Placements {
         std::iter::once(&self.model.encoder).chain(&self.model.decoders)
     }
 
-    /// What running the placement of least forecast period costs beyond the best one that was
-    /// measured, as a share of it; and that best one.
+    /// Regret of the placement of least forecast period: its measured period beyond that of the
+    /// best measured one, as a share of it; and that best one.
     #[must_use]
     pub fn regret(&self) -> Option<(f64, &Placed)> {
         let measured = self.rows.iter().filter_map(|row| Some((row.live_ns()?, row)));
@@ -173,8 +173,8 @@ impl Placements {
         Some((self.rows.first()?.live_ns()? / best_ns - 1.0, best))
     }
 
-    /// How far simulated periods are from measured ones, as shares: their mean and the largest;
-    /// `None` where nothing was measured.
+    /// Differences of simulated from measured periods, as shares: their mean and the largest;
+    /// `None` if nothing was measured.
     #[must_use]
     pub fn errors(&self) -> Option<(f64, f64)> {
         let errors: Vec<f64> = self.rows.iter().filter_map(Placed::error).map(f64::abs).collect();
@@ -182,7 +182,7 @@ impl Placements {
         Some((errors.iter().sum::<f64>() / errors.len() as f64, largest))
     }
 
-    /// The most that results of any placement are from the whole model's.
+    /// The largest difference of any placement's results from the whole model's.
     #[must_use]
     pub fn apart(&self) -> Option<f64> {
         let rounds = self.rows.iter().flat_map(|row| &row.rounds);

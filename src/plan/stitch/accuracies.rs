@@ -1,5 +1,5 @@
-//! How accurate stitched variants are: as measured, where they were; by an estimator fitted to
-//! those that were; else each original's drop shared evenly among its subgraphs.
+//! Accuracies of stitched variants: measured ones where they exist; else those of an estimator
+//! fitted to measured ones; else each original's drop, shared evenly among its subgraphs.
 
 use super::{StitchingError, record::AccuracySource};
 use crate::zoo::{
@@ -14,7 +14,7 @@ use vitempo_predictors::accuracy::{AccuracyEstimator, Sample};
 /// Accuracies of a task's stitched variants, and how they are known.
 pub type Known = (Arc<dyn Accuracy>, AccuracySource);
 
-/// What is known of a task. The seed is the estimator's.
+/// The accuracies of a task. The seed is the estimator's.
 ///
 /// # Errors
 /// [`StitchingError`] naming the variant whose accuracy is missing, or the line of the file of
@@ -123,7 +123,7 @@ impl Estimated {
         Ok((Arc::new(Monotone::new(originals, positions, Arc::new(estimate))?), source))
     }
 
-    /// As measured, else as estimated.
+    /// Measured, else estimated.
     fn accuracy_bp(&self, stitched: &[usize]) -> u32 {
         let estimated = || {
             let subgraphs: Vec<u32> = of_originals(&self.originals, stitched).collect();
@@ -157,7 +157,7 @@ fn read(path: &Path, variants: &Variants) -> Result<Measured, String> {
         };
         let (stitched, bp) = row(&record, variants).map_err(refuse)?;
         if measured.insert(stitched, bp).is_some() {
-            return Err(refuse("this variant is there twice".to_owned()));
+            return Err(refuse("this variant is listed twice".to_owned()));
         }
     }
     Ok(measured)
@@ -181,6 +181,7 @@ fn row(record: &csv::StringRecord, variants: &Variants) -> Result<(Vec<usize>, u
         .collect::<Result<Vec<usize>, String>>()?;
     let text = record.get(positions).unwrap_or_default().trim();
     let percent = text.parse::<f64>().ok().filter(|percent| (0.0..=100.0).contains(percent));
-    let percent = percent.ok_or_else(|| format!("`{text}` is no accuracy between 0 and 100 %"))?;
+    let percent =
+        percent.ok_or_else(|| format!("`{text}` is not an accuracy between 0 and 100 %"))?;
     Ok((stitched, basis_points(percent)))
 }

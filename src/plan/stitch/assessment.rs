@@ -1,5 +1,5 @@
-//! [`Assessment`]: stitching and systems that do not stitch on a measured zoo, as the paper
-//! compares them; nothing is run again.
+//! [`Assessment`]: compares stitching with systems that do not stitch, on a measured zoo and as the
+//! paper does. Nothing runs again.
 
 use super::{
     record::{Record, RecordedTask},
@@ -26,7 +26,7 @@ use vitempo_planners::{
 /// Memory budgets, percent of what all subgraphs take.
 const BUDGETS: [u64; 8] = [5, 10, 15, 25, 40, 55, 75, 100];
 
-/// So much more of the objectives may be missed where memory counts as enough: a point.
+/// Additional violation rate up to which memory counts as enough: one percentage point.
 const AS_MANY: f64 = 0.01;
 
 /// Why a record cannot be assessed.
@@ -44,7 +44,7 @@ pub enum AssessmentError {
     NoOrder,
 }
 
-/// How one system does: shares of objectives missed, and queries per second.
+/// One system's violation rates and queries per second.
 #[derive(Clone, Debug)]
 pub struct SystemRates {
     /// The system's name.
@@ -61,15 +61,15 @@ pub struct SystemRates {
     pub queries_per_s: f64,
 }
 
-/// What is missed within a memory budget: objectives of the grid that no stitched variant wholly
-/// in memory keeps, a share.
+/// Violation rate within a memory budget: the share of the grid's SLOs that no stitched variant
+/// wholly in memory meets.
 #[derive(Clone, Debug)]
 pub struct Budgeted {
     /// Percent of what all subgraphs take.
     pub percent: u64,
-    /// With what an exact search keeps in memory.
+    /// With the subgraphs that an exact search keeps in memory.
     pub exact: f64,
-    /// With what is kept round-robin by hotness.
+    /// With the subgraphs chosen round-robin by hotness.
     pub round_robin: f64,
 }
 
@@ -120,8 +120,8 @@ impl<'a> Assessment<'a> {
         Some((of(stitched), range))
     }
 
-    /// The least budget, percent, at which no more than a point more of the objectives are missed
-    /// than with everything in memory.
+    /// The least budget, percent, at which the violation rate is at most one percentage point
+    /// higher than with everything in memory.
     #[must_use]
     pub fn enough(&self) -> Option<u64> {
         let full = self.budgets.last()?.exact;
@@ -169,8 +169,7 @@ fn systems(zoo: &Zoo, orders: &[Order], fixed: &Order) -> Result<Vec<SystemRates
     System::BASELINES.into_iter().chain([System::STITCHED]).map(one).collect()
 }
 
-/// What is missed with some of the memory, in the order that keeps the most objectives with all of
-/// it.
+/// Violation rates with part of the memory, in the order that meets the most SLOs with all of it.
 fn budgets(
     zoo: &Zoo,
     orders: &[Order],

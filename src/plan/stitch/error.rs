@@ -63,7 +63,7 @@ pub enum StitchingError {
     #[error("every order is run, there are {0}")]
     TooManyOrders(usize),
     /// A task without an objective.
-    #[error("{}: task `{task}`: nothing is asked of it", .path.display())]
+    #[error("{}: task `{task}`: it has no objective", .path.display())]
     NoObjective {
         /// The tasks file.
         path: PathBuf,
@@ -87,7 +87,7 @@ pub enum StitchingError {
     Accuracies {
         /// The task's name.
         task: String,
-        /// The file, the line and what is wrong there.
+        /// The file, the line and the reason.
         reason: String,
     },
     /// Costs from a file that do not fit the tasks.
@@ -98,7 +98,7 @@ pub enum StitchingError {
         /// The node or processor at fault.
         reason: String,
     },
-    /// Engines, or what runs on them, fail.
+    /// An engine or a run on it failed.
     #[cfg(feature = "profile")]
     #[error(transparent)]
     Live(#[from] super::live::StitchSessionError),

@@ -1,6 +1,6 @@
-//! What every subgraph costs on every processor: forecasts by bundles, one or more per processor.
+//! Costs of every subgraph on every processor, forecast by bundles, one or more per processor.
 //!
-//! A bundle holds for one precision: quantised variants take the processor's int8 bundle where it
+//! A bundle forecasts one precision: quantised variants take the processor's int8 bundle where it
 //! has one, others one that is not int8. Memory is that of a subgraph's constants.
 
 use super::{StitchProgress, StitchingError};
@@ -65,8 +65,7 @@ impl Processor {
     }
 }
 
-/// What a subgraph takes to be kept in memory, and what it hands to the next; bytes. The last one
-/// hands on nothing.
+/// The memory of a subgraph, and the size of its output for the next; bytes. The last one has 0.
 #[must_use]
 pub fn sizes(graph: &Graph, last: bool) -> (u64, u64) {
     let memory = weights(graph).map(|(tensor, _)| tensor.size_bytes()).fold(0, u64::saturating_add);

@@ -1,6 +1,6 @@
-//! [`StitchSession`]: stitched variants on engines, each processor an engine on cores of its own:
-//! what every subgraph takes there, what stitched variants take beside the sum of their subgraphs
-//! (eq. 5), and whether the order chosen is the best one measured. Times are in ns.
+//! [`StitchSession`]: stitched variants on engines, each processor an engine on cores of its own.
+//! It measures every subgraph there, compares stitched variants with the sum of their subgraphs
+//! (eq. 5), and finds whether the chosen order is the best one measured. Times are in ns.
 
 use super::{
     StitchProgress, each_order,
@@ -66,7 +66,7 @@ pub struct StitchSession {
     interrupted: Arc<AtomicBool>,
 }
 
-/// Where a task's subgraphs are among the parts, and what they read.
+/// The parts of a task's subgraphs, and their inputs.
 #[derive(Debug)]
 struct LiveTask {
     name: String,
@@ -120,7 +120,7 @@ impl StitchSession {
         self.engines.iter().map(|engine| engine.name.clone()).collect()
     }
 
-    /// Names of the processors, and what they are.
+    /// Names of the processors with descriptions.
     #[must_use]
     pub fn described(&self) -> Vec<(String, String)> {
         described(&self.engines, &self.rig)
@@ -146,8 +146,8 @@ impl StitchSession {
         self.tasks.iter().map(of_task).collect()
     }
 
-    /// So many stitched variants of each task in each order, drawn at random; `forecast` has the
-    /// zoo's costs by bundles, where there are some.
+    /// Measures this many stitched variants of each task in each order, drawn at random; `forecast`
+    /// has the zoo's costs by bundles, if there are any.
     ///
     /// # Errors
     /// [`StitchSessionError`] naming the subgraph and processor that failed.
@@ -223,7 +223,7 @@ impl StitchSession {
         self.tasks.get(index).ok_or(StitchSessionError::NoTask(index))
     }
 
-    /// What a part takes on each engine.
+    /// The latency of a part on each engine.
     fn on_each(&self, task: &LiveTask, part: usize) -> Result<Vec<Interval>, StitchSessionError> {
         let one = |processor: usize| {
             let steps = vec![vec![Task { part, processor }]];
@@ -234,7 +234,7 @@ impl StitchSession {
         (0..self.engines.len()).map(one).collect()
     }
 
-    /// What a stitched variant takes: the median.
+    /// The median latency of a stitched variant.
     fn latency_ns(
         &self,
         task: usize,

@@ -1,17 +1,17 @@
-//! One order of processors for all tasks, a stitched variant for each of them, and what to keep in
-//! memory.
+//! Plans stitched variants: one order of processors for all tasks, a variant for each of them, and
+//! the subgraphs to keep in memory.
 //!
 //! | question | where |
 //! |---|---|
 //! | how are the tasks of a file planned, from bundles or engines? | `planning`, with the feature `train` |
-//! | what does each task have to keep? | [`objectives`] |
+//! | which objectives does each task have? | [`objectives`] |
 //! | how accurate are stitched variants? | `accuracies`, with the feature `train` |
-//! | what does each subgraph take on each processor? | [`forecasts`] |
+//! | how long does each subgraph take on each processor? | [`forecasts`] |
 //! | which orders are there, and which is best? | [`orders`], [`best`], [`each_order`] |
-//! | what stays in memory within a budget? | [`preloading`] |
-//! | how do systems do that do not stitch? | [`systems`] |
-//! | what do stitched variants take on engines? | `live`, with the feature `profile` |
-//! | what was measured, as a file? | [`record`] |
+//! | which subgraphs stay in memory within a budget? | [`preloading`] |
+//! | how do systems without stitching compare? | [`systems`] |
+//! | how long do stitched variants take on engines? | `live`, with the feature `profile` |
+//! | how are measurements stored in a file? | [`record`] |
 //! | how do a measured zoo's figures compare with the paper's claims? | `assessment`, with the feature `train` |
 
 #[cfg(feature = "train")]
@@ -37,7 +37,7 @@ use vitempo_planners::stitch::{
     preload::Loaded,
 };
 
-/// What is done, or is done next.
+/// The current or next step.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum StitchProgress<'a> {
@@ -98,7 +98,7 @@ pub fn orders(
     }
 }
 
-/// The plan for what is asked; `loaded`: of these subgraphs only.
+/// The plan for the given objectives; `loaded`: with these subgraphs only.
 ///
 /// # Errors
 /// [`StitchError`] naming a task that cannot run in any order.

@@ -1,4 +1,4 @@
-//! What tasks have to keep: as asked for one task or all, else as the tasks file says.
+//! Objectives of tasks: given for one task or all, else those of the tasks file.
 
 use super::StitchingError;
 use crate::{
@@ -7,21 +7,20 @@ use crate::{
 };
 use vitempo_planners::stitch::Slo;
 
-/// An objective, asked of one task or of all.
+/// An objective of one task or of all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Objective {
     /// The task's name; `None`: all tasks.
     pub task: Option<String>,
-    /// What it has to keep.
+    /// Its accuracy and latency.
     pub slo: Slo,
 }
 
-/// One objective per task: what is asked of it last, else what is asked of all, else what the file
-/// says.
+/// One objective per task: the last one given for it, else the one for all, else the file's.
 ///
 /// # Errors
-/// [`StitchingError::Zoo`] for a task that is not there, [`StitchingError::NoObjective`] for one
-/// of which nothing is asked.
+/// [`StitchingError::Zoo`] for an unknown task, [`StitchingError::NoObjective`] for one without an
+/// objective.
 pub fn of_tasks(file: &TasksFile, asked: &[Objective]) -> Result<Vec<Slo>, StitchingError> {
     for name in asked.iter().filter_map(|objective| objective.task.as_deref()) {
         file.task(name)?;

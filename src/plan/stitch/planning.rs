@@ -1,5 +1,5 @@
-//! Tasks of a file, planned: [`plan`] with costs as bundles forecast them, `plan_live` with costs
-//! as engines have them, where stitched variants and orders are then run.
+//! Plans the tasks of a file: [`plan`] with costs that bundles forecast, `plan_live` with costs
+//! measured on engines, where it then runs stitched variants and orders.
 
 use super::{
     Selection, StitchProgress, StitchingError, accuracies, best, each_order, forecasts,
@@ -31,7 +31,7 @@ pub const MOST_RUN: usize = 24;
 /// Most orders whose best plans are kept: the best of them.
 pub const MOST_LISTED: usize = 1000;
 
-/// What is asked.
+/// The request.
 #[derive(Clone, Debug, Default)]
 pub struct Request {
     /// Processors and their bundles, each a file or a name; without any, the file's.
@@ -47,7 +47,7 @@ pub struct Request {
     pub any_order: bool,
     /// How to choose a plan.
     pub selection: Selection,
-    /// How much may be kept in memory, and how to choose what; the plan is then of what is there.
+    /// The memory budget and the way to choose subgraphs; the plan then uses only loaded ones.
     pub memory: Option<(Budget, Way)>,
     /// Whether systems that do not stitch are simulated as well.
     pub systems: bool,
@@ -71,7 +71,7 @@ pub struct Running {
     pub interrupted: Arc<std::sync::atomic::AtomicBool>,
 }
 
-/// What is known of a task beside its costs.
+/// The accuracies and objectives of a task.
 #[derive(Clone, Debug)]
 pub struct TaskSource {
     /// Tensors between its positions.
@@ -80,7 +80,7 @@ pub struct TaskSource {
     pub accuracy: AccuracySource,
 }
 
-/// A plan, with all it was made of.
+/// A plan, with its inputs.
 #[derive(Clone, Debug)]
 pub struct Stitching {
     /// Costs and accuracies.
@@ -96,9 +96,9 @@ pub struct Stitching {
     /// The best of each order, best first, then those in which a task cannot run; at most
     /// [`MOST_LISTED`].
     pub each: Vec<(Order, Option<Assignment>)>,
-    /// What is kept in memory, where that was asked.
+    /// The subgraphs kept in memory, if requested.
     pub preloading: Option<Preloading>,
-    /// Where they were asked for.
+    /// If they were requested.
     pub systems: Vec<SystemOutcome>,
     /// As asked.
     pub selection: Selection,
@@ -115,14 +115,14 @@ pub struct Stitching {
 pub struct Measured {
     /// With measured costs.
     pub zoo: Zoo,
-    /// Names of the engines, and what they are.
+    /// Names of the engines with descriptions.
     pub engines: Vec<(String, String)>,
     /// Stitched variants and orders that were run.
     pub rehearsal: Rehearsal,
 }
 
 impl Stitching {
-    /// What was measured, to be kept.
+    /// The measurements, to be stored.
     ///
     /// # Errors
     /// [`RecordError::NotMeasured`] for a plan from forecasts alone, [`RecordError::Stitch`] for a
@@ -235,7 +235,7 @@ struct Choosing<'a> {
     environments: Vec<(String, String)>,
 }
 
-/// The best plan; with a memory budget, the best in its order of what is then in memory.
+/// The best plan; with a memory budget, the best of loaded subgraphs in its order.
 fn choose(from: Choosing<'_>) -> Result<Stitching, StitchingError> {
     let Choosing { file, request, tasks, zoo, orders, slos, environments } = from;
     let selection = request.selection;
@@ -283,7 +283,7 @@ fn environments(processors: &[Processor]) -> Vec<(String, String)> {
 }
 
 impl Request {
-    /// Processors and bundles as asked, else the file's: beside it, or as named.
+    /// The given processors and bundles, else the file's: beside it, or by name.
     fn bundles(&self, file: &TasksFile) -> Vec<(String, PathBuf)> {
         if !self.processors.is_empty() {
             return self.processors.clone();
@@ -459,7 +459,7 @@ impl Tasks {
         Ok(StitchSession::start(&engines, running.frames, &tasks, interrupted)?)
     }
 
-    /// Costs as engines have them. Handing over is part of what is measured.
+    /// Costs measured on engines, including transfers.
     fn measured(
         &self,
         session: &super::live::StitchSession,

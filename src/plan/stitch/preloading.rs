@@ -1,9 +1,8 @@
-//! What to keep in memory within a budget: subgraphs that let the most objectives be kept when
-//! these change.
+//! Chooses the subgraphs to keep in memory within a budget: those with which the most objectives
+//! can be met when objectives change.
 //!
-//! Objectives are those asked for, and the 25 of the paper's grid over the originals' ranges, which
-//! stand for what may be asked later. Those asked for come first: each counts as more than the
-//! whole grid.
+//! Objectives are the given ones, and the 25 of the paper's grid over the originals' ranges, which
+//! represent later ones. The given ones come first: each counts as more than the whole grid.
 
 use vitempo_planners::stitch::{
     Order, Slo, StitchError, Zoo, hotness,
@@ -16,7 +15,7 @@ use vitempo_planners::stitch::{
 pub enum Budget {
     /// Of what all subgraphs of all variants take.
     Share(f64),
-    /// So many bytes.
+    /// A number of bytes.
     Bytes(u64),
 }
 
@@ -33,18 +32,19 @@ pub enum Way {
     AsPrinted,
 }
 
-/// What is kept in memory.
+/// The subgraphs kept in memory.
 #[derive(Clone, Debug)]
 pub struct Preloading {
     /// The subgraphs.
     pub loaded: Loaded,
-    /// What they may take.
+    /// Their budget.
     pub budget_bytes: u64,
     /// What all subgraphs take.
     pub full_bytes: u64,
     /// Objectives of the grid that loaded subgraphs keep, and how many there are.
     pub keeps: (usize, usize),
-    /// No preloading within the budget keeps more; `None` where nothing says so.
+    /// Whether no preloading within the budget meets more objectives, as proven by an exact search;
+    /// `None` for other searches.
     pub proven: Option<bool>,
 }
 

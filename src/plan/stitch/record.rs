@@ -1,6 +1,6 @@
-//! [`Record`]: what was measured of a zoo on engines, as a file from which everything can be computed
-//! again without them: costs of all subgraphs, accuracies of all stitched variants, and stitched
-//! variants and orders that were run.
+//! [`Record`]: measurements of a zoo on engines, as a file from which all results can be computed
+//! again: costs of all subgraphs, accuracies of all stitched variants, and stitched variants and
+//! orders that were run.
 
 use serde::{Deserialize, Serialize};
 use std::{
@@ -69,7 +69,7 @@ pub struct TriedOrder {
     pub predicted_ns: u64,
     /// The same as measured.
     pub measured_ns: u64,
-    /// Objectives missed by prediction.
+    /// Predicted SLO violations.
     pub predicted_misses: usize,
     /// The same as measured.
     pub measured_misses: usize,
@@ -78,7 +78,7 @@ pub struct TriedOrder {
 /// How the accuracies of a task's stitched variants are known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccuracySource {
-    /// In words.
+    /// A description.
     pub how: String,
     /// Stitched variants whose accuracy was measured.
     pub measured: usize,
@@ -97,7 +97,7 @@ pub struct Rehearsal {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Record {
-    /// Names, and what they are.
+    /// Names with descriptions.
     pub processors: Vec<(String, String)>,
     /// Processor indices by position, of all orders there were to choose from.
     pub orders: Vec<Vec<usize>>,
@@ -123,7 +123,7 @@ pub struct RecordedTask {
     pub measured: usize,
     /// Basis points of all stitched variants, the last position counting fastest.
     pub accuracies_bp: Vec<u32>,
-    /// What was asked: basis points and ns.
+    /// The objective: basis points and ns.
     pub asked: (u32, u64),
     /// By position, then variant.
     pub subgraphs: Vec<Vec<Subgraph>>,

@@ -1,4 +1,4 @@
-//! Stitching against systems that do not stitch, in the simulator: objectives missed on the grid
+//! Compares stitching with systems that do not stitch, in the simulator: SLO violations on the grid
 //! over the originals' ranges, over all orders of arrival, and queries per second.
 
 use vitempo_planners::{
@@ -25,12 +25,12 @@ pub struct SystemOutcome {
     pub alone: Violations,
     /// One query of each task at the same time.
     pub at_once: Violations,
-    /// With the objectives asked for, everything in memory.
+    /// With the given objectives, everything in memory.
     pub queries_per_s: f64,
 }
 
-/// The six baselines, stitching, and stitching with what is in memory in an order. Systems that do
-/// not choose an order take processors as they are listed.
+/// The six baselines, stitching, and stitching with loaded subgraphs in an order. Systems that do
+/// not choose an order use processors in listed order.
 ///
 /// # Errors
 /// [`StitchError`] naming the task that cannot run in the orders.
@@ -71,7 +71,7 @@ pub fn simulate(
     plain.chain(limited).collect()
 }
 
-/// Processors as they are listed, again and again.
+/// Processors in listed order, repeated.
 #[must_use]
 pub fn fixed_order(zoo: &Zoo) -> Order {
     Order::new((0..zoo.positions()).map(|position| position % zoo.processors().len()).collect())

@@ -1,12 +1,12 @@
-//! The parts of a hybrid vision transformer: each stage and what it follows.
+//! The parts of a hybrid vision transformer: each stage with the stage before it.
 //!
 //! Engines fuse operators across the border between two stages, so what a stage adds depends on the
 //! stage before it: on its channels, its kind of mixer and its norm. With K(...) the kernels of an
 //! architecture of these stages, the first stage adds K(first), and every later one adds K(before,
-//! stage) - K(before), where `before` is reduced to what matters of it. Stem and head stand in both
-//! terms and cancel, and so does everything that the border leaves alone; what a stage changes at
-//! the end of the one before it is taken off and put on again. Adding up over the stages gives all
-//! kernels, as long as a fusion reaches no further than the next stage.
+//! stage) - K(before), where `before` is reduced to the choices that matter. Stem and head are in
+//! both terms and cancel, and so does everything that the border does not affect; kernels that a
+//! stage changes at the end of the one before it are subtracted and added in their new form. The
+//! sum over the stages gives all kernels, as long as no fusion extends beyond the next stage.
 
 use super::{BLOCK, Class, Form, Link, Window, depths};
 use crate::query::numbers::{Atom, Numbers, Quantity};

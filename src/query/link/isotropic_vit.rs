@@ -2,7 +2,7 @@
 //!
 //! All blocks are equal, and inner blocks have equal neighbours. With K(d) the kernels of the
 //! architecture with d blocks, an architecture of d > 3 blocks runs K(3) + (d - 3) (K(3) - K(2)),
-//! as long as a fusion reaches no further than the next block.
+//! as long as no fusion extends beyond the next block.
 
 use super::{Class, Form, Link, Window, depths};
 use crate::query::numbers::Numbers;

@@ -1,12 +1,12 @@
 //! [`Link`]: a part of an architecture, the unit whose kernels are looked up; and its [`Window`]:
-//! the small architectures whose kernels, lowered for real, say what the part adds.
+//! the small architectures whose lowered kernels show what the part adds.
 //!
-//! Each family has a file that says what its parts are. Adding up over the parts of an
-//! architecture, each as often as it counts, gives all kernels.
+//! Each family has a file that defines its parts. The sum over the parts of an architecture, each
+//! times its count, gives all kernels.
 //!
 //! | family | parts |
 //! |---|---|
-//! | `hybrid_vit` | each stage and what it follows |
+//! | `hybrid_vit` | each stage with the stage before it |
 //! | `isotropic_vit` | the whole model with two or three of its blocks |
 
 mod hybrid_vit;

@@ -1,6 +1,6 @@
 //! NAS-Bench-201 and FBNet after HELP's protocol: samples from the pool (the first architectures),
 //! ranks of the 1 000 after it, both within the 10-90 % band of the target's latency. Ranks of all
-//! 1 000 are given too.
+//! 1 000 are reported too.
 
 use super::{Measure, Outcome, Protocol, Scores, parallel, shuffled};
 use std::collections::BTreeMap;
@@ -12,9 +12,9 @@ use vitempo::{
 
 /// Architectures whose ranks are compared.
 const QUERY: usize = 1000;
-/// Architectures of a source that are learnt from.
+/// Architectures of a source that are used for training.
 const LEARNT: usize = 200;
-/// What is ranked, behind the test's name: within the band, all, and without any adapting.
+/// Suffixes of the test's name: ranks within the band, of all, and without adaptation.
 const RANKED: [&str; 3] = ["", ", all", ", by multiply-accumulates"];
 
 /// One search space on many devices.

@@ -1,9 +1,9 @@
 //! Errors of adapted forecasts on published latencies: one device is left out at a time, and a few
-//! of its latencies are given back. [`evaluate`] runs every test that a folder
-//! has files for.
+//! of its latencies are used for adaptation. [`evaluate`] runs every test that a folder has files
+//! for.
 //!
 //! Each test draws the measured models anew for every seed; a source never shares the device of the
-//! target. See `docs/adapting.md` for the figures.
+//! target. `docs/adapting.md` has the figures.
 
 mod cells;
 mod npu;
@@ -23,7 +23,7 @@ use vitempo::{adaptation::parallel, predictors::metrics};
 pub struct Protocol {
     /// Models measured on the target.
     pub samples: usize,
-    /// Draws of which models those are.
+    /// Random draws of these models.
     pub seeds: u64,
     /// Devices that are targets; all where empty. Sources are those that are not in the list,
     /// whatever their number.

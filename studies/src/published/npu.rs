@@ -1,5 +1,5 @@
-//! Neural processors of Snapdragon chips: a device of which ten models are measured, from the other
-//! devices; models that no device has, and models that the others have.
+//! Neural processors of Snapdragon chips: adapts to a device from ten of its models and the other
+//! devices; evaluated on models that no device has, and on models that the others have.
 
 use super::{Measure, Outcome, Protocol, Scores, parallel, shuffled};
 use std::collections::{BTreeMap, BTreeSet};

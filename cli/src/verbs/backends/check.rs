@@ -59,6 +59,7 @@ pub struct CheckArgs {
     #[command(flatten)]
     run: RunArgs,
 
+    /// Format of the output
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }

@@ -52,6 +52,7 @@ pub struct CompareArgs {
     #[arg(long, default_value_t = 0)]
     seed: u64,
 
+    /// Format of the output
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }

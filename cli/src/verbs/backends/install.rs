@@ -28,6 +28,7 @@ pub struct InstallArgs {
     /// engine that has several
     #[arg(long, value_name = "FILE.whl")]
     from: Vec<PathBuf>,
+    /// Format of the output
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }

@@ -15,6 +15,7 @@ use vitempo::profiler::{
 /// Example: vitempo backends list --format json
 #[derive(clap::Args, Debug)]
 pub struct ListArgs {
+    /// Format of the output
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }

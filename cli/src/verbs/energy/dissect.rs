@@ -1,4 +1,4 @@
-//! `vitempo energy dissect`: a power monitor's trace, taken apart by an application's log.
+//! `vitempo energy dissect`: splits a power trace into the phases of an application's log.
 
 use super::super::{
     error::{CliError, CliResult},
@@ -11,22 +11,22 @@ use vitempo::planners::energy::{
     dissect::{Dissection, Settings, dissect},
 };
 
-/// Takes a power monitor's trace apart by an application's log: what drew what, per frame
+/// Splits a power monitor's trace by an application's log into the energy of each phase of a frame
 ///
 /// Example: vitempo energy dissect trace.csv log.csv --base-power 756mW --preview-power 3.53W
 #[derive(clap::Args, Debug)]
 pub struct DissectArgs {
-    /// Of the monitor: CSV with `time_s`, and `power_w`, `power_mw`, or `current_ma` and
+    /// Trace of the monitor: CSV with `time_s`, and `power_w`, `power_mw`, or `current_ma` and
     /// `voltage_v`
     #[arg(value_name = "TRACE.csv")]
     pub trace: PathBuf,
 
-    /// Of the application: CSV with `frame`, `phase`, `start_s`, `end_s`; its row `flag` is an
-    /// event that the monitor saw too
+    /// Log of the application: CSV with `frame`, `phase`, `start_s`, `end_s`; its row `flag` is an
+    /// event that is visible in the trace
     #[arg(value_name = "LOG.csv")]
     pub log: PathBuf,
 
-    /// Of the device doing nothing
+    /// Power of the idle device
     #[arg(long, value_name = "POWER", value_parser = quantity::power_w, required_unless_present = "base_trace", conflicts_with = "base_trace")]
     pub base_power: Option<f64>,
 
@@ -34,7 +34,7 @@ pub struct DissectArgs {
     #[arg(long, value_name = "TRACE.csv")]
     pub base_trace: Option<PathBuf>,
 
-    /// Of the device with camera and preview alone, base included
+    /// Power of the device with camera and preview alone, base included
     #[arg(long, value_name = "POWER", value_parser = quantity::power_w, required_unless_present = "preview_trace", conflicts_with = "preview_trace")]
     pub preview_power: Option<f64>,
 
@@ -42,11 +42,11 @@ pub struct DissectArgs {
     #[arg(long, value_name = "TRACE.csv")]
     pub preview_trace: Option<PathBuf>,
 
-    /// When the monitor saw the flag event; found in the trace where it is not given
+    /// Time of the flag event in the trace; found in the trace if it is not given
     #[arg(long, value_name = "TIME", value_parser = quantity::seconds)]
     pub flag_at: Option<f64>,
 
-    /// How long the trace is quiet at its beginning: for finding the flag
+    /// Length of the quiet beginning of the trace, in which the flag is not looked for
     #[arg(long, value_name = "TIME", value_parser = quantity::seconds, default_value = "100ms")]
     pub quiet: f64,
 
@@ -54,6 +54,7 @@ pub struct DissectArgs {
     #[arg(long, value_name = "TIME", value_parser = quantity::seconds, default_value = "10s")]
     pub cooling_off: f64,
 
+    /// Format of the output
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
 }
@@ -81,7 +82,7 @@ fn power(given: Option<f64>, trace: Option<&Path>) -> CliResult<f64> {
         (Some(watts), _) => Ok(watts),
         (None, Some(path)) => Ok(PowerTrace::read(path)?.mean_w()),
         (None, None) => Err(CliError::user(
-            "base and preview power are needed: what a phase drew is what lies above them",
+            "base and preview power are needed: the power of a phase is the difference to them",
         )),
     }
 }
@@ -122,12 +123,12 @@ impl Report for Dissected {
             table.row(std::iter::once(p.name).chain(cells));
         }
         let counted = format!(
-            "mean of {} frames; {} left out: cooling-off, or not whole in the trace",
+            "mean of {} frames; {} left out: cooling-off, or not complete in the trace",
             d.frames, d.left_out
         );
         format!(
-            "{}{counted}\nthe monitor saw the flag event at {:.3} s; phases are above camera and \
-            base\n",
+            "{}{counted}\nthe flag event is at {:.3} s of the trace; phases exclude camera and \
+             base\n",
             table.to_text(),
             d.monitor_flag_s
         )

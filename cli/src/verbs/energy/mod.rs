@@ -1,4 +1,4 @@
-//! `vitempo energy`: what drew what in a measured power trace, and a trace to try that out with.
+//! `vitempo energy`: analyses measured power traces, and simulates such traces.
 
 mod dissect;
 mod simulate;

@@ -1,4 +1,5 @@
-//! `vitempo energy simulate`: a trace and a log that nobody measured, for trying a dissection out.
+//! `vitempo energy simulate`: writes a simulated trace and its log, to try `vitempo energy
+//! dissect`.
 
 use super::super::{
     error::{CliError, CliResult, io_error},
@@ -14,14 +15,15 @@ use vitempo::planners::energy::{Recording, nexus6::local_frame};
 /// Example: vitempo energy simulate --governor performance --out trace/
 #[derive(clap::Args, Debug)]
 pub struct SimulateArgs {
-    /// Frames as they were under this governor of the study's phone
+    /// Governor of the study's phone whose measured frames are simulated
     #[arg(long, default_value = "performance")]
     pub governor: String,
 
+    /// Number of frames
     #[arg(long, default_value = "30", value_parser = positive)]
     pub frames: usize,
 
-    /// Of the monitor's noise
+    /// Seed of the monitor's noise
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
 
@@ -47,7 +49,7 @@ pub fn run(args: &SimulateArgs) -> CliResult {
     files::write(&trace_file, trace.to_csv(&comment).as_bytes())?;
     files::write(&log_file, log.to_csv(&comment).as_bytes())?;
     output::write_stdout(&format!(
-        "{comment}\nwrote {trace} and {log}; take them apart with\n  vitempo energy dissect \
+        "{comment}\nwrote {trace} and {log}; analyse them with\n  vitempo energy dissect \
         {trace} {log} --base-power {:.1}mW --preview-power {:.1}mW\n",
         1e3 * base_w,
         1e3 * preview_w,

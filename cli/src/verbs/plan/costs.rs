@@ -1,4 +1,4 @@
-//! Costs for plans: from a file, or from bundles for a model; and why there are none.
+//! Costs for plans, from a file or from bundles and a model, with the error where there are none.
 
 use super::super::{
     bundle,
@@ -39,7 +39,7 @@ pub fn of_file(path: &Path) -> CliResult<Costs> {
     Ok(CostsFile::read(path)?.check()?)
 }
 
-/// The one model of a command that plans one.
+/// The model of a command that plans one model.
 pub fn one_model(models: &ModelArgs) -> CliResult<Model> {
     let mut read = models.read()?;
     match read.len() {
@@ -56,12 +56,12 @@ pub fn open(named: &[(String, PathBuf)]) -> CliResult<Vec<(&str, Bundle)>> {
     named.iter().map(|(name, path)| Ok((name.as_str(), bundle::open(path)?))).collect()
 }
 
-/// The same as a planner's processors.
+/// The same as processors of a planner.
 pub fn processors<'a>(bundles: &'a [(&str, Bundle)]) -> Vec<ForecastProcessor<'a>> {
     bundles.iter().map(|(name, bundle)| ForecastProcessor::named(*name, bundle)).collect()
 }
 
-/// Warns of estimates, and gives the costs.
+/// Warns of estimates, and returns the costs.
 pub fn warned(forecast: ForecastCosts) -> Costs {
     for (processor, &Estimated { kernels, of }) in
         forecast.costs.processors().iter().zip(&forecast.estimated)

@@ -1,4 +1,4 @@
-//! Running plans for real: engines named on the command line, and what a run brings, as JSON.
+//! Live runs of plans: the engines of `--live`, and the results of a run as JSON.
 
 use super::super::{
     error::{CliError, CliResult},
@@ -14,23 +14,24 @@ use vitempo::plan::{
 use vitempo::planners::{Evidence, simulator::StreamOutcome};
 use vitempo::profiler::live::LiveError;
 
-/// Running a plan for real.
+/// Live runs of a plan.
 #[derive(clap::Args, Clone, Debug)]
 pub struct LiveArgs {
-    /// Run it for real: a processor as an engine on cores of its own, e.g. `npu=onnxruntime@0,1`;
-    /// may be repeated
+    /// Run the plan with this engine, on cores of its own, as a processor, e.g.
+    /// `npu=onnxruntime@0,1`; may be repeated
     #[arg(long = "live", value_name = "NAME=BACKEND[@CORES]", value_parser = parse_engine)]
     pub engines: Vec<Engine>,
 
-    /// Frames that are measured, of every plan and of every part alone
+    /// Number of measured frames, for every plan and for every part alone
     #[arg(long, value_name = "COUNT", default_value = "30", value_parser = positive, requires = "engines")]
     pub frames: usize,
 
-    /// Frames per second of a camera; without it the next frame is there as soon as there is room
+    /// Frames per second of a camera; without it the next frame starts as soon as the first queue
+    /// has room
     #[arg(long, value_name = "FPS", value_parser = quantity::above_zero)]
     pub camera: Option<f64>,
 
-    /// Count frames whose results come later than this after they were captured
+    /// Deadline from capture to result; later frames are counted
     #[arg(long, value_name = "TIME", value_parser = quantity::time_ns)]
     pub deadline: Option<u64>,
 }
@@ -82,7 +83,7 @@ impl From<LiveSessionError> for CliError {
                 let hint = format!("add --live {processor}=rten");
                 Self::user(error).hint(hint)
             }
-            LiveSessionError::Camera { .. } => Self::user("--camera: that is too slow to wait for"),
+            LiveSessionError::Camera { .. } => Self::user("--camera: this rate is too low"),
             LiveSessionError::Outputs(_) | LiveSessionError::Ended => Self::ours(error),
             _ => Self::user(error),
         }
@@ -114,8 +115,8 @@ pub fn outcome_json(outcome: &StreamOutcome, evidence: Evidence) -> Value {
     )
 }
 
-/// The same: period, half and 99 of 100 latencies, and how many frames came, were late, and were
-/// dropped.
+/// The same: period, p50 and p99 of latency, and the numbers of frames that finished, were late,
+/// and were dropped.
 pub fn figures<L: Serialize>(
     period_ns: Option<f64>,
     [p50, p99]: [L; 2],

@@ -1,4 +1,4 @@
-//! `vitempo plan`: where should each part of a model run?
+//! `vitempo plan`: decides where each part of a model runs.
 
 mod aria;
 mod break_points;

@@ -1,5 +1,5 @@
-//! `vitempo plan multitask`: one encoder, several decoders, a few processors: every placement,
-//! forecast, simulated, and run for real.
+//! `vitempo plan multitask`: places one encoder and several decoders on processors; forecasts,
+//! simulates and runs every placement.
 
 use super::{
     super::{
@@ -29,14 +29,14 @@ use vitempo::planners::{
     pipeline::{Tasks, TasksError, multitask::STEPS},
 };
 
-/// Places one encoder and its decoders on processors: every placement, one frame after the other
-/// and overlapped
+/// Places one encoder and its decoders on processors: compares every placement, one frame after the
+/// other and overlapped
 ///
 /// Example: vitempo plan multitask segformer.onnx --encoder /segformer --live a=onnxruntime@0
 /// --live b=rten@1
 ///
-/// Costs are forecast by bundles, or measured on the engines named by --live; these also run every
-/// placement for real.
+/// Costs are forecast by bundles, or measured on the engines of --live, which also run every
+/// placement.
 #[derive(clap::Args, Debug)]
 pub struct MultitaskArgs {
     #[command(flatten)]
@@ -47,8 +47,8 @@ pub struct MultitaskArgs {
     #[arg(long, value_name = "FILE.json", conflicts_with_all = ["processors", "bandwidth", "hand_over", "engines"])]
     pub costs: Option<PathBuf>,
 
-    /// The encoder is what nodes need whose names begin so, themselves included; by default what
-    /// leads to several outputs
+    /// Prefix of node names: these nodes and all nodes that they depend on are the encoder; by
+    /// default the nodes that several outputs depend on
     #[arg(long, value_name = "PREFIX")]
     pub encoder: Option<String>,
 
@@ -57,11 +57,11 @@ pub struct MultitaskArgs {
     #[arg(long = "processor", value_name = "NAME=BUNDLE", value_parser = parse_processor, required_unless_present_any = ["engines", "costs"])]
     pub processors: Vec<(String, PathBuf)>,
 
-    /// Between any two processors, e.g. 8GB/s
+    /// Bandwidth between any two processors, e.g. 8GB/s
     #[arg(long, value_parser = quantity::bandwidth, requires = "processors")]
     pub bandwidth: Option<u64>,
 
-    /// Once for handing the features over
+    /// Fixed time of each transfer of features
     #[arg(long, value_name = "TIME", value_parser = quantity::time_ns, default_value = "0us", requires = "processors")]
     pub hand_over: u64,
 
@@ -72,14 +72,15 @@ pub struct MultitaskArgs {
     #[command(flatten)]
     pub live: LiveArgs,
 
-    /// How often to measure parts and placements in turns; medians are reported, and each simulation is
-    /// held against the run just after its costs
+    /// Rounds in which parts and placements are measured in turns; medians are reported, and each
+    /// simulation is compared with the run just after its costs
     #[arg(long, value_name = "COUNT", default_value = "1", value_parser = positive, requires = "engines")]
     pub rounds: usize,
 
     #[command(flatten)]
     pub budget: BudgetArgs,
 
+    /// Format of the output
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
 }
@@ -151,7 +152,7 @@ impl MultitaskArgs {
         Ok((planning.measured(&session, self.rounds, &mut say)?, engines))
     }
 
-    /// The parts with costs from bundles, where there are some.
+    /// The parts with costs from bundles, if bundles are given.
     fn planning(&self, model: &str, names: &[String], parts: &[Graph]) -> CliResult<Planning> {
         let (camera_fps, deadline_ns) = (self.live.camera, self.live.deadline);
         let mut planning = Planning::new(model, names, parts, camera_fps, deadline_ns);

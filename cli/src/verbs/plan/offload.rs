@@ -1,5 +1,5 @@
-//! `vitempo plan offload`: here or on the server, at which frequency, how large an input, how fast
-//! a camera?
+//! `vitempo plan offload`: chooses between device and server, the frequency, the input size and the
+//! camera's rate.
 
 use super::super::{
     error::{CliError, CliResult},
@@ -20,16 +20,17 @@ use vitempo::planners::{
     rate,
 };
 
-/// Weighs running on the device against sending to a server, over energy, latency and accuracy
+/// Compares running on the device with sending to a server, by energy, latency and accuracy
 ///
 /// Example: vitempo plan offload --device nexus6 --frequency 0.3,1.5,2.65 --camera-rate 15
 /// --minimise energy
 ///
-/// Shows every choice that no other beats in all three, and marks the best one within the bounds.
+/// Shows every choice that no other dominates in these three, and marks the best one within the
+/// bounds.
 #[derive(clap::Args, Debug)]
 #[command(group(ArgGroup::new("source").required(true).args(["study", "choices", "device"])))]
 pub struct OffloadArgs {
-    /// Choose among what the AR energy study measured: six governors, local and remote
+    /// Choose among the measurements of the AR energy study: six governors, local and remote
     #[arg(long)]
     pub study: bool,
 
@@ -38,8 +39,8 @@ pub struct OffloadArgs {
     #[arg(long, value_name = "FILE.csv")]
     pub choices: Option<PathBuf>,
 
-    /// Choose among all combinations on a device and server given by constants of the phase model,
-    /// or `nexus6`, the study's
+    /// Choose among all combinations on a device and server: a JSON file with constants of the
+    /// phase model, or `nexus6` for the study's
     #[arg(long, value_name = "FILE.json")]
     pub device: Option<PathBuf>,
 
@@ -51,25 +52,29 @@ pub struct OffloadArgs {
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = quantity::above_zero, default_value = "15", requires = "device")]
     pub camera_rate: Vec<f64>,
 
-    /// Of the uplink, instead of the file's
+    /// Bandwidth of the uplink, instead of the file's
     #[arg(long, value_parser = quantity::bandwidth, requires = "device")]
     pub bandwidth: Option<u64>,
 
+    /// Quantity to minimise
     #[arg(long, value_enum, default_value_t)]
     pub minimise: Minimise,
 
+    /// Limit on the latency of a frame
     #[arg(long, value_name = "TIME", value_parser = quantity::seconds)]
     pub max_latency: Option<f64>,
+    /// Limit on the energy of a frame
     #[arg(long, value_name = "ENERGY", value_parser = quantity::joules)]
     pub max_energy: Option<f64>,
-    /// Mean average precision, %
+    /// Least mean average precision, %
     #[arg(long, value_name = "PERCENT", value_parser = percentage)]
     pub min_accuracy: Option<f64>,
 
-    /// Show choices too that others beat
+    /// Also show dominated choices
     #[arg(long)]
     pub all: bool,
 
+    /// Format of the output
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
 }
@@ -118,12 +123,12 @@ pub fn run(args: &OffloadArgs) -> CliResult {
             choices.iter().map(|c| c.accuracy).fold(0.0, f64::max)
         );
         return Err(CliError::user(
-            "no choice keeps --max-latency, --max-energy and --min-accuracy",
+            "no choice satisfies --max-latency, --max-energy and --min-accuracy",
         )
         .hint(hint));
     };
     let shown = if args.all { choices } else { pareto(&choices) };
-    // What draws the least power may be beaten in everything else.
+    // The choice of least power may be dominated in everything else.
     let missing = (!shown.contains(&chosen)).then(|| chosen.clone());
     output::print(
         &Weighed { choices: shown.into_iter().chain(missing).collect(), chosen, evidence, note },
@@ -140,7 +145,7 @@ impl OffloadArgs {
         }
     }
 
-    /// What there is to choose from, how strong its figures are, and what to say about it.
+    /// The choices, their level of evidence, and a note.
     fn choices(&self) -> CliResult<(Vec<Choice>, Evidence, Option<String>)> {
         if self.study {
             return Ok((nexus6::choices().map_err(CliError::ours)?, Evidence::PaperTable, None));
@@ -155,7 +160,7 @@ impl OffloadArgs {
             Some(path) => OffloadModel::read(path)?,
             None => {
                 return Err(CliError::user(
-                    "say what there is to choose from: --study, --choices or --device",
+                    "the choices are missing: give --study, --choices or --device",
                 ));
             }
         };
@@ -169,7 +174,7 @@ impl OffloadArgs {
         ))
     }
 
-    /// From which bandwidth on the server is worth it.
+    /// The bandwidth from which the server is better.
     fn break_even(&self, model: &OffloadModel) -> Option<String> {
         if model.remote.iter().all(|network| network.sent_bytes == 0) {
             return None;

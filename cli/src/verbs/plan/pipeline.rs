@@ -1,4 +1,4 @@
-//! `vitempo plan pipeline`: which stages on which processors, when frames overlap?
+//! `vitempo plan pipeline`: cuts a model into stages on processors that work on different frames.
 
 use super::{
     super::{
@@ -38,8 +38,8 @@ pub struct PipelineArgs {
     #[command(flatten)]
     pub models: OptionalModel,
 
-    /// Costs measured or put together elsewhere, instead of bundles; inputs arrive at its first
-    /// processor. With --out or --live, MODEL is the model that they are of
+    /// File of costs, instead of bundles; inputs arrive at its first processor. With --out or
+    /// --live, MODEL is the model of these costs
     #[arg(long, value_name = "FILE.json", conflicts_with_all = ["processors", "bandwidth", "hand_over"])]
     pub costs: Option<PathBuf>,
 
@@ -48,23 +48,26 @@ pub struct PipelineArgs {
     #[arg(long = "processor", value_name = "NAME=BUNDLE", value_parser = parse_processor, required_unless_present = "costs")]
     pub processors: Vec<(String, PathBuf)>,
 
-    /// Between any two processors, e.g. 8GB/s
+    /// Bandwidth between any two processors, e.g. 8GB/s
     #[arg(long, value_parser = quantity::bandwidth, required_unless_present = "costs")]
     pub bandwidth: Option<u64>,
 
-    /// Once per tensor handed over
+    /// Fixed time of each transfer of a tensor
     #[arg(long, value_name = "TIME", value_parser = quantity::time_ns, default_value = "0us")]
     pub hand_over: u64,
 
+    /// Quantity to minimise
     #[arg(long, value_enum, default_value_t)]
     pub minimise: Minimise,
 
+    /// Limit on the latency, with --minimise period
     #[arg(long, value_name = "TIME", value_parser = quantity::time_ns)]
     pub max_latency: Option<u64>,
+    /// Limit on the period, with --minimise latency
     #[arg(long, value_name = "TIME", value_parser = quantity::time_ns)]
     pub max_period: Option<u64>,
 
-    /// Show every pipeline that is best in some trade of period against latency
+    /// Show the Pareto front of period and latency
     #[arg(long)]
     pub pareto: bool,
 
@@ -79,6 +82,7 @@ pub struct PipelineArgs {
     #[command(flatten)]
     pub live: LiveArgs,
 
+    /// Format of the output
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
 }
@@ -200,7 +204,7 @@ impl PipelineArgs {
         Ok(costs::warned(pipeline::costs(&model.graph, &processors, link)?))
     }
 
-    /// Runs a pipeline on the engines named; what was measured, as JSON and in words.
+    /// Runs a pipeline on engines, and returns the measurements as JSON and as text.
     fn measured(
         &self,
         model: &Model,

@@ -15,7 +15,7 @@ use vitempo::planners::{
     Evidence, duration, pipeline::multitask::Execution, simulator::StreamOutcome,
 };
 
-/// Placements, and what ran where.
+/// Placements, and the engines that ran them.
 pub struct PlacementReport {
     pub placements: Placements,
     pub engines: Option<String>,
@@ -43,7 +43,7 @@ fn execution(placed: &Placed) -> &'static str {
     }
 }
 
-/// What a stream got over the rounds, as JSON; null where there is none.
+/// The results of a stream over the rounds, as JSON; null without any.
 fn over(
     placed: &Placed,
     of: impl Fn(&Round) -> Option<&StreamOutcome>,
@@ -99,8 +99,7 @@ impl PlacementReport {
         if !slower.is_empty() {
             let _ = writeln!(
                 text,
-                "side by side an encoder takes longer than alone: {} (what the simulator knows of \
-                contention)",
+                "slowdown of an encoder beside other work, as the simulator models contention: {}",
                 slower.join(", ")
             );
         }
@@ -108,7 +107,7 @@ impl PlacementReport {
             let (mean, most) = (output::percent(mean), output::percent(most));
             let _ = writeln!(
                 text,
-                "simulated against measured period: {mean} apart in the mean, {most} at most   \
+                "difference of simulated and measured period: {mean} on average, {most} at most   \
                 ({}, {})",
                 Evidence::Simulation,
                 Evidence::Live

@@ -7,7 +7,7 @@ use super::super::{
 use std::fmt::Write;
 use vitempo::planners::{Plan, cost::End, duration, energy};
 
-/// One plan, or a list of those worth considering.
+/// One plan, or the plans of a Pareto front.
 pub struct Plans {
     plans: Vec<Plan>,
     /// Whether the first plan is chosen; of a list none is.

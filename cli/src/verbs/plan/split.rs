@@ -1,4 +1,4 @@
-//! `vitempo plan split`: which operators on the device, which on a server?
+//! `vitempo plan split`: divides the operators of a model between a device and a server.
 
 use super::{
     super::{
@@ -36,8 +36,8 @@ pub struct SplitArgs {
     #[command(flatten)]
     pub models: OptionalModel,
 
-    /// Costs measured or put together elsewhere, instead of bundles; its first processor is the
-    /// device, its second the server. With --out, MODEL is the model that they are of
+    /// File of costs, instead of bundles; its first processor is the device, its second the server.
+    /// With --out, MODEL is the model of these costs
     #[arg(long, value_name = "FILE.json", conflicts_with_all = ["device_bundle", "server_bundle", "bandwidth", "round_trip", "active_power", "idle_power", "transmit_power"])]
     pub costs: Option<PathBuf>,
 
@@ -49,30 +49,35 @@ pub struct SplitArgs {
     #[arg(long, value_name = "NAME", required_unless_present = "costs")]
     pub server_bundle: Option<PathBuf>,
 
-    /// Of the link, both ways, e.g. 20Mbit/s
+    /// Bandwidth of the link, both ways, e.g. 20Mbit/s
     #[arg(long, value_parser = quantity::bandwidth, required_unless_present = "costs")]
     pub bandwidth: Option<u64>,
 
-    /// Once per inference that uses the server
+    /// Round-trip time of the link, once per inference that uses the server
     #[arg(long, value_name = "TIME", value_parser = quantity::time_ns, default_value = "0ms")]
     pub round_trip: u64,
 
-    /// Power of the device while it computes, waits, and sends: needed for energy
+    /// Power of the device while it computes; energy depends on all three powers
     #[arg(long, value_name = "POWER", value_parser = quantity::power_w, default_value = "0W")]
     pub active_power: f64,
+    /// Power of the device while it waits
     #[arg(long, value_name = "POWER", value_parser = quantity::power_w, default_value = "0W")]
     pub idle_power: f64,
+    /// Power of the device while it sends
     #[arg(long, value_name = "POWER", value_parser = quantity::power_w, default_value = "0W")]
     pub transmit_power: f64,
 
+    /// Quantity to minimise
     #[arg(long, value_enum, default_value_t)]
     pub minimise: Minimise,
 
+    /// Limit on the latency
     #[arg(long, value_name = "TIME", value_parser = quantity::time_ns)]
     pub max_latency: Option<u64>,
+    /// Limit on the energy of the device
     #[arg(long, value_name = "ENERGY", value_parser = quantity::energy_nj)]
     pub max_energy: Option<u64>,
-    /// Of weights on the device
+    /// Limit on the bytes of weights on the device
     #[arg(long, value_name = "SIZE", value_parser = quantity::bytes)]
     pub max_memory: Option<u64>,
 
@@ -80,12 +85,12 @@ pub struct SplitArgs {
     #[arg(long, value_name = "TENSOR")]
     pub confine: Vec<String>,
 
-    /// Show every split that is best in some trade of latency against device energy (against bytes
-    /// sent, without power)
+    /// Show the Pareto front of latency and device energy (of latency and bytes sent, without
+    /// powers)
     #[arg(long, conflicts_with = "over_bandwidth")]
     pub pareto: bool,
 
-    /// Show which split is best at which bandwidth: break points, not samples
+    /// Show the best split for every bandwidth, by exact break points
     #[arg(long)]
     pub over_bandwidth: bool,
 
@@ -100,6 +105,7 @@ pub struct SplitArgs {
     #[command(flatten)]
     pub budget: BudgetArgs,
 
+    /// Format of the output
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
 }
@@ -241,7 +247,7 @@ impl SplitArgs {
     }
 }
 
-/// Writes both halves; with the model's own weights where they are there.
+/// Writes both halves, with the model's own weights if the file has them.
 fn write_halves(
     folder: &Path,
     model: &Model,

@@ -1,4 +1,4 @@
-//! [`Front`]: what a search found, as a table, CSV, JSON, ONNX files and plots.
+//! [`Front`]: the result of a search, as a table, CSV, JSON, ONNX files and plots.
 
 use super::{
     super::{
@@ -163,7 +163,7 @@ impl Report for Front<'_> {
         if front.len() > SHOWN {
             let _ = writeln!(
                 text,
-                "... spread evenly over the front of {}; --format csv and --out hold all",
+                "... spread evenly over the front of {}; --format csv and --out have all",
                 front.len()
             );
         }

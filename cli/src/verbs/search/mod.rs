@@ -49,26 +49,26 @@ pub struct SearchArgs {
     #[arg(long = "bundle", required = true, value_name = "NAME")]
     pub bundles: Vec<PathBuf>,
 
-    /// Ceiling in the environment of a bundle, e.g. 20ms; once for each bundle, in their order, or
-    /// not at all
+    /// Latency ceiling in the environment of a bundle, e.g. 20ms; once per bundle, in the same
+    /// order, or not at all
     #[arg(long, value_name = "TIME", value_parser = quantity::time_ns)]
     pub max_latency: Vec<u64>,
 
-    /// What to maximise: `csv FILE` (columns encoding and score; the search goes over its rows),
-    /// `program COMMAND` (run once for each generation: encodings on its input, one a line; as many
-    /// scores on its output), or a stand-in: `flops`, `parameters`
+    /// What to maximise: `csv FILE` (columns encoding and score; its rows are the candidates),
+    /// `program COMMAND` (runs once per generation: reads one encoding per line, prints one score
+    /// per line), or a stand-in: `flops`, `parameters`
     #[arg(long, num_args = 1..=2, value_name = "WHAT", default_values = ["flops"])]
     pub objective: Vec<String>,
 
-    /// Hold the ceiling for the upper end of the interval, not for the forecast itself
+    /// Apply ceilings to the upper end of the interval instead of the forecast
     #[arg(long)]
     pub upper: bool,
 
-    /// How many distinct architectures to evaluate
+    /// Number of distinct architectures to evaluate
     #[arg(long, default_value_t = 100_000)]
     pub candidates: u64,
 
-    /// Architectures in a generation, and most in the front
+    /// Number of architectures in a generation, and the most in the front
     #[arg(long, default_value_t = 200)]
     pub population: usize,
 
@@ -85,15 +85,16 @@ pub struct SearchArgs {
     #[arg(long)]
     pub no_weights: bool,
 
-    /// Measure so many of the front for real, the best and others spread evenly over it, and
-    /// compare with the forecasts
+    /// Measure this many members of the front, the best and others spread evenly, and compare them
+    /// with the forecasts
     #[arg(long, value_name = "N", requires = "out", value_parser = quantity::positive)]
     pub verify: Option<usize>,
 
-    /// For --verify: the engine's shared library, where it is not found by itself
+    /// For --verify: the engine's shared library, if the search does not find it
     #[arg(long, value_name = "FILE")]
     pub library: Option<PathBuf>,
 
+    /// Format of the output
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
 }
@@ -113,7 +114,7 @@ pub fn run(args: &SearchArgs) -> CliResult {
     let start = Instant::now();
     let outcome = searched(&space, &devices, objective.as_mut(), args)?;
     let rate = outcome.candidates as f64 / start.elapsed().as_secs_f64();
-    progress::say(format!("{} candidates, {rate:.0} a second", outcome.candidates));
+    progress::say(format!("{} candidates, {rate:.0} per second", outcome.candidates));
     let mut front = Front {
         space: &space,
         objective: objective.as_ref(),
@@ -167,7 +168,7 @@ fn objective(words: &[String], space: &Space) -> CliResult<Box<dyn Objective>> {
         ["program", command] => Box::new(Program::new(command)),
         _ => {
             return Err(CliError::user(format!(
-                "`{}` is no objective (--objective)",
+                "`{}` is not an objective (--objective)",
                 words.join(" ")
             ))
             .hint("write flops, parameters, csv FILE or program COMMAND"));

@@ -1,4 +1,4 @@
-//! `--verify`: members of the front measured for real, beside their forecasts.
+//! `--verify`: measures members of the front, beside their forecasts.
 
 use crate::verbs::{
     error::CliError,

@@ -64,6 +64,7 @@ pub struct MakeArgs {
     #[arg(long, value_name = "FOLDER")]
     pub out: PathBuf,
 
+    /// Format of the output
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
 }

@@ -67,6 +67,7 @@ pub struct MeasureArgs {
     #[command(flatten)]
     pub dimensions: Dimensions,
 
+    /// Format of the output
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
 }

@@ -1,4 +1,4 @@
-//! One cell of a CSV file: a latency in microseconds, and where it stands for messages.
+//! One cell of a CSV file: a latency in microseconds, and its position for error messages.
 
 use crate::DatasetError;
 use std::path::{Path, PathBuf};
@@ -43,7 +43,7 @@ impl Place<'_> {
         if nanoseconds.is_finite() && (0.0..3e17).contains(&nanoseconds) {
             Ok(nanoseconds as u64)
         } else {
-            Err(self.error(format!("{text} microseconds are no latency")))
+            Err(self.error(format!("{text} microseconds are not a latency")))
         }
     }
 }

@@ -5,14 +5,14 @@ use crate::DatasetError;
 use csv::StringRecord;
 use std::path::Path;
 
-/// What a file holds.
+/// The contents of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Layout {
     EndToEnd,
     Operators,
 }
 
-/// Where things stand in a file.
+/// The positions of a file's columns.
 #[derive(Debug)]
 pub(super) struct Columns {
     pub(super) layout: Layout,

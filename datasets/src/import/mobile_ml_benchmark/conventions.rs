@@ -1,5 +1,5 @@
-//! What the publishers' names mean: of files, devices and sets of cores; and the versions of the
-//! frameworks, which stand in the repository's own scripts.
+//! The publishers' names of files, devices and sets of cores; and the versions of the frameworks,
+//! from the repository's own scripts.
 
 use super::FileFacts;
 use crate::DatasetError;
@@ -51,7 +51,7 @@ impl Family {
     }
 }
 
-/// What the models of a file have in common: files of equal collections are about the same models.
+/// The collection of a file's models: files of equal collections have the same models.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Collection {
     pub(super) framework: Framework,
@@ -111,7 +111,7 @@ const DEVICES: [(&str, usize, &str); 7] = [
 ];
 
 impl Setting {
-    /// From the parts of a column's name. GPUs computed in 16 bits whatever the model was.
+    /// From the parts of a column's name. GPUs computed every model in 16 bits.
     pub(super) fn new(device: &str, cores: &str, precision: &str) -> Result<Self, String> {
         let gpu = cores == "gpu";
         let precision = match precision {

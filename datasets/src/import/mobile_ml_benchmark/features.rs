@@ -2,7 +2,7 @@
 //! '224', 'Input_channel': 3, 'Stride': '-'}`.
 //!
 //! Names differ between frameworks in case only. A value is kept as text without its quotes; `-`
-//! and `None` mean that there is none.
+//! and `None` mean an absent value.
 
 use std::collections::BTreeMap;
 
@@ -63,7 +63,7 @@ impl Features {
             .filter(|value| said(value))
     }
 
-    /// The sizes in the first of these features that is there: one, or a list.
+    /// The sizes in the first of these features that exists: one, or a list.
     pub(super) fn sizes(&self, names: &[&str]) -> Option<Vec<usize>> {
         let text = self.text(names)?;
         let inside = text.trim_matches(|c| "()[]".contains(c));
@@ -84,7 +84,7 @@ impl Features {
         }
     }
 
-    /// The same for height and width: one number stands for both.
+    /// The same for height and width: a single number means both.
     pub(super) fn pair(&self, names: &[&str]) -> Option<[usize; 2]> {
         match self.sizes(names)?.as_slice() {
             [size] => Some([*size, *size]),

@@ -1,4 +1,4 @@
-//! What a GPU kernel took in beside its operator, from its name:
+//! The operators that a GPU kernel fuses, from its name:
 //! `convolution_2d_16_linked_:_add_17_linked_:_relu_18` adds a residual and ends in a ReLU.
 
 use vitempo_graph::{Attribute, Attributes};

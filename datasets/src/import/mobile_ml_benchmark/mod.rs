@@ -7,11 +7,11 @@
 //! | per operator | `model`, `operation`, `feature` (a Python dict), then `device\|cores\|precision`, and `device\|gpu\|kernel` |
 //!
 //! Latencies are means in microseconds, an empty cell was not measured; `cores` is a set of cores
-//! such as `1large1med`, or `gpu`; precision is `float` or `quant`. File names say the rest:
+//! such as `1large1med`, or `gpu`; precision is `float` or `quant`. File names give the rest:
 //! `{tflite|torch}_{cnn|nas|vit|transformer}_{real|synthetic}_{e2e|ops_cpu|ops_cpu_quant|ops_gpu}.csv`.
 //!
 //! A mean becomes one sample in nanoseconds; standard deviations are of single runs, not of the
-//! mean, and are left out. The rows of all files are held as numbers, model runs are made and
+//! mean, and are left out. The rows of all files are held as numbers; model runs are built and
 //! written one at a time, environment by environment.
 
 mod cells;

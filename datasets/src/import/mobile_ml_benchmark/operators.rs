@@ -1,10 +1,10 @@
-//! [`operator`]: an [`OpSpec`] from an operation's name and features. Whatever the features give
-//! must fit: a convolution whose output does not follow from its input is kept as an unsupported
-//! operator, as is any that vitempo does not support, with its features as attributes.
+//! [`operator`]: an [`OpSpec`] from an operation's name and features. All features must agree: a
+//! convolution whose output does not follow from its input is kept as an unsupported operator, as
+//! is any that vitempo does not support, with its features as attributes.
 //!
-//! What the features leave out is assumed: a bias on convolutions and linear layers; a second
-//! operand of the same shape; a batch of one. Padding follows from input and output. Images of
-//! TensorFlow Lite have their channels last.
+//! Missing features are assumed: a bias on convolutions and linear layers; a second operand of the
+//! same shape; a batch of one. Padding follows from input and output. Images of TensorFlow Lite
+//! have their channels last.
 
 use super::{
     conventions::Framework,
@@ -108,7 +108,7 @@ impl Operation<'_> {
         Operand { tensor: TensorSpec::new(shape, self.precision), constant: true }
     }
 
-    /// What is added to sums of products: sums of bytes have 32 bits.
+    /// The type of sums of products: sums of bytes have 32 bits.
     pub(super) fn bias(self, channels: usize) -> Operand {
         let precision =
             if self.precision == Precision::I8 { Precision::I32 } else { self.precision };
@@ -127,7 +127,7 @@ impl Operation<'_> {
             if x.tensor.rank() == 4 {
                 Ok(x)
             } else {
-                Err(format!("its input of shape {:?} is no image", x.tensor.shape))
+                Err(format!("its input of shape {:?} is not an image", x.tensor.shape))
             }
         })
     }
@@ -182,7 +182,7 @@ impl Operation<'_> {
     }
 
     /// Over height and width of an image, over the tokens otherwise. TensorFlow Lite's `Kernel`
-    /// says whether the dimensions stay.
+    /// says whether the dimensions are kept.
     fn reduce(self, kind: OpKind) -> Result<Parts, String> {
         let x = self.input()?;
         let axes = if x.tensor.rank() == 4 { vec![2, 3] } else { vec![1] };
@@ -195,7 +195,7 @@ impl Operation<'_> {
     }
 
     /// `Kernel` tensors, the first of which has `Input_channel` channels, give `Filter` channels:
-    /// the others share what is left.
+    /// the others share the remaining ones.
     fn concat(self) -> Result<Parts, String> {
         let f = self.features;
         let x = self.image()?;

@@ -1,5 +1,5 @@
 //! [`collections`]: all files in memory, as numbers: per row its model, its operation and a latency
-//! per setting. Equal texts are held once.
+//! per setting. Equal texts are stored once.
 
 use super::{
     FileFacts,

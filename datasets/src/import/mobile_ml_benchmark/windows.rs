@@ -8,8 +8,8 @@ use super::{
 use vitempo_graph::{Attributes, OpKind, shape};
 
 impl Operation<'_> {
-    /// Kernel, stride, dilation and padding of a window; padding that is not given is what makes
-    /// the output of its size.
+    /// Kernel, stride, dilation and padding of a window; missing padding is derived from the
+    /// output's size.
     fn window(self) -> Result<([usize; 2], Attributes), String> {
         let f = self.features;
         let kernel = f

@@ -13,7 +13,7 @@ use vitempo_graph::{Environment, Graph, ModelIdentity, Precision, Processor};
 /// environment and snapshot are rounds.
 ///
 /// Float models run in 16 bits on GPU and NPU and in 32 on CPU; of mixed precisions the narrower
-/// weights count, and the device's name says the rest.
+/// weights count, and the rest is part of the device's name.
 ///
 /// # Errors
 /// [`DatasetError::Import`] naming file, line and column; [`DatasetError::NotADataset`] when `out`

@@ -18,8 +18,8 @@ const SPACES: [Space; 2] = [
 ];
 
 /// Writes the latencies of all devices into a new dataset folder, of whichever of the two spaces
-/// the folder has. Sums of table entries are left out and counted. What ran them, and in which
-/// precision, is not given; a batch size stands in the device's name.
+/// the folder has. Sums of table entries are left out and counted. The runtime and the precision
+/// are unknown; a batch size is part of the device's name.
 ///
 /// # Errors
 /// [`DatasetError::Import`] naming file, line and column; [`DatasetError::NotImportable`] when the

@@ -1,5 +1,5 @@
-//! `perf.yaml` of Qualcomm AI Hub Models: for every precision, component, device and runtime of a
-//! model what a run took, in ms. A checkout has one per model, `MODEL/perf.yaml`; files that were
+//! `perf.yaml` of Qualcomm AI Hub Models: the time of a run, in ms, for every precision, component,
+//! device and runtime of a model. A checkout has one per model, `MODEL/perf.yaml`; files that were
 //! copied are named `MODEL.perf.yaml`.
 
 use super::Row;
@@ -58,7 +58,7 @@ pub(super) fn files(folder: &Path) -> BTreeMap<String, PathBuf> {
     files
 }
 
-/// The rows of one file. A model of several components is named with the component behind it.
+/// The rows of one file. A component of a model is named `MODEL.COMPONENT`.
 pub(super) fn rows(model: &str, path: &Path) -> Result<Vec<Row>, DatasetError> {
     let text = crate::published::text::read(path)?;
     let wrong = |e: serde_saphyr::Error| DatasetError::NotImportable {

@@ -1,5 +1,5 @@
 //! Architectures of FBNet's space (Wu et al., CVPR 2019) at 32 x 32, as HW-NAS-Bench times them: a
-//! stem, 22 blocks that choose among nine, a head.
+//! stem, 22 blocks with nine choices each, and a head.
 
 use super::layer::{Layer, LayerKind as Kind, Shape};
 

@@ -85,7 +85,7 @@ pub(super) fn fbnet(folder: &Path) -> Result<Cells, DatasetError> {
 /// FBNet sums of table entries.
 const FROM_HW_NAS_BENCH: [&str; 4] = ["pixel3", "raspi4", "eyeriss", "fpga"];
 
-/// What a device's name says: GPUs have their batch size behind it.
+/// Facts from a device's name: names of GPUs end with their batch size.
 fn known(name: &str) -> Column {
     let starts = |names: &[&str]| names.iter().any(|start| name.starts_with(start));
     let batch = name.rsplit_once('_').is_some_and(|(_, batch)| batch.parse::<u32>().is_ok());

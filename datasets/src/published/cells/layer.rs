@@ -6,7 +6,7 @@ use vitempo_graph::{Attributes, OpKind, OpSpec, Operand, TensorSpec};
 /// Channels, rows and columns.
 pub(super) type Shape = [usize; 3];
 
-/// What it does.
+/// Its operation.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum LayerKind {
     Convolution,
@@ -34,7 +34,7 @@ pub(super) struct Layer {
 }
 
 impl Layer {
-    /// One that leaves the shape as it is and has no window.
+    /// One that keeps the shape and has no window.
     pub fn same(kind: LayerKind, shape: Shape) -> Self {
         Self { kind, input: shape, output: shape, kernel: 0, stride: 1, groups: 1 }
     }

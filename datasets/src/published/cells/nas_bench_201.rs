@@ -1,9 +1,9 @@
 //! Cells of NAS-Bench-201 (Dong and Yang, ICLR 2020) for images of 32 x 32: a stem, three stages of
 //! five equal cells with 16, 32 and 64 channels, a residual block between stages, a classifier.
 //!
-//! A cell has four nodes; every node sums up an edge from each node before it. As written, every
-//! edge runs, absent ones as a product with zero. A framework that removes dead code runs the edges
-//! alone that are there and from which the output is reached.
+//! A cell has four nodes; every node sums one edge from each node before it. As written, every edge
+//! runs, absent ones as a product with zero. A framework that removes dead code runs only the edges
+//! that are present and that lead to the output.
 
 use super::layer::{Layer, LayerKind as Kind, Shape};
 
@@ -14,7 +14,7 @@ const STAGES: [Shape; 3] = [[16, 32, 32], [32, 16, 16], [64, 8, 8]];
 const CELLS: usize = 5;
 const NODES: usize = 4;
 
-/// What runs on an edge.
+/// The operation of an edge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Edge {
     None,
@@ -51,7 +51,7 @@ impl Cell {
         (nodes.len() == NODES - 1).then_some(Self(nodes))
     }
 
-    /// Edges that are there: from, to.
+    /// Present edges: from, to.
     fn present(&self) -> impl DoubleEndedIterator<Item = (usize, usize)> {
         let of = |(index, edges): (usize, &Vec<(usize, Edge)>)| {
             let present = edges.iter().filter(|(_, edge)| *edge != Edge::None);

@@ -1,4 +1,4 @@
-//! Runs fuzz targets on stable Rust: inputs made of the corpus, each from the seed and its index
+//! Runs fuzz targets on stable Rust: each input follows from the corpus, the seed and its index
 //! alone, so that any of them can be made again.
 //!
 //!     campaign TARGET [--seed 1] [--from 0] [--inputs 100000] [--out FOLDER]

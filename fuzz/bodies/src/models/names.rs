@@ -1,5 +1,5 @@
 //! The words of generated models: operators and domains that the reader maps, operators that it
-//! does not, names of attributes, and texts in them.
+//! does not map, names of attributes, and texts in them.
 
 /// Names of operators.
 pub(super) const OPERATORS: &[&str] = &[

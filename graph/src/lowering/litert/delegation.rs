@@ -1,12 +1,12 @@
 //! Which operators of a model the interpreter gives to XNNPACK, derived from the delegate's source
-//! (LiteRT 2.3) and from what it took of each alone.
+//! (LiteRT 2.3) and from models of one operator each.
 
 use crate::{Graph, Node, Precision};
 
 /// The largest number of dimensions XNNPACK takes.
 const MAX_RANK: usize = 6;
 
-/// Operators XNNPACK takes whatever their attributes, as long as they compute on floats.
+/// Operators that XNNPACK takes with any attributes, if they compute on floats.
 const TAKEN: &[&str] = &[
     "ABS",
     "ADD",

@@ -1,13 +1,13 @@
-//! Which operators XNNPACK runs without a kernel of their own: clamps behind products and pools,
-//! padding before convolutions, reshapes before reshapes, squares before means, conversions around
-//! a function of one number (of integers to integers it is a table). In half precision padding has
-//! a kernel.
+//! Finds the operators that XNNPACK runs without a kernel of their own: clamps behind products and
+//! pools, padding before convolutions, reshapes before reshapes, squares before means, conversions
+//! around a function of one number (of integers to integers it is a table). In half precision
+//! padding has a kernel.
 
 use super::readership::{Inside, Readership};
 use crate::Graph;
 use std::collections::HashMap;
 
-/// Operators whose kernels clamp on the way out.
+/// Operators whose kernels clamp their results.
 const CLAMPING: &[&str] = &[
     "CONV_2D",
     "DEPTHWISE_CONV_2D",
@@ -127,7 +127,7 @@ impl Neighbours<'_> {
         }
     }
 
-    /// What is in front of an operator comes before it in a part.
+    /// The operators before an operator precede it in a part.
     fn clamps_a_product(&self, index: usize) -> bool {
         let inputs = &self.operators.nodes()[index].inputs;
         let before = inputs

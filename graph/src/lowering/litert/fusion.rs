@@ -1,6 +1,6 @@
-//! What a kernel of XNNPACK computes once operators without a kernel of their own are counted to
-//! their neighbours: clamps to the operator before them, padding to the convolution behind it,
-//! reshapes to the one next to them.
+//! Adds operators without a kernel of their own to the kernels of their neighbours: clamps to the
+//! operator before them, padding to the convolution after it, reshapes to the operator next to
+//! them.
 
 use super::readership::Readership;
 use crate::{Attribute, Graph, OpKind, OpSpec, Operand, ValueId};
@@ -53,7 +53,7 @@ impl<'a> Fused<'a> {
         this
     }
 
-    /// What the kernel of operator `index` computes.
+    /// The kernel of operator `index`.
     #[must_use]
     pub fn spec(&self, index: usize) -> Option<&OpSpec> {
         self.kernels.get(&index).map(|(spec, _)| spec)

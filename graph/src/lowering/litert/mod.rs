@@ -3,13 +3,13 @@
 //!
 //! `litert-builtin`: one kernel per operator of that model. `litert`: the operators XNNPACK takes
 //! (`delegation`) in the parts the interpreter cuts the model into ([`partition`]), one kernel per
-//! operator but those XNNPACK fuses into a neighbour (`elision`, [`fusion`]), and one per operator
-//! it does not take. Half precision is XNNPACK's own: its parts compute in it and are surrounded by
-//! conversions.
+//! operator except those that XNNPACK fuses into a neighbour (`elision`, [`fusion`]), and one per
+//! operator that it does not take. Half precision is XNNPACK's own: its parts compute in it and are
+//! surrounded by conversions.
 //!
-//! In int8, attention's products read floats. XNNPACK lets them read the integers where
-//! the zero point of the right side is 0, which the weights decide: kinds and shapes stay, the
-//! precision of that input does not.
+//! In int8, attention's products read floats. XNNPACK lets them read the integers where the zero
+//! point of the right side is 0, which depends on the weights: only the precision of that input
+//! changes then.
 
 mod delegation;
 pub mod elision;
@@ -97,7 +97,7 @@ fn part_kernels(
 }
 
 /// The conversions around a part that computes in half precision, each with the name of the value:
-/// of what it reads, of what others read of it.
+/// of its inputs, and of its outputs with other readers.
 #[must_use]
 pub fn casts(operators: &Graph, part: &[usize]) -> (Vec<Named>, Vec<Named>) {
     casts_among(operators, &Readership::of(operators), part)
@@ -159,7 +159,7 @@ pub fn halved(mut spec: OpSpec) -> OpSpec {
     spec
 }
 
-/// A graph of kernels that are not connected: what was fused has no values of its own.
+/// A graph of kernels without connections: fused operators have no values of their own.
 fn listed(name: &str, kernels: Vec<(String, OpSpec)>) -> Result<Graph, TfliteError> {
     let mut values = Vec::new();
     let (mut nodes, mut inputs, mut outputs) = (Vec::new(), Vec::new(), Vec::new());

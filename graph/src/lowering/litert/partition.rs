@@ -1,9 +1,9 @@
-//! Which operators the interpreter gives to XNNPACK together: the parts it cuts a model into.
+//! The parts into which the interpreter cuts a model: which operators it gives to XNNPACK together.
 //!
-//! The interpreter goes through the operators again and again: the first one whose inputs are ready
-//! decides whether the next part is XNNPACK's or builtin, and every operator of that kind whose
-//! inputs become ready joins it, also one that comes later in the file; what is left starts the
-//! next part.
+//! The interpreter passes over the operators repeatedly. The first one whose inputs are ready
+//! decides whether the next part is XNNPACK's or builtin; every operator of that kind whose inputs
+//! become ready joins it, also one that comes later in the file. The remaining operators form the
+//! next parts.
 
 use crate::{Graph, ValueId, ValueSource};
 use std::{cmp::Reverse, collections::BinaryHeap};
@@ -17,7 +17,7 @@ pub struct Part {
     pub operators: Vec<usize>,
 }
 
-/// The parts XNNPACK gets, in the order of execution. `builtin` says of each operator whether it
+/// The parts XNNPACK gets, in the order of execution. `builtin` gives for each operator whether it
 /// runs in a builtin kernel.
 #[must_use]
 pub fn parts(operators: &Graph, builtin: &[bool]) -> Vec<Vec<usize>> {
@@ -56,9 +56,8 @@ pub fn sequence(operators: &Graph, builtin: &[bool]) -> Vec<Part> {
     parts
 }
 
-/// Operators whose inputs are there, XNNPACK's and builtin ones apart. The operators of a graph
-/// come after what they read, so that the smallest index is the next one that the interpreter
-/// passes.
+/// Operators whose inputs are ready, XNNPACK's and builtin ones separately. Operators come after
+/// their producers, so the smallest index is the next one that the interpreter reaches.
 #[derive(Default)]
 struct Ready([BinaryHeap<Reverse<usize>>; 2]);
 

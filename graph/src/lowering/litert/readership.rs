@@ -1,4 +1,4 @@
-//! Who reads what of a model's operators, found once for all parts that it is cut into.
+//! The readers of each tensor of a model, found once for all parts that it is cut into.
 
 use crate::{Graph, ValueId, ValueSource};
 use std::collections::HashSet;
@@ -18,7 +18,7 @@ impl Readership {
         Self { consumers: operators.consumers(), returned }
     }
 
-    /// The operators that read a value; one that reads it twice is there twice.
+    /// The operators that read a value; one that reads it twice is listed twice.
     pub(super) fn readers(&self, value: ValueId) -> &[usize] {
         &self.consumers[value.0 as usize]
     }

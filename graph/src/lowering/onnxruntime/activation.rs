@@ -1,5 +1,5 @@
 //! Activations that ONNX Runtime fuses at its second level: Gelu, BiasGelu, QuickGelu, and
-//! HardSwish, which it spells out where it cannot fuse it.
+//! HardSwish, which it decomposes where it cannot fuse it.
 
 use crate::{
     Attribute, Attributes, OpKind, ValueId,
@@ -32,8 +32,8 @@ pub(super) fn gelu(graph: &mut Rewriter) -> bool {
     changed
 }
 
-/// Of the orders in which a GELU can be spelled out, the engine fuses `x * (1 + erf) * 0.5`, unless
-/// x itself comes from a Mul, and `(x * 0.5) * (1 + erf)`.
+/// Of the possible orders of a decomposed GELU, the engine fuses `x * (1 + erf) * 0.5`, unless x
+/// itself comes from a Mul, and `(x * 0.5) * (1 + erf)`.
 fn engine_fuses(graph: &Rewriter, erf: NodeIndex, x: ValueId) -> bool {
     let factor = graph
         .ends(erf)

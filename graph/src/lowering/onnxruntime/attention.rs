@@ -1,9 +1,9 @@
 //! Attention that ONNX Runtime runs as one kernel: over the pixels of an image, with queries, keys
 //! and values from one product without bias.
 //!
-//! The engine's rule (made for MobileCLIP, whose blocks FastViT shares) wants the pixels to come to
-//! the product through a transpose, the queries scaled, no mask, and a projection with a bias
-//! behind. Everything between the two products becomes a Split and a MultiHeadAttention.
+//! The engine's rule (made for MobileCLIP, whose blocks FastViT shares) requires a transpose
+//! between the pixels and the product, scaled queries, no mask, and a projection with a bias after
+//! it. Everything between the two products becomes a Split and a MultiHeadAttention.
 
 use super::reshape::{self, Form};
 use crate::{
@@ -56,7 +56,7 @@ fn permuted(graph: &Rewriter, value: ValueId, perm: &[i64]) -> Option<ValueId> {
     graph.ends(transpose).map(|(source, _)| source)
 }
 
-/// The only reader of a value, if it is of this kind: the reader and what it makes.
+/// The only reader of a value, if it is of this kind: the reader and its output.
 fn next(graph: &Rewriter, value: ValueId, kind: &OpKind) -> Option<(NodeIndex, ValueId)> {
     let reader = graph.only_consumer(value).filter(|&n| graph.is(n, kind))?;
     Some((reader, graph.ends(reader)?.1))

@@ -34,7 +34,7 @@ struct Pass<'a> {
     reordered: HashMap<ValueId, ValueId>,
 }
 
-/// Moves convolutions, pooling and what is between them to the blocked format.
+/// Converts convolutions, pooling and the operators between them to the blocked format.
 pub(super) fn convert(graph: &mut Rewriter, block: usize) {
     let order = graph.order();
     let mut pass =
@@ -385,7 +385,7 @@ impl Pass<'_> {
         self.provide(index, twin.channels)
     }
 
-    /// Reorders what is still wanted in its original format.
+    /// Reorders values with readers in the original format.
     fn reorder_outputs(&mut self) {
         for original in std::mem::take(&mut self.made) {
             let Some(twin) =

@@ -1,4 +1,4 @@
-//! What ONNX Runtime folds into convolutions outside of blocked memory formats: batch norms,
+//! Folds into convolutions what ONNX Runtime folds outside of blocked memory formats: batch norms,
 //! scales, biases, padding and activations.
 
 use crate::{
@@ -60,8 +60,8 @@ fn fold_next(graph: &mut Rewriter, index: NodeIndex) -> bool {
     true
 }
 
-/// Whether a constant has one number per channel of an image (or one for all), so that it goes into
-/// weights or bias.
+/// Whether a constant has one number per channel of an image (or one for all), so that it can be
+/// folded into weights or bias.
 pub(super) fn per_channel(graph: &Rewriter, value: ValueId, image: ValueId) -> bool {
     let (shape, image) = (graph.shape(value), graph.shape(image));
     if !graph.is_constant(value) || image.len() < 3 {
@@ -79,8 +79,8 @@ pub(super) fn per_channel(graph: &Rewriter, value: ValueId, image: ValueId) -> b
 }
 
 /// Folds paddings with zeros in the spatial dimensions into the convolution or pooling that alone
-/// reads them. Whether anything changed. The engine wants to see the value: an empty optional input
-/// keeps it from fusing.
+/// reads them. Whether anything changed. The engine requires the value: an empty optional input
+/// prevents the fusion.
 pub(super) fn fold_paddings(graph: &mut Rewriter) -> bool {
     let mut changed = false;
     for index in graph.order() {

@@ -1,5 +1,5 @@
-//! Operators of the domains `com.microsoft` and `com.microsoft.nchwc`: what ONNX Runtime's
-//! optimizer leaves in a saved model.
+//! Operators of the domains `com.microsoft` and `com.microsoft.nchwc`: the operators that ONNX
+//! Runtime's optimizer writes into a saved model.
 //!
 //! They become the operators that [`lower`](super::lower) forecasts for the same kernels, attribute
 //! by attribute. Shapes of blocked tensors have their channels padded to the block of the machine
@@ -70,7 +70,7 @@ impl Call<'_> {
             .is_some_and(|v| matches!(v.source, ValueSource::Constant(_)))
     }
 
-    /// Those of the given inputs that are there.
+    /// The given inputs that are present.
     fn present(&self, indices: impl IntoIterator<Item = usize>) -> Vec<usize> {
         indices.into_iter().filter(|&i| self.tensor(i).is_some()).collect()
     }
@@ -79,7 +79,7 @@ impl Call<'_> {
         Mapped { kind, attributes, operands, outputs: None }
     }
 
-    /// An operator whose output is blocked, whatever its input is.
+    /// An operator whose output is blocked for any input.
     fn with_blocked_output(&self, mapped: Mapped) -> Option<Mapped> {
         let operand = |&i: &usize| {
             Some(Operand { tensor: self.tensor(i)?.clone(), constant: self.is_constant(i) })

@@ -1,5 +1,5 @@
-//! What ONNX Runtime removes before anything else: operators that do nothing, constants that can be
-//! computed, and work done twice.
+//! Removes what ONNX Runtime removes first: operators that do nothing, constants that can be
+//! computed, and repeated work.
 
 use super::reshape;
 use crate::{
@@ -14,7 +14,7 @@ pub(super) fn no_ops(graph: &mut Rewriter) -> bool {
     elimination::bypass(graph, passed_on)
 }
 
-/// The input that comes out unchanged, if one does.
+/// The input that is passed on unchanged, if there is one.
 fn passed_on(graph: &Rewriter, index: NodeIndex) -> Option<ValueId> {
     let node = graph.node(index)?;
     let (input, output) = graph.ends(index)?;

@@ -1,10 +1,10 @@
-//! Quantised kernels: what ONNX Runtime makes of Q/DQ pairs, and their memory format.
+//! Quantised kernels, which ONNX Runtime makes of Q/DQ pairs, and their memory format.
 //!
 //! Rules after `qdq_transformer` and `nhwc_transformer.cc` of ONNX Runtime: pairs move over
 //! operators that only move elements; an operator between DQs and a Q becomes one kernel on
 //! integers; convolutions and pooling on integers work channels last, and transpositions around
-//! them travel and meet. Weights are constants of the type the kernel reads; their DQs are gone by
-//! now.
+//! them move and cancel. Weights are constants of the type that the kernel reads; their DQs have
+//! been removed before.
 
 use super::transpose;
 use crate::{
@@ -29,7 +29,7 @@ pub(super) fn spread(graph: &mut Rewriter) {
     }
 }
 
-/// Puts integer kernels in the place of what stands between DQs and Qs.
+/// Replaces operators between DQs and Qs by integer kernels.
 pub(super) fn fuse(graph: &mut Rewriter) {
     spread(graph);
     for index in graph.order() {
@@ -68,7 +68,7 @@ fn is_q(graph: &Rewriter, index: NodeIndex) -> bool {
     graph.is(index, &OpKind::Quantize)
 }
 
-/// The integers behind a value that a DQ provides.
+/// The integers of a value that a DQ computes.
 fn integers(graph: &Rewriter, value: ValueId) -> Option<ValueId> {
     let dequantize = graph.producer_of(value, &OpKind::Dequantize)?;
     graph.node(dequantize)?.inputs.first().copied()
@@ -95,7 +95,7 @@ fn drop_clip(graph: &mut Rewriter, index: NodeIndex) -> Option<()> {
     Some(())
 }
 
-/// A Q of what a DQ made: the integers themselves.
+/// A Q of a DQ's output: the integers themselves.
 fn cancel(graph: &mut Rewriter, index: NodeIndex) -> Option<()> {
     let node = graph.node(index).filter(|n| n.op.kind == OpKind::Quantize)?;
     let (x, output) = (*node.inputs.first()?, *node.outputs.first()?);
@@ -116,7 +116,7 @@ fn moves(graph: &Rewriter, index: NodeIndex) -> bool {
         .is_some_and(|n| n.inputs.len() == 1 && n.outputs.len() == 1 && kinds.contains(&n.op.kind))
 }
 
-/// A DQ goes behind what only moves elements.
+/// A DQ moves behind operators that only move elements.
 fn forward(graph: &mut Rewriter, index: NodeIndex) -> Option<()> {
     let (x, y) = graph.ends(index).filter(|_| moves(graph, index))?;
     let dequantize = graph.producer_of(x, &OpKind::Dequantize)?;
@@ -133,7 +133,7 @@ fn forward(graph: &mut Rewriter, index: NodeIndex) -> Option<()> {
     Some(())
 }
 
-/// A Q goes in front of what only moves elements.
+/// A Q moves before operators that only move elements.
 fn backward(graph: &mut Rewriter, index: NodeIndex) -> Option<()> {
     let (x, y) = graph.ends(index).filter(|_| moves(graph, index))?;
     let quantize = only_q(graph, y)?;
@@ -150,7 +150,7 @@ fn backward(graph: &mut Rewriter, index: NodeIndex) -> Option<()> {
     Some(())
 }
 
-/// One kernel of what stands between DQs and a Q.
+/// One kernel from the operators between DQs and a Q.
 fn kernel(graph: &mut Rewriter, index: NodeIndex) -> Option<()> {
     use OpKind as K;
     let node = graph.node(index)?;

@@ -6,7 +6,7 @@ use crate::{
     patterns::rewriter::{NodeIndex, Rewriter},
 };
 
-/// LayerNorms take in the sum before them. Whether anything changed.
+/// Fuses sums into the LayerNorms after them. Returns whether anything changed.
 pub(super) fn fuse_residuals(graph: &mut Rewriter) -> bool {
     let mut changed = false;
     for index in graph.order() {
@@ -44,7 +44,7 @@ fn fuse_residual(graph: &mut Rewriter, index: NodeIndex) -> Option<()> {
     graph.fuse(&name, OpKind::LayerNorm, attributes, inputs, output).map(|_| ())
 }
 
-/// A sum of a tensor and a constant vector that nobody else reads: the two.
+/// The operands of a sum of a tensor and a constant vector without other readers.
 fn biased(graph: &Rewriter, value: ValueId) -> Option<(ValueId, ValueId)> {
     let add =
         graph.producer_of(value, &OpKind::Add).filter(|_| graph.only_consumer(value).is_some())?;

@@ -1,4 +1,4 @@
-//! Permutations of dimensions, and what squeezing and unsqueezing makes of them. `perm[i]` is the
+//! Permutations of dimensions, and the effect of Squeeze and Unsqueeze on them. `perm[i]` is the
 //! input dimension that becomes dimension `i`.
 
 /// The permutation of a `perm` attribute, when it is one.

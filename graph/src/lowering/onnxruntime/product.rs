@@ -65,8 +65,8 @@ fn fuse_one_bias(graph: &mut Rewriter, index: NodeIndex) -> Option<()> {
     Some(())
 }
 
-/// A MatMul takes in transposes before it: of the last two dimensions, and of the first with all
-/// but the last. Whether anything changed.
+/// Fuses transposes into the MatMul after them: of the last two dimensions, and of the first with
+/// all but the last. Returns whether anything changed.
 pub(super) fn fuse_transposes(graph: &mut Rewriter) -> bool {
     let mut changed = false;
     for index in graph.order() {
@@ -116,8 +116,8 @@ fn fuse_transpose(
     Some(())
 }
 
-/// Whether a permutation swaps the last two dimensions, and whether it brings the first one behind
-/// the others of the batch before that; `None` where it does anything else.
+/// Whether a permutation swaps the last two dimensions, and whether it moves the first one behind
+/// the other batch dimensions before that; `None` for any other permutation.
 fn taken_in(perm: &[i64]) -> Option<(bool, bool)> {
     let rank = perm.len() as i64;
     let (batch, tail) = perm.split_at(perm.len().checked_sub(2)?);
@@ -140,8 +140,8 @@ fn is_matmul(graph: &Rewriter, index: NodeIndex) -> bool {
     })
 }
 
-/// A MatMul takes in multiplications and divisions by a number before and after it. Whether
-/// anything changed.
+/// Fuses multiplications and divisions by a number before and after a MatMul into it. Returns
+/// whether anything changed.
 pub(super) fn fuse_scales(graph: &mut Rewriter) -> bool {
     let mut changed = false;
     for index in graph.order() {
@@ -163,7 +163,7 @@ fn scale(graph: &mut Rewriter, index: NodeIndex, factor: f32) {
     }
 }
 
-/// The factor of a Mul or Div by a number, and what is scaled.
+/// The factor of a Mul or Div by a number, and the scaled value.
 fn factor(graph: &Rewriter, index: NodeIndex) -> Option<(f32, ValueId)> {
     let node = graph.node(index)?;
     let (number, other) = graph.scalar_operand(index)?;
@@ -201,7 +201,7 @@ fn fuse_scale_after(graph: &mut Rewriter, index: NodeIndex) -> Option<()> {
     Some(())
 }
 
-/// A Gemm takes in the activation that is its only reader. Whether anything changed.
+/// Fuses an activation that is the only reader of a Gemm into it. Returns whether anything changed.
 pub(super) fn fuse_activations(graph: &mut Rewriter) -> bool {
     use OpKind as K;
     let mut changed = false;

@@ -1,23 +1,23 @@
-//! Reshapes: which ONNX operator one was (it decides what ONNX Runtime does to it), and ONNX
+//! Reshapes: the ONNX operator that each was (ONNX Runtime's rules depend on it), and ONNX
 //! Runtime's fusion of neighbouring ones.
 //!
 //! vitempo has one operator for Reshape, Squeeze, Unsqueeze and Flatten, because they cost the
-//! same. The optimizer treats them differently: of those it made itself, the attribute [`ORIGIN`]
-//! identifies them, of others what the file said ([`Written`]).
+//! same. The optimizer treats them differently: the attribute [`ORIGIN`] identifies those that it
+//! made itself, [`Written`] those of the file.
 
 use crate::{
     Attribute, Attributes, Node, OpKind, Precision, TensorSpec, Written,
     patterns::rewriter::{NodeIndex, Rewriter},
 };
 
-/// The attribute that says which ONNX operator a reshape was. It is no part of a kernel's identity
-/// and goes at the end of lowering.
+/// The attribute that says which ONNX operator a reshape was. It is not part of a kernel's identity
+/// and is removed at the end of lowering.
 pub(super) const ORIGIN: &str = "origin";
 
 /// The origin of reshapes around a Gemm; ONNX Runtime never shares them.
 pub(super) const OF_GEMM: &str = "Gemm";
 
-/// What a reshape does to its dimensions.
+/// The effect of a reshape on its dimensions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     /// Anything.
@@ -60,7 +60,7 @@ fn spelled(node: &Node) -> &str {
     })
 }
 
-/// What the reshape at `index` is.
+/// The form of the reshape at `index`.
 pub(super) fn form(graph: &Rewriter, index: NodeIndex) -> Option<Form> {
     let node = graph.node(index).filter(|n| n.op.kind == OpKind::Reshape)?;
     let (input, output) = graph.ends(index)?;
@@ -123,7 +123,7 @@ pub(super) fn fuse_neighbours(graph: &mut Rewriter) -> bool {
     changed
 }
 
-/// The attributes of a reshape or broadcast as a kernel: the shape that comes out.
+/// The attributes of a reshape or broadcast as a kernel: the output's shape.
 pub(super) fn target(outputs: &[TensorSpec]) -> Attributes {
     let shape: &[usize] = outputs.first().map_or(&[], |output| &output.shape);
     Attributes::new().with("shape", Attribute::Ints(shape.iter().map(|&d| d as i64).collect()))

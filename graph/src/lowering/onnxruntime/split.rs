@@ -1,4 +1,4 @@
-//! Gathers and slices that together take all of a tensor become one split.
+//! Merges gathers and slices that together cover a tensor into one split.
 
 use super::reshape;
 use crate::{

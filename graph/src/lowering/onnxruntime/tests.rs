@@ -16,7 +16,7 @@ fn lowered(shape: &[usize], build: impl Fn(&mut GraphBuilder, ValueId) -> ValueI
     lower(&b.finish(vec![y]).unwrap(), 16).unwrap()
 }
 
-/// Kinds, with `/` and what is fused, and `b` for a blocked output.
+/// Kinds, with `/` and fused operators, and `b` for a blocked output.
 fn kernels(graph: &Graph) -> Vec<String> {
     let one = |n: &crate::Node| {
         let a = &n.op.attributes;
@@ -232,7 +232,7 @@ fn blocks_of_eight_take_what_blocks_of_sixteen_pad_or_refuse() {
         ]
     );
     // Eight channels are less than a block of sixteen: the convolution reads channels first, and
-    // pads what it writes.
+    // pads its output.
     assert_eq!(shapes(16), [(conv.clone(), vec![1, 32, 14, 14]), (reorder, output.clone())]);
     assert_eq!(shapes(1), [(conv, output)]);
 }

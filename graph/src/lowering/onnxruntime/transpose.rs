@@ -1,9 +1,9 @@
 //! ONNX Runtime's transpose optimizer: a transpose is pushed through the operators after it where
 //! that is likely to remove it.
 //!
-//! Rules after `onnx_transpose_optimization.cc` of ONNX Runtime: nodes are visited once, in
-//! topological order; a transpose in front of a node goes behind it when the estimated cost falls.
-//! The cost of transposing a tensor is its number of dimensions larger than 1.
+//! Rules after `onnx_transpose_optimization.cc` of ONNX Runtime: each node is handled once, in
+//! topological order; a transpose before a node moves behind it when the estimated cost falls. The
+//! cost of transposing a tensor is its number of dimensions larger than 1.
 
 mod crowd;
 
@@ -60,7 +60,7 @@ impl Handler {
             K::HardSigmoid | K::HardSwish | K::Round | K::Softplus | K::Sin | K::Cos => {
                 Self::Simple
             }
-            // A Gelu that is there before fusions is ONNX's own.
+            // A Gelu before any fusion is ONNX's own.
             K::Gelu | K::GeluTanh if !node.op.attributes.has("fused") => Self::Simple,
             K::Logical if node.op.attributes.text("op") == Some("Not") => Self::Simple,
             K::Add
@@ -90,7 +90,7 @@ impl Handler {
             K::Transpose => Self::Transpose,
             K::Resize => Self::Resize,
             K::MaxPool => Self::Never,
-            // Each stands between a DQ and a Q of its own, which transposes do not cross.
+            // Each is between a DQ and a Q of its own, which transposes do not cross.
             K::Reshape
                 if graph
                     .tensor(*node.inputs.first()?)
@@ -153,7 +153,7 @@ pub(super) fn optimize(graph: &mut Rewriter, assigned: bool) -> bool {
     changed
 }
 
-/// What one run over the graph remembers.
+/// The state of one run over the graph.
 struct Pass {
     /// Values from which a path of operators that let transposes through leads to a transpose.
     leading: HashSet<ValueId>,
@@ -273,7 +273,7 @@ fn process(
     }
 }
 
-/// Undoes `perm` in front of the inputs and does `output_perm` behind the outputs.
+/// Inserts the inverse of `perm` before the inputs and `output_perm` after the outputs.
 fn push_through(
     graph: &mut Rewriter,
     index: NodeIndex,
@@ -554,9 +554,9 @@ fn merge(
     true
 }
 
-/// Between channels first and channels last, a transpose passes a reshape that leaves batch and
-/// channels alone and splits what is between. Another reshape that only moves dimensions of extent
-/// 1 is a transpose itself.
+/// Between channels first and channels last, a transpose passes a reshape that keeps batch and
+/// channels and splits the dimensions between. A reshape that only moves dimensions of extent 1 is
+/// a transpose itself.
 fn pass_reshape(
     graph: &mut Rewriter,
     transpose: NodeIndex,

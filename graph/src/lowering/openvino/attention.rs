@@ -27,8 +27,8 @@ fn transposed(graph: &Rewriter, value: ValueId) -> Option<ValueId> {
     .map(|(x, _)| x)
 }
 
-/// What is added, multiplied... between the product and the softmax, and the value the softmax
-/// reads.
+/// The operands of elementwise operators between the product and the softmax, and the value that
+/// the softmax reads.
 fn between(graph: &Rewriter, mut value: ValueId) -> Option<(Vec<ValueId>, NodeIndex)> {
     let mut extra = Vec::new();
     for _ in 0..8 {
@@ -82,7 +82,7 @@ fn fuse_around(graph: &mut Rewriter, product: NodeIndex, with_output: bool) -> O
     let mut output = *second.outputs.first()?;
     let heads = graph.shape(scores).get(rank.checked_sub(3)?).copied().unwrap_or(1);
     let mut ops = Attributes::new().with_int("heads", heads as i64);
-    // Values that come in as bytes keep the transpose behind the product away.
+    // Values that enter as bytes prevent the fusion of the transpose after the product.
     let bytes = is_around_zero(graph, v);
     if bytes {
         ops.set(AROUND_ZERO, Attribute::Int(1));

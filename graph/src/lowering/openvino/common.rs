@@ -1,5 +1,5 @@
-//! What happens to any graph first: operators that do nothing, constants, work done twice, chains
-//! of reshapes and transposes.
+//! The transformations that run first on every graph: operators that do nothing, constants,
+//! repeated work, chains of reshapes and transposes.
 
 use super::pattern::{constant_only, is_elementwise};
 use crate::{
@@ -30,7 +30,7 @@ fn no_ops(graph: &mut Rewriter) -> bool {
     elimination::bypass(graph, passed_on)
 }
 
-/// The input that comes out unchanged, if one does.
+/// The input that is passed on unchanged, if there is one.
 fn passed_on(graph: &Rewriter, index: NodeIndex) -> Option<ValueId> {
     let node = graph.node(index)?;
     let (input, _) = graph.ends(index)?;
@@ -134,11 +134,11 @@ fn transposes_to_reshapes(graph: &mut Rewriter) -> bool {
     changed
 }
 
-/// Marks an operator that nothing takes in.
+/// Marks an operator that is never fused.
 pub(super) const OWN: &str = "own";
 
-/// A HardSigmoid that is one operator of the model stays on its own; only one that is spelled out
-/// goes into convolutions.
+/// A HardSigmoid that is one operator of the model is not fused; only a decomposed one is fused
+/// into convolutions.
 pub(super) fn mark_hard_sigmoids(graph: &mut Rewriter) {
     for index in graph.order() {
         if graph.is(index, &OpKind::HardSigmoid)
@@ -175,8 +175,8 @@ pub(super) fn divisions(graph: &mut Rewriter) {
     }
 }
 
-/// Elementwise operators broadcast themselves: an Expand in front of them is not needed, where what
-/// they give keeps its shape.
+/// Elementwise operators broadcast themselves, so an Expand before them is removed if their output
+/// keeps its shape.
 pub(super) fn expansions(graph: &mut Rewriter) {
     for index in graph.order() {
         let Some((input, output)) = graph.ends(index).filter(|_| graph.is(index, &OpKind::Expand))

@@ -1,5 +1,5 @@
-//! Convolutions: what goes into weights and bias, and which operators after them the plugin's graph
-//! optimizer lets them take in.
+//! Convolutions: what is folded into weights and bias, and which operators after them the plugin's
+//! graph optimizer fuses.
 
 use super::{
     common,
@@ -18,8 +18,8 @@ fn is_convolution(graph: &Rewriter, index: NodeIndex) -> bool {
     graph.is(index, &OpKind::Conv) || graph.is(index, &OpKind::ConvTranspose)
 }
 
-/// Scales and shifts per channel after convolutions go into weights and bias; zero padding in front
-/// goes into the convolution's own.
+/// Folds scales and shifts per channel after convolutions into weights and bias, and zero padding
+/// before them into the convolution's own.
 pub(super) fn fold(graph: &mut Rewriter) {
     for index in graph.order() {
         if is_convolution(graph, index) {
@@ -66,7 +66,7 @@ fn spell_out_bias(graph: &mut Rewriter, index: NodeIndex, bias: ValueId) -> Opti
     Some(())
 }
 
-/// Marks the sum with a shared bias, which no convolution takes in.
+/// Marks a sum with a shared bias, which is not fused into a convolution.
 const SHARED: &str = "shared_bias";
 
 fn fold_next(graph: &mut Rewriter, index: NodeIndex) -> Option<()> {
@@ -159,8 +159,8 @@ fn follows_sum(kind: &OpKind) -> bool {
     )
 }
 
-/// The sum of a convolution and something else is computed in place of that other: nobody may read
-/// it later.
+/// The sum of a convolution and another tensor is computed in place of that tensor, which must have
+/// no later reader.
 fn fuse_sum(graph: &mut Rewriter, add: NodeIndex) -> Option<()> {
     let [a, b] = graph.node(add)?.inputs[..] else { return None };
     let (_, output) = graph.ends(add)?;
@@ -212,8 +212,8 @@ fn fuse_sum(graph: &mut Rewriter, add: NodeIndex) -> Option<()> {
     follows_sum(&kind).then(|| absorb(graph, index, next)).flatten()
 }
 
-/// Whether an elementwise operator on nothing but computed tensors provides a value: it runs
-/// together with what quantises behind a sum.
+/// Whether an elementwise operator on computed tensors alone computes a value: it runs together
+/// with the Quantize after a sum.
 fn is_gate(graph: &Rewriter, value: ValueId) -> bool {
     let Some(node) = graph.producer(value).and_then(|i| graph.node(i)) else { return false };
     let scales = matches!(node.op.kind, OpKind::Quantize | OpKind::Add | OpKind::Sub)
@@ -272,8 +272,8 @@ fn fuse_next(graph: &mut Rewriter, index: NodeIndex) -> Option<()> {
     let node = graph
         .node(next)
         .filter(|n| !n.op.attributes.has(SHARED) && !n.op.attributes.has(common::OWN))?;
-    // Behind a Quantize the convolution writes bytes: what computes on floats then is a kernel of
-    // its own.
+    // With a fused Quantize the convolution writes bytes, and operators on floats after it are
+    // kernels of their own.
     if graph.node(index).is_some_and(ends_quantized) && !is_quantize(graph, next) {
         return None;
     }

@@ -1,8 +1,8 @@
 //! Memory formats: convolutions work channels last, many operators in either format, the rest
-//! channels first; where they meet a Reorder runs.
+//! channels first; a Reorder runs where they meet.
 //!
-//! Every operator chooses after those before it: what can work in either format takes that of most
-//! of its inputs. A Reorder next to a Transpose that undoes it disappears together with it.
+//! Formats are chosen in topological order: an operator that works in either format takes that of
+//! most of its inputs. A Reorder next to a Transpose that undoes it disappears together with it.
 
 use super::{movement, place};
 use crate::{
@@ -116,8 +116,8 @@ fn wanted(graph: &Rewriter, index: NodeIndex) -> MemoryFormat {
         K::Resize if node.inputs.first().is_some_and(|&v| graph.shape(v).len() > 3) => ChannelsLast,
         K::Elementwise => {
             let rank = node.outputs.first().map_or(0, |&v| graph.shape(v).len());
-            let alike = node.inputs.iter().all(|&v| graph.shape(v).len() == rank);
-            if alike { majority(graph, index) } else { ChannelsFirst }
+            let same_rank = node.inputs.iter().all(|&v| graph.shape(v).len() == rank);
+            if same_rank { majority(graph, index) } else { ChannelsFirst }
         }
         K::Unsupported(ref name) if name == movement::SHUFFLE => majority(graph, index),
         K::AveragePool
@@ -139,7 +139,7 @@ fn wanted(graph: &Rewriter, index: NodeIndex) -> MemoryFormat {
     }
 }
 
-/// Whether a kernel works in this format whatever its inputs have.
+/// Whether a kernel works in this format for any format of its inputs.
 fn insists(graph: &Rewriter, index: NodeIndex, format: MemoryFormat) -> bool {
     use OpKind as K;
     graph.node(index).is_some_and(|n| match n.op.kind {
@@ -215,15 +215,16 @@ fn undone_before(graph: &mut Rewriter, value: ValueId, format: MemoryFormat) -> 
     false
 }
 
-/// Whether one node reads a value, or all that do work in this format whatever their inputs have.
+/// Whether a value has one reader, or all readers work in this format for any format of their
+/// inputs.
 fn all_insist(graph: &Rewriter, value: ValueId, format: MemoryFormat) -> bool {
     let mut readers = graph.consumers(value);
     graph.spend(readers.len());
     readers.len() <= 1 || readers.all(|r| insists(graph, r, format))
 }
 
-/// A Reshape of a channels last image to tokens, that a Transpose follows: with the Reorder in
-/// front of them, all is as it was.
+/// A Reshape of a channels last image to tokens, that a Transpose follows: together with the
+/// Reorder before them, they change nothing.
 fn undone_after(graph: &mut Rewriter, index: NodeIndex, image: ValueId) -> bool {
     let Some((_, flat)) = graph.ends(index).filter(|_| graph.is(index, &OpKind::Reshape)) else {
         return false;

@@ -1,5 +1,4 @@
-//! What reductions, normalisations and interpolations take in of the elementwise operators after
-//! them.
+//! Fuses elementwise operators into the reductions, normalisations and interpolations before them.
 
 use super::{
     common::OWN,

@@ -1,9 +1,9 @@
 //! Groups of elementwise operators that one kernel can run: connected, nothing outside of a group
 //! between its members, and no more tensors than a kernel has pointers for.
 //!
-//! Operators are visited producers first; each joins the groups of those that it reads, one after
-//! the other. A group remembers what it reads and writes, so that joining looks at borders and not
-//! at members.
+//! Producers come first; each operator joins the groups of those that it reads, one after the
+//! other. A group stores what it reads and writes, so that joining looks at borders and not at
+//! members.
 
 use super::pattern::is_elementwise;
 use crate::{
@@ -26,8 +26,7 @@ type Border = SmallVec<[(ValueId, usize); 4]>;
 #[derive(Debug, Default)]
 struct Group {
     members: Vec<NodeIndex>,
-    /// What members read that no member provides, single numbers left out. The operators behind it
-    /// depend on no member.
+    /// Inputs of members from outside, without single numbers. Their producers depend on no member.
     reads: Border,
     /// What members provide that is read outside, or that the caller gets.
     writes: Border,
@@ -88,7 +87,7 @@ struct Grouping<'a> {
     places: Vec<usize>,
     group_of: HashMap<NodeIndex, usize>,
     groups: Vec<Group>,
-    /// For each group, the one that it was joined to; itself where there is none.
+    /// For each group, the one that it was joined to, or itself.
     joined: Vec<usize>,
 }
 
@@ -133,8 +132,8 @@ impl Grouping<'_> {
         self.graph.node(index).map(|n| n.inputs.clone()).unwrap_or_default()
     }
 
-    /// The group that an operator is before it joins any. One that reads more than can be joined
-    /// is not looked at further.
+    /// The group of an operator before it joins any. An operator with too many inputs to be joined
+    /// is skipped.
     fn alone(&self, index: NodeIndex) -> Group {
         let mut reads = Border::new();
         for input in self.inputs(index).into_iter().filter(|&v| !is_number(self.graph, v)) {
@@ -174,7 +173,7 @@ impl Grouping<'_> {
         pointers <= MOST_POINTERS && !self.depends(own, other) && !self.depends(other, own)
     }
 
-    /// Whether what a group reads, and the other one neither reads nor provides, depends on the
+    /// Whether an input of a group that the other one neither reads nor computes depends on the
     /// other one.
     fn depends(&mut self, group: usize, other: usize) -> bool {
         let (a, b) = (&self.groups[group], &self.groups[other]);

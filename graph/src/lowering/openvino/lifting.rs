@@ -1,5 +1,5 @@
-//! Elementwise operators of one computed input move before the reshapes and transposes in front of
-//! them.
+//! Moves elementwise operators with one computed input before the reshapes and transposes that they
+//! read.
 
 use super::pattern::is_elementwise;
 use crate::{
@@ -36,7 +36,7 @@ pub(super) fn lift_elementwise(graph: &mut Rewriter) {
         }
         let Some(chain) = chains.before(graph, x) else { continue };
         let top = chains.all[chain].top;
-        // What makes floats of quantised numbers stands behind the movers, and bars the way.
+        // The conversion of quantised numbers to floats comes after the movers and blocks the lift.
         let bytes = graph.producer_of(top, &OpKind::Quantize).is_some();
         if !graph.is_constant(top) && !bytes {
             lift(graph, index, x, output, &mut chains.all[chain]);
@@ -44,9 +44,9 @@ pub(super) fn lift_elementwise(graph: &mut Rewriter) {
     }
 }
 
-/// Reshapes and transposes one behind the other, each of which alone reads the one before.
+/// A chain of reshapes and transposes, each the only reader of the one before.
 struct Chain {
-    /// What the first one reads.
+    /// The input of the first one.
     top: ValueId,
     first: NodeIndex,
 }
@@ -95,7 +95,7 @@ fn lift(graph: &mut Rewriter, index: NodeIndex, x: ValueId, output: ValueId, cha
     let Some(node) = graph.remove(index) else { return };
     let top = chain.top;
     let tensor = graph.tensor(top).cloned();
-    // Constants of one element keep their rank at most that of what they meet.
+    // Constants of one element have at most the rank of the other operand.
     let inputs: Vec<ValueId> = node.inputs.iter().map(|&v| if v == x { top } else { v }).collect();
     let lifted =
         graph.add_with_output(&node.name, node.op.kind, node.op.attributes, inputs, tensor);

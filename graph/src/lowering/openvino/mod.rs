@@ -1,5 +1,5 @@
-//! The kernels OpenVINO's CPU plugin runs for a graph, in 32-bit floats, by its own conversion in
-//! bfloat16, or quantised with Q/DQ pairs.
+//! The kernels that OpenVINO's CPU plugin runs for a graph: in 32-bit floats, in bfloat16 by its
+//! own conversion, or quantised with Q/DQ pairs.
 //!
 //! Rules after OpenVINO 2026.4 on x86-64 with AVX-512, in its order: common transformations, those
 //! of the plugin, snippets tokenization, the plugin's own graph optimizer, and the choice of memory
@@ -23,10 +23,10 @@
 //! | Reorder | `reorder` | shape channels first on both sides, formats differ |
 //! | Convert | `cast` | |
 //!
-//! What is constant, or computed from constants alone, is a constant input. Memory formats: `acdb`
-//! is channels last, `aBcd16b` and its like blocked, all others channels first. Nodes that were not
-//! executed (optimised out, in place) are no kernels; a kernel behind such a node has the shape
-//! that it sees itself.
+//! Tensors that are constant, or computed from constants alone, are constant inputs. Memory
+//! formats: `acdb` is channels last, `aBcd16b` and its like blocked, all others channels first.
+//! Nodes that were not executed (optimised out, in place) are not kernels; a kernel behind such a
+//! node has the shape that it reads.
 
 mod attention;
 mod common;
@@ -53,7 +53,7 @@ use crate::{
     patterns::rewriter::Rewriter, quantize,
 };
 
-/// What the kernels depend on beside the graph.
+/// The settings that kernels depend on besides the graph.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
     /// The images that go in are channels last.
@@ -153,7 +153,7 @@ fn transform(graph: &mut Rewriter) {
     common::simplify(graph);
 }
 
-/// Fusions of the plugin: what heavy kernels take in, then snippets.
+/// Fusions of the plugin: into heavy kernels, then snippets.
 fn optimize(graph: &mut Rewriter, transposes_after_attention: bool) {
     attention::fuse(graph, transposes_after_attention);
     convolution::fuse(graph);

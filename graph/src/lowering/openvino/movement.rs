@@ -1,6 +1,7 @@
-//! Cuts, joins and reductions under the plugin's names: slices that share a tensor out become one
-//! Split, convolutions between a Split and a Concat one grouped convolution, global pools
-//! reductions, the transpose that mixes groups of channels ShuffleChannels, and Einsum a product.
+//! Slices, concatenations and reductions under the plugin's names: slices that partition a tensor
+//! become one Split, convolutions between a Split and a Concat become one grouped convolution,
+//! global pools become reductions, the transpose that mixes groups of channels becomes
+//! ShuffleChannels, and Einsum becomes a product.
 
 use crate::{
     Attribute, Attributes, OpKind, TensorSpec, ValueId,
@@ -34,8 +35,8 @@ fn is_reduction(kind: &OpKind) -> bool {
     )
 }
 
-/// Reductions keep their dimensions where something puts these back; two in a row are one; and they
-/// come before a Transpose.
+/// Reductions keep their dimensions if a later operator restores these; two in a row are merged;
+/// and they move before a Transpose.
 pub(super) fn reductions(graph: &mut Rewriter) {
     for index in graph.order() {
         if graph.node(index).is_some_and(|n| is_reduction(&n.op.kind)) {
@@ -233,7 +234,7 @@ fn group(graph: &mut Rewriter, split: NodeIndex) -> Option<()> {
     let joined: Vec<ValueId> =
         convs.iter().map(|&c| graph.ends(c).map(|(_, y)| y)).collect::<Option<_>>()?;
     let concat = graph.only_consumer(*joined.first()?).filter(|&i| graph.is(i, &OpKind::Concat))?;
-    let alike = |&c: &NodeIndex| {
+    let same_window = |&c: &NodeIndex| {
         graph.node(c).is_some_and(|n| {
             n.op == first.op && n.inputs.len() == 2 && graph.is_constant(n.inputs[1])
         })
@@ -242,7 +243,7 @@ fn group(graph: &mut Rewriter, split: NodeIndex) -> Option<()> {
         && graph.node(concat)?.op.attributes.int("axis") == Some(1);
     let groups = first.op.attributes.int("group").unwrap_or(1);
     if node.op.attributes.int("axis") != Some(1)
-        || !convs.iter().all(alike)
+        || !convs.iter().all(same_window)
         || !in_order
         || groups != 1
         || joined.iter().any(|&v| graph.only_consumer(v).is_none())

@@ -1,9 +1,9 @@
-//! What OpenVINO calls its kernels, and what vitempo calls them: one mapping for the rules and for
-//! those who read the executed graph.
+//! Maps OpenVINO's names of kernels to those of vitempo, for the rules and for readers of the
+//! executed graph.
 //!
 //! An executed node has a layer type and the names of the operators it was made of. Operators keep
 //! their ONNX names through fusions; those that a transformation made carry their type and a number
-//! (`Multiply_38`). Both say what is inside where the type alone does not.
+//! (`Multiply_38`). Both identify the contents where the type alone does not.
 
 use crate::{Graph, Node, OpKind};
 use std::collections::HashMap;
@@ -15,8 +15,8 @@ pub struct Names {
 }
 
 impl Names {
-    /// The names of a graph's nodes, and of what they provide: a nameless ONNX node is known by its
-    /// output.
+    /// The names of a graph's nodes and of their outputs: an ONNX node without a name has that of
+    /// its output.
     #[must_use]
     pub fn of(graph: &Graph) -> Self {
         let mut kinds = HashMap::new();
@@ -52,7 +52,7 @@ impl Names {
     }
 
     /// The kind of an executed node: its layer type, its own name, and the comma-separated names of
-    /// what it was made of.
+    /// its original operators.
     #[must_use]
     pub fn kind(&self, layer_type: &str, name: &str, originals: &str) -> OpKind {
         let inside: Vec<OpKind> = originals
@@ -65,8 +65,8 @@ impl Names {
     }
 }
 
-/// What is behind a Reshape that gives a reduction its dimensions back: the two run as one, under
-/// the name of the second.
+/// The reduction before a Reshape that restores its dimensions: the two run as one, under the name
+/// of the second.
 fn reduced(graph: &Graph, node: &Node) -> Option<OpKind> {
     let before =
         graph.producer(*node.inputs.first()?).filter(|_| node.op.kind == OpKind::Reshape)?;

@@ -6,7 +6,7 @@ use crate::{
     patterns::rewriter::{NodeIndex, Rewriter},
 };
 
-/// Takes all normalisations apart.
+/// Decomposes all normalisations.
 pub(super) fn spell_out(graph: &mut Rewriter) {
     for index in graph.order() {
         let Some(node) = graph.node(index) else { continue };
@@ -30,7 +30,7 @@ fn has_kernel(rank: usize, axis: usize) -> bool {
     }
 }
 
-/// A scale or shift after `x`; returns what comes out.
+/// A scale or shift after `x`; returns its output.
 fn affine(
     graph: &mut Rewriter,
     name: &str,

@@ -1,4 +1,4 @@
-//! What the rules ask about nodes again and again.
+//! Predicates about nodes that several rules share.
 
 use crate::{
     Attribute, Node, OpKind, ValueId,
@@ -33,7 +33,7 @@ pub(super) fn is_elementwise(kind: &OpKind) -> bool {
         )
 }
 
-/// Functions of one number that convolutions and products take in.
+/// Functions of one number that convolutions and products fuse.
 pub(super) fn is_simple(kind: &OpKind) -> bool {
     use OpKind as K;
     matches!(
@@ -101,7 +101,8 @@ pub(super) fn is_quantized_value(graph: &Rewriter, value: ValueId) -> bool {
     quantize_of(graph, value).is_some()
 }
 
-/// The Quantize, or the kernel that ends with one, behind a value and what moves it.
+/// The Quantize, or the kernel that ends with one, that produced a value, through operators that
+/// move elements.
 fn quantize_of(graph: &Rewriter, mut value: ValueId) -> Option<NodeIndex> {
     for _ in 0..4 {
         let index = graph.producer(value)?;
@@ -116,7 +117,7 @@ fn quantize_of(graph: &Rewriter, mut value: ValueId) -> Option<NodeIndex> {
     None
 }
 
-/// Whether a node reads constants and nothing else.
+/// Whether a node reads only constants.
 pub(super) fn constant_only(graph: &Rewriter, index: NodeIndex) -> bool {
     graph.node(index).is_some_and(|n| {
         !n.inputs.is_empty()
@@ -150,7 +151,7 @@ pub(super) fn scales_along(graph: &Rewriter, index: NodeIndex, x: ValueId, axis:
         && node.outputs.first().is_some_and(|&o| graph.shape(o) == graph.shape(x))
 }
 
-/// Lets `index` take in `next`, the only reader of its output: constants become inputs, the
+/// Fuses `next`, the only reader of its output, into `index`: constants become inputs, the
 /// operator's kind is added to attribute `activation`.
 pub(super) fn absorb(graph: &mut Rewriter, index: NodeIndex, next: NodeIndex) -> Option<()> {
     let (_, output) = graph.ends(index)?;

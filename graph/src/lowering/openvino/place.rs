@@ -1,4 +1,5 @@
-//! What takes no time: reshapes, and cuts and joins that only say where in memory their parts are.
+//! Operators that take no time: reshapes, and slices and concatenations whose parts lie in place in
+//! memory.
 
 use crate::{
     Graph, GraphError, MemoryFormat, Node, OpKind, ValueId,
@@ -46,7 +47,7 @@ pub(super) fn is_view(node: &Node) -> bool {
     node.op.kind == OpKind::Reshape || node.op.attributes.has(VIEW)
 }
 
-/// The graph without views: kernels read what the views show, in the shape they see it in.
+/// The graph without views: kernels read the tensors behind the views, in the views' shapes.
 pub(super) fn without_views(graph: &Graph) -> Result<Graph, GraphError> {
     let mut behind: HashMap<ValueId, ValueId> = HashMap::new();
     let mut nodes = Vec::new();

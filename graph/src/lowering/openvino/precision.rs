@@ -1,5 +1,5 @@
-//! bfloat16: the plugin converts what goes in, computes everything but reductions in bfloat16, and
-//! gives 32-bit floats back.
+//! bfloat16: the plugin converts the inputs, computes everything except reductions in bfloat16, and
+//! returns 32-bit floats.
 
 use super::place::is_view;
 use crate::{

@@ -1,5 +1,5 @@
-//! Matrix products: with constant weights FullyConnected, otherwise MatMul; what goes into weights
-//! and biases, and which transposes they take in.
+//! Matrix products: FullyConnected with constant weights, otherwise MatMul; what is folded into
+//! weights and biases, and which transposes are fused.
 
 use super::{
     common::OWN,
@@ -10,8 +10,8 @@ use crate::{
     patterns::rewriter::{NodeIndex, Rewriter},
 };
 
-/// Products take in transposes in front of them, and those of computed tensors give their scales to
-/// the right side.
+/// Fuses transposes into the products after them, and moves scales of products of computed tensors
+/// to the right side.
 pub(super) fn turn_and_scale(graph: &mut Rewriter) {
     for index in graph.order() {
         take_transposes(graph, index);
@@ -72,8 +72,8 @@ fn swaps_last(perm: &[i64]) -> bool {
         && perm[n - 1] == n as i64 - 2
 }
 
-/// A product takes in a transpose of the last two dimensions in front of it. In front of constant
-/// weights it comes back as a transpose of its own.
+/// Fuses a transpose of the last two dimensions into the product after it. For constant weights it
+/// becomes a transpose of its own.
 fn take_transposes(graph: &mut Rewriter, index: NodeIndex) -> Option<()> {
     let kind = graph.node(index)?.op.kind.clone();
     let positions: &[usize] = match kind {
@@ -171,11 +171,11 @@ fn canonical(graph: &mut Rewriter, index: NodeIndex) -> Option<()> {
     Some(())
 }
 
-/// Products take in the functions of one number, and the scales along the last dimension, that
-/// alone read them.
+/// Fuses functions of one number, and scales along the last dimension, that are the only readers of
+/// a product.
 ///
-/// One on quantised numbers has its bias among them, and where there are more than three dimensions
-/// it takes in nothing: an operator of its own does.
+/// A product on quantised numbers has its bias among them, and with more than three dimensions
+/// nothing is fused: an operator of its own runs.
 pub(super) fn fuse(graph: &mut Rewriter) {
     for index in graph.order() {
         let quantized = graph.is(index, &OpKind::Linear)

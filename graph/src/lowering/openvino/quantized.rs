@@ -1,12 +1,12 @@
 //! Static int8: a Quantize and the Dequantizes behind it are one elementwise operator, which
 //! kernels take in; integer kernels read what it writes.
 //!
-//! Shapes and fusions follow the rules for floats, but that scales of sums go behind them.
-//! Precisions: what a Quantize, or a kernel that ends with one, writes is `u8`, in front of
-//! attention floats. A convolution that reads or adds floats leaves floats, and a Cast follows.
+//! Shapes and fusions follow the rules for floats, except that scales of sums move behind them. A
+//! Quantize, or a kernel that ends with one, writes `u8`, or floats before attention. A convolution
+//! that reads or adds floats writes floats, and a Cast follows.
 //!
 //! Values that are quantised around 0 (their zero point is known, and in the middle of the range)
-//! go into attention as `i8`, and the transpose behind it stays a kernel.
+//! enter attention as `i8`, and the transpose behind it remains a kernel.
 
 use super::pattern::{
     AROUND_ZERO, QUANTIZED_FIRST, ends_quantized, is_quantize, is_quantized_value, scales_along,
@@ -95,8 +95,8 @@ pub(super) fn drop_clips(graph: &mut Rewriter) {
     }
 }
 
-/// What quantises a join of channels, and alone reads it, quantises each of its parts before. What
-/// holds bytes already is made floats of, once for all that do so, unless its zero point is 0.
+/// A Quantize that is the only reader of a concatenation of channels moves to each of its parts.
+/// Parts that are already bytes are converted to floats first, unless their zero point is 0.
 pub(super) fn quantize_before_joins(graph: &mut Rewriter) {
     let mut floats: HashMap<ValueId, ValueId> = HashMap::new();
     for index in graph.order() {
@@ -151,9 +151,9 @@ fn quantize_before_join(
     Some(())
 }
 
-/// Scales of one side of a sum go behind it: a quantised convolution's result, times a constant per
-/// channel, is added in its own scale, and what reads the sum multiplies. The other side is divided
-/// before. A Quantize takes such scales in.
+/// Scales of one side of a sum move behind it: a quantised convolution's result is added in its own
+/// scale, and the readers of the sum multiply by a constant per channel. The other side is divided
+/// beforehand. A Quantize fuses such scales.
 pub(super) fn scale_sums(graph: &mut Rewriter) {
     for index in graph.order() {
         if graph.is(index, &OpKind::Add) {
@@ -210,8 +210,8 @@ fn scale_sum(graph: &mut Rewriter, add: NodeIndex) -> Option<()> {
     Some(())
 }
 
-/// A sum with quantised tokens keeps their scale: a normalisation does not need it multiplied,
-/// whatever else reads the sum does.
+/// A sum with quantised tokens keeps their scale: a normalisation needs no multiplication, all
+/// other readers of the sum do.
 pub(super) fn scale_normalised_sums(graph: &mut Rewriter) {
     for index in graph.order() {
         if graph.is(index, &OpKind::Add) {
@@ -312,7 +312,7 @@ pub(super) fn clean(graph: &mut Rewriter) {
     }
 }
 
-/// Where a convolution finds what it adds to its result: behind image, weights and bias.
+/// The position of a convolution's added operand: after image, weights and bias.
 fn summand(graph: &Rewriter, index: NodeIndex) -> Option<(usize, ValueId)> {
     let node = graph.node(index).filter(|n| n.op.attributes.has("residual"))?;
     let shape = graph.shape(*node.outputs.first()?);
@@ -330,7 +330,7 @@ fn cast(graph: &mut Rewriter, value: ValueId, to: Precision) -> Option<ValueId> 
     Some(graph.add_with_output("cast", OpKind::Cast, attributes, vec![value], Some(tensor)))
 }
 
-/// A sum is computed in place: what is added must have the precision of the result.
+/// A sum is computed in place, so the added operand must have the precision of the result.
 fn floats_for_sum(graph: &mut Rewriter, index: NodeIndex) -> Option<()> {
     let (position, value) = summand(graph, index).filter(|&(_, v)| is_bytes(graph, v))?;
     let floats = cast(graph, value, Precision::F32)?;
@@ -346,7 +346,7 @@ fn on_floats(graph: &Rewriter, index: NodeIndex) -> bool {
         || summand(graph, index).is_some_and(|(_, v)| !is_bytes(graph, v))
 }
 
-/// What a convolution leaves in floats becomes bytes behind it.
+/// The float output of a convolution is converted to bytes after it.
 fn becomes_bytes(graph: &mut Rewriter, index: NodeIndex) -> Option<()> {
     let (_, output) = graph.ends(index).filter(|&(_, v)| !graph.is_output(v))?;
     let readers: Vec<Reading> = graph.readings(output).collect();
@@ -357,13 +357,13 @@ fn becomes_bytes(graph: &mut Rewriter, index: NodeIndex) -> Option<()> {
     Some(())
 }
 
-/// What a kernel that moves bytes writes: what it reads.
+/// A kernel that moves bytes writes the type that it reads.
 fn moved_precision(graph: &Rewriter, index: NodeIndex) -> Precision {
     graph.ends(index).and_then(|(x, _)| graph.tensor(x)).map_or(Precision::U8, |t| t.precision)
 }
 
-/// What a Quantize writes that only attention reads: signed bytes where these are its values around
-/// 0, otherwise floats.
+/// The output of a Quantize that only attention reads: signed bytes if its values are around 0,
+/// otherwise floats.
 fn for_attention(graph: &Rewriter, value: ValueId) -> Option<Precision> {
     only_attention(graph, value)
         .then(|| if are_values(graph, value) { Precision::I8 } else { Precision::F32 })

@@ -1,5 +1,5 @@
-//! Strides move up: a 1x1 convolution with strides throws most of its input away, so what comes
-//! before it does not compute that in the first place.
+//! Moves strides to earlier operators: a 1x1 convolution with strides discards most of its input,
+//! so the operators before it need not compute that part.
 //!
 //! From the end of the graph to its front, convolutions and elementwise operators ask for strides
 //! of what they read. A convolution all of whose readers ask for the same strides takes them; where
@@ -46,7 +46,7 @@ fn are_ones(strides: &[i64]) -> bool {
     strides.iter().all(|&s| s == 1)
 }
 
-/// The strides all readers of `value` ask for, if they agree.
+/// The strides that all readers of `value` request, if they agree.
 fn common(graph: &Rewriter, value: ValueId, requested: &RequestedStrides) -> Option<Vec<i64>> {
     let mut readers = graph.consumers(value);
     let first = requested.get(&(readers.next()?, value))?;
@@ -69,7 +69,7 @@ fn shrink(graph: &mut Rewriter, value: ValueId, strides: &[i64]) {
     }
 }
 
-/// Readers that asked for strides get them elsewhere.
+/// Inserts the strides for readers that requested them.
 fn refuse(graph: &mut Rewriter, value: ValueId, requested: &RequestedStrides) {
     for reading in graph.readings(value).collect::<Vec<_>>() {
         let reader = reading.node();
@@ -160,13 +160,13 @@ fn elementwise(graph: &mut Rewriter, index: NodeIndex, requested: &mut Requested
     let inputs = graph.node(index).map(|n| n.inputs.clone()).unwrap_or_default();
     let computed: Vec<ValueId> =
         inputs.iter().copied().filter(|&v| !graph.is_constant(v)).collect();
-    let alike = computed.iter().all(|&v| graph.shape(v) == graph.shape(output));
+    let same_shape = computed.iter().all(|&v| graph.shape(v) == graph.shape(output));
     let small = inputs
         .iter()
         .filter(|&&v| graph.is_constant(v))
         .all(|&v| graph.shape(v).iter().rev().take(2).all(|&d| d == 1));
     match common(graph, output, requested) {
-        Some(asked) if alike && small => {
+        Some(asked) if same_shape && small => {
             shrink(graph, output, &asked);
             for input in computed {
                 requested.insert((index, input), asked.clone());

@@ -1,5 +1,5 @@
-//! Snippets tokenization: connected elementwise operators become one kernel, as long as nothing
-//! outside lies between them.
+//! Snippets tokenization: connected elementwise operators become one kernel, unless another
+//! operator lies between them.
 
 use super::{
     groups::{self, is_number},
@@ -24,7 +24,7 @@ pub(super) fn tokenize(graph: &mut Rewriter) {
     }
 }
 
-/// What a group reads, single numbers left out, and what others read of it.
+/// The inputs of a group, without single numbers, and its outputs with other readers.
 fn border(graph: &Rewriter, members: &[NodeIndex]) -> (Vec<ValueId>, Vec<ValueId>) {
     let inside: HashSet<NodeIndex> = members.iter().copied().collect();
     let (mut reads, mut writes) = (Vec::new(), Vec::new());

@@ -1,5 +1,4 @@
-//! Each case: a small graph, and the kernels that OpenVINO was seen to run for it, as `kind inputs
-//! -> outputs`.
+//! Each case: a small graph, and the kernels that OpenVINO ran for it, as `kind inputs -> outputs`.
 
 use super::{Settings, lower};
 use crate::{Attribute, Attributes, Graph, GraphBuilder, GraphError, OpKind, TensorSpec, ValueId};

@@ -78,7 +78,7 @@ pub(super) fn identity(program: &Program, index: usize) -> Option<Fusion> {
     }
 }
 
-/// A cast between types that rten holds alike: it has f32, i32, i8 and u8 only.
+/// A cast between types that rten stores in the same type: it has only f32, i32, i8 and u8.
 pub(super) fn cast(program: &Program, index: usize) -> Option<Fusion> {
     let op = program.op(index)?;
     let (&[input], &[output]) = (op.inputs.as_slice(), op.outputs.as_slice()) else { return None };

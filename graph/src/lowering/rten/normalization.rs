@@ -1,5 +1,5 @@
-//! LayerNormalization, RMSNormalization and BatchNormalization out of the operators exporters spell
-//! them with.
+//! LayerNormalization, RMSNormalization and BatchNormalization from the elementary operators that
+//! exporters write for them.
 
 use super::{
     pattern::{Match, Pattern, binary, number, unary, with_number},

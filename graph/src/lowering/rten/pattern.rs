@@ -1,5 +1,5 @@
-//! Patterns over a [`Program`], with rten's idea of a match: sums and products match in any order
-//! and bracketing, constants within 1e-4.
+//! Patterns over a [`Program`], matched as rten does: sums and products in any order and
+//! bracketing, constants within 1e-4.
 
 use super::program::{Op, Program};
 use crate::{Attribute, Attributes, OpKind, ValueId};
@@ -7,7 +7,7 @@ use crate::{Attribute, Attributes, OpKind, ValueId};
 /// rten's absolute tolerance for constants.
 const TOLERANCE: f32 = 1e-4;
 
-/// What a value may be.
+/// A pattern of a value.
 #[derive(Clone, Debug)]
 pub(super) enum Pattern {
     /// Made by rten's operator of that name from such inputs; the name after it marks the operator.
@@ -22,7 +22,7 @@ pub(super) enum Pattern {
     Either(Vec<Pattern>),
 }
 
-/// What the names of a pattern stand for.
+/// The bindings of a pattern's names.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Match {
     values: Vec<(&'static str, ValueId)>,
@@ -45,12 +45,12 @@ pub(super) fn number(value: f32) -> Pattern {
 }
 
 impl Match {
-    /// The value a name stands for.
+    /// The value bound to a name.
     pub fn value(&self, name: &str) -> Option<ValueId> {
         self.values.iter().find(|(n, _)| *n == name).map(|(_, value)| *value)
     }
 
-    /// The operator a name stands for.
+    /// The operator bound to a name.
     pub fn op<'p>(&self, name: &str, program: &'p Program) -> Option<&'p Op> {
         self.ops.iter().find(|(n, _)| *n == name).and_then(|(_, index)| program.op(*index))
     }
@@ -112,7 +112,7 @@ impl Pattern {
     }
 }
 
-/// Runs `test`; what it found is forgotten when it fails.
+/// Runs `test`, and drops its bindings if it fails.
 fn attempt(found: &mut Match, test: impl FnOnce(&mut Match) -> bool) -> bool {
     let (values, ops) = (found.values.len(), found.ops.len());
     let fits = test(found);
@@ -184,7 +184,7 @@ fn flatten_pattern<'a>(pattern: &'a Pattern, name: &str, terms: &mut Vec<&'a Pat
     }
 }
 
-/// The terms of a nested sum or product, when there are so many.
+/// The terms of a nested sum or product, if it has this many.
 fn flatten_values(op: &Op, name: &str, program: &Program, count: usize) -> Option<Vec<ValueId>> {
     let mut values = Vec::with_capacity(count);
     let mut open: Vec<ValueId> = op.inputs.iter().rev().copied().collect();

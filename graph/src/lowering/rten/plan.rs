@@ -5,7 +5,7 @@ use super::program::{Op, Program};
 use crate::OpKind;
 use std::collections::{HashMap, HashSet, VecDeque};
 
-/// Operators the outputs need, each after what it needs: depth first from the outputs.
+/// Operators that the outputs need, each after its inputs: depth first from the outputs.
 pub(super) fn depth_first(program: &Program) -> Vec<usize> {
     let mut order = Vec::new();
     let (mut opened, mut done) = (HashSet::new(), HashSet::new());

@@ -58,8 +58,7 @@ pub(super) fn scale(program: &Program, index: usize) -> Option<Fusion> {
     Fusion::kernel(fused)
 }
 
-/// Of a product or quotient with one constant scalar: by what the other input is multiplied, and
-/// that input.
+/// The factor of a product or quotient with one constant scalar, and its other input.
 fn scale_factor(program: &Program, op: &Op) -> Option<(f32, ValueId)> {
     let &[a, b] = op.inputs.as_slice() else { return None };
     match (engine_name(op), program.scalar(a), program.scalar(b)) {

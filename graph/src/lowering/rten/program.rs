@@ -13,14 +13,13 @@ pub(super) struct Op {
     pub attributes: Attributes,
     pub inputs: Vec<ValueId>,
     pub outputs: Vec<ValueId>,
-    /// A kernel that fusions made: rten's name for it, under which no pattern finds it again unless
-    /// it asks for it.
+    /// A fused kernel with rten's name, which patterns match only by that name.
     pub fused: Option<&'static str>,
     /// Inputs read through a permutation: position and order of dimensions.
     pub permuted: Vec<(usize, Vec<usize>)>,
 }
 
-/// What a rule puts in the place of the operators between its inputs and its outputs.
+/// The replacement of the operators between a rule's inputs and outputs.
 #[derive(Debug)]
 pub(super) enum Fusion {
     /// One kernel; `weights` are constants that come into being with it, appended to its inputs.
@@ -29,7 +28,7 @@ pub(super) enum Fusion {
     Identity { input: ValueId, output: ValueId },
 }
 
-/// Looks at the operator with this index, the last one of what it would replace.
+/// Tries the rule at the operator with this index, the last one of those it would replace.
 pub(super) type Rule<'a> = dyn Fn(&Program, usize) -> Option<Fusion> + 'a;
 
 /// A graph being rewritten.
@@ -120,7 +119,7 @@ impl Program {
         program
     }
 
-    /// Finds sources and readers anew, after operators have changed.
+    /// Finds sources and readers again, after operators have changed.
     pub fn link(&mut self) {
         self.source = vec![None; self.values.len()];
         self.readers = vec![Vec::new(); self.values.len()];
@@ -150,7 +149,7 @@ impl Program {
         self.returned.get(value.0 as usize) == Some(&true)
     }
 
-    /// Takes a step of the budget for each operator and edge that a pass looks at.
+    /// Takes a step of the budget for each operator and edge that a pass reads.
     ///
     /// # Errors
     /// [`Exceeded`] when the budget is spent.
@@ -173,7 +172,7 @@ impl Program {
         matches!(self.values[value.0 as usize].source, ValueSource::Constant(_))
     }
 
-    /// A constant float of one element; NaN when its payload is not there.
+    /// A constant float of one element; NaN without a value.
     pub fn scalar(&self, value: ValueId) -> Option<f32> {
         let tensor = self.tensor(value)?;
         if tensor.elements() != 1

@@ -1,5 +1,5 @@
-//! The driver that tries rules on a [`Program`] as rten's optimiser does, and writes what comes of
-//! it as a graph in execution order.
+//! The driver that tries rules on a [`Program`] as rten's optimiser does, and writes the result as
+//! a graph in execution order.
 
 use super::{
     plan, product,
@@ -33,7 +33,7 @@ impl<'a> Members<'a> {
     }
 }
 
-/// What is read in the end instead of a value; the way there is shortened.
+/// The final replacement of a value, with path compression.
 fn resolved(instead: &mut HashMap<ValueId, ValueId>, value: ValueId) -> ValueId {
     let mut end = value;
     while let Some(&next) = instead.get(&end) {
@@ -120,7 +120,7 @@ impl Program {
         Ok(found)
     }
 
-    /// Whether something outside reads what the replaced operators make on the way.
+    /// Whether other operators read intermediate values of the replaced ones.
     fn leaks(&self, replaced: &[usize], outputs: &[ValueId]) -> bool {
         let inner = replaced
             .iter()

@@ -18,11 +18,11 @@ fn graph(shape: &[usize], make: Make) -> Graph {
 
 /// Kernels as `name:kind(inputs){attributes}`, attributes that name the fusion only.
 fn kernels(graph: &Graph) -> Vec<String> {
-    let telling =
+    let shown =
         ["alpha", "trans_a", "trans_b", "perm_a", "perm_b", "perm_0", "perm_1", "mask", "copy"];
     let kernel = |node: &crate::Node| {
         let mut attributes = node.op.attributes.clone();
-        attributes.0.retain(|name, _| telling.contains(&name.as_str()));
+        attributes.0.retain(|name, _| shown.contains(&name.as_str()));
         let inputs: Vec<String> = node
             .op
             .inputs
@@ -202,7 +202,7 @@ fn kernels_are_those_of_rten() {
             &["product:linear(1x4x8,8x16)"],
         ),
         (
-            // Reshaping an input of the model, or what is needed again, copies.
+            // A reshape of a model's input, or of a value with another reader, copies.
             &[1, 4, 8],
             |b, x| {
                 let y = b.reshape("input", x, &[4, 2, 4])?;

@@ -1,4 +1,4 @@
-//! Transposes that vanish into the operator that reads them: it walks its input with other strides
+//! Fuses transposes into the operator that reads them, which reads its input with other strides
 //! instead.
 
 use super::{
@@ -26,7 +26,7 @@ pub(super) fn into_reader(program: &Program, index: usize) -> Option<Fusion> {
     if fused.permuted.is_empty() { None } else { Fusion::kernel(fused) }
 }
 
-/// What a value is a transpose of, and the order of its dimensions.
+/// The value that another one is a transpose of, and the order of dimensions.
 fn transposed(program: &Program, value: ValueId) -> Option<(ValueId, Vec<usize>)> {
     let (_, op) = program.source(value)?;
     let (OpKind::Transpose, &[inner]) = (&op.kind, op.inputs.as_slice()) else { return None };
@@ -45,8 +45,8 @@ fn transposed(program: &Program, value: ValueId) -> Option<(ValueId, Vec<usize>)
     }
 }
 
-/// Writes permuted inputs into the operator: their shapes as the operator sees them, and attributes
-/// for how they lie in memory.
+/// Writes permuted inputs into the operator: their shapes as the operator reads them, and
+/// attributes for their order in memory.
 pub(super) fn describe(node: &mut Node, permuted: &[(usize, Vec<usize>)]) {
     let product = matches!(node.op.kind, OpKind::MatMul | OpKind::Linear);
     for (position, order) in permuted {

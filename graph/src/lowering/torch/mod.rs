@@ -1,8 +1,8 @@
-//! The ATen calls eager torch makes for a graph, in order: what [`lower`] foretells and what the
-//! profiler's executor runs, decided here once.
+//! The ATen calls that eager torch makes for a graph, in order. Both the forecast ([`lower`]) and
+//! the profiler's executor use them.
 //!
 //! Torch runs one operator after the other, as the model's author wrote them. A file from its
-//! exporter spells some of them out, so that:
+//! exporter has several operators for some of them:
 //!
 //! | in the file | one call |
 //! |---|---|
@@ -13,9 +13,9 @@
 //!
 //! Attention stays as the file has it: two products and a softmax. Conv and BatchNorm are two calls
 //! unless the exporter folded them. Views (transpose, slice, reshape where it can be) are calls
-//! that move nothing; a reshape that must copy has `copy` = 1. An input that lies neither row by
-//! row nor channels last has its order of dimensions in memory as `perm_N`. Memory formats follow
-//! the strides ([`strides`]).
+//! that move nothing; a reshape that must copy has `copy` = 1. An input that is stored neither row
+//! by row nor channels last has its order of dimensions in memory as `perm_N`. Memory formats
+//! follow the strides ([`strides`]).
 
 mod propagation;
 mod rewrite;
@@ -40,10 +40,10 @@ pub fn lower(
 }
 
 /// The calls torch makes for `graph`, with floating-point tensors in `precision` and images in
-/// `format`. One node per call, or per few calls where ONNX has one operator for them.
+/// `format`. One node per call, or per few calls for which ONNX has one operator.
 ///
 /// # Errors
-/// [`GraphError`] when the rewritten graph is none.
+/// [`GraphError`] if the rewritten graph is invalid.
 pub fn program(
     graph: &Graph,
     precision: Precision,

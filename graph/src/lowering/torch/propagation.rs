@@ -1,4 +1,4 @@
-//! Which strides, and so which memory format, every tensor has when torch runs the calls.
+//! Derives the strides, and thus the memory format, of every tensor when torch runs the calls.
 
 use super::strides::Strided;
 use crate::{
@@ -57,9 +57,9 @@ pub(super) fn annotate(
     Graph::new(graph.name(), values, nodes, graph.inputs().to_vec(), graph.outputs().to_vec())
 }
 
-/// Writes into `op` how its tensors lie in memory: their formats, `perm_N` for an input in another
-/// order, `copy` for a reshape that moved its elements. `copied`: whether the first output has
-/// memory of its own.
+/// Writes the memory order of its tensors into `op`: their formats, `perm_N` for an input in
+/// another order, `copy` for a reshape that moved its elements. `copied`: whether the first output
+/// has memory of its own.
 pub fn describe(op: &mut OpSpec, inputs: &[Strided], outputs: &[Strided], copied: bool) {
     for (operand, strided) in op.inputs.iter_mut().zip(inputs) {
         operand.tensor.format = strided.format();
@@ -92,7 +92,7 @@ fn is_view(kind: &OpKind) -> bool {
     )
 }
 
-/// For each value, whether it is the weight of a convolution, which takes the format asked for.
+/// For each value, whether it is the weight of a convolution, which has the requested format.
 fn images(graph: &Graph) -> Vec<bool> {
     let mut images = vec![false; graph.values().len()];
     for node in
@@ -125,7 +125,7 @@ fn known(strided: &[Option<Strided>], values: &[Value], value: ValueId) -> Strid
     })
 }
 
-/// What a call makes.
+/// The outputs of a call.
 struct Made {
     tensors: Vec<Strided>,
     /// Whether they have memory of their own.

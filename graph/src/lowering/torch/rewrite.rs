@@ -1,4 +1,4 @@
-//! From the operators of a file to the calls their author wrote.
+//! Rewrites the operators of a file into the calls that their author wrote.
 
 use crate::patterns::{
     self,
@@ -67,7 +67,7 @@ fn mish(graph: &mut Rewriter, index: NodeIndex) -> Option<()> {
     Some(())
 }
 
-/// Torch pads both ends alike, and at most half of a maximum's window.
+/// Torch pads both ends equally, and at most half of a maximum's window.
 fn separate_padding(graph: &mut Rewriter, index: NodeIndex) -> Option<()> {
     let node = graph.node(index)?;
     let kind = node.op.kind.clone();

@@ -1,5 +1,4 @@
-//! Strides of torch's tensors: what its views do to them, and which ones its kernels give their
-//! outputs.
+//! Strides of torch's tensors: the effect of views on them, and the strides of kernels' outputs.
 //!
 //! Strides count elements. The rules are those of ATen: `TensorIterator` for elementwise operators,
 //! `computeStride` for views, and `suggest_memory_format` for the operators that keep images
@@ -35,7 +34,7 @@ impl Strided {
         Self { sizes: sizes.to_vec(), strides }
     }
 
-    /// In the memory format asked for: only images (four dimensions) can be channels last.
+    /// In the requested memory format: only images (four dimensions) can be channels last.
     #[must_use]
     pub fn in_format(sizes: &[usize], format: MemoryFormat) -> Self {
         if format == MemoryFormat::ChannelsLast && sizes.len() == 4 {
@@ -57,8 +56,8 @@ impl Strided {
             })
     }
 
-    /// The memory format torch sees: channels last where strides fall in the order N, H, W, C and
-    /// not also in the order N, C, H, W.
+    /// The memory format as torch derives it: channels last if strides fall in the order N, H, W, C
+    /// and not also in the order N, C, H, W.
     #[must_use]
     pub fn format(&self) -> MemoryFormat {
         if self.is_like_channels_last() {
@@ -87,7 +86,7 @@ impl Strided {
         true
     }
 
-    /// Whether every element has a place of its own and no place between them is left out.
+    /// Whether elements neither overlap nor leave gaps.
     fn is_dense(&self) -> bool {
         let mut dimensions: Vec<(usize, usize)> = self
             .strides
@@ -151,7 +150,7 @@ impl Strided {
         view
     }
 
-    /// `expand`: stride 0 along what is repeated.
+    /// `expand`: stride 0 along repeated dimensions.
     #[must_use]
     pub fn expanded(&self, sizes: &[usize]) -> Self {
         let missing = sizes.len().saturating_sub(self.sizes.len());
@@ -162,7 +161,7 @@ impl Strided {
         Self { sizes: sizes.to_vec(), strides: (0..sizes.len()).map(stride).collect() }
     }
 
-    /// `view`: `None` where the elements cannot be seen in that shape without being copied.
+    /// `view`: `None` if the shape requires a copy of the elements.
     #[must_use]
     pub fn viewed(&self, sizes: &[usize]) -> Option<Self> {
         if self.sizes.contains(&0) {
@@ -347,7 +346,7 @@ mod tests {
             (pixel.like().format(), Strided::elementwise(&pixel.sizes, &[&pixel]).format()),
             (MemoryFormat::ChannelsLast, MemoryFormat::ChannelsFirst)
         );
-        // Rows of a wider tensor come out dense.
+        // The result for rows of a wider tensor is dense.
         assert_eq!(
             Strided::elementwise(&[2, 3], &[&strided(&[2, 3], &[9, 1])]),
             strided(&[2, 3], &[3, 1])

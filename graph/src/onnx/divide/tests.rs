@@ -1,4 +1,4 @@
-//! Division of a file that has all that a writer of ours would leave out.
+//! Division of a file with fields that vitempo's own writer leaves out.
 
 use super::*;
 use crate::onnx::proto::{
@@ -91,7 +91,7 @@ fn options() -> ReadOptions {
     ReadOptions { dimensions: [("batch".to_owned(), 2)].into(), ..ReadOptions::default() }
 }
 
-/// The two parts when so many nodes are in the first one.
+/// The two parts with this many nodes in the first one.
 fn halves(file: &[u8], first: usize) -> Result<Vec<ModelProto>, String> {
     let graph = read_bytes("m", file, &options()).unwrap();
     let part_of: Vec<usize> = (0..graph.nodes().len()).map(|i| usize::from(i >= first)).collect();

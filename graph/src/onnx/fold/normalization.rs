@@ -1,5 +1,5 @@
-//! Folding of what exporters leave of computed weights and position embeddings: normalisations,
-//! softmax, resizes, products, pointwise convolutions, running sums.
+//! Folding of operators that exporters write for computed weights and position embeddings:
+//! normalisations, softmax, resizes, products, pointwise convolutions, running sums.
 
 use super::{Known, strides};
 use crate::resampling::Sampling;

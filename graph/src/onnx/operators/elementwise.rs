@@ -113,7 +113,7 @@ fn pow(call: &Call<'_>) -> Outcome {
     }
 }
 
-/// A bound that excludes no number is left out.
+/// A bound without effect is left out.
 fn clip(call: &Call<'_>) -> Outcome {
     let mut attributes = Attributes::new();
     for (name, index) in [("min", 1), ("max", 2)] {

@@ -1,4 +1,4 @@
-//! Operators on integers of 8 bits, and the way there and back.
+//! Operators on 8-bit integers, and the conversions between these and floats.
 
 use super::super::call::{Call, Mapping, Outcome, operator};
 use super::super::quantized;

@@ -57,7 +57,7 @@ pub(super) fn map(call: &Call<'_>) -> Outcome {
     }
 }
 
-/// Without axes everything is reduced, or nothing when `noop_with_empty_axes` says so.
+/// Without axes all dimensions are reduced, or none with `noop_with_empty_axes`.
 fn reduce(call: &Call<'_>, kind: OpKind) -> Outcome {
     let axes = call.ints_or_input("axes", 1)?.unwrap_or_default();
     if axes.is_empty() && call.node.int("noop_with_empty_axes").unwrap_or(0) != 0 {

@@ -125,8 +125,8 @@ fn resize(call: &Call<'_>) -> Outcome {
     operator(call, OpKind::Resize, attributes.with("scales", Attribute::Floats(full)), [0])
 }
 
-/// Sizes after `keep_aspect_ratio_policy`: one scale for all axes, the smallest or the largest that
-/// was asked for.
+/// Sizes after `keep_aspect_ratio_policy`: one scale for all axes, the smallest or the largest of
+/// the given ones.
 fn kept_ratio(call: &Call<'_>, shape: &[usize], along: &[usize], sizes: &[i64]) -> Vec<i64> {
     let ratios =
         along.iter().zip(sizes).map(|(&axis, &size)| size as f64 / shape[axis].max(1) as f64);

@@ -1,4 +1,4 @@
-//! Operators whose output is known before the model runs: constants, shapes, ranges.
+//! Operators whose output is known without running the model: constants, shapes, ranges.
 
 use super::super::call::{Call, Mapping, Outcome, Refusal};
 use super::super::payload;

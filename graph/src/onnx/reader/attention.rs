@@ -81,8 +81,8 @@ struct Spelling<'r, 'a> {
 }
 
 impl Spelling<'_, '_> {
-    /// The values of the outputs Y, present key, present value, and scores as
-    /// `qk_matmul_output_mode` wants them.
+    /// The values of the outputs Y, present key, present value, and scores in the form of
+    /// `qk_matmul_output_mode`.
     fn all(&mut self, ids: &[Option<ValueId>]) -> Result<[ValueId; 4], String> {
         let input = |index: usize| ids.get(index).copied().flatten();
         let needed = |index: usize| input(index).ok_or_else(|| format!("input {index} is missing"));
@@ -127,7 +127,7 @@ impl Spelling<'_, '_> {
         self.tensor(id).map(|tensor| tensor.shape.clone())
     }
 
-    /// `[B, S, heads x D]` as `[B, heads, S, D]`; what has four dimensions stays.
+    /// `[B, S, heads x D]` as `[B, heads, S, D]`; a tensor of four dimensions is not changed.
     fn in_heads(&mut self, what: &str, id: ValueId, attribute: &str) -> Result<ValueId, String> {
         let shape = self.shape(id)?;
         let [batch, rows, width] = shape[..] else {

@@ -1,4 +1,4 @@
-//! Seeded random weights. The values of a weight depend on the seed and on its name only, never on
+//! Seeded random weights. The values of a weight depend only on the seed and on its name, not on
 //! its place in the file.
 //!
 //! Normal numbers are the sum of four 16-bit uniform numbers, scaled to unit variance (Irwin-Hall,
@@ -15,13 +15,13 @@ pub(in crate::onnx) enum Distribution {
     Small,
     /// Normal, mean 1, standard deviation 0.02: scales of normalisations.
     Scale,
-    /// Uniform in [0.5, 1.5): variances, divisors, and what a root, logarithm or power is taken of.
+    /// Uniform in [0.5, 1.5): variances, divisors, and operands of roots, logarithms and powers.
     Positive,
 }
 
 impl Distribution {
-    /// What the input `index` of an ONNX operator should look like. Of several consumers the one
-    /// that asks for most decides: see `Ord`.
+    /// The distribution for input `index` of an ONNX operator. Of several consumers the strictest
+    /// decides: see `Ord`.
     pub(in crate::onnx) fn of_input(op_type: &str, index: usize) -> Self {
         match (op_type, index) {
             ("BatchNormalization", 4)

@@ -1,4 +1,4 @@
-//! Finds the external tensors of a file and plans what becomes of them.
+//! Finds the external tensors of a file and plans how each is written.
 
 use super::fill::Distribution;
 use super::{Piece, Plan, too_large};
@@ -55,7 +55,7 @@ pub(super) struct Reader<'a> {
     sizes: HashMap<PathBuf, Option<u64>>,
     /// Inputs that become initializers, in the order of their names.
     weight_inputs: BTreeMap<String, TensorSpec>,
-    /// Whether tensors without data stay as they are.
+    /// Whether tensors without data are not changed.
     keeps_absent: bool,
 }
 
@@ -72,7 +72,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The same; tensors whose data is absent stay as they are.
+    /// The same; tensors whose data is absent are not changed.
     pub(super) fn keeping_absent(file: &'a [u8], folder: &'a Path) -> Self {
         Self { keeps_absent: true, ..Self::new(file, Some(folder)) }
     }
@@ -258,7 +258,7 @@ impl<'a> Reader<'a> {
             None => {
                 let distribution =
                     self.distributions.get(name).copied().unwrap_or(Distribution::Small);
-                // Types without a name of their own are no floats: zeros, byte by byte.
+                // Other types are not floats: zeros, byte by byte.
                 let (precision, elements) =
                     precision.map_or((Precision::U8, bytes), |precision| (precision, elements));
                 let elements = usize::try_from(elements).map_err(|_| too_large(bytes))?;

@@ -133,8 +133,7 @@ fn stored_data_is_read() {
 
 #[test]
 fn nothing_else_changes() {
-    // A field that no part of vitempo knows (number 1000) and a subgraph with an external tensor in
-    // an attribute.
+    // An unknown field (number 1000) and a subgraph with an external tensor in an attribute.
     let inner = GraphProto {
         initializer: vec![external("inner", &[5], 1, "w", 0, 20)],
         ..GraphProto::default()

@@ -1,5 +1,4 @@
-//! Nodes in ONNX's terms (opset 20), put together after their [`recipe`]; Linear and Silu become
-//! several.
+//! Nodes as ONNX operators (opset 20), built from their [`recipe`]; Linear and Silu become several.
 
 use super::recipe::{GEMM, Place, integer, recipe};
 use super::tensors;
@@ -100,8 +99,8 @@ impl Emitter {
         self.constants.push(constant);
     }
 
-    /// Gemm for matrices; a product for more dimensions and where there is nothing but one, then
-    /// scale and bias as operators of their own.
+    /// Gemm for matrices; a product for more dimensions or without scale and bias, then scale and
+    /// bias as operators of their own.
     fn linear(
         &mut self,
         node: &Node,
@@ -273,7 +272,7 @@ fn steering(
     }
 }
 
-/// An attribute as it is. The numbers are those of `AttributeProto.AttributeType`.
+/// An attribute, unchanged. The numbers are those of `AttributeProto.AttributeType`.
 fn attribute(name: &str, value: &Attribute) -> AttributeProto {
     let named = AttributeProto { name: name.to_owned(), ..AttributeProto::default() };
     match value {

@@ -1,8 +1,8 @@
-//! The ONNX operator (opset 20) of each kind, and for each attribute of ours where ONNX wants it.
+//! The ONNX operator (opset 20) of each kind, and the place of each attribute in it.
 
 use crate::{OpKind, OpSpec};
 
-/// Where ONNX wants an attribute.
+/// The place of an attribute in ONNX.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Place {
     /// As an attribute of the same name: integers and text.

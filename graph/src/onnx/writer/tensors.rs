@@ -1,4 +1,4 @@
-//! Tensors and their descriptions in ONNX's terms.
+//! Tensors and their descriptions as ONNX messages.
 
 use crate::onnx::payload::data_type;
 use crate::onnx::proto::{

@@ -248,8 +248,7 @@ fn every_kind_is_written() {
             graph.outputs().iter().map(|&id| graph.value(id).tensor.clone()).collect::<Vec<_>>()
         };
         assert_eq!(tensors(&read), tensors(&graph), "{kind}");
-        // What is known beforehand, and a product written as several operators, come back as
-        // something else.
+        // Constants, and a product written as several operators, are read as other operators.
         let (one, constant) =
             (read.nodes().len() == 1, matches!(kind, OpKind::Shape | OpKind::ConstantOfShape));
         assert!(one || constant || kind == OpKind::Linear, "{kind}: {:?}", read.kinds());
@@ -315,7 +314,7 @@ fn weights_follow_seed_and_name() {
     let seeded = |seed| to_bytes(&graph, &WriteOptions::seeded(seed)).unwrap();
     assert_eq!(seeded(1), seeded(1));
     assert_ne!(seeded(1), seeded(2));
-    // Another size of one layer leaves the others as they are.
+    // Another size of one layer does not change the others.
     let (narrow, wide) =
         (decoded(&graph, &WriteOptions::seeded(1)), decoded(&mlp(48), &WriteOptions::seeded(1)));
     let weight = |graph: &GraphProto, name: &str| {

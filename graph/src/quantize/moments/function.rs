@@ -1,4 +1,4 @@
-//! Functions of one number, and what they make of a distribution.
+//! Functions of one number, and the mean and variance of their results.
 
 use super::{Moments, REACH};
 use crate::{OpKind, OpSpec};
@@ -51,7 +51,7 @@ pub(super) fn of(op: &OpSpec) -> Option<Function> {
     }
 }
 
-/// What the activation that a product was fused with makes of its result.
+/// The moments after the activation that a product was fused with.
 pub(super) fn on_the_way_out(op: &OpSpec, x: Moments) -> Moments {
     match (&op.kind, op.attributes.text("activation")) {
         (OpKind::Conv | OpKind::ConvTranspose | OpKind::Linear, Some("relu")) => {

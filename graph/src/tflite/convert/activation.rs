@@ -1,5 +1,5 @@
-//! Activations: fused into the operation before where the engine can, one operation where there is
-//! one, composed otherwise.
+//! Activations: fused into the operation before them where the engine can do that, else one
+//! operation if there is one, else composed of several.
 
 use super::emit::Recipe;
 use super::{Call, Converter, Refusal, VarId};
@@ -56,9 +56,9 @@ impl Converter<'_> {
         self.unary(Recipe::new(Code::Logistic, OpKind::Sigmoid), x)
     }
 
-    /// The operation that provides what a node reads, when nothing else reads it and its kernels
-    /// apply activations on the way out. (Additions and the like can, too, in the format; XNNPACK
-    /// runs a second kernel for it then.)
+    /// The operation that computes a node's input, if that has no other reader and the operation's
+    /// kernels apply activations. (Additions and the like can, too, in the format; XNNPACK runs a
+    /// second kernel for it then.)
     fn fusable(&self, call: &Call<'_>) -> Option<usize> {
         self.follower(*call.node.inputs.first()?)?;
         let [(_, at)] = self.vars[call.inputs[0]].stored[..] else { return None };

@@ -1,5 +1,5 @@
-//! What the conversion of every operator is made of: storing tensors in a layout, emitting
-//! operations, and the operators others are composed of.
+//! Building blocks of all conversions: storing tensors in a layout, emitting operations, and the
+//! operators of which others are composed.
 
 use super::{Constant, Converter, Refusal, Var, VarId, is_image};
 use crate::tflite::expression::{Expression, elements};
@@ -10,7 +10,7 @@ use crate::tflite::schema::{Code, Fused, Options};
 use crate::{Attribute, Attributes, OpKind, Precision};
 use std::{collections::HashMap, sync::Arc};
 
-/// What an operation is: for the engine and for vitempo.
+/// The description of an operation, for the engine and for vitempo.
 #[derive(Clone, Debug)]
 pub(super) struct Recipe {
     pub code: Code,
@@ -44,8 +44,8 @@ pub(super) fn signed(values: &[usize]) -> Vec<i64> {
     values.iter().map(|&v| v as i64).collect()
 }
 
-/// How attributes name a logical dimension of a tensor in that layout: images are described
-/// channels first, others as they are stored.
+/// The index of a logical dimension in attributes: images are described channels first, others in
+/// stored order.
 pub(super) fn spoken(layout: &[usize], dimension: usize) -> i64 {
     (if is_image(layout) { dimension } else { layout::position(layout, dimension) }) as i64
 }
@@ -104,12 +104,12 @@ impl Converter<'_> {
             .map_or_else(|| layout::plain(self.rank(var)), |(layout, _)| layout.clone())
     }
 
-    /// The tensor in that layout; elements are moved when it is not there yet.
+    /// The tensor in that layout; elements are moved if it does not exist yet.
     pub(super) fn stored(&mut self, var: VarId, wanted: &[usize]) -> Result<TensorId, Refusal> {
         let Var { shape, precision, constant, stored } = self.vars[var].clone();
         if wanted.len() != shape.len() || wanted.iter().any(|&d| d >= shape.len()) {
             return Err(format!(
-                "it wants a tensor of {} dimensions and reads one of {}",
+                "it needs a tensor of {} dimensions and reads one of {}",
                 wanted.len(),
                 shape.len()
             ));
@@ -153,7 +153,7 @@ impl Converter<'_> {
         Ok(at)
     }
 
-    /// RESHAPE of a stored tensor; of one that is itself a RESHAPE, of what that one reads.
+    /// RESHAPE of a stored tensor, or of the input of that tensor's own RESHAPE.
     fn view(&mut self, source: TensorId, shape: Vec<usize>, image: bool) -> TensorId {
         let before = self
             .producer
@@ -385,7 +385,7 @@ impl Converter<'_> {
         Ok(var)
     }
 
-    /// The same elements under another shape; elements are moved where the layout asks for it.
+    /// The same elements in another shape; elements are moved if the layout requires it.
     pub(super) fn reshape(&mut self, x: VarId, shape: &[usize]) -> Result<VarId, Refusal> {
         let Var { shape: old, precision, constant, stored } = self.vars[x].clone();
         if old == shape {

@@ -1,9 +1,9 @@
-//! From a graph to a program: node by node, in logical (channels first) terms; the layout in which
-//! each tensor is stored follows from what the operators need, and elements are moved only where
-//! two needs differ.
+//! Converts a graph to a program, node by node, in logical (channels first) terms. Operators
+//! determine the layout in which each tensor is stored, and elements are moved only where two
+//! operators need different layouts.
 //!
 //! A [`Var`] is a tensor in logical terms with the layouts in which it is stored so far. ONNX's
-//! Transpose only gives it another view; an operator that needs a certain layout asks
+//! Transpose only gives it another view. An operator that needs a certain layout calls
 //! [`Converter::stored`], which moves elements at most once per layout.
 
 mod activation;
@@ -74,7 +74,7 @@ pub(super) struct Converter<'a> {
     values: HashMap<ValueId, VarId>,
     /// Nodes that were taken into another one.
     absorbed: HashSet<usize>,
-    /// Tensors that more than one value stands for: what follows one of them cannot be fused.
+    /// Tensors of more than one value: no operator can be fused into them.
     shared: HashSet<TensorId>,
     /// The operation that provides a tensor.
     producer: HashMap<TensorId, usize>,
@@ -236,7 +236,7 @@ impl<'a> Converter<'a> {
         }
     }
 
-    /// The tensor behind a value; constants appear when they are first asked for.
+    /// The tensor of a value; constants are created when they are first read.
     fn var_of(&mut self, id: ValueId) -> Result<VarId, TfliteError> {
         if let Some(&var) = self.values.get(&id) {
             return Ok(var);

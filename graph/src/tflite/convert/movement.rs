@@ -192,7 +192,7 @@ impl Converter<'_> {
         let rank = self.rank(x);
         let pads = call.attributes.ints("pads");
         let (begins, ends) = pads.split_at(rank.min(pads.len()));
-        // What is cut off first, then what is put around.
+        // First the cut, then the padding.
         let mut shape = self.shape(x).to_vec();
         if ends.len() != rank {
             return Err(format!("{} pads do not fit {rank} dimensions", pads.len()));
@@ -316,7 +316,7 @@ impl Converter<'_> {
         Ok(self.emit(recipe, vec![input, steering], shape, own, precision))
     }
 
-    /// The outermost elements again and again.
+    /// Repeats the outermost elements.
     fn repeat_edges(
         &mut self,
         x: VarId,

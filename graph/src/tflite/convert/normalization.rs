@@ -1,5 +1,5 @@
-//! Normalisations: TensorFlow Lite has none of its own (but over the last dimension for softmax),
-//! they are composed.
+//! Normalisations, composed of other operators: TensorFlow Lite has none, except softmax over the
+//! last dimension.
 
 use super::emit::{Recipe, spoken};
 use super::movement::beyond;
@@ -182,7 +182,7 @@ impl Converter<'_> {
         self.square_root(sum)
     }
 
-    /// A reduction over logical dimensions, whatever the layout.
+    /// A reduction over logical dimensions, in any layout.
     pub(super) fn reduce(
         &mut self,
         code: Code,

@@ -1,5 +1,5 @@
-//! Matrix products: with a constant matrix on the right FULLY_CONNECTED over the last dimension,
-//! else BATCH_MATMUL.
+//! Matrix products: FULLY_CONNECTED over the last dimension if the right matrix is constant, else
+//! BATCH_MATMUL.
 
 use super::emit::Recipe;
 use super::{Call, Converter, Refusal, VarId};

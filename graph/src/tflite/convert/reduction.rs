@@ -1,4 +1,4 @@
-//! Reductions and what else works along one dimension.
+//! Reductions and other operators along one dimension.
 
 use super::emit::{Recipe, spoken};
 use super::{Call, Converter, Refusal, VarId, numbers};

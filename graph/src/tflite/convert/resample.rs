@@ -79,7 +79,7 @@ impl Converter<'_> {
         Ok(self.emit(recipe, vec![input, size], to.to_vec(), last, precision))
     }
 
-    /// The engine's own operator where it picks the same elements, else one GATHER per dimension.
+    /// The engine's own operator if it picks the same elements, else one GATHER per dimension.
     fn nearest(
         &mut self,
         call: &Call<'_>,

@@ -75,8 +75,8 @@ impl Converter<'_> {
         ))
     }
 
-    /// SCATTER_ND starts from zeros: it puts the updates, and ones to mark where, and a SELECT
-    /// takes the rest from the first input.
+    /// SCATTER_ND starts from zeros: it writes the updates, and ones as a mask, and a SELECT takes
+    /// all other elements from the first input.
     pub(super) fn scatter_nd(&mut self, call: &Call<'_>) -> Result<VarId, Refusal> {
         let [x, indices, updates] = call.inputs[..] else {
             return Err("it has no updates".to_owned());

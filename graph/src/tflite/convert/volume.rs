@@ -1,5 +1,5 @@
 //! Convolutions over three dimensions that pass through one of them (a window of 1, no step, no
-//! padding): convolutions over two, the third counted to the batch.
+//! padding): they become convolutions over two dimensions, with the third as part of the batch.
 
 use super::{Call, Converter, Refusal, VarId};
 use crate::Attributes;
@@ -31,8 +31,8 @@ pub(super) fn plane(attributes: &Attributes) -> Option<(usize, Attributes)> {
 }
 
 impl Converter<'_> {
-    /// N, C, and three dimensions: the one that is passed through goes to the batch, and back
-    /// behind the convolution.
+    /// N, C, and three dimensions: the one that is passed through becomes part of the batch, and is
+    /// restored after the convolution.
     pub(super) fn volume_conv(&mut self, call: &Call<'_>) -> Result<VarId, Refusal> {
         let (passed, attributes) =
             plane(call.attributes).ok_or("a window over 3 dimensions has no operator")?;

@@ -63,8 +63,8 @@ impl Window {
         (0..2).all(|d| (self.pads[d], self.pads[d + 2]) == self.same(d, input[d]))
     }
 
-    /// Elements a window of `output` positions reads behind the padded input: those rounding up
-    /// added.
+    /// Elements beyond the padded input that a window of `output` positions reads, because of
+    /// rounding up.
     fn excess(&self, d: usize, input: usize, output: usize) -> usize {
         let read = (output - 1).saturating_mul(self.strides[d]).saturating_add(self.extent(d));
         let padded = input.saturating_add(self.pads[d]).saturating_add(self.pads[d + 2]);
@@ -139,7 +139,7 @@ impl Converter<'_> {
         Ok((x, Padding::Valid))
     }
 
-    /// The batch normalisation behind a convolution, folded into its weights.
+    /// The batch normalisation after a convolution, folded into its weights.
     pub(super) fn folded(
         &mut self,
         call: &Call<'_>,
@@ -353,8 +353,8 @@ impl Converter<'_> {
                 && window.pads[d] == total / 2
                 && window.spread(d, input[d]) == wanted[d].saturating_add(total)
         });
-        // Without padding everything a window touches is there; what the graph cuts off is cut off
-        // afterwards, what it adds is added.
+        // Without padding all elements of a window exist; the graph's cuts and additions are
+        // applied afterwards.
         let full: [usize; 2] = std::array::from_fn(|d| window.spread(d, input[d]));
         let ([h, w], padding) = if same { (wanted, Padding::Same) } else { (full, Padding::Valid) };
         let last = layout::channels_last(4);

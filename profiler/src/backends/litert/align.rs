@@ -1,7 +1,7 @@
-//! Which operator each kernel of XNNPACK runs: both lists are in execution order, but XNNPACK fuses
-//! some operators into others and adds kernels of its own. The cheapest alignment that keeps the
-//! order is taken (dynamic programming), where an operator without a kernel costs least if it is
-//! expected to have none, and less if it is of a kind that XNNPACK fuses.
+//! Finds the operator that each kernel of XNNPACK runs. Both lists are in execution order, but
+//! XNNPACK fuses some operators into others and adds kernels of its own. The cheapest alignment
+//! that keeps the order is taken (dynamic programming), where an operator without a kernel costs
+//! least if it is expected to have none, and less if it is of a kind that XNNPACK fuses.
 
 use super::kernel_names::{converts, runs};
 
@@ -52,8 +52,8 @@ pub(super) fn align(kernels: &[&str], operators: &[Candidate<'_>]) -> Vec<Option
     aligned
 }
 
-/// Costs of what can be done at (k, o): the kernel runs the operator; the operator has no kernel;
-/// the kernel has no operator.
+/// Costs of the choices at (k, o): the kernel runs the operator; the operator has no kernel; the
+/// kernel has no operator.
 fn steps(
     kernels: &[&str],
     operators: &[Candidate<'_>],
@@ -74,7 +74,7 @@ fn steps(
     [matched, skipped, alone]
 }
 
-/// What it costs that an operator has no kernel.
+/// The cost of an operator without a kernel.
 fn without_kernel(operator: &Candidate<'_>) -> u32 {
     match operator.code {
         _ if operator.fused => EXPECTED,

@@ -1,8 +1,8 @@
 //! The part of LiteRT's C API that is used, resolved from the shared library by name. All `LiteRt*`
 //! functions return a status, 0 for success.
 //!
-//! Declarations follow the public headers of LiteRT (`litert/c`, Apache-2.0) as of version 2.1.6,
-//! since when models are created in an environment.
+//! Declarations follow the public headers of LiteRT (`litert/c`, Apache-2.0) of version 2.1.6 and
+//! later, in which models are created in an environment.
 
 use std::{
     ffi::{c_char, c_int, c_void},
@@ -98,7 +98,7 @@ impl RawEvent {
     };
 }
 
-/// Frees what an opaque option holds.
+/// Frees the contents of an opaque option.
 pub(super) type Deleter = unsafe extern "C" fn(*mut c_void);
 
 macro_rules! functions {

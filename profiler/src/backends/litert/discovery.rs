@@ -1,8 +1,8 @@
-//! Where LiteRT's library is ([`discovery`] looks for it), and whether its version will do.
+//! Finds LiteRT's library ([`discovery`]) and checks its version.
 //!
-//! The library does not report its version: the wheel it came with does. Before 2.1.6 models were
-//! created without an environment, by functions of the same names, so that calling them would
-//! crash: a function that came with the change is asked for first.
+//! The library does not report its version; its wheel does. Versions before 2.1.6 create models
+//! without an environment, by functions of the same names, so that calling them would crash. A
+//! function that exists only since 2.1.6 is therefore looked up first.
 
 use super::api::Api;
 use crate::backends::discovery::{self, EngineLibrary};

@@ -1,8 +1,8 @@
-//! LiteRT's account of one run: which events are kernels, and how their times become samples.
+//! LiteRT's profile of one run: which events are kernels, and how their times become samples.
 //!
-//! Elapsed times are in microseconds, cut off: a kernel of 0.9 us reads 0. The middle of the
-//! interval is taken (elapsed + 0.5 us), which is right on average and keeps the sum over many
-//! small kernels from falling short.
+//! Elapsed times are truncated to microseconds: a kernel of 0.9 us reads 0. The middle of the
+//! interval is used (elapsed + 0.5 us), which is unbiased on average, so that the sum over many
+//! small kernels is not too low.
 
 /// One event of the library's profiler.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub(super) struct Event {
     pub elapsed_us: u64,
 }
 
-/// So many events the library's profiler keeps.
+/// Number of events that the library's profiler stores.
 pub(super) const CAPACITY: usize = 2048;
 
 /// An operator run by a builtin kernel.

@@ -1,9 +1,9 @@
-//! What each executed kernel is: the operator of the model that it runs, with what was fused into
-//! it.
+//! Describes each executed kernel: the operator of the model that it runs, with the operators fused
+//! into it.
 //!
 //! A builtin kernel reports its operator's place in the file. XNNPACK reports only names, in
-//! execution order: [`partition`] says which operators it got together, [`align`](super::align)
-//! which of them each kernel runs, [`Fused`] what became of those without a kernel.
+//! execution order: [`partition`] finds the operators of each part, [`align`](super::align) the
+//! operator that each kernel runs, [`Fused`] the kernel of each operator without one of its own.
 
 use super::{
     align::{Candidate, align},

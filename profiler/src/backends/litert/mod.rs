@@ -1,5 +1,5 @@
 //! LiteRT (TensorFlow Lite) on the CPU, through the shared library of its Python wheel
-//! ([`discovery`] finds it): as `litert` with XNNPACK, which is what applications get, and as
+//! ([`discovery`] finds it): as `litert` with XNNPACK, the default of applications, and as
 //! `litert-builtin` with the interpreter's own kernels.
 //!
 //! Models are written as .tflite from their graph and their ONNX weights
@@ -8,9 +8,9 @@
 //! Which kernels ran is reported by the library's profiler ([`events`]) and matched with the
 //! operators that were written ([`label`]).
 //!
-//! Int8 is static and in the file: products read and write integers, inputs and outputs stay
-//! floats. Half precision is XNNPACK's own: it runs its F16 kernels on every processor, converted
-//! at the rim.
+//! Int8 is static and in the file: products read and write integers, inputs and outputs remain
+//! floats. Half precision is XNNPACK's own: it runs its F16 kernels on every processor, and
+//! converts inputs and outputs.
 
 mod align;
 mod api;
@@ -190,8 +190,8 @@ fn write(model: &Model, options: &RunOptions) -> Result<Written, String> {
 }
 
 impl LiteRtSession {
-    /// Compiles the model and runs it once, since some operators are refused only then; what the
-    /// engine says about it becomes the reason.
+    /// Compiles the model and runs it once, since some operators are refused only then; the
+    /// engine's message becomes the reason.
     fn compile(&self, profiling: bool) -> Result<CompiledModel, BackendError> {
         let compiled = capture::stderr(|| -> Result<CompiledModel, String> {
             let mut model = CompiledModel::new(self.runtime, &self.bytes, &self.cpu, profiling)?;

@@ -202,7 +202,7 @@ impl CompiledModel {
         check(status, "it does not run")
     }
 
-    /// Runs `work` with the profiler on; what the profiler saw.
+    /// Runs `work` with the profiler on, and returns the profile.
     ///
     /// # Errors
     /// As `work`, or the library's status.

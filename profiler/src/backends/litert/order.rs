@@ -1,10 +1,10 @@
-//! In which order XNNPACK runs the operators of a part: that of the file, until it multiplies
+//! The order in which XNNPACK runs the operators of a part: that of the file, unless it multiplies
 //! floats by 8-bit integers.
 //!
 //! A DEQUANTIZE whose zero point is 0 and that only feeds the right side of a product becomes a
 //! conversion between two kinds of integers, and the product reads those (`QC8W` in its name). Such
-//! a conversion is a new operator behind all others, and the operators are then gone through again
-//! and again: each one whose inputs are there comes next. Whether a zero point is 0 depends on
+//! a conversion is a new operator after all others, and operators are then ordered by repeated
+//! passes, in which each one whose inputs exist comes next. Whether a zero point is 0 depends on
 //! weights and is read from the names that were executed.
 
 use vitempo_graph::{Graph, ValueId, ValueSource};
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
     use vitempo_graph::{Attributes, GraphBuilder, OpKind, TensorSpec};
 
-    /// A product of two dequantised tensors, and what does not wait for it.
+    /// A product of two dequantised tensors, and the operators that do not depend on it.
     fn model() -> (Graph, [&'static str; 5]) {
         let mut b = GraphBuilder::new("m");
         let [q, k] = ["q", "k"].map(|name| b.input(name, TensorSpec::f32([1, 4, 4])));

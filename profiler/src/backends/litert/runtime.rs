@@ -1,5 +1,4 @@
-//! The library as it was first loaded, with the environment that models are compiled in: a process
-//! has one.
+//! The loaded library, with the environment in which models are compiled. A process has one.
 
 use super::{
     api::{
@@ -23,8 +22,8 @@ pub(super) struct Runtime {
     pub environment: Environment,
 }
 
-/// An environment of the library; it is never destroyed before the process ends, but for those that
-/// looked for other processors.
+/// An environment of the library; it is destroyed only when the process ends, except those that
+/// were created to look for other processors.
 #[derive(Debug)]
 pub(super) struct Environment(pub Handle);
 
@@ -78,7 +77,7 @@ fn environment(api: &Api, accelerators: i32, severity: i64) -> Result<Environmen
 }
 
 impl Runtime {
-    /// Why this program does not run LiteRT on that processor: what the library says when it looks
+    /// Why this program does not run LiteRT on that processor: the library's message when it looks
     /// for it.
     pub(super) fn refusal(&self, processor: Processor) -> Missing {
         let accelerators = match processor {

@@ -1,5 +1,5 @@
-//! Values on their way in and out: the graph speaks of images channels first, the engine stores
-//! them channels last.
+//! Converts inputs and outputs: the graph has images channels first, the engine stores them
+//! channels last.
 
 use super::model::Stored;
 use crate::{RunOptions, inputs};
@@ -63,8 +63,8 @@ pub(super) fn values(port: &Port, bytes: &[u8]) -> Result<Vec<f32>, String> {
     Ok(values)
 }
 
-/// Going through a tensor as it is stored: the place of each element in the order of its own
-/// dimensions. `layout` lists them as they are stored.
+/// Iterates over a tensor in stored order, and returns the place of each element in the order of
+/// its own dimensions. `layout` lists the dimensions in stored order.
 fn permuted(shape: &[usize], layout: &[usize]) -> impl Iterator<Item = usize> {
     let mut strides = vec![1; shape.len()];
     for d in (1..shape.len()).rev() {

@@ -1,5 +1,5 @@
-//! Which provider of a session runs which operator: the engine's own list, kept where a session was
-//! made with [`RECORD`].
+//! Which provider of a session runs which operator: the engine's own list, which sessions with
+//! [`RECORD`] store.
 
 use crate::coverage::Assigned;
 use ort::AsPointer;

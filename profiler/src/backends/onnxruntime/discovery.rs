@@ -1,7 +1,7 @@
-//! Where ONNX Runtime's library is ([`discovery`] looks for it), and whether its version will do.
+//! Finds ONNX Runtime's library ([`discovery`]) and checks its version.
 //!
-//! The version is asked for before anything else is called: a library that is too old would
-//! otherwise crash or panic.
+//! The version is read before anything else is called, because a library that is too old would
+//! crash or panic.
 
 use crate::backends::discovery::{self, EngineLibrary};
 pub use discovery::{Library, Missing};
@@ -39,7 +39,7 @@ fn gate(path: &Path, version: &str) -> Result<(), String> {
     Err(format!("{} is version {version}, but 1.{API_VERSION} or newer is needed", path.display()))
 }
 
-/// Opens the library, asks for its version, and leaves it open: it is about to be used.
+/// Opens the library, reads its version, and leaves it open for use.
 fn version_of(path: &Path) -> Result<String, String> {
     // SAFETY: opening runs the library's initialisers; it was named by the user or has ONNX
     // Runtime's name in a folder for libraries.

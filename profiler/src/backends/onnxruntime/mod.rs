@@ -1,12 +1,11 @@
 //! ONNX Runtime on the CPU and on NVIDIA's GPUs, through the shared library of its Python wheel
 //! ([`discovery`] finds it); [`qnn`] for Hexagon NPUs.
 //!
-//! Operators run one after the other, `threads` threads inside each. All else is as the engine has
-//! it by default, since that is what applications get: with two threads and more, idle ones spin
-//! for a while, and CPU time is then close to threads x wall time whatever the operators do.
-//! End-to-end runs use a session without profiling. It is dropped before the profiled session is
-//! made, so that only one is in memory; that one also writes down the optimised model, which says
-//! what each kernel is.
+//! Operators run one after the other, `threads` threads inside each. All other settings are the
+//! engine's defaults, as in most applications: with two threads and more, idle ones spin for a
+//! while, and CPU time is then close to threads x wall time for all operators. End-to-end runs use
+//! a session without profiling. It is dropped before the profiled session is made, so that only one
+//! is in memory; the profiled session also saves the optimised model, which describes each kernel.
 //!
 //! | asked for | what runs |
 //! |---|---|
@@ -158,7 +157,7 @@ fn level(options: &RunOptions) -> GraphOptimizationLevel {
     }
 }
 
-/// What a processor can do; `cuda`: whether there is a GPU besides the CPU.
+/// What a processor offers; `cuda`: whether there is a GPU besides the CPU.
 fn capabilities(runtime: &Runtime, processor: Processor, cuda: bool) -> Capabilities {
     let on_gpu = processor == Processor::Gpu;
     Capabilities {

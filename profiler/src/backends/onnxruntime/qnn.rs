@@ -1,15 +1,15 @@
 //! Qualcomm's Hexagon NPU through ONNX Runtime's QNN provider, a plugin library of its own (wheel
 //! `onnxruntime-qnn`).
 //!
-//! On a machine without such an NPU the wheel has an emulator of it. It compiles the same graphs
-//! and computes the same numbers, but the time it takes is that of the host: nothing here is ever a
-//! latency, so [`Session::run`] and [`Session::profile`] refuse. What is real is which operators
-//! the NPU takes and whether a graph compiles ([`Backend::coverage`]), and what comes out
-//! ([`Session::outputs`]).
+//! For machines without such an NPU, the wheel has an emulator. It compiles the same graphs and
+//! computes the same numbers, but its time is that of the host and not a latency, so
+//! [`Session::run`] and [`Session::profile`] refuse. Valid results are the operators that the NPU
+//! takes, whether a graph compiles ([`Backend::coverage`]), and outputs ([`Session::outputs`]).
 //!
-//! Operators the provider does not take are an error when a model is loaded, never run on the CPU
-//! in silence. f16: the model stays in f32 and the NPU computes in 16 bits; int8: the model with
-//! Q/DQ pairs, also behind every product: an integer product that leaves floats is not taken.
+//! Operators that the provider does not take are an error when a model is loaded; they never run
+//! silently on the CPU. f16: the model stays in f32 and the NPU computes in 16 bits; int8: the
+//! model with Q/DQ pairs, also behind every product: an integer product that leaves floats is not
+//! taken.
 
 use super::assignment;
 use super::runtime::{Runtime, runtime};
@@ -30,10 +30,9 @@ use vitempo_graph::{MemoryFormat, Precision, Processor, quantize::Conversion};
 
 const NAME: &str = vitempo_graph::Framework::Qnn.name();
 const PROVIDER: &str = "QNNExecutionProvider";
-/// What the emulator stands for: SM8650 (Snapdragon 8 Gen 3; 57 is its number in Qualcomm's SDK)
-/// with a Hexagon v75, in half precision. Left alone it is a v68, which has none: floats are
-/// computed in 32 bits without a word, and graphs with other operators than the plainest fail to
-/// compile with a memory error.
+/// The emulated chip: SM8650 (Snapdragon 8 Gen 3; 57 is its number in Qualcomm's SDK) with a
+/// Hexagon v75, in half precision. The default is a v68 without half precision: it silently
+/// computes floats in 32 bits, and most graphs fail to compile with a memory error.
 const EMULATED: [(&str, &str); 2] = [("soc_model", "57"), ("enable_htp_fp16_precision", "1")];
 
 /// What to look for.
@@ -166,7 +165,7 @@ fn session(
     })
 }
 
-/// The provider's library, where the engine itself is there too.
+/// The provider's library, if the engine is also installed.
 fn found() -> Result<Library, Missing> {
     let library = LIBRARY.find(None, version_of)?;
     super::discovery::find(None)?;

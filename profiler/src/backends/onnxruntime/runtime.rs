@@ -1,5 +1,4 @@
-//! The library, loaded once: a process can load only one. With it come the providers it has besides
-//! the CPU.
+//! The library, which a process can load only once, and its providers besides the CPU.
 
 use super::discovery::{self, Library, Missing};
 use ort::{environment::Environment, ep, logging::LogLevel};
@@ -12,7 +11,7 @@ use std::{
 pub(super) struct Runtime {
     pub library: Library,
     pub environment: Environment,
-    /// Why there is no CUDA, if it was asked for.
+    /// Why CUDA is not available, if it was requested.
     cuda: OnceLock<Result<(), String>>,
 }
 

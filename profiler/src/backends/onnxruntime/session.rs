@@ -1,4 +1,4 @@
-//! One model in the engine: plain runs, profiled runs, and what it computes.
+//! One model in the engine: plain runs, profiled runs, and outputs.
 
 use super::{runtime::Runtime, tensors, trace};
 use crate::{

@@ -11,8 +11,8 @@ use ort::{
 };
 use vitempo_graph::{Graph, Precision, TensorSpec};
 
-/// Values of a model's inputs by name. `last`: images are N, H, W, C, and hold what they would hold
-/// as N, C, H, W.
+/// Values of a model's inputs by name. `last`: images are N, H, W, C, with the same values as in N,
+/// C, H, W.
 pub(super) fn input_values(
     graph: &Graph,
     distribution: InputDistribution,
@@ -104,7 +104,7 @@ pub(super) fn output_values(
     value: &ort::value::ValueRef<'_>,
 ) -> Result<OutputValues, String> {
     let dtype =
-        value.dtype().tensor_type().ok_or_else(|| format!("output `{name}` is no tensor"))?;
+        value.dtype().tensor_type().ok_or_else(|| format!("output `{name}` is not a tensor"))?;
     let extract = || -> ort::Result<Option<(Vec<i64>, Vec<f32>)>> {
         macro_rules! floats {
             ($type:ty, $convert:expr) => {{

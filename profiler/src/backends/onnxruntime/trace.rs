@@ -1,9 +1,9 @@
 //! ONNX Runtime's profile: a trace of events as JSON, one `*_kernel_time` per executed kernel, one
 //! `model_run` after the kernels of each run.
 //!
-//! `dur` is in microseconds, cut off: a kernel of 0.9 us reads 0. The middle of the interval is
-//! taken (`dur` + 0.5 us), which is right on average and keeps the sum over many small kernels from
-//! falling short. On a GPU the events of category `Kernel` that name the node count instead. The
+//! `dur` is truncated to microseconds: a kernel of 0.9 us reads 0. The middle of the interval is
+//! used (`dur` + 0.5 us), which is unbiased on average, so that the sum over many small kernels is
+//! not too low. On a GPU the events of category `Kernel` that name the node count instead. The
 //! memory of a kernel is that of its inputs, weights and outputs.
 
 use serde::Deserialize;
@@ -46,24 +46,24 @@ struct Arguments {
     output_type_shape: Vec<HashMap<String, Vec<i64>>>,
 }
 
-/// A number, or one in quotes as the engine writes it; 0 for what is none.
+/// A number, possibly in quotes as the engine writes it; 0 for anything else.
 fn number<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
     let value = serde_json::Value::deserialize(deserializer)?;
     Ok(value.as_u64().or_else(|| value.as_str()?.parse().ok()).unwrap_or(0))
 }
 
 /// One row per kernel of the last `repeats` runs, in execution order. `executed` is the optimised
-/// model: it says what each kernel is.
+/// model, which describes each kernel.
 ///
 /// # Errors
-/// A sentence, when the text is no profile or has fewer runs.
+/// A sentence, if the text is not a profile or has fewer runs.
 pub fn kernels(
     text: &str,
     repeats: usize,
     executed: Option<&Graph>,
 ) -> Result<Vec<Measurement>, String> {
-    let events: Vec<Event> =
-        serde_json::from_str(text).map_err(|e| format!("the profile is no list of events: {e}"))?;
+    let events: Vec<Event> = serde_json::from_str(text)
+        .map_err(|e| format!("the profile is not a list of events: {e}"))?;
     let runs = split_runs(events);
     let first = runs
         .len()

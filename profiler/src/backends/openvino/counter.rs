@@ -1,19 +1,19 @@
 //! Time per run from OpenVINO's counters, which report averages.
 //!
-//! The CPU plugin keeps, per node, the time of all runs so far in whole microseconds, and tells
-//! this sum divided by the number of runs, cut off. After run n a reading of a means a sum T(n)
-//! between n a and n a + n - 1: exact after the first run, vaguer with each. The time of one run is
-//! the difference of two sums. Of all sequences of sums that fit the readings, one whose runs
-//! differ as little as can be is taken: the path through the tube of bounds that turns only where a
-//! bound forces it to (the taut string). A run that was disturbed by more than the bounds leave
-//! open stands out all the same, and the total is right within one microsecond per run.
+//! The CPU plugin keeps, per node, the time of all runs so far in whole microseconds, and reports
+//! this sum divided by the number of runs, truncated. After run n a reading of a means a sum T(n)
+//! between n a and n a + n - 1: exact after the first run, less exact after each further one. The
+//! time of one run is the difference of two sums. Of all sequences of sums that fit the readings,
+//! the one whose runs differ least is used: the path between the bounds that turns only where a
+//! bound forces it to (the taut string). A run that was disturbed by more than the width of the
+//! bounds is still visible, and the total is exact within one microsecond per run.
 
 /// Microseconds that a time cut off to whole microseconds falls short on average; the engine cuts
 /// off every run's.
 const CUT_OFF_US: f64 = 0.5;
 
-/// Time of each run, ns, from what the counter reported after each of them, us; the first reading
-/// is that after the model's very first run.
+/// Time of each run, ns, from the counter's readings after each of them, us; the first reading is
+/// that after the model's very first run.
 #[must_use]
 pub fn runs_ns(readings_us: &[u64]) -> Vec<u64> {
     let sums = taut_path(&bounds(readings_us));
@@ -30,9 +30,9 @@ fn bounds(readings_us: &[u64]) -> Vec<(f64, f64)> {
     std::iter::once((0.0, 0.0)).chain(readings_us.iter().enumerate().map(after)).collect()
 }
 
-/// A path over 0, 1, ... within the bounds, of straight pieces. Towards the open end it goes on as
-/// before as far as the bounds allow; where nothing was before but the very first run, which is
-/// slower than others, it takes the middle of what they allow.
+/// A path over 0, 1, ... within the bounds, of straight pieces. Towards the open end it continues
+/// straight as far as the bounds allow. If only the very first run came before, which is slower
+/// than others, it takes the middle between the bounds.
 fn taut_path(bounds: &[(f64, f64)]) -> Vec<f64> {
     let Some(&(start, _)) = bounds.first() else { return Vec::new() };
     let mut path = vec![start];
@@ -115,7 +115,7 @@ mod tests {
                 && found.iter().enumerate().all(|(i, &t)| i == 4 || i == 0 || t < 60_000),
             "{found:?}"
         );
-        // What was found is what the counter could have reported.
+        // The result is consistent with the counter's readings.
         let mut sum_us = 0.0;
         for (n, (run, reading)) in found.iter().zip(&reported).enumerate() {
             sum_us += *run as f64 / 1000.0 - CUT_OFF_US;

@@ -1,4 +1,4 @@
-//! Which devices OpenVINO can run on here, in which precisions, and why not on others.
+//! The devices and precisions that OpenVINO can run on this machine, with reasons for absent ones.
 
 use super::engine::Engine;
 use crate::backends::{AbsentDevice, discovery::Missing};
@@ -37,8 +37,8 @@ pub fn absent(engine: &Engine) -> Vec<AbsentDevice> {
         .collect()
 }
 
-/// Precisions a device computes in, by its own account: asked for another, the engine would
-/// silently take one of these.
+/// Precisions that a device reports; if another is requested, the engine silently uses one of
+/// these.
 ///
 /// # Errors
 /// [`Missing`], with the engine's reason, when the device is not there.
@@ -71,8 +71,7 @@ fn offered(capabilities: &str) -> Vec<Precision> {
         .collect()
 }
 
-/// Why a device cannot run, in the engine's words: what it says when it is given a model of one
-/// operator.
+/// Why a device cannot run: the engine's message for a model of one operator.
 fn reason(engine: &Engine, device: &str) -> String {
     let attempt = || {
         let mut b = GraphBuilder::new("probe");

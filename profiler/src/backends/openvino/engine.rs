@@ -1,5 +1,5 @@
 //! OpenVINO's objects with safe methods: the engine, a model, a compiled model, a request that runs
-//! it, its tensors. Errors are the engine's words.
+//! it, its tensors. Errors have the engine's message.
 
 use super::api::{Api, Devices, Handle, Pointer, ProfilingInfos, Property, Shape, text};
 use std::{
@@ -45,7 +45,7 @@ pub struct Tensor<'a> {
     request: std::marker::PhantomData<&'a Request>,
 }
 
-/// What the engine's profile says of one node.
+/// One node of the engine's profile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeTime {
     /// Name of the node.
@@ -288,7 +288,7 @@ impl Compiled {
         Ok(Request { api: self.api, request })
     }
 
-    /// The graph of what it executes, and the library it belongs to.
+    /// The executed graph, and its library.
     ///
     /// # Errors
     /// The engine's reason.
@@ -339,7 +339,7 @@ impl Request {
         Ok(Tensor { api: self.api, tensor, request: std::marker::PhantomData })
     }
 
-    /// What the engine's profile says, node by node in execution order.
+    /// The engine's profile, node by node in execution order.
     ///
     /// # Errors
     /// The engine's reason.

@@ -20,9 +20,9 @@ pub struct Layer {
     pub layer_type: String,
     /// Names of the operators it was made of, separated by commas.
     pub originals: String,
-    /// What it reads: tensor, whether it is known before the model runs.
+    /// Its inputs: tensor, and whether it is constant.
     pub inputs: Vec<(TensorSpec, bool)>,
-    /// What it makes.
+    /// Its outputs.
     pub outputs: Vec<TensorSpec>,
 }
 
@@ -73,7 +73,10 @@ pub fn parse(xml: &str, images: &[&str]) -> Result<Execution, String> {
         };
         let from: Option<Vec<&Port>> = layer.inputs.iter().map(source).collect();
         let from = from.ok_or_else(|| {
-            format!("layer `{}` of the executed graph reads what no layer makes", layer.name)
+            format!(
+                "layer `{}` of the executed graph reads a tensor that no layer computes",
+                layer.name
+            )
         })?;
         let reads_image = from.first().is_some_and(|(id, _)| last.contains(id));
         // A Reorder may have taken in the Transpose: it gives the image's own order of dimensions.
@@ -90,7 +93,7 @@ pub fn parse(xml: &str, images: &[&str]) -> Result<Execution, String> {
             layer.layer_type = "Reorder".to_owned();
         }
         let all_constant = !from.is_empty() && from.iter().all(|(id, _)| constant.contains(id));
-        // What has no type is an input left out, such as a bias.
+        // An input without a type is absent, such as a bias.
         let inputs = from
             .iter()
             .filter_map(|port| Some((made.get(*port)?.clone()?, constant.contains(&port.0))))
@@ -116,7 +119,7 @@ pub fn parse(xml: &str, images: &[&str]) -> Result<Execution, String> {
     Ok(execution)
 }
 
-/// A tensor whose dimensions are N,H,W,C as what it is.
+/// A tensor with the dimensions N,H,W,C as a tensor N,C,H,W in channels last.
 fn image(tensor: TensorSpec) -> TensorSpec {
     match tensor.shape[..] {
         [n, h, w, c] => {
@@ -134,7 +137,7 @@ struct Element {
     originals: String,
     order: u64,
     inputs: Vec<String>,
-    /// Nothing where the element type is unknown: a tensor that is not there.
+    /// `None` if the element type is unknown: the tensor is absent.
     outputs: Vec<(String, Option<TensorSpec>)>,
 }
 
@@ -144,7 +147,7 @@ impl Element {
         let data = element
             .children()
             .find(|n| n.has_tag_name("data"))
-            .ok_or_else(|| format!("layer `{name}` of the executed graph says nothing"))?;
+            .ok_or_else(|| format!("layer `{name}` of the executed graph has no description"))?;
         let said = |key: &str| data.attribute(key).unwrap_or_default();
         let (layouts, precisions): (Vec<&str>, Vec<&str>) = (
             said("outputLayouts").split(',').collect(),

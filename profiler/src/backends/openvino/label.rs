@@ -1,11 +1,10 @@
-//! What each executed kernel is: an [`OpSpec`] from its layer of the executed graph and the ONNX
+//! Describes each executed kernel: an [`OpSpec`] from its layer of the executed graph and the ONNX
 //! operators it was made of.
 //!
 //! The layer gives kind, shapes, precisions and memory formats (the table in
 //! [`vitempo_graph::lowering::openvino`] says how they are written); the operator of the same kind
-//! gives the attributes that the engine does not report, and what can be seen from the shapes is
-//! taken from there. Without an executed graph, a kernel is described by the operator of the same
-//! name as the ONNX file has it.
+//! gives the attributes that the engine does not report, and shapes give the others. Without an
+//! executed graph, a kernel is described by the operator of the same name as the ONNX file has it.
 
 use super::{
     engine::NodeTime,
@@ -21,7 +20,7 @@ use vitempo_graph::{
 pub struct Labels<'a> {
     names: Names,
     nodes: HashMap<&'a str, &'a Node>,
-    /// What an operator is the end of, where several make one: the last one's name stays.
+    /// Operators that several ONNX operators form; the name of the last one remains.
     made: HashMap<String, OpKind>,
     layers: HashMap<&'a str, VecDeque<&'a Layer>>,
 }
@@ -82,7 +81,7 @@ impl<'a> Labels<'a> {
             .copied()
     }
 
-    /// The operators a layer was made of, in order; one that was taken apart counts once.
+    /// The operators a layer was made of, in order; a decomposed one counts once.
     fn inside(&self, layer: &Layer) -> Vec<OpKind> {
         let mut names: Vec<&str> = layer
             .originals
@@ -90,7 +89,7 @@ impl<'a> Labels<'a> {
             .map(|name| name.strip_suffix("/WithoutBiases").unwrap_or(name))
             .collect();
         names.dedup();
-        // What a kernel does to make floats of its integers is part of it.
+        // The conversion of a kernel's integers to floats is part of it.
         let integers = layer.inputs.first().is_some_and(|(t, _)| !t.precision.is_float());
         let heavy = matches!(layer.layer_type.as_str(), "Convolution" | "FullyConnected");
         names.retain(|name| !(integers && heavy) || self.node(name).is_some());
@@ -239,7 +238,7 @@ fn describe(op: &mut OpSpec, own: Option<&OpSpec>, inside: &[OpKind]) {
             };
             op.inputs.truncate(1);
         }
-        // A reorder that leaves the order as it is only converts.
+        // A reorder that keeps the order only converts.
         K::Reorder if converts(op) => {
             op.kind = K::Cast;
             op.attributes =
@@ -309,8 +308,7 @@ fn first_shape(tensors: &[TensorSpec]) -> Shape {
     tensors.first().map(|t| t.shape.clone()).unwrap_or_default()
 }
 
-/// Weights of a grouped convolution have the group as a dimension of its own; in ONNX they have
-/// not.
+/// Weights of a grouped convolution have the group as a dimension of its own, unlike in ONNX.
 fn convolution(op: &mut OpSpec, own: Attributes, inside: &[OpKind]) {
     op.attributes = own;
     let spatial = op.outputs.first().map_or(0, |o| o.rank().saturating_sub(2));
@@ -365,7 +363,7 @@ fn window(op: &mut OpSpec) {
         .with_int("group", group as i64);
 }
 
-/// What was fused into a kernel, apart from what it is itself.
+/// The operators fused into a kernel, without its own.
 fn fused(inside: &[OpKind], own: &[OpKind]) -> Vec<OpKind> {
     inside.iter().filter(|kind| !own.contains(kind)).cloned().collect()
 }

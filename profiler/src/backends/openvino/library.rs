@@ -1,5 +1,5 @@
-//! Where OpenVINO's C library is ([`crate::backends::discovery`]), whether its version will do, and
-//! the one engine of a process made from it.
+//! Finds OpenVINO's C library ([`crate::backends::discovery`]), checks its version, and creates the
+//! one engine of a process.
 
 use super::{api::Api, engine::Engine};
 use crate::backends::discovery::{EngineLibrary, Library, Missing, at_least};

@@ -1,7 +1,7 @@
 //! Writes the graph that a compiled model executes to a file, in OpenVINO's XML.
 //!
-//! The C interface hands out that graph but has no function to walk or to write it. The C++
-//! library, which the C library is linked to, has one:
+//! The C interface returns that graph but has no function to traverse or write it. The C++ library,
+//! which the C library is linked to, has one:
 //!
 //! ```cpp
 //! void ov::serialize(const std::shared_ptr<const ov::Model>&, const std::filesystem::path& xml,
@@ -12,7 +12,7 @@
 //! libstdc++ give it: an `ov_model_t` starts with the `shared_ptr`; a path is a string (pointer,
 //! length, 16 bytes) and a list of its parts, which the standard library's own function fills in.
 //! All three symbols carry those types in their names, so a library built otherwise does not have
-//! them, and then there is no graph but an error.
+//! them, and the result is an error instead of a graph.
 
 use super::engine::Compiled;
 use std::{ffi::c_void, os::raw::c_uchar, path::Path};

@@ -101,7 +101,7 @@ impl OvSession {
         properties
     }
 
-    /// Refuses a compiled model that does something else than it was asked for.
+    /// Refuses a compiled model whose settings differ from the requested ones.
     fn check(&self, compiled: &Compiled) -> Result<(), String> {
         let precision = compiled.property("INFERENCE_PRECISION_HINT")?;
         if precision != hint(self.options.precision) {
@@ -162,7 +162,8 @@ impl OvSession {
         }
     }
 
-    /// The graph that runs; without it kernels are described by their names only, which is said.
+    /// The executed graph; without it kernels are described by their names only, and a warning says
+    /// so.
     fn execution(&self, compiled: &Compiled, images: &[String]) -> Option<Execution> {
         let read = || {
             let folder = tempfile::Builder::new()
@@ -187,7 +188,7 @@ impl OvSession {
     }
 }
 
-/// What goes into one input.
+/// The values of one input.
 struct Input {
     name: String,
     bytes: Vec<u8>,
@@ -200,7 +201,7 @@ fn hint(precision: Precision) -> &'static str {
     match precision {
         Precision::F16 => "f16",
         Precision::Bf16 => "bf16",
-        // A quantised model says itself what is int8; the rest runs in this.
+        // A quantised model defines what is int8; everything else runs in this precision.
         _ => "f32",
     }
 }

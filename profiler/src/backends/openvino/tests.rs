@@ -196,7 +196,7 @@ fn what_is_no_executed_graph_is_refused() {
     for (bad, reason) in [
         (String::new(), "no XML"),
         ("<net/>".to_owned(), "no layers"),
-        (good.replace("<edge ", "<edgy "), "reads what no layer makes"),
+        (good.replace("<edge ", "<edgy "), "reads a tensor that no layer computes"),
         (good.replace("execOrder", "order"), "no place in the order"),
         (good.replace("<dim>3</dim>", "<dim>-1</dim>"), "no static shape"),
         (good.replace("name=\"conv\"", ""), "no name"),

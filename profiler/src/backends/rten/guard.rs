@@ -1,8 +1,9 @@
-//! Models that rten 0.27 would compute wrong without an error, or refuse with a less precise one.
+//! Refuses models that rten 0.27 computes wrong without an error, or refuses with a less precise
+//! one.
 
 use vitempo_graph::{Graph, Node, OpKind, Precision};
 
-/// Names the first node that stands in the way, and why.
+/// Names the first unsupported node, and the reason.
 ///
 /// # Errors
 /// A sentence with the node, its operator and what to do.

@@ -1,6 +1,6 @@
 //! Which [`OpSpec`] each operator that rten prints is: the kernel of [`lowering::rten`] with the
-//! same output (else the same name), if operator and shapes agree with the print. What agrees with
-//! nothing is reported as unsupported, under rten's name and with the printed shapes.
+//! same output (else the same name), if operator and shapes agree with the print. An operator
+//! without a match is reported as unsupported, under rten's name and with the printed shapes.
 
 use super::verbose::Step;
 use std::collections::HashMap;
@@ -87,8 +87,8 @@ fn as_printed(step: &Step) -> OpSpec {
     }
 }
 
-/// Same operator, same shapes out, and every input that is expected was there (in any order of its
-/// dimensions: rten prints inputs as they lie).
+/// Same operator, same shapes out, and all expected inputs (in any order of their dimensions: rten
+/// prints inputs in memory order).
 fn agree(op: &OpSpec, step: &Step) -> bool {
     let outputs = op.outputs.len() >= step.outputs.len()
         && op

@@ -1,13 +1,13 @@
-//! rten on the CPU: a pure Rust engine that is compiled in, so that vitempo measures without
-//! anything installed.
+//! rten on the CPU: a pure Rust engine that is compiled in, so that vitempo can measure without an
+//! installed engine.
 //!
-//! Models run as rten's defaults have them: all graph optimisations, weights packed while they are
-//! used. Threads: one pool of its own per session; it inherits the cores the process is pinned to.
-//! rten reports the times of its operators only as text: in profiled runs it writes, for each
-//! operator, its shapes and its time (rounded to 1 us, the printing not included) to stdout, which
-//! [`capture`] points at a file meanwhile and [`verbose`] reads. What each kernel is follows from
-//! [`vitempo_graph::lowering::rten`] ([`label`]). Models rten would compute wrong without a word
-//! are refused when they are loaded ([`guard`]).
+//! Models run with rten's defaults: all graph optimisations, weights packed while they are used.
+//! Threads: one pool of its own per session; it inherits the cores the process is pinned to. rten
+//! reports the times of its operators only as text: in profiled runs it writes, for each operator,
+//! its shapes and its time (rounded to 1 us, the printing not included) to stdout, which
+//! [`capture`] redirects to a file and [`verbose`] parses. [`vitempo_graph::lowering::rten`]
+//! describes each kernel ([`label`]). Models that rten computes wrong without an error are refused
+//! when they are loaded ([`guard`]).
 
 mod guard;
 mod label;
@@ -200,7 +200,7 @@ fn input_value(input: &Value, given: &OutputValues) -> Result<Value, String> {
             Value::from_shape(shape, values.iter().map(|&v| v as u8).collect())
                 .map_err(|e| e.to_string())
         }
-        _ => Err("it is no tensor of numbers".to_owned()),
+        _ => Err("it is not a tensor of numbers".to_owned()),
     }
 }
 
@@ -211,13 +211,13 @@ fn output_values(name: String, value: Value) -> Result<OutputValues, String> {
         Value::Int32Tensor(t) => t.iter().map(|&v| v as f32).collect(),
         Value::Int8Tensor(t) => t.iter().map(|&v| f32::from(v)).collect(),
         Value::UInt8Tensor(t) => t.iter().map(|&v| f32::from(v)).collect(),
-        _ => return Err(format!("output `{name}` is no tensor of numbers")),
+        _ => return Err(format!("output `{name}` is not a tensor of numbers")),
     };
     Ok(OutputValues { name, shape, values })
 }
 
-/// Somebody else's print in the middle of rten's account makes it unreadable; so often a run is
-/// made again.
+/// Output of other code within rten's log makes it unreadable; number of times that such a run is
+/// repeated.
 const ATTEMPTS: usize = 5;
 
 impl RtenSession {

@@ -1,9 +1,8 @@
-//! Work in threads whose prints go to the file descriptor of stdout, where [`crate::backends`] can
-//! catch them.
+//! Runs work in threads whose output goes to the file descriptor of stdout, where
+//! [`crate::backends`] can capture it.
 
-/// Runs `work` in a thread outside Rust's test harness, and waits for it: what the
-/// threads started there print goes to the descriptor, also inside a test. `None` when the thread
-/// does not start or panics.
+/// Runs `work` in a thread outside Rust's test harness, and waits for it: the output of its threads
+/// goes to the descriptor, also inside a test. `None` when the thread does not start or panics.
 pub(super) fn without_capture<T: Send, W: FnOnce() -> T + Send>(work: W) -> Option<T> {
     struct Task<T, W> {
         work: Option<W>,

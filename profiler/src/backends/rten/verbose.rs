@@ -1,4 +1,4 @@
-//! Reads what rten prints about a run. One operator is
+//! Parses rten's log of a run. One operator is
 //!
 //! ```text
 //! #5 FusedMatMul (Add_8)
@@ -7,8 +7,8 @@
 //!   time: 0.361ms
 //! ```
 //!
-//! and a summary follows, which is not needed. Lines of any other form are passed over: something
-//! else may print meanwhile.
+//! and a summary follows, which is not needed. Lines of any other form are ignored, because other
+//! code may print at the same time.
 
 use vitempo_graph::{Precision, TensorSpec};
 

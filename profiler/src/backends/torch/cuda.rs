@@ -1,9 +1,8 @@
 //! The CUDA side: whether there is a device, waiting for it, and the time of each operator by
 //! events on its stream.
 //!
-//! Events lie between the operators, so that their distances add up to the whole: the time of an
-//! operator includes the wait for its launch when the device has nothing else to do, as it does in
-//! an eager run.
+//! Events lie between the operators, so that the differences add up to the whole: the time of an
+//! operator includes the wait for its launch while the device is idle, as in an eager run.
 
 use super::library::{Raw, Torch};
 use crate::backends::{discovery::Missing, torch::dispatch::AddFunction};
@@ -156,7 +155,7 @@ pub(super) struct Marks<'a> {
 }
 
 impl Marks<'_> {
-    /// Sets event `index` behind the work submitted so far.
+    /// Records event `index` after the work submitted so far.
     pub(super) fn set(&self, index: usize) -> Result<(), String> {
         // SAFETY: event and stream are alive.
         self.cuda.check("event", unsafe { (self.cuda.record)(self.events[index], self.stream) })

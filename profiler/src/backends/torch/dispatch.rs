@@ -1,8 +1,9 @@
 //! Calls of ATen's operators through torch's dispatcher: arguments in, tensors out.
 //!
-//! The dispatcher takes one 64-bit word per argument of the operator's schema, in order, none left
-//! out. Tensors, lists, texts and optional values in it are given away: torch frees them. It has no
-//! word for a `Scalar`; the operators that need one are called by their C++ name ([`Scalars`]).
+//! The dispatcher takes one 64-bit word per argument of the operator's schema, in order and
+//! complete. Torch takes ownership of tensors, lists, texts and optional values in it, and frees
+//! them. No word represents a `Scalar`; operators that need one are called by their C++ name
+//! ([`Scalars`]).
 
 use super::{
     library::{TensorHandle, Torch},
@@ -34,7 +35,7 @@ pub(super) enum Arg<'a> {
     OptionalTensors(&'a [Option<&'a Tensor>]),
     /// `str`.
     Text(&'a str),
-    /// An optional argument that is there.
+    /// An optional argument with a value.
     Some(&'a Arg<'a>),
     /// An optional argument that is not.
     None,

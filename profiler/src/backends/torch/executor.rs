@@ -1,7 +1,7 @@
 //! [`Executor`]: the calls of one model, its tensors, and one run after the other.
 //!
-//! Operators run one after the other, each result is a new tensor, and tensors nobody reads any
-//! more are freed at once, as Python's references do it.
+//! Operators run one after the other, each result is a new tensor, and a tensor is freed after its
+//! last reader, as with Python's references.
 
 use super::{
     calls::{self, Call, Site},
@@ -15,7 +15,7 @@ use vitempo_graph::{
     ValueSource, lowering, lowering::torch::strides::Strided, onnx::Constants,
 };
 
-/// Where and in what the model runs.
+/// The device and precision of the model.
 #[derive(Clone, Copy)]
 pub(super) struct Setting {
     pub torch: &'static Torch,
@@ -29,13 +29,13 @@ pub(super) struct Setting {
 pub(super) struct Step {
     /// Name of the node.
     pub name: String,
-    /// What it runs, as its tensors really are once the model has run.
+    /// The executed operators, with the tensors' actual properties after a run.
     pub op: OpSpec,
     /// The call.
     pub call: Call,
     inputs: Vec<usize>,
     outputs: Vec<usize>,
-    /// Values nobody reads after this step.
+    /// Values without a reader after this step.
     dead: Vec<usize>,
 }
 
@@ -45,7 +45,7 @@ pub(super) struct Executor {
     setting: Setting,
     /// Weights and inputs, which stay from run to run.
     kept: Vec<Option<Tensor>>,
-    /// What the current run computed.
+    /// Values of the current run.
     computed: Vec<Option<Tensor>>,
     outputs: Vec<usize>,
 }
@@ -137,7 +137,8 @@ impl Executor {
         self.turn_weights()
     }
 
-    /// `linear` reads its weight as `[out, in]`, as torch's modules hold it, whatever the file has.
+    /// `linear` reads its weight as `[out, in]`, as torch's modules store it, in whatever form the
+    /// file has it.
     fn turn_weights(&mut self) -> Result<(), String> {
         let mut turned: HashMap<usize, usize> = HashMap::new();
         for index in 0..self.steps.len() {
@@ -151,7 +152,7 @@ impl Executor {
                 Some(&slot) => slot,
                 None => {
                     let tensor = self.kept[weight].as_ref().ok_or_else(|| {
-                        format!("node `{}`: its weight is no constant", step.name)
+                        format!("node `{}`: its weight is not a constant", step.name)
                     })?;
                     let view = calls::permute(self.setting.torch, tensor, &[1, 0])?;
                     let dense = view.copied(
@@ -174,7 +175,7 @@ impl Executor {
         Ok(())
     }
 
-    /// Runs step `index`; what it reads must have been computed.
+    /// Runs step `index`; its inputs must have been computed.
     pub(super) fn step(&mut self, index: usize) -> Result<(), String> {
         let step = &self.steps[index];
         let failed = |reason: String| format!("node `{}`: {reason}", step.name);
@@ -223,11 +224,11 @@ impl Executor {
         self.outputs.iter().map(find).collect()
     }
 
-    /// One run in which every tensor is looked at: writes into each step's operator how its tensors
-    /// really are.
+    /// One run that inspects every tensor and writes its actual properties into each step's
+    /// operator.
     ///
     /// # Errors
-    /// As a run; also when a tensor has not the shape the graph foretells.
+    /// As a run; also if a tensor does not have the shape of the graph.
     pub(super) fn inspect(&mut self) -> Result<(), String> {
         for index in 0..self.steps.len() {
             let (inputs, addresses) = {

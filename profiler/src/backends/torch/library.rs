@@ -38,7 +38,7 @@ type Handle = *mut c_void;
 
 macro_rules! functions {
     ($($field:ident $symbol:literal ($($argument:ty),*) -> $result:ty;)*) => {
-        /// The C functions, by what they do.
+        /// The C functions, by purpose.
         #[derive(Debug)]
         pub(super) struct Functions {
             $(pub $field: unsafe extern "C" fn($($argument),*) -> $result,)*
@@ -99,8 +99,8 @@ functions! {
 pub(super) struct Raw(&'static libloading::Library);
 
 impl Raw {
-    /// Opens a library that needs `folder`'s neighbours: what the loader misses is looked for there
-    /// and opened first.
+    /// Opens a library that needs `folder`'s neighbours: libraries that the loader does not find
+    /// are opened from there first.
     ///
     /// # Errors
     /// The loader's own words.
@@ -136,7 +136,7 @@ impl Raw {
     }
 }
 
-/// What the loader said, without the library's own prefix.
+/// The loader's message, without the library's own prefix.
 fn words(error: &libloading::Error) -> String {
     std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string)
 }

@@ -1,4 +1,4 @@
-//! torch's messages on stderr: it prints why a call failed, and returns only a code.
+//! Captures torch's messages on stderr: torch prints why a call failed, and returns only a code.
 
 use crate::backends::capture;
 

@@ -1,11 +1,11 @@
 //! PyTorch's eager mode, through the C functions of libtorch's shared library ([`library`]): no
 //! Python, no C++, nothing to link.
 //!
-//! [`vitempo_graph::lowering::torch`] says which ATen operators an author would have written for a
-//! graph; [`calls`] maps each to torch's dispatcher and [`executor`] runs them one after the other,
-//! without gradients. What differs from a Python program is that nothing is interpreted between two
-//! operators, and that activations are never overwritten in place, which a file does not show. On
-//! CUDA all else is torch's default too (TF32 in convolutions, cuDNN's heuristics).
+//! [`vitempo_graph::lowering::torch`] derives the ATen operators that the author of a model wrote;
+//! [`calls`] maps each to torch's dispatcher and [`executor`] runs them one after the other,
+//! without gradients. Two things differ from a Python program: nothing is interpreted between two
+//! operators, and activations never run in place, because the file does not show which did. On CUDA
+//! all other settings are torch's defaults too (TF32 in convolutions, cuDNN's heuristics).
 
 mod calls;
 mod cuda;
@@ -140,7 +140,7 @@ fn set_up(torch: &Torch, threads: usize) {
     }
 }
 
-/// The model ready to run, after one run in which its tensors were looked at.
+/// The model ready to run, after one run that inspected its tensors.
 fn executor(model: &Model, options: &RunOptions, setting: Setting) -> Result<Executor, String> {
     let bytes = match &model.source {
         ModelSource::File(path) => {
@@ -182,7 +182,7 @@ impl TorchSession {
         BackendError::Run { backend: NAME, model: self.model.clone(), reason }
     }
 
-    /// Waits for the device, where it runs by itself.
+    /// Waits for a device that runs asynchronously.
     fn wait(&self) -> Result<(), String> {
         self.cuda.as_ref().map_or(Ok(()), Cuda::synchronize)
     }
@@ -197,7 +197,8 @@ impl TorchSession {
         Ok(time)
     }
 
-    /// A run with the time of each operator, including the freeing of what it read last.
+    /// A run with the time of each operator, including the freeing of tensors after their last
+    /// reader.
     fn timed_run(&mut self) -> Result<(RunTime, Vec<RunTime>), String> {
         let count = self.executor.steps.len();
         let mut times = Vec::with_capacity(count);

@@ -65,7 +65,7 @@ impl Tensor {
         };
         if code != 0 {
             return Err(format!(
-                "torch has no room for a tensor of {:?} {precision}",
+                "torch has no memory for a tensor of {:?} {precision}",
                 strided.sizes
             ));
         }
@@ -140,7 +140,11 @@ impl Tensor {
         let mut data = std::ptr::null_mut();
         // SAFETY: the handle is alive and the address has a place.
         let code = unsafe { (self.torch.functions.data)(self.handle, &raw mut data) };
-        if code == 0 { Ok(data) } else { Err("torch does not say where a tensor is".to_owned()) }
+        if code == 0 {
+            Ok(data)
+        } else {
+            Err("torch does not report the address of a tensor".to_owned())
+        }
     }
 
     /// Extents and strides.
@@ -164,7 +168,7 @@ impl Tensor {
         };
         lists
             .map(|(sizes, strides)| Strided { sizes, strides })
-            .ok_or_else(|| "torch does not say what shape a tensor has".to_owned())
+            .ok_or_else(|| "torch does not report the shape of a tensor".to_owned())
     }
 
     /// Element type.

@@ -1,39 +1,42 @@
-//! `vitempo-studies published`: how well devices are forecast that were left out of published
-//! latencies.
+//! `vitempo-studies published`: forecast errors on published latencies, for devices that were left
+//! out.
 
 use super::print::{self, Failure, Format, Table};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use vitempo_studies::published::{Measure, Outcome, Protocol, Scores, StudyError, evaluate};
 
-/// Evaluates adapting on latencies that others published: every device is left out in turn and
-/// forecast from a few of its models
+/// Evaluates adaptation on published latencies: every device is left out in turn and forecast from
+/// a few of its models
 ///
-/// The folder holds files in the layouts that docs/datasets.md lists; a layout that is absent is
-/// left out.
+/// docs/datasets.md lists the layouts of files in the folder; tests whose files are absent are left
+/// out.
 ///
 /// Example: vitempo-studies published realdevices/ --samples 10 --seeds 10
 #[derive(clap::Args, Debug)]
 pub struct PublishedArgs {
+    /// Folder of published files
     #[arg(value_name = "FOLDER")]
     folder: PathBuf,
-    /// Models measured on the device left out
+    /// Number of models measured on the device that is left out
     #[arg(long, default_value_t = 10)]
     samples: usize,
-    /// Draws of which models those are
+    /// Number of random draws of these models
     #[arg(long, default_value_t = 10, value_parser = seeds())]
     seeds: u64,
     /// Devices to forecast; all others are sources. By default every device in turn
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     unseen: Vec<String>,
-    /// Only tests whose name, as the table prints it, holds this text
+    /// Only tests whose name, as the table prints it, contains this text
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
-    /// A row for every device and setting
+    /// Print a row for every device and setting
     #[arg(long)]
     each: bool,
+    /// Threads of the evaluation
     #[arg(long, default_value_t = 2)]
     threads: usize,
+    /// Format of the output
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
@@ -84,12 +87,12 @@ fn with_hint(error: &StudyError, args: &PublishedArgs) -> Failure {
             format!("did you mean {}?", near.join(", "))
         }
         StudyError::NothingLeft { most: 0, .. } => {
-            "the folder has too few models: give it whole files, or choose with --only".to_owned()
+            "the folder has too few models: use complete files, or choose with --only".to_owned()
         }
         StudyError::NothingLeft { most, .. } => {
             format!("--samples {most} or fewer, or choose other tests with --only")
         }
-        StudyError::NoFiles => "docs/datasets.md lists the files that it may hold".to_owned(),
+        StudyError::NoFiles => "docs/datasets.md lists the files that are read".to_owned(),
         _ => return failure,
     };
     failure.hint(hint)

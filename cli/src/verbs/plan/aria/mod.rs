@@ -80,6 +80,7 @@ pub struct AriaArgs {
     #[command(flatten)]
     pub live: live::LiveArgs,
 
+    /// Format of the output
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
 }

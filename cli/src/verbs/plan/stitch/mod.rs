@@ -117,6 +117,7 @@ pub struct StitchArgs {
     #[command(flatten)]
     pub dimensions: Dimensions,
 
+    /// Format of the output
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
 }

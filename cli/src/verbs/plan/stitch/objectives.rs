@@ -38,7 +38,7 @@ mod tests {
             ("75%", "ACCURACY,LATENCY"),
             ("high,30ms", "ACCURACY,LATENCY"),
             ("750%,30ms", "between 0 and 100"),
-            ("75%,soon", "no time with a unit"),
+            ("75%,soon", "not a time with a unit"),
         ] {
             assert!(parse(text).is_err_and(|e| e.contains(expected)), "{text}");
         }

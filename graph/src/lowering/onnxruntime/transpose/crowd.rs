@@ -1,5 +1,4 @@
-//! What is remembered of values that many nodes read, so that each reader need not look at all the
-//! others.
+//! Caches facts about values with many readers, so that each reader need not scan all the others.
 
 use super::Handler;
 use crate::{

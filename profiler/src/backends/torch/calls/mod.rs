@@ -1,7 +1,7 @@
-//! Which ATen operator runs a node, with which arguments. One file per family.
+//! Maps each node to an ATen operator with its arguments. One file per family.
 //!
-//! What can be decided beforehand is decided when a model is loaded; what is left is a closure from
-//! input tensors to output tensors.
+//! Everything that does not depend on tensors is decided when a model is loaded; the result is a
+//! closure from input tensors to output tensors.
 
 mod elementwise;
 mod movement;
@@ -32,7 +32,7 @@ pub(super) struct Call {
     pub run: Run,
 }
 
-/// What a node is compiled from.
+/// The inputs of a node's compilation.
 #[derive(Clone, Copy)]
 pub(super) struct Site<'a> {
     pub torch: &'static Torch,

@@ -1,5 +1,5 @@
-//! What moves elements or only looks at them in another way: shapes, joins, cuts, padding,
-//! resampling.
+//! Operators that move elements or only view them differently: shapes, concatenations, slices,
+//! padding, resampling.
 
 use super::{
     super::dispatch::Arg, super::tensor::Tensor, Call, Site, input, name, one, permute, reshape,
@@ -69,7 +69,7 @@ fn slice(site: Site<'_>) -> Result<Call, String> {
             .ok()
             .and_then(|a| shape.get(a))
             .copied()
-            .ok_or("it cuts a dimension that is not there")?;
+            .ok_or("it cuts a dimension that does not exist")?;
         cuts.push(if step > 0 {
             (axis, false, start, end, step)
         } else {
@@ -212,7 +212,7 @@ fn grid_sample(site: Site<'_>) -> Result<Call, String> {
 fn blocks(site: Site<'_>) -> Result<Call, String> {
     let torch = site.torch;
     let (shape, out, block) = (site.shape(0), site.output_shape(), site.int("blocksize", 1));
-    let [n, c, h, w] = shape[..] else { return Err("it is no image".to_owned()) };
+    let [n, c, h, w] = shape[..] else { return Err("it is not an image".to_owned()) };
     let deeper = site.node.op.kind == OpKind::SpaceToDepth;
     if !deeper && site.attributes().text("mode") == Some("CRD") {
         return one(c"aten::pixel_shuffle", move |i| {

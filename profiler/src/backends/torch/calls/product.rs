@@ -21,7 +21,7 @@ fn is(site: Site<'_>, name: &str) -> bool {
     site.int(name, 0) != 0
 }
 
-/// The same with its last two dimensions swapped, where `swap` says so.
+/// The same with its last two dimensions swapped, if `swap`.
 fn oriented(torch: &'static Torch, x: &Tensor, rank: usize, swap: bool) -> Result<Tensor, String> {
     if !swap || rank < 2 {
         return x.share();
@@ -35,8 +35,8 @@ fn scaled(site: Site<'_>) -> bool {
     site.float("alpha", 1.0) != 1.0 || site.float("beta", 1.0) != 1.0
 }
 
-/// `linear` takes its weight as `[out, in]`, which [`needs_transposed_weight`] sees to when the
-/// model is loaded.
+/// `linear` takes its weight as `[out, in]`; [`needs_transposed_weight`] selects the weights that
+/// are transposed when the model is loaded.
 fn linear(site: Site<'_>) -> Result<Call, String> {
     let torch = site.torch;
     if scaled(site) || is(site, "trans_a") || site.shape(0).len() < 2 {

@@ -1,4 +1,4 @@
-//! Operators that pick elements, put them in, or make them up.
+//! Operators that select, insert or generate elements.
 
 use super::{
     super::dispatch::Arg, super::library::Torch, super::tensor::Tensor, Call, Site, input, one,
@@ -110,7 +110,7 @@ fn trilu(site: Site<'_>) -> Result<Call, String> {
     let diagonal = match site.constant(1) {
         Some(vitempo_graph::ConstantData::Ints(values)) => values.first().copied().unwrap_or(0),
         _ if site.node.inputs.len() > 1 => {
-            return Err("its diagonal is not known beforehand".to_owned());
+            return Err("its diagonal is not constant".to_owned());
         }
         _ => site.int("k", 0),
     };
