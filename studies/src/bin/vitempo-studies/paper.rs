@@ -135,7 +135,7 @@ impl Recomputed {
     }
 
     fn claims(&self) -> Table {
-        let mut rows = Table::new(&["Said about them", "Where", "Printed", "Computed", ""], 2);
+        let mut rows = Table::new(&["Statements", "Where", "Printed", "Computed", ""], 2);
         for claim in &self.text {
             let mark = if claim.holds() { "" } else { "*" };
             let numbers = [short(claim.printed), short(claim.computed), mark.to_owned()];
