@@ -246,7 +246,7 @@ fn searches(bundle: &PredictorBundle) -> Vec<Figure> {
         .predict_batch(&sample)
         .unwrap()
         .iter()
-        .map(|l| l.point.ns())
+        .map(|l| l.point().ns())
         .collect();
     times.sort_by(f64::total_cmp);
     let devices = [Device { bundle, ceiling: Some(Latency::from_ns(times[times.len() / 2])) }];

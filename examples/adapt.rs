@@ -25,7 +25,7 @@ pub fn main() -> Result<(), Box<dyn Error>> {
         let (name, ms): (String, f64) = row?;
         let file = Path::new("tests/models").join(format!("{name}.onnx"));
         let graph = onnx::read_file(&file, &onnx::ReadOptions::default())?;
-        source.latencies_ns.insert(model, other.predict(&graph)?.latency.point.ns());
+        source.latencies_ns.insert(model, other.predict(&graph)?.latency.point().ns());
         workloads.push(Workload::of(&graph));
         measured.push(Measured { model, ns: ms * 1e6 });
         names.push(name);
@@ -33,8 +33,8 @@ pub fn main() -> Result<(), Box<dyn Error>> {
     let prior = DevicePrior::learn(&workloads, &[source]);
     let adapted = adapt(&prior, &workloads, &measured, Some(&kind));
     for (name, workload) in names.iter().zip(&workloads) {
-        let (point, lower, upper) = adapted.forecast(workload, None).latency_ns();
-        println!("{name}: {:.1} ms [{:.1} .. {:.1}]", point / 1e6, lower / 1e6, upper / 1e6);
+        let latency = adapted.forecast(workload, None).latency();
+        println!("{name}: {} [{} .. {}]", latency.point(), latency.lower(), latency.upper());
     }
     Ok(())
 }

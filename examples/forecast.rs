@@ -14,7 +14,7 @@ pub fn main() -> Result<(), Box<dyn Error>> {
     let mut forecast = bundle.predict(&model)?;
     let latency = forecast.latency;
     println!("{} on {}", model.name(), bundle.environment().describe());
-    println!("{} [{} .. {}]", latency.point, latency.lower, latency.upper);
+    println!("{} [{} .. {}]", latency.point(), latency.lower(), latency.upper());
     forecast.operators.sort_by(|a, b| b.latency_ns.ns().total_cmp(&a.latency_ns.ns()));
     for operator in forecast.operators.iter().take(3) {
         println!("{} {}: {}", operator.kind, operator.name, operator.latency_ns);

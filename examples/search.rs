@@ -24,7 +24,7 @@ pub fn main() -> Result<(), Box<dyn Error>> {
     if let Some(best) = found.front.first() {
         println!("{:.2e} FLOPs: {}", best.score, best.architecture.encode());
         for latency in &best.latencies {
-            println!("{} [{} .. {}]", latency.point, latency.lower, latency.upper);
+            println!("{} [{} .. {}]", latency.point(), latency.lower(), latency.upper());
         }
     }
     Ok(())

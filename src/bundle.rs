@@ -9,8 +9,8 @@
 //! let options = onnx::ReadOptions::default();
 //! let model = onnx::read_file("tests/models/mobilevit_xxs.onnx".as_ref(), &options)?;
 //! let latency = bundle.predict(&model)?.latency;
-//! println!("{}: {} [{} .. {}]", bundle.name(), latency.point, latency.lower, latency.upper);
-//! # assert!(latency.lower.ns() < latency.upper.ns());
+//! println!("{}: {} [{} .. {}]", bundle.name(), latency.point(), latency.lower(), latency.upper());
+//! # assert!(latency.lower().ns() < latency.upper().ns());
 //! # assert_eq!(bundle.kind(), vitempo::bundle::Kind::Adapted);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

@@ -9,7 +9,7 @@
 //!
 //! let model = models::read("vit.onnx".as_ref(), &ReadOptions::default())?;
 //! let bundle = Bundle::open("epyc-onnxruntime-f32-1t")?;
-//! println!("{}", bundle.predict(&model.graph)?.latency.point);
+//! println!("{}", bundle.predict(&model.graph)?.latency.point());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
@@ -37,8 +37,8 @@
 //! let bundle = Bundle::open("bundles/epyc-onnxruntime-f32-1t.vtb")?;
 //! for sample in sampling::sample_named("hybrid-vit", 3, 7)? {
 //!     let latency = bundle.predict(&sample.graph)?.latency;
-//!     assert!(latency.lower.ns() <= latency.point.ns());
-//!     println!("{} [{} .. {}]", latency.point, latency.lower, latency.upper);
+//!     assert!(latency.lower().ns() <= latency.point().ns());
+//!     println!("{} [{} .. {}]", latency.point(), latency.lower(), latency.upper());
 //! }
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

@@ -80,7 +80,8 @@ fn assert_whole(what: &str, graph: &Graph, bundle: &dyn LatencyModel) {
     let Some(costs) = expressible(graph, bundle) else { return };
     let whole = costs.prediction.latency;
     let charged: Interval = costs.attribution.latency_ns.iter().copied().sum();
-    let ends = [(End::Point, whole.point), (End::Lower, whole.lower), (End::Upper, whole.upper)];
+    let ends =
+        [(End::Point, whole.point()), (End::Lower, whole.lower()), (End::Upper, whole.upper())];
     let rounding = costs.prediction.operators.len() as f64;
     for (end, expected) in ends {
         let apart = (charged.at(end) as f64 - expected.ns()).abs();
@@ -208,6 +209,6 @@ fn a_quantised_model_is_split_at_its_real_costs() {
         .filter(|(here, _)| !**here)
         .map(|(_, ns)| ns.point())
         .sum();
-    let whole = costs[1].prediction.latency.point.ns();
+    let whole = costs[1].prediction.latency.point().ns();
     assert!(on_server as f64 > 0.95 * whole, "{on_server} ns of {whole} ns");
 }

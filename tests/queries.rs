@@ -39,7 +39,7 @@ fn one_by_one(bundle: &PredictorBundle, architectures: &[Architecture]) -> Vec<P
 fn assert_same(tables: &[Prediction], graphs: &[Prediction], architectures: &[Architecture]) {
     assert_eq!(tables.len(), graphs.len());
     for ((t, g), architecture) in tables.iter().zip(graphs).zip(architectures) {
-        for (t, g) in [(t.point, g.point), (t.lower, g.lower), (t.upper, g.upper)] {
+        for (t, g) in [(t.point(), g.point()), (t.lower(), g.lower()), (t.upper(), g.upper())] {
             assert!(
                 (t.ns() - g.ns()).abs() <= SUMS_DIFFER_BY * g.ns(),
                 "{architecture}: {} by tables, {} by its graph",
@@ -123,7 +123,7 @@ fn the_isotropic_family_is_searched_for_the_front_of_all_of_a_small_space() {
     let best = (0..all.len()).max_by(|&a, &b| {
         scores[a]
             .total_cmp(&scores[b])
-            .then(latencies[b].point.ns().total_cmp(&latencies[a].point.ns()))
+            .then(latencies[b].point().ns().total_cmp(&latencies[a].point().ns()))
     });
     assert_eq!(Some(outcome.front[0].architecture), best.map(|index| all[index]));
     assert!(outcome.front.iter().all(|m| small.includes(&m.architecture)));
@@ -218,7 +218,7 @@ fn a_search_keeps_its_ceiling_beats_sampling_and_is_repeatable() {
     let space = space();
     let sample = space.sample_many(3000, 1).expect("architectures");
     let latencies = Tables::of(&space, &bundle).predict_batch(&sample).expect("forecasts");
-    let mut times: Vec<f64> = latencies.iter().map(|l| l.point.ns()).collect();
+    let mut times: Vec<f64> = latencies.iter().map(|l| l.point().ns()).collect();
     times.sort_by(f64::total_cmp);
     let ceiling = times[times.len() / 4];
     let devices = [Device { bundle: &bundle, ceiling: Some(Latency::from_ns(ceiling)) }];
@@ -234,20 +234,22 @@ fn a_search_keeps_its_ceiling_beats_sampling_and_is_repeatable() {
     for pair in outcome.front.windows(2) {
         assert!(
             pair[0].score > pair[1].score
-                && pair[0].latencies[0].point.ns() > pair[1].latencies[0].point.ns(),
+                && pair[0].latencies[0].point().ns() > pair[1].latencies[0].point().ns(),
             "no member dominates another"
         );
     }
     assert!(
-        outcome.front.iter().all(
-            |m| m.latencies[0].point.ns() <= ceiling && space.contains(&m.architecture).is_ok()
-        )
+        outcome
+            .front
+            .iter()
+            .all(|m| m.latencies[0].point().ns() <= ceiling
+                && space.contains(&m.architecture).is_ok())
     );
     let flops = objective.scores(&sample).expect("FLOPs");
     let sampled = flops
         .iter()
         .zip(&latencies)
-        .filter(|(_, l)| l.point.ns() <= ceiling)
+        .filter(|(_, l)| l.point().ns() <= ceiling)
         .map(|(f, _)| *f)
         .fold(0.0, f64::max);
     assert!(
@@ -278,7 +280,7 @@ fn ceilings_on_two_devices_hold_and_impossible_ones_are_refused() {
             .predict_batch(&sample)
             .expect("forecasts")
             .iter()
-            .map(|l| l.upper.ns())
+            .map(|l| l.upper().ns())
             .collect();
         upper.sort_by(f64::total_cmp);
         upper[100]
@@ -301,7 +303,7 @@ fn ceilings_on_two_devices_hold_and_impossible_ones_are_refused() {
             .latencies
             .iter()
             .zip(ceilings)
-            .all(|(l, ceiling)| l.upper.ns() <= ceiling))
+            .all(|(l, ceiling)| l.upper().ns() <= ceiling))
     );
     let impossible = [Device { ceiling: Some(Duration::from_nanos(10).into()), ..devices[0] }];
     assert!(
@@ -338,8 +340,9 @@ fn scores_from_a_file_are_searched_completely() {
         search(&space, &devices, &mut listed, options(10), &mut |_| true).expect("a front");
     assert_eq!(outcome.candidates, 500, "all rows, whatever --candidates says");
     let latencies = one_by_one(&bundle, &architectures);
-    let dominated =
-        |i: usize| (0..500).any(|j| score(j) > score(i) && latencies[j].point < latencies[i].point);
+    let dominated = |i: usize| {
+        (0..500).any(|j| score(j) > score(i) && latencies[j].point() < latencies[i].point())
+    };
     let mut expected: Vec<&Architecture> =
         (0..500).filter(|&i| !dominated(i)).map(|i| &architectures[i]).collect();
     let mut found: Vec<&Architecture> = outcome.front.iter().map(|m| &m.architecture).collect();

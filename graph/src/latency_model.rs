@@ -3,7 +3,8 @@
 //! forecasts.
 
 use crate::{
-    Budget, Environment, Exceeded, Graph, Latency, OpKind, OpSpec, lowering::LoweringError,
+    Budget, Environment, Exceeded, Graph, Interval, IntervalError, Latency, OpKind, OpSpec,
+    lowering::LoweringError,
 };
 use serde::{Deserialize, Serialize};
 
@@ -19,15 +20,63 @@ pub enum PredictionSource {
 
 /// A latency with an interval that covers the truth with probability `level`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "Flat", into = "Flat")]
 pub struct Prediction {
-    /// The forecast itself.
-    pub point: Latency,
-    /// Lower end of the interval.
-    pub lower: Latency,
-    /// Upper end of the interval.
-    pub upper: Latency,
+    /// The forecast itself, and the ends of the interval.
+    pub interval: Interval<Latency>,
     /// Share of forecasts whose latency lies in the interval, 0 to 1.
     pub level: f64,
+}
+
+impl Prediction {
+    /// A forecast whose interval covers the truth with probability `level`.
+    #[must_use]
+    pub const fn new(interval: Interval<Latency>, level: f64) -> Self {
+        Self { interval, level }
+    }
+
+    /// The forecast itself.
+    #[must_use]
+    pub const fn point(&self) -> Latency {
+        self.interval.point()
+    }
+
+    /// Lower end of the interval.
+    #[must_use]
+    pub const fn lower(&self) -> Latency {
+        self.interval.lower()
+    }
+
+    /// Upper end of the interval.
+    #[must_use]
+    pub const fn upper(&self) -> Latency {
+        self.interval.upper()
+    }
+}
+
+/// A prediction as JSON has it.
+#[derive(Serialize, Deserialize)]
+struct Flat {
+    point: Latency,
+    lower: Latency,
+    upper: Latency,
+    level: f64,
+}
+
+impl From<Prediction> for Flat {
+    fn from(prediction: Prediction) -> Self {
+        let Prediction { interval, level } = prediction;
+        let (point, lower, upper) = (interval.point(), interval.lower(), interval.upper());
+        Self { point, lower, upper, level }
+    }
+}
+
+impl TryFrom<Flat> for Prediction {
+    type Error = IntervalError;
+    fn try_from(flat: Flat) -> Result<Self, IntervalError> {
+        let Flat { point, lower, upper, level } = flat;
+        Ok(Self::new(Interval::checked(point, lower, upper)?, level))
+    }
 }
 
 /// The forecast for one operator of a graph.
@@ -132,4 +181,20 @@ pub trait LatencyModel {
     /// # Errors
     /// [`PredictionError::Lowering`] when the kernels are not known.
     fn lowered(&self, graph: &Graph) -> Result<Graph, PredictionError>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prediction_is_one_flat_object_whose_ends_are_in_order() {
+        let json = r#"{"point":2.5,"lower":2.0,"upper":4.0,"level":0.9}"#;
+        let ends = Interval::clamped(2.5, 2.0, 4.0).map(Latency::from_ns);
+        let prediction = Prediction::new(ends, 0.9);
+        assert_eq!(serde_json::to_string(&prediction).ok().as_deref(), Some(json));
+        assert_eq!(serde_json::from_str::<Prediction>(json).ok(), Some(prediction));
+        let error = serde_json::from_str::<Prediction>(&json.replace("2.5", "1.5"));
+        assert!(error.is_err_and(|e| e.to_string().contains("does not hold its point")));
+    }
 }

@@ -13,7 +13,7 @@
 //! | how much may one model cost? | [`Budget`] |
 //! | how is a file written whole or not at all? | [`files`] |
 //! | where and how was something measured? | [`Environment`], [`Measurement`], [`ModelProfile`] |
-//! | what does a forecast look like? | [`LatencyModel`], [`Prediction`] |
+//! | what does a forecast look like? | [`LatencyModel`], [`Prediction`], [`Interval`] |
 //!
 //! This crate imports no other crate of the workspace.
 
@@ -26,6 +26,7 @@ mod exact_floats;
 pub mod files;
 mod framework;
 mod graph;
+mod interval;
 mod latency;
 mod latency_model;
 pub mod lowering;
@@ -50,6 +51,7 @@ pub use channels_last::images_channels_last;
 pub use environment::{Environment, Processor};
 pub use framework::{Framework, UnknownFramework};
 pub use graph::{ConstantData, Graph, GraphError, Node, Value, ValueId, ValueSource, Written};
+pub use interval::{End, Interval, IntervalError};
 pub use latency::Latency;
 pub use latency_model::{
     GraphPrediction, LatencyModel, OperatorPrediction, Prediction, PredictionError,

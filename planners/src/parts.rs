@@ -9,22 +9,60 @@ use vitempo_graph::{Graph, GraphError, Node, Value, ValueId, ValueSource};
 
 /// Why a graph has no such parts.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)]
 #[non_exhaustive]
 pub enum PartsError {
+    /// Not one part for each node.
     #[error("{given} places for the {nodes} nodes of model `{model}`")]
-    Length { model: String, given: usize, nodes: usize },
+    Length {
+        /// Name of the model.
+        model: String,
+        /// How many parts were given.
+        given: usize,
+        /// How many nodes there are.
+        nodes: usize,
+    },
+    /// All nodes are in one part.
     #[error("model `{model}` is not divided: all its nodes are in the part `{part}`")]
-    NotDivided { model: String, part: String },
+    NotDivided {
+        /// Name of the model.
+        model: String,
+        /// Name of the part.
+        part: String,
+    },
+    /// A part without nodes.
     #[error("model `{model}`: no node is in the part `{part}`")]
-    Empty { model: String, part: String },
+    Empty {
+        /// Name of the model.
+        model: String,
+        /// Name of the part.
+        part: String,
+    },
+    /// A part reads what a later one provides.
     #[error(
         "node `{node}` of the part `{part}` reads `{value}`, which the later part `{later}` \
         provides: nothing may flow back"
     )]
-    FlowsBack { node: String, part: String, value: String, later: String },
+    FlowsBack {
+        /// The node that reads.
+        node: String,
+        /// Its part.
+        part: String,
+        /// What it reads.
+        value: String,
+        /// The part that provides it.
+        later: String,
+    },
+    /// A node of a part that does not exist.
     #[error("model `{model}`: a node is in part {part}, but there are {count}")]
-    Unknown { model: String, part: usize, count: usize },
+    Unknown {
+        /// Name of the model.
+        model: String,
+        /// Index of the part.
+        part: usize,
+        /// How many parts there are.
+        count: usize,
+    },
+    /// A part is not a graph.
     #[error(transparent)]
     Graph(#[from] GraphError),
 }

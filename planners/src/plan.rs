@@ -8,8 +8,8 @@ use vitempo_graph::Latency;
 
 /// The nodes that run on one processor, one after the other.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[allow(missing_docs)]
 pub struct Stage {
+    /// Name of the processor.
     pub processor: String,
     /// In the order they run.
     pub nodes: Vec<String>,
@@ -21,12 +21,16 @@ pub struct Stage {
 
 /// Tensors handed from one processor to another.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[allow(missing_docs)]
 pub struct Transfer {
+    /// Name of the processor that sends.
     pub from: String,
+    /// Name of the processor that receives.
     pub to: String,
+    /// Names of what is sent.
     pub tensors: Vec<String>,
+    /// Sum of their sizes.
     pub size_bytes: u64,
+    /// How long sending takes.
     pub latency_ns: Interval,
 }
 

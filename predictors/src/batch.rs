@@ -243,7 +243,7 @@ impl PredictorBundle {
         GraphPrediction {
             latency,
             operators: operators.collect(),
-            overhead: Latency::from_ns(latency.point.ns() - tally.sum_ns),
+            overhead: Latency::from_ns(latency.point().ns() - tally.sum_ns),
         }
     }
 

@@ -5,8 +5,8 @@
 //! so that it is there whole or not at all. Reading checks everything before anything is used.
 
 use crate::{
-    AdaptedBundle, Calibration, Drift, ErrorScale, Evaluation, Interval, KeyPredictor, Method,
-    PredictorError, PredictorKey, Predictors,
+    AdaptedBundle, Calibration, ConformalInterval, Drift, ErrorScale, Evaluation, KeyPredictor,
+    Method, PredictorError, PredictorKey, Predictors,
     envelope::{self, Envelope},
     error_scale::Support,
     features::{Family, FeatureSchema, WorkingSet},
@@ -56,7 +56,7 @@ pub(crate) struct Parts {
     pub method: Method,
     pub schema: FeatureSchema,
     pub calibration: Calibration,
-    pub interval: Interval,
+    pub interval: ConformalInterval,
     pub drift: Drift,
     pub provenance: Provenance,
 }
@@ -75,7 +75,7 @@ pub struct PredictorBundle {
     /// From sum to end to end.
     pub calibration: Calibration,
     /// How sure.
-    pub interval: Interval,
+    pub interval: ConformalInterval,
     /// Speed of the reference workload during training.
     pub drift: Drift,
     /// Where it comes from.
@@ -97,7 +97,7 @@ struct Head {
     method: Method,
     schema: FeatureSchema,
     calibration: Calibration,
-    interval: Interval,
+    interval: ConformalInterval,
     reference_ns_bits: Option<u64>,
     #[serde(with = "crate::bits")]
     drift_exponent: f64,

@@ -8,7 +8,7 @@
 //! The first value is the mean error on held-out rows of whole models, the second the mean error on
 //! held-out networks around single operators, whose shapes are spread widely. The interval of a
 //! model is scaled by the difficulty estimates of its operators: normalised conformal prediction
-//! (Papadopoulos et al., arXiv:1401.3880; [`Interval`](crate::Interval)).
+//! (Papadopoulos et al., arXiv:1401.3880; [`ConformalInterval`](crate::ConformalInterval)).
 
 use crate::{Estimate, PredictorKey, Predictors, TrainingRows, features::SIZES};
 use serde::{Deserialize, Serialize};

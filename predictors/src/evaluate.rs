@@ -7,8 +7,8 @@
 //! `interval_coverage` between 0 and 1, latencies in ns.
 
 use crate::{
-    Calibration, Interval, MeasuredModel, Method, PredictorBundle, PredictorError, PredictorKey,
-    Skipped, TrainingRows,
+    Calibration, ConformalInterval, MeasuredModel, Method, PredictorBundle, PredictorError,
+    PredictorKey, Skipped, TrainingRows,
     features::{Surroundings, WorkingSet},
     forecast::Total,
     metrics::{self, MetricError, mape, p90_ape, weighted_ape, within},
@@ -17,8 +17,8 @@ use crate::{
 use serde::{Deserialize, Serialize};
 use std::{cmp::Ordering, collections::BTreeMap};
 use vitempo_graph::{
-    Environment, Graph, ModelProfile, OpKind, OpSpec, Origin, PredictionSource, lowering,
-    lowering::LoweringError,
+    Environment, Graph, Interval, Latency, ModelProfile, OpKind, OpSpec, Origin, PredictionSource,
+    lowering, lowering::LoweringError,
 };
 
 /// Errors on one operator kind or group of kinds; one row is one distinct operator in one model.
@@ -96,11 +96,8 @@ pub struct ModelRow {
     /// Measured end to end, drift-corrected.
     pub actual_ns: f64,
     /// Forecast from the source graph; from the executed kernels where there is no graph.
-    pub predicted_ns: f64,
-    /// Lower bound of the interval.
-    pub lower_ns: f64,
-    /// Upper bound of the interval.
-    pub upper_ns: f64,
+    #[serde(flatten, with = "row_interval")]
+    pub predicted: Interval<Latency>,
     /// Expected `|ln(actual / forecast)|` if the errors of all operators had one sign.
     #[serde(rename = "doubt")]
     pub difficulty: f64,
@@ -128,6 +125,36 @@ impl ModelRow {
     pub fn by_error(&self, other: &Self) -> Ordering {
         let ape = |row: &Self| row.ape.unwrap_or(f64::NEG_INFINITY);
         ape(self).total_cmp(&ape(other))
+    }
+}
+
+/// A forecast and its interval as three fields of a row.
+mod row_interval {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
+    use vitempo_graph::{Interval, Latency};
+
+    #[derive(Serialize, Deserialize)]
+    struct Fields {
+        predicted_ns: f64,
+        lower_ns: f64,
+        upper_ns: f64,
+    }
+
+    pub(super) fn serialize<S: Serializer>(
+        interval: &Interval<Latency>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        let [predicted_ns, lower_ns, upper_ns] =
+            [interval.point(), interval.lower(), interval.upper()].map(Latency::ns);
+        Fields { predicted_ns, lower_ns, upper_ns }.serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Interval<Latency>, D::Error> {
+        let Fields { predicted_ns, lower_ns, upper_ns } = Fields::deserialize(deserializer)?;
+        let interval = Interval::checked(predicted_ns, lower_ns, upper_ns);
+        Ok(interval.map_err(D::Error::custom)?.map(Latency::from_ns))
     }
 }
 
@@ -241,7 +268,7 @@ impl Forecasts {
 #[derive(Clone, Copy)]
 pub(crate) struct EndToEndModel<'a> {
     pub calibration: &'a Calibration,
-    pub interval: &'a Interval,
+    pub interval: &'a ConformalInterval,
 }
 
 /// Evaluates a bundle on profiles. Graphs are looked up by model name, else by architecture.
@@ -311,7 +338,7 @@ pub(crate) fn evaluate_forecasts(
         origin: rows.origin,
         operators: metrics(kinds)?,
         groups: metrics(groups)?,
-        e2e: end_to_end(&with_graph, |m| m.predicted_ns, model.interval)?,
+        e2e: end_to_end(&with_graph, |m| m.predicted.point().ns(), model.interval)?,
         e2e_executed: end_to_end(
             &models.iter().collect::<Vec<_>>(),
             |m| m.predicted_executed_ns,
@@ -440,14 +467,12 @@ fn model_row(
     let actual = measured.e2e_ns.unwrap_or(0.0);
     let share =
         |ns: f64| rounded(if total.tally.sum_ns > 0.0 { ns / total.tally.sum_ns } else { 0.0 });
-    let ape = metrics::where_paired(mape(&[actual], &[prediction.point.ns()]))
+    let ape = metrics::where_paired(mape(&[actual], &[prediction.point().ns()]))
         .map_err(|source| PredictorError::Metric { what: model_name(&measured.name), source })?;
     Ok(ModelRow {
         name: measured.name.clone(),
         actual_ns: rounded(actual),
-        predicted_ns: rounded(prediction.point.ns()),
-        lower_ns: rounded(prediction.lower.ns()),
-        upper_ns: rounded(prediction.upper.ns()),
+        predicted: prediction.interval.map(|latency| Latency::from_ns(rounded(latency.ns()))),
         difficulty: rounded(total.tally.difficulty()),
         ape: ape.map(rounded),
         predicted_executed_ns: rounded(executed.tally.point_ns(model.calibration)),
@@ -465,7 +490,7 @@ fn model_row(
 fn end_to_end(
     models: &[&ModelRow],
     predicted: impl Fn(&ModelRow) -> f64,
-    interval: &Interval,
+    interval: &ConformalInterval,
 ) -> Result<Option<EndToEnd>, PredictorError> {
     let actual: Vec<f64> = models.iter().map(|m| m.actual_ns).collect();
     let predicted: Vec<f64> = models.iter().map(|m| predicted(m)).collect();

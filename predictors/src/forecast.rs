@@ -1,15 +1,15 @@
 //! Forecasts: a [`PredictorBundle`] as a `LatencyModel`. Source graph -> lowering -> one estimate
 //! per kernel -> sum -> end to end with an interval.
 
-use crate::{Calibration, Estimate, Interval, PredictorBundle, features::WorkingSet};
+use crate::{Calibration, ConformalInterval, Estimate, PredictorBundle, features::WorkingSet};
 use foldhash::HashMap;
 use std::{
     collections::BTreeMap,
     sync::{MutexGuard, PoisonError},
 };
 use vitempo_graph::{
-    Budget, Environment, Exceeded, Graph, GraphPrediction, Latency, LatencyModel, OpKind, OpSpec,
-    Prediction, PredictionError, PredictionSource, lowering,
+    Budget, Environment, Exceeded, Graph, GraphPrediction, Interval, Latency, LatencyModel, OpKind,
+    OpSpec, Prediction, PredictionError, PredictionSource, lowering,
 };
 
 /// Kernels that are forecast between two looks at the budget.
@@ -110,15 +110,15 @@ impl Tally {
         calibration.end_to_end_ns(self.sum_ns, self.kernels())
     }
 
-    pub(crate) fn end_to_end(&self, calibration: &Calibration, interval: &Interval) -> Prediction {
+    pub(crate) fn end_to_end(
+        &self,
+        calibration: &Calibration,
+        interval: &ConformalInterval,
+    ) -> Prediction {
         let point = self.point_ns(calibration);
         let (lower, upper) = interval.around(point, self.difficulty());
-        Prediction {
-            point: Latency::from_ns(point),
-            lower: Latency::from_ns(lower),
-            upper: Latency::from_ns(upper),
-            level: interval.level,
-        }
+        let ends = Interval::clamped(point, lower, upper).map(Latency::from_ns);
+        Prediction::new(ends, interval.level)
     }
 }
 

@@ -1,4 +1,4 @@
-//! [`Interval`]: bounds around a forecast by normalised conformal prediction, the split-conformal
+//! [`ConformalInterval`]: bounds around a forecast by normalised conformal prediction, the split-conformal
 //! quantiles of `ln(actual / predicted) / difficulty`.
 //!
 //! Scores come from models that were held out when their forecast was made. The divisor is the
@@ -25,7 +25,7 @@ pub struct Bounds {
 
 /// Where the truth lies with a stated probability.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Interval {
+pub struct ConformalInterval {
     /// Nominal coverage: share of measured latencies inside of the bounds.
     #[serde(with = "crate::bits")]
     pub level: f64,
@@ -90,7 +90,7 @@ impl Bounds {
     }
 }
 
-impl Interval {
+impl ConformalInterval {
     /// From held-out forecasts.
     #[must_use]
     pub fn fit(models: &[HeldOut], level: f64) -> Self {
@@ -133,7 +133,7 @@ mod tests {
     fn quantiles_by_hand() {
         let actual: Vec<f64> = (1..=19).map(|i| (f64::from(i - 10) / 100.0).exp()).collect();
         let models = held_out(&actual, 1.0, 0.01);
-        let fit = Interval::fit(&models, 0.9);
+        let fit = ConformalInterval::fit(&models, 0.9);
         assert!(
             (fit.plain.upper - 0.09).abs() < 1e-12 && (fit.plain.lower + 0.09).abs() < 1e-12,
             "rank ceil(20 x 0.95) = 19: the extremes"
@@ -142,7 +142,7 @@ mod tests {
             (fit.scaled.upper - 9.0).abs() < 1e-9 && (fit.scaled.lower + 9.0).abs() < 1e-9,
             "the same in units of difficulty"
         );
-        let half = Interval::fit(&models, 0.5);
+        let half = ConformalInterval::fit(&models, 0.5);
         assert!(
             (half.plain.upper - 0.05).abs() < 1e-12 && (half.plain.lower + 0.05).abs() < 1e-12,
             "rank ceil(20 x 0.75) = 15"
@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn twice_the_difficulty_is_twice_as_wide() {
-        let fit = Interval::fit(&held_out(&[1.1, 0.9, 1.05, 1.0], 1.0, 0.05), 0.9);
+        let fit = ConformalInterval::fit(&held_out(&[1.1, 0.9, 1.05, 1.0], 1.0, 0.05), 0.9);
         let width = |difficulty: f64| fit.around(1.0, difficulty).1.ln();
         assert!((width(0.1) - 2.0 * width(0.05)).abs() < 1e-12 && width(0.05) > 0.09);
     }
@@ -170,7 +170,7 @@ mod tests {
                 difficulty: difficulty(i),
             })
             .collect();
-        let fit = Interval::fit(&forecasts[..200], 0.9);
+        let fit = ConformalInterval::fit(&forecasts[..200], 0.9);
         let inside = |f: &&HeldOut| {
             fit.around(1.1, f.difficulty).0 <= f.actual_ns
                 && f.actual_ns <= fit.around(1.1, f.difficulty).1
@@ -181,7 +181,7 @@ mod tests {
 
     #[test]
     fn without_scores_it_is_wide_and_valid() {
-        let fit = Interval::fit(&[], 0.9);
+        let fit = ConformalInterval::fit(&[], 0.9);
         assert!(
             fit.is_valid()
                 && fit.plain.around(10.0, 1.0) == (5.0, 20.0)

@@ -67,7 +67,7 @@ pub use forecast::{Coverage, Tally};
 pub use forest::{CompiledForest, ForestError};
 #[cfg(feature = "train")]
 pub use importance::{Importance, importance};
-pub use interval::{Bounds, Interval};
+pub use interval::{Bounds, ConformalInterval};
 pub use predictors::{Estimate, KeyPredictor, Predictors};
 pub use regressors::Method;
 pub use rows::{MeasuredModel, Skipped, TrainingRow, TrainingRows};

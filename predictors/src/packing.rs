@@ -1,37 +1,78 @@
-//! Packs and unpacks the bodies of bundles by zstd: with the C library, and in WebAssembly, which
-//! has no C compiler, with a decoder written in Rust. There bundles are read and not written.
+//! Packs and unpacks the bodies of bundles in the zstd format: with the C library where the feature
+//! `zstd` is on, else with an encoder and a decoder written in Rust, which need no C compiler and
+//! run in WebAssembly. Either reads what the other wrote; the C library packs tighter and unpacks
+//! faster.
 
 use std::io::Read;
 
-#[cfg(not(target_family = "wasm"))]
-const LEVEL: i32 = 6;
-
-/// The packed bytes; the same input always gives the same.
+/// The packed bytes; the same input always gives the same in builds with the same features.
 ///
 /// # Errors
-/// A sentence from the library, or that this platform does not write bundles.
-#[cfg(not(target_family = "wasm"))]
+/// A sentence from the library.
+#[cfg(all(feature = "zstd", not(target_family = "wasm")))]
 pub fn pack(plain: &[u8]) -> Result<Vec<u8>, String> {
+    const LEVEL: i32 = 6;
     zstd::encode_all(plain, LEVEL).map_err(|e| e.to_string())
-}
-
-/// The packed bytes; the same input always gives the same.
-///
-/// # Errors
-/// A sentence from the library, or that this platform does not write bundles.
-#[cfg(target_family = "wasm")]
-pub fn pack(_plain: &[u8]) -> Result<Vec<u8>, String> {
-    Err("bundles are not written in WebAssembly".to_owned())
 }
 
 /// Reads the unpacked bytes.
 ///
 /// # Errors
 /// A sentence where the bytes do not begin as packed ones do.
+#[cfg(all(feature = "zstd", not(target_family = "wasm")))]
 pub fn unpacked(packed: &[u8]) -> Result<impl Read + '_, String> {
-    #[cfg(not(target_family = "wasm"))]
-    let decoder = zstd::Decoder::new(packed);
-    #[cfg(target_family = "wasm")]
-    let decoder = ruzstd::decoding::StreamingDecoder::new(packed);
-    decoder.map_err(|e| e.to_string())
+    zstd::Decoder::new(packed).map_err(|e| e.to_string())
+}
+
+#[cfg(not(all(feature = "zstd", not(target_family = "wasm"))))]
+pub use in_rust::{pack, unpacked};
+
+#[cfg(any(test, not(all(feature = "zstd", not(target_family = "wasm")))))]
+mod in_rust {
+    use super::Read;
+    use ruzstd::{
+        decoding::StreamingDecoder,
+        encoding::{CompressionLevel, compress_to_vec},
+    };
+
+    /// The packed bytes; the same input always gives the same in builds with the same features.
+    ///
+    /// # Errors
+    /// A sentence where the packed bytes do not give back the plain ones.
+    pub fn pack(plain: &[u8]) -> Result<Vec<u8>, String> {
+        let packed = compress_to_vec(plain, CompressionLevel::Fastest);
+        let mut again = Vec::new();
+        unpacked(&packed)?.read_to_end(&mut again).map_err(|e| e.to_string())?;
+        if again == plain { Ok(packed) } else { Err("packing lost bytes".to_owned()) }
+    }
+
+    /// Reads the unpacked bytes.
+    ///
+    /// # Errors
+    /// A sentence where the bytes do not begin as packed ones do.
+    pub fn unpacked(packed: &[u8]) -> Result<impl Read + '_, String> {
+        StreamingDecoder::new(packed).map_err(|e| e.to_string())
+    }
+}
+
+#[cfg(all(test, feature = "zstd"))]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn read(mut from: impl Read) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        from.read_to_end(&mut bytes).unwrap();
+        bytes
+    }
+
+    #[test]
+    fn either_library_reads_what_the_other_wrote() {
+        let text = "a bundle's body, ".repeat(9000);
+        let noise: Vec<u8> = (0..200_000_u32).map(|i| (i.wrapping_mul(i) >> 7) as u8).collect();
+        for plain in [&b""[..], b"x", text.as_bytes(), &noise] {
+            assert_eq!(read(in_rust::unpacked(&pack(plain).unwrap()).unwrap()), plain);
+            assert_eq!(read(unpacked(&in_rust::pack(plain).unwrap()).unwrap()), plain);
+        }
+    }
 }

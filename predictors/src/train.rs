@@ -6,8 +6,8 @@
 //!    also the bundle's held-out metrics. 4. Regressors on all rows.
 
 use crate::{
-    Calibration, Estimate, Interval, MeasuredModel, Method, PredictorBundle, PredictorError,
-    Predictors, Provenance, TrainingRows, blend_weight,
+    Calibration, ConformalInterval, Estimate, MeasuredModel, Method, PredictorBundle,
+    PredictorError, Predictors, Provenance, TrainingRows, blend_weight,
     calibration::Point,
     error_scale,
     evaluate::{EndToEndModel, Forecasts, evaluate_forecasts, lowered},
@@ -157,7 +157,7 @@ pub fn train(
     scales.values_mut().for_each(|scale| scale.out_of_distribution *= excess);
     held_out.iter_mut().chain([&mut predictors]).for_each(|p| p.set_error_scales(&scales));
     let (held, forecasts, calibration) = forecast_held_out(&held_out);
-    let interval = Interval::fit(&held.models, options.level);
+    let interval = ConformalInterval::fit(&held.models, options.level);
     let model = EndToEndModel { calibration: &calibration, interval: &interval };
     let mut evaluation = evaluate_forecasts(&rows, &forecasts, model, method, environment.id())?;
     evaluation.skipped.extend(unfitted.into_iter().map(|s| (s.what, s.reason)));

@@ -91,10 +91,10 @@ fn unknown_kinds_are_estimated_marked_and_never_free() {
     let forecast = bundle.predict(graph).unwrap();
     let sum: f64 = forecast.operators.iter().map(|o| o.latency_ns.ns()).sum();
     assert_eq!(forecast.operators.len(), graph.nodes().len());
-    assert!((sum + forecast.overhead.ns() - forecast.latency.point.ns()).abs() < 1e-3);
+    assert!((sum + forecast.overhead.ns() - forecast.latency.point().ns()).abs() < 1e-3);
     assert!(
-        forecast.latency.lower < forecast.latency.point
-            && forecast.latency.point < forecast.latency.upper
+        forecast.latency.lower() < forecast.latency.point()
+            && forecast.latency.point() < forecast.latency.upper()
     );
     assert!(
         forecast

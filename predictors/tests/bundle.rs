@@ -101,7 +101,7 @@ fn damage_inside_the_body_is_refused_or_gives_finite_forecasts() {
             if let Ok(loaded) = PredictorBundle::from_bytes(&bad) {
                 for graph in graphs.values() {
                     assert!(
-                        loaded.predict(graph).map_or(true, |p| p.latency.point.ns().is_finite()),
+                        loaded.predict(graph).map_or(true, |p| p.latency.point().ns().is_finite()),
                         "{method} {at}"
                     );
                 }

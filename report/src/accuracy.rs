@@ -414,7 +414,9 @@ fn errors(survey: &Survey) -> Chart {
             mark,
             models
                 .iter()
-                .map(|m| (m.actual_ns / 1e6, (m.predicted_ns / m.actual_ns - 1.0) * 100.0))
+                .map(|m| {
+                    (m.actual_ns / 1e6, (m.predicted.point().ns() / m.actual_ns - 1.0) * 100.0)
+                })
                 .collect(),
         )
     };
@@ -494,8 +496,11 @@ fn worst_table(surveys: &[&Survey], caption: String) -> Table {
                 Cell::text(&m.name),
                 Cell::text(group.to_string()),
                 Cell::text(Latency::from_ns(m.actual_ns).to_string()),
-                Cell::text(Latency::from_ns(m.predicted_ns).to_string()),
-                Cell::text(format!("{:+.1} %", (m.predicted_ns / m.actual_ns - 1.0) * 100.0)),
+                Cell::text(m.predicted.point().to_string()),
+                Cell::text(format!(
+                    "{:+.1} %",
+                    (m.predicted.point().ns() / m.actual_ns - 1.0) * 100.0
+                )),
                 Cell::text(m.contributions.iter().take(3).map(part).collect::<Vec<_>>().join(", ")),
             ]);
         }

@@ -77,9 +77,11 @@ macro_rules! families {
             Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
         )]
         #[serde(tag = "family", rename_all = "kebab-case")]
-        #[allow(missing_docs)]
         pub enum Architecture {
-            $($family(crate::$module::Architecture),)+
+            $(
+                #[doc = concat!("Of the family [`", stringify!($family), "`](crate::", stringify!($module), ").")]
+                $family(crate::$module::Architecture),
+            )+
         }
 
         $(impl From<crate::$module::Architecture> for Architecture {

@@ -149,7 +149,7 @@ fn of_sum(bundle: &PredictorBundle, sum: &Sum) -> Result<Forecast, Problem> {
         .map(|count| usize::try_from(count).unwrap_or(0));
     finite(Forecast {
         latency_ns: latency,
-        overhead_ns: Latency::from_ns(latency.point.ns() - sum.tally.sum_ns),
+        overhead_ns: Latency::from_ns(latency.point().ns() - sum.tally.sum_ns),
         extrapolating: extrapolating > 0,
         coverage: Coverage {
             operators,
@@ -179,8 +179,9 @@ fn missing() -> Problem {
 
 /// JSON has no number for what a model with impossibly large tensors may come to.
 fn finite(forecast: Forecast) -> Result<Forecast, Problem> {
-    let Prediction { point, lower, upper, .. } = forecast.latency_ns;
-    if [point, lower, upper, forecast.overhead_ns].iter().all(|l| l.ns().is_finite()) {
+    let latency = forecast.latency_ns;
+    let numbers = [latency.point(), latency.lower(), latency.upper(), forecast.overhead_ns];
+    if numbers.iter().all(|l| l.ns().is_finite()) {
         Ok(forecast)
     } else {
         Err(Problem::unprocessable(

@@ -111,24 +111,37 @@ pub struct Options {
 
 /// Why there is no server.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)]
 pub enum ServeError {
+    /// Anybody could use the server.
     #[error("{0} can be reached from other machines, and no token is set")]
     Open(IpAddr),
+    /// A request could not say which bundle it means.
     #[error("two bundles have the name `{0}`")]
     Ambiguous(String),
+    /// A bundle cannot be read.
     #[error("{0}")]
     Bundle(String),
+    /// No bundle is given.
     #[error("there is no bundle to serve")]
     NoBundle,
+    /// No search space is given.
     #[error("no search space is given")]
     NoSpace,
+    /// The address cannot be used.
     #[error("cannot listen on {address}: {source}")]
-    Listen { address: SocketAddr, source: io::Error },
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// What the system reports.
+        source: io::Error,
+    },
+    /// The system starts no threads.
     #[error("cannot start the server's threads: {0}")]
     Threads(io::Error),
+    /// The system does not say which address it is.
     #[error("cannot read the address that the server listens on: {0}")]
     Address(io::Error),
+    /// The system takes no handler.
     #[error("cannot handle signals: {0}")]
     Signals(io::Error),
 }

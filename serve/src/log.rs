@@ -19,10 +19,12 @@ pub enum Log {
 
 /// How serious an event is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub enum Level {
+    /// As it should be.
     Info,
+    /// Something was refused or left out; the server goes on.
     Warning,
+    /// Something failed that should not.
     Error,
 }
 

@@ -13,10 +13,11 @@ pub struct Token(blake3::Hash);
 
 /// Why a text cannot be a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[allow(missing_docs)]
 pub enum TokenError {
+    /// It has too few characters to be a secret.
     #[error("a token needs at least {SHORTEST} characters")]
     Short,
+    /// It could not be sent in a header.
     #[error("a token has visible ASCII characters only")]
     Characters,
 }

@@ -58,21 +58,19 @@ impl CrossValidation {
     #[must_use]
     pub fn mape(&self) -> f64 {
         let (truth, points): (Vec<f64>, Vec<f64>) =
-            self.forecasts.iter().map(|(ns, p)| (*ns, p.point.ns())).unzip();
+            self.forecasts.iter().map(|(ns, p)| (*ns, p.point().ns())).unzip();
         metrics::mape(&truth, &points).unwrap_or(f64::INFINITY)
     }
 
     /// How many latencies lie within their 90 % interval.
     #[must_use]
     pub fn inside(&self) -> usize {
-        let within = |(ns, p): &&(f64, Prediction)| p.lower.ns() <= *ns && *ns <= p.upper.ns();
+        let within = |(ns, p): &&(f64, Prediction)| p.interval.contains(Latency::from_ns(*ns));
         self.forecasts.iter().filter(within).count()
     }
 }
 
 /// A forecast as a prediction.
 fn prediction(forecast: Forecast) -> Prediction {
-    let (point, lower, upper) = forecast.latency_ns();
-    let [point, lower, upper] = [point, lower, upper].map(Latency::from_ns);
-    Prediction { point, lower, upper, level: LEVEL }
+    Prediction::new(forecast.latency(), LEVEL)
 }

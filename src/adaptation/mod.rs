@@ -34,7 +34,7 @@
 //! #     framework_version: "unknown".into(), threads: 1, precision: Precision::F32,
 //! #     memory_format: None, power_mode: None, isa: String::new(), os: String::new() };
 //! let adapted = Adapter::new(environment, &models).adapt(&latencies);
-//! println!("{}", adapted.bundle.predict(&graphs[0])?.latency.point);
+//! println!("{}", adapted.bundle.predict(&graphs[0])?.latency.point());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 

@@ -61,7 +61,7 @@ impl Sources {
         }
         let mut latencies_ns = BTreeMap::new();
         for (index, graph) in models {
-            latencies_ns.insert(index, bundle.predict(graph)?.latency.point.ns());
+            latencies_ns.insert(index, bundle.predict(graph)?.latency.point().ns());
         }
         self.names.push(format!("{} (forecasts)", environment.describe()));
         self.sources.push(Source {

@@ -185,9 +185,7 @@ fn shares(prediction: &GraphPrediction) -> Vec<Interval> {
     let whole = prediction.latency;
     let interval = |&ns: &f64| {
         let share = if sum > 0.0 { ns / sum } else { 1.0 / kernels.len() as f64 };
-        let part = |end: Latency| (end.ns() * share).round() as u64;
-        let (point, lower, upper) = (part(whole.point), part(whole.lower), part(whole.upper));
-        Interval::new(point, lower.min(point), upper.max(point)).unwrap_or(Interval::exact(point))
+        whole.interval.map(|end: Latency| (end.ns() * share).round() as u64)
     };
     kernels.iter().map(interval).collect()
 }

@@ -282,7 +282,7 @@ pub fn interval(samples: &[u64]) -> Option<Interval> {
     sorted.sort_unstable();
     let at = |share: f64| sorted.get((share * sorted.len() as f64) as usize).copied();
     let point = statistics::median(samples)? as u64;
-    Interval::new(point, at(TAIL)?.min(point), at(1.0 - TAIL)?.max(point))
+    Some(Interval::clamped(point, at(TAIL)?, at(1.0 - TAIL)?))
 }
 
 #[cfg(test)]

@@ -15,8 +15,8 @@
 //! let mut tables = Tables::of(&space, &bundle);
 //! let forecasts = tables.predict_batch(&architectures)?;
 //! let pairs = architectures.iter().zip(&forecasts);
-//! if let Some((architecture, forecast)) = pairs.min_by(|a, b| a.1.point.ns().total_cmp(&b.1.point.ns())) {
-//!     println!("{architecture}: {} [{} .. {}]", forecast.point, forecast.lower, forecast.upper);
+//! if let Some((architecture, forecast)) = pairs.min_by(|a, b| a.1.point().ns().total_cmp(&b.1.point().ns())) {
+//!     println!("{architecture}: {} [{} .. {}]", forecast.point(), forecast.lower(), forecast.upper());
 //! }
 //! # assert_eq!(forecasts.len(), 50);
 //! # Ok::<(), Box<dyn std::error::Error>>(())

@@ -210,7 +210,7 @@ impl Search<'_> {
                 let latencies = of_one(index);
                 let excess = self.excess(&latencies);
                 let costs =
-                    std::iter::once(0.0).chain(latencies.iter().map(|l| l.point.ns())).collect();
+                    std::iter::once(0.0).chain(latencies.iter().map(|l| l.point().ns())).collect();
                 Candidate {
                     architecture: *architecture,
                     score: f64::NEG_INFINITY,
@@ -232,7 +232,7 @@ impl Search<'_> {
 
     fn excess(&self, latencies: &[Prediction]) -> f64 {
         let over = |(device, latency): (&Device<'_>, &Prediction)| {
-            let time = if self.options.upper { latency.upper } else { latency.point };
+            let time = if self.options.upper { latency.upper() } else { latency.point() };
             device.ceiling.map_or(0.0, |ceiling| (time.ns() / ceiling.ns() - 1.0).max(0.0))
         };
         self.devices.iter().zip(latencies).map(over).sum()

@@ -195,7 +195,7 @@ impl Verified {
     #[must_use]
     pub fn correlation(&self) -> Option<f64> {
         let (forecast, measured): (Vec<f64>, Vec<f64>) =
-            self.models.iter().map(|m| (m.forecast.point.ns(), m.measured_ns)).unzip();
+            self.models.iter().map(|m| (m.forecast.point().ns(), m.measured_ns)).unzip();
         spearman(&forecast, &measured)
     }
 
@@ -203,7 +203,7 @@ impl Verified {
     #[must_use]
     pub fn covered(&self) -> usize {
         let is_covered = |m: &&VerifiedModel| {
-            (m.forecast.lower.ns()..=m.forecast.upper.ns()).contains(&m.measured_ns)
+            (m.forecast.lower().ns()..=m.forecast.upper().ns()).contains(&m.measured_ns)
         };
         self.models.iter().filter(is_covered).count()
     }

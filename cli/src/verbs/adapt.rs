@@ -209,7 +209,7 @@ impl Adapted<'_> {
         let mut table =
             Table::new(&["Measured model", "Latency", "From the others", "Lower", "Upper"], 1);
         for model in &self.of.bundle.measured {
-            let others = model.from_others.map(|p| [p.point, p.lower, p.upper]);
+            let others = model.from_others.map(|p| [p.point(), p.lower(), p.upper()]);
             let others = others.map_or_else(
                 || ["-"; 3].map(str::to_owned),
                 |latencies| latencies.map(|latency| latency.to_string()),

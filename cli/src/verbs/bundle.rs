@@ -286,10 +286,10 @@ impl AdaptedReport<'_> {
             table.row([
                 model.name.clone(),
                 Latency::from_ns(model.latency_ns).to_string(),
-                text(forecast.map(|p| p.point)),
-                text(forecast.map(|p| p.lower)),
-                text(forecast.map(|p| p.upper)),
-                text(others.map(|p| p.point)),
+                text(forecast.map(|p| p.point())),
+                text(forecast.map(|p| p.lower())),
+                text(forecast.map(|p| p.upper())),
+                text(others.map(|p| p.point())),
             ]);
         }
         table

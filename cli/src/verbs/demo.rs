@@ -124,13 +124,13 @@ fn table(forecasts: &[RealForecast]) -> String {
         let actual = measured.map_or_else(|| "-".to_owned(), |ns| Latency::from_ns(ns).to_string());
         let error = measured.map_or_else(
             || "-".to_owned(),
-            |ns| format!("{:+.1} %", (p.point.ns() / ns - 1.0) * 100.0),
+            |ns| format!("{:+.1} %", (p.point().ns() / ns - 1.0) * 100.0),
         );
         table.row([
             (*model).to_owned(),
             method.to_string(),
-            p.point.to_string(),
-            format!("[{} .. {}]", p.lower, p.upper),
+            p.point().to_string(),
+            format!("[{} .. {}]", p.lower(), p.upper()),
             actual,
             error,
         ]);

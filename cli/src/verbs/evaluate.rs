@@ -142,15 +142,16 @@ impl Evaluations<'_> {
                         )
                     })
                     .collect();
-                let latency = |ns: f64| Latency::from_ns(ns).to_string();
+                let predicted = m.predicted;
+                let off = |ns: f64| format!("{:+.1} %", (ns / m.actual_ns - 1.0) * 100.0);
                 table.row([
                     m.name.clone(),
                     j.name.clone(),
-                    latency(m.actual_ns),
-                    latency(m.predicted_ns),
-                    format!("[{} .. {}]", latency(m.lower_ns), latency(m.upper_ns)),
-                    format!("{:+.1} %", (m.predicted_ns / m.actual_ns - 1.0) * 100.0),
-                    format!("{:+.1} %", (m.predicted_executed_ns / m.actual_ns - 1.0) * 100.0),
+                    Latency::from_ns(m.actual_ns).to_string(),
+                    predicted.point().to_string(),
+                    format!("[{} .. {}]", predicted.lower(), predicted.upper()),
+                    off(predicted.point().ns()),
+                    off(m.predicted_executed_ns),
                     m.kernels.to_string(),
                     m.kernels_lowered.map_or_else(|| "-".to_owned(), |k| k.to_string()),
                     differences.join(", "),

@@ -141,7 +141,7 @@ impl Report for Forecasts<'_> {
         );
         for f in &self.forecasts {
             let p = f.prediction.latency;
-            let numbers = [p.point, p.lower, p.upper].map(|l| format!("{:.0}", l.ns()));
+            let numbers = [p.point(), p.lower(), p.upper()].map(|l| format!("{:.0}", l.ns()));
             let counts = [
                 p.level.to_string(),
                 f.prediction.operators.len().to_string(),
@@ -184,9 +184,9 @@ impl Forecast {
         let _ = writeln!(
             text,
             "Latency    {}   [{} .. {}]   {:.0} % interval",
-            p.point,
-            p.lower,
-            p.upper,
+            p.point(),
+            p.lower(),
+            p.upper(),
             p.level * 100.0
         );
         if let Some(measured) = self.measured {
@@ -267,7 +267,7 @@ impl Forecast {
         }
         let mut rows: Vec<_> = kinds.into_iter().collect();
         rows.sort_by(|a, b| b.1.1.ns().total_cmp(&a.1.1.ns()));
-        let total = self.prediction.latency.point.ns();
+        let total = self.prediction.latency.point().ns();
         let mut table = Table::new(&["Operator", "Count", "Latency", "Share"], 1);
         for (kind, (count, latency)) in rows {
             table.row([
@@ -314,7 +314,7 @@ impl Forecast {
             "model": self.model.identity.name,
             "bundle": bundle.name(),
             "environment": bundle.environment().id(),
-            "latency_ns": {"point": p.point, "lower": p.lower, "upper": p.upper, "level": p.level},
+            "latency_ns": {"point": p.point(), "lower": p.lower(), "upper": p.upper(), "level": p.level},
             "overhead_ns": self.prediction.overhead,
             "coverage": {
                 "operators": operators.len(),

@@ -25,7 +25,7 @@ pub fn adapted(bytes: &[u8]) {
 fn forecast(bundle: &impl LatencyModel) {
     if let Ok(prediction) = bundle.predict(&MODEL) {
         let latency = prediction.latency;
-        assert!(latency.lower <= latency.upper, "an interval that ends before it begins");
+        assert!(latency.lower() <= latency.upper(), "an interval that ends before it begins");
     }
 }
 

@@ -1,7 +1,7 @@
 //! The part of ONNX's protobuf schema that vitempo reads and writes (field numbers from the public
 //! `onnx.proto`, Apache-2.0). It is a proto2 schema: repeated numbers are packed only where it says
 //! so, and strict readers insist.
-#![allow(missing_docs)]
+#![allow(missing_docs, reason = "messages and fields have the names of `onnx.proto`")]
 
 use prost::Message;
 

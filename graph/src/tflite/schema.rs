@@ -7,8 +7,12 @@ macro_rules! codes {
     ($($variant:ident $name:literal $code:literal,)*) => {
         /// A builtin operator.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-        #[allow(missing_docs)]
-        pub enum Code { $($variant = $code,)* }
+        pub enum Code {
+            $(
+                #[doc = concat!("`", $name, "`.")]
+                $variant = $code,
+            )*
+        }
 
         impl Code {
             /// The name the interpreter and its profiler give the operator.
@@ -134,73 +138,116 @@ pub enum Padding {
 
 /// The options of an operator: what its table in the schema holds.
 #[derive(Clone, Debug, PartialEq)]
-#[allow(missing_docs)]
 pub enum Options {
+    /// None.
     None,
-    /// Of Conv, depthwise (with its multiplier) and transposed convolution; strides and dilations
-    /// of height, then width.
+    /// Of convolution, depthwise (with its multiplier) and transposed convolution.
     Conv {
+        /// At the border.
         padding: Padding,
+        /// Of height, then width.
         strides: [i32; 2],
+        /// Of height, then width.
         dilations: [i32; 2],
+        /// Outputs per input channel of a depthwise convolution.
         multiplier: Option<i32>,
     },
+    /// Of a pooling.
     Pool {
+        /// At the border.
         padding: Padding,
+        /// Of height, then width.
         strides: [i32; 2],
+        /// Height and width of the window.
         filter: [i32; 2],
     },
+    /// Of a fully connected layer: weights in rows, all dimensions of the input kept.
     FullyConnected,
+    /// Of a softmax with a factor of 1.
     Softmax,
+    /// Of a concatenation.
     Concat {
+        /// The dimension.
         axis: i32,
     },
+    /// Of a reshape.
     Reshape {
+        /// Elements; -1: what is left.
         shape: Vec<i32>,
     },
+    /// Of a bilinear or nearest resize.
     Resize {
+        /// Whether corners of input and output are the same points.
         align_corners: bool,
+        /// Whether an element is at the middle of its pixel.
         half_pixel: bool,
     },
+    /// Of a reduction.
     Reduce {
+        /// Whether a reduced dimension stays, with one element.
         keep_dims: bool,
     },
+    /// Of a strided slice.
     StridedSlice {
+        /// Bit by dimension: whether it begins at its first element.
         begin_mask: i32,
+        /// Bit by dimension: whether it ends at its last element.
         end_mask: i32,
     },
+    /// Of a split or an unpacking.
     Split {
+        /// Number of outputs.
         parts: i32,
     },
+    /// Of a gather.
     Gather {
+        /// The dimension.
         axis: i32,
+        /// Leading dimensions that input and indices share.
         batch_dims: i32,
     },
+    /// Of a cast.
     Cast {
+        /// Element type of the input.
         from: Precision,
+        /// Element type of the output.
         to: Precision,
     },
+    /// Of a leaky rectifier.
     LeakyRelu {
+        /// Slope below 0.
         alpha: f32,
     },
-    /// 0: the border is mirrored without its own element, 1: with it.
+    /// Of a mirrored padding.
     MirrorPad {
+        /// 0: the border is mirrored without its own element, 1: with it.
         mode: i8,
     },
+    /// Of a product of matrices.
     BatchMatMul {
+        /// Whether the right operand is transposed.
         transpose_right: bool,
     },
+    /// Of a running sum.
     CumSum {
+        /// Whether an element's own value is left out.
         exclusive: bool,
+        /// Whether it runs from the end.
         reverse: bool,
     },
+    /// Of a GELU.
     Gelu {
+        /// Whether it is the approximation by tanh.
         approximate: bool,
     },
+    /// Of space to depth and back.
     Block {
+        /// Height and width of a block, elements.
         size: i32,
     },
+    /// Of an index of the largest element.
     ArgMax {
+        /// Element type of the index.
         to: Precision,
     },
 }

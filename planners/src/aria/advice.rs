@@ -106,12 +106,7 @@ impl Advice {
         requirements: &Requirements,
     ) -> Option<Self> {
         let fits = |times: f64| {
-            let scaled = |f: &Forecast| Forecast {
-                point_ns: f.point_ns / times,
-                lower_ns: f.lower_ns / times,
-                upper_ns: f.upper_ns / times,
-                ..*f
-            };
+            let scaled = |f: &Forecast| f.faster(times);
             let faster = AriaCosts { patch_flow: scaled(&costs.patch_flow), ..costs.clone() };
             let (level, region) = (
                 Level { decoder: scaled(&level.decoder), ..level.clone() },

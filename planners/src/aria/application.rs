@@ -86,7 +86,7 @@ impl<'a> Program<'a> {
         let cycle = planned(&setup.region.cycle) as u64;
         let rests: Vec<u64> = levels().map(|level| rest(level) as u64).collect();
         let full_ns: Vec<u64> =
-            levels().map(|level| level.full_frame.point_ns.max(1.0) as u64).collect();
+            levels().map(|level| level.full_frame.point_ns().max(1.0) as u64).collect();
         let settings = ResolutionSettings {
             interval_ns: (requirements.frame_ns * requirements.interval_frames as f64) as u64,
             ..ResolutionSettings::for_frames_of(requirements.frame_ns as u64)

@@ -6,71 +6,81 @@
 
 use super::normal;
 use serde::{Deserialize, Serialize};
-use vitempo_graph::Prediction;
+use vitempo_graph::{Interval, IntervalError, Latency, Prediction};
 
-/// A latency in ns with its interval.
+/// A [`Prediction`] as planners of ARIA read it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Forecast {
-    /// The most likely, ns.
-    pub point_ns: f64,
-    /// Ends of the interval, ns.
-    pub lower_ns: f64,
-    /// As `lower_ns`.
-    pub upper_ns: f64,
-    /// Probability that the interval holds the truth; 1 for what is known.
-    pub level: f64,
-}
+#[serde(try_from = "Spelled", into = "Spelled")]
+pub struct Forecast(Prediction);
 
 impl Forecast {
-    /// A latency that is known.
+    /// A latency that is known, ns.
     #[must_use]
     pub const fn exact(ns: f64) -> Self {
-        Self { point_ns: ns, lower_ns: ns, upper_ns: ns, level: 1.0 }
+        Self(Prediction::new(Interval::exact(Latency::from_ns(ns)), 1.0))
     }
 
     /// A latency that is within `share` of `ns` with probability `level`.
     #[must_use]
     pub fn within(ns: f64, share: f64, level: f64) -> Self {
-        Self { point_ns: ns, lower_ns: ns * (1.0 - share), upper_ns: ns * (1.0 + share), level }
+        let ends = Interval::clamped(ns, ns * (1.0 - share), ns * (1.0 + share));
+        Self(Prediction::new(ends.map(Latency::from_ns), level))
+    }
+
+    /// The same on a processor that is so many times as fast.
+    #[must_use]
+    pub fn faster(self, times: f64) -> Self {
+        let ends = self.0.interval.map(|end| Latency::from_ns(end.ns() / times));
+        Self(Prediction::new(ends, self.0.level))
+    }
+
+    /// The most likely, ns.
+    #[must_use]
+    pub const fn point_ns(&self) -> f64 {
+        self.0.point().ns()
+    }
+
+    /// Point, lower and upper end, ns.
+    const fn ends_ns(&self) -> [f64; 3] {
+        [self.0.point().ns(), self.0.lower().ns(), self.0.upper().ns()]
     }
 
     /// What is wrong with it, if anything.
     pub(super) fn refusal(&self) -> Option<String> {
-        let ordered = 0.0 < self.lower_ns
-            && self.lower_ns <= self.point_ns
-            && self.point_ns <= self.upper_ns
-            && self.upper_ns < 1e15;
-        let Self { point_ns, lower_ns, upper_ns, level } = self;
+        let [point_ns, lower_ns, upper_ns] = self.ends_ns();
+        let ordered =
+            0.0 < lower_ns && lower_ns <= point_ns && point_ns <= upper_ns && upper_ns < 1e15;
         if !ordered {
             return Some(format!(
                 "{lower_ns} <= {point_ns} <= {upper_ns} ns must hold, above 0 and below 10^15"
             ));
         }
-        (!(*level > 0.0 && *level <= 1.0))
+        let level = self.0.level;
+        (!(level > 0.0 && level <= 1.0))
             .then(|| format!("the interval's level {level} must be above 0 and at most 1"))
     }
 
     /// Standard deviation of the relative error's logarithm, towards shorter and towards longer
     /// times.
     fn widths(&self) -> [f64; 2] {
-        let z = normal::quantile(0.5 + 0.5 * self.level);
+        let z = normal::quantile(0.5 + 0.5 * self.0.level);
         if !z.is_finite() || z <= 0.0 {
             return [0.0; 2];
         }
-        [(self.point_ns / self.lower_ns).ln() / z, (self.upper_ns / self.point_ns).ln() / z]
+        let [point_ns, lower_ns, upper_ns] = self.ends_ns();
+        [(point_ns / lower_ns).ln() / z, (upper_ns / point_ns).ln() / z]
     }
 
     /// The latency if the error's logarithm is `z` standard deviations, ns.
     #[must_use]
     pub fn at(&self, z: f64) -> f64 {
-        if z == 0.0 { self.point_ns } else { self.distribution().at(z) }
+        if z == 0.0 { self.point_ns() } else { self.distribution().at(z) }
     }
 
     /// For many values of one forecast.
     pub(super) fn distribution(&self) -> Distribution {
         let [shorter, longer] = self.widths();
-        Distribution { point_ns: self.point_ns, shorter, longer }
+        Distribution { point_ns: self.point_ns(), shorter, longer }
     }
 
     /// The interval that holds the truth with probability `confidence`.
@@ -99,12 +109,36 @@ impl Distribution {
 impl From<&Prediction> for Forecast {
     /// Nothing takes less than 1 ns, and nothing is certain to take no time at all.
     fn from(prediction: &Prediction) -> Self {
-        let point_ns = prediction.point.ns().max(1.0);
-        let (lower_ns, upper_ns) = (
-            prediction.lower.ns().clamp(1e-3 * point_ns, point_ns),
-            prediction.upper.ns().max(point_ns),
-        );
-        Self { point_ns, lower_ns, upper_ns, level: prediction.level }
+        let point = prediction.point().ns().max(1.0);
+        let lower = prediction.lower().ns().clamp(1e-3 * point, point);
+        let ends = Interval::clamped(point, lower, prediction.upper().ns());
+        Self(Prediction::new(ends.map(Latency::from_ns), prediction.level))
+    }
+}
+
+/// A forecast as files of costs have it.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Spelled {
+    point_ns: f64,
+    lower_ns: f64,
+    upper_ns: f64,
+    level: f64,
+}
+
+impl From<Forecast> for Spelled {
+    fn from(forecast: Forecast) -> Self {
+        let [point_ns, lower_ns, upper_ns] = forecast.ends_ns();
+        Self { point_ns, lower_ns, upper_ns, level: forecast.0.level }
+    }
+}
+
+impl TryFrom<Spelled> for Forecast {
+    type Error = IntervalError;
+    fn try_from(spelled: Spelled) -> Result<Self, IntervalError> {
+        let Spelled { point_ns, lower_ns, upper_ns, level } = spelled;
+        let ends = Interval::checked(point_ns, lower_ns, upper_ns)?;
+        Ok(Self(Prediction::new(ends.map(Latency::from_ns), level)))
     }
 }
 
@@ -123,10 +157,20 @@ mod tests {
             .collect();
         assert!(widths.is_sorted() && widths[0] > 0.0);
         assert_eq!(Forecast::exact(7.0).interval(0.99), [7.0, 7.0]);
-        assert!(
-            Forecast { lower_ns: 3.0, ..Forecast::exact(2.0) }.refusal().is_some()
-                && Forecast::exact(f64::NAN).refusal().is_some()
-        );
+        assert!(Forecast::exact(-1.0).refusal().is_some());
+        assert!(Forecast::exact(f64::NAN).refusal().is_some());
         assert_eq!(forecast.refusal(), None);
+    }
+
+    #[test]
+    fn files_spell_a_forecast_flat_and_its_ends_are_in_order() {
+        let json = r#"{"point_ns":2.5,"lower_ns":2.0,"upper_ns":4.0,"level":0.9}"#;
+        let read = |json: &str| serde_json::from_str::<Forecast>(json).map_err(|e| e.to_string());
+        let again = read(json).and_then(|f| serde_json::to_string(&f).map_err(|e| e.to_string()));
+        assert_eq!(again.as_deref(), Ok(json));
+        let error = read(&json.replace("2.5", "4.5"));
+        assert!(error.is_err_and(|e| e.contains("2 .. 4 does not hold its point 4.5")));
+        let error = read(&json.replace("level", "levels"));
+        assert!(error.is_err_and(|e| e.contains("unknown field `levels`")));
     }
 }

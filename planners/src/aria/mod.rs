@@ -43,21 +43,52 @@ pub use trace::{Moving, Trace, TraceError, TraceFrame};
 
 /// Why no plan can be looked for.
 #[derive(Debug, thiserror::Error, PartialEq)]
-#[allow(missing_docs)]
 #[non_exhaustive]
 pub enum AriaPlanError {
+    /// The costs have no resolution.
     #[error("there is no resolution to choose from")]
     NoLevel,
+    /// The costs have no region encoder.
     #[error("there is no region encoder to choose from")]
     NoRegion,
+    /// A resolution with more patches than a frame may have, or without any.
     #[error(
         "level {height} x {width}: {rows} x {cols} patches are more than a frame may have, or none"
     )]
-    Grid { height: usize, width: usize, rows: usize, cols: usize },
+    Grid {
+        /// Pixels.
+        height: usize,
+        /// Pixels.
+        width: usize,
+        /// Patches.
+        rows: usize,
+        /// Patches.
+        cols: usize,
+    },
+    /// A resolution that has no more patches than the one before it.
     #[error("levels must rise: {height} x {width} has no more patches than the level before it")]
-    Order { height: usize, width: usize },
+    Order {
+        /// Pixels.
+        height: usize,
+        /// Pixels.
+        width: usize,
+    },
+    /// A forecast that is not a latency with an interval.
     #[error("{what}: {reason}")]
-    Forecast { what: String, reason: String },
+    Forecast {
+        /// What it is the latency of.
+        what: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A requirement outside its range.
     #[error("{name} is {value}; it must be {must}")]
-    Requirement { name: &'static str, value: f64, must: &'static str },
+    Requirement {
+        /// Its name.
+        name: &'static str,
+        /// Its value, in the unit of its name.
+        value: f64,
+        /// What it must be.
+        must: &'static str,
+    },
 }

@@ -9,12 +9,16 @@ use serde::Serialize;
 
 /// Where a frame's time went, ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-#[allow(missing_docs)]
 pub struct Parts {
+    /// The step of a frame on the CPU: identification, tracking, warping, scheduling.
     pub step_ns: u64,
+    /// Patch flow.
     pub flow_ns: u64,
+    /// All cycles of the frame.
     pub cycles_ns: u64,
+    /// Number of cycles.
     pub cycles: u64,
+    /// The decoder.
     pub decoder_ns: u64,
     /// Whole frames or blocks on other processors.
     pub whole_ns: u64,
@@ -68,8 +72,8 @@ pub struct Staleness {
 
 /// The state once a second.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-#[allow(missing_docs)]
 pub struct Moment {
+    /// Since the start.
     pub time_s: f64,
     /// Of the chip.
     pub temperature_c: f64,

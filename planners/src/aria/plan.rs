@@ -266,9 +266,10 @@ fn planned(
     requirements: &Requirements,
 ) -> PlannedLevel {
     let count = fitting(costs, level, region, requirements);
-    let rest_ns = costs.frame_step.point_ns + costs.patch_flow.point_ns + level.decoder.point_ns;
+    let rest_ns =
+        costs.frame_step.point_ns() + costs.patch_flow.point_ns() + level.decoder.point_ns();
     let full_frame_ns = level.full_frame.interval(requirements.confidence);
-    let interval_frames = [full_frame_ns[0], level.full_frame.point_ns, full_frame_ns[1]]
+    let interval_frames = [full_frame_ns[0], level.full_frame.point_ns(), full_frame_ns[1]]
         .map(|ns| frames(ns, requirements.frame_ns));
     let ms = |ns: f64| format!("{:.1} ms", ns / 1e6);
     let unusable = if !in_time(level, requirements) {
@@ -303,7 +304,7 @@ fn planned(
         cycles_at_point: cycles(
             requirements.target_ns as u64,
             rest_ns as u64,
-            region.cycle.point_ns as u64,
+            region.cycle.point_ns() as u64,
         ),
         success: work(costs, level, region, count, requirements.spread)
             .success(requirements.target_ns, requirements.confidence),

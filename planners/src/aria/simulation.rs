@@ -10,20 +10,26 @@ use crate::simulator::{
 
 /// Why nothing can be simulated.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)]
 #[non_exhaustive]
 pub enum SimulationError {
+    /// There is no plan.
     #[error(transparent)]
     Plan(#[from] AriaPlanError),
+    /// The simulator refuses the scenario.
     #[error(transparent)]
     Scenario(#[from] ScenarioError),
+    /// The runtime refuses its settings.
     #[error(transparent)]
     Aria(#[from] vitempo_aria::AriaError),
+    /// The device does not have the three processors of ARIA.
     #[error(
         "the device has {count} processors; it needs three: CPU, the processor of full frames, \
         that of regions"
     )]
-    Processors { count: usize },
+    Processors {
+        /// How many it has.
+        count: usize,
+    },
 }
 
 /// The true latencies, relative to forecasts.
@@ -42,19 +48,23 @@ impl Truth {
     pub fn of(self, forecast: &Forecast) -> f64 {
         match self {
             Self::Deviations(z) => forecast.at(z),
-            Self::Longer(share) => forecast.point_ns * (1.0 + share),
+            Self::Longer(share) => forecast.point_ns() * (1.0 + share),
         }
     }
 }
 
 /// A simulation of a system over a trace.
 #[derive(Clone, Copy, Debug)]
-#[allow(missing_docs)]
 pub struct Simulation<'a> {
+    /// What the camera sees, frame by frame.
     pub trace: &'a Trace,
+    /// What everything is forecast to take.
     pub costs: &'a AriaCosts,
+    /// The processors and their heat.
     pub device: &'a AriaDevice,
+    /// The deadline and how surely it must be met.
     pub requirements: Requirements,
+    /// What everything really takes, relative to the forecasts.
     pub truth: Truth,
     /// Of runs that differ, and of systems without an order.
     pub seed: u64,

@@ -18,13 +18,18 @@ use serde::{Deserialize, Serialize};
 /// What runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[allow(missing_docs)]
 pub enum System {
+    /// Every frame on the processor of regions.
     NpuOnly,
+    /// Every frame in blocks on both processors.
     MobiSrLike,
+    /// Regions by block matching, in no order.
     Base,
+    /// Base, with regions by patch features.
     S1,
+    /// S1, with windows that follow the motion.
     S2,
+    /// S2, with the scheduler.
     Aria,
 }
 
@@ -206,17 +211,18 @@ fn shared(
 ) -> ([u64; 2], FrameWork) {
     let blocks = (level.rows.div_ceil(region.rows) * level.cols.div_ceil(region.cols)) as u64;
     let longest = |here: u64| {
-        (here as f64 * region.cycle.point_ns)
-            .max((blocks - here) as f64 * region.elsewhere.point_ns)
+        (here as f64 * region.cycle.point_ns())
+            .max((blocks - here) as f64 * region.elsewhere.point_ns())
     };
     let here = (0..=blocks).min_by(|a, b| longest(*a).total_cmp(&longest(*b))).unwrap_or(blocks);
     let elsewhere = blocks - here;
-    let later =
-        if here as f64 * region.cycle.point_ns >= elsewhere as f64 * region.elsewhere.point_ns {
-            (region.cycle, here)
-        } else {
-            (region.elsewhere, elsewhere)
-        };
+    let later = if here as f64 * region.cycle.point_ns()
+        >= elsewhere as f64 * region.elsewhere.point_ns()
+    {
+        (region.cycle, here)
+    } else {
+        (region.elsewhere, elsewhere)
+    };
     (
         [here, elsewhere],
         FrameWork::new(&[costs.frame_step, level.decoder], &later.0, later.1, requirements.spread),

@@ -38,7 +38,7 @@ fn trace(frames: usize) -> Trace {
 fn uncertain(costs: &AriaCosts, share: f64) -> AriaCosts {
     let mut costs = costs.clone();
     let widen =
-        |forecast: &mut Forecast| *forecast = Forecast::within(forecast.point_ns, share, 0.9);
+        |forecast: &mut Forecast| *forecast = Forecast::within(forecast.point_ns(), share, 0.9);
     for level in &mut costs.levels {
         [&mut level.full_frame, &mut level.alone, &mut level.decoder].into_iter().for_each(widen);
     }
@@ -62,7 +62,7 @@ fn the_papers_phone_has_one_cycle_at_33_3_ms_and_four_at_66_6_ms() {
         .expect("bounds")
         .cycle;
     assert!((cycle.above_ns - 8.325e6).abs() < 1.0 && (cycle.below_ns - 16.65e6).abs() < 1.0);
-    let taken = plans[0].region.cycle.point_ns;
+    let taken = plans[0].region.cycle.point_ns();
     assert!(cycle.above_ns < taken && taken < cycle.below_ns);
     let top = plans[0].levels.last().expect("a level");
     assert_eq!((top.rows, top.cols, top.rows * top.cols), (29, 47, 1363));
@@ -134,8 +134,13 @@ fn what_makes_no_sense_is_named() {
     };
     assert!(wrong(&|c| c.levels.clear()).contains("no resolution"));
     assert!(wrong(&|c| c.levels.reverse()).contains("levels must rise: 294 x 490"));
-    assert!(wrong(&|c| c.levels[1].decoder.point_ns = -1.0).contains("decoder at 294 x 350"));
-    assert!(wrong(&|c| c.regions[0].cycle.level = 2.0).contains("region of 12 x 12 patches"));
+    assert!(
+        wrong(&|c| c.levels[1].decoder = Forecast::exact(-1.0)).contains("decoder at 294 x 350")
+    );
+    assert!(
+        wrong(&|c| c.regions[0].cycle = Forecast::within(1e6, 0.1, 2.0))
+            .contains("region of 12 x 12 patches")
+    );
     let wish = plan(&costs, &Requirements { share: 1.0, ..Requirements::for_target(33.3e6) })
         .expect_err("an error");
     assert!(wish.to_string().contains("the share of frames in time is 1"));
@@ -170,7 +175,7 @@ fn the_deadline_never_depends_on_the_processor_of_full_frames() {
     let run = |times: f64, system: System| {
         let mut slower = costs.clone();
         slower.levels.iter_mut().for_each(|level| {
-            level.full_frame = Forecast::exact(level.full_frame.point_ns * times);
+            level.full_frame = Forecast::exact(level.full_frame.point_ns() * times);
         });
         let mut calm = device.clone();
         calm.thermal.throttle = Throttle::Never;

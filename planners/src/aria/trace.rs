@@ -22,31 +22,65 @@ use vitempo_aria::{Grid, Window};
 
 /// Why a file is no trace.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)]
 #[non_exhaustive]
 pub enum TraceError {
+    /// The file cannot be read.
     #[error("{path}: cannot be read: {source}")]
-    Read { path: PathBuf, source: std::io::Error },
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system reports.
+        source: std::io::Error,
+    },
+    /// The first line is not a head of a trace.
     #[error(
         "{path}: the first line must say the grid and the rate, e.g. `# grid_rows=29 grid_cols=47 \
         frames_per_s=30`; {reason}"
     )]
-    Head { path: PathBuf, reason: String },
+    Head {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The columns are not those of a trace.
     #[error("{path}: columns are {found}; they must be {wanted}")]
-    Columns { path: PathBuf, found: String, wanted: &'static str },
+    Columns {
+        /// The file.
+        path: PathBuf,
+        /// Columns of the file.
+        found: String,
+        /// Columns of a trace.
+        wanted: &'static str,
+    },
+    /// A row that is not a frame.
     #[error("{path}, line {line}: {reason}")]
-    Row { path: PathBuf, line: u64, reason: String },
+    Row {
+        /// The file.
+        path: PathBuf,
+        /// Its line, from 1.
+        line: u64,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A trace without frames.
     #[error("{path}: it has no frame")]
-    Empty { path: PathBuf },
+    Empty {
+        /// The file.
+        path: PathBuf,
+    },
 }
 
 /// A region that moves.
 #[derive(Clone, Copy, Debug, PartialEq)]
-#[allow(missing_docs)]
 pub struct Moving {
+    /// Number of the region, the same from frame to frame.
     pub region: u64,
+    /// Its window, in patches.
     pub window: Window,
+    /// How many patches of the window move.
     pub patches: usize,
+    /// How far it moves beyond the camera, patches per frame: to the right, down.
     pub velocity: [f64; 2],
 }
 
@@ -60,10 +94,12 @@ impl Moving {
 
 /// One camera frame.
 #[derive(Clone, Debug, Default, PartialEq)]
-#[allow(missing_docs)]
 pub struct TraceFrame {
+    /// How far the camera moved since the frame before, m.
     pub translation_m: f64,
+    /// How far the camera turned since the frame before, rad.
     pub rotation_rad: f64,
+    /// What moves by itself.
     pub moving: Vec<Moving>,
 }
 

@@ -14,13 +14,17 @@ use std::{collections::BTreeMap, collections::HashMap, path::Path};
 /// Costs by name; [`CostsFile::check`] makes [`Costs`] of them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[allow(missing_docs)]
 pub struct CostsFile {
+    /// Name of the model.
     pub model: String,
+    /// Everything that can run nodes.
     pub processors: Vec<ProcessorCosts>,
+    /// Connections between processors.
     #[serde(default)]
     pub links: Vec<LinkEntry>,
+    /// In topological order.
     pub nodes: Vec<NodeEntry>,
+    /// What nodes read and provide.
     pub tensors: Vec<TensorEntry>,
     /// Groups of nodes that must run on the same processor.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -30,22 +34,27 @@ pub struct CostsFile {
 /// A [`Link`] between two named processors.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[allow(missing_docs)]
 pub struct LinkEntry {
+    /// Name of the processor that sends.
     pub from: String,
+    /// Name of the processor that receives.
     pub to: String,
+    /// What sending costs.
     pub link: Link,
 }
 
 /// A [`NodeCosts`] by processor name.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[allow(missing_docs)]
 pub struct NodeEntry {
+    /// Name of the node.
     pub name: String,
+    /// By processor, ns; a processor that is not listed cannot run it.
     pub latency_ns: BTreeMap<String, Interval>,
+    /// By processor, nJ; where it is not listed, power times latency.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub energy_nj: BTreeMap<String, Interval>,
+    /// Weights, bytes.
     #[serde(default)]
     pub memory_bytes: u64,
 }
@@ -53,16 +62,21 @@ pub struct NodeEntry {
 /// A [`TensorCosts`] by node name.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[allow(missing_docs)]
 pub struct TensorEntry {
+    /// Name of the tensor.
     pub name: String,
+    /// Size, bytes.
     pub size_bytes: u64,
+    /// Name of the node that provides it; none for an input of the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub producer: Option<String>,
+    /// Names of the nodes that read it.
     #[serde(default)]
     pub consumers: Vec<String>,
+    /// Whether it is an output of the model.
     #[serde(default)]
     pub output: bool,
+    /// Whether it must not leave the device.
     #[serde(default)]
     pub confined: bool,
 }

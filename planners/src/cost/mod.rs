@@ -7,42 +7,92 @@
 
 mod file;
 mod from_graph;
-mod interval;
 mod kernels;
 mod link;
 
 pub use file::{CostsFile, LinkEntry, NodeEntry, TensorEntry};
-pub use interval::{End, Interval};
 pub use kernels::Attribution;
 pub use link::Link;
+pub use vitempo_graph::End;
 
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
+/// A cost and the range it lies in, in whole units: nanoseconds, nanojoules or bytes per second, as
+/// the field's name says.
+pub type Interval = vitempo_graph::Interval<u64>;
+
 /// Why something is not a set of costs.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)]
 #[non_exhaustive]
 pub enum CostError {
+    /// A file of costs cannot be read.
     #[error("{path}: {reason}")]
-    File { path: std::path::PathBuf, reason: String },
+    File {
+        /// The file.
+        path: std::path::PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// Two things have one name.
     #[error("{what} `{name}` is listed twice")]
-    Twice { what: &'static str, name: String },
+    Twice {
+        /// What they are.
+        what: &'static str,
+        /// Their name.
+        name: String,
+    },
+    /// A name that is not listed.
     #[error("{owner} names {what} `{name}`, which is not listed")]
-    Unknown { owner: String, what: &'static str, name: String },
+    Unknown {
+        /// What uses the name.
+        owner: String,
+        /// What it should be the name of.
+        what: &'static str,
+        /// The name.
+        name: String,
+    },
+    /// A node with an invalid cost.
     #[error("node `{node}`: {reason}")]
-    Node { node: String, reason: String },
+    Node {
+        /// Its name.
+        node: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A processor with an invalid constant.
     #[error("processor `{processor}`: {reason}")]
-    Processor { processor: String, reason: String },
+    Processor {
+        /// Its name.
+        processor: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// Something is missing altogether.
     #[error("the costs have no {what}")]
-    Empty { what: &'static str },
+    Empty {
+        /// What is missing.
+        what: &'static str,
+    },
+    /// Nodes that are not in topological order.
     #[error(
         "tensor `{tensor}` is read by node `{node}`, which comes before its producer: nodes must \
         be in topological order"
     )]
-    Order { tensor: String, node: String },
+    Order {
+        /// The tensor that is read too early.
+        tensor: String,
+        /// The node that reads it.
+        node: String,
+    },
+    /// A tensor without a static size.
     #[error("model `{model}`: the size of tensor `{tensor}` is not known")]
-    UnknownSize { model: String, tensor: String },
+    UnknownSize {
+        /// Name of the model.
+        model: String,
+        /// Name of the tensor.
+        tensor: String,
+    },
 }
 
 /// One place where operators can run.

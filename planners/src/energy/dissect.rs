@@ -33,9 +33,10 @@ pub struct Settings {
 
 /// One phase, mean over frames.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-#[allow(missing_docs)]
 pub struct PhaseEnergy {
+    /// Name of the phase.
     pub phase: String,
+    /// Mean time in it per frame, s.
     pub seconds: f64,
     /// Above camera and base.
     pub joules: f64,

@@ -16,25 +16,29 @@ use std::path::PathBuf;
 /// Where a frame is inferred.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[allow(missing_docs)]
 pub enum Place {
+    /// On the device.
     Local,
+    /// On a server.
     Remote,
 }
 
 /// One way to run, and what it costs and gives.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[allow(missing_docs)]
 pub struct Choice {
+    /// Where the network runs.
     pub place: Place,
     /// Governor, or frequency.
     pub setting: String,
     /// Side of the square input, pixels.
     pub size_px: u32,
+    /// Camera frames per second, where they are chosen too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub camera_fps: Option<f64>,
+    /// Of one frame, s.
     pub latency_s: f64,
+    /// Of the device for one frame, J.
     pub energy_j: f64,
     /// Mean average precision, %.
     pub accuracy: f64,
@@ -42,10 +46,12 @@ pub struct Choice {
 
 /// What is minimised among choices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub enum Least {
+    /// s.
     Latency,
+    /// J.
     Energy,
+    /// Energy times latency, J s.
     EnergyDelay,
     /// Mean power.
     Power,
@@ -53,22 +59,38 @@ pub enum Least {
 
 /// What a choice must keep.
 #[derive(Clone, Copy, Debug, PartialEq)]
-#[allow(missing_docs)]
 pub struct Bounds {
+    /// Mean average precision, %.
     pub accuracy_at_least: f64,
+    /// s.
     pub latency_at_most_s: f64,
+    /// J.
     pub energy_at_most_j: f64,
 }
 
 /// Why there are no choices.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)]
 #[non_exhaustive]
 pub enum OffloadError {
+    /// A file of constants cannot be read.
     #[error("{path}: {reason}")]
-    File { path: PathBuf, reason: String },
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A constant outside its range.
     #[error("`{field}` is {value}; it must be {wanted}")]
-    Constant { field: &'static str, value: f64, wanted: &'static str },
+    Constant {
+        /// Name of the field.
+        field: &'static str,
+        /// Its value.
+        value: f64,
+        /// What it must be.
+        wanted: &'static str,
+    },
+    /// There is nothing to choose from.
     #[error("no network is listed, neither under `local` nor under `remote`")]
     NoNetwork,
 }

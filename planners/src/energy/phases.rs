@@ -28,9 +28,10 @@ impl Cycles {
 
 /// Power of a busy processor: a f + b f^3.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[allow(missing_docs)]
 pub struct PowerLaw {
+    /// a, W/GHz.
     pub a_w_per_ghz: f64,
+    /// b, W/GHz^3.
     pub b_w_per_ghz3: f64,
 }
 
@@ -57,10 +58,12 @@ impl PowerLaw {
 /// One phase of a frame, above base and camera.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[allow(missing_docs)]
 pub struct Phase {
+    /// Name of the phase.
     pub name: String,
+    /// How long it takes, s.
     pub seconds: f64,
+    /// Power above base and camera, W.
     pub watts: f64,
 }
 

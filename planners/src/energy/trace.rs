@@ -12,17 +12,45 @@ use std::{
 
 /// Why a file is no trace or log.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)]
 #[non_exhaustive]
 pub enum TraceError {
+    /// A table cannot be read.
     #[error("{path}: cannot be read: {source}")]
-    Csv { path: PathBuf, source: csv::Error },
+    Csv {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: csv::Error,
+    },
+    /// A column is missing.
     #[error("{path}: has no column {wanted}; columns are {found}")]
-    Column { path: PathBuf, wanted: &'static str, found: String },
+    Column {
+        /// The file.
+        path: PathBuf,
+        /// The column.
+        wanted: &'static str,
+        /// Columns of the file.
+        found: String,
+    },
+    /// A row that is not a reading or a phase.
     #[error("{path}, line {line}: {reason}")]
-    Row { path: PathBuf, line: u64, reason: String },
+    Row {
+        /// The file.
+        path: PathBuf,
+        /// Its line, from 1.
+        line: u64,
+        /// What is wrong.
+        reason: String,
+    },
+    /// Rows that do not fit together.
     #[error("{path}: {reason}")]
-    Content { path: PathBuf, reason: String },
+    Content {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// Power and phases that do not fit together.
     #[error("{0}")]
     Dissection(String),
 }
@@ -36,11 +64,14 @@ pub struct PowerTrace {
 
 /// One phase of one frame, in the device's clock.
 #[derive(Clone, Debug, PartialEq)]
-#[allow(missing_docs)]
 pub struct LoggedPhase {
+    /// Number of the frame.
     pub frame: u64,
+    /// Name of the phase.
     pub phase: String,
+    /// s on the device's clock.
     pub start_s: f64,
+    /// s on the device's clock.
     pub end_s: f64,
 }
 

@@ -36,22 +36,34 @@ pub const MOST_PROCESSORS: usize = 10;
 
 /// Why there is no pipeline.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)]
 #[non_exhaustive]
 pub enum PipelineError {
+    /// The costs are refused.
     #[error(transparent)]
     Cost(#[from] CostError),
+    /// More processors than an exact search can take.
     #[error(
         "{count} processors: pipelines are planned exactly, over at most {MOST_PROCESSORS}; leave \
         out those that cannot help"
     )]
-    TooManyProcessors { count: usize },
+    TooManyProcessors {
+        /// How many.
+        count: usize,
+    },
+    /// No pipeline is within the bounds.
     #[error("no pipeline keeps {bounds}")]
-    Impossible { bounds: String },
+    Impossible {
+        /// The bounds.
+        bounds: String,
+    },
+    /// A node that no processor can run in any order of stages.
     #[error(
         "no processor can run node `{node}` where the links between processors let it be reached"
     )]
-    Unreachable { node: String },
+    Unreachable {
+        /// Its name.
+        node: String,
+    },
 }
 
 /// What to minimise.
@@ -71,18 +83,21 @@ pub enum PipelineObjective {
 
 /// One stage by index: nodes `from..to` of the costs on a processor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct Cut {
+    /// Index of the processor.
     pub processor: usize,
+    /// Index of its first node.
     pub from: usize,
+    /// Index after its last node.
     pub to: usize,
 }
 
 /// Stages by index, and the plan to print.
 #[derive(Clone, Debug, PartialEq)]
-#[allow(missing_docs)]
 pub struct PipelinePlan {
+    /// Which nodes each processor runs, stage by stage.
     pub cuts: Vec<Cut>,
+    /// Stages, transfers, predicted costs.
     pub plan: Plan,
 }
 
@@ -194,8 +209,7 @@ impl<'a> Pipeline<'a> {
         let (lower, upper) = (at(End::Lower), at(End::Upper));
         let interval = |of: &dyn Fn(&StageTimes) -> u64| {
             let point = of(&self.times);
-            Interval::new(point, of(&lower).min(point), of(&upper).max(point))
-                .unwrap_or(Interval::exact(point))
+            Interval::clamped(point, of(&lower), of(&upper))
         };
         let minimised = match objective {
             PipelineObjective::Throughput { .. } => "period",

@@ -22,9 +22,10 @@ const MOST_PLACEMENTS: u128 = 1 << 20;
 
 /// Whether the next frame's encoder may run while this frame's decoders do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub enum Execution {
+    /// A frame after another: encoder, then decoders.
     Sequential,
+    /// The encoder works on the next frame while decoders work on this one.
     Pipelined,
 }
 

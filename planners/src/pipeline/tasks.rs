@@ -14,20 +14,41 @@ pub struct Tasks {
 
 /// Why a model has no encoder and decoders.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[allow(missing_docs)]
 #[non_exhaustive]
 pub enum TasksError {
+    /// The outputs do not say where the encoder ends.
     #[error(
         "model `{model}` has one output: say where its encoder ends, by the beginning of its \
         nodes' names (names begin with {prefixes})"
     )]
-    OneOutput { model: String, prefixes: String },
+    OneOutput {
+        /// Name of the model.
+        model: String,
+        /// Beginnings of its nodes' names.
+        prefixes: String,
+    },
+    /// A beginning that no node's name has.
     #[error("model `{model}`: no node's name begins with `{prefix}`; names begin with {prefixes}")]
-    NoSuchNode { model: String, prefix: String, prefixes: String },
+    NoSuchNode {
+        /// Name of the model.
+        model: String,
+        /// The beginning.
+        prefix: String,
+        /// Beginnings of its nodes' names.
+        prefixes: String,
+    },
+    /// The encoder is the whole model.
     #[error("model `{model}`: nothing is left for a decoder")]
-    NoDecoder { model: String },
+    NoDecoder {
+        /// Name of the model.
+        model: String,
+    },
+    /// No node is common to all outputs.
     #[error("model `{model}`: its outputs share no node, so there is no encoder")]
-    NoEncoder { model: String },
+    NoEncoder {
+        /// Name of the model.
+        model: String,
+    },
 }
 
 impl Tasks {

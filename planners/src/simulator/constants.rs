@@ -18,11 +18,14 @@ pub enum Provenance {
 
 /// One constant of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-#[allow(missing_docs)]
 pub struct Constant {
+    /// Its field in [`Constants`].
     pub name: &'static str,
+    /// By default, in its unit.
     pub value: f64,
+    /// `1` for a share or a count.
     pub unit: &'static str,
+    /// Where the default comes from.
     pub provenance: Provenance,
 }
 
@@ -30,9 +33,11 @@ macro_rules! constants {
     ($($name:ident = $value:literal, $unit:literal, $provenance:expr;)*) => {
         /// A value for each constant.
         #[derive(Clone, Debug, PartialEq, Serialize)]
-        #[allow(missing_docs)]
         pub struct Constants {
-            $(pub $name: f64,)*
+            $(
+                #[doc = concat!("In ", $unit, ".")]
+                pub $name: f64,
+            )*
         }
 
         impl Default for Constants {

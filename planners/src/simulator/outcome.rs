@@ -5,23 +5,31 @@ use serde::Serialize;
 
 /// One execution of a task, for pictures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[allow(missing_docs)]
 pub struct Span {
+    /// Index of the processor.
     pub processor: usize,
+    /// Index of the stream.
     pub stream: usize,
+    /// Index of the stage.
     pub stage: usize,
+    /// Number of the frame.
     pub frame: u64,
+    /// Since the start.
     pub start_ns: u64,
+    /// Since the start.
     pub end_ns: u64,
 }
 
 /// State of the device at one tick.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-#[allow(missing_docs)]
 pub struct Reading {
+    /// Since the start.
     pub time_ns: u64,
+    /// Power of everything, W.
     pub watts: f64,
+    /// Temperature of the chip, degrees Celsius.
     pub junction_c: f64,
+    /// Temperature of the surface, degrees Celsius.
     pub skin_c: f64,
     /// For each processor; 0 where there is no frequency model.
     pub ghz: Vec<f64>,
@@ -46,10 +54,12 @@ pub struct StreamOutcome {
 
 /// What one processor did.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-#[allow(missing_docs)]
 pub struct ProcessorOutcome {
+    /// Name of the processor.
     pub name: String,
+    /// How long it had a task.
     pub busy_ns: u64,
+    /// Its energy, J.
     pub energy_j: f64,
 }
 

@@ -5,19 +5,44 @@ use serde::{Deserialize, Serialize};
 
 /// Why a scenario cannot be simulated.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)]
 #[non_exhaustive]
 pub enum ScenarioError {
+    /// A task for a processor that is not there.
     #[error(
         "stream `{stream}`, stage `{stage}`: there is no processor {processor}; there are {count}"
     )]
-    Processor { stream: String, stage: String, processor: usize, count: usize },
+    Processor {
+        /// Name of the stream.
+        stream: String,
+        /// Name of the stage.
+        stage: String,
+        /// Index of the processor.
+        processor: usize,
+        /// How many processors there are.
+        count: usize,
+    },
+    /// A stream that cannot run.
     #[error("stream `{stream}`: {reason}")]
-    Stream { stream: String, reason: String },
+    Stream {
+        /// Its name.
+        stream: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A processor with invalid constants.
     #[error("processor `{processor}`: {reason}")]
-    ProcessorModel { processor: String, reason: String },
+    ProcessorModel {
+        /// Its name.
+        processor: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The scenario as a whole cannot run.
     #[error("{reason}")]
-    Scenario { reason: String },
+    Scenario {
+        /// What is wrong.
+        reason: String,
+    },
 }
 
 /// Work for one processor.
@@ -66,9 +91,10 @@ pub enum Gate {
 /// A camera delivers frames on a grid, starting somewhere within its first period.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[allow(missing_docs)]
 pub struct Camera {
+    /// From frame to frame.
     pub period_ns: u64,
+    /// Which frame is taken.
     pub gate: Gate,
 }
 
@@ -89,24 +115,30 @@ pub enum Source {
 /// Which of a stream's alternatives the next frame takes.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[allow(missing_docs)]
 pub enum Policy {
     /// The first, always.
     First,
     /// Whenever the skin is warmer than this at a check: the next alternative (thesis, section
     /// 4.1.1: found harmful; a negative control).
-    SwitchAbove { skin_c: f64, check_ns: u64 },
+    SwitchAbove {
+        /// The threshold, degrees Celsius.
+        skin_c: f64,
+        /// From check to check.
+        check_ns: u64,
+    },
 }
 
 /// Frames and what is done with them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[allow(missing_docs)]
 pub struct Stream {
+    /// For tables and pictures.
     pub name: String,
+    /// Where its frames come from.
     pub source: Source,
     /// Ways through stages; all have the same number of stages.
     pub alternatives: Vec<Vec<StageModel>>,
+    /// Which alternative a frame takes.
     pub policy: Policy,
     /// A frame is late when its results come more than this after it was captured, ns.
     #[serde(default, skip_serializing_if = "Option::is_none")]

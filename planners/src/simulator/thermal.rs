@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 /// Heat capacities, resistances, and the rule that keeps the chip cool.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[allow(missing_docs)]
 pub struct Thermal {
+    /// The air, degrees Celsius.
     pub ambient_c: f64,
     /// Chip to skin, K/W.
     pub junction_to_skin_k_per_w: f64,
@@ -24,25 +24,35 @@ pub struct Thermal {
     pub skin_j_per_k: f64,
     /// Start of both nodes, degrees Celsius.
     pub start_c: f64,
+    /// What the governor does.
     pub throttle: Throttle,
 }
 
 /// How frequency levels follow the chip's temperature.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-#[allow(missing_docs)]
 pub enum Throttle {
     /// Always the highest level.
     Never,
     /// One level down per tick above the trip, one up below it by more than the hysteresis.
-    Stepwise { trip_c: f64, hysteresis_k: f64 },
+    Stepwise {
+        /// The trip, degrees Celsius.
+        trip_c: f64,
+        /// The hysteresis, K.
+        hysteresis_k: f64,
+    },
     /// Budget = sustainable power + k_p e + k_i sum(e), e being the distance to the desired
     /// temperature; from `switch_on_c` on.
     PowerAllocator {
+        /// Degrees Celsius.
         switch_on_c: f64,
+        /// The desired temperature, degrees Celsius.
         desired_c: f64,
+        /// W.
         sustainable_w: f64,
+        /// k_p, W/K.
         k_p_w_per_k: f64,
+        /// k_i, W/K.
         k_i_w_per_k: f64,
     },
 }

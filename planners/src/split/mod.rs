@@ -35,41 +35,73 @@ const CONSTRAINTS: &str = "what is confined and what cannot run";
 
 /// Why there is no split.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)]
 #[non_exhaustive]
 pub enum SplitError {
+    /// The costs are refused.
     #[error(transparent)]
     Cost(#[from] CostError),
+    /// Nothing can be sent from the device to the server.
     #[error("there is no link from `{from}` to `{to}`: the costs must say what sending takes")]
-    NoLink { from: String, to: String },
+    NoLink {
+        /// The device.
+        from: String,
+        /// The server.
+        to: String,
+    },
+    /// Device and server are the same.
     #[error("device and server are both `{processor}`")]
-    OneProcessor { processor: String },
+    OneProcessor {
+        /// Its name.
+        processor: String,
+    },
+    /// A node that would have to be on both sides.
     #[error(
         "node `{node}` must be on the device and on the server: look at what cannot run there, \
         what is confined, and what runs together"
     )]
-    Contradiction { node: String },
+    Contradiction {
+        /// Its name.
+        node: String,
+    },
+    /// No split is within the bounds.
     #[error("no split keeps {bounds}")]
-    Impossible { bounds: String },
+    Impossible {
+        /// The bounds.
+        bounds: String,
+    },
+    /// The search ended before a split within the bounds was found.
     #[error("no split that keeps {bounds} was found among {cuts} cuts; there may be one")]
-    GaveUp { bounds: String, cuts: usize },
+    GaveUp {
+        /// The bounds.
+        bounds: String,
+        /// How many cuts were looked at.
+        cuts: usize,
+    },
+    /// Costs above what the planner can add up.
     #[error("the costs add up to {sum} {unit}, more than can be planned with")]
-    TooLarge { sum: u128, unit: Criterion },
+    TooLarge {
+        /// Their sum, in the unit.
+        sum: u128,
+        /// What is added up.
+        unit: Criterion,
+    },
 }
 
 /// What to keep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct Bound {
+    /// What is bounded.
     pub criterion: Criterion,
+    /// In the unit of the criterion: ns, nJ or bytes.
     pub at_most: u64,
 }
 
 /// What to minimise, and what to keep. A device memory given in the costs is kept always.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct Objective {
+    /// What is minimised.
     pub minimise: Criterion,
+    /// All of them hold.
     pub bounds: Vec<Bound>,
 }
 
@@ -301,8 +333,7 @@ impl<'a> Split<'a> {
             u64::try_from(self.terms(criterion, end).cost(&self.closure, side)).unwrap_or(u64::MAX)
         };
         let point = at(End::Point);
-        Interval::new(point, at(End::Lower).min(point), at(End::Upper).max(point))
-            .unwrap_or(Interval::exact(point))
+        Interval::clamped(point, at(End::Lower), at(End::Upper))
     }
 
     fn transfers(&self, side: &Side) -> Vec<Transfer> {

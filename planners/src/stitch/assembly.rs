@@ -10,18 +10,30 @@ use vitempo_graph::{Graph, GraphError, Node, TensorSpec, Value, ValueId};
 
 /// Why subgraphs do not make a model.
 #[derive(Debug, thiserror::Error, PartialEq)]
-#[allow(missing_docs)]
 #[non_exhaustive]
 pub enum AssemblyError {
+    /// No subgraph was given.
     #[error("there is no subgraph to put together")]
     Empty,
+    /// A subgraph without one tensor to read or to hand on.
     #[error(
         "subgraph {position} of `{variant}` has {count} {what}; between two subgraphs goes one \
         tensor"
     )]
-    NotOne { position: usize, variant: String, what: &'static str, count: usize },
+    NotOne {
+        /// Its position, from 0.
+        position: usize,
+        /// Its variant.
+        variant: String,
+        /// Inputs or outputs.
+        what: &'static str,
+        /// How many there are.
+        count: usize,
+    },
+    /// Two subgraphs that do not fit together.
     #[error(transparent)]
     Misfit(#[from] Box<Misfit>),
+    /// The whole is not a graph.
     #[error(transparent)]
     Graph(#[from] GraphError),
 }
@@ -32,15 +44,22 @@ pub enum AssemblyError {
     "subgraph {position} of `{variant}` does not fit behind subgraph {before} of `{other}`: it \
     reads `{reads}` ({wanted}), and is handed `{hands}` ({given})"
 )]
-#[allow(missing_docs)]
 pub struct Misfit {
+    /// Position of the second, from 0.
     pub position: usize,
+    /// Its variant.
     pub variant: String,
+    /// The tensor that it reads.
     pub reads: String,
+    /// What that tensor must be.
     pub wanted: String,
+    /// Position of the first, from 0.
     pub before: usize,
+    /// Its variant.
     pub other: String,
+    /// The tensor that it hands on.
     pub hands: String,
+    /// What that tensor is.
     pub given: String,
 }
 

@@ -13,15 +13,39 @@ use vitempo_graph::{Graph, TensorSpec, ValueId, ValueSource, Work};
 
 /// Why variants cannot be cut. Models are named as their graphs are.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)]
 #[non_exhaustive]
 pub enum CutError {
+    /// A tensor that the model does not have.
     #[error("`{model}` has no tensor `{tensor}`")]
-    NoTensor { model: String, tensor: String },
+    NoTensor {
+        /// Name of the model.
+        model: String,
+        /// Name of the tensor.
+        tensor: String,
+    },
+    /// A tensor that does not divide the model.
     #[error("`{model}` cannot be cut at `{tensor}`: {reason}")]
-    NoCut { model: String, tensor: String, reason: String },
+    NoCut {
+        /// Name of the model.
+        model: String,
+        /// Name of the tensor.
+        tensor: String,
+        /// Why not.
+        reason: String,
+    },
+    /// Fewer common cuts than asked for.
     #[error("{found} tensors cut all variants alike, {positions} subgraphs need {needed}{reason}")]
-    TooFew { positions: usize, found: usize, needed: usize, reason: String },
+    TooFew {
+        /// Subgraphs asked for.
+        positions: usize,
+        /// Cuts that all variants have.
+        found: usize,
+        /// Cuts that are needed.
+        needed: usize,
+        /// Why others were left out, or empty.
+        reason: String,
+    },
+    /// A variant cannot be divided.
     #[error(transparent)]
     Parts(#[from] PartsError),
 }

@@ -20,9 +20,10 @@ pub type Hotness = Vec<Vec<f64>>;
 
 /// How finely drops and latencies are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct Lattice {
+    /// Steps from no loss of accuracy to the largest.
     pub drops: usize,
+    /// Steps from no latency to the longest.
     pub latencies: usize,
 }
 

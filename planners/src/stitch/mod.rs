@@ -52,25 +52,55 @@ use crate::simulator::ScenarioError;
 
 /// Why nothing can be stitched.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)]
 #[non_exhaustive]
 pub enum StitchError {
+    /// A task that cannot be planned.
     #[error("task `{task}`: {reason}")]
-    Task { task: String, reason: String },
+    Task {
+        /// Its name.
+        task: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A zoo that is not one.
     #[error("{reason}")]
-    Zoo { reason: String },
+    Zoo {
+        /// What is wrong.
+        reason: String,
+    },
+    /// Accuracies that do not fit the zoo.
     #[error("accuracies: {reason}")]
-    Accuracy { reason: String },
+    Accuracy {
+        /// What is wrong.
+        reason: String,
+    },
+    /// A task that runs in no placement order.
     #[error(
         "task `{task}` cannot run in {orders}: at some position no variant runs on the processor, \
         or no link leads to it"
     )]
-    Impossible { task: String, orders: String },
+    Impossible {
+        /// Its name.
+        task: String,
+        /// The orders.
+        orders: String,
+    },
+    /// More stitched variants than an exhaustive method can take.
     #[error(
         "task `{task}` has {variants} stitched variants; {what} looks at each of them, at most \
         {most}"
     )]
-    TooMany { task: String, variants: u128, what: &'static str, most: u128 },
+    TooMany {
+        /// Name of the task.
+        task: String,
+        /// How many it has.
+        variants: u128,
+        /// The method.
+        what: &'static str,
+        /// How many it can take.
+        most: u128,
+    },
+    /// The simulator refuses the scenario.
     #[error(transparent)]
     Scenario(#[from] ScenarioError),
 }

@@ -3,11 +3,14 @@
 
 /// T tasks of V variants of S subgraphs on P processors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct Profiling {
+    /// Number of tasks.
     pub tasks: u32,
+    /// Variants per task.
     pub variants: u32,
+    /// Subgraphs per variant.
     pub subgraphs: u32,
+    /// Number of processors.
     pub processors: u32,
 }
 

@@ -31,9 +31,10 @@ impl Slo {
 
 /// Least and most of what a task's original variants reach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct Ranges {
+    /// Lowest and highest accuracy, basis points.
     pub accuracy_bp: (u32, u32),
+    /// Shortest and longest latency, ns.
     pub latency_ns: (u64, u64),
 }
 

@@ -18,11 +18,14 @@ use std::{cmp::Reverse, fmt};
 
 /// How a system chooses variants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub enum Selection {
+    /// The most accurate original.
     MostAccurate,
+    /// The fastest original.
     Fastest,
+    /// The fastest original that keeps the objective.
     Adaptive,
+    /// A stitched variant, objective by objective.
     Stitched,
 }
 

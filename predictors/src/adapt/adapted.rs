@@ -9,6 +9,7 @@ use super::{
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use vitempo_graph::{Interval, Latency};
 
 /// Quantile of Student's distribution with the 4 degrees of freedom that errors have, for 90 % on
 /// both sides.
@@ -155,14 +156,13 @@ pub struct Forecast {
 }
 
 impl Forecast {
-    /// Point, lower and upper bound, ns.
+    /// The latency and its 90 % interval.
     #[must_use]
-    pub fn latency_ns(&self) -> (f64, f64, f64) {
-        (
-            self.log_ns.exp(),
-            (self.log_ns - self.half_width).exp(),
-            (self.log_ns + self.half_width).exp(),
-        )
+    pub fn latency(&self) -> Interval<Latency> {
+        let point = self.log_ns.exp();
+        let lower = (self.log_ns - self.half_width).exp();
+        let upper = (self.log_ns + self.half_width).exp();
+        Interval::clamped(point, lower, upper).map(Latency::from_ns)
     }
 }
 

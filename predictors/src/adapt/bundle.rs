@@ -196,9 +196,8 @@ impl AdaptedBundle {
     #[must_use]
     pub fn latency(&self, graph: &Graph) -> Prediction {
         let known = self.architectures.get(&graph.architecture()).copied();
-        let (point, lower, upper) = self.adapted.forecast(&Workload::of(graph), known).latency_ns();
-        let [point, lower, upper] = [point, lower, upper].map(Latency::from_ns);
-        Prediction { point, lower, upper, level: LEVEL }
+        let forecast = self.adapted.forecast(&Workload::of(graph), known);
+        Prediction::new(forecast.latency(), LEVEL)
     }
 
     /// ns of one operator: the mean over the hypotheses, without the cost of a run.
@@ -245,7 +244,7 @@ impl LatencyModel for AdaptedBundle {
             .map(|row| spend().map(|()| operator(row)))
             .collect::<Result<Vec<OperatorPrediction>, _>>()?;
         let sum: f64 = operators.iter().map(|o| o.latency_ns.ns()).sum();
-        let overhead = Latency::from_ns(latency.point.ns() - sum);
+        let overhead = Latency::from_ns(latency.point().ns() - sum);
         Ok(GraphPrediction { latency, operators, overhead })
     }
 

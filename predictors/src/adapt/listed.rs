@@ -88,13 +88,10 @@ impl ListedModel {
 
     /// Whether every number in it is one.
     pub(crate) fn is_sane(&self) -> bool {
-        let ordered = |p: &Prediction| {
-            let [lower, point, upper] = [p.lower, p.point, p.upper].map(|l| l.ns());
-            0.0 <= lower && lower <= point && point <= upper && upper.is_finite()
-        };
+        let in_range = |p: &Prediction| 0.0 <= p.lower().ns() && p.upper().ns().is_finite();
         self.latency_ns > 0.0
             && self.latency_ns.is_finite()
-            && self.forecast.iter().chain(&self.from_others).all(ordered)
+            && self.forecast.iter().chain(&self.from_others).all(in_range)
     }
 }
 

@@ -36,8 +36,12 @@ macro_rules! unit_costs {
         /// on the growth of arithmetic by whole vectors or tiles: 1 if the device computes the
         /// padding, 0 if it does not.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-        #[allow(missing_docs)]
-        pub enum UnitCost { $($variant,)* }
+        pub enum UnitCost {
+            $(
+                #[doc = concat!("Of ", $name, ".")]
+                $variant,
+            )*
+        }
 
         impl UnitCost {
             /// All of them; a vector of unit costs is in this order.

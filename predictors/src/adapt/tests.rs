@@ -59,7 +59,7 @@ fn source(number: usize, models: &[Workload], costs: &[f64]) -> Source {
 fn error(adapted: &Adapted, models: &[Workload], costs: &[f64], from: usize) -> f64 {
     let truth: Vec<f64> = models[from..].iter().map(|w| latency(w, costs)).collect();
     let points: Vec<f64> =
-        models[from..].iter().map(|w| adapted.forecast(w, None).latency_ns().0).collect();
+        models[from..].iter().map(|w| adapted.forecast(w, None).latency().point().ns()).collect();
     metrics::mape(&truth, &points).expect("pairs")
 }
 
@@ -160,7 +160,7 @@ fn long_models_may_be_longer_still() {
     assert!(slope > 0.01, "{slope}");
     let truth: Vec<f64> = (40..60).map(actual).collect();
     let points: Vec<f64> =
-        (40..60).map(|i| adapted.forecast(&models[i], None).latency_ns().0).collect();
+        (40..60).map(|i| adapted.forecast(&models[i], None).latency().point().ns()).collect();
     let error = metrics::mape(&truth, &points).expect("pairs");
     assert!(error < 4.0, "{error} %");
 }

@@ -4,6 +4,7 @@
 use super::{Measure, Outcome, Protocol, Scores, parallel, shuffled};
 use crate::{
     datasets::published::{AiHub, Row},
+    graph::Latency,
     predictors::{
         adapt::{DevicePrior, Measured, Source, Trait, Workload, adapt},
         metrics,
@@ -215,11 +216,12 @@ impl NpuTest<'_> {
                 let sum = sums.entry((usize::from(part == PARTS), target.name())).or_default();
                 for (model, truth) in asked.filter_map(|m| Some((*m, *target.latencies_ns.get(m)?)))
                 {
-                    let (point, low, high) =
-                        adapted.forecast(&workloads[model], Some(model)).latency_ns();
+                    let forecast = adapted.forecast(&workloads[model], Some(model)).latency();
                     // A forecast that is not a number spoils the score visibly.
-                    sum.error += metrics::mape(&[truth], &[point]).unwrap_or(f64::INFINITY);
-                    sum.inside += f64::from(u8::from(low <= truth && truth <= high));
+                    sum.error +=
+                        metrics::mape(&[truth], &[forecast.point().ns()]).unwrap_or(f64::INFINITY);
+                    let inside = forecast.contains(Latency::from_ns(truth));
+                    sum.inside += f64::from(u8::from(inside));
                     sum.models += 1.0;
                 }
             }

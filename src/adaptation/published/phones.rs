@@ -4,6 +4,7 @@
 use super::{Measure, Outcome, Protocol, Scores, parallel, shuffled};
 use crate::{
     datasets::published::{Phone, Phones},
+    graph::{Interval, Latency},
     predictors::{
         adapt::{DevicePrior, Measured, Source, Trait, Workload, adapt},
         metrics,
@@ -124,11 +125,11 @@ fn score(
         given.iter().filter_map(|&model| Some(Measured { model, ns: target.ns[model]? })).collect();
     let adapted = adapt(prior, workloads, &measured, Some(&kind(target)));
     let truth: Vec<f64> = asked.iter().filter_map(|&i| target.ns[i]).collect();
-    let forecasts: Vec<(f64, f64, f64)> =
-        asked.iter().map(|&i| adapted.forecast(&workloads[i], Some(i)).latency_ns()).collect();
-    let points: Vec<f64> = forecasts.iter().map(|f| f.0).collect();
-    let inside =
-        truth.iter().zip(&forecasts).filter(|(t, (_, low, high))| low <= *t && *t <= high).count();
+    let forecasts: Vec<Interval<Latency>> =
+        asked.iter().map(|&i| adapted.forecast(&workloads[i], Some(i)).latency()).collect();
+    let points: Vec<f64> = forecasts.iter().map(|f| f.point().ns()).collect();
+    let within = |(ns, f): &(&f64, &Interval<Latency>)| f.contains(Latency::from_ns(**ns));
+    let inside = truth.iter().zip(&forecasts).filter(within).count();
     // A forecast that is not a number spoils the score visibly.
     let error = metrics::mape(&truth, &points).unwrap_or(f64::INFINITY);
     (error, 100.0 * inside as f64 / truth.len().max(1) as f64)

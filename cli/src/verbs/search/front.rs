@@ -88,7 +88,7 @@ impl Front<'_> {
 
     fn chart(&self, device: usize) -> Chart {
         let point = |member: &Candidate| {
-            member.latencies.get(device).map(|latency| (latency.point.ms(), member.score))
+            member.latencies.get(device).map(|latency| (latency.point().ms(), member.score))
         };
         let points = |members: &[Candidate]| members.iter().filter_map(point).collect::<Vec<_>>();
         let (front, dominated) = (points(&self.outcome.front), points(&self.outcome.dominated));
@@ -152,7 +152,7 @@ impl Report for Front<'_> {
             let latencies = member
                 .latencies
                 .iter()
-                .flat_map(|l| [l.point.to_string(), format!("[{} .. {}]", l.lower, l.upper)]);
+                .flat_map(|l| [l.point().to_string(), format!("[{} .. {}]", l.lower(), l.upper())]);
             table.row(
                 [member.architecture.encode(), self.score(member.score)]
                     .into_iter()
@@ -187,8 +187,8 @@ impl Report for Front<'_> {
         );
         for member in &self.outcome.front {
             for (device, latency) in self.devices.iter().zip(&member.latencies) {
-                let numbers =
-                    [latency.point, latency.lower, latency.upper].map(|l| format!("{:.0}", l.ns()));
+                let numbers = [latency.point(), latency.lower(), latency.upper()]
+                    .map(|l| format!("{:.0}", l.ns()));
                 let words = [
                     member.architecture.encode(),
                     self.objective.name().to_owned(),
@@ -204,7 +204,7 @@ impl Report for Front<'_> {
     fn json(&self) -> CliResult<serde_json::Value> {
         let device = |d: &Device<'_>| json!({"environment": d.bundle.environment().id(), "max_latency_ns": d.ceiling});
         let member = |(place, m): (usize, &Candidate)| {
-            let latency = |(d, l): (&Device<'_>, &vitempo::graph::Prediction)| json!({"environment": d.bundle.environment().id(), "latency_ns": {"point": l.point, "lower": l.lower, "upper": l.upper, "level": l.level}});
+            let latency = |(d, l): (&Device<'_>, &vitempo::graph::Prediction)| json!({"environment": d.bundle.environment().id(), "latency_ns": {"point": l.point(), "lower": l.lower(), "upper": l.upper(), "level": l.level}});
             let latencies: Vec<_> = self.devices.iter().zip(&m.latencies).map(latency).collect();
             json!({"name": self.name(place), "encoding": m.architecture.encode(), "score": m.score, "latencies": latencies})
         };

@@ -21,11 +21,11 @@ impl From<VerifyError> for CliError {
 pub fn table(verified: &Verified) -> String {
     let mut table = Table::new(&["Measured", "Forecast", "Interval", "Measured", "Error"], 1);
     for VerifiedModel { name, forecast: p, measured_ns: ns } in &verified.models {
-        let error = format!("{:+.1} %", (p.point.ns() / ns - 1.0) * 100.0);
+        let error = format!("{:+.1} %", (p.point().ns() / ns - 1.0) * 100.0);
         table.row([
             name.clone(),
-            p.point.to_string(),
-            format!("[{} .. {}]", p.lower, p.upper),
+            p.point().to_string(),
+            format!("[{} .. {}]", p.lower(), p.upper()),
             Latency::from_ns(*ns).to_string(),
             error,
         ]);
@@ -44,7 +44,7 @@ pub fn table(verified: &Verified) -> String {
 pub fn json(verified: &Verified) -> serde_json::Value {
     let row = |m: &VerifiedModel| {
         let p = &m.forecast;
-        json!({"name": m.name, "forecast_ns": {"point": p.point, "lower": p.lower, "upper": p.upper, "level": p.level}, "measured_ns": m.measured_ns})
+        json!({"name": m.name, "forecast_ns": {"point": p.point(), "lower": p.lower(), "upper": p.upper(), "level": p.level}, "measured_ns": m.measured_ns})
     };
     json!({"environment": verified.environment, "models": verified.models.iter().map(row).collect::<Vec<_>>(), "spearman": verified.correlation(),
         "within_interval": verified.covered()})

@@ -11,9 +11,10 @@ use serde::{Deserialize, Serialize};
 /// Power that is drawn whatever runs: a fixed part, and one that follows the processor's frequency.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[allow(missing_docs)]
 pub struct Background {
+    /// At any frequency, W.
     pub fixed_w: f64,
+    /// What a GHz adds, W.
     #[serde(default)]
     pub w_per_ghz: f64,
 }

@@ -69,7 +69,7 @@ pub struct ProfilingInfos {
 macro_rules! functions {
     ($($name:ident($($argument:ty),*);)*) => {
         /// The functions; each gives a status, 0 being success.
-        #[allow(missing_docs)]
+        #[allow(missing_docs, reason = "functions of the C library, named as there")]
         pub struct Functions {
             $(pub $name: unsafe extern "C" fn($($argument),*) -> i32,)*
             last_error: unsafe extern "C" fn() -> *const c_char,

@@ -40,7 +40,6 @@ macro_rules! functions {
     ($($field:ident $symbol:literal ($($argument:ty),*) -> $result:ty;)*) => {
         /// The C functions, by what they do.
         #[derive(Debug)]
-        #[allow(missing_docs)]
         pub(super) struct Functions {
             $(pub $field: unsafe extern "C" fn($($argument),*) -> $result,)*
         }

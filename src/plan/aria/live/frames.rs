@@ -54,7 +54,7 @@ impl<'a> Frames<'a> {
             .levels
             .iter()
             .take(session.levels)
-            .map(|level| level.full_frame.point_ns.max(1.0) as u64)
+            .map(|level| level.full_frame.point_ns().max(1.0) as u64)
             .collect();
         let settings = ResolutionSettings {
             interval_ns: (requirements.frame_ns * requirements.interval_frames as f64) as u64,

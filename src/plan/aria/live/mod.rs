@@ -133,7 +133,7 @@ pub fn run(
         cycle_ns,
         full_ns,
         planned_cycles: plan.cycles,
-        forecast_cycle_ns: plan.region.cycle.point_ns,
+        forecast_cycle_ns: plan.region.cycle.point_ns(),
         target_ns: requirements.target_ns,
         overhead_ns: top_level.rest_ns,
     })

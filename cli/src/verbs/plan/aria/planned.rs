@@ -44,7 +44,7 @@ impl Planned<'_> {
             table.row([
                 format!("{height} x {width}"),
                 format!("{rows} x {cols}"),
-                time(level.full_frame.point_ns),
+                time(level.full_frame.point_ns()),
                 format!("{} - {}", time(low), time(high)),
                 between,
                 time(level.rest_ns),
@@ -73,7 +73,7 @@ impl Planned<'_> {
                     region.rows * self.0.costs.patch,
                     region.cols * self.0.costs.patch
                 ),
-                time(region.cycle.point_ns),
+                time(region.cycle.point_ns()),
                 format!("{} - {}", time(low), time(high)),
                 cycles.to_string(),
                 updated.to_string(),
@@ -89,7 +89,7 @@ impl Planned<'_> {
         if let (Some(success_rates), Some(frames), Some(top)) =
             (plan.success, plan.interval_frames, plan.usable().next_back())
         {
-            let (region, cycle) = (&plan.region, time(plan.region.cycle.point_ns));
+            let (region, cycle) = (&plan.region, time(plan.region.cycle.point_ns()));
             let cycles = if plan.cycles == 1 {
                 "1 cycle".to_owned()
             } else {
