@@ -9,6 +9,7 @@ use vitempo::datasets::{Split, SplitSize};
 
 #[derive(clap::Args, Debug)]
 pub struct SplitArgs {
+    /// Dataset folder
     #[arg(value_name = "FOLDER")]
     data: PathBuf,
     /// Share of the synthetic architectures that becomes test; each keeps its side when models are
@@ -21,11 +22,13 @@ pub struct SplitArgs {
     /// Exactly so many test architectures
     #[arg(long, requires = "train")]
     test: Option<usize>,
+    /// Seed of the split
     #[arg(long, default_value_t = 0)]
     seed: u64,
     /// File to write the split to
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
+    /// Format of the output
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
