@@ -54,6 +54,8 @@ pub mod bundle;
 pub mod campaign;
 #[cfg(all(feature = "dataset", feature = "profile", feature = "train"))]
 pub mod demo;
+#[cfg(feature = "profile")]
+pub mod engines;
 #[cfg(all(feature = "dataset", feature = "train"))]
 pub mod evaluation;
 pub mod forecast;
