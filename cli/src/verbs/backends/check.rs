@@ -78,7 +78,10 @@ pub fn run(args: &CheckArgs) -> CliResult {
     }
     let mut bar = None::<ProgressBar>;
     let show = &mut |event: CheckProgress<'_>| match event {
-        CheckProgress::Skipped(error) => progress::say(format!("skipped: {error}")),
+        CheckProgress::Skipped(error) => {
+            bar.take().iter().for_each(ProgressBar::finish_and_clear);
+            progress::say(format!("skipped: {error}"));
+        }
         CheckProgress::Engine(_) => {
             bar.take().iter().for_each(ProgressBar::finish_and_clear);
             bar = Some(progress::bar(0, "checking"));
