@@ -17,13 +17,10 @@ use std::{
     time::Duration,
 };
 use vitempo::{bundle::Location, search_space::Space};
-use vitempo_serve::{Level, Limits, Log, Options, ServeError, Token, TokenError};
+use vitempo_serve::{Level, LimitError, Limits, Log, Options, ServeError, Token, TokenError};
 
 /// The variable with the token, if no file is named.
 const TOKEN_VARIABLE: &str = "VITEMPO_TOKEN";
-
-/// Bodies or responses in memory, as a multiple of the largest one.
-const BODIES: u64 = 8;
 
 /// Serves forecasts over HTTP
 ///
@@ -198,21 +195,15 @@ fn explain(error: ServeError) -> CliError {
 
 impl ServeArgs {
     fn options(&self) -> CliResult<Options> {
-        let largest = self.max_body.max(self.max_response);
-        let memory = self.memory.unwrap_or(largest.saturating_mul(BODIES));
-        if memory < largest {
-            return Err(CliError::user(format!(
-                "{memory} bytes of memory do not hold one body or response of {largest} bytes"
-            ))
-            .hint("raise --memory, or lower --max-body and --max-response"));
-        }
         let bytes = |size: u64| usize::try_from(size).map_err(CliError::user);
+        let (body_bytes, answer_bytes) = (bytes(self.max_body)?, bytes(self.max_response)?);
+        let memory = self.memory.map(bytes).transpose()?;
         let limits = Limits {
-            body_bytes: bytes(self.max_body)?,
-            answer_bytes: bytes(self.max_response)?,
-            memory_bytes: bytes(memory)?,
-            head_timeout: above_zero(self.head_timeout, "--head-timeout")?,
-            timeout: above_zero(self.timeout, "--timeout")?,
+            body_bytes,
+            answer_bytes,
+            memory_bytes: memory.unwrap_or_else(|| Limits::memory_for(body_bytes, answer_bytes)),
+            head_timeout: self.head_timeout,
+            timeout: self.timeout,
             workers: self.workers.unwrap_or(Limits::default().workers),
             queue: self.queue,
             connections: self.max_connections,
@@ -221,6 +212,7 @@ impl ServeArgs {
             model: self.model_limits.limits(),
             grace: self.grace,
         };
+        limits.check()?;
         Ok(Options {
             listen: self.listen,
             bundles: self.bundles.iter().map(Location::find).collect::<Result<_, _>>()?,
@@ -236,11 +228,16 @@ impl ServeArgs {
     }
 }
 
-fn above_zero(time: Duration, flag: &str) -> CliResult<Duration> {
-    if time.is_zero() {
-        Err(CliError::user(format!("a time limit of 0 refuses every request ({flag})")))
-    } else {
-        Ok(time)
+impl From<LimitError> for CliError {
+    fn from(error: LimitError) -> Self {
+        match error {
+            LimitError::Memory { .. } => {
+                Self::user(error).hint("raise --memory, or lower --max-body and --max-response")
+            }
+            LimitError::HeadTimeout => Self::user(format!("{error} (--head-timeout)")),
+            LimitError::Timeout => Self::user(format!("{error} (--timeout)")),
+            other => Self::user(other),
+        }
     }
 }
 
