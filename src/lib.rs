@@ -31,7 +31,7 @@
 //! | choose between device and server, by energy | `plan::offload` | `plan` | |
 //! | divide a measured power trace among the phases of a frame | `plan::dissection` | `plan` | |
 //! | run a foundation model within a frame deadline (ARIA) | `plan::aria` | `plan` | |
-//! | make variants of a model, and measure them stitched | `zoo` | `plan`, `profile` | |
+//! | make variants of a model, and measure them stitched | `zoo` | `plan`, `profile`, `train` | |
 //!
 //! Tables and figures are in the crate `vitempo-report`, reproductions of papers in `studies/`.
 //!

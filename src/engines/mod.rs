@@ -5,7 +5,8 @@
 //! |---|---|
 //! | which engines are here, and what do they offer? | [`list`] |
 //! | does each compute what it should, and do its operator times account for the whole? | [`check`] |
-//! | which operators of a model does an NPU take? | [`coverage`], with the feature `dataset` |
+//! | which operators of a model does an NPU take? | `coverage`, with the feature `dataset` |
+//! | how well are the kernels predicted that an engine runs? | `lowering`, with the feature `dataset` |
 //! | how does an engine get into vitempo's folder? | [`install`] |
 //! | how do models compare across engines? | `campaign::compare` |
 //!
@@ -22,6 +23,8 @@ pub mod check;
 #[cfg(feature = "dataset")]
 pub mod coverage;
 pub mod install;
+#[cfg(feature = "dataset")]
+pub mod lowering;
 
 use vitempo_profiler::{
     Availability, Backend, RunOptions,

@@ -64,8 +64,8 @@ pub fn devices<'b, B: SpaceModel>(
 /// The options of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Distinct architectures to evaluate, at most [`MOST_CANDIDATES`]; a space that has fewer is
-    /// evaluated whole.
+    /// Distinct architectures to evaluate: at most [`MOST_CANDIDATES`], and no more than the space
+    /// has.
     pub candidates: u64,
     /// Architectures in a generation, and most of the front.
     pub population: usize,
