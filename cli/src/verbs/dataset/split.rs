@@ -5,7 +5,10 @@ use crate::verbs::{
     output::{self, Format, Report, Table},
 };
 use std::path::PathBuf;
-use vitempo::datasets::{Split, SplitSize};
+use vitempo::{
+    datasets::{Split, SplitSize},
+    training::HELD_OUT,
+};
 
 #[derive(clap::Args, Debug)]
 pub struct SplitArgs {
@@ -14,7 +17,7 @@ pub struct SplitArgs {
     data: PathBuf,
     /// Share of the synthetic architectures that becomes test; each keeps its side when models are
     /// added
-    #[arg(long, default_value_t = 0.2, conflicts_with_all = ["train", "test"])]
+    #[arg(long, default_value_t = HELD_OUT, conflicts_with_all = ["train", "test"])]
     test_fraction: f64,
     /// Exactly so many training architectures
     #[arg(long, requires = "test")]
