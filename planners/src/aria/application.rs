@@ -32,8 +32,9 @@ const CYCLE: u32 = 2;
 const DECODER: u32 = 3;
 const WHOLE: u32 = 4;
 
-/// A small weight of the speed: among regions of equal speed, the waiting time decides. Regions
-/// have random speeds where a system has no order.
+/// The weight of the waiting time in the priority of systems that have no order of regions: it is
+/// small, so that it decides only between regions of equal speed. These systems assign random
+/// speeds.
 const NO_ORDER: f32 = 1e-3;
 
 #[derive(Clone, Copy)]

@@ -99,7 +99,7 @@ fn compare(
     (compared, plans)
 }
 
-/// Equal priorities, then every order where there are few tasks, else the order of tasks.
+/// Equal priorities, then every order of priorities where there are few tasks.
 fn priorities(tasks: usize) -> Result<Vec<Vec<u32>>, MultiDnnError> {
     let equal = vec![0; tasks];
     if !(2..=MOST_RANKED).contains(&tasks) {
