@@ -120,8 +120,8 @@ impl MultiDnnPlan {
             / self.score.queries.max(1) as f64
     }
 
-    /// The most by which waiting queries can be answered sooner with as many violations, as a
-    /// share.
+    /// The most by which waiting queries take longer than in another plan with as many violations,
+    /// as a share of that plan's time.
     #[must_use]
     pub fn throughput_gap(&self) -> f64 {
         let least = self.bound.saturated_ns_with(self.score.violated).max(1);

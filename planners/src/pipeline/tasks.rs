@@ -215,7 +215,7 @@ impl<'a> Flow<'a> {
     }
 }
 
-/// The name of a decoder: the first output that it provides.
+/// The name of a decoder: where there are several, the first output that it provides.
 fn decoder_name(flow: &Flow<'_>, part_of: &[usize], part: usize, count: usize) -> String {
     let provides = |(_, node): &&(&str, Option<usize>)| {
         node.is_some_and(|node| part_of.get(node) == Some(&part))

@@ -68,9 +68,9 @@ pub struct ProcessorOutcome {
 pub struct Outcome {
     /// Simulated time, ns.
     pub duration_ns: u64,
-    /// One entry per stream or processor, in the scenario's order.
+    /// The outcomes, in the scenario's order.
     pub streams: Vec<StreamOutcome>,
-    /// One entry per stream or processor, in the scenario's order.
+    /// The outcomes, in the scenario's order.
     pub processors: Vec<ProcessorOutcome>,
     /// Energy of the whole device, base included, J.
     pub energy_j: f64,
