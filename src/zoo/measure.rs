@@ -21,10 +21,10 @@ pub struct MeasuredAccuracies {
     pub rows: Vec<(Vec<usize>, f64)>,
 }
 
-/// Measures every original and so many stitched variants, or all of them: half of them at random,
-/// then those closest to the border of the best tenth. An image counts as correct if its class has
-/// the largest logit. `watch` returns whether to continue; its progress starts anew for each group
-/// of stitched variants.
+/// Measures every original, and all stitched variants or a sample: half at random, then those
+/// closest to the border of the best tenth. An image counts as correct if its class has the largest
+/// logit. `watch` returns whether to continue; its progress restarts for each group of stitched
+/// variants.
 ///
 /// # Errors
 /// [`ZooError::TooMany`] where the stitched variants cannot be listed, else with the engine's
@@ -92,9 +92,9 @@ impl MeasuredAccuracies {
 
 /// Stitched variants as a tree of prefixes, and an engine with all their subgraphs.
 struct Walk<'a> {
-    /// By position, then variant; those that are needed.
+    /// The sessions that are needed, by position, then variant.
     sessions: Vec<Vec<Option<Box<dyn Session>>>>,
-    /// In lexicographic order.
+    /// The stitched variants, in lexicographic order.
     chosen: &'a [Vec<usize>],
 }
 
@@ -122,7 +122,7 @@ impl<'a> Walk<'a> {
         })
     }
 
-    /// How many images each stitched variant gets right.
+    /// Number of images that each stitched variant classifies correctly.
     fn right(
         mut self,
         labelled: &Labelled,
@@ -179,7 +179,7 @@ impl Batch<'_> {
     }
 }
 
-/// How many rows of logits have their largest at the label.
+/// Number of rows of logits whose largest value is at the label.
 fn rightly(logits: &OutputValues, labels: &[i64]) -> u64 {
     let classes = logits.shape.last().copied().unwrap_or(0).max(1);
     let largest = |row: &[f32]| {

@@ -24,7 +24,7 @@ pub(super) struct Cheapest {
 pub(super) struct Found {
     /// The best below the limit, if there is one.
     pub best: Option<Cheapest>,
-    /// Lower bound on the memory of every other solution.
+    /// No solution takes less than the smaller of this and the best found.
     pub at_least: u64,
 }
 
