@@ -13,7 +13,7 @@ use std::{
     path::{Path, PathBuf},
     time::Duration,
 };
-use vitempo_datasets::{Dataset, DatasetError, Split, SplitSize};
+use vitempo_datasets::{Dataset, DatasetError, Split};
 use vitempo_graph::{
     GraphPrediction, LatencyModel, PredictionError,
     files::write_whole,
@@ -30,8 +30,6 @@ pub const FEWEST_MODELS: usize = 10;
 
 /// The space that is sampled.
 const SPACE: &str = "hybrid-vit";
-/// Share of the synthetic models that is held out.
-const HELD_OUT: f64 = 0.2;
 /// Rounds of the sweep; two give the noise floor.
 const ROUNDS: usize = 2;
 /// Most end-to-end samples of a measurement.
@@ -176,8 +174,7 @@ impl Demo<'_> {
     /// # Errors
     /// [`DemoError::Dataset`] where there are too few.
     pub fn split(&self, dataset: &Dataset) -> Result<Split, DemoError> {
-        let size = SplitSize::TestFraction(HELD_OUT);
-        Ok(vitempo_datasets::split(dataset, size, self.seed)?)
+        Ok(training::default_split(dataset, self.seed)?)
     }
 
     /// A bundle by each method, written to the folder.

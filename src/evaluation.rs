@@ -1,8 +1,12 @@
-//! Errors of a bundle's forecasts on measured models outside its training data: [`Evaluated::new`],
-//! and the gate [`check_mape`].
+//! Errors of a bundle's forecasts on measured models outside its training data: [`Evaluator`]
+//! evaluates bundles on a dataset, one after the other, [`check_mape`] is the gate.
 
-use std::{collections::BTreeSet, path::PathBuf};
-use vitempo_datasets::Dataset;
+use crate::training::{self, TrainingError};
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
+use vitempo_datasets::{Dataset, DatasetError, Warning};
 use vitempo_graph::ModelProfile;
 use vitempo_predictors::{Evaluation, PredictorBundle, PredictorError};
 
@@ -31,6 +35,17 @@ pub enum EvaluationError {
         /// The dataset.
         data: PathBuf,
     },
+    /// The dataset cannot be read.
+    #[error(transparent)]
+    Dataset(#[from] DatasetError),
+    /// The dataset has no measurement of the bundle's environment.
+    #[error("{bundle}: the bundle is for another environment: {source}")]
+    Environment {
+        /// The bundle's name.
+        bundle: String,
+        /// What is there.
+        source: Box<TrainingError>,
+    },
     /// A measurement that cannot be compared.
     #[error(transparent)]
     Predictors(#[from] PredictorError),
@@ -46,6 +61,59 @@ pub enum EvaluationError {
         /// In percent.
         limit: f64,
     },
+}
+
+/// Evaluates bundles, each on the measurements of its own environment in one dataset.
+///
+/// The measurements of the last environment stay in memory, so that several bundles of one
+/// environment read them once.
+#[derive(Debug)]
+pub struct Evaluator {
+    folder: PathBuf,
+    /// With the environment's identity.
+    read: Option<(String, Dataset)>,
+}
+
+impl Evaluator {
+    /// On the dataset in this folder.
+    ///
+    /// # Errors
+    /// [`EvaluationError::Dataset`] where it cannot be read.
+    pub fn new(folder: &Path) -> Result<Self, EvaluationError> {
+        Dataset::environments(folder)?;
+        Ok(Self { folder: folder.to_owned(), read: None })
+    }
+
+    /// Evaluates the bundle of that name. `warn` receives what is left out of the measurements of an
+    /// environment, when they are read.
+    ///
+    /// # Errors
+    /// [`EvaluationError::Environment`] where the dataset has no measurement of the bundle's
+    /// environment; the others as of [`Evaluated::new`].
+    pub fn evaluate(
+        &mut self,
+        name: String,
+        bundle: &PredictorBundle,
+        warn: &mut dyn FnMut(&Warning),
+    ) -> Result<Evaluated, EvaluationError> {
+        let id = bundle.environment.id();
+        let dataset = match self.read.take().filter(|(read, _)| *read == id) {
+            Some((_, dataset)) => dataset,
+            None => match training::load_environment(&self.folder, Some(&id)) {
+                Ok(dataset) => {
+                    dataset.warnings.iter().for_each(|warning| warn(warning));
+                    dataset
+                }
+                Err(error) => {
+                    let source = Box::new(error);
+                    return Err(EvaluationError::Environment { bundle: name, source });
+                }
+            },
+        };
+        let evaluated = Evaluated::new(name, bundle, &dataset.profiles, &dataset);
+        self.read = Some((id, dataset));
+        evaluated
+    }
 }
 
 impl Evaluated {

@@ -18,13 +18,22 @@
 //! | job | start at | feature | example |
 //! |---|---|---|---|
 //! | forecast a model with its interval | [`Bundle::open`], [`Bundle::predict_each`] | | `forecast` |
+//! | forecast several models, and see what a forecast consists of | [`forecast::forecast_each`] | | |
 //! | sample architectures of a search space | [`sampling`] | | |
 //! | answer millions of latency queries | [`query`] | | |
 //! | find the best architecture below a latency | [`search`] | | `search` |
+//! | list, check and install engines | `engines` | `profile` | |
 //! | measure models on engines, with resuming | `campaign` | `dataset`, `profile` | |
 //! | train predictors and evaluate them | `training`, `evaluation` | `dataset`, `train` | `train` |
 //! | adapt to a device known by ten latencies | `adaptation` | `dataset` | `adapt` |
 //! | plan splits, pipelines, placements | `plan` | `plan` | `plan_split` |
+//! | plan several models that wait for each other | `plan::multi_dnn` | `plan` | |
+//! | choose between device and server, by energy | `plan::offload` | `plan` | |
+//! | divide a measured power trace among the phases of a frame | `plan::dissection` | `plan` | |
+//! | run a foundation model within a frame deadline (ARIA) | `plan::aria` | `plan` | |
+//! | make variants of a model, and measure them stitched | `zoo` | `plan`, `profile`, `train` | |
+//!
+//! Tables and figures are in the crate `vitempo-report`, reproductions of papers in `studies/`.
 //!
 //! Examples are files in `examples/`; the tests run them. Bundles by name need the feature
 //! `embedded-bundles`, a folder in the variable `VITEMPO_BUNDLES`, or the checkout's `bundles/`.
@@ -54,6 +63,8 @@ pub mod bundle;
 pub mod campaign;
 #[cfg(all(feature = "dataset", feature = "profile", feature = "train"))]
 pub mod demo;
+#[cfg(feature = "profile")]
+pub mod engines;
 #[cfg(all(feature = "dataset", feature = "train"))]
 pub mod evaluation;
 pub mod forecast;

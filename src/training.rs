@@ -6,11 +6,14 @@ use std::{
     collections::BTreeSet,
     path::{Path, PathBuf},
 };
-use vitempo_datasets::{Dataset, DatasetError, Split};
+use vitempo_datasets::{Dataset, DatasetError, Split, SplitSize};
 use vitempo_graph::{ModelProfile, Status};
 use vitempo_predictors::{
     Evaluation, Method, PredictorBundle, PredictorError, Progress, TrainOptions,
 };
+
+/// The share of synthetic architectures that is held out where no split is given.
+pub const HELD_OUT: f64 = 0.2;
 
 /// Why training failed.
 #[derive(Debug, thiserror::Error)]
@@ -77,6 +80,15 @@ pub fn load_environment(
     let mut dataset = Dataset::load_environment(folder, |id| id == chosen)?;
     dataset.profiles.retain(|profile| profile.status == Status::Ok);
     Ok(dataset)
+}
+
+/// The split where none is given: [`HELD_OUT`] of the synthetic architectures, chosen by the seed,
+/// and all real ones are test models.
+///
+/// # Errors
+/// [`DatasetError`] where one of both sides would be empty.
+pub fn default_split(dataset: &Dataset, seed: u64) -> Result<Split, DatasetError> {
+    vitempo_datasets::split(dataset, SplitSize::TestFraction(HELD_OUT), seed)
 }
 
 /// Measurements of the split's training architectures.

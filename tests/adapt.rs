@@ -140,7 +140,7 @@ fn the_same_input_gives_the_same_bytes() {
 fn errors_name_file_line_and_what_to_do() {
     let folder = tempfile::tempdir().expect("a folder");
     let cases = [
-        ("model,latency\nvit_tiny_patch16_224,3\n", "unit"),
+        ("model,latency\nvit_tiny_patch16_224,3\n", "no column of latencies"),
         ("name,latency_ms\nvit_tiny_patch16_224,3\n", "no column `model`"),
         ("model,latency_ms\nvit_tiny_patch16_224,fast\n", "line 2"),
         ("model,latency_ms\nvit_tiny_patch16_224,-3\n", "line 2"),

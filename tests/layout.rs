@@ -168,6 +168,76 @@ fn libraries_name_no_flag() {
     assert!(!names_a_flag("    .arg(\"--dest\") // not `--dest FOLDER`"));
 }
 
+/// Most lines of a file of the binary.
+const LONGEST: usize = 300;
+
+/// A verb parses its arguments, calls a function of the facade and renders the value. That is short;
+/// a file that grows beyond this has two jobs, and the second one is often a decision that programs
+/// without the binary cannot reach.
+#[test]
+fn files_of_the_binary_are_short() {
+    let files = sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("cli/src"));
+    assert!(files.iter().any(|file| file.ends_with("verbs/predict/mod.rs")), "not all are read");
+    let too_long = files.iter().filter_map(|file| {
+        let lines = std::fs::read_to_string(file).expect("a source file").lines().count();
+        (lines > LONGEST).then(|| format!("{}: {lines} lines", file.display()))
+    });
+    let too_long: Vec<String> = too_long.collect();
+    assert!(too_long.is_empty(), "more than {LONGEST} lines:\n{}", too_long.join("\n"));
+}
+
+/// What the binary uses of `report`: whole pages and figures, and the words that both print.
+const OF_REPORT: &[&str] =
+    &["Options", "Page", "Progress", "ReportError", "Topic", "aria", "build", "front", "page"];
+
+/// What a figure shows is decided in `report`, where a program that writes the same page finds it;
+/// the binary names neither charts nor the drawing of them. A name that is no longer used leaves the
+/// list, so that it does not come back unseen.
+#[test]
+fn the_binary_draws_nothing() {
+    let mut used = BTreeSet::new();
+    for file in sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("cli/src")) {
+        let text = std::fs::read_to_string(&file).expect("a source file");
+        used.extend(names_within(&text, "vitempo_report"));
+    }
+    let listed: BTreeSet<String> = OF_REPORT.iter().map(|&name| name.to_owned()).collect();
+    assert_eq!(used, listed);
+    let names = |text| names_within(text, "vitempo_report").into_iter().collect::<Vec<_>>();
+    let grouped = "use vitempo_report::{\n    chart::{Axis, Chart},\n    draw, Page as Sheet,\n};";
+    assert_eq!(names(grouped), ["Page", "chart", "draw"]);
+    assert_eq!(names("vitempo_report::draw::svg(&vitempo_report::build(x))"), ["build", "draw"]);
+    assert_eq!(names("use vitempo_report as r; use vitempo_report::*;"), ["", "*"]);
+}
+
+/// The first names that a text uses of a crate; an empty one where it uses the crate as a whole.
+fn names_within(text: &str, of: &str) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    for (at, _) in text.match_indices(of) {
+        let path = text[at + of.len()..].strip_prefix("::").unwrap_or_default();
+        let Some(group) = path.strip_prefix('{') else {
+            let is_name = |c: char| c.is_alphanumeric() || c == '_' || c == '*';
+            names.insert(path.chars().take_while(|&c| is_name(c)).collect());
+            continue;
+        };
+        let (mut depth, mut start) = (0, 0);
+        for (end, c) in group.char_indices() {
+            if depth == 0 && (c == ',' || c == '}') {
+                let name =
+                    group[start..end].split([':', ' ', '{']).find(|part| !part.trim().is_empty());
+                names.extend(name.map(|name| name.trim().to_owned()));
+                start = end + 1;
+            }
+            match c {
+                '{' => depth += 1,
+                '}' if depth == 0 => break,
+                '}' => depth -= 1,
+                _ => {}
+            }
+        }
+    }
+    names
+}
+
 /// Whether a line of code names a flag within a sentence. A text that is a flag and nothing else is
 /// an argument for another program.
 fn names_a_flag(line: &str) -> bool {

@@ -11,8 +11,10 @@ fn record() -> String {
 
 fn place(more: &[&str]) -> Vec<String> {
     let record = record();
-    let base = ["plan", "place", "--record", &record, "--evaluations", "300"];
-    base.iter().chain(more).map(|&argument| argument.to_owned()).collect()
+    let base = ["plan", "place", "--record", &record];
+    let few = ["--evaluations", "300"];
+    let few = if more.contains(&few[0]) { &[][..] } else { &few };
+    base.iter().chain(few).chain(more).map(|&argument| argument.to_owned()).collect()
 }
 
 fn as_json(more: &[&str]) -> Value {

@@ -32,6 +32,7 @@ mod error;
 mod evaluate;
 pub mod floor;
 pub mod forecasts;
+pub mod front;
 pub mod group;
 mod importance;
 mod inputs;

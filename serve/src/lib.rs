@@ -18,6 +18,7 @@ mod clients;
 mod delivery;
 mod expansion;
 mod forecast;
+mod limits;
 mod listener;
 mod log;
 mod memory;
@@ -36,6 +37,7 @@ mod table_cache;
 mod token;
 mod write_timeout;
 
+pub use limits::{LimitError, Limits};
 pub use log::{Level, Log};
 pub use openapi::document as openapi;
 pub use registry::{BundleRegistry, Refreshed, RegisteredBundle};
@@ -52,60 +54,11 @@ use std::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::{SystemTime, UNIX_EPOCH},
 };
 use tokio::{net::TcpListener, time::timeout};
 use vitempo::bundle::Location;
 use vitempo::search_space::Space;
-
-/// Limits of the server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// Largest body of one request.
-    pub body_bytes: usize,
-    /// Largest answer.
-    pub answer_bytes: usize,
-    /// All bodies and answers in memory, beyond the first 32 KiB of each.
-    pub memory_bytes: usize,
-    /// Time limit of a request's head, which is also how long a connection may be idle.
-    pub head_timeout: Duration,
-    /// Time limit of each of: a request's body, its forecasts, the reading of the answer (and a
-    /// second more for each MiB of it).
-    pub timeout: Duration,
-    /// Requests that are computed at the same time; and as many short ones beside them.
-    pub workers: usize,
-    /// Requests that wait for a worker; and as many short ones beside them.
-    pub queue: usize,
-    /// Open connections.
-    pub connections: usize,
-    /// Open connections of one address (in IPv6, of a network of 64 bits).
-    pub connections_per_address: usize,
-    /// Forecasts (models times bundles) of one request.
-    pub forecasts: usize,
-    /// Limits on reading an uploaded model, and on lowering it for each bundle.
-    pub model: vitempo::graph::Limits,
-    /// Time for requests in progress when the server stops.
-    pub grace: Duration,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            body_bytes: 64 << 20,
-            answer_bytes: 64 << 20,
-            memory_bytes: 512 << 20,
-            head_timeout: Duration::from_secs(5),
-            timeout: Duration::from_secs(30),
-            workers: vitempo::processors(),
-            queue: 64,
-            connections: 512,
-            connections_per_address: 128,
-            forecasts: 100_000,
-            model: vitempo::graph::Limits::default(),
-            grace: Duration::from_secs(10),
-        }
-    }
-}
 
 /// How to serve.
 #[derive(Clone, Debug)]

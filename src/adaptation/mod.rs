@@ -4,6 +4,7 @@
 //!
 //! | question | where |
 //! |---|---|
+//! | which environment do the latencies of a file have? | [`NewDevice`] |
 //! | which latencies are in a file, and are they valid? | [`Latencies`] |
 //! | which of them are implausible? | [`Warning`] |
 //! | how do other devices enter? | [`Adapter::add_bundle`], [`Adapter::add_dataset`] |
@@ -38,6 +39,7 @@
 //! ```
 
 mod cross_validation;
+mod device;
 mod latencies;
 mod names;
 mod parallel;
@@ -45,6 +47,7 @@ mod plausibility;
 mod sources;
 
 pub use cross_validation::CrossValidation;
+pub use device::NewDevice;
 pub use latencies::{
     Latencies, LatencyError, LatencyProblem, ModelLatency, Sample, Separator, Unit,
 };

@@ -1,4 +1,5 @@
-//! [`search`]: evolves generations of architectures, each bred from the best of those before it.
+//! [`search`]: evolves generations of architectures, each bred from the best of those before it,
+//! for [`devices`]: bundles with their ceilings.
 
 use super::{
     Objective, SearchError,
@@ -9,6 +10,9 @@ use foldhash::fast::FixedState;
 use std::{cmp::Ordering, collections::HashSet, hash::BuildHasher};
 use vitempo_graph::{Latency, Prediction};
 use vitempo_search_space::{Architecture, Generator, Space};
+
+/// Most architectures of one search.
+pub const MOST_CANDIDATES: u64 = 1_000_000_000;
 
 /// Tries to breed a new architecture; if all fail, the space counts as exhausted.
 const TRIES: usize = 20;
@@ -26,10 +30,42 @@ pub struct Device<'b> {
     pub ceiling: Option<Latency>,
 }
 
+/// Gives each bundle its ceiling: the first one to the first bundle, and so on; without ceilings,
+/// every latency is allowed.
+///
+/// ```
+/// use vitempo::{Bundle, graph::Latency, search::devices};
+///
+/// let bundles = [Bundle::open("bundles/epyc-onnxruntime-f32-1t.vtb")?];
+/// let ceiling = Latency::from_ns(20e6);
+/// assert_eq!(devices(&bundles, &[ceiling])?[0].ceiling, Some(ceiling));
+/// assert_eq!(devices(&bundles, &[])?[0].ceiling, None);
+/// let error = devices(&bundles, &[ceiling, ceiling]).unwrap_err();
+/// assert_eq!(error.to_string(), "1 bundles, but 2 ceilings");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// [`SearchError::Ceilings`] where some bundles have a ceiling and others have none, or ceilings
+/// are left over.
+pub fn devices<'b, B: SpaceModel>(
+    bundles: &'b [B],
+    ceilings: &[Latency],
+) -> Result<Vec<Device<'b>>, SearchError> {
+    if !ceilings.is_empty() && ceilings.len() != bundles.len() {
+        return Err(SearchError::Ceilings { bundles: bundles.len(), ceilings: ceilings.len() });
+    }
+    let each = bundles.iter().enumerate();
+    Ok(each
+        .map(|(index, bundle)| Device { bundle, ceiling: ceilings.get(index).copied() })
+        .collect())
+}
+
 /// The options of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Distinct architectures to evaluate.
+    /// Distinct architectures to evaluate: at most [`MOST_CANDIDATES`], and no more than the space
+    /// has.
     pub candidates: u64,
     /// Architectures in a generation, and most of the front.
     pub population: usize,
@@ -61,6 +97,16 @@ impl AsRef<[f64]> for Candidate {
     }
 }
 
+impl Options {
+    /// How many architectures a search of this space evaluates: all of the objective's list, if it
+    /// has one; otherwise as many as are asked for and exist.
+    #[must_use]
+    pub fn candidates_in(&self, space: &Space, objective: &dyn Objective) -> u64 {
+        let size = u64::try_from(space.size()).unwrap_or(u64::MAX);
+        objective.candidates().map_or(self.candidates.min(size), |listed| listed.len() as u64)
+    }
+}
+
 /// The progress of a search.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Progress {
@@ -85,7 +131,8 @@ pub struct Outcome {
 /// Searches. `progress` is called after every generation and ends the search by `false`.
 ///
 /// # Errors
-/// [`SearchError`] when no candidate is within the ceilings, or an objective or a forecast fails.
+/// [`SearchError`] when an option is out of its range, no candidate is within the ceilings, or an
+/// objective or a forecast fails.
 pub fn search(
     space: &Space,
     devices: &[Device<'_>],
@@ -94,6 +141,7 @@ pub fn search(
     progress: &mut dyn FnMut(Progress) -> bool,
 ) -> Result<Outcome, SearchError> {
     check(devices, options)?;
+    let options = Options { candidates: options.candidates_in(space, objective), ..options };
     let forecasts = devices.iter().map(|device| device.bundle.over(space)).collect();
     let mut search = Search { space, devices, forecasts, objective, options, candidates: 0 };
     match search.objective.candidates().map(<[Architecture]>::to_vec) {
@@ -105,6 +153,7 @@ pub fn search(
 fn check(devices: &[Device<'_>], options: Options) -> Result<(), SearchError> {
     let wrong = |option, reason| Err(SearchError::Option { option, reason });
     match options {
+        o if o.candidates > MOST_CANDIDATES => Err(SearchError::TooMany(o.candidates)),
         _ if devices.is_empty() => wrong("devices", "must be at least one"),
         _ if devices
             .iter()

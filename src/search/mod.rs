@@ -22,7 +22,9 @@ mod rank;
 #[cfg(all(feature = "dataset", feature = "profile"))]
 pub mod verify;
 
-pub use evolution::{Candidate, Device, Options, Outcome, Progress, search};
+pub use evolution::{
+    Candidate, Device, MOST_CANDIDATES, Options, Outcome, Progress, devices, search,
+};
 pub use objective::{Objective, ObjectiveError};
 pub use rank::spearman;
 
@@ -65,6 +67,17 @@ pub enum SearchError {
         /// What is wrong.
         reason: &'static str,
     },
+    /// The number of ceilings is neither none nor that of the bundles.
+    #[error("{bundles} bundles, but {ceilings} ceilings")]
+    Ceilings {
+        /// How many bundles there are.
+        bundles: usize,
+        /// How many ceilings.
+        ceilings: usize,
+    },
+    /// More candidates are asked for than [`MOST_CANDIDATES`].
+    #[error("{0} candidates are more than {MOST_CANDIDATES}")]
+    TooMany(u64),
     /// The caller interrupted the search.
     #[error("interrupted")]
     Interrupted,

@@ -1,4 +1,5 @@
-//! [`measure`]: computes the accuracy of stitched variants on labelled images.
+//! [`measure`]: computes the accuracy of stitched variants on labelled images; [`MeasureFiles`] does
+//! so for a task of a file.
 //!
 //! Stitched variants with equal first subgraphs compute the same results there, so that each prefix
 //! runs once for all of them: all 1000 stitched variants of 10 variants in 3 subgraphs take the
@@ -6,12 +7,13 @@
 
 use super::{
     Progress, TasksFile, Variants, ZooError, codes::Codes, engine::Engine, labelled::Labelled,
-    sampling::measured, tasks::write_whole,
+    sampling::measured, tasks::write_whole, variants::Weights,
 };
 use std::{
     collections::BTreeSet,
     path::{Path, PathBuf},
 };
+use vitempo_graph::onnx::ReadOptions;
 use vitempo_profiler::{OutputValues, Session};
 
 /// Accuracies of stitched variants, in percent.
@@ -19,6 +21,74 @@ use vitempo_profiler::{OutputValues, Session};
 pub struct MeasuredAccuracies {
     /// The variant of each position, and the accuracy.
     pub rows: Vec<(Vec<usize>, f64)>,
+}
+
+/// A task's variants and labelled images, as files.
+#[derive(Clone, Debug)]
+pub struct MeasureFiles<'a> {
+    /// Tasks and their variants.
+    pub tasks: &'a Path,
+    /// The task; `None` where there is only one.
+    pub task: Option<&'a str>,
+    /// Images, NPY.
+    pub images: &'a Path,
+    /// The class of each image, NPY.
+    pub labels: &'a Path,
+    /// Name of the engine that runs the variants.
+    pub engine: &'a str,
+    /// The options for reading models.
+    pub read: &'a ReadOptions,
+    /// Number of stitched variants to measure; `None`: all.
+    pub samples: Option<usize>,
+    /// The same seed draws the same variants.
+    pub seed: u64,
+}
+
+/// The accuracies of one task.
+#[derive(Debug)]
+pub struct MeasuredTask {
+    /// Accuracies of its variants, stitched or not.
+    pub accuracies: MeasuredAccuracies,
+    /// Its variants.
+    pub variants: Variants,
+    /// The tasks file that it is in.
+    pub file: TasksFile,
+    /// Number of images.
+    pub images: usize,
+}
+
+impl MeasureFiles<'_> {
+    /// Reads the files, checks that neighbouring subgraphs fit together, and measures by
+    /// [`measure()`].
+    ///
+    /// # Errors
+    /// [`ZooError`] names the file, the task or the engine.
+    pub fn measure(
+        &self,
+        watch: &mut dyn FnMut(Progress) -> bool,
+    ) -> Result<MeasuredTask, ZooError> {
+        let file = TasksFile::read(self.tasks)?;
+        let entry = file.only_task(self.task)?;
+        let variants = Variants::read(&file, entry, self.read, Weights::Values)?;
+        variants
+            .check_neighbours()
+            .map_err(|e| file.refuse(&format!("task `{}`", entry.name), e))?;
+        let labelled = Labelled::read(self.images, self.labels, &variants)?;
+        let engine = Engine::find(self.engine, 1)?;
+        let accuracies = measure(&variants, &labelled, &engine, self.samples, self.seed, watch)?;
+        Ok(MeasuredTask { accuracies, variants, file, images: labelled.count() })
+    }
+}
+
+impl MeasuredTask {
+    /// Writes the accuracies into the tasks file, and those of stitched variants to a CSV file
+    /// beside it.
+    ///
+    /// # Errors
+    /// [`ZooError`] where a file cannot be written.
+    pub fn update(&mut self) -> Result<(), ZooError> {
+        self.accuracies.update(&self.variants, &mut self.file)
+    }
 }
 
 /// Measures every original, and all stitched variants or a sample: half at random, then those

@@ -15,9 +15,10 @@ use std::{
     path::{Path, PathBuf},
 };
 use vitempo::adaptation::{
-    Adaptation, Adapter, CrossValidation, Latencies, LatencyError, LatencyProblem, Model, Warning,
+    Adaptation, Adapter, CrossValidation, Latencies, LatencyError, LatencyProblem, Model,
+    NewDevice, Warning,
 };
-use vitempo::graph::{Environment, Latency, Precision};
+use vitempo::graph::{Latency, Precision};
 
 /// Adapts to a device from the end-to-end latencies of a few models
 ///
@@ -86,7 +87,14 @@ pub fn run(args: &AdaptArgs) -> CliResult {
         files.iter().map(|f| Model { name: &f.identity.name, graph: &f.graph }).collect();
     let names: Vec<&str> = models.iter().map(|m| m.name).collect();
     let latencies = Latencies::read(csv, &names).map_err(|error| with_hint(&error))?;
-    let mut adapter = Adapter::new(environment(args, csv), &models)
+    let device = NewDevice {
+        name: args.name.clone(),
+        processor: args.device.processor(),
+        framework: args.framework.clone(),
+        threads: args.threads,
+        precision: args.precision,
+    };
+    let mut adapter = Adapter::new(device.environment(csv), &models)
         .published_by(args.source.clone())
         .suggestions(args.suggest)
         .threads(vitempo::processors());
@@ -139,26 +147,6 @@ fn near_names(near: &[String], otherwise: &str) -> String {
         "did you mean {}?",
         near.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ")
     )
-}
-
-fn environment(args: &AdaptArgs, csv: &Path) -> Environment {
-    let stem = || {
-        csv.file_stem().map_or_else(|| "device".to_owned(), |s| s.to_string_lossy().into_owned())
-    };
-    Environment {
-        device: args.name.clone().unwrap_or_else(stem),
-        processor: args.device.processor(),
-        cores_available: args.threads,
-        cores: Vec::new(),
-        framework: args.framework.clone(),
-        framework_version: "unknown".to_owned(),
-        threads: args.threads,
-        precision: args.precision,
-        memory_format: None,
-        power_mode: None,
-        isa: String::new(),
-        os: String::new(),
-    }
 }
 
 /// The result of the adaptation, as text and as JSON.

@@ -189,13 +189,17 @@ impl From<TrainingError> for CliError {
 
 impl From<EvaluationError> for CliError {
     fn from(error: EvaluationError) -> Self {
-        match &error {
-            EvaluationError::NothingHeldOut { .. } => {
-                Self::user(error).hint("train with a split that leaves some out")
+        let hint = match &error {
+            EvaluationError::NothingHeldOut { .. } => "train with a split that leaves some out",
+            EvaluationError::Environment { .. } => {
+                "train a bundle on this dataset, or measure in the bundle's environment"
             }
-            EvaluationError::AboveLimit { .. } => Self::user(format!("{error} (--max-mape)")),
-            _ => Self::user(error),
-        }
+            EvaluationError::AboveLimit { .. } => {
+                return Self::user(format!("{error} (--max-mape)"));
+            }
+            _ => return Self::user(error),
+        };
+        Self::user(error).hint(hint)
     }
 }
 

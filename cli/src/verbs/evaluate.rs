@@ -1,15 +1,14 @@
 //! `vitempo evaluate`: errors of forecasts for measured models outside the training data.
 
 use super::{
-    dataset,
-    error::{CliError, CliResult},
+    error::CliResult,
     error_tables::{E2E_HEADINGS, e2e_row, evaluation_json, kinds_table, points},
     output::{self, Format, Report, Table},
+    progress,
 };
 use serde_json::{Value, json};
 use std::path::PathBuf;
-use vitempo::datasets::Dataset;
-use vitempo::evaluation::{Evaluated, check_mape};
+use vitempo::evaluation::{Evaluated, Evaluator, check_mape};
 use vitempo::graph::Latency;
 use vitempo::predictors::Evaluation;
 
@@ -40,30 +39,17 @@ pub struct EvaluateArgs {
 }
 
 pub fn run(args: &EvaluateArgs) -> CliResult {
-    // Faults of the data are reported before those of a bundle.
-    Dataset::environments(&args.on)?;
+    let mut evaluator = Evaluator::new(&args.on)?;
     let mut evaluated = Vec::new();
-    let mut read: Option<(String, Dataset)> = None;
     for path in &args.bundles {
         let bundle = super::bundle::open_trained(path)?;
-        let id = bundle.environment.id();
-        let dataset = match read.take().filter(|(read, _)| *read == id) {
-            Some((_, dataset)) => dataset,
-            None => dataset::load_environment(&args.on, Some(&id)).map_err(|e| {
-                CliError::user(format!(
-                    "{}: the bundle is for another environment: {e}",
-                    path.display()
-                ))
-                .hint("train a bundle on this dataset, or measure in the bundle's environment")
-            })?,
-        };
-        evaluated.push(Evaluated::new(
+        evaluated.push(evaluator.evaluate(
             path.display().to_string(),
             &bundle,
-            &dataset.profiles,
-            &dataset,
+            &mut |warning| {
+                progress::say(format!("warning: {warning}"));
+            },
         )?);
-        read = Some((id, dataset));
     }
     let report = Evaluations { evaluated: &evaluated, models: args.models };
     output::print(&report, args.format)?;

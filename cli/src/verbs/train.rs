@@ -9,7 +9,7 @@ use super::{
 use indicatif::ProgressBar;
 use std::path::PathBuf;
 use vitempo::{
-    datasets::{Split, SplitSize},
+    datasets::Split,
     predictors::{Method, Progress, TrainOptions},
     training,
 };
@@ -78,7 +78,7 @@ pub fn run(args: &TrainArgs) -> CliResult {
     let dataset = load_environment(&args.data, args.environment.as_deref())?;
     let split = match &args.split {
         Some(file) => Split::load(file)?,
-        None => vitempo::datasets::split(&dataset, SplitSize::TestFraction(0.2), args.seed)?,
+        None => training::default_split(&dataset, args.seed)?,
     };
     let options = TrainOptions { seed: args.seed, level: args.level, ..TrainOptions::default() };
     let bar = Training::start();

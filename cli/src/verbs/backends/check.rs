@@ -12,11 +12,11 @@ use crate::verbs::{
     quantity::positive,
     worker::worker,
 };
+use indicatif::ProgressBar;
 use serde_json::json;
-use std::sync::atomic::Ordering;
-use vitempo::profiler::{
-    backends,
-    conformance::{Case, Suite},
+use vitempo::{
+    engines::check::{CheckError, CheckProgress, check},
+    profiler::conformance::Case,
 };
 
 /// Checks every engine found, how well the kernels it runs are predicted, or what an NPU takes
@@ -76,55 +76,48 @@ pub fn run(args: &CheckArgs) -> CliResult {
             lowering::Question { models, backend, options, repeats: args.profiled_repeats };
         return lowering::run(question, args.min_time_matched, args.format);
     }
-    let (worker, interrupted) = (worker()?, interrupted());
-    let suite = Suite::new(&worker, &options, &interrupted).map_err(CliError::ours)?;
-    let mut cases = Vec::new();
-    for backend in chosen(args.backend.as_deref())? {
-        let offered = match suite.capabilities(backend) {
-            Ok(offered) => offered,
-            Err(error) if args.backend.is_some() => return Err(error.into()),
-            Err(error) => {
-                progress::say(format!("skipped: {error}"));
-                continue;
-            }
-        };
-        let bar = progress::bar(0, "checking");
-        cases.extend(suite.run(backend, &offered, |case| {
+    let mut bar = None::<ProgressBar>;
+    let show = &mut |event: CheckProgress<'_>| match event {
+        CheckProgress::Skipped(error) => {
+            bar.take().iter().for_each(ProgressBar::finish_and_clear);
+            progress::say(format!("skipped: {error}"));
+        }
+        CheckProgress::Engine(_) => {
+            bar.take().iter().for_each(ProgressBar::finish_and_clear);
+            bar = Some(progress::bar(0, "checking"));
+        }
+        CheckProgress::Case(case) => bar.iter().for_each(|bar| {
             bar.set_message(format!("{} {} {}", case.backend, case.precision, case.graph));
-        }));
-        bar.finish_and_clear();
-    }
-    let count = |of: fn(&Case) -> bool| cases.iter().filter(|c| of(c)).count();
-    let (all, failed, disturbed) =
-        (cases.len(), count(|c| c.error.is_some()), count(|c| c.disturbed));
-    output::print(&Cases(cases), args.format)?;
+        }),
+    };
+    let checked = check(args.backend.as_deref(), &worker()?, &options, &interrupted(), show);
+    bar.iter().for_each(ProgressBar::finish_and_clear);
+    let checked = checked?;
+    output::print(&Cases(&checked.cases), args.format)?;
+    let disturbed = checked.disturbed();
     if disturbed > 0 {
         progress::say(format!(
-            "note: the machine was busy; operator times of {disturbed} of {all} checks were not \
-            compared"
+            "note: the machine was busy; operator times of {disturbed} of {} checks were not \
+            compared",
+            checked.cases.len()
         ));
     }
-    if interrupted.load(Ordering::Relaxed) {
-        return Err(CliError::user("interrupted: some engines were not checked"));
-    }
-    if failed == 0 {
-        Ok(())
-    } else {
-        Err(CliError::user(format!("{failed} of {all} checks failed")))
+    Ok(checked.verdict()?)
+}
+
+impl From<CheckError> for CliError {
+    fn from(error: CheckError) -> Self {
+        match error {
+            CheckError::Reference(_) => Self::ours(error),
+            CheckError::Engine(error) => error.into(),
+            other => Self::user(other),
+        }
     }
 }
 
-/// The engine asked for, or all that compute.
-fn chosen(only: Option<&str>) -> CliResult<Vec<&'static str>> {
-    match only {
-        Some(name) => Ok(vec![backends::by_name(name).map_err(CliError::user)?.name()]),
-        None => Ok(backends::that_compute()),
-    }
-}
+struct Cases<'a>(&'a [Case]);
 
-struct Cases(Vec<Case>);
-
-impl Cases {
+impl Cases<'_> {
     fn rows(&self) -> Table {
         let headings = [
             "Engine",
@@ -139,7 +132,7 @@ impl Cases {
             "unknown",
         ];
         let mut table = Table::new(&headings, 5);
-        for c in &self.0 {
+        for c in self.0 {
             let format = c.memory_format.map_or("-", |f| f.name()).to_owned();
             let result = c.error.clone().unwrap_or_else(|| "ok".to_owned());
             let apart = c.apart.map_or_else(|| "-".to_owned(), |a| format!("{a:.1e}"));
@@ -160,7 +153,7 @@ impl Cases {
     }
 }
 
-impl Report for Cases {
+impl Report for Cases<'_> {
     fn table(&self) -> String {
         self.rows().to_text()
     }

@@ -10,67 +10,27 @@ use crate::verbs::{
     worker::worker,
 };
 use serde_json::{Value, json};
-use std::{collections::BTreeMap, sync::atomic::Ordering, time::Duration};
-use vitempo::graph::Precision;
-use vitempo::profiler::{
-    RunOptions,
-    coverage::{Assigned, Compiler, Coverage, counts},
+use std::collections::BTreeMap;
+use vitempo::{
+    engines::coverage::{Covered, CoveredModel, cover},
+    models,
+    profiler::{
+        RunOptions,
+        coverage::{Assigned, counts},
+    },
 };
-use vitempo::{campaign, models};
-
-/// Longest a model may take: emulators of NPUs compile slowly.
-const LIMIT: Duration = Duration::from_secs(300);
 
 /// Compiles each model, prints what became of it, and fails where no model compiled.
 pub fn run(models: &ModelArgs, backend: &str, options: &RunOptions, format: Format) -> CliResult {
-    let models::Models { read: models, unreadable } =
-        models::read_all(&models.models, &models.read_options())?;
-    let (worker, interrupted) = (worker()?, interrupted());
-    let compiler = Compiler::new(&worker, backend, options)?;
-    let models = campaign::sweep_models(models);
-    let bar = progress::bar((models.len() + unreadable.len()) as u64, "compiling");
-    let mut rows: Vec<Row> = unreadable
-        .into_iter()
-        .map(|(path, error)| Row {
-            model: path.display().to_string(),
-            outcome: Err(error.to_string()),
-        })
-        .collect();
-    for model in &models {
-        bar.set_position(rows.len() as u64);
-        let outcome = compiler.coverage(model, LIMIT, &interrupted);
-        if interrupted.load(Ordering::Relaxed) {
-            break;
-        }
-        rows.push(Row { model: model.identity.name.clone(), outcome });
-    }
+    let models = models::read_all(&models.models, &models.read_options())?;
+    let bar = progress::bar((models.read.len() + models.unreadable.len()) as u64, "compiling");
+    let covered = cover(models, backend, &worker()?, options, &interrupted(), &mut |done| {
+        bar.set_position(done as u64);
+    });
     bar.finish_and_clear();
-    let compiled = Compiled {
-        backend: format!("{backend} {}", compiler.offered.version),
-        precision: compiler.options.precision,
-        rows,
-    };
-    output::print(&compiled, format)?;
-    match compiled.rows.iter().find_map(|r| r.outcome.as_ref().err()) {
-        _ if interrupted.load(Ordering::Relaxed) => {
-            Err(CliError::user("interrupted: some models were not compiled"))
-        }
-        Some(reason) if compiled.rows.iter().all(|r| r.outcome.is_err()) => {
-            Err(CliError::user(format!("no model compiled; {reason}")))
-        }
-        _ => Ok(()),
-    }
-}
-
-struct Row {
-    model: String,
-    outcome: Result<Coverage, String>,
-}
-
-struct Compiled {
-    backend: String,
-    precision: Precision,
-    rows: Vec<Row>,
+    let covered = covered?;
+    output::print(&covered, format)?;
+    covered.verdict().map_err(CliError::user)
 }
 
 /// `12 Conv, 3 Erf`, most first.
@@ -91,52 +51,47 @@ fn by_provider(operators: &[Assigned]) -> BTreeMap<&str, Vec<Assigned>> {
     by
 }
 
-impl Compiled {
-    fn rows(&self) -> Table {
-        let mut table = Table::new(&["Model", "Whole", "Left", "Taken", "of"], 3);
-        for row in &self.rows {
-            let cells = match &row.outcome {
-                Ok(c) => {
-                    let left: Vec<_> = by_provider(&c.left)
-                        .into_iter()
-                        .map(|(by, operators)| format!("{by}: {}", listed(&operators)))
-                        .collect();
-                    let whole = if c.whole() { "yes" } else { "no" }.to_owned();
-                    [
-                        whole,
-                        left.join("; "),
-                        c.taken.len().to_string(),
-                        (c.taken.len() + c.left.len()).to_string(),
-                    ]
-                }
-                Err(reason) => {
-                    ["failed".to_owned(), reason.clone(), "-".to_owned(), "-".to_owned()]
-                }
-            };
-            table.row(std::iter::once(row.model.clone()).chain(cells));
-        }
-        table
+fn rows(covered: &Covered) -> Table {
+    let mut table = Table::new(&["Model", "Whole", "Left", "Taken", "of"], 3);
+    for row in &covered.models {
+        let cells = match &row.outcome {
+            Ok(c) => {
+                let left: Vec<_> = by_provider(&c.left)
+                    .into_iter()
+                    .map(|(by, operators)| format!("{by}: {}", listed(&operators)))
+                    .collect();
+                let whole = if c.whole() { "yes" } else { "no" }.to_owned();
+                [
+                    whole,
+                    left.join("; "),
+                    c.taken.len().to_string(),
+                    (c.taken.len() + c.left.len()).to_string(),
+                ]
+            }
+            Err(reason) => ["failed".to_owned(), reason.clone(), "-".to_owned(), "-".to_owned()],
+        };
+        table.row(std::iter::once(row.model.clone()).chain(cells));
     }
+    table
 }
 
-impl Report for Compiled {
+impl Report for Covered {
     fn table(&self) -> String {
-        let whole =
-            self.rows.iter().filter(|r| r.outcome.as_ref().is_ok_and(Coverage::whole)).count();
         let summary = format!(
-            "{whole} of {} models run on the NPU as a whole. Nothing was timed: this tells no \
+            "{} of {} models run on the NPU as a whole. Nothing was timed: this tells no \
             latency.",
-            self.rows.len()
+            self.whole(),
+            self.models.len()
         );
-        format!("{}, {}\n\n{}\n{summary}\n", self.backend, self.precision, self.rows().to_text())
+        format!("{}, {}\n\n{}\n{summary}\n", self.engine, self.precision, rows(self).to_text())
     }
 
     fn csv(&self) -> CliResult<String> {
-        self.rows().to_csv()
+        rows(self).to_csv()
     }
 
     fn json(&self) -> CliResult<Value> {
-        let row = |row: &Row| match &row.outcome {
+        let row = |row: &CoveredModel| match &row.outcome {
             Ok(c) => {
                 json!({"model": row.model, "compiles": true, "whole": c.whole(), "taken": counts(&c.taken), "left": c.left, "reason": null})
             }
@@ -145,7 +100,7 @@ impl Report for Compiled {
             }
         };
         Ok(
-            json!({"engine": self.backend, "precision": self.precision, "models": self.rows.iter().map(row).collect::<Vec<_>>()}),
+            json!({"engine": self.engine, "precision": self.precision, "models": self.models.iter().map(row).collect::<Vec<_>>()}),
         )
     }
 }

@@ -7,11 +7,10 @@ use crate::verbs::{
 };
 use indicatif::{HumanBytes, ProgressBar};
 use serde_json::json;
-use std::{collections::BTreeSet, path::PathBuf};
-use vitempo::profiler::{
-    Availability, RunOptions,
-    backends::{self, discovery},
-    install::{self, InstallError, Installed, Source, Step, pip},
+use std::path::PathBuf;
+use vitempo::{
+    engines::install::{InstallEnginesError, InstallProgress, InstalledEngine, install},
+    profiler::install::{InstallError, Step},
 };
 
 /// Fetches an engine's library with pip, checks its digest, and keeps it in vitempo's own folder
@@ -33,52 +32,32 @@ pub struct InstallArgs {
     format: Format,
 }
 
-/// One engine, and the version its library gave when it was opened; `None` when this build of
-/// vitempo has no backend for it.
-struct Row(Installed, Option<String>);
-
-struct Rows(Vec<Row>);
+struct Rows(Vec<InstalledEngine>);
 
 pub fn run(args: &InstallArgs) -> CliResult {
-    if args.engines.len() > 1 && !args.from.is_empty() {
-        return Err(CliError::user("--from goes with one engine").hint("install engine by engine"));
-    }
-    let home = discovery::engines_folder().ok_or(InstallError::NoFolder)?;
-    let mut rows = Vec::new();
-    for name in args.engines.iter().collect::<BTreeSet<_>>() {
-        let engine = install::by_name(name)?;
-        let wheels = engine.wheels(std::env::consts::OS, std::env::consts::ARCH)?;
-        let source = || {
-            if args.from.is_empty() {
-                pip::find().map(Source::Pip)
-            } else {
-                Ok(Source::Files(args.from.clone()))
+    let mut watch = Watch::default();
+    let engines = install(&args.engines, &args.from, &mut |event| match event {
+        InstallProgress::Step(step) => watch.show(step),
+        InstallProgress::Installed(name, notice) => {
+            watch.done();
+            if let Some(notice) = notice {
+                progress::say(format!("note: {name}: {notice}"));
             }
-        };
-        let mut watch = Watch::default();
-        let installed =
-            install::install(engine, wheels, &home, &source, &mut |step| watch.show(step))?;
-        watch.done();
-        if let Some(notice) = engine.notice {
-            progress::say(format!("note: {name}: {notice}"));
         }
-        let opened = open(&installed)?;
-        rows.push(Row(installed, opened));
-    }
-    output::print(&Rows(rows), args.format)
+    })?;
+    output::print(&Rows(engines), args.format)
 }
 
-/// Opens the library: what was installed must also run here.
-fn open(installed: &Installed) -> CliResult<Option<String>> {
-    let Ok(backend) = backends::by_name(&installed.engine) else { return Ok(None) };
-    let options = RunOptions { library: Some(installed.library.clone()), ..RunOptions::default() };
-    match backend.probe(&options) {
-        Availability::Available(capabilities) => Ok(Some(capabilities.version)),
-        Availability::Unavailable { reason, hint } => Err(CliError::user(format!(
-            "{} is installed but does not run here: {reason}",
-            installed.engine
-        ))
-        .hint(hint)),
+impl From<InstallEnginesError> for CliError {
+    fn from(error: InstallEnginesError) -> Self {
+        match error {
+            InstallEnginesError::WheelsOfSeveral(_) => {
+                Self::user("--from goes with one engine").hint("install engine by engine")
+            }
+            InstallEnginesError::Install(error) => error.into(),
+            InstallEnginesError::DoesNotRun { ref hint, .. } => Self::user(&error).hint(hint),
+            other => Self::user(other),
+        }
     }
 }
 
@@ -131,7 +110,7 @@ impl From<InstallError> for CliError {
 impl Rows {
     fn rows(&self) -> Table {
         let mut table = Table::new(&["Engine", "Version", "State", "Folder", "Files", "Size"], 4);
-        for Row(installed, _) in &self.0 {
+        for InstalledEngine { installed, .. } in &self.0 {
             let state = if installed.already_there { "was there" } else { "installed" };
             let folder = installed.folder.display().to_string();
             let size = HumanBytes(installed.size_bytes).to_string();
@@ -158,9 +137,9 @@ impl Report for Rows {
     }
 
     fn json(&self) -> CliResult<serde_json::Value> {
-        let row = |Row(i, opened): &Row| {
+        let row = |InstalledEngine { installed: i, opened_version }: &InstalledEngine| {
             json!({"engine": i.engine, "version": i.version, "already_there": i.already_there, "folder": i.folder, "library": i.library,
-                "files": i.files, "size_bytes": i.size_bytes, "opened_version": opened})
+                "files": i.files, "size_bytes": i.size_bytes, "opened_version": opened_version})
         };
         Ok(self.0.iter().map(row).collect())
     }

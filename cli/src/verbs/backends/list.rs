@@ -5,9 +5,9 @@ use crate::verbs::{
     output::{self, Format, Report, Table},
 };
 use serde_json::json;
-use vitempo::profiler::{
-    Availability, Backend, RunOptions,
-    backends::{self, AbsentDevice},
+use vitempo::{
+    engines::{self, Engine},
+    profiler::Availability,
 };
 
 /// Shows every engine: found or not and why, version, path, what it offers
@@ -20,31 +20,10 @@ pub struct ListArgs {
     format: Format,
 }
 
-struct Row {
-    name: &'static str,
-    description: &'static str,
-    availability: Availability,
-    absent: Vec<AbsentDevice>,
-}
-
-struct Listing(Vec<Row>);
+struct Listing(Vec<Engine>);
 
 pub fn run(args: &ListArgs) -> CliResult {
-    output::print(
-        &Listing(backends::all().iter().map(|b| probe(b.as_ref())).collect()),
-        args.format,
-    )
-}
-
-fn probe(backend: &dyn Backend) -> Row {
-    let options = RunOptions::default();
-    let availability = backend.probe(&options);
-    let absent = if matches!(availability, Availability::Available(_)) {
-        backend.absent_devices(&options)
-    } else {
-        Vec::new()
-    };
-    Row { name: backend.name(), description: backend.description(), availability, absent }
+    output::print(&Listing(engines::list()), args.format)
 }
 
 fn names<T: ToString>(items: &[T]) -> String {
@@ -66,7 +45,7 @@ impl Listing {
             ],
             8,
         );
-        for Row { name, availability, .. } in &self.0 {
+        for Engine { name, availability, .. } in &self.0 {
             let cells = match availability {
                 Availability::Available(c) => {
                     let path = c
@@ -97,12 +76,12 @@ impl Listing {
 impl Report for Listing {
     fn table(&self) -> String {
         let mut text = self.rows().to_text();
-        for Row { name, absent, .. } in &self.0 {
+        for Engine { name, absent, .. } in &self.0 {
             for device in absent {
                 text += &format!("{name} has no {} here: {}\n", device.processor, device.reason);
             }
         }
-        for Row { name, availability, absent, .. } in &self.0 {
+        for Engine { name, availability, absent, .. } in &self.0 {
             if let Availability::Unavailable { hint, .. } = availability {
                 text += &format!("hint: {name}: {hint}\n");
             }
@@ -118,7 +97,7 @@ impl Report for Listing {
     }
 
     fn json(&self) -> CliResult<serde_json::Value> {
-        let row = |r: &Row| json!({"backend": r.name, "description": r.description, "availability": r.availability, "absent_devices": r.absent});
+        let row = |r: &Engine| json!({"backend": r.name, "description": r.description, "availability": r.availability, "absent_devices": r.absent});
         Ok(self.0.iter().map(row).collect())
     }
 }

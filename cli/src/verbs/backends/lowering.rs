@@ -10,16 +10,13 @@ use crate::verbs::{
     worker::worker,
 };
 use serde_json::{Value, json};
-use std::time::Duration;
-use vitempo::campaign;
+use vitempo::engines::lowering::LoweringEvaluation;
 use vitempo::graph::{Latency, OpSpec, TensorSpec, lowering::compare::Mismatch};
 use vitempo::profiler::{
-    RunOptions, Sweep,
-    lowering_accuracy::{self, LoweringAccuracy, LoweringAccuracyError, LoweringShortfall, Time},
+    RunOptions,
+    lowering_accuracy::{LoweringAccuracy, LoweringAccuracyError, LoweringShortfall, Time},
 };
 
-/// Longest a model may take.
-const RUN_TIMEOUT: Duration = Duration::from_secs(300);
 /// Rows of the table of differences; JSON and CSV have all.
 const ROWS_SHOWN: usize = 20;
 
@@ -34,22 +31,18 @@ pub struct Question<'a> {
 /// Evaluates, prints, and fails if less than `least` percent of a family's time was predicted.
 pub fn run(question: Question<'_>, least: Option<f64>, format: Format) -> CliResult {
     let models = question.models.read_some()?;
-    let sweep = Sweep {
-        models: campaign::sweep_models(models),
-        backend: question.backend.to_owned(),
+    let evaluation = LoweringEvaluation {
+        models,
+        engine: question.backend.to_owned(),
         options: question.options,
-        protocol: lowering_accuracy::protocol(question.repeats),
-        budget: None,
-        run_timeout: RUN_TIMEOUT,
-        target: worker()?.into(),
-        session: campaign::session_name(),
+        profiled_repeats: question.repeats,
+        worker: worker()?,
     };
-    let bar = progress::bar(sweep.models.len() as u64, "evaluating");
-    let accuracy = lowering_accuracy::evaluate(
-        &sweep,
-        &mut |p| bar.set_position(p.done as u64),
-        &interrupted(),
-    );
+    let bar = progress::bar(0, "evaluating");
+    let accuracy = evaluation.evaluate(&interrupted(), &mut |progress| {
+        bar.set_length(progress.total as u64);
+        bar.set_position(progress.done as u64);
+    });
     bar.finish_and_clear();
     let accuracy = accuracy.map_err(error)?;
     output::print(&Lowering(&accuracy), format)?;

@@ -34,6 +34,7 @@ pub enum BundleCommand {
     ///
     /// Example: vitempo bundle list
     List {
+        /// Format of the output
         #[arg(long, value_enum, default_value_t)]
         format: Format,
     },
@@ -44,6 +45,7 @@ pub enum BundleCommand {
         /// A file, or a name that `vitempo bundle list` shows
         #[arg(value_name = "NAME")]
         bundle: PathBuf,
+        /// Format of the output
         #[arg(long, value_enum, default_value_t)]
         format: Format,
     },

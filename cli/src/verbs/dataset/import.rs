@@ -36,6 +36,7 @@ pub enum ImportCommand {
 
 #[derive(clap::Args, Debug)]
 pub struct FolderArgs {
+    /// Folder of the published files
     #[arg(value_name = "FOLDER")]
     folder: PathBuf,
     /// New dataset folder
@@ -45,6 +46,7 @@ pub struct FolderArgs {
 
 #[derive(clap::Args, Debug)]
 pub struct PhonesArgs {
+    /// CSV files
     #[arg(required = true, value_name = "FILES")]
     files: Vec<PathBuf>,
     /// New dataset folder

@@ -27,8 +27,10 @@ pub enum DatasetCommand {
     ///
     /// Example: vitempo dataset inspect data/
     Inspect {
+        /// Dataset folder
         #[arg(value_name = "FOLDER")]
         data: PathBuf,
+        /// Format of the output
         #[arg(long, value_enum, default_value_t)]
         format: Format,
     },
@@ -36,8 +38,10 @@ pub enum DatasetCommand {
     ///
     /// Example: vitempo dataset validate data/
     Validate {
+        /// Dataset folder
         #[arg(value_name = "FOLDER")]
         data: PathBuf,
+        /// Format of the output
         #[arg(long, value_enum, default_value_t)]
         format: Format,
     },
@@ -53,8 +57,10 @@ pub enum DatasetCommand {
     ///
     /// Example: vitempo dataset merge monday/ tuesday/ --out both/
     Merge {
+        /// Dataset folders
         #[arg(required = true, value_name = "FOLDERS")]
         data: Vec<PathBuf>,
+        /// New dataset folder
         #[arg(long, value_name = "FOLDER")]
         out: PathBuf,
     },
@@ -62,11 +68,13 @@ pub enum DatasetCommand {
     ///
     /// Example: vitempo dataset export data/ --table operators --format csv
     Export {
+        /// Dataset folder
         #[arg(value_name = "FOLDER")]
         data: PathBuf,
         /// operators, operator_measurements, models, model_measurements or environments
         #[arg(long)]
         table: String,
+        /// Format of the output
         #[arg(long, value_enum, default_value_t = Format::Csv)]
         format: Format,
     },

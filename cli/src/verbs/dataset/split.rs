@@ -5,15 +5,19 @@ use crate::verbs::{
     output::{self, Format, Report, Table},
 };
 use std::path::PathBuf;
-use vitempo::datasets::{Split, SplitSize};
+use vitempo::{
+    datasets::{Split, SplitSize},
+    training::HELD_OUT,
+};
 
 #[derive(clap::Args, Debug)]
 pub struct SplitArgs {
+    /// Dataset folder
     #[arg(value_name = "FOLDER")]
     data: PathBuf,
     /// Share of the synthetic architectures that becomes test; each keeps its side when models are
     /// added
-    #[arg(long, default_value_t = 0.2, conflicts_with_all = ["train", "test"])]
+    #[arg(long, default_value_t = HELD_OUT, conflicts_with_all = ["train", "test"])]
     test_fraction: f64,
     /// Exactly so many training architectures
     #[arg(long, requires = "test")]
@@ -21,11 +25,13 @@ pub struct SplitArgs {
     /// Exactly so many test architectures
     #[arg(long, requires = "train")]
     test: Option<usize>,
+    /// Seed of the split
     #[arg(long, default_value_t = 0)]
     seed: u64,
     /// File to write the split to
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
+    /// Format of the output
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }

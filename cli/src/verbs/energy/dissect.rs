@@ -5,10 +5,10 @@ use super::super::{
     output::{self, Format, Report, Table},
     quantity,
 };
-use std::path::{Path, PathBuf};
-use vitempo::planners::energy::{
-    EventLog, PowerTrace, TraceError,
-    dissect::{Dissection, Settings, dissect},
+use std::path::PathBuf;
+use vitempo::{
+    plan::dissection::{DissectionFiles, Power},
+    planners::energy::{TraceError, dissect::Dissection},
 };
 
 /// Splits a power monitor's trace by an application's log into the energy of each phase of a frame
@@ -66,25 +66,25 @@ impl From<TraceError> for CliError {
 }
 
 pub fn run(args: &DissectArgs) -> CliResult {
-    let (trace, log) = (PowerTrace::read(&args.trace)?, EventLog::read(&args.log)?);
-    let settings = Settings {
+    let files = DissectionFiles {
+        trace: args.trace.clone(),
+        log: args.log.clone(),
+        base: power(args.base_power, args.base_trace.as_ref())?,
+        preview: power(args.preview_power, args.preview_trace.as_ref())?,
         monitor_flag_s: args.flag_at,
         quiet_s: args.quiet,
         cooling_off_s: args.cooling_off,
-        base_w: power(args.base_power, args.base_trace.as_deref())?,
-        preview_w: power(args.preview_power, args.preview_trace.as_deref())?,
     };
-    output::print(&Dissected(dissect(&trace, &log, &settings)?), args.format)
+    output::print(&Dissected(files.dissect()?), args.format)
 }
 
-fn power(given: Option<f64>, trace: Option<&Path>) -> CliResult<f64> {
-    match (given, trace) {
-        (Some(watts), _) => Ok(watts),
-        (None, Some(path)) => Ok(PowerTrace::read(path)?.mean_w()),
-        (None, None) => Err(CliError::user(
+fn power(watts: Option<f64>, trace: Option<&PathBuf>) -> CliResult<Power> {
+    let given = watts.map(Power::Watts).or_else(|| trace.cloned().map(Power::MeanOf));
+    given.ok_or_else(|| {
+        CliError::user(
             "base and preview power are needed: the power of a phase is the difference to them",
-        )),
-    }
+        )
+    })
 }
 
 struct Dissected(Dissection);

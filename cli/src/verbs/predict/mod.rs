@@ -33,6 +33,7 @@ pub struct PredictArgs {
     #[arg(long)]
     pub breakdown: bool,
 
+    /// Format of the output
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
 }

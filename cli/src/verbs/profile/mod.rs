@@ -83,6 +83,7 @@ pub struct ProfileArgs {
     #[arg(long, alias = "sitting")]
     pub session: Option<String>,
 
+    /// Format of the output
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
 }

@@ -20,10 +20,7 @@ use vitempo::search::{
     verify::{Verified, spread},
 };
 use vitempo::search_space::Space;
-use vitempo_report::{
-    chart::{Axis, Chart, Mark, Series},
-    draw,
-};
+use vitempo_report::front;
 
 /// Rows of the table; files hold all.
 const SHOWN: usize = 20;
@@ -72,52 +69,11 @@ impl Front<'_> {
     pub fn write_results(&self, folder: &Path) -> CliResult {
         files::write(&folder.join("front.csv"), self.csv()?.as_bytes())?;
         files::write(&folder.join("front.json"), format!("{:#}\n", self.json()?).as_bytes())?;
-        for device in 0..self.devices.len() {
-            let name = if device == 0 {
-                "front.svg".to_owned()
-            } else {
-                format!("front-{}.svg", device + 1)
-            };
-            files::write(
-                &folder.join(name),
-                draw::svg(&self.chart(device)).map_err(CliError::ours)?.as_bytes(),
-            )?;
+        let plots = front::plots(self.devices, self.objective, self.outcome);
+        for (name, svg) in plots.map_err(CliError::ours)? {
+            files::write(&folder.join(name), svg.as_bytes())?;
         }
         Ok(())
-    }
-
-    fn chart(&self, device: usize) -> Chart {
-        let point = |member: &Candidate| {
-            member.latencies.get(device).map(|latency| (latency.point().ms(), member.score))
-        };
-        let points = |members: &[Candidate]| members.iter().filter_map(point).collect::<Vec<_>>();
-        let (front, dominated) = (points(&self.outcome.front), points(&self.outcome.dominated));
-        let scores = || front.iter().chain(&dominated).map(|p| p.1);
-        let mut series = vec![
-            Series::new("front", Mark::Dot, front.clone()),
-            Series::new("dominated", Mark::Ring, dominated.clone()),
-        ];
-        if let Some(ceiling) = self.devices.get(device).and_then(|d| d.ceiling) {
-            let ends = [
-                scores().fold(f64::INFINITY, f64::min),
-                scores().fold(f64::NEG_INFINITY, f64::max),
-            ];
-            series.push(Series::new(
-                "ceiling",
-                Mark::Line,
-                ends.map(|score| (ceiling.ms(), score)).to_vec(),
-            ));
-        }
-        series.retain(|s| !s.points.is_empty());
-        let environment = self
-            .devices
-            .get(device)
-            .map_or_else(String::new, |d| d.bundle.environment().describe());
-        Chart::Points {
-            x: Axis::linear(&format!("forecast latency, ms ({environment})")),
-            y: Axis::linear(self.objective.name()),
-            series,
-        }
     }
 
     fn score(&self, score: f64) -> String {

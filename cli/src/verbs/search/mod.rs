@@ -18,18 +18,12 @@ use std::{
     time::Instant,
 };
 use vitempo::graph::Latency;
-use vitempo::search_space::Space;
-use vitempo::{
-    Bundle,
-    search::{
-        self, Device, Objective, ObjectiveError, Options, SearchError,
-        objective::{Listed, Measure, Program, StandIn},
-        verify::{Verification, verify as verify_front},
-    },
+use vitempo::search::{
+    self, Device, Objective, ObjectiveError, Options, SearchError,
+    objective::{Listed, Measure, Program, StandIn},
+    verify::{Verification, verify as verify_front},
 };
-
-/// Most architectures of one search.
-const MOST: u64 = 1_000_000_000;
+use vitempo::search_space::Space;
 
 /// Searches a space for the best architectures within a latency ceiling
 ///
@@ -106,7 +100,9 @@ pub fn run(args: &SearchArgs) -> CliResult {
         .iter()
         .map(|bundle| super::bundle::open(bundle))
         .collect::<CliResult<Vec<_>>>()?;
-    let devices = devices(&bundles, &args.max_latency)?;
+    let ceilings: Vec<Latency> =
+        args.max_latency.iter().map(|&ns| Latency::from_ns(ns as f64)).collect();
+    let devices = search::devices(&bundles, &ceilings)?;
     let mut objective = objective(&args.objective, &space)?;
     if let Some(folder) = &args.out {
         std::fs::create_dir_all(folder).map_err(|e| io_error("make folder", folder, &e))?;
@@ -142,23 +138,6 @@ pub fn run(args: &SearchArgs) -> CliResult {
     output::print(&front, args.format)
 }
 
-fn devices<'b>(bundles: &'b [Bundle], ceilings: &[u64]) -> CliResult<Vec<Device<'b>>> {
-    if !ceilings.is_empty() && ceilings.len() != bundles.len() {
-        return Err(CliError::user(format!(
-            "{} bundles, but {} ceilings (--max-latency)",
-            bundles.len(),
-            ceilings.len()
-        ))
-        .hint("give one --max-latency after each --bundle, or none at all"));
-    }
-    let ceiling = |index: usize| ceilings.get(index).map(|ns| Latency::from_ns(*ns as f64));
-    Ok(bundles
-        .iter()
-        .enumerate()
-        .map(|(index, bundle)| Device { bundle, ceiling: ceiling(index) })
-        .collect())
-}
-
 fn objective(words: &[String], space: &Space) -> CliResult<Box<dyn Objective>> {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     Ok(match words[..] {
@@ -182,17 +161,14 @@ fn searched(
     objective: &mut dyn Objective,
     args: &SearchArgs,
 ) -> CliResult<search::Outcome> {
-    let candidates = args.candidates.min(u64::try_from(space.size()).unwrap_or(u64::MAX));
-    if args.candidates > MOST {
-        return Err(CliError::user(format!(
-            "{} candidates are more than {MOST} (--candidates)",
-            args.candidates
-        )));
-    }
-    let length = objective.candidates().map_or(candidates, |listed| listed.len() as u64);
+    let options = Options {
+        candidates: args.candidates,
+        population: args.population,
+        seed: args.seed,
+        upper: args.upper,
+    };
+    let length = options.candidates_in(space, objective);
     let (bar, stop) = (progress::bar(length, "searching"), interrupted());
-    let options =
-        Options { candidates, population: args.population, seed: args.seed, upper: args.upper };
     let found = search::search(space, devices, objective, options, &mut |progress| {
         bar.set_position(progress.candidates);
         bar.set_message(progress.best.map_or_else(String::new, |best| format!("best {best:.4e}")));
@@ -214,6 +190,9 @@ impl From<SearchError> for CliError {
             SearchError::NothingFits { .. } => {
                 Self::user(error).hint("raise --max-latency, or evaluate more --candidates")
             }
+            SearchError::Ceilings { .. } => Self::user(format!("{error} (--max-latency)"))
+                .hint("give one --max-latency after each --bundle, or none at all"),
+            SearchError::TooMany(_) => Self::user(format!("{error} (--candidates)")),
             SearchError::Option { option, reason } => Self::user(format!("--{option} {reason}")),
             _ => Self::user(error),
         }

@@ -10,13 +10,7 @@ use crate::verbs::{
 };
 use serde_json::json;
 use std::path::PathBuf;
-use vitempo::zoo::{
-    TasksFile, Variants,
-    engine::Engine,
-    labelled::Labelled,
-    measure::{self, MeasuredAccuracies},
-    variants::Weights,
-};
+use vitempo::zoo::measure::{MeasureFiles, MeasuredTask};
 
 /// Measures the accuracy of variants and stitched variants on labelled images
 ///
@@ -74,73 +68,69 @@ pub struct MeasureArgs {
 }
 
 pub fn run(args: &MeasureArgs) -> CliResult {
-    let mut file = TasksFile::read(&args.tasks)?;
-    let entry = file.only_task(args.task.as_deref())?.clone();
-    let variants = Variants::read(&file, &entry, &args.dimensions.read_options(), Weights::Values)?;
-    variants.check_neighbours().map_err(|e| file.refuse(&format!("task `{}`", entry.name), e))?;
-    let labelled = Labelled::read(&args.images, &args.labels, &variants)?;
-    let engine = Engine::find(&args.engine, 1)?;
-    let accuracies = watched("measuring", |watch| {
-        measure::measure(&variants, &labelled, &engine, args.sample, args.seed, watch)
-    })?;
-    let measured = Measured {
-        accuracies,
-        engine: args.engine.clone(),
-        images: labelled.count(),
-        variants: &variants,
+    let request = MeasureFiles {
+        tasks: &args.tasks,
+        task: args.task.as_deref(),
+        images: &args.images,
+        labels: &args.labels,
+        engine: &args.engine,
+        read: &args.dimensions.read_options(),
+        samples: args.sample,
+        seed: args.seed,
     };
+    let task = watched("measuring", |watch| request.measure(watch))?;
+    let mut measured = Measured { task, engine: &args.engine };
     if let Some(path) = &args.accuracies {
         files::write(path, measured.csv()?.as_bytes())?;
     }
     if args.update {
-        measured.accuracies.update(&variants, &mut file)?;
+        measured.task.update()?;
     }
     output::print(&measured, args.format)
 }
 
 /// The accuracies to print.
 struct Measured<'a> {
-    accuracies: MeasuredAccuracies,
-    engine: String,
-    images: usize,
-    variants: &'a Variants,
+    task: MeasuredTask,
+    engine: &'a str,
 }
 
 impl Report for Measured<'_> {
     fn table(&self) -> String {
         let mut table = Table::new(&["Variant", "Accuracy"], 1);
-        for (variant, name) in self.variants.names.iter().enumerate() {
+        for (variant, name) in self.task.variants.names.iter().enumerate() {
             table.row([
                 name.clone(),
-                self.accuracies
+                self.task
+                    .accuracies
                     .original(variant)
                     .map_or_else(|| "-".to_owned(), |percent| format!("{percent:.2} %")),
             ]);
         }
-        let all = self.accuracies.rows.iter().map(|(_, percent)| *percent);
+        let all = self.task.accuracies.rows.iter().map(|(_, percent)| *percent);
         let (least, most) = all
             .fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), percent| {
                 (least.min(percent), most.max(percent))
             });
         format!(
             "{}\n\n{}\n{} stitched variants: {least:.2} to {most:.2} %, on {} images by {}\n",
-            self.variants.task,
+            self.task.variants.task,
             table.to_text(),
-            self.accuracies.rows.len(),
-            self.images,
+            self.task.accuracies.rows.len(),
+            self.task.images,
             self.engine
         )
     }
 
     fn csv(&self) -> CliResult<String> {
-        Ok(self.accuracies.csv(self.variants)?)
+        Ok(self.task.accuracies.csv(&self.task.variants)?)
     }
 
     fn json(&self) -> CliResult<serde_json::Value> {
-        let row = |(variants, percent): &(Vec<usize>, f64)| json!({"variants": self.variants.named(variants), "accuracy": percent});
-        let stitched: Vec<serde_json::Value> = self.accuracies.rows.iter().map(row).collect();
+        let row = |(variants, percent): &(Vec<usize>, f64)| json!({"variants": self.task.variants.named(variants), "accuracy": percent});
+        let stitched: Vec<serde_json::Value> = self.task.accuracies.rows.iter().map(row).collect();
         Ok(
-            json!({"task": self.variants.task, "engine": self.engine, "images": self.images, "stitched": stitched}),
+            json!({"task": self.task.variants.task, "engine": self.engine, "images": self.task.images, "stitched": stitched}),
         )
     }
 }

@@ -130,6 +130,7 @@ pub struct PlaceArgs {
     #[command(flatten)]
     pub dimensions: Dimensions,
 
+    /// Format of the output
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
 }

@@ -1,99 +1,25 @@
 //! Plans for several models at once, and all systems over a grid of objectives, as tables, CSV and
 //! JSON.
 
-use super::super::super::{
+mod grid;
+mod words;
+
+pub use grid::PrintedGrid;
+
+use crate::verbs::{
     error::CliResult,
     output::{Report, Table, percent, thousands},
 };
 use serde_json::{Value, json};
 use std::fmt::Write;
-use vitempo::graph::Latency;
-use vitempo::plan::multi_dnn::{
-    Placing,
-    grid::{Grid, GridRow},
+use vitempo::{
+    plan::multi_dnn::Placing,
+    planners::multi_dnn::{Objective, PlacedTask, PlacedWay, Score, systems::Named},
 };
-use vitempo::planners::{
-    Evidence,
-    multi_dnn::{MultiDnnPlan, Objective, PlacedTask, PlacedWay, Proof, Score, systems::Named},
-};
+use words::{accuracy, gain, goal, latency, placed_on, proof, proof_name, variants, violated};
 
 /// A plan, to be printed.
 pub struct Printed(pub Placing);
-
-/// All systems over the grid, to be printed.
-pub struct PrintedGrid(pub Grid);
-
-fn latency(ns: f64) -> String {
-    Latency::from_ns(ns).to_string()
-}
-
-fn accuracy(bp: u32) -> String {
-    format!("{:.2} %", f64::from(bp) / 100.0)
-}
-
-/// `a, b, a`, and `(one piece)` where neighbouring positions on one processor are not separated.
-fn placed_on(way: &PlacedWay) -> String {
-    let repeats = way.processors.windows(2).any(|pair| pair[0] == pair[1]);
-    let alone = way.processors.iter().all(|name| *name == way.processors[0]);
-    match (alone && way.joined, repeats && way.joined) {
-        (true, _) => way.processors[0].clone(),
-        (false, true) => format!("{} (neighbours in one piece)", way.processors.join(" | ")),
-        (false, false) => way.processors.join(" | "),
-    }
-}
-
-fn variants(way: &PlacedWay) -> String {
-    match way.variants.iter().all(|name| *name == way.variants[0]) {
-        true => way.variants[0].clone(),
-        false => way.variants.join(" | "),
-    }
-}
-
-fn violated(score: &Score) -> String {
-    format!("{} ({} of {})", percent(score.violation_rate()), score.violated, score.queries)
-}
-
-/// What a plan gains over a system: `3 fewer violated, 1.20 x the queries/s`.
-fn gain(plan: &Score, other: &Score) -> String {
-    let faster = plan.queries_per_s() / other.queries_per_s();
-    let violated = match other.violated.cmp(&plan.violated) {
-        std::cmp::Ordering::Greater => format!("{} fewer violated", other.violated - plan.violated),
-        std::cmp::Ordering::Equal => "as many violated".to_owned(),
-        std::cmp::Ordering::Less => format!("{} more violated", plan.violated - other.violated),
-    };
-    format!("{violated}, {faster:.2} x the queries/s")
-}
-
-const fn goal(objective: Objective) -> &'static str {
-    match objective {
-        Objective::Violations => {
-            "fewest violated, then most queries/s, then least energy, then least latency"
-        }
-        Objective::Throughput => {
-            "most queries/s, then fewest violated, then least energy, then least latency"
-        }
-    }
-}
-
-fn proof(plan: &MultiDnnPlan) -> String {
-    let first = match plan.objective {
-        Objective::Violations => "no plan violates fewer",
-        Objective::Throughput => "no plan answers more queries/s",
-    };
-    match plan.proof {
-        Proof::Enumerated => "proven best: every plan of the space was evaluated".to_owned(),
-        Proof::First => format!("proven: {first}; the rest is the best found"),
-        Proof::Open => "not proven: the best found".to_owned(),
-    }
-}
-
-const fn proof_name(proof: Proof) -> &'static str {
-    match proof {
-        Proof::Enumerated => "enumerated",
-        Proof::First => "first_criterion",
-        Proof::Open => "open",
-    }
-}
 
 impl Printed {
     fn rows(&self) -> impl Iterator<Item = (&PlacedTask, &PlacedWay)> {
@@ -329,83 +255,6 @@ impl Report for Printed {
             "contention_known": plan.contention_known,
             "memory_bytes": plan.memory_bytes,
             "evidence": plan.evidence,
-        }))
-    }
-}
-
-impl PrintedGrid {
-    fn rate(row: &GridRow) -> f64 {
-        row.violated as f64 / row.queries.max(1) as f64
-    }
-}
-
-impl Report for PrintedGrid {
-    fn table(&self) -> String {
-        let grid = &self.0;
-        let mut table = Table::new(&["System", "Violated", "Of", "Share", "Queries/s"], 1);
-        for row in &grid.rows {
-            table.row([
-                row.name.clone(),
-                row.violated.to_string(),
-                row.queries.to_string(),
-                percent(Self::rate(row)),
-                format!("{:.1}", row.queries_per_s),
-            ]);
-        }
-        let shares: Vec<String> =
-            grid.shares.iter().map(|(kind, share)| format!("{} {kind}", percent(*share))).collect();
-        let (more, fewer) = grid.beside_unstitched;
-        format!(
-            "{}\n{} configurations; one query of each task at once, over all orders of arrival   \
-            ({})\nevery plan violates at least {}; in {} of {} configurations no plan violates fewer \
-            than the one found\nthe best system that does not stitch violates more in {more} \
-            configurations, fewer in {fewer}\nplanned for fewest violations, queries run {}\n",
-            table.to_text(),
-            grid.configurations,
-            Evidence::Simulation,
-            grid.least_violated,
-            grid.proven,
-            grid.configurations,
-            shares.join(", ")
-        )
-    }
-
-    fn csv(&self) -> CliResult<String> {
-        let headings = ["system", "violated", "queries", "queries_per_s", "configurations"];
-        let mut table = Table::new(&headings, 1);
-        for row in &self.0.rows {
-            table.row([
-                row.name.clone(),
-                row.violated.to_string(),
-                row.queries.to_string(),
-                row.queries_per_s.to_string(),
-                row.configurations.to_string(),
-            ]);
-        }
-        table.to_csv()
-    }
-
-    fn json(&self) -> CliResult<Value> {
-        let grid = &self.0;
-        let row = |row: &GridRow| {
-            json!({
-                "name": row.name,
-                "violated": row.violated,
-                "queries": row.queries,
-                "queries_per_s": row.queries_per_s,
-                "configurations": row.configurations,
-            })
-        };
-        let shares: serde_json::Map<String, Value> =
-            grid.shares.iter().map(|(kind, share)| (kind.clone(), json!(share))).collect();
-        Ok(json!({
-            "systems": grid.rows.iter().map(row).collect::<Vec<_>>(),
-            "least_violated": grid.least_violated,
-            "proven": grid.proven,
-            "configurations": grid.configurations,
-            "shares": shares,
-            "unstitched_violates": {"more": grid.beside_unstitched.0, "fewer": grid.beside_unstitched.1},
-            "evidence": Evidence::Simulation,
         }))
     }
 }

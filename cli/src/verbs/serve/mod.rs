@@ -1,27 +1,26 @@
 //! `vitempo serve`: serves forecasts over HTTP, for searches and services in other programs.
 
+mod checked;
+
 use super::{
     error::{CliError, CliResult},
     models::LimitArgs,
-    output::{self, Format, Report, Table},
+    output::{self, Format},
     quantity::{self, duration_or_seconds, positive},
 };
+use checked::Checked;
 use serde_json::json;
 use std::{
     env,
     net::{IpAddr, Ipv4Addr, SocketAddr},
     path::{Path, PathBuf},
-    sync::Arc,
     time::Duration,
 };
-use vitempo::{bundle::Location, graph::LatencyModel, search_space::Space};
-use vitempo_serve::{Level, Limits, Log, Options, RegisteredBundle, ServeError, Token, TokenError};
+use vitempo::{bundle::Location, search_space::Space};
+use vitempo_serve::{Level, LimitError, Limits, Log, Options, ServeError, Token, TokenError};
 
 /// The variable with the token, if no file is named.
 const TOKEN_VARIABLE: &str = "VITEMPO_TOKEN";
-
-/// Bodies or responses in memory, as a multiple of the largest one.
-const BODIES: u64 = 8;
 
 /// Serves forecasts over HTTP
 ///
@@ -196,21 +195,15 @@ fn explain(error: ServeError) -> CliError {
 
 impl ServeArgs {
     fn options(&self) -> CliResult<Options> {
-        let largest = self.max_body.max(self.max_response);
-        let memory = self.memory.unwrap_or(largest.saturating_mul(BODIES));
-        if memory < largest {
-            return Err(CliError::user(format!(
-                "{memory} bytes of memory do not hold one body or response of {largest} bytes"
-            ))
-            .hint("raise --memory, or lower --max-body and --max-response"));
-        }
         let bytes = |size: u64| usize::try_from(size).map_err(CliError::user);
+        let (body_bytes, answer_bytes) = (bytes(self.max_body)?, bytes(self.max_response)?);
+        let memory = self.memory.map(bytes).transpose()?;
         let limits = Limits {
-            body_bytes: bytes(self.max_body)?,
-            answer_bytes: bytes(self.max_response)?,
-            memory_bytes: bytes(memory)?,
-            head_timeout: above_zero(self.head_timeout, "--head-timeout")?,
-            timeout: above_zero(self.timeout, "--timeout")?,
+            body_bytes,
+            answer_bytes,
+            memory_bytes: memory.unwrap_or_else(|| Limits::memory_for(body_bytes, answer_bytes)),
+            head_timeout: self.head_timeout,
+            timeout: self.timeout,
             workers: self.workers.unwrap_or(Limits::default().workers),
             queue: self.queue,
             connections: self.max_connections,
@@ -219,6 +212,7 @@ impl ServeArgs {
             model: self.model_limits.limits(),
             grace: self.grace,
         };
+        limits.check()?;
         Ok(Options {
             listen: self.listen,
             bundles: self.bundles.iter().map(Location::find).collect::<Result<_, _>>()?,
@@ -234,11 +228,16 @@ impl ServeArgs {
     }
 }
 
-fn above_zero(time: Duration, flag: &str) -> CliResult<Duration> {
-    if time.is_zero() {
-        Err(CliError::user(format!("a time limit of 0 refuses every request ({flag})")))
-    } else {
-        Ok(time)
+impl From<LimitError> for CliError {
+    fn from(error: LimitError) -> Self {
+        match error {
+            LimitError::Memory { .. } => {
+                Self::user(error).hint("raise --memory, or lower --max-body and --max-response")
+            }
+            LimitError::HeadTimeout => Self::user(format!("{error} (--head-timeout)")),
+            LimitError::Timeout => Self::user(format!("{error} (--timeout)")),
+            other => Self::user(other),
+        }
     }
 }
 
@@ -265,76 +264,4 @@ fn token(file: Option<&Path>) -> CliResult<Option<Token>> {
             None => error,
         }
     })
-}
-
-/// What would be served.
-struct Checked<'a> {
-    options: &'a Options,
-    bundles: Vec<Arc<RegisteredBundle>>,
-}
-
-impl Checked<'_> {
-    fn rows(&self) -> Table {
-        let mut table = Table::new(&["Bundle", "Environment", "Method", "Level"], 3);
-        for registered in &self.bundles {
-            let b = &registered.bundle;
-            table.row([
-                b.name().to_owned(),
-                b.environment().describe(),
-                b.method().to_owned(),
-                output::percent(b.level()),
-            ]);
-        }
-        table
-    }
-
-    fn spaces(&self) -> Vec<&str> {
-        self.options.spaces.iter().map(Space::name).collect()
-    }
-}
-
-impl Report for Checked<'_> {
-    fn table(&self) -> String {
-        let token =
-            if self.options.token.is_some() { "needed" } else { "none: for this machine only" };
-        let lines = [
-            ("Address", self.options.listen.to_string()),
-            ("Token", token.to_owned()),
-            ("Spaces", self.spaces().join(", ")),
-        ];
-        let head: String =
-            lines.iter().map(|(name, value)| format!("{name:<9}{value}\n")).collect();
-        head + "\n" + &self.rows().to_text()
-    }
-
-    fn csv(&self) -> CliResult<String> {
-        self.rows().to_csv()
-    }
-
-    fn json(&self) -> CliResult<serde_json::Value> {
-        let limits = &self.options.limits;
-        let bundle = |registered: &Arc<RegisteredBundle>| {
-            let b = &registered.bundle;
-            json!({"name": b.name(), "digest": b.digest(), "environment": b.environment().id()})
-        };
-        Ok(json!({
-            "listen": self.options.listen,
-            "token": self.options.token.is_some(),
-            "spaces": self.spaces(),
-            "bundles": self.bundles.iter().map(bundle).collect::<Vec<_>>(),
-            "limits": {
-                "body_bytes": limits.body_bytes,
-                "response_bytes": limits.answer_bytes,
-                "memory_bytes": limits.memory_bytes,
-                "forecasts": limits.forecasts,
-                "head_timeout_ns": limits.head_timeout.as_nanos() as u64,
-                "timeout_ns": limits.timeout.as_nanos() as u64,
-                "workers": limits.workers,
-                "queue": limits.queue,
-                "connections": limits.connections,
-                "connections_per_address": limits.connections_per_address,
-                "grace_ns": limits.grace.as_nanos() as u64,
-            },
-        }))
-    }
 }

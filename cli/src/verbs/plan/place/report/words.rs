@@ -1,0 +1,77 @@
+//! Parts of a plan for several models, in words.
+
+use crate::verbs::output::percent;
+use vitempo::graph::Latency;
+use vitempo::planners::multi_dnn::{MultiDnnPlan, Objective, PlacedWay, Proof, Score};
+
+pub fn latency(ns: f64) -> String {
+    Latency::from_ns(ns).to_string()
+}
+
+pub fn accuracy(bp: u32) -> String {
+    format!("{:.2} %", f64::from(bp) / 100.0)
+}
+
+/// `a, b, a`, and `(one piece)` where neighbouring positions on one processor are not separated.
+pub fn placed_on(way: &PlacedWay) -> String {
+    let repeats = way.processors.windows(2).any(|pair| pair[0] == pair[1]);
+    let alone = way.processors.iter().all(|name| *name == way.processors[0]);
+    match (alone && way.joined, repeats && way.joined) {
+        (true, _) => way.processors[0].clone(),
+        (false, true) => format!("{} (neighbours in one piece)", way.processors.join(" | ")),
+        (false, false) => way.processors.join(" | "),
+    }
+}
+
+pub fn variants(way: &PlacedWay) -> String {
+    match way.variants.iter().all(|name| *name == way.variants[0]) {
+        true => way.variants[0].clone(),
+        false => way.variants.join(" | "),
+    }
+}
+
+pub fn violated(score: &Score) -> String {
+    format!("{} ({} of {})", percent(score.violation_rate()), score.violated, score.queries)
+}
+
+/// What a plan gains over a system: `3 fewer violated, 1.20 x the queries/s`.
+pub fn gain(plan: &Score, other: &Score) -> String {
+    let faster = plan.queries_per_s() / other.queries_per_s();
+    let violated = match other.violated.cmp(&plan.violated) {
+        std::cmp::Ordering::Greater => format!("{} fewer violated", other.violated - plan.violated),
+        std::cmp::Ordering::Equal => "as many violated".to_owned(),
+        std::cmp::Ordering::Less => format!("{} more violated", plan.violated - other.violated),
+    };
+    format!("{violated}, {faster:.2} x the queries/s")
+}
+
+pub const fn goal(objective: Objective) -> &'static str {
+    match objective {
+        Objective::Violations => {
+            "fewest violated, then most queries/s, then least energy, then least latency"
+        }
+        Objective::Throughput => {
+            "most queries/s, then fewest violated, then least energy, then least latency"
+        }
+    }
+}
+
+pub fn proof(plan: &MultiDnnPlan) -> String {
+    let first = match plan.objective {
+        Objective::Violations => "no plan violates fewer",
+        Objective::Throughput => "no plan answers more queries/s",
+    };
+    match plan.proof {
+        Proof::Enumerated => "proven best: every plan of the space was evaluated".to_owned(),
+        Proof::First => format!("proven: {first}; the rest is the best found"),
+        Proof::Open => "not proven: the best found".to_owned(),
+    }
+}
+
+pub const fn proof_name(proof: Proof) -> &'static str {
+    match proof {
+        Proof::Enumerated => "enumerated",
+        Proof::First => "first_criterion",
+        Proof::Open => "open",
+    }
+}

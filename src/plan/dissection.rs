@@ -1,0 +1,94 @@
+//! The energy of each phase of a frame, from files: a power monitor's trace and an application's log
+//! ([`DissectionFiles::dissect`]).
+//!
+//! ```
+//! use vitempo::plan::dissection::{DissectionFiles, Power};
+//! use vitempo::planners::energy::{Recording, nexus6::local_frame};
+//!
+//! let frame = local_frame("performance")?;
+//! let (base_w, preview_w) = (frame.base_w, frame.base_w + frame.camera_w);
+//! let (trace, log) = Recording::of(frame, 30).record().ok_or("too long")?;
+//! let folder = tempfile::tempdir()?;
+//! let files = DissectionFiles {
+//!     trace: folder.path().join("trace.csv"),
+//!     log: folder.path().join("log.csv"),
+//!     base: Power::Watts(base_w),
+//!     preview: Power::Watts(preview_w),
+//!     monitor_flag_s: None,
+//!     quiet_s: 0.1,
+//!     cooling_off_s: 10.0,
+//! };
+//! std::fs::write(&files.trace, trace.to_csv("simulated"))?;
+//! std::fs::write(&files.log, log.to_csv("simulated"))?;
+//! let found = files.dissect()?;
+//! assert!(found.base_j > 0.0 && found.energy_j > found.base_j + found.camera_j);
+//!
+//! // A trace may stand for its mean power.
+//! assert!(Power::MeanOf(files.trace.clone()).watts()? > base_w);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+use std::path::PathBuf;
+use vitempo_planners::energy::{
+    EventLog, PowerTrace, TraceError,
+    dissect::{Dissection, Settings, dissect},
+};
+
+/// The power that the device draws in some state.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Power {
+    /// W.
+    Watts(f64),
+    /// The mean of this trace.
+    MeanOf(PathBuf),
+}
+
+impl Power {
+    /// W.
+    ///
+    /// # Errors
+    /// [`TraceError`] where the trace cannot be read.
+    pub fn watts(&self) -> Result<f64, TraceError> {
+        match self {
+            Self::Watts(watts) => Ok(*watts),
+            Self::MeanOf(trace) => Ok(PowerTrace::read(trace)?.mean_w()),
+        }
+    }
+}
+
+/// A trace and a log, and what the device draws without the application.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DissectionFiles {
+    /// The monitor's trace, CSV.
+    pub trace: PathBuf,
+    /// The application's log, CSV.
+    pub log: PathBuf,
+    /// Of the idle device.
+    pub base: Power,
+    /// Of the device with camera and preview alone, base included.
+    pub preview: Power,
+    /// Time of the flag event in the trace, s; `None`: the first rise of the power.
+    pub monitor_flag_s: Option<f64>,
+    /// Length of the trace's quiet beginning, in which the flag is not looked for, s.
+    pub quiet_s: f64,
+    /// Frames that start within this time after the flag do not count, s.
+    pub cooling_off_s: f64,
+}
+
+impl DissectionFiles {
+    /// Reads the files, and divides the energy of a frame among its phases, camera and base.
+    ///
+    /// # Errors
+    /// [`TraceError`] where a file cannot be read, or trace, log and powers do not fit together.
+    pub fn dissect(&self) -> Result<Dissection, TraceError> {
+        let (trace, log) = (PowerTrace::read(&self.trace)?, EventLog::read(&self.log)?);
+        let settings = Settings {
+            monitor_flag_s: self.monitor_flag_s,
+            quiet_s: self.quiet_s,
+            cooling_off_s: self.cooling_off_s,
+            base_w: self.base.watts()?,
+            preview_w: self.preview.watts()?,
+        };
+        dissect(&trace, &log, &settings)
+    }
+}
