@@ -73,7 +73,7 @@ pub enum PlanCostsError {
     Prediction {
         /// The processor that the bundle is for.
         processor: String,
-        /// What the bundle reports.
+        /// The error of the bundle.
         source: PredictionError,
     },
     /// The costs are not consistent.

@@ -1,5 +1,5 @@
-//! Pipelines of a model over processors: [`costs`], the [`objective`] from what is minimised and
-//! bounded, the period without a plan ([`equal_counts`]), and the parts that stages run
+//! Pipelines of a model over processors: [`costs`], the [`objective`] from the minimised and the
+//! bounded quantity, the period without a plan ([`equal_counts`]), and the parts that stages run
 //! ([`part_of`]). With the feature `profile`, `measure` runs a pipeline on engines.
 
 #[cfg(feature = "profile")]

@@ -9,7 +9,7 @@ use vitempo_graph::{
     sparsify,
 };
 
-/// Steps from the base model to a variant; none: the base model itself.
+/// Steps from the base model to a variant; if empty, the base model itself.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recipe(Vec<Step>);
 

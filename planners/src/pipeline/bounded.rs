@@ -50,8 +50,8 @@ struct Search<'a> {
     rest: Vec<u64>,
     /// `[used]`: the largest number of nodes that these processors can run.
     furthest: Vec<usize>,
-    /// Ends of a stage with nodes up to there + rest: the furthest first, sums falling with the
-    /// distance.
+    /// Ends of a stage, each with the sum of the nodes up to it and the latency from there: the
+    /// furthest first, sums falling with the distance.
     ends: Vec<(usize, u64)>,
 }
 

@@ -55,7 +55,7 @@ struct Budget<'a> {
     allowed: u128,
 }
 
-/// The best split found, and what is proven about it.
+/// The best split found, and its proven bound.
 pub(super) struct Bounded {
     pub side: Side,
     pub value: u128,

@@ -88,7 +88,7 @@ pub enum SplitError {
         /// The goal of the search.
         what: &'static str,
     },
-    /// Costs above what the planner can add up.
+    /// Costs whose sum is too large for the planner's arithmetic.
     #[error("the costs add up to {sum} {unit}, more than can be planned with")]
     TooLarge {
         /// Their sum, in the unit.

@@ -101,8 +101,8 @@ impl MultiTask {
         Ok(schedules)
     }
 
-    /// The best placements, at most so many: least period first; among equals the least latency,
-    /// then the fewest processors that receive the features, then the first.
+    /// The best placements, up to a maximum number: least period first; among equals the least
+    /// latency, then the fewest processors that receive the features, then the first.
     ///
     /// # Errors
     /// As [`MultiTask::check`].

@@ -89,7 +89,8 @@ pub enum LiveStep {
 /// ```
 ///
 /// # Errors
-/// [`AriaLiveError`] naming the engine, size or tensor that is wrong; the user's interruption too.
+/// [`AriaLiveError`] naming the engine, size or tensor that is wrong; also when the user
+/// interrupts.
 pub fn run(
     scenario: &Scenario,
     models: &AriaModels,

@@ -23,7 +23,7 @@ use vitempo::plan::{
 /// Options of a run on engines.
 #[derive(clap::Args, Clone, Debug)]
 pub struct LiveArgs {
-    /// Run for real: `gpu=BACKEND@CORES` and `npu=BACKEND@CORES` as the two processors, e.g.
+    /// Run on engines: `gpu=BACKEND@CORES` and `npu=BACKEND@CORES` as the two processors, e.g.
     /// `--live gpu=onnxruntime@0 --live npu=onnxruntime@1`
     #[arg(long = "live", value_name = "NAME=BACKEND[@CORES]", value_parser = parse_engine, requires = "encoder", conflicts_with = "simulate")]
     pub engines: Vec<Engine>,
