@@ -1,22 +1,22 @@
-//! [`Evidence`]: how strong a figure is. Every figure that is printed says its level; figures of
-//! different levels are not compared silently.
+//! [`Evidence`]: the level of evidence of a figure. Every printed figure has its level, so that a
+//! comparison of different levels is visible.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Where a figure comes from, weakest claim about this machine first.
+/// The origin of a figure, weakest claim about this machine first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Evidence {
-    /// Printed in a paper, or recomputed from what is printed there.
+    /// Printed in a paper, or recomputed from printed figures.
     PaperTable,
-    /// A sum over given costs; nothing ran.
+    /// A sum over given costs; no model ran.
     CostModel,
     /// The discrete-event simulator, with stated constants.
     Simulation,
     /// Recorded latencies replayed under another policy; holds where choices do not interfere.
     TraceReplay,
-    /// Run for real, on the machine that is named.
+    /// Measured by a run on the named machine.
     Live,
 }
 

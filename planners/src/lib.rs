@@ -1,19 +1,19 @@
-//! Where should each part of a model run? Plain functions from costs to plans, and the simulator
-//! that judges plans.
+//! Plans where each part of a model runs: functions from costs to plans, and the simulator that
+//! evaluates plans.
 //!
 //! | question | where |
 //! |---|---|
-//! | what does everything cost? | [`cost`] |
-//! | what does an answer look like? | [`Plan`] |
+//! | what does each operator cost? | [`cost`] |
+//! | what does a plan contain? | [`Plan`] |
 //! | which part on the device, which on a server? | [`split`] |
 //! | which stages on which processors, frames overlapping? | [`pipeline`] |
 //! | which sparse variants, stitched how, on which processors? | [`stitch`] |
 //! | several models at once that wait for each other: which variant of each, where, in which order? | [`multi_dnn`] |
-//! | full frames here, moving regions there, every frame in time? | [`aria`] |
+//! | full frames on one processor, moving regions on another, every frame in time? | [`aria`] |
 //! | what are those parts as graphs of their own? | [`parts()`] |
-//! | what would happen? | [`simulator`] |
-//! | what drew what, and is the server worth it? | [`energy`] |
-//! | what does that look like? | [`picture`] |
+//! | how does a plan perform in a simulation? | [`simulator`] |
+//! | which part of an application takes how much energy, and does a server save energy? | [`energy`] |
+//! | pictures of plans and simulations | [`picture`] |
 //!
 //! Planners take costs, not models: no file is read and nothing is predicted here. Every figure
 //! carries its level of [`Evidence`].

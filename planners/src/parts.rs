@@ -1,13 +1,13 @@
 //! The parts of a divided model as graphs of their own: run in their order, they compute what the
 //! whole computes.
 //!
-//! Values keep their names, so that what one part provides is what another asks for. Weights that
-//! several parts read are in all of them.
+//! Values keep their names, so that the outputs of one part are the inputs of another by name.
+//! Weights that several parts read are in each of them.
 
 use std::collections::BTreeSet;
 use vitempo_graph::{Graph, GraphError, Node, Value, ValueId, ValueSource};
 
-/// Why a graph has no such parts.
+/// Why a graph cannot be divided like this.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PartsError {
@@ -47,7 +47,7 @@ pub enum PartsError {
         node: String,
         /// Its part.
         part: String,
-        /// What it reads.
+        /// The value that it reads.
         value: String,
         /// The part that provides it.
         later: String,
@@ -67,12 +67,13 @@ pub enum PartsError {
     Graph(#[from] GraphError),
 }
 
-/// One graph per name; `part_of` has the index of its part for every node. Outputs of a part are
-/// what other parts need, then results of the model; its inputs are what earlier parts provide,
-/// then inputs of the model. Inputs that are results, too, pass through the last part.
+/// Returns one graph per name; `part_of` has the index of its part for every node. Outputs of a
+/// part are the values that other parts read, then results of the model; its inputs are the values
+/// that earlier parts provide, then inputs of the model. Inputs that are results as well pass
+/// through the last part.
 ///
 /// # Errors
-/// [`PartsError`] when something would flow back, or a part is empty.
+/// [`PartsError`] when a part reads a value of a later part, or a part is empty.
 pub fn parts(graph: &Graph, part_of: &[usize], names: &[&str]) -> Result<Vec<Graph>, PartsError> {
     check(graph, part_of, names)?;
     (0..names.len()).map(|part| one(graph, part_of, names, part)).collect()
@@ -162,7 +163,7 @@ fn one(graph: &Graph, part_of: &[usize], names: &[&str], part: usize) -> Result<
     Ok(subgraph(graph, names[part], own.into_iter().cloned().collect(), inputs, outputs)?)
 }
 
-/// These nodes with only the values they touch, numbered anew.
+/// These nodes with only the values that they read or provide, renumbered.
 fn subgraph(
     graph: &Graph,
     part: &str,

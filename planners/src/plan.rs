@@ -1,5 +1,5 @@
-//! [`Plan`]: which node runs where, what moves, what it should cost, what it is optimal with
-//! respect to, and how wrong that can be.
+//! [`Plan`]: the processor of each node, the transfers, the predicted cost, the sense in which the
+//! plan is optimal, and its regret.
 
 use crate::{Evidence, cost::Interval};
 use serde::{Deserialize, Serialize};
@@ -11,11 +11,11 @@ use vitempo_graph::Latency;
 pub struct Stage {
     /// Name of the processor.
     pub processor: String,
-    /// In the order they run.
+    /// The nodes, in the order in which they run.
     pub nodes: Vec<String>,
-    /// Computing, without transfers.
+    /// Latency of the nodes, without transfers.
     pub latency_ns: Interval,
-    /// Weights.
+    /// Memory of the weights, bytes.
     pub memory_bytes: u64,
 }
 
@@ -26,23 +26,23 @@ pub struct Transfer {
     pub from: String,
     /// Name of the processor that receives.
     pub to: String,
-    /// Names of what is sent.
+    /// Names of the tensors.
     pub tensors: Vec<String>,
     /// Sum of their sizes.
     pub size_bytes: u64,
-    /// How long sending takes.
+    /// Latency of the transfer.
     pub latency_ns: Interval,
 }
 
-/// What a plan should cost.
+/// The predicted cost of a plan.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Predicted {
-    /// From a frame's input to its results.
+    /// Time from a frame's input to its results.
     pub latency_ns: Interval,
-    /// Between the results of two frames, where frames overlap.
+    /// Time between the results of two frames, where frames overlap.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub period_ns: Option<Interval>,
-    /// What the device draws for one frame.
+    /// Energy of the device for one frame.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device_energy_nj: Option<Interval>,
 }
@@ -50,28 +50,28 @@ pub struct Predicted {
 /// In which sense a plan is the best.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Optimality {
-    /// What was minimised.
+    /// The minimised quantity.
     pub minimised: String,
-    /// What had to be kept.
+    /// The bounds that the plan satisfies.
     pub bounds: Vec<String>,
-    /// The cost model, in a sentence: optimality holds in it, not in the world.
+    /// The cost model, in a sentence: the plan is optimal in this model, not necessarily on a
+    /// machine.
     pub cost_model: String,
     /// No plan in that model is better by more than this share: 0 when proven best.
     pub gap: f64,
 }
 
-/// How much worse than the best plan this one can turn out, when each cost lies somewhere in its
-/// interval: the worst case over all of them.
+/// The most by which another plan can be better, when each cost takes any value in its interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Regret {
     /// In the unit of what was minimised (ns, nJ, bytes).
     pub worst: u64,
-    /// As a share of what this plan costs in that worst case: 1 at most.
+    /// As a share of this plan's cost in that worst case: at most 1.
     pub share: f64,
 }
 
 impl Regret {
-    /// A worst case beside what the plan costs in it.
+    /// The regret of a worst case in which the plan costs `paid`.
     #[must_use]
     pub fn of(worst: u64, paid: u64) -> Self {
         let worst = worst.min(paid);
@@ -86,16 +86,16 @@ pub struct Plan {
     pub model: String,
     /// In the order a frame passes through them.
     pub stages: Vec<Stage>,
-    /// What moves between stages.
+    /// The transfers between stages.
     pub transfers: Vec<Transfer>,
-    /// What it should cost.
+    /// The predicted cost.
     pub predicted: Predicted,
     /// In which sense it is the best.
     pub optimal: Optimality,
-    /// How wrong that can be; `None` where no planner computes it.
+    /// The regret; `None` where the planner does not compute it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub regret: Option<Regret>,
-    /// How strong the predicted figures are.
+    /// The level of evidence of the predicted figures.
     pub evidence: Evidence,
 }
 
@@ -123,7 +123,7 @@ pub fn energy(nj: u64) -> String {
     }
 }
 
-/// `17.1 Mbit/s`: a bandwidth given in bytes per second, with four digits that count.
+/// `17.1 Mbit/s`: a bandwidth given in bytes per second, with four significant digits.
 #[must_use]
 pub fn rate(bytes_per_s: f64) -> String {
     let bits = 8.0 * bytes_per_s;
@@ -143,8 +143,8 @@ pub fn rate(bytes_per_s: f64) -> String {
 }
 
 impl fmt::Display for Plan {
-    /// A table for people: stages and transfers in the order a frame passes them, then what they
-    /// add up to.
+    /// Writes a table: stages and transfers in the order in which a frame passes them, then the
+    /// totals.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut rows = vec![["Step", "Nodes", "Bytes", "Time"].map(str::to_owned)];
         let row = |transfer: &Transfer| {
@@ -160,7 +160,7 @@ impl fmt::Display for Plan {
                 duration(transfer.latency_ns),
             ]
         };
-        // From where nothing runs: the model's inputs, on their way to the first stage.
+        // Transfers from processors without a stage: the model's inputs, sent to the first stage.
         rows.extend(
             self.transfers
                 .iter()
@@ -230,8 +230,8 @@ impl fmt::Display for Plan {
 }
 
 impl Plan {
-    /// Whether a transfer leaves after this stage: it goes to a later one, or back to where results
-    /// are wanted.
+    /// Whether a transfer follows this stage: to a later stage, or back to the processor that
+    /// receives the results.
     fn follows(&self, stage: usize, transfer: &Transfer) -> bool {
         let last_of_processor = self.stages.iter().rposition(|s| s.processor == transfer.from);
         last_of_processor == Some(stage)

@@ -12,7 +12,7 @@ use vitempo_planners::cost::{
     Attribution, CostError, Costs, CostsFile, Interval, Link, ProcessorCosts,
 };
 
-/// Links between processors: from one index to another.
+/// Links between processors, by the indices of sender and receiver.
 pub type Links = BTreeMap<(usize, usize), Link>;
 
 /// A processor of a plan, and the bundle that forecasts its latencies.
@@ -20,7 +20,7 @@ pub type Links = BTreeMap<(usize, usize), Link>;
 pub struct ForecastProcessor<'a> {
     /// Its name, power and memory.
     pub processor: ProcessorCosts,
-    /// What forecasts its latencies.
+    /// The bundle that forecasts its latencies.
     pub bundle: &'a dyn LatencyModel,
 }
 
@@ -73,7 +73,7 @@ pub enum PlanCostsError {
     Prediction {
         /// The processor that the bundle is for.
         processor: String,
-        /// What the bundle reports.
+        /// The error of the bundle.
         source: PredictionError,
     },
     /// The costs are not consistent.
@@ -82,7 +82,7 @@ pub enum PlanCostsError {
     /// A tensor that is to be confined does not exist.
     #[error("the model has no tensor `{tensor}`")]
     UnknownTensor {
-        /// As it was given.
+        /// The given name.
         tensor: String,
         /// Names of the model's inputs.
         inputs: Vec<String>,
@@ -148,7 +148,7 @@ pub fn of_graph(
     Ok(ForecastCosts { costs, estimated })
 }
 
-/// The same link from each of so many processors to each other.
+/// The same link between all pairs of this number of processors.
 #[must_use]
 pub fn between_all(processors: usize, link: Link) -> Links {
     let pairs = (0..processors).flat_map(|from| (0..processors).map(move |to| (from, to)));
@@ -156,7 +156,7 @@ pub fn between_all(processors: usize, link: Link) -> Links {
 }
 
 /// The same costs with these tensors confined: none of them may leave the processor that computes
-/// it; for an input of the model that is the first.
+/// it, or the first processor for an input of the model.
 ///
 /// # Errors
 /// [`PlanCostsError::UnknownTensor`] for a name that no tensor has.
@@ -177,7 +177,7 @@ pub fn confined<S: AsRef<str>>(costs: Costs, tensors: &[S]) -> Result<Costs, Pla
     Ok(file.check()?)
 }
 
-/// For each node of a model its place in costs from another source, by its name.
+/// The index of each node of a model in costs from another source, by its name.
 ///
 /// # Errors
 /// [`PlanCostsError::OtherModel`] naming a node that only one of them has.

@@ -56,7 +56,7 @@ impl Power {
     }
 }
 
-/// A trace and a log, and what the device draws without the application.
+/// A trace and a log, and the power of the device without the application.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DissectionFiles {
     /// The monitor's trace, CSV.

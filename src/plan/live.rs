@@ -84,19 +84,19 @@ pub enum LiveSessionError {
     /// The camera's period is too long.
     #[error("a camera rate of {fps} frames per second is too low")]
     Camera {
-        /// As it was given.
+        /// The given rate.
         fps: f64,
     },
     /// The plan uses a processor without an engine.
     #[error("processor `{processor}` has no engine")]
     NoEngine {
-        /// Its name in the plan.
+        /// The processor's name in the plan.
         processor: String,
     },
     /// The parts compute other outputs than the whole model.
     #[error("{0}")]
     Outputs(String),
-    /// A thread that measures panicked.
+    /// A measuring thread panicked.
     #[error("a measurement ended early")]
     Ended,
 }
@@ -194,8 +194,7 @@ impl LiveSession {
         Ok(Measured { outcome: self.outcome(&run), apart: self.apart(&run)? })
     }
 
-    /// Latencies of one part on one processor with nothing beside it, ns; `values` is what the part
-    /// reads.
+    /// Latencies of one part alone on one processor, ns; `values` are the inputs of the part.
     ///
     /// # Errors
     /// [`LiveSessionError::Live`] naming the part and processor that failed.
@@ -225,7 +224,7 @@ impl LiveSession {
         Ok(self.once(steps)?.values)
     }
 
-    /// An error where the user interrupted.
+    /// Returns an error if the user interrupted.
     ///
     /// # Errors
     /// [`LiveError::Interrupted`].

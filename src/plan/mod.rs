@@ -10,8 +10,8 @@
 //! | which variants of several models, stitched how, on which processors? | [`stitch`] |
 //! | several models that wait for each other: which variant of each, where, in which order? | [`multi_dnn`] |
 //! | on the device or on a server, at which frequency and input? | [`offload`] |
-//! | which phase of a frame draws which energy, by a measured trace? | [`dissection`] |
-//! | what do ARIA and the systems it is compared with do over a trace? | [`aria`] |
+//! | which phase of a frame takes how much energy, by a measured trace? | [`dissection`] |
+//! | what are the outcomes of ARIA and the baselines over a trace? | [`aria`] |
 //! | what are the parts of a divided model, as graphs and as files? | [`partition`], [`parts`] |
 //! | how long does a plan take on engines? | `live`, with the feature `profile` |
 

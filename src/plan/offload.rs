@@ -1,5 +1,5 @@
-//! Here or on the server, at which frequency, how large an input, how fast a camera: [`weigh`]
-//! finds the best choice within bounds, and the choices that no other beats.
+//! Chooses between the device and a server, a frequency, an input size and a camera rate: [`weigh`]
+//! finds the best choice within bounds, and the Pareto front.
 
 use std::path::PathBuf;
 use vitempo_planners::{
@@ -10,22 +10,22 @@ use vitempo_planners::{
     },
 };
 
-/// What there is to choose from.
+/// The source of the choices.
 #[derive(Clone, Debug)]
 pub enum Source {
-    /// What the AR energy study measured.
+    /// The measurements of the AR energy study.
     Study,
     /// Measured choices, a CSV file.
     Measured(PathBuf),
     /// All combinations on a device and a server, by the phase model.
     Modelled {
-        /// Whose constants.
+        /// The constants of the device.
         device: Device,
         /// Frequencies of the device, GHz.
         frequencies_ghz: Vec<f64>,
         /// Frames per second of its camera.
         camera_fps: Vec<f64>,
-        /// Of the uplink, bytes per second; `None`: the device's.
+        /// Bandwidth of the uplink, bytes per second; `None`: the device's.
         bytes_per_s: Option<f64>,
     },
 }
@@ -39,29 +39,30 @@ pub enum Device {
     File(PathBuf),
 }
 
-/// From which bandwidth on a remote choice is better than every local one.
+/// The bandwidth above which a remote choice is better than every local one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum BreakEven {
-    /// At any.
+    /// At every bandwidth.
     Always,
-    /// From so many bytes per second on.
+    /// From this bandwidth on, bytes per second.
     From(f64),
 }
 
 /// Choices, and the best of them.
 #[derive(Clone, Debug)]
 pub struct Weighed {
-    /// What is shown: all, or those that no other beats; the best is among them.
+    /// The choices to show: all, or the Pareto front; the best is among them.
     pub choices: Vec<Choice>,
     /// The best within the bounds.
     pub best: Choice,
-    /// How strong the figures are.
+    /// The level of evidence of the figures.
     pub evidence: Evidence,
-    /// Where there is a server, a network that counts, and a bandwidth from which it is better.
+    /// The break-even bandwidth, where there are constants of a server and a link, and such a
+    /// bandwidth exists.
     pub break_even: Option<BreakEven>,
 }
 
-/// Why nothing is chosen.
+/// Why no choice can be made.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WeighError {
@@ -71,17 +72,17 @@ pub enum WeighError {
     /// The shipped figures of the study are damaged.
     #[error(transparent)]
     Paper(#[from] Nexus6Error),
-    /// No choice keeps the bounds.
+    /// No choice satisfies the bounds.
     #[error("no choice keeps the bounds on latency, energy and accuracy")]
     NothingWithin {
-        /// How many choices there are.
+        /// Number of choices.
         choices: usize,
         /// Accuracy of the most accurate, percent.
         most_accurate: f64,
     },
 }
 
-/// Weighs choices over energy, latency and accuracy. `all`: also those that others beat are given.
+/// Compares choices by energy, latency and accuracy. `all`: dominated choices are returned as well.
 ///
 /// ```
 /// use vitempo::plan::offload::{Device, Source, weigh};
@@ -100,8 +101,8 @@ pub enum WeighError {
 /// ```
 ///
 /// # Errors
-/// [`WeighError`] naming the file, row or constant that is invalid, or that nothing is within the
-/// bounds.
+/// [`WeighError`] naming the file, row or constant that is invalid, or an error if no choice is
+/// within the bounds.
 pub fn weigh(
     source: &Source,
     least: Least,
@@ -123,7 +124,7 @@ pub fn weigh(
         most_accurate: choices.iter().map(|choice| choice.accuracy).fold(0.0, f64::max),
     })?;
     let mut shown = if all { choices } else { pareto(&choices) };
-    // What draws the least power may be beaten in everything else.
+    // The choice of least power may be dominated in all other criteria.
     if !shown.contains(&best) {
         shown.push(best.clone());
     }

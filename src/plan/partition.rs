@@ -1,4 +1,4 @@
-//! [`Partition`]: a model divided as a plan says, its parts as graphs, with the model's own weights
+//! [`Partition`]: a model divided by a plan, with its parts as graphs, with the model's own weights
 //! if its file has them.
 
 use crate::models::Model;
@@ -32,8 +32,8 @@ pub enum PartitionError {
 }
 
 impl Partition {
-    /// Divides a model into a part per name; `part_of` has the part of every node of the graph that
-    /// was planned.
+    /// Divides a model into a part per name; `part_of` has the part of every node of the planned
+    /// graph.
     ///
     /// # Errors
     /// [`PartitionError`] naming the file, or the node and part at fault.

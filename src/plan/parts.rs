@@ -9,7 +9,7 @@ use vitempo_graph::{
     onnx::{self, OnnxError},
 };
 
-/// Why the parts are not written.
+/// Why the parts cannot be written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WritePartsError {
@@ -21,14 +21,14 @@ pub enum WritePartsError {
     Write {
         /// The folder.
         path: PathBuf,
-        /// What the system reports.
+        /// The error of the operating system.
         source: io::Error,
     },
 }
 
 /// Cuts the file `model`, which `graph` was read from, into one file per name, called
-/// `MODEL.NAME.onnx`, in `folder`; `part_of` has the part of every node. The files are written
-/// beside the folder first: where anything fails, the folder is as it was. Returns their paths.
+/// `MODEL.NAME.onnx`, in `folder`; `part_of` has the part of every node. The files are first
+/// written beside the folder: if any step fails, the folder is unchanged. Returns their paths.
 ///
 /// # Errors
 /// [`WritePartsError`] when the file cannot be divided like this, or a part cannot be written.
@@ -53,7 +53,7 @@ pub fn write(
     Ok(files.into_iter().map(|(name, _)| folder.join(name)).collect())
 }
 
-/// A folder on the same disk that is not there yet.
+/// The path of a new folder on the same disk.
 fn beside(folder: &Path) -> PathBuf {
     let name = folder.file_name().map_or_else(|| "parts".into(), |name| name.to_string_lossy());
     let parent = if folder.file_name().is_some() { folder.parent() } else { Some(folder) };
@@ -65,7 +65,7 @@ fn write_all(folder: &Path, files: &[(String, Vec<u8>)]) -> io::Result<()> {
     files.iter().try_for_each(|(name, bytes)| fs::write(folder.join(name), bytes))
 }
 
-/// Moves what was written to where it belongs.
+/// Moves the written files to the folder.
 fn publish(unfinished: &Path, folder: &Path, files: &[(String, Vec<u8>)]) -> io::Result<()> {
     if !folder.exists() {
         return fs::rename(unfinished, folder);

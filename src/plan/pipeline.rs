@@ -1,5 +1,5 @@
-//! Pipelines of a model over processors: [`costs`], the [`objective`] from what is minimised and
-//! bounded, the period without a plan ([`equal_counts`]), and the parts that stages run
+//! Pipelines of a model over processors: [`costs`], the [`objective`] from the minimised and the
+//! bounded quantity, the period without a plan ([`equal_counts`]), and the parts that stages run
 //! ([`part_of`]). With the feature `profile`, `measure` runs a pipeline on engines.
 
 #[cfg(feature = "profile")]
@@ -30,7 +30,7 @@ pub enum Minimise {
     Latency,
 }
 
-/// What is minimised is bounded too.
+/// The minimised quantity is also bounded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the quantity that is minimised cannot be bounded too")]
 pub struct BoundedTwice;
@@ -39,7 +39,7 @@ pub struct BoundedTwice;
 /// on the period; ns.
 ///
 /// # Errors
-/// [`BoundedTwice`] where the bound is on what is minimised.
+/// [`BoundedTwice`] where the bound is on the minimised quantity.
 pub fn objective(
     minimise: Minimise,
     latency_at_most: Option<u64>,

@@ -1,6 +1,6 @@
-//! Splits a model between a device and a server behind a link: [`costs`] of the two, then
-//! [`best`], [`pareto`] or [`over_bandwidth`], then the halves as files ([`write_halves`]). Searches
-//! end with a [`Budget`] ([`budget`] where nothing else is said).
+//! Splits a model between a device and a server behind a link: [`costs`] of the two, then [`best`],
+//! [`pareto`] or [`over_bandwidth`], then the halves as files ([`write_halves`]). Searches end with
+//! a [`Budget`] (by default [`budget`]).
 //!
 //! ```
 //! use vitempo::{Bundle, graph::onnx, plan::split, planners::split::{Criterion, Objective}};
@@ -156,8 +156,7 @@ pub fn between(costs: &Costs) -> Result<Split<'_>, PlanSplitError> {
     }
 }
 
-/// The budget of one search where nothing else is said: counted, so that every machine finds the
-/// same split.
+/// The default budget of one search: it counts steps, so that every machine finds the same split.
 #[must_use]
 pub fn budget() -> Budget {
     Budget::new(vitempo_graph::Limits { steps: STEPS, ..vitempo_graph::Limits::NONE })
@@ -208,9 +207,9 @@ pub fn processors(split: &SplitPlan) -> Vec<usize> {
 }
 
 /// Cuts the model's file into `MODEL.device.onnx` and `MODEL.server.onnx` in a folder, with the
-/// model's own weights where it has them; `nodes` has the place of each of its nodes in the costs
-/// ([`costs::nodes_of`]). Returns their paths; `None` where the whole model runs on one side, so
-/// that there is nothing to write.
+/// model's own weights where it has them; `nodes` has the index of each of its nodes in the costs
+/// ([`costs::nodes_of`]). Returns their paths; `None` where the whole model runs on one side: no
+/// files are written.
 ///
 /// # Errors
 /// As [`parts::write`].

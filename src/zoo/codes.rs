@@ -3,7 +3,7 @@
 use super::{ZooError, variants::Variants};
 use vitempo_planners::stitch::MOST_ENUMERATED;
 
-/// Most stitched variants that are listed.
+/// Largest number of stitched variants that are listed.
 pub const MOST_LISTED: usize = MOST_ENUMERATED as usize;
 
 /// Stitched variants by number: the variant of each position is a digit, that of the last position
@@ -17,13 +17,13 @@ pub struct Codes {
 }
 
 impl Codes {
-    /// Of the stitched variants of a task.
+    /// The codes of the stitched variants of a task.
     #[must_use]
     pub fn of(variants: &Variants) -> Self {
         Self { variants: variants.names.len(), positions: variants.subgraphs.len() }
     }
 
-    /// How many stitched variants there are.
+    /// Number of stitched variants.
     #[must_use]
     pub fn all(self) -> usize {
         self.variants.saturating_pow(self.positions as u32)
@@ -35,7 +35,7 @@ impl Codes {
         self.all() <= MOST_LISTED
     }
 
-    /// An error where they are not.
+    /// Returns an error if they are too many to be listed.
     ///
     /// # Errors
     /// [`ZooError::TooMany`].
@@ -53,7 +53,7 @@ impl Codes {
             .map(move |position| code / self.variants.pow(position as u32) % self.variants)
     }
 
-    /// The variant as it is, without stitching.
+    /// The code of an original variant, which is not stitched.
     #[must_use]
     pub fn original(self, variant: usize) -> usize {
         (0..self.positions).fold(0, |code, _| code * self.variants + variant)

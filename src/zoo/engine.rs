@@ -9,7 +9,7 @@ use vitempo_profiler::{Backend, OutputValues, RunOptions, Session, backends, inp
 pub struct Engine {
     backend: Box<dyn Backend>,
     options: RunOptions,
-    /// How many inputs each model is given.
+    /// Number of inputs of each model.
     count: usize,
 }
 
@@ -47,7 +47,7 @@ impl Engine {
     /// A model, ready to run.
     ///
     /// # Errors
-    /// [`ZooError`] with the engine's reason where it does not take the model.
+    /// [`ZooError`] with the engine's reason where it refuses the model.
     pub fn load(&self, graph: &Graph) -> Result<Box<dyn Session>, ZooError> {
         let model = source::ready(
             graph.name(),

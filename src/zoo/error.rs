@@ -1,4 +1,4 @@
-//! [`ZooError`].
+//! [`ZooError`]: errors of zoos.
 
 use super::codes::MOST_LISTED;
 use std::{
@@ -21,17 +21,17 @@ pub enum ZooError {
     NoTasksFile {
         /// The file.
         path: PathBuf,
-        /// What the system reports.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// A file or folder that cannot be read, made or written.
     #[error("cannot {action} {}: {source}", .path.display())]
     Io {
-        /// What was tried: `read`, `make folder` or `write`.
+        /// The failed action: `read`, `make folder` or `write`.
         action: &'static str,
         /// The file or folder.
         path: PathBuf,
-        /// What the system reports.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// A file with invalid contents.
@@ -65,9 +65,9 @@ pub enum ZooError {
     UnknownTask {
         /// The tasks file.
         path: PathBuf,
-        /// As asked for.
+        /// The requested name.
         name: String,
-        /// Those it has.
+        /// The names that exist.
         known: Vec<String>,
     },
     /// Several tasks, and none was chosen.
@@ -75,7 +75,7 @@ pub enum ZooError {
     SeveralTasks {
         /// The tasks file.
         path: PathBuf,
-        /// How many it has.
+        /// The number of tasks.
         count: usize,
     },
     /// A task without that variant.
@@ -85,9 +85,9 @@ pub enum ZooError {
         path: PathBuf,
         /// The task.
         task: String,
-        /// As asked for.
+        /// The requested name.
         name: String,
-        /// Those it has.
+        /// The names that exist.
         known: Vec<String>,
     },
     /// A stitched variant that names too few or too many variants.
@@ -109,7 +109,7 @@ pub enum ZooError {
         path: PathBuf,
         /// The task.
         task: String,
-        /// Which tensor, and why.
+        /// The tensor, and the reason.
         source: Box<CutError>,
     },
     /// A task that has no accuracy to measure.
@@ -117,7 +117,7 @@ pub enum ZooError {
     NotClassifying {
         /// The task.
         task: String,
-        /// What its models have instead of one input and one row of logits for each image.
+        /// The difference from models with one input and one row of logits for each image.
         reason: String,
     },
     /// A model or a variant that is named twice.
@@ -180,7 +180,7 @@ pub enum ZooError {
     /// The caller stopped the computation.
     #[error("interrupted")]
     Interrupted,
-    /// A fault of vitempo.
+    /// A bug in vitempo.
     #[error("{0}")]
     Internal(String),
 }
@@ -197,7 +197,7 @@ impl ZooError {
         Self::File { path: path.to_owned(), reason: reason.to_string() }
     }
 
-    /// What turns an error of the system into one that names the file.
+    /// Returns a function that adds the action and the file to an error of the operating system.
     pub(super) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
         move |source| Self::Io { action, path, source }

@@ -7,7 +7,7 @@ use vitempo_profiler::OutputValues;
 /// Images and their classes.
 #[derive(Clone, Debug)]
 pub struct Labelled {
-    /// Of the model's input.
+    /// Name of the model's input.
     name: String,
     shape: Vec<usize>,
     pixels: Vec<f32>,
@@ -48,7 +48,7 @@ impl Labelled {
         Ok(Self { name, shape, pixels, labels: of_images })
     }
 
-    /// How many images.
+    /// Number of images.
     #[must_use]
     pub fn count(&self) -> usize {
         self.labels.len()
@@ -58,7 +58,7 @@ impl Labelled {
         self.shape.first().copied().unwrap_or(1).max(1)
     }
 
-    /// How many batches.
+    /// Number of batches.
     #[must_use]
     pub fn batches(&self) -> usize {
         self.count().div_ceil(self.batch_size())
@@ -82,7 +82,7 @@ impl Labelled {
     }
 }
 
-/// Name and shape of the one input; batches come first, in the one result too.
+/// Name and shape of the only input; its first dimension is the batch, as in the only output.
 fn input(variants: &Variants) -> Result<(String, Vec<usize>), ZooError> {
     let refuse = |reason: String| ZooError::NotClassifying { task: variants.task.clone(), reason };
     let ends = variants

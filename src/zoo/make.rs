@@ -28,16 +28,15 @@ pub struct MakeOptions<'a> {
     pub recipes: &'a [Recipe],
     /// Subgraphs per variant, where `cuts` is empty.
     pub positions: usize,
-    /// Tensors at which the only model is cut; where there are none, those that share out the work
-    /// most evenly.
+    /// Tensors at which the only model is cut; if empty, those that divide the work most evenly.
     pub cuts: &'a [String],
     /// Engine on which results are compared with those of the base model.
     pub compare: Option<&'a str>,
-    /// Seeded inputs that are compared.
+    /// Number of seeded inputs for the comparison.
     pub inputs: usize,
-    /// Of weights that a model lacks.
+    /// Seed of weights that a model lacks.
     pub seed: u64,
-    /// How base models are read.
+    /// The options for reading base models.
     pub read: &'a ReadOptions,
     /// Folder of the variants and of their tasks file.
     pub out: &'a Path,
@@ -52,7 +51,7 @@ pub struct MadeVariant {
     pub variant: String,
     /// Name of its file.
     pub file: String,
-    /// Of one inference.
+    /// FLOPs of one inference.
     pub flops: u64,
     /// Weights and biases.
     pub params: u64,
@@ -60,7 +59,7 @@ pub struct MadeVariant {
     pub nonzero: u64,
     /// Size of all weights.
     pub weights_bytes: u64,
-    /// Of its results to the base model's, a share.
+    /// Similarity of its results to the base model's, a share.
     pub similarity: Option<f64>,
 }
 
@@ -95,7 +94,7 @@ pub fn make(
     for model in models {
         let about = |e: ZooError| e.about(model.path.display());
         let (made, task) = maker.variants(model).map_err(about)?;
-        // As whoever plans will read them.
+        // Reads the variants with the options that a planner uses.
         let read = Variants::read(&zoo.file, &task, &ReadOptions::default(), Weights::Shapes)?;
         read.check_neighbours().map_err(|e| about(e.into()))?;
         zoo.file.tasks.push(task);
@@ -116,7 +115,7 @@ fn distinct(what: &'static str, names: impl Iterator<Item = String>) -> Result<(
     Ok(())
 }
 
-/// What every variant is made with.
+/// The state that all variants share.
 struct Maker<'a> {
     options: &'a MakeOptions<'a>,
     engine: Option<&'a Engine>,

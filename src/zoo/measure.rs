@@ -28,7 +28,7 @@ pub struct MeasuredAccuracies {
 pub struct MeasureFiles<'a> {
     /// Tasks and their variants.
     pub tasks: &'a Path,
-    /// Which task; the only one where there is one.
+    /// The task; `None` where there is only one.
     pub task: Option<&'a str>,
     /// Images, NPY.
     pub images: &'a Path,
@@ -36,9 +36,9 @@ pub struct MeasureFiles<'a> {
     pub labels: &'a Path,
     /// Name of the engine that runs the variants.
     pub engine: &'a str,
-    /// How models are read.
+    /// The options for reading models.
     pub read: &'a ReadOptions,
-    /// So many stitched variants; `None`: all.
+    /// Number of stitched variants to measure; `None`: all.
     pub samples: Option<usize>,
     /// The same seed draws the same variants.
     pub seed: u64,
@@ -47,11 +47,11 @@ pub struct MeasureFiles<'a> {
 /// The accuracies of one task.
 #[derive(Debug)]
 pub struct MeasuredTask {
-    /// Of its variants, stitched or not.
+    /// Accuracies of its variants, stitched or not.
     pub accuracies: MeasuredAccuracies,
     /// Its variants.
     pub variants: Variants,
-    /// The file that it is in.
+    /// The tasks file that it is in.
     pub file: TasksFile,
     /// Number of images.
     pub images: usize,
@@ -81,7 +81,8 @@ impl MeasureFiles<'_> {
 }
 
 impl MeasuredTask {
-    /// Puts the accuracies into the tasks file, those of stitched variants into a CSV file beside it.
+    /// Writes the accuracies into the tasks file, and those of stitched variants to a CSV file
+    /// beside it.
     ///
     /// # Errors
     /// [`ZooError`] where a file cannot be written.
@@ -90,10 +91,10 @@ impl MeasuredTask {
     }
 }
 
-/// Measures every original and so many stitched variants, or all of them: half of them at random,
-/// then those closest to the border of the best tenth. An image counts as correct if its class has
-/// the largest logit. `watch` returns whether to continue; its progress starts anew for each group
-/// of stitched variants.
+/// Measures every original, and all stitched variants or a sample: half at random, then those
+/// closest to the border of the best tenth. An image counts as correct if its class has the largest
+/// logit. `watch` returns whether to continue; its progress restarts for each group of stitched
+/// variants.
 ///
 /// # Errors
 /// [`ZooError::TooMany`] where the stitched variants cannot be listed, else with the engine's
@@ -161,9 +162,9 @@ impl MeasuredAccuracies {
 
 /// Stitched variants as a tree of prefixes, and an engine with all their subgraphs.
 struct Walk<'a> {
-    /// By position, then variant; those that are needed.
+    /// The sessions that are needed, by position, then variant.
     sessions: Vec<Vec<Option<Box<dyn Session>>>>,
-    /// In lexicographic order.
+    /// The stitched variants, in lexicographic order.
     chosen: &'a [Vec<usize>],
 }
 
@@ -191,7 +192,7 @@ impl<'a> Walk<'a> {
         })
     }
 
-    /// How many images each stitched variant gets right.
+    /// Number of images that each stitched variant classifies correctly.
     fn right(
         mut self,
         labelled: &Labelled,
@@ -248,7 +249,7 @@ impl Batch<'_> {
     }
 }
 
-/// How many rows of logits have their largest at the label.
+/// Number of rows of logits whose largest value is at the label.
 fn rightly(logits: &OutputValues, labels: &[i64]) -> u64 {
     let classes = logits.shape.last().copied().unwrap_or(0).max(1);
     let largest = |row: &[f32]| {

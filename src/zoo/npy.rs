@@ -1,10 +1,10 @@
-//! Arrays in NumPy's `.npy` files: a magic string, a header that says type and shape, then the
-//! elements, little endian, in C order.
+//! Arrays in NumPy's `.npy` files: a magic string, a header with type and shape, then the elements,
+//! little endian, in C order.
 
 use super::ZooError;
 use std::path::Path;
 
-/// A file as it lies there.
+/// The contents of a file.
 pub struct Array {
     /// NumPy's name of the type: `<f4`.
     kind: String,
@@ -88,7 +88,7 @@ fn parse(bytes: &[u8]) -> Result<Array, String> {
     Ok(Array { kind: kind.to_owned(), shape, bytes: elements.to_vec() })
 }
 
-/// What follows `'name':` in a header.
+/// The text after `'name':` in a header.
 fn field<'a>(header: &'a str, name: &str) -> Option<&'a str> {
     Some(header.split_once(&format!("'{name}':"))?.1.trim_start())
 }

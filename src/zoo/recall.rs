@@ -10,13 +10,14 @@ use vitempo_predictors::accuracy::top_recall;
 
 /// Stitched variants that are measured, beside the originals.
 pub const SAMPLES: usize = 100;
-/// How often, each time with its own seed.
+/// Number of samples drawn, each with its own seed.
 pub const DRAWS: u64 = 20;
 
-/// Over several draws of samples.
+/// Recall over several samples.
 #[derive(Clone, Debug)]
 pub struct Recall {
-    /// Of the best tenth, how many are in the best tenth as measured or estimated; shares, rising.
+    /// Shares of the best tenth that are in the best tenth by measured or estimated accuracy;
+    /// rising.
     pub recall: Vec<f64>,
     /// The same by the paper's protocol: all samples drawn at random, and every accuracy estimated,
     /// also the measured ones; the mean.
@@ -26,8 +27,8 @@ pub struct Recall {
 }
 
 impl Recall {
-    /// Of a task with so many variants, given the accuracy of all stitched ones in basis points,
-    /// the last position counting fastest.
+    /// The recall of a task with this number of variants, given the accuracy of all stitched ones
+    /// in basis points, the last position changing fastest.
     ///
     /// # Errors
     /// [`ZooError::Accuracy`] where there are too few variants for an estimator.
@@ -56,7 +57,7 @@ impl Recall {
         Ok(Self { recall, at_random, error })
     }
 
-    /// Over all draws.
+    /// Mean recall over all samples.
     #[must_use]
     pub fn mean(&self) -> f64 {
         self.recall.iter().sum::<f64>() / self.recall.len().max(1) as f64
@@ -81,8 +82,7 @@ mod tests {
         assert_eq!(found.recall.len() as u64, DRAWS);
     }
 
-    /// Of every stitched variant of the transformer that ships, the accuracy was computed on 5000
-    /// images.
+    /// Accuracies of all stitched variants of the shipped transformer, computed on 5000 images.
     #[test]
     fn the_best_of_what_was_really_computed_is_found() {
         let path =

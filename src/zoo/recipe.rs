@@ -9,7 +9,7 @@ use vitempo_graph::{
     sparsify,
 };
 
-/// Steps from the base model to a variant; none: the base model itself.
+/// Steps from the base model to a variant; if empty, the base model itself.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recipe(Vec<Step>);
 
@@ -17,9 +17,9 @@ pub struct Recipe(Vec<Step>);
 enum Step {
     /// Static int8, Q/DQ pairs.
     Int8,
-    /// Integer products, ranges found at run time.
+    /// Integer products, with ranges computed at run time.
     Integer,
-    /// Channels and features taken out, percent.
+    /// Channels and features removed, percent.
     Structured(f64),
     /// Smallest weights set to 0, percent.
     Masked(f64),
@@ -84,7 +84,7 @@ fn step(text: &str) -> Result<Step, ParseRecipeError> {
     }
 }
 
-/// As a name: `structured-50-int8`.
+/// Writes the recipe as a name: `structured-50-int8`.
 impl fmt::Display for Recipe {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let step = |step: &Step| match step {
@@ -99,8 +99,8 @@ impl fmt::Display for Recipe {
 }
 
 impl Recipe {
-    /// The variant, under its name. Tensors at the cuts keep their shapes. Values of weights that
-    /// the model lacks follow from the seed.
+    /// Makes the variant, under its name. Tensors at the cuts keep their shapes. Values of weights
+    /// that the model lacks follow from the seed.
     ///
     /// # Errors
     /// [`ZooError::Sparsify`] and [`ZooError::Graph`] where a step does not suit the model.

@@ -1,8 +1,8 @@
-//! Which stitched variants to measure when not all can be: half of them at random, then those whose
-//! estimate is closest to the border of the best.
+//! Chooses the stitched variants to measure when not all can be measured: half of them at random,
+//! then those whose estimate is closest to the border of the best.
 //!
-//! Planners need to know which variants are among the best. Around that border measured accuracies
-//! are used, elsewhere estimates.
+//! Planners need the set of the best variants. Near its border, measured accuracies are used,
+//! elsewhere estimates.
 
 use super::{ZooError, codes::Codes};
 use rand::{SeedableRng, rngs::StdRng, seq::index};
@@ -11,13 +11,13 @@ use vitempo_predictors::accuracy::{AccuracyEstimator, Sample};
 
 /// Share of stitched variants that counts as the best.
 pub const BEST: f64 = 0.1;
-/// Below so many, all are drawn at random: half of them would be too few for the estimator.
+/// Below this number, all are drawn at random: half of them are too few for the estimator.
 const FEW: usize = 16;
-/// Measured between two looks at the estimates.
+/// Number of measurements between two updates of the estimates.
 const AT_ONCE: usize = 10;
 
-/// Accuracies in percent by code: of the originals and of so many stitched variants. `measure` is
-/// asked for several at a time.
+/// Accuracies in percent by code, of the originals and of this number of stitched variants.
+/// `measure` is called with several at a time.
 ///
 /// # Errors
 /// Those of `measure`, and [`ZooError::Accuracy`].
@@ -44,7 +44,7 @@ pub fn measured(
     Ok(known)
 }
 
-/// The originals, and so many stitched variants at random; each once, rising.
+/// The codes of the originals and of this number of random stitched variants; each once, rising.
 #[must_use]
 pub fn drawn(codes: Codes, samples: usize, seed: u64) -> Vec<usize> {
     let all = codes.all();
@@ -74,7 +74,8 @@ pub fn estimates(
     Ok(accuracies)
 }
 
-/// Accuracies of all stitched variants in percent, estimated from those known; the known ones too.
+/// Accuracies of all stitched variants in percent, all estimated from the known ones, including
+/// these.
 ///
 /// # Errors
 /// [`ZooError::Accuracy`] where too few are known.
@@ -97,7 +98,7 @@ pub fn all_estimated(
     Ok((0..codes.all()).map(|code| estimator.estimate(&subgraphs(code))).collect())
 }
 
-/// Of what was not measured, the nearest to the border of the best, by rank.
+/// The stitched variants that are not measured and are nearest to the border of the best, by rank.
 fn undecided(estimated: &[f64], known: &BTreeMap<usize, f64>, count: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..estimated.len()).collect();
     order.sort_by(|&a, &b| estimated[b].total_cmp(&estimated[a]).then(a.cmp(&b)));

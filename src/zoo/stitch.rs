@@ -20,7 +20,7 @@ pub struct StitchedRun {
     /// Largest difference from its subgraphs run one after the other, as a share of the largest
     /// value.
     pub apart: f64,
-    /// To the first variant's results.
+    /// Similarity to the first variant's results.
     pub similarity: f64,
 }
 
@@ -38,7 +38,7 @@ pub struct Stitched {
 ///
 /// # Errors
 /// [`ZooError`] where the first variant does not run, or a model cannot be written. A stitched
-/// variant that does not run comes with the reason.
+/// variant that does not run is returned with the reason.
 pub fn stitch(
     variants: &Variants,
     engine: &Engine,
@@ -91,8 +91,8 @@ pub fn named(
     names.iter().map(index).collect()
 }
 
-/// Distinct stitched variants: all in their order where there are no more than asked for, else
-/// drawn at random.
+/// Distinct stitched variants: all in order if there are no more than `count`, else drawn at
+/// random.
 ///
 /// # Errors
 /// [`ZooError::TooMany`] where they cannot be listed.
@@ -124,7 +124,7 @@ pub fn similarities(variants: &Variants, stitched: &[Stitched]) -> Result<String
     }))
 }
 
-/// An engine, and what the first variant computes on it.
+/// An engine, and the results of the first variant on it.
 struct Bench<'a> {
     variants: &'a Variants,
     engine: &'a Engine,

@@ -24,10 +24,10 @@ pub struct TasksFile {
     /// Processors with their bundles, if the command line gives none.
     #[serde(default, rename = "processor", skip_serializing_if = "Vec::is_empty")]
     pub processors: Vec<ProcessorEntry>,
-    /// At least one.
+    /// The tasks, at least one.
     #[serde(rename = "task")]
     pub tasks: Vec<TaskEntry>,
-    /// Where it was read.
+    /// The path from which it was read.
     #[serde(skip)]
     pub path: PathBuf,
 }
@@ -48,8 +48,7 @@ pub struct ProcessorEntry {
 pub struct TaskEntry {
     /// Its name.
     pub name: String,
-    /// Tensors at which variants are cut; where there are none, those that share out the work most
-    /// evenly.
+    /// Tensors at which variants are cut; if absent, those that divide the work most evenly.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cuts: Option<Vec<String>>,
     /// Measured accuracies of stitched variants: a CSV file.
@@ -58,7 +57,7 @@ pub struct TaskEntry {
     /// Its objectives.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slo: Option<SloEntry>,
-    /// At least one; the first is the base model.
+    /// The variants, at least one; the first is the base model.
     #[serde(rename = "variant")]
     pub variants: Vec<VariantEntry>,
 }
@@ -81,7 +80,7 @@ pub struct VariantEntry {
     pub name: String,
     /// An ONNX file.
     pub model: PathBuf,
-    /// Percent.
+    /// Accuracy, percent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accuracy: Option<f64>,
 }
@@ -109,7 +108,7 @@ impl TasksFile {
         toml::to_string(self).map_err(|e| ZooError::Internal(e.to_string()))
     }
 
-    /// Writes the file to where it was read, or is to be.
+    /// Writes the file to its path.
     ///
     /// # Errors
     /// [`ZooError::Io`] where it cannot be written.
@@ -117,7 +116,7 @@ impl TasksFile {
         write_whole(&self.path, self.text()?.as_bytes())
     }
 
-    /// A path in the file, as seen from here.
+    /// Resolves a path that is relative to the file.
     #[must_use]
     pub fn resolve(&self, path: &Path) -> PathBuf {
         self.path.parent().unwrap_or(Path::new("")).join(path)
@@ -132,7 +131,7 @@ impl TasksFile {
     /// The task of that name.
     ///
     /// # Errors
-    /// [`ZooError::UnknownTask`] with the names there are.
+    /// [`ZooError::UnknownTask`] with the existing names.
     pub fn task(&self, name: &str) -> Result<&TaskEntry, ZooError> {
         let found = self.tasks.iter().find(|task| task.name == name);
         found.ok_or_else(|| ZooError::UnknownTask {
@@ -217,19 +216,19 @@ fn repeated<'a>(mut names: impl Iterator<Item = &'a String>) -> Option<&'a Strin
     names.find(|name| !seen.insert(*name))
 }
 
-/// Writes a file whole or not at all.
+/// Writes a file atomically.
 pub(super) fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), ZooError> {
     vitempo_graph::files::write_whole(path, bytes).map_err(ZooError::io("write", path))
 }
 
-/// An accuracy that is reached, percent, as basis points: rounded down, so that it is not
-/// overstated.
+/// Converts a reached accuracy from percent to basis points, rounded down, so that it is not
+/// overestimated.
 #[must_use]
 pub fn basis_points(percent: f64) -> u32 {
     (percent * 100.0 + REPRESENTED).floor().clamp(0.0, 10_000.0) as u32
 }
 
-/// An accuracy that is asked for, percent, as basis points: rounded up.
+/// Converts a required accuracy from percent to basis points, rounded up.
 #[must_use]
 pub fn asked_basis_points(percent: f64) -> u32 {
     (percent * 100.0 - REPRESENTED).ceil().clamp(0.0, 10_000.0) as u32

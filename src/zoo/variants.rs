@@ -26,7 +26,7 @@ pub struct Variants {
     pub subgraphs: Vec<Vec<Graph>>,
 }
 
-/// What is read of a variant's weights.
+/// The part of a variant's weights that is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Weights {
     /// Their shapes: enough for forecasts.
@@ -112,7 +112,7 @@ impl Variants {
             .collect()
     }
 
-    /// `dense|int8|dense`.
+    /// The names as text: `dense|int8|dense`.
     #[must_use]
     pub fn describe(&self, variants: &[usize], between: &str) -> String {
         self.named(variants).join(between)
@@ -142,7 +142,7 @@ impl Variants {
         String::from_utf8(bytes).map_err(|e| internal(&e))
     }
 
-    /// Whether any subgraph fits behind any at the position before.
+    /// Checks that every subgraph fits behind every subgraph at the previous position.
     ///
     /// # Errors
     /// [`AssemblyError`] for the first that does not.
@@ -160,7 +160,7 @@ impl Variants {
     }
 }
 
-/// One variant, named as it is called in the file.
+/// Reads one variant, and gives its graph the name in the file.
 fn read(
     file: &TasksFile,
     variant: &VariantEntry,

@@ -17,7 +17,7 @@ pub fn weights(graph: &Graph) -> impl Iterator<Item = (&TensorSpec, Option<&Cons
     })
 }
 
-/// How many values of kernels and matrices are 0.
+/// Number of values of kernels and matrices that are 0.
 #[cfg(feature = "profile")]
 pub(super) fn zeros(graph: &Graph) -> u64 {
     weights(graph)

@@ -1,4 +1,4 @@
-//! [`Advice`]: what would have to change for a plan to fit, or to fit more.
+//! [`Advice`]: changes that make a plan fit, or that let it use higher resolutions.
 
 use super::{AriaCosts, Forecast, Level, PlannedLevel, RegionEncoder, Requirements, plan::work};
 use serde::Serialize;
@@ -9,26 +9,25 @@ use serde::Serialize;
 pub enum Advice {
     /// A longer target for the frame, ns: with this level and region, one cycle fits.
     Target {
-        /// The least that is enough.
+        /// The shortest target that is enough.
         target_ns: f64,
-        /// Pixels of the level.
+        /// Height of the level, px.
         height: usize,
-        /// As `height`.
+        /// Width of the level, px.
         width: usize,
-        /// Patches of the region.
+        /// Rows of the region, patches.
         rows: usize,
-        /// As `rows`.
+        /// Columns of the region, patches.
         cols: usize,
     },
-    /// A processor of regions that is so many times as fast (another precision, another engine),
-    /// for the same.
+    /// A faster processor of regions (another precision, another engine), with the same effect.
     Regions {
-        /// At least 1.
+        /// Factor of the speed, at least 1.
         times: f64,
     },
-    /// A processor of full frames that is so many times as fast.
+    /// A faster processor of full frames.
     FullFrames {
-        /// At least 1.
+        /// Factor of the speed, at least 1.
         times: f64,
     },
     /// More camera frames between full frames.
@@ -36,13 +35,13 @@ pub enum Advice {
         /// Camera frames.
         frames: u64,
     },
-    /// Forecasts taken as they are: what they allow, the stated confidence forbids. Measure the
-    /// parts on the device, or train on more of it.
+    /// The point forecasts allow a plan that the stated confidence does not. Measure the parts on
+    /// the device, or train on more data of it.
     Confidence,
 }
 
 impl Advice {
-    /// What helps at the lowest level; nothing where some level is usable.
+    /// The changes that help at the lowest level; none where some level is usable.
     pub(super) fn on(
         costs: &AriaCosts,
         requirements: &Requirements,
@@ -98,7 +97,7 @@ impl Advice {
     }
 
     /// How much faster the processor of regions must be for one cycle, if that can be enough: the
-    /// CPU's part stays.
+    /// time on the CPU does not change.
     fn faster(
         costs: &AriaCosts,
         level: &Level,

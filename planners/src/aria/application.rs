@@ -15,9 +15,9 @@ use vitempo_aria::{
     },
 };
 
-/// Streams of the scenario.
+/// The stream of camera frames, by its index in the scenario.
 pub const FRAMES: usize = 0;
-/// As [`FRAMES`].
+/// The stream of full frames, by its index in the scenario.
 pub const FULL_FRAMES: usize = 1;
 
 /// Processors of the scenario.
@@ -25,15 +25,16 @@ const CPU: usize = 0;
 const FULL: usize = 1;
 const REGIONS: usize = 2;
 
-/// Parts of a frame, as the simulator's tasks carry them.
+/// Parts of a frame, by the number in the simulator's tasks.
 pub const STEP: u32 = 0;
 const FLOW: u32 = 1;
 const CYCLE: u32 = 2;
 const DECODER: u32 = 3;
 const WHOLE: u32 = 4;
 
-/// With a little of it, waiting decides between equals; regions have random speeds where a system
-/// has no order.
+/// The weight of the waiting time in the priority of systems that have no order of regions: it is
+/// small, so that it decides only between regions of equal speed. These systems assign random
+/// speeds.
 const NO_ORDER: f32 = 1e-3;
 
 #[derive(Clone, Copy)]
@@ -42,7 +43,7 @@ struct Full {
     level: usize,
 }
 
-/// A system at work.
+/// A running system.
 pub struct Program<'a> {
     trace: &'a Trace,
     costs: &'a AriaCosts,
@@ -50,7 +51,7 @@ pub struct Program<'a> {
     truth: Truth,
     pub setup: Setup,
     grid: Grid,
-    /// Cycles of each frame, where a scheduler counts them anew.
+    /// Cycles of each frame, where a scheduler computes them per frame.
     budget: CycleBudget,
     ladder: ResolutionLadder,
     planner: CyclePlanner,
@@ -58,7 +59,7 @@ pub struct Program<'a> {
     taken: Option<usize>,
     full_taken: Option<usize>,
     latest: Option<Full>,
-    /// Level of the frame at hand: that of the latest full frame when it began.
+    /// Level of the current frame: that of the latest full frame at its start.
     frame_level: usize,
     running: Option<Full>,
     full_took_ns: u64,
@@ -124,7 +125,7 @@ impl<'a> Program<'a> {
         })
     }
 
-    /// The camera frame that comes at or after a time.
+    /// The first camera frame at or after a time.
     fn frame_at(&self, now_ns: u64) -> usize {
         (now_ns as f64 / self.requirements.frame_ns - 1e-6).ceil().max(0.0) as usize
     }
@@ -149,7 +150,7 @@ impl<'a> Program<'a> {
         &self.costs.levels[index.min(self.costs.levels.len() - 1)]
     }
 
-    /// Cycles that this frame has.
+    /// The cycles of this frame.
     fn cycles(&self) -> u64 {
         match self.setup.system {
             System::Aria => self.budget.cycles(self.frame_level),
@@ -342,7 +343,7 @@ impl Application for Program<'_> {
     }
 }
 
-/// A window in another grid of the same picture: all patches it touches.
+/// A window in another grid of the same picture: all patches that it touches.
 fn rescaled(window: Window, from: Grid, to: Grid) -> Window {
     if from == to {
         return window;

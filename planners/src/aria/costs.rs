@@ -1,4 +1,4 @@
-//! [`AriaCosts`]: what everything takes on a device, forecast or from a file.
+//! [`AriaCosts`]: the latency of each part of ARIA on a device, forecast or from a file.
 
 use super::{AriaPlanError, Forecast};
 use crate::simulator::{ProcessorModel, Thermal};
@@ -16,15 +16,15 @@ pub struct Level {
     pub rows: usize,
     /// Patches.
     pub cols: usize,
-    /// The encoder on a full frame, on the processor of full frames.
+    /// Latency of the encoder on a full frame, on the processor of full frames.
     pub full_frame: Forecast,
-    /// The same on the processor of regions: what doing without the other processor would take.
+    /// The same on the processor of regions, for systems that use this processor alone.
     pub alone: Forecast,
-    /// The decoder on a frame of this resolution, on the processor of regions.
+    /// Latency of the decoder on a frame of this resolution, on the processor of regions.
     pub decoder: Forecast,
 }
 
-/// One size of what is updated at a time.
+/// One input size of the region encoder.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RegionEncoder {
@@ -32,38 +32,39 @@ pub struct RegionEncoder {
     pub rows: usize,
     /// Patches.
     pub cols: usize,
-    /// One cycle on the processor of regions.
+    /// Latency of one cycle on the processor of regions.
     pub cycle: Forecast,
     /// The same on the processor of full frames.
     pub elsewhere: Forecast,
 }
 
 impl RegionEncoder {
-    /// Patches updated by a cycle without a border of one patch, which is only there to be seen
-    /// (section 4.3.2).
+    /// Patches that a cycle updates: all but a border of one patch, which is only context for the
+    /// encoder (section 4.3.2).
     #[must_use]
     pub fn useful(&self) -> usize {
         self.rows.saturating_sub(2) * self.cols.saturating_sub(2)
     }
 }
 
-/// What baselines do in every frame.
+/// The work of the baselines in every frame.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Baselines {
-    /// Finding dynamic regions by matching blocks of pixels, on the CPU.
+    /// Latency of finding dynamic regions by matching blocks of pixels, on the CPU.
     pub block_matching: Forecast,
-    /// Patches on a side of a block.
+    /// Side of a block, patches.
     pub block_patches: usize,
 }
 
-/// Processors, in the order CPU, processor of full frames, processor of regions; and their heat.
+/// Processors, in the order CPU, processor of full frames, processor of regions; and their thermal
+/// model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AriaDevice {
-    /// The three.
+    /// The three processors.
     pub processors: Vec<ProcessorModel>,
-    /// Power that is always drawn near the chip, W.
+    /// Constant power near the chip, W.
     pub base_w: f64,
     /// Temperatures and throttling.
     pub thermal: Thermal,
@@ -71,29 +72,29 @@ pub struct AriaDevice {
     pub spread: f64,
 }
 
-/// What everything takes.
+/// The latencies of all parts of ARIA.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AriaCosts {
-    /// Where the numbers come from, one sentence each.
+    /// The sources of the numbers, one sentence each.
     pub sources: Vec<String>,
-    /// Pixels on a side of a patch.
+    /// Side of a patch, px.
     pub patch: usize,
-    /// Rising.
+    /// Resolutions of full frames, rising.
     pub levels: Vec<Level>,
-    /// Sizes to choose from.
+    /// Sizes of the region encoder to choose from.
     pub regions: Vec<RegionEncoder>,
-    /// Per frame on the CPU: identification, tracking, warping, scheduling.
+    /// Latency per frame on the CPU: identification, tracking, warping, scheduling.
     pub frame_step: Forecast,
-    /// Per frame: patch flow, where it is a network.
+    /// Latency per frame of the patch flow, where a network computes it.
     pub patch_flow: Forecast,
-    /// What baselines do.
+    /// The work of the baselines.
     pub baselines: Baselines,
 }
 
 impl AriaCosts {
-    /// A phone of the paper: what it prints, and estimates where it prints nothing (`sources` says
-    /// which is which).
+    /// The paper's phone: the numbers that the paper prints, and estimates where it prints none
+    /// (`sources` says which is which).
     ///
     /// # Errors
     /// When the shipped file is damaged.

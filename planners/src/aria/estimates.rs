@@ -10,15 +10,15 @@ use serde::Serialize;
 pub struct Perturbation {
     /// The constant.
     pub constant: String,
-    /// With the constant low and high: by system, the share of frames in time and how far what is
-    /// shown of moving regions is behind, in patches.
+    /// With the constant low and high: by system, the share of frames in time, and the mean
+    /// distance by which the shown moving regions lag behind, in patches.
     #[serde(rename = "came")]
     pub outcomes: [Vec<(System, f64, f64)>; 2],
 }
 
 impl Perturbation {
-    /// Whether ARIA has the wanted share of frames in time either way, and no other system that has
-    /// is less behind.
+    /// Whether ARIA has at least this share of frames in time in both cases, and no other system
+    /// with that share has a smaller lag.
     #[must_use]
     pub fn holds(&self, share: f64) -> bool {
         self.outcomes.iter().all(|outcome| {
@@ -31,8 +31,8 @@ impl Perturbation {
     }
 }
 
-/// Runs the systems that have full frames beside the camera's with each constant moved by `share`
-/// (0.3 for 30 %) either way.
+/// Runs the systems that compute full frames beside the camera frames, with each constant lower and
+/// higher by `share` (0.3 for 30 %).
 ///
 /// # Errors
 /// As [`Simulation::run`].

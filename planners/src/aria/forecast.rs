@@ -1,20 +1,20 @@
-//! [`Forecast`]: a latency, and the interval that holds it with some probability.
+//! [`Forecast`]: a latency, and the interval that contains it with a stated probability.
 //!
-//! Errors of forecasts are relative: the logarithm of truth over forecast is taken for normal on
-//! either side of the point, with the width that the interval gives that side. So an interval of
-//! one confidence follows from that of another.
+//! Errors of forecasts are relative: the logarithm of the true latency over the forecast is assumed
+//! to be normal on either side of the point, with the width of the interval on that side. The
+//! interval at one confidence therefore follows from the interval at another.
 
 use super::normal;
 use serde::{Deserialize, Serialize};
 use vitempo_graph::{Interval, IntervalError, Latency, Prediction};
 
-/// A [`Prediction`] as planners of ARIA read it.
+/// A [`Prediction`] in the form that the planners of ARIA read.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Spelled", into = "Spelled")]
 pub struct Forecast(Prediction);
 
 impl Forecast {
-    /// A latency that is known, ns.
+    /// A latency without uncertainty, ns.
     #[must_use]
     pub const fn exact(ns: f64) -> Self {
         Self(Prediction::new(Interval::exact(Latency::from_ns(ns)), 1.0))
@@ -27,14 +27,14 @@ impl Forecast {
         Self(Prediction::new(ends.map(Latency::from_ns), level))
     }
 
-    /// The same on a processor that is so many times as fast.
+    /// The same on a processor that is faster by this factor.
     #[must_use]
     pub fn faster(self, times: f64) -> Self {
         let ends = self.0.interval.map(|end| Latency::from_ns(end.ns() / times));
         Self(Prediction::new(ends, self.0.level))
     }
 
-    /// The most likely, ns.
+    /// The point forecast, ns.
     #[must_use]
     pub const fn point_ns(&self) -> f64 {
         self.0.point().ns()
@@ -45,7 +45,7 @@ impl Forecast {
         [self.0.point().ns(), self.0.lower().ns(), self.0.upper().ns()]
     }
 
-    /// What is wrong with it, if anything.
+    /// The reason why the forecast is invalid, if it is.
     pub(super) fn refusal(&self) -> Option<String> {
         let [point_ns, lower_ns, upper_ns] = self.ends_ns();
         let ordered =
@@ -60,8 +60,8 @@ impl Forecast {
             .then(|| format!("the interval's level {level} must be above 0 and at most 1"))
     }
 
-    /// Standard deviation of the relative error's logarithm, towards shorter and towards longer
-    /// times.
+    /// Standard deviation of the logarithm of the relative error, towards shorter and towards
+    /// longer times.
     fn widths(&self) -> [f64; 2] {
         let z = normal::quantile(0.5 + 0.5 * self.0.level);
         if !z.is_finite() || z <= 0.0 {
@@ -71,19 +71,19 @@ impl Forecast {
         [(point_ns / lower_ns).ln() / z, (upper_ns / point_ns).ln() / z]
     }
 
-    /// The latency if the error's logarithm is `z` standard deviations, ns.
+    /// The latency for an error of `z` standard deviations (of the logarithm), ns.
     #[must_use]
     pub fn at(&self, z: f64) -> f64 {
         if z == 0.0 { self.point_ns() } else { self.distribution().at(z) }
     }
 
-    /// For many values of one forecast.
+    /// The distribution of the forecast, for evaluation at many points.
     pub(super) fn distribution(&self) -> Distribution {
         let [shorter, longer] = self.widths();
         Distribution { point_ns: self.point_ns(), shorter, longer }
     }
 
-    /// The interval that holds the truth with probability `confidence`.
+    /// The interval that contains the true latency with probability `confidence`.
     #[must_use]
     pub fn interval(&self, confidence: f64) -> [f64; 2] {
         let z = normal::quantile(0.5 + 0.5 * confidence.clamp(0.0, 1.0 - 1e-12));
@@ -107,7 +107,7 @@ impl Distribution {
 }
 
 impl From<&Prediction> for Forecast {
-    /// Nothing takes less than 1 ns, and nothing is certain to take no time at all.
+    /// The point is at least 1 ns, and the lower end at least a thousandth of the point.
     fn from(prediction: &Prediction) -> Self {
         let point = prediction.point().ns().max(1.0);
         let lower = prediction.lower().ns().clamp(1e-3 * point, point);
@@ -116,7 +116,7 @@ impl From<&Prediction> for Forecast {
     }
 }
 
-/// A forecast as files of costs have it.
+/// The form of a forecast in costs files.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Spelled {

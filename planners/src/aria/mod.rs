@@ -1,19 +1,19 @@
 //! A vision foundation model within a frame deadline (ARIA, MobiSys 2025), planned from forecasts
 //! and simulated on a device.
 //!
-//! | question | where |
+//! | subject | where |
 //! |---|---|
-//! | how sure is a forecast, at which confidence? | [`Forecast`] |
-//! | what does everything take? | [`AriaCosts`] |
-//! | which resolutions, which region size, how many cycles per frame, which share of frames in time? | [`AriaPlan`], from [`plan()`] |
-//! | what is to be changed if nothing fits? | [`Advice`] |
-//! | what moved in a video, frame by frame? | [`Trace`] |
-//! | what would happen on a device that gets warm, with ARIA, parts of it, or something else? | [`System`], [`Simulation`] |
-//! | and when forecasts are off? | [`robustness`] |
-//! | and when the device's heat and power are other than estimated? | [`estimates`] |
+//! | a latency and its interval at a confidence | [`Forecast`] |
+//! | the latency of each part | [`AriaCosts`] |
+//! | resolutions, region size, cycles per frame, and share of frames in time | [`AriaPlan`], from [`plan()`] |
+//! | changes that help if no plan fits | [`Advice`] |
+//! | the motion in a video, frame by frame | [`Trace`] |
+//! | the outcome on a device that heats up, with ARIA, ARIA without some of its parts, or a baseline | [`System`], [`Simulation`] |
+//! | the outcome under a bias of the forecasts | [`robustness`] |
+//! | the outcome when the device's thermal and power constants differ from the estimates | [`estimates`] |
 //!
-//! Cycles, priorities and resolutions in the simulation are chosen by `vitempo_aria::scheduler`
-//! itself: what is simulated is what ships.
+//! In the simulation, `vitempo_aria::scheduler` chooses cycles, priorities and resolutions: the
+//! simulated scheduler is the shipped one.
 
 mod advice;
 mod application;
@@ -41,7 +41,7 @@ pub use success::Success;
 pub use system::{Setup, System};
 pub use trace::{Moving, Trace, TraceError, TraceFrame};
 
-/// Why no plan can be looked for.
+/// Why costs or requirements are invalid.
 #[derive(Debug, thiserror::Error, PartialEq)]
 #[non_exhaustive]
 pub enum AriaPlanError {
@@ -51,7 +51,7 @@ pub enum AriaPlanError {
     /// The costs have no region encoder.
     #[error("there is no region encoder to choose from")]
     NoRegion,
-    /// A resolution with more patches than a frame may have, or without any.
+    /// A resolution with too many patches for a frame, or with none.
     #[error(
         "level {height} x {width}: {rows} x {cols} patches are more than a frame may have, or none"
     )]
@@ -73,10 +73,10 @@ pub enum AriaPlanError {
         /// Pixels.
         width: usize,
     },
-    /// A forecast that is not a latency with an interval.
+    /// An invalid forecast.
     #[error("{what}: {reason}")]
     Forecast {
-        /// What it is the latency of.
+        /// The part that the forecast is for.
         what: String,
         /// What is wrong with it.
         reason: String,
@@ -88,7 +88,7 @@ pub enum AriaPlanError {
         name: &'static str,
         /// Its value, in the unit of its name.
         value: f64,
-        /// What it must be.
+        /// The expected range.
         must: &'static str,
     },
 }

@@ -1,7 +1,7 @@
-//! The standard normal distribution: share below a value, and the value below which a share lies.
+//! The standard normal distribution: its distribution function and its quantiles.
 
-/// Share of a standard normal below `z`: the complementary error function by its continued fraction
-/// and series (Abramowitz and Stegun 26.2.11, 26.2.14).
+/// The probability that a standard normal variable is below `z`, by a series and a continued
+/// fraction (Abramowitz and Stegun 26.2.11, 26.2.14).
 pub fn share_below(z: f64) -> f64 {
     if z.is_nan() {
         return f64::NAN;
@@ -22,7 +22,7 @@ pub fn share_below(z: f64) -> f64 {
     if z > 0.0 { 1.0 - upper } else { upper }
 }
 
-/// The value below which a share of a standard normal lies, by bisection; infinite at 0 and 1.
+/// The quantile of the standard normal distribution, by bisection; infinite at 0 and 1.
 pub fn quantile(share: f64) -> f64 {
     if share <= 0.0 || share >= 1.0 || share.is_nan() {
         return if share <= 0.0 { f64::NEG_INFINITY } else { f64::INFINITY };

@@ -1,4 +1,4 @@
-//! [`AriaOutcome`]: what a system came to over a trace.
+//! [`AriaOutcome`]: the outcome of a system over a trace.
 
 use super::{Requirements, Setup, System, Trace};
 use crate::{
@@ -7,7 +7,7 @@ use crate::{
 };
 use serde::Serialize;
 
-/// Where a frame's time went, ns.
+/// The time of each part of a frame, ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Parts {
     /// The step of a frame on the CPU: identification, tracking, warping, scheduling.
@@ -24,7 +24,7 @@ pub struct Parts {
     pub whole_ns: u64,
 }
 
-/// One frame as it went.
+/// One executed frame.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FrameRecord {
     pub frame: usize,
@@ -43,11 +43,11 @@ pub struct Served {
     pub age_frames: u32,
 }
 
-/// Everything that was noted.
+/// The events of a simulation, as recorded.
 #[derive(Clone, Debug, Default)]
 pub struct Record {
     pub frames: Vec<FrameRecord>,
-    /// When a full frame was done, its height, and how long it took.
+    /// For each full frame: its completion time, its height, and its latency.
     pub full_frames: Vec<(u64, usize, u64)>,
     pub served: Vec<Served>,
     pub dropped: u64,
@@ -55,64 +55,64 @@ pub struct Record {
     pub longest_wait: u32,
 }
 
-/// Staleness of moving regions that are about as fast.
+/// Staleness of moving regions in one range of speeds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Staleness {
-    /// Patches per frame: from, to.
+    /// The range of speeds, patches per frame: from, to.
     pub speed: [f64; 2],
-    /// Regions in frames that were counted.
+    /// Number of regions, counted once per frame.
     pub counted: usize,
-    /// Frames since what is shown of a region was seen.
+    /// Mean age of the features shown for a region, frames.
     pub mean_frames: f64,
-    /// As `mean_frames`; 95 of 100 regions in frames are no staler.
+    /// The 95 % quantile of the same age.
     pub p95_frames: u32,
-    /// How far a region moved since, in patches.
+    /// Mean distance that a region moved in that time, patches.
     pub mean_patches: f64,
 }
 
-/// The state once a second.
+/// The state of the simulation, sampled once per second.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Moment {
-    /// Since the start.
+    /// Time since the start.
     pub time_s: f64,
-    /// Of the chip.
+    /// Temperature of the chip.
     pub temperature_c: f64,
     /// Frequency of the processor of full frames.
     pub full_frames_ghz: f64,
-    /// Height of the latest full frame, px; of all frames where there are none.
+    /// Height of the latest full frame, px; of all frames in a system without full frames.
     pub height: usize,
-    /// What the latest full frame took, ms.
+    /// Latency of the latest full frame, ms.
     pub full_frame_ms: Option<f64>,
     /// Mean and longest latency of the frames in this second, ms.
     pub latency_ms: Option<[f64; 2]>,
-    /// How far the camera turned, rad per frame, mean.
+    /// Mean rotation of the camera, rad per frame.
     pub rotation_rad: f64,
 }
 
-/// What came out.
+/// The outcome of a simulation.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct AriaOutcome {
-    /// Who ran.
+    /// The simulated system.
     pub system: System,
-    /// Rows and columns of patches that it updates at a time.
+    /// Rows and columns of the region encoder, patches.
     pub region: [usize; 2],
-    /// Longest latency that counts, ns.
+    /// The deadline, ns.
     pub target_ns: f64,
-    /// Frames that were run, and of the camera's those that were not.
+    /// Executed frames.
     pub executed: usize,
-    /// As `executed`.
+    /// Camera frames that were not executed.
     pub dropped: u64,
     /// Frames in time.
     pub in_time: usize,
-    /// Latency, ns: median, 99 of 100, longest.
+    /// Latency, ns: median, 99 % quantile, longest.
     pub latency_ns: [u64; 3],
     /// Cycles per frame, mean.
     pub cycles: f64,
-    /// Regions that moved, by speed; the last entry is all of them.
+    /// Staleness of moving regions, by speed; the last entry covers all of them.
     pub staleness: Vec<Staleness>,
-    /// Longest that a region waited for its turn, frames.
+    /// Longest time that a region waited for an update, frames.
     pub longest_wait: u32,
-    /// Frames since the latest full frame was captured, mean.
+    /// Mean age of the latest full frame, frames since its capture.
     pub full_frame_age: f64,
     /// Patches of the latest full frame, mean.
     pub patches: f64,
@@ -120,21 +120,22 @@ pub struct AriaOutcome {
     pub heights: Vec<(usize, f64)>,
     /// Highest temperature of the chip, degrees Celsius.
     pub hottest_c: f64,
-    /// Longest over shortest mean of ten full frames of one height, over all heights: throttling.
+    /// The effect of throttling: the longest mean latency of ten full frames of one height over the
+    /// shortest, maximum over all heights.
     pub throttled: Option<f64>,
-    /// Shares of the time in which CPU, processor of full frames and processor of regions worked.
+    /// Utilisation of the CPU, of the processor of full frames and of the processor of regions.
     pub busy: [f64; 3],
-    /// Energy of all processors and what is always drawn, J.
+    /// Energy of all processors and of the constant power, J.
     pub energy_j: f64,
-    /// Mean parts of a frame, ns.
+    /// Mean time of each part of a frame, ns.
     pub parts: [(&'static str, f64); 5],
-    /// Once a second.
+    /// The state, once per second.
     pub moments: Vec<Moment>,
     /// Always [`Evidence::Simulation`].
     pub evidence: Evidence,
 }
 
-/// Ends of the classes of speed, patches per frame.
+/// Limits of the ranges of speeds, patches per frame.
 const SPEEDS: [[f64; 2]; 3] = [[0.0, 0.1], [0.1, 0.3], [0.3, f64::INFINITY]];
 
 impl AriaOutcome {
@@ -220,8 +221,8 @@ fn heights(record: &Record) -> Vec<(usize, f64)> {
     counts.into_iter().map(|(height, count)| (height, count as f64 / all)).collect()
 }
 
-/// The worst slowdown at one height: means of ten full frames in a row, against the fastest such
-/// mean.
+/// The largest slowdown at one height: the mean of ten consecutive full frames, relative to the
+/// fastest such mean.
 fn throttled(record: &Record) -> Option<f64> {
     let heights: std::collections::BTreeSet<usize> =
         record.full_frames.iter().map(|(_, height, _)| *height).collect();

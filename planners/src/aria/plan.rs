@@ -1,11 +1,11 @@
-//! [`plan`]: from forecasts alone, what fits a frame.
+//! [`plan`]: computes from forecasts which resolutions and how many cycles fit a frame.
 //!
-//! `K` is the largest count of cycles with which, at the pessimistic end of the interval, the
-//! wanted share of frames is still in time: the paper's `floor((L_T - L_static) / c)` (section
-//! 4.4), with room for runs that differ. Every size of region encoder is tried; of those that allow
-//! the highest level, the one that updates most patches per frame is taken, without the border that
-//! is only there to be seen. A level counts as usable when a cycle fits beside its decoder and its
-//! full frames come often enough.
+//! `K` is the largest number of cycles with which, at the pessimistic end of the interval, the
+//! required share of frames is in time: the paper's `floor((L_T - L_static) / c)` (section 4.4),
+//! with a margin for the spread of runs. The planner tries every size of the region encoder; of
+//! those that allow the highest level, it takes the one that updates the most patches per frame,
+//! not counting the border that is only context. A level is usable if a cycle fits beside its
+//! decoder and its full frames are frequent enough.
 
 use super::{
     Advice, AriaCosts, AriaPlanError, Forecast, Level, RegionEncoder, Success, normal,
@@ -15,7 +15,7 @@ use crate::Evidence;
 use serde::Serialize;
 use vitempo_aria::scheduler::cycles;
 
-/// Most cycles that are tried.
+/// Largest number of cycles that is tried.
 const MOST_CYCLES: u64 = 64;
 
 /// Requirements of a plan.
@@ -23,13 +23,13 @@ const MOST_CYCLES: u64 = 64;
 pub struct Requirements {
     /// Longest latency of a frame, ns.
     pub target_ns: f64,
-    /// From camera frame to camera frame, ns.
+    /// Interval between camera frames, ns.
     pub frame_ns: f64,
-    /// Probability that forecasts lie in the interval that is planned for.
+    /// Probability that the true latencies lie in the forecast interval of the plan.
     pub confidence: f64,
     /// Share of frames that must be in time even at the pessimistic end.
     pub share: f64,
-    /// Longest time between full frames, in camera frames.
+    /// Longest interval between full frames, in camera frames.
     pub interval_frames: u64,
     /// Coefficient of variation of run times.
     pub spread: f64,
@@ -81,19 +81,19 @@ impl Requirements {
         }
     }
 
-    /// All forecasts are as much too short as the interval that is planned for allows.
+    /// The case in which all forecasts are too short by the full width of the plan's interval.
     #[must_use]
     pub fn pessimistic(&self) -> super::Truth {
         super::Truth::Deviations(self.z())
     }
 
-    /// Standard deviations at the pessimistic end.
+    /// The pessimistic end, in standard deviations.
     pub(super) fn z(&self) -> f64 {
         normal::quantile(0.5 + 0.5 * self.confidence)
     }
 }
 
-/// A level of the ladder as planned.
+/// The plan for one level.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PlannedLevel {
     /// Pixels.
@@ -106,24 +106,23 @@ pub struct PlannedLevel {
     pub cols: usize,
     /// Latency of a full frame.
     pub full_frame: Forecast,
-    /// The interval of that at the stated confidence, ns.
+    /// The interval of that latency at the stated confidence, ns.
     pub full_frame_ns: [f64; 2],
-    /// Camera frames from full frame to full frame: lower, likely, upper.
+    /// Interval between full frames, in camera frames: lower end, point, upper end.
     pub interval_frames: [u64; 3],
-    /// Per frame without cycles, at the point, ns.
+    /// Per-frame overhead (the time without cycles), point forecast, ns.
     pub rest_ns: f64,
-    /// Cycles per frame that fit at the stated confidence, and those that the point forecasts
-    /// allow.
+    /// Cycles per frame that fit at the stated confidence.
     pub cycles: u64,
-    /// As `cycles`.
+    /// Cycles per frame that fit by the point forecasts.
     pub cycles_at_point: u64,
     /// Share of frames in time with those cycles.
     pub success: Success,
-    /// Why it cannot be used, if so.
+    /// The reason why the level is unusable, if it is.
     pub unusable: Option<String>,
 }
 
-/// What a size of region encoder would do.
+/// The result for one size of the region encoder.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Tried {
     /// The size.
@@ -132,37 +131,37 @@ pub struct Tried {
     pub patches: usize,
     /// Cycles per frame that fit there.
     pub cycles: u64,
-    /// Patches that they update, without a border of one.
+    /// Patches that these cycles update, without a border of one patch.
     pub updated: usize,
 }
 
-/// What fits.
+/// A plan for a device.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct AriaPlan {
-    /// What was asked for.
+    /// The requirements of the plan.
     #[serde(rename = "wishes")]
     pub requirements: Requirements,
-    /// The region encoder that updates most, the first of those tried where nothing fits.
+    /// The region encoder that updates the most patches; the first one tried where none fits.
     pub region: RegionEncoder,
-    /// All sizes of region encoder.
+    /// The results for all sizes of the region encoder.
     pub tried: Vec<Tried>,
     /// All levels, rising.
     pub levels: Vec<PlannedLevel>,
-    /// Cycles per frame at the highest usable level; 0 if nothing fits.
+    /// Cycles per frame at the highest usable level; 0 if no level is usable.
     pub cycles: u64,
-    /// Mean camera frames between full frames if each usable level is used equally often, as
-    /// quantiles of motion have it.
+    /// Mean interval between full frames, in camera frames, if all usable levels are used equally
+    /// often; the scheduler's levels are quantiles of the motion.
     pub interval_frames: Option<f64>,
     /// Share of frames in time at the highest usable level.
     pub success: Option<Success>,
-    /// What is to be changed if nothing fits, and what would help where only a part does.
+    /// Changes that make a plan fit, or that help where only some levels are usable.
     pub advice: Vec<Advice>,
     /// Always [`Evidence::CostModel`].
     pub evidence: Evidence,
 }
 
 impl AriaPlan {
-    /// Levels that can be used, rising.
+    /// The usable levels, rising.
     pub fn usable(&self) -> impl DoubleEndedIterator<Item = &PlannedLevel> {
         self.levels.iter().filter(|level| level.unusable.is_none())
     }
@@ -171,8 +170,8 @@ impl AriaPlan {
 /// Plans for a device.
 ///
 /// # Errors
-/// [`AriaPlanError`] when costs or requirements are invalid. That nothing fits is a plan without
-/// cycles, with advice.
+/// [`AriaPlanError`] when costs or requirements are invalid. If no level is usable, the result is a
+/// plan without cycles, with advice.
 pub fn plan(costs: &AriaCosts, requirements: &Requirements) -> Result<AriaPlan, AriaPlanError> {
     costs.check()?;
     requirements.check()?;
@@ -216,7 +215,7 @@ fn tried(costs: &AriaCosts, region: &RegionEncoder, requirements: &Requirements)
     Tried { region: region.clone(), patches, cycles, updated: cycles as usize * region.useful() }
 }
 
-/// What a frame does at a level beside its cycles.
+/// The work of a frame at a level, without its cycles.
 pub(super) fn work(
     costs: &AriaCosts,
     level: &Level,
@@ -232,8 +231,8 @@ pub(super) fn work(
     )
 }
 
-/// Camera frames that a full frame takes until the next can begin: full frames begin with a camera
-/// frame.
+/// The number of camera frames from the start of a full frame to the start of the next: full frames
+/// start with a camera frame.
 fn frames(ns: f64, frame_ns: f64) -> u64 {
     ((ns / frame_ns).ceil() as u64).max(1)
 }
@@ -243,7 +242,7 @@ fn in_time(level: &Level, requirements: &Requirements) -> bool {
         <= requirements.interval_frames
 }
 
-/// Cycles with which the wanted share is in time at the pessimistic end.
+/// The number of cycles with which the required share of frames is in time at the pessimistic end.
 pub(super) fn fitting(
     costs: &AriaCosts,
     level: &Level,

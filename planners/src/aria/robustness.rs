@@ -15,17 +15,17 @@ use serde::Serialize;
 /// Outcomes at one bias of all forecasts.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ForecastBias {
-    /// Longest latency that counts, ns.
+    /// The deadline, ns.
     pub target_ns: f64,
     /// The bias.
     pub truth: Truth,
-    /// Confidence that was planned for; none: the point forecasts were taken as they are.
+    /// Confidence of the plan; `None`: planned from the point forecasts.
     pub confidence: Option<f64>,
     /// Cycles of the plan.
     pub planned_cycles: u64,
-    /// Height of the highest level of the plan, px; none if nothing fits.
+    /// Height of the highest usable level of the plan, px; `None` if no level is usable.
     pub planned_height: Option<usize>,
-    /// Cycles per frame that ran, mean.
+    /// Mean number of executed cycles per frame.
     pub cycles: f64,
     /// Share of frames in time with ARIA's scheduler, which corrects its estimates.
     pub success: f64,
@@ -33,7 +33,7 @@ pub struct ForecastBias {
     pub success_held: f64,
 }
 
-/// Practically no confidence: the point forecasts.
+/// A confidence close to 0: the interval is the point forecast.
 const POINT: f64 = 1e-6;
 
 /// Simulates every bias, planned at each confidence.
@@ -68,8 +68,8 @@ pub fn sweep(
     Ok(all)
 }
 
-/// The least target at which the point forecasts allow the cycles and the level that they allow at
-/// the target required for, ns; none if they allow nothing.
+/// The shortest target at which the point forecasts allow the same level and number of cycles as at
+/// the required target, ns; `None` if they allow none.
 ///
 /// # Errors
 /// [`AriaPlanError`] when costs or requirements are invalid.

@@ -1,4 +1,4 @@
-//! [`Simulation`]: a system over a trace on a device, simulated.
+//! [`Simulation`]: simulates a system over a trace on a device.
 
 use super::{
     AriaCosts, AriaDevice, AriaOutcome, AriaPlanError, Forecast, Requirements, System, Trace,
@@ -8,7 +8,7 @@ use crate::simulator::{
     Contention, Scenario, ScenarioError, Source, StageModel, Stream, simulate_application,
 };
 
-/// Why nothing can be simulated.
+/// Why a simulation cannot run.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SimulationError {
@@ -27,7 +27,7 @@ pub enum SimulationError {
         that of regions"
     )]
     Processors {
-        /// How many it has.
+        /// Number of processors of the device.
         count: usize,
     },
 }
@@ -36,7 +36,7 @@ pub enum SimulationError {
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Truth {
-    /// Biased by so many standard deviations of their intervals; 0: exact.
+    /// Forecasts are biased by this number of standard deviations of their intervals; 0: exact.
     Deviations(f64),
     /// All latencies are this much longer than forecast: 0.1 for 10 %.
     Longer(f64),
@@ -56,17 +56,17 @@ impl Truth {
 /// A simulation of a system over a trace.
 #[derive(Clone, Copy, Debug)]
 pub struct Simulation<'a> {
-    /// What the camera sees, frame by frame.
+    /// The motion in the video, frame by frame.
     pub trace: &'a Trace,
-    /// What everything is forecast to take.
+    /// The forecast latencies of all parts.
     pub costs: &'a AriaCosts,
-    /// The processors and their heat.
+    /// The processors and their thermal model.
     pub device: &'a AriaDevice,
-    /// The deadline and how surely it must be met.
+    /// The deadline, and the share of frames that must meet it.
     pub requirements: Requirements,
-    /// What everything really takes, relative to the forecasts.
+    /// The true latencies, relative to the forecasts.
     pub truth: Truth,
-    /// Of runs that differ, and of systems without an order.
+    /// Seed of the spread of runs, and of the order of regions in systems without a scheduler.
     pub seed: u64,
 }
 
@@ -100,7 +100,7 @@ impl Simulation<'_> {
                 vec![StageModel { name: name.to_owned(), queue: 0, steps: Vec::new() }],
             )
         };
-        // A second more, for the last frames to end.
+        // One more second, in which the last frames end.
         let duration_ns = ((self.trace.seconds() + 1.0) * 1e9) as u64;
         Scenario {
             contention: Contention::NONE,

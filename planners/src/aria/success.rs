@@ -1,10 +1,10 @@
-//! [`Success`]: the share of frames in time to expect. A frame takes static work and `K` cycles,
-//! one after the other.
+//! [`Success`]: the expected share of frames in time. A frame consists of static work and `K`
+//! cycles, one after the other.
 //!
-//! Two things are uncertain. How far the forecast is off is the same for all frames: one bundle
-//! forecast them all, so all parts are taken to be off in the same direction, by as many standard
-//! deviations. And runs of the same work differ: independent, normal, with a coefficient of
-//! variation.
+//! There are two uncertainties. The bias of the forecasts is the same for all frames, because one
+//! bundle makes all of them: all parts are assumed to be biased in the same direction, by the same
+//! number of standard deviations. The spread of runs of the same work is independent and normal,
+//! with a given coefficient of variation.
 
 use super::{Forecast, forecast::Distribution, normal};
 use serde::Serialize;
@@ -13,15 +13,15 @@ use std::sync::OnceLock;
 /// Deadline success rates, 0 to 1.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Success {
-    /// If forecasts are right.
+    /// Without a bias of the forecasts.
     pub at_point: f64,
-    /// If they are too short by the interval at the stated confidence.
+    /// With forecasts that are too short by the interval at the stated confidence.
     pub at_upper: f64,
-    /// Averaged over how far they may be off.
+    /// Averaged over the distribution of the bias.
     pub expected: f64,
 }
 
-/// What a frame consists of.
+/// The parts of a frame.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct FrameWork {
     parts: Vec<Distribution>,
@@ -31,10 +31,10 @@ pub(super) struct FrameWork {
     spread: f64,
 }
 
-/// Slices of a standard normal that the mean over it is taken in.
+/// Number of slices of the standard normal distribution for the mean over the bias.
 const SLICES: usize = 400;
 
-/// The middle of each slice; all have the same probability.
+/// The middle of each slice; all slices have the same probability.
 fn slices() -> &'static [f64] {
     static MIDDLES: OnceLock<Vec<f64>> = OnceLock::new();
     MIDDLES.get_or_init(|| {
@@ -52,7 +52,8 @@ impl FrameWork {
         }
     }
 
-    /// Mean and standard deviation over runs if forecasts are off by `z` standard deviations, ns.
+    /// Mean and standard deviation over runs if forecasts are biased by `z` standard deviations,
+    /// ns.
     fn moments(&self, z: f64) -> (f64, f64) {
         let (count, cycle) = (self.cycles as f64, self.cycle.at(z));
         let parts = || self.parts.iter().map(|part| part.at(z));
@@ -62,7 +63,7 @@ impl FrameWork {
         (mean, variance.sqrt())
     }
 
-    /// Share of frames in time if forecasts are off by `z` standard deviations.
+    /// Share of frames in time if forecasts are biased by `z` standard deviations.
     pub fn success_at(&self, target_ns: f64, z: f64) -> f64 {
         match self.moments(z) {
             (mean, 0.0) => f64::from(mean <= target_ns),
@@ -70,7 +71,7 @@ impl FrameWork {
         }
     }
 
-    /// The least target that a share of frames meets, ns.
+    /// The shortest target that a share of frames meets, ns.
     pub fn least_target_ns(&self, share: f64, z: f64) -> f64 {
         let (mean, deviation) = self.moments(z);
         mean + deviation * normal::quantile(share)

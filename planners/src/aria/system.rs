@@ -1,25 +1,25 @@
-//! [`System`]: ARIA, what is left of it without its parts, and what it is compared with (sections
-//! 6.1 and 6.3); and what each does with a frame.
+//! [`System`]: ARIA, ARIA without some of its parts, and the baselines (sections 6.1 and 6.3), with
+//! the processing of a frame in each.
 //!
 //! | system | dynamic regions by | region's window | full frames | cycles |
 //! |---|---|---|---|---|
 //! | NPU-only | - | - | every frame, at the highest resolution that is in time on the regions' processor | - |
-//! | MobiSR-like | - | - | every frame, in blocks shared out between both processors | - |
+//! | MobiSR-like | - | - | every frame, in blocks divided between both processors | - |
 //! | ARIA-base | block matching on the CPU | whole blocks | highest resolution | a fixed count, no order |
 //! | + S1 | patch features | one patch around | highest resolution | a fixed count, no order |
-//! | + S2 | patch features | and the way it went | highest resolution | a fixed count, no order |
-//! | ARIA (+ S3) | patch features | and the way it went | by camera motion and what is in time | as many as fit now, by waiting and speed |
+//! | + S2 | patch features | one patch around, and along its motion | highest resolution | a fixed count, no order |
+//! | ARIA (+ S3) | patch features | one patch around, and along its motion | by camera motion, among those in time | as many as fit now, by waiting time and speed |
 
 use super::{
     AriaCosts, AriaPlan, Level, PlannedLevel, RegionEncoder, Requirements, plan, success::FrameWork,
 };
 use serde::{Deserialize, Serialize};
 
-/// What runs.
+/// A system that can be simulated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum System {
-    /// Every frame on the processor of regions.
+    /// Every frame whole, on the processor of regions.
     NpuOnly,
     /// Every frame in blocks on both processors.
     MobiSrLike,
@@ -34,11 +34,11 @@ pub enum System {
 }
 
 impl System {
-    /// All, as the paper lists them.
+    /// All systems, in the paper's order.
     pub const ALL: [Self; 6] =
         [Self::NpuOnly, Self::MobiSrLike, Self::Base, Self::S1, Self::S2, Self::Aria];
 
-    /// The name as people write it.
+    /// The name for tables.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -58,26 +58,27 @@ impl System {
     }
 }
 
-/// What a system was set up to do before anything runs: its plan from forecasts.
+/// The configuration of a system before the first frame: its plan from forecasts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Setup {
-    /// Whose.
+    /// The configured system.
     pub system: System,
-    /// What is updated at a time.
+    /// The region encoder.
     pub region: RegionEncoder,
-    /// Indices of the levels it uses, rising; of full frames, or of the one resolution of all
-    /// frames.
+    /// Indices of the levels that it uses, rising: those of full frames, or the one resolution of
+    /// all frames.
     pub levels: Vec<usize>,
     /// Cycles per frame at the highest of them.
     pub cycles: u64,
     /// Blocks on the processor of regions and on that of full frames.
     pub blocks: [u64; 2],
-    /// Room for runs that differ, as a share of the mean.
+    /// Margin for the spread of runs, as a share of the mean.
     pub margin: f64,
 }
 
 impl Setup {
-    /// What a system does, from forecasts: never more than is in time at the pessimistic end.
+    /// The configuration of a system from forecasts: no more work than is in time at the
+    /// pessimistic end.
     #[must_use]
     pub fn of(
         system: System,
@@ -99,7 +100,7 @@ impl Setup {
                 ..base
             },
             System::MobiSrLike => {
-                // The smallest blocks are shared out best.
+                // The smallest blocks can be divided most evenly.
                 let region = costs
                     .regions
                     .iter()
@@ -144,8 +145,8 @@ impl Setup {
         }
     }
 
-    /// Without a scheduler: the highest level at which a cycle fits, and the region that updates
-    /// most there.
+    /// Without a scheduler: the highest level at which a cycle fits, and the region encoder that
+    /// updates the most patches there.
     fn fixed(self, costs: &AriaCosts, requirements: &Requirements) -> Self {
         let count = |level: &Level, region: &RegionEncoder| {
             plan::fitting(costs, level, region, requirements)
@@ -166,8 +167,8 @@ impl Setup {
     }
 }
 
-/// What a frame may take beyond its mean, as a share of it, with one cycle at the highest usable
-/// level.
+/// The time that a frame may take beyond its mean, as a share of the mean, with one cycle at the
+/// highest usable level.
 fn margin(costs: &AriaCosts, plan: &AriaPlan, requirements: &Requirements) -> f64 {
     let top = plan.usable().next_back().map(|PlannedLevel { rows, cols, .. }| (*rows, *cols));
     let level = costs
@@ -201,8 +202,8 @@ fn alone(level: &Level, requirements: &Requirements) -> FrameWork {
     )
 }
 
-/// Blocks of the region encoder's size, shared out so that the later processor is done soonest; and
-/// the frame that makes.
+/// Divides a frame into blocks of the region encoder's size so that the processor that ends last
+/// ends as early as possible; returns the blocks of each processor and the resulting frame.
 fn shared(
     costs: &AriaCosts,
     level: &Level,

@@ -9,7 +9,7 @@ fn phone() -> (AriaCosts, AriaDevice) {
     AriaCosts::paper_phone().expect("the shipped phone")
 }
 
-/// Three regions that go round and a camera that turns now and then.
+/// Three regions on circular paths, and a camera that turns at intervals.
 fn trace(frames: usize) -> Trace {
     let frame = |number: usize| {
         let turning = (number / 90) % 4 == 3;
@@ -146,7 +146,7 @@ fn what_makes_no_sense_is_named() {
     assert!(wish.to_string().contains("the share of frames in time is 1"));
 }
 
-/// 600 s at 30 frames a second, on a phone that gets hot.
+/// 600 s at 30 frames per second, on a phone that heats up.
 #[test]
 fn of_18_000_frames_999_in_1000_are_in_time_and_no_region_waits_for_ever() {
     let (costs, device) = phone();
@@ -203,7 +203,7 @@ fn the_deadline_never_depends_on_the_processor_of_full_frames() {
     }
 }
 
-/// The phone's own intervals: what the paper prints, constrains or leaves open.
+/// The intervals of the paper's phone: printed by the paper, constrained by it, or estimated.
 #[test]
 fn a_plan_at_90_percent_holds_at_the_pessimistic_end_and_one_from_the_points_does_not() {
     let (costs, device) = phone();

@@ -1,17 +1,17 @@
-//! [`Trace`]: what a video asks of a scheduler: how the camera moved and which regions moved, frame
-//! by frame. A CSV file.
+//! [`Trace`]: the input of a scheduler over a video: the motion of the camera and of regions, frame
+//! by frame. A trace is a CSV file.
 //!
-//! The first line says the grid and the rate: `# grid_rows=29 grid_cols=47 frames_per_s=30`. Then
-//! one row per moving region of a frame, frames in rising order from 0; a frame in which nothing
-//! moves has one row that ends after the camera's motion:
+//! The first line has the grid and the frame rate: `# grid_rows=29 grid_cols=47 frames_per_s=30`.
+//! One row per moving region of a frame follows; frames start at 0 and rise. A frame without moving
+//! regions has one row that ends after the camera's motion:
 //!
 //! | column | unit |
 //! |---|---|
 //! | `frame` | number |
-//! | `translation_m`, `rotation_rad` | how far the camera went and turned since the frame before; the same in all rows of a frame |
+//! | `translation_m`, `rotation_rad` | motion of the camera since the frame before; the same in all rows of a frame |
 //! | `region` | number, the same from frame to frame |
 //! | `row`, `col`, `rows`, `cols` | its window, in patches |
-//! | `patches` | how many of them move |
+//! | `patches` | number of moving patches in the window |
 //! | `dx`, `dy` | patches per frame to the right and down, beyond the camera's motion |
 
 use std::{
@@ -20,7 +20,7 @@ use std::{
 };
 use vitempo_aria::{Grid, Window};
 
-/// Why a file is no trace.
+/// Why a file is not a trace.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TraceError {
@@ -29,10 +29,10 @@ pub enum TraceError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system reports.
+        /// The error of the operating system.
         source: std::io::Error,
     },
-    /// The first line is not a head of a trace.
+    /// The first line is not the header of a trace.
     #[error(
         "{path}: the first line must say the grid and the rate, e.g. `# grid_rows=29 grid_cols=47 \
         frames_per_s=30`; {reason}"
@@ -78,14 +78,14 @@ pub struct Moving {
     pub region: u64,
     /// Its window, in patches.
     pub window: Window,
-    /// How many patches of the window move.
+    /// Number of moving patches in the window.
     pub patches: usize,
-    /// How far it moves beyond the camera, patches per frame: to the right, down.
+    /// Velocity in addition to the camera's motion, patches per frame: to the right, down.
     pub velocity: [f64; 2],
 }
 
 impl Moving {
-    /// Patches per frame.
+    /// Speed, patches per frame.
     #[must_use]
     pub fn speed(&self) -> f64 {
         self.velocity[0].hypot(self.velocity[1])
@@ -95,29 +95,29 @@ impl Moving {
 /// One camera frame.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TraceFrame {
-    /// How far the camera moved since the frame before, m.
+    /// Translation of the camera since the frame before, m.
     pub translation_m: f64,
-    /// How far the camera turned since the frame before, rad.
+    /// Rotation of the camera since the frame before, rad.
     pub rotation_rad: f64,
-    /// What moves by itself.
+    /// The moving regions.
     pub moving: Vec<Moving>,
 }
 
-/// Camera frames, one after the other.
+/// A sequence of camera frames.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trace {
     /// Patches of a frame.
     pub grid: Grid,
     /// Camera frames per second.
     pub frames_per_s: f64,
-    /// At least one.
+    /// The frames, at least one.
     pub frames: Vec<TraceFrame>,
 }
 
 const COLUMNS: &str = "frame,translation_m,rotation_rad,region,row,col,rows,cols,patches,dx,dy";
 
 impl Trace {
-    /// Reads a file.
+    /// Reads a trace from a file.
     ///
     /// # Errors
     /// [`TraceError`] naming the file and the line.
@@ -190,7 +190,7 @@ impl Trace {
         Ok(Self { grid, frames_per_s, frames })
     }
 
-    /// The trace as a file that [`Trace::read`] takes; the comment says where it comes from.
+    /// The trace in the format of [`Trace::read`]; the comment states its origin.
     #[must_use]
     pub fn to_csv(&self, comment: &str) -> String {
         let mut text = format!(
@@ -216,13 +216,13 @@ impl Trace {
         text
     }
 
-    /// How long it is, s.
+    /// Duration, s.
     #[must_use]
     pub fn seconds(&self) -> f64 {
         self.frames.len() as f64 / self.frames_per_s
     }
 
-    /// Moving regions per frame, mean; 0 without frames.
+    /// Mean number of moving regions per frame; 0 without frames.
     #[must_use]
     pub fn mean_moving(&self) -> f64 {
         let moving: usize = self.frames.iter().map(|frame| frame.moving.len()).sum();

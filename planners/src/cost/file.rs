@@ -1,4 +1,5 @@
-//! [`CostsFile`]: costs as people write and programs exchange them: JSON, everything by name.
+//! [`CostsFile`]: costs as a JSON file, in which nodes, tensors and processors are referred to by
+//! name.
 //!
 //! ```json
 //! {"model": "m", "processors": [{"name": "phone", "active_w": 3.0}, {"name": "server"}],
@@ -24,14 +25,14 @@ use std::{
 pub struct CostsFile {
     /// Name of the model.
     pub model: String,
-    /// Everything that can run nodes.
+    /// The processors that can run nodes.
     pub processors: Vec<ProcessorCosts>,
     /// Connections between processors.
     #[serde(default)]
     pub links: Vec<LinkEntry>,
-    /// In topological order.
+    /// The nodes, in topological order.
     pub nodes: Vec<NodeEntry>,
-    /// What nodes read and provide.
+    /// The tensors that nodes read and provide.
     pub tensors: Vec<TensorEntry>,
     /// Groups of nodes that must run on the same processor.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -46,7 +47,7 @@ pub struct LinkEntry {
     pub from: String,
     /// Name of the processor that receives.
     pub to: String,
-    /// What sending costs.
+    /// The cost of sending.
     pub link: Link,
 }
 
@@ -56,17 +57,17 @@ pub struct LinkEntry {
 pub struct NodeEntry {
     /// Name of the node.
     pub name: String,
-    /// By processor, ns; a processor that is not listed cannot run it.
+    /// Latency by processor, ns; a processor that is not listed cannot run the node.
     #[serde(deserialize_with = "by_unique_name")]
     pub latency_ns: BTreeMap<String, Interval>,
-    /// By processor, nJ; where it is not listed, power times latency.
+    /// Energy by processor, nJ; if a processor is not listed, its power times the latency.
     #[serde(
         default,
         skip_serializing_if = "BTreeMap::is_empty",
         deserialize_with = "by_unique_name"
     )]
     pub energy_nj: BTreeMap<String, Interval>,
-    /// Weights, bytes.
+    /// Memory of the weights, bytes.
     #[serde(default)]
     pub memory_bytes: u64,
 }
@@ -98,7 +99,7 @@ impl CostsFile {
     ///
     /// # Errors
     /// [`CostError::File`] with the path, the field (`nodes[3].latency_ns.phone`), and the line and
-    /// column where JSON goes wrong.
+    /// column of the invalid JSON.
     pub fn read(path: &Path) -> Result<Self, CostError> {
         let refuse = |reason: String| CostError::File { path: path.to_owned(), reason };
         let text =
@@ -225,7 +226,7 @@ impl From<&Costs> for CostsFile {
     }
 }
 
-/// A map that names nothing twice.
+/// Reads a map without duplicate names.
 fn by_unique_name<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<BTreeMap<String, Interval>, D::Error> {

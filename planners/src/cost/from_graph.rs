@@ -1,14 +1,15 @@
-//! Costs of a [`Graph`]: its operators and the tensors between them, with latencies from whoever
-//! knows them.
+//! Costs of a [`Graph`]: its operators and the tensors between them, with latencies from the
+//! caller.
 
 use super::{CostError, Costs, Interval, Link, NodeCosts, ProcessorCosts, TensorCosts};
 use std::collections::{BTreeMap, BTreeSet};
 use vitempo_graph::{Graph, ValueId, ValueSource};
 
 impl Costs {
-    /// Costs of a graph's operators. `latency_ns` says what a node (by index) takes on a processor
-    /// (by index); a node's memory is that of the constants it is the first to read. Nodes and
-    /// tensors keep the graph's order, so that node `i` of the costs is node `i` of the graph.
+    /// Costs of a graph's operators. `latency_ns` returns the latency of a node (by index) on a
+    /// processor (by index); the memory of a node is that of the constants that no node before it
+    /// reads. Nodes and tensors keep the graph's order, so that node `i` of the costs is node `i`
+    /// of the graph.
     ///
     /// # Errors
     /// [`CostError::UnknownSize`] for a tensor whose shape is unknown; as [`Costs::new`].
@@ -45,8 +46,8 @@ fn weight_bytes(graph: &Graph, id: ValueId) -> u64 {
     if matches!(value.source, ValueSource::Constant(_)) { bytes } else { 0 }
 }
 
-/// Everything that moves: inputs and results of operators that somebody reads or that the caller
-/// gets.
+/// The tensors that may be transferred: inputs and results of operators that another operator reads
+/// or that are outputs of the model.
 fn tensors(graph: &Graph) -> Result<Vec<TensorCosts>, CostError> {
     let outputs: BTreeSet<ValueId> = graph.outputs().iter().copied().collect();
     let mut tensors = Vec::new();

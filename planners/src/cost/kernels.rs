@@ -1,16 +1,16 @@
-//! From kernels back to operators: a framework runs kernels, each for one or several operators of
-//! the file; a plan places operators.
+//! Attributes kernels to operators: a framework runs kernels, each for one or several operators of
+//! the file, but a plan places operators.
 //!
-//! Each kernel counts for one operator, so that the sum over operators is the sum over kernels. In
-//! this order it is found by
+//! Each kernel counts for one operator, so that the sum over operators is the sum over kernels. The
+//! operator is found by, in this order:
 //!
 //! 1. the values that the kernel provides, which keep their names: the kernel covers the operators
-//!    between what kernels before it provide and what it provides, all of them stay together, and
-//!    the kernel counts for the last of them;
+//!    between the values that kernels before it provide and the values that it provides; all of
+//!    these stay together, and the kernel counts for the last of them;
 //! 2. the operator of the kernel's name, where the kernel is of its kind, or where kernels are a
 //!    list without connections;
-//! 3. what the kernel reads: a kernel that lowering put in (a reorder of a layout) counts for the
-//!    operator whose result it reads, or that reads the same input of the model;
+//! 3. the values that the kernel reads: a kernel that lowering inserted (a reorder of a layout)
+//!    counts for the operator whose result it reads, or that reads the same input of the model;
 //! 4. the kernel that runs before it.
 //!
 //! Operators without a kernel cost nothing.
@@ -114,8 +114,8 @@ impl<'a> Cover<'a> {
         outputs.filter_map(|&id| self.producer(self.of_the_graph(id)?)).collect()
     }
 
-    /// The operator of the kernel's name. Lowering names what it puts in as it likes, but such a
-    /// kernel is connected, and seldom of the operator's kind.
+    /// The operator of the kernel's name. Kernels that lowering inserts have arbitrary names, but
+    /// they are connected, and rarely of the operator's kind.
     fn namesake(&self, kernel: usize) -> Option<usize> {
         let kernel = &self.kernels.nodes()[kernel];
         let operator = *self.operators.get(kernel.name.as_str())?;
@@ -123,7 +123,7 @@ impl<'a> Cover<'a> {
         (same_kind || !self.connected).then_some(operator)
     }
 
-    /// The graph's value of the name that a value has among the kernels.
+    /// The graph's value with the name of a value of the kernels.
     fn of_the_graph(&self, id: ValueId) -> Option<ValueId> {
         self.by_name.get(self.kernels.value(id).name.as_str()).copied()
     }
@@ -135,7 +135,8 @@ impl<'a> Cover<'a> {
         }
     }
 
-    /// Takes these operators, and those before them up to what other kernels provide.
+    /// Assigns these operators to the kernel, and those before them up to the values that other
+    /// kernels provide.
     fn claim(&mut self, kernel: usize, mut open: Vec<usize>) {
         while let Some(operator) = open.pop() {
             if self.owner[operator].is_some() {
@@ -207,7 +208,7 @@ mod tests {
     #[test]
     fn fused_kernels_hold_their_operators_together() {
         // One kernel for a and b, which provides b's result; one for c and d; a reorder between
-        // them that the graph does not know.
+        // them that is not in the graph.
         let mut builder = GraphBuilder::new("kernels");
         let x = builder.input("x", TensorSpec::f32([2, 8]));
         let w = builder.weight("w", TensorSpec::f32([8, 8]));
@@ -240,8 +241,8 @@ mod tests {
 
     #[test]
     fn kernels_in_a_list_are_found_by_the_names_of_operators_and_values() {
-        // As a delegate lists what it runs: nothing is connected, values have no names of the
-        // graph; a conversion has the name of the value that it converts.
+        // The form in which a delegate lists its kernels: they are not connected, and their values
+        // do not have the graph's names; a conversion has the name of the value that it converts.
         let mut builder = GraphBuilder::new("kernels");
         let names = ["x", "a", "c", "nobody", "d", "d_out"];
         let run = |name| {
@@ -259,7 +260,7 @@ mod tests {
     #[test]
     fn kernels_without_any_known_name_count_where_they_run() {
         // A reorder of the input, then kernels that provide values under new names: an operator of
-        // the graph under its own name, and one that nothing is known of.
+        // the graph under its own name, and one that cannot be matched.
         let mut builder = GraphBuilder::new("kernels");
         let x = builder.input("x", TensorSpec::f32([2, 8]));
         let w = builder.weight("w", TensorSpec::f32([8, 8]));

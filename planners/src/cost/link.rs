@@ -1,8 +1,8 @@
-//! [`Link`]: what it costs to hand a tensor from one processor to another.
+//! [`Link`]: the cost of a transfer from one processor to another.
 //!
 //! time = `message` + bytes / bandwidth + bytes / conversion rate; the radio or bus draws
-//! `transmit_w` meanwhile. `setup` is paid once per inference that uses the link at all: a round
-//! trip, a wake-up of the radio. 1 W for 1 ns is 1 nJ.
+//! `transmit_w` during the transfer. `setup` is added once per inference that uses the link: a
+//! round trip, a wake-up of the radio. 1 W for 1 ns is 1 nJ.
 
 use super::{End, Interval};
 use serde::{Deserialize, Serialize};
@@ -13,14 +13,14 @@ use serde::{Deserialize, Serialize};
 pub struct Link {
     /// Payload rate, bytes per second; an interval where it is uncertain. Zero: the link is down.
     pub bandwidth_bytes_per_s: Interval,
-    /// Once per inference that uses the link, ns.
+    /// Time added once per inference that uses the link, ns.
     #[serde(default)]
     pub setup_ns: u64,
-    /// Once per tensor, ns.
+    /// Time added once per tensor, ns.
     #[serde(default)]
     pub message_ns: u64,
-    /// Rate at which element types or layouts are converted on the way, bytes per second; nothing
-    /// is converted without it.
+    /// Rate at which element types or layouts are converted on the way, bytes per second; `None`:
+    /// nothing is converted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conversion_bytes_per_s: Option<u64>,
     /// Power the sender draws while sending, W.
@@ -29,7 +29,7 @@ pub struct Link {
 }
 
 impl Link {
-    /// A link that is only a bandwidth.
+    /// A link with a bandwidth and no other costs.
     #[must_use]
     pub const fn of_bandwidth(bytes_per_s: u64) -> Self {
         Self {
@@ -41,12 +41,12 @@ impl Link {
         }
     }
 
-    /// Time to hand over one tensor, ns, without `setup`; `None` over a link that is down.
+    /// Time to transfer one tensor, ns, without `setup`; `None` over a link that is down.
     #[must_use]
     pub fn transfer_ns(&self, bytes: u64) -> Option<Interval> {
         let at = |end| nanoseconds(bytes, self.bandwidth_bytes_per_s.at(end));
-        // The better the bandwidth, the shorter the transfer. With no lower bound on the bandwidth
-        // there is no upper bound on the time.
+        // A higher bandwidth gives a shorter transfer. Without a lower bound on the bandwidth there
+        // is no upper bound on the time.
         let point = at(End::Point)?;
         let moving = Interval::new(point, at(End::Upper)?, at(End::Lower).unwrap_or(u64::MAX))?;
         Some(moving + Interval::exact(self.fixed_ns(bytes)))
@@ -61,7 +61,7 @@ impl Link {
     }
 }
 
-/// Time for some bytes at a rate, ns, rounded up; `None` at rate 0 unless there is nothing to move.
+/// Time for a number of bytes at a rate, ns, rounded up; `None` at rate 0 unless the number is 0.
 fn nanoseconds(bytes: u64, bytes_per_s: u64) -> Option<u64> {
     if bytes == 0 {
         return Some(0);

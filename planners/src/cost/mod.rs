@@ -2,8 +2,8 @@
 //! processor; tensors with their size; links between processors.
 //!
 //! Planners take costs, not models: the numbers may come from bundles, from a measured file
-//! ([`CostsFile`]), or from a table in a test. Nodes are in topological order. Energy of a node is
-//! what was given for it, else the processor's `active_w` times its latency.
+//! ([`CostsFile`]), or from a table in a test. Nodes are in topological order. The energy of a node
+//! is the given one, else the processor's `active_w` times the node's latency.
 
 mod file;
 mod from_graph;
@@ -18,11 +18,11 @@ pub use vitempo_graph::End;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A cost and the range it lies in, in whole units: nanoseconds, nanojoules or bytes per second, as
-/// the field's name says.
+/// A cost and its interval, in whole units: nanoseconds, nanojoules or bytes per second, as the
+/// field's name says.
 pub type Interval = vitempo_graph::Interval<u64>;
 
-/// Why something is not a set of costs.
+/// Why costs are invalid.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CostError {
@@ -34,10 +34,10 @@ pub enum CostError {
         /// What is wrong.
         reason: String,
     },
-    /// Two things have one name.
+    /// A name is used twice.
     #[error("{what} `{name}` is listed twice")]
     Twice {
-        /// What they are.
+        /// The kind of object with that name.
         what: &'static str,
         /// Their name.
         name: String,
@@ -45,9 +45,9 @@ pub enum CostError {
     /// A name that is not listed.
     #[error("{owner} names {what} `{name}`, which is not listed")]
     Unknown {
-        /// What uses the name.
+        /// The object that refers to the name.
         owner: String,
-        /// What it should be the name of.
+        /// The kind of object that the name should refer to.
         what: &'static str,
         /// The name.
         name: String,
@@ -68,10 +68,10 @@ pub enum CostError {
         /// What is wrong.
         reason: String,
     },
-    /// Something is missing altogether.
+    /// A required list is empty.
     #[error("the costs have no {what}")]
     Empty {
-        /// What is missing.
+        /// The kind of object that is missing.
         what: &'static str,
     },
     /// Nodes that are not in topological order.
@@ -95,13 +95,13 @@ pub enum CostError {
     },
 }
 
-/// One place where operators can run.
+/// A processor on which operators can run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProcessorCosts {
     /// Unique name.
     pub name: String,
-    /// What weights may take there, bytes; no limit without it.
+    /// Limit on the memory of weights, bytes; `None`: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<u64>,
     /// Power while it computes, W.
@@ -127,13 +127,13 @@ pub struct NodeCosts {
     pub name: String,
     /// Latency on each processor, ns; `None` where it cannot run.
     pub latency_ns: Vec<Option<Interval>>,
-    /// Energy on each processor, nJ, where it is known better than power times latency.
+    /// Energy on each processor, nJ; `None`: power times latency.
     pub energy_nj: Vec<Option<Interval>>,
-    /// Bytes of weights.
+    /// Memory of the weights, bytes.
     pub memory_bytes: u64,
 }
 
-/// One value that moves between operators.
+/// One tensor that operators read or provide.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TensorCosts {
     /// Unique name.
@@ -144,9 +144,9 @@ pub struct TensorCosts {
     pub producer: Option<usize>,
     /// Indices of the nodes that read it.
     pub consumers: Vec<usize>,
-    /// Whether the caller gets it.
+    /// Whether it is an output of the model.
     pub output: bool,
-    /// Whether it must stay on the device where inputs arrive.
+    /// Whether it must stay on the device at which inputs arrive.
     pub confined: bool,
 }
 
@@ -162,11 +162,12 @@ pub struct Costs {
 }
 
 impl Costs {
-    /// Puts costs together. `links` go from one processor index to another; nodes listed in one
-    /// group of `together` must run on the same processor (a framework runs them as one kernel).
+    /// Checks and assembles costs. `links` go from one processor index to another; nodes listed in
+    /// one group of `together` must run on the same processor (a framework runs them as one
+    /// kernel).
     ///
     /// # Errors
-    /// [`CostError`] naming the node, tensor or processor that does not fit.
+    /// [`CostError`] naming the invalid node, tensor or processor.
     pub fn new(
         model: impl Into<String>,
         processors: Vec<ProcessorCosts>,
@@ -292,7 +293,7 @@ impl Costs {
         &self.model
     }
 
-    /// Where operators can run.
+    /// The processors.
     #[must_use]
     pub fn processors(&self) -> &[ProcessorCosts] {
         &self.processors
@@ -301,7 +302,7 @@ impl Costs {
     /// Index of a processor.
     ///
     /// # Errors
-    /// [`CostError::Unknown`], listing the processors there are.
+    /// [`CostError::Unknown`], listing the existing processors.
     pub fn processor(&self, name: &str) -> Result<usize, CostError> {
         self.processors.iter().position(|p| p.name == name).ok_or_else(|| {
             let names: Vec<&str> = self.processors.iter().map(|p| p.name.as_str()).collect();
@@ -335,7 +336,7 @@ impl Costs {
         &self.nodes
     }
 
-    /// Values that move.
+    /// The tensors.
     #[must_use]
     pub fn tensors(&self) -> &[TensorCosts] {
         &self.tensors
@@ -347,7 +348,7 @@ impl Costs {
         &self.together
     }
 
-    /// Energy of a node on a processor, nJ: what was given, else power times latency; `None` where
+    /// Energy of a node on a processor, nJ: the given one, else power times latency; `None` where
     /// it cannot run.
     #[must_use]
     pub fn energy_nj(&self, node: usize, processor: usize) -> Option<Interval> {

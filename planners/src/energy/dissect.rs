@@ -1,33 +1,33 @@
-//! What drew what: a measured trace, taken apart by an application's log (AR energy study, section
-//! III-C).
+//! Attributes the energy of a measured power trace to the phases in an application's log (AR energy
+//! study, section III-C).
 //!
 //! 1. Clocks: t_monitor = t_monitor(flag) + (t_device - t_device(flag)).
-//! 2. Cooling-off: frames that start less than so long after the flag do not count; starting up
-//!    disturbs them.
+//! 2. Cooling-off: frames that start within a given time after the flag are dropped, because the
+//!    start of the application affects them.
 //! 3. Isolation: within a phase, P(phase) = P(total) - P(camera and preview) - P(base), the latter
 //!    two measured alone.
-//! 4. Energy: the integral of P(phase) over the phase. What lies between a frame's phases is called
+//! 4. Energy: the integral of P(phase) over the phase. The time between a frame's phases is called
 //!    "others".
 
 use super::trace::{EventLog, LoggedPhase, PowerTrace, TraceError};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// What lies between a frame's logged phases.
+/// The name of the time between a frame's logged phases.
 pub const OTHERS: &str = "others";
 
-/// What is known beside trace and log.
+/// Parameters beside trace and log.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Settings {
-    /// When the monitor saw the flag event, s; found in the trace where it is not given.
+    /// Time of the flag event on the monitor's clock, s; `None`: found in the trace.
     pub monitor_flag_s: Option<f64>,
-    /// How long the trace is quiet at its beginning, s: for finding the flag.
+    /// Length of the quiet start of the trace, s; used to find the flag.
     pub quiet_s: f64,
-    /// Frames that start within this time after the flag do not count, s.
+    /// Frames that start within this time after the flag are dropped, s.
     pub cooling_off_s: f64,
-    /// Mean power of the device doing nothing, W.
+    /// Mean power of the idle device, W.
     pub base_w: f64,
-    /// Mean power of the device with camera and preview alone, base included, W.
+    /// Mean power of the device with only camera and preview running, base included, W.
     pub preview_w: f64,
 }
 
@@ -38,22 +38,22 @@ pub struct PhaseEnergy {
     pub phase: String,
     /// Mean time in it per frame, s.
     pub seconds: f64,
-    /// Above camera and base.
+    /// Energy above camera and base, J.
     pub joules: f64,
 }
 
-/// A frame's energy taken apart; everything is a mean over frames.
+/// The energy of a frame by part; all values are means over frames.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Dissection {
-    /// Frames that count.
+    /// Number of frames in the means.
     pub frames: usize,
-    /// Frames of the cooling-off period, or outside the trace.
+    /// Number of dropped frames: in the cooling-off period, or outside the trace.
     pub left_out: usize,
-    /// When the monitor saw the flag, s.
+    /// Time of the flag event on the monitor's clock, s.
     pub monitor_flag_s: f64,
-    /// From the first phase's start to the last one's end, s.
+    /// Time from the start of the first phase to the end of the last, s.
     pub latency_s: f64,
-    /// In that time, J.
+    /// Energy in that time, J.
     pub energy_j: f64,
     /// In the order in which phases first occur; "others" last.
     pub phases: Vec<PhaseEnergy>,
@@ -63,13 +63,13 @@ pub struct Dissection {
     pub base_j: f64,
 }
 
-/// The moment of the monitor's clock for one of the device's clock.
+/// Converts a time of the device's clock into one of the monitor's clock.
 #[must_use]
 pub fn to_monitor_s(monitor_flag_s: f64, device_flag_s: f64, device_s: f64) -> f64 {
     monitor_flag_s + (device_s - device_flag_s)
 }
 
-/// Takes a trace apart.
+/// Attributes the energy of a trace to phases.
 ///
 /// # Errors
 /// [`TraceError::Dissection`] when no flag can be found, a frame's phases overlap, or no frame is

@@ -1,17 +1,17 @@
-//! Energy of a vision application on a device: a model by phases, the dissection of measured power
-//! traces, and whether to offload.
+//! Energy of a vision application on a device: the phase model, the analysis of measured power
+//! traces, and the choice whether to offload.
 //!
-//! All powers are taken to add up: phases one after the other, beside the camera with its preview,
-//! beside the base (system and screen). That is the hypothesis of the AR energy study, section VI;
-//! it is not checked here.
+//! All powers are assumed to add up: phases one after the other, plus the camera with its preview,
+//! plus the base (system and screen). This is the hypothesis of the AR energy study, section VI; it
+//! is not tested here.
 //!
 //! | question | where |
 //! |---|---|
-//! | what does a frame draw, at which frequency? | [`FrameEnergy`], [`PowerLaw`], [`Cycles`] |
-//! | what drew what in this measured trace? | [`dissect`] |
-//! | what would a monitor see of frames like these? | [`Recording`] |
-//! | here or on the server, how large, how fast? | [`offload`] |
-//! | which phone was measured so? | [`nexus6`] |
+//! | how much energy does a frame take, at which frequency? | [`FrameEnergy`], [`PowerLaw`], [`Cycles`] |
+//! | which phase took how much of the energy of a measured trace? | [`dissect`] |
+//! | which trace does a monitor record for given frames? | [`Recording`] |
+//! | device or server, which input size, which camera rate? | [`offload`] |
+//! | a phone with published measurements | [`nexus6`] |
 
 pub mod dissect;
 pub mod nexus6;

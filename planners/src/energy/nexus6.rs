@@ -1,9 +1,9 @@
 //! A phone with measured energy: the Nexus 6 of the AR energy study, which detected objects locally
 //! or on an edge server, under six governors.
 //!
-//! [`choices`] are its measurements for [`super::offload`], [`device`] its constants in the terms of
-//! the phase model, [`local_frame`] its frames. What else the study prints, and which of its figures
-//! contradict each other, is in the repository's `studies/`.
+//! [`choices`] are its measurements for [`super::offload`], [`device`] its constants in the terms
+//! of the phase model, [`local_frame`] its frames. The study's other figures, and those that
+//! contradict each other, are in the repository's `studies/`.
 
 use super::{
     Cycles, FrameEnergy, Phase, PowerLaw,
@@ -16,22 +16,22 @@ use std::collections::BTreeMap;
 /// Camera frames per second of the study.
 const CAMERA_FPS: f64 = 15.0;
 
-/// Why there are no constants of the phone.
+/// Why the constants of the phone are not available.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Nexus6Error {
     /// The shipped file cannot be read.
     #[error("the shipped measurements of the Nexus 6 are damaged: {0}")]
     Table(#[from] toml::de::Error),
-    /// The shipped file lacks something.
+    /// The shipped file lacks an entry.
     #[error("the shipped measurements of the Nexus 6 lack {0}")]
     Row(&'static str),
     /// A governor that was not measured.
     #[error("the Nexus 6 was not measured under governor `{name}`: it was under {known}")]
     Governor {
-        /// As it was given.
+        /// The given name.
         name: String,
-        /// Those that were measured.
+        /// The measured governors.
         known: String,
     },
 }
@@ -78,15 +78,15 @@ pub struct Remote {
     pub communication_s: Vec<f64>,
     /// Between the phases, s.
     pub others_s: Vec<f64>,
-    /// How much less the latency is than that of local execution, %.
+    /// Reduction of the latency relative to local execution, %.
     pub latency_reduction_pct: Vec<f64>,
     /// Mean power, W.
     pub power_w: Vec<f64>,
-    /// Of the phone, J.
+    /// Energy of the phone, J.
     pub energy_j: Vec<f64>,
-    /// How much less the power is than that of local execution, %.
+    /// Reduction of the power relative to local execution, %.
     pub power_reduction_pct: Vec<f64>,
-    /// How much less the energy is than that of local execution, %.
+    /// Reduction of the energy relative to local execution, %.
     pub energy_reduction_pct: Vec<f64>,
 }
 
@@ -100,7 +100,7 @@ pub struct Accuracy {
     pub remote_map: f64,
 }
 
-/// What was measured.
+/// The measurements of the study.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Measured {
@@ -108,11 +108,11 @@ pub struct Measured {
     pub governors: Vec<String>,
     /// Frequency of the governors that fix it, GHz.
     pub fixed_ghz: BTreeMap<String, f64>,
-    /// On the phone.
+    /// Local execution.
     pub local: Local,
-    /// On the server.
+    /// Remote execution.
     pub remote: Remote,
-    /// Of both networks.
+    /// Accuracy of both networks.
     pub accuracy: Accuracy,
 }
 
@@ -148,7 +148,7 @@ impl Measured {
 
 /// The study's measured choices: each governor, local and remote, with mean average precision as
 /// printed for about this size. The two places run different networks (MobileNet-SSD at 300 px,
-/// YOLOv3 at 320 px): keep accuracy in the objective.
+/// YOLOv3 at 320 px), so accuracy must be part of the comparison.
 ///
 /// # Errors
 /// [`Nexus6Error`] when the shipped measurements are damaged.
@@ -168,10 +168,10 @@ pub fn choices() -> Result<Vec<Choice>, Nexus6Error> {
     Ok(all)
 }
 
-/// A frame of local execution under a governor, as tables I and II have it.
+/// A frame of local execution under a governor, from tables I and II.
 ///
 /// # Errors
-/// [`Nexus6Error::Governor`] for a governor that the study does not have.
+/// [`Nexus6Error::Governor`] for a governor that the study did not measure.
 pub fn local_frame(governor: &str) -> Result<FrameEnergy, Nexus6Error> {
     let measured = Measured::shipped()?;
     let (l, g) = (&measured.local, measured.governor(governor)?);
@@ -193,8 +193,8 @@ pub fn local_frame(governor: &str) -> Result<FrameEnergy, Nexus6Error> {
 }
 
 /// Constants of the study's phone and server: cycles from the performance governor, powers through
-/// 0.3 and 2.649 GHz; local 300 px, remote 320 px. What is sent, and over which bandwidth, the
-/// study does not print: communication is one round trip, whatever the bandwidth.
+/// 0.3 and 2.649 GHz; local 300 px, remote 320 px. The study does not print the amount of data sent
+/// or the bandwidth: communication is one round trip, independent of the bandwidth.
 ///
 /// # Errors
 /// [`Nexus6Error`] when the shipped measurements are damaged.
@@ -214,8 +214,8 @@ pub fn device() -> Result<OffloadModel, Nexus6Error> {
     };
     let (base, camera) = (background(&local.base_j), background(&local.generation_and_preview_j));
     let conversion_power = law(&local.conversion_j, &local.conversion_s)?;
-    // What a remote frame takes beside background, conversion and others, over the time of
-    // communicating and waiting.
+    // The energy of a remote frame without background, conversion and others, divided by the time
+    // of communication and waiting.
     let busy_s = remote.conversion_s[high] + remote.others_s[high];
     let always_w = base.watts(high_ghz) + camera.watts(high_ghz);
     let rest_j = remote.energy_j[high]

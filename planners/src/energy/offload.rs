@@ -1,5 +1,5 @@
-//! Here or on the server, at which frequency, how large an input, how fast a camera: which choices
-//! are worth considering, and which is the best.
+//! Chooses between the device and a server, a frequency, an input size and a camera rate: the
+//! Pareto front of choices, and the best one.
 //!
 //! Choices are measured (a table, [`read_choices`]) or come from an [`OffloadModel`], which
 //! evaluates every combination; both go through the same [`pareto`] and [`best`].
@@ -13,7 +13,7 @@ pub use model::{Background, OffloadModel, Sized};
 use serde::{Deserialize, Serialize};
 use std::{cmp::Ordering, path::PathBuf};
 
-/// Where a frame is inferred.
+/// Where the network runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Place {
@@ -23,7 +23,7 @@ pub enum Place {
     Remote,
 }
 
-/// One way to run, and what it costs and gives.
+/// One way to run, with its costs and its accuracy.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Choice {
@@ -33,42 +33,42 @@ pub struct Choice {
     pub setting: String,
     /// Side of the square input, pixels.
     pub size_px: u32,
-    /// Camera frames per second, where they are chosen too.
+    /// Camera frames per second, if the camera rate is part of the choice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub camera_fps: Option<f64>,
-    /// Of one frame, s.
+    /// Latency of one frame, s.
     pub latency_s: f64,
-    /// Of the device for one frame, J.
+    /// Energy of the device for one frame, J.
     pub energy_j: f64,
     /// Mean average precision, %.
     pub accuracy: f64,
 }
 
-/// What is minimised among choices.
+/// The quantity to minimise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Least {
-    /// s.
+    /// Latency, s.
     Latency,
-    /// J.
+    /// Energy, J.
     Energy,
     /// Energy times latency, J s.
     EnergyDelay,
-    /// Mean power.
+    /// Mean power, W.
     Power,
 }
 
-/// What a choice must keep.
+/// Bounds that a choice must satisfy.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bounds {
     /// Mean average precision, %.
     pub accuracy_at_least: f64,
-    /// s.
+    /// Latency, s.
     pub latency_at_most_s: f64,
-    /// J.
+    /// Energy, J.
     pub energy_at_most_j: f64,
 }
 
-/// Why there are no choices.
+/// Why no choice can be made.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OffloadError {
@@ -87,16 +87,16 @@ pub enum OffloadError {
         field: &'static str,
         /// Its value.
         value: f64,
-        /// What it must be.
+        /// The expected range.
         wanted: &'static str,
     },
-    /// There is nothing to choose from.
+    /// There are no networks to choose from.
     #[error("no network is listed, neither under `local` nor under `remote`")]
     NoNetwork,
 }
 
 impl Default for Bounds {
-    /// Anything goes.
+    /// No bounds.
     fn default() -> Self {
         Self {
             accuracy_at_least: 0.0,
@@ -107,7 +107,7 @@ impl Default for Bounds {
 }
 
 impl Bounds {
-    /// Whether a choice keeps them.
+    /// Whether a choice satisfies the bounds.
     #[must_use]
     pub fn keep(&self, choice: &Choice) -> bool {
         choice.accuracy >= self.accuracy_at_least
@@ -117,7 +117,7 @@ impl Bounds {
 }
 
 impl Least {
-    /// What of a choice is minimised: s, J, J s or W.
+    /// The value of a choice that is minimised: s, J, J s or W.
     #[must_use]
     pub fn of(self, choice: &Choice) -> f64 {
         match self {
@@ -129,7 +129,7 @@ impl Least {
     }
 }
 
-/// The choices that no other beats in energy, latency and accuracy together, least energy first.
+/// The Pareto front of energy, latency and accuracy, least energy first.
 #[must_use]
 pub fn pareto(choices: &[Choice]) -> Vec<Choice> {
     let no_worse = |a: &Choice, b: &Choice| {
@@ -144,7 +144,7 @@ pub fn pareto(choices: &[Choice]) -> Vec<Choice> {
 }
 
 /// The best choice within the bounds; `None` when there is none. Among equals the one of least
-/// latency, then least energy, then highest accuracy, so that no other choice beats it.
+/// latency, then least energy, then highest accuracy, so that no other choice dominates it.
 #[must_use]
 pub fn best<'a>(choices: &'a [Choice], least: Least, bounds: &Bounds) -> Option<&'a Choice> {
     let key = |c: &Choice| [least.of(c), c.latency_s, c.energy_j, -c.accuracy];

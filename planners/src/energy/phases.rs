@@ -1,4 +1,4 @@
-//! A frame as phases: latency, power and energy, and how they follow the processor's frequency.
+//! A frame as phases: latency, power and energy as functions of the processor's frequency.
 //!
 //! t = C / f; P = a f + b f^3; E = (base + camera) L + sum of P_i t_i, with L the sum of t_i.
 //! Units: GHz, 1e9 cycles, s, W, J.
@@ -8,12 +8,12 @@ use serde::{Deserialize, Serialize};
 /// Work that takes C / f seconds at f GHz.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Cycles(
-    /// In units of 1e9.
+    /// The number of cycles, 1e9.
     pub f64,
 );
 
 impl Cycles {
-    /// From one measurement: seconds at a frequency in GHz.
+    /// The cycles of one measurement: seconds at a frequency in GHz.
     #[must_use]
     pub fn measured(seconds: f64, ghz: f64) -> Self {
         Self(seconds * ghz)
@@ -36,7 +36,8 @@ pub struct PowerLaw {
 }
 
 impl PowerLaw {
-    /// The law through two measurements (GHz, W); `None` when they are at the same or no frequency.
+    /// The power law through two measurements (GHz, W); `None` when they are at the same or no
+    /// frequency.
     #[must_use]
     pub fn through(low: (f64, f64), high: (f64, f64)) -> Option<Self> {
         let ((f, p), (g, q)) = (low, high);
@@ -61,32 +62,32 @@ impl PowerLaw {
 pub struct Phase {
     /// Name of the phase.
     pub name: String,
-    /// How long it takes, s.
+    /// Duration, s.
     pub seconds: f64,
     /// Power above base and camera, W.
     pub watts: f64,
 }
 
-/// A frame's phases beside what is always on.
+/// The phases of a frame, and the background power.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FrameEnergy {
-    /// One after the other.
+    /// The phases, one after the other.
     pub phases: Vec<Phase>,
-    /// System, screen, an idle radio.
+    /// Power of system, screen and idle radio, W.
     pub base_w: f64,
-    /// Image generation and preview.
+    /// Power of image generation and preview, W.
     pub camera_w: f64,
 }
 
 impl FrameEnergy {
-    /// From frame to result, s.
+    /// Time from frame to result, s.
     #[must_use]
     pub fn latency_s(&self) -> f64 {
         self.phases.iter().map(|p| p.seconds).sum()
     }
 
-    /// Drawn for one frame, J.
+    /// Energy of one frame, J.
     #[must_use]
     pub fn energy_j(&self) -> f64 {
         (self.base_w + self.camera_w) * self.latency_s()

@@ -1,10 +1,10 @@
-//! [`Recording`]: what a power monitor and an application's log would show of frames as the phase
-//! model has them.
+//! [`Recording`]: simulates the power trace and the application's log of frames that follow the
+//! phase model.
 //!
-//! Nobody measured it: it tries out a dissection before there is a monitor, and tests that a
-//! dissection finds again what went in. The device is quiet, then somebody touches it (the flag
-//! event), the application starts up, and frames follow each other without a gap. Phases called
-//! "others" are not logged.
+//! A recording is not a measurement: it allows trying the analysis without a monitor, and tests
+//! that the analysis recovers its input. The device is quiet, then it is touched (the flag event),
+//! the application starts, and frames follow each other without a gap. Phases called "others" are
+//! not logged.
 
 use super::{
     FrameEnergy,
@@ -13,34 +13,34 @@ use super::{
 };
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 
-/// The monitor goes on after the last frame, s.
+/// The time that the monitor records after the last frame, s.
 const AFTERWARDS_S: f64 = 0.5;
 
-/// What is recorded.
+/// The parameters of a recording.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recording {
-    /// Every frame.
+    /// The frame; all frames are equal.
     pub frame: FrameEnergy,
-    /// How many frames.
+    /// Number of frames.
     pub frames: u64,
-    /// When the device is touched, s of the monitor's clock.
+    /// Time at which the device is touched, s on the monitor's clock.
     pub flag_s: f64,
-    /// When the first frame starts, s of the monitor's clock.
+    /// Time at which the first frame starts, s on the monitor's clock.
     pub start_s: f64,
     /// Power between the two, W.
     pub starting_w: f64,
-    /// How far the device's clock is ahead of the monitor's, s.
+    /// Time by which the device's clock is ahead of the monitor's, s.
     pub device_ahead_s: f64,
-    /// Samples of the monitor, 1/s.
+    /// Sampling rate of the monitor, 1/s.
     pub samples_per_s: f64,
-    /// Noise of the monitor: uniform, up to this much either way, W.
+    /// Noise of the monitor: uniform, at most this in either direction, W.
     pub noise_w: f64,
     /// Seed of the noise.
     pub seed: u64,
 }
 
 impl Recording {
-    /// A device that is touched at 0.2 s and shows frames from 2 s on, seen by a monitor of 1 kHz.
+    /// A device that is touched at 0.2 s and runs frames from 2 s on, recorded at 1 kHz.
     #[must_use]
     pub fn of(frame: FrameEnergy, frames: u64) -> Self {
         let starting_w = 1.5 * frame.mean_w();
@@ -57,8 +57,8 @@ impl Recording {
         }
     }
 
-    /// The monitor's trace and the application's log; `None` where there is nothing to record: no
-    /// frame, no time, no samples.
+    /// The monitor's trace and the application's log; `None` if there are no frames, no time or no
+    /// samples.
     #[must_use]
     pub fn record(&self) -> Option<(PowerTrace, EventLog)> {
         let latency_s = self.frame.latency_s();
@@ -79,7 +79,7 @@ impl Recording {
         Some((PowerTrace::new(time, power)?, self.log()))
     }
 
-    /// When the last frame ends, s of the monitor's clock.
+    /// Time at which the last frame ends, s on the monitor's clock.
     fn end_s(&self) -> f64 {
         self.start_s + self.frames as f64 * self.frame.latency_s()
     }
@@ -97,7 +97,7 @@ impl Recording {
         }
     }
 
-    /// Power of the phase that is under way so long after a frame's start.
+    /// Power of the running phase at a time after a frame's start.
     fn phase_w(&self, mut within_s: f64) -> f64 {
         for phase in &self.frame.phases {
             if within_s < phase.seconds {

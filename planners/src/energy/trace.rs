@@ -1,16 +1,17 @@
-//! Power traces from a monitor, and logs of what an application did: two CSV files with clocks of
-//! their own.
+//! Power traces of a monitor, and event logs of an application: two CSV files, each with its own
+//! clock.
 //!
 //! A trace has a column `time_s` and either `power_w`, `power_mw`, or `current_ma` with `voltage_v`
-//! (headings of a Monsoon monitor are understood). A log has `frame`, `phase`, `start_s`, `end_s`
-//! in the device's clock; its row `flag` is the event that the monitor saw too, such as a touch.
+//! (the headings of a Monsoon monitor are accepted). A log has `frame`, `phase`, `start_s`, `end_s`
+//! in the device's clock; its row `flag` is an event that the monitor recorded as well, such as a
+//! touch.
 
 use std::{
     fmt::Write,
     path::{Path, PathBuf},
 };
 
-/// Why a file is no trace or log.
+/// Why a file is not a trace or a log.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TraceError {
@@ -50,7 +51,7 @@ pub enum TraceError {
         /// What is wrong.
         reason: String,
     },
-    /// Power and phases that do not fit together.
+    /// Trace and log that do not fit together.
     #[error("{0}")]
     Dissection(String),
 }
@@ -69,23 +70,23 @@ pub struct LoggedPhase {
     pub frame: u64,
     /// Name of the phase.
     pub phase: String,
-    /// s on the device's clock.
+    /// Time on the device's clock, s.
     pub start_s: f64,
-    /// s on the device's clock.
+    /// Time on the device's clock, s.
     pub end_s: f64,
 }
 
-/// What an application did when.
+/// The phases of an application over time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EventLog {
-    /// When the device saw the flag event, s.
+    /// Time of the flag event on the device's clock, s.
     pub flag_s: f64,
     /// Phases, in the order of the file.
     pub phases: Vec<LoggedPhase>,
 }
 
 impl PowerTrace {
-    /// A trace from samples; `None` unless there are two or more, in rising time, all numbers.
+    /// A trace from samples; `None` unless there are at least two, all finite, with rising times.
     #[must_use]
     pub fn new(time_s: Vec<f64>, power_w: Vec<f64>) -> Option<Self> {
         let rising = time_s.windows(2).all(|w| w[0] < w[1]);
@@ -131,8 +132,7 @@ impl PowerTrace {
         Self::new(table.numbers(time)?, power_w).ok_or_else(refuse)
     }
 
-    /// The trace as a CSV file that [`PowerTrace::read`] takes; the comment says where it comes
-    /// from.
+    /// The trace in the format of [`PowerTrace::read`]; the comment states its origin.
     #[must_use]
     pub fn to_csv(&self, comment: &str) -> String {
         let mut text = format!("# {comment}\ntime_s,power_w\n");
@@ -142,14 +142,14 @@ impl PowerTrace {
         text
     }
 
-    /// First and last moment, s.
+    /// First and last time, s.
     #[must_use]
     pub fn span_s(&self) -> (f64, f64) {
         (self.time_s[0], self.time_s[self.time_s.len() - 1])
     }
 
-    /// Energy between two moments of the monitor's time, J: straight lines between samples, ends
-    /// included exactly. What lies outside counts nothing.
+    /// Energy between two times of the monitor's clock, J, by linear interpolation between samples.
+    /// Time outside the trace counts 0.
     #[must_use]
     pub fn energy_j(&self, from_s: f64, to_s: f64) -> f64 {
         let (from, to) = (from_s.max(self.span_s().0), to_s.min(self.span_s().1));
@@ -173,7 +173,7 @@ impl PowerTrace {
         joules
     }
 
-    /// Power at a moment, W, between the samples around it.
+    /// Power at a time, W, interpolated between samples.
     #[must_use]
     pub fn watts(&self, at_s: f64) -> f64 {
         let after = self.time_s.partition_point(|&t| t < at_s).clamp(1, self.time_s.len() - 1);
@@ -189,8 +189,8 @@ impl PowerTrace {
         self.energy_j(from, to) / (to - from)
     }
 
-    /// The first moment at which the power leaves what it was in the first `quiet_s` seconds: more
-    /// than six standard deviations, and more than 5 %, above the mean of that time.
+    /// The first time at which the power is more than six standard deviations, and more than 5 %,
+    /// above its mean over the first `quiet_s` seconds.
     #[must_use]
     pub fn first_rise_s(&self, quiet_s: f64) -> Option<f64> {
         let end = self.time_s[0] + quiet_s;
@@ -205,7 +205,7 @@ impl PowerTrace {
 }
 
 impl EventLog {
-    /// The log as a CSV file that [`EventLog::read`] takes; the comment says where it comes from.
+    /// The log in the format of [`EventLog::read`]; the comment states its origin.
     #[must_use]
     pub fn to_csv(&self, comment: &str) -> String {
         let flag = self.flag_s;

@@ -1,45 +1,45 @@
-//! [`Arrivals`]: when each task is asked. Everything is expanded to scenarios: queries in the order
-//! they arrive.
+//! [`Arrivals`]: the arrival times of each task's queries. They are expanded to scenarios: lists of
+//! queries in the order of arrival.
 
 use super::MultiDnnError;
 use crate::stitch::orders;
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 
-/// Most tasks of which every order of arrival is looked at.
+/// Largest number of tasks for which every order of arrival is a scenario.
 pub const MOST_PERMUTED: usize = 6;
-/// Most queries of a scenario.
+/// Largest number of queries in a scenario.
 pub const MOST_QUERIES: usize = 100_000;
 
-/// When tasks are asked.
+/// The arrivals of all tasks.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Arrivals {
     /// One query of each task at the same time, in every order of arrival: the stitching paper's
     /// setting. Each order is a scenario of its own.
     AtOnce,
-    /// Each task on its own, from 0 up to a time.
+    /// Arrivals of each task, from 0 up to a time.
     Over {
         /// Queries arrive before this time, ns.
         horizon_ns: u64,
-        /// In the order of tasks.
+        /// Arrivals by task.
         tasks: Vec<TaskArrivals>,
     },
 }
 
-/// When one task is asked.
+/// The arrivals of one task.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TaskArrivals {
-    /// Again and again.
+    /// Periodic arrivals.
     Periodic {
-        /// Between two queries, ns.
+        /// Time between two queries, ns.
         period_ns: u64,
-        /// The first, ns.
+        /// Time of the first query, ns.
         phase_ns: u64,
     },
-    /// At random, independently of each other.
+    /// Random arrivals, independent of each other.
     Poisson {
         /// Queries per second, on average.
         per_s: f64,
-        /// Of the random times.
+        /// Seed of the random times.
         seed: u64,
     },
     /// At these times, ns, rising.

@@ -1,4 +1,4 @@
-//! [`Bound`]: what no plan can be better than.
+//! [`Bound`]: a lower bound on the cost of every plan.
 
 use super::{
     candidates::{Candidates, Loaded},
@@ -9,18 +9,18 @@ use super::{
 
 /// Steps of the search for weights.
 const STEPS: usize = 200;
-/// Rounding of sums of floats never makes a bound too high.
+/// Margin for rounding errors of sums, so that no bound is too high.
 const SLACK: f64 = 1.0 - 1e-9;
 
-/// What no plan of a problem can be better than, in the same cost model.
+/// A lower bound on every plan of a problem, in the same cost model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bound {
     /// Queries that violate their objective in every plan.
     pub violated: u64,
     /// No plan answers all waiting queries sooner, ns.
     pub saturated_ns: u64,
-    /// No plan that violates nothing answers all waiting queries sooner, ns; all ways of such a
-    /// plan are accurate enough.
+    /// No plan without violations answers all waiting queries sooner, ns; all ways of such a plan
+    /// are accurate enough.
     pub saturated_without_violations_ns: u64,
 }
 
@@ -47,7 +47,7 @@ impl Bound {
         let deadlines: Vec<u64> = slos.iter().map(|slo| slo.latency_ns).collect();
         let (met, picks) = most_met(&able, &deadlines);
         let violated = if model.at_once() {
-            // Scenarios differ by the order of arrival, which the relaxation does not see.
+            // Scenarios differ by the order of arrival, which the relaxation ignores.
             (slos.len() - met) as u64 * model.scenarios.len() as u64
         } else {
             let of = |scenario| least_violated(&demands(scenario), model.processors());
@@ -67,7 +67,7 @@ impl Bound {
         (Self { violated, saturated_ns, saturated_without_violations_ns }, picks)
     }
 
-    /// What no plan with this many violations can be better than, ns.
+    /// The lower bound for plans with this many violations, ns.
     #[must_use]
     pub const fn saturated_ns_with(&self, violated: u64) -> u64 {
         if violated == 0 { self.saturated_without_violations_ns } else { self.saturated_ns }
@@ -75,8 +75,8 @@ impl Bound {
 }
 
 /// The busiest processor is at least as busy as any weighted mean of all: for given weights, each
-/// query takes the way of least weighted load. The weights move towards busy processors; each of
-/// them gives a bound.
+/// query takes the way of least weighted load. The weights move towards busy processors; every
+/// choice of weights gives a bound.
 fn saturated(
     model: &Model<'_>,
     lightest: &dyn Fn(usize, &[f64; MOST_PROCESSORS]) -> Option<Way>,

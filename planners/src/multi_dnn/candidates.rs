@@ -1,6 +1,6 @@
-//! [`Candidates`]: what a search tries for a task, and all that a task can do where that is
-//! enumerated. Leaving a way out of the first is a heuristic: with queues, a shorter way can end
-//! later. No claim of optimality rests on it.
+//! [`Candidates`]: the ways that a search tries for a task, and all ways of a task where these are
+//! enumerated. Leaving a way out of the first set is a heuristic, because with queues a shorter way
+//! can end later. No claim of optimality depends on it.
 
 use super::{
     model::{Load, MOST_PROCESSORS, Model},
@@ -8,10 +8,10 @@ use super::{
 };
 use std::collections::HashMap;
 
-/// Most single ways tried for one task.
+/// Largest number of single ways tried for one task.
 const MOST_TRIED: usize = 400;
 
-/// A way and what it takes of each processor.
+/// A way and its load on each processor.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Loaded {
     pub way: Way,
@@ -28,12 +28,13 @@ impl Loaded {
     }
 }
 
-/// What one task can do.
+/// The candidate ways of one task.
 #[derive(Debug)]
 pub(super) struct Candidates {
-    /// Accurate enough; in each order of processors those that no other beats on each processor.
+    /// Accurate ways; in each order of processors, those that no other way dominates in the load of
+    /// all processors.
     pub accurate: Vec<Loaded>,
-    /// One way, or several to choose from on arrival; the lightest first.
+    /// Sets of one or several ways to choose from on arrival; the lightest first.
     pub choices: Vec<Vec<Way>>,
 }
 
@@ -51,7 +52,7 @@ impl Candidates {
             accurate.iter().filter(|l| l.total() <= slo_ns).copied().collect();
         singles.sort_by_key(|l| (l.total(), l.way));
         singles.truncate(MOST_TRIED);
-        // Without a chance to meet its objective, a task should at least leave room for others.
+        // A task that cannot meet its SLO should at least leave capacity to others.
         singles.extend(unbeaten(&light));
         singles.sort_by_key(|l| (l.total(), l.way));
         singles.dedup_by_key(|l| l.way);
@@ -94,14 +95,14 @@ impl Candidates {
     }
 }
 
-/// Whether all ways are accurate enough, or none: what a task runs under load does not change
-/// whether it is.
+/// Whether all ways are accurate enough, or none: then the choice on arrival does not affect the
+/// accuracy objective.
 pub(super) fn alike(model: &Model<'_>, task: usize, ways: &[Way]) -> bool {
     let accurate = ways.iter().filter(|&&way| model.is_accurate(task, way)).count();
     accurate == 0 || accurate == ways.len()
 }
 
-/// All accurate ways less those that another in the same order beats.
+/// All accurate ways that no other way in the same order dominates.
 fn accurate(model: &Model<'_>, task: usize) -> Vec<Loaded> {
     let mut found = Vec::new();
     for order in 0..model.orders.len() {
@@ -121,7 +122,7 @@ fn accurate(model: &Model<'_>, task: usize) -> Vec<Loaded> {
     found
 }
 
-/// Those that no other beats on each processor.
+/// The ways that no other way dominates in the load of all processors.
 pub(super) fn unbeaten(ways: &[Loaded]) -> Vec<Loaded> {
     let mut sorted = ways.to_vec();
     sorted.sort_by_key(|l| (l.total(), l.way));

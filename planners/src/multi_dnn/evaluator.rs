@@ -1,4 +1,4 @@
-//! [`Evaluator`]: how well a plan does, as a [`Score`]. The only source of figures for all systems.
+//! [`Evaluator`]: evaluates plans and returns a [`Score`]. All figures of all systems come from it.
 
 use super::{
     MultiDnnError, Objective, Problem,
@@ -12,20 +12,20 @@ use crate::simulator::{Outcome, simulate};
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 use std::{cmp::Ordering, ops::ControlFlow};
 
-/// How well a plan does.
+/// The score of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Score {
     /// Queries that violate their accuracy or latency objective, over all scenarios.
     pub violated: u64,
-    /// Of so many.
+    /// Number of queries.
     pub queries: u64,
-    /// When the last query ends of those that wait from the start, everything loaded, ns.
+    /// Time at which the last of the queries that wait from the start ends, everything loaded, ns.
     pub saturated_ns: u64,
-    /// How many of these there are.
+    /// Number of these queries.
     pub saturated_queries: u64,
-    /// What processors draw above idle, over all scenarios, nJ; `None` without power.
+    /// Energy of the processors above idle, over all scenarios, nJ; `None` without powers.
     pub energy_nj: Option<u64>,
-    /// From arrival to end, over all queries of all scenarios, ns.
+    /// Sum of the latencies (arrival to end) of all queries of all scenarios, ns.
     pub latency_ns: u128,
 }
 
@@ -36,19 +36,19 @@ impl Score {
         self.violated as f64 / self.queries.max(1) as f64
     }
 
-    /// Queries per second, saturated.
+    /// Queries per second when saturated.
     #[must_use]
     pub fn queries_per_s(&self) -> f64 {
         self.saturated_queries as f64 / (self.saturated_ns.max(1) as f64 / 1e9)
     }
 
-    /// From arrival to end, ns.
+    /// Mean latency from arrival to end, ns.
     #[must_use]
     pub fn mean_latency_ns(&self) -> f64 {
         self.latency_ns as f64 / self.queries.max(1) as f64
     }
 
-    /// Less is better.
+    /// Compares two scores; the lesser is better.
     #[must_use]
     pub fn compare(&self, other: &Self, objective: Objective) -> Ordering {
         let key = |score: &Self| {
@@ -63,7 +63,7 @@ impl Score {
     }
 }
 
-/// What happened to one task over all scenarios.
+/// The outcome of one task over all scenarios.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct TaskOutcome {
     pub queries: u64,
@@ -83,7 +83,7 @@ pub struct Evaluator<'a> {
     evaluations: u64,
 }
 
-/// What a scenario adds to a score.
+/// The contribution of a scenario to a score.
 #[derive(Default)]
 struct Tally {
     violated: u64,
@@ -94,21 +94,21 @@ struct Tally {
 
 impl<'a> Evaluator<'a> {
     /// # Errors
-    /// [`MultiDnnError`] naming the field that does not fit, or a task that cannot run.
+    /// [`MultiDnnError`] naming the invalid field, or a task that cannot run.
     pub fn new(problem: &'a Problem<'a>) -> Result<Self, MultiDnnError> {
         let model = Model::new(problem)?;
         let (lanes, queueing) = (Lanes::default(), Queueing::default());
         Ok(Self { model, lanes, queueing, evaluations: 0 })
     }
 
-    /// Plans evaluated so far, those that were given up early counted.
+    /// Number of plans evaluated so far, including those that were abandoned early.
     #[must_use]
     pub const fn evaluations(&self) -> u64 {
         self.evaluations
     }
 
     /// A plan drawn at random, each task one way, in a random order of priorities or with equal
-    /// ones: what searches are compared with.
+    /// ones: the baseline of searches.
     #[must_use]
     pub fn random(&self, seed: u64) -> Policy {
         let mut rng = StdRng::seed_from_u64(seed);
@@ -118,7 +118,7 @@ impl<'a> Evaluator<'a> {
             let variant = rng.random_range(0..model.stitched(task)) as u32;
             let joined = model.repeats(order) && rng.random();
             let way = Way { order: order as u32, variant, joined };
-            // There is one: else the model is refused.
+            // There is at least one such way; otherwise the model is refused.
             if model.load(task, way).is_some() {
                 return vec![way];
             }
@@ -132,7 +132,7 @@ impl<'a> Evaluator<'a> {
         Policy { ways, priorities }
     }
 
-    /// How well a plan of this problem does.
+    /// Evaluates a plan of this problem.
     pub fn score(&mut self, policy: &Policy) -> Score {
         let ways: Vec<&[Way]> = policy.ways.iter().map(Vec::as_slice).collect();
         let unbounded = self.score_below(&ways, &policy.priorities, None);
@@ -157,7 +157,7 @@ impl<'a> Evaluator<'a> {
         let violated_first = objective == Objective::Violations;
         for arrivals_next in [violated_first, !violated_first] {
             if arrivals_next {
-                // Where throughput came first and is better, violations are not bounded.
+                // If throughput is the first criterion and is better, violations are not bounded.
                 let open = !violated_first && below.is_some_and(|b| saturated_ns < b.saturated_ns);
                 let most = below.filter(|_| !open).map_or(u64::MAX, |b| b.violated);
                 tally = self.arrivals(ways, priorities, most)?;
@@ -208,7 +208,7 @@ impl<'a> Evaluator<'a> {
         Some(tally)
     }
 
-    /// When the last of many queries ends, ns; `None` above `most`.
+    /// Time at which the last of many queries ends, ns; `None` above `most`.
     fn saturated(&mut self, ways: &[&[Way]], priorities: &[u32], most: u64) -> Option<u64> {
         let Self { model, lanes, queueing, .. } = self;
         lanes.fill(model, ways, priorities, &model.saturated, true);
@@ -220,7 +220,7 @@ impl<'a> Evaluator<'a> {
         (last_ns <= most).then_some(last_ns)
     }
 
-    /// What happens to each task.
+    /// The outcome of each task.
     pub(super) fn by_task(&mut self, policy: &Policy) -> Vec<TaskOutcome> {
         let Self { model, lanes, queueing, .. } = self;
         let ways: Vec<&[Way]> = policy.ways.iter().map(Vec::as_slice).collect();
@@ -245,10 +245,10 @@ impl<'a> Evaluator<'a> {
         tasks
     }
 
-    /// How well a plan does by the simulator itself: the same score, more slowly.
+    /// Evaluates a plan with the simulator itself: the same score, but slower.
     ///
     /// # Errors
-    /// [`MultiDnnError::Scenario`] for what the simulator refuses.
+    /// [`MultiDnnError::Scenario`] for a scenario that the simulator refuses.
     pub fn simulated(&self, policy: &Policy) -> Result<Score, MultiDnnError> {
         let (mut tally, mut saturated_ns) = (Tally::default(), 0);
         for scenario in &self.model.scenarios {

@@ -1,9 +1,10 @@
-//! [`Lanes`]: the queries of a scenario by the way they take. The first query of a way that has to
-//! fetch has a lane of its own, in which fetching is part of the first runs.
+//! [`Lanes`]: the queries of a scenario, grouped by the way that they take. The first query of a
+//! way that has to fetch subgraphs has its own lane, in which the first run of each subgraph
+//! includes fetching it.
 //!
-//! Where a task has several ways, a query takes the one that is expected to end first, given what
-//! all queries before it were expected to take of each processor: queueing and contention that come
-//! later are not known on arrival.
+//! Where a task has several ways, a query takes the one that is expected to end first, given the
+//! expected load of all earlier queries on each processor: later queueing and contention are not
+//! known on arrival.
 
 use super::{
     arrivals::Arrival,
@@ -33,7 +34,7 @@ pub(super) struct Lane {
 pub(super) struct Lanes {
     pub lanes: Vec<Lane>,
     pub steps: Vec<Step>,
-    /// ns, by lane.
+    /// Arrival times by lane, ns.
     pub arrivals: Vec<u64>,
     lane_of: Vec<usize>,
     options: Vec<Vec<Step>>,
@@ -69,7 +70,7 @@ impl Lanes {
         self.place(scenario);
     }
 
-    /// The way expected to end first, which takes its time on the processors.
+    /// Chooses the way that is expected to end first, and adds its load to the processors.
     fn chosen(
         &mut self,
         model: &Model<'_>,
@@ -128,7 +129,7 @@ impl Lanes {
         self.lanes.len() - 1
     }
 
-    /// Puts the times of a lane side by side.
+    /// Stores the arrival times lane by lane.
     fn place(&mut self, scenario: &[Arrival]) {
         let mut start = 0;
         for lane in &mut self.lanes {
@@ -167,7 +168,8 @@ impl Lanes {
             }
         };
         let streams: Vec<Stream> = self.lanes.iter().map(stream).collect();
-        // Even one query after the other, each beside all others, would be done by then.
+        // An upper bound on the duration: all queries one after the other, each with the slowdown
+        // by all other processors.
         let factors = model.problem.contention.factors();
         let slowest = factors
             .iter()

@@ -3,19 +3,20 @@
 //!
 //! | question | where |
 //! |---|---|
-//! | what is asked: tasks, objectives, arrivals, contention, what is loaded | [`Problem`], [`Arrivals`] |
+//! | the problem: tasks, objectives, arrivals, contention, loaded subgraphs | [`Problem`], [`Arrivals`] |
 //! | how can a task run, and what is a plan? | [`Way`], [`Policy`] |
-//! | how well does a plan do? | [`Evaluator`], [`Score`] |
-//! | what is possible at best? | [`Bound`] |
+//! | how is a plan evaluated? | [`Evaluator`], [`Score`] |
+//! | which bound holds for every plan? | [`Bound`] |
 //! | the best plan within a budget of evaluations | [`plan`] |
 //! | the plans of the stitching paper's systems | [`systems`] |
 //!
-//! Unlike [`crate::stitch::Optimiser`], which looks at each task alone, plans are judged by what
-//! happens when tasks wait for each other: every figure comes from one evaluator, which equals
-//! [`crate::simulator`] event by event (a test holds that). A plan gives each task one or several
-//! ways to run. With several, each query takes on arrival the way that is expected to end first, as
-//! systems that keep models whole do. Plans are compared lexicographically: fewest objectives
-//! violated, then most queries per second when saturated, then least energy, then least latency.
+//! Unlike [`crate::stitch::Optimiser`], which considers each task alone, this planner evaluates
+//! plans with tasks that wait for each other: every figure comes from one evaluator, which equals
+//! [`crate::simulator`] event by event (a test verifies this). A plan gives each task one or
+//! several ways to run. With several, each query takes on arrival the way that is expected to end
+//! first, as in systems that run models whole. Plans are compared lexicographically: fewest
+//! objectives violated, then most queries per second when saturated, then least energy, then least
+//! latency.
 //!
 //! The space holds the plans of the six systems of the stitching paper (SV-AO, SV-LO and AV, each -P
 //! and -NP) and of SparseLoom, and all of them are evaluated: no plan returned is worse than theirs

@@ -1,5 +1,5 @@
-//! [`Model`]: a problem as tables that searches and the evaluator read: every order of processors,
-//! and for each subgraph what it takes, hands on, fetches and occupies.
+//! [`Model`]: a problem as tables for searches and the evaluator: every order of processors, and
+//! for each subgraph its latency, transfer time, fetch time and memory.
 
 use super::{
     MultiDnnError, Problem,
@@ -8,15 +8,15 @@ use super::{
 };
 use crate::stitch::{Order, orders};
 
-/// Most processors that several models are planned over.
+/// Largest number of processors.
 pub const MOST_PROCESSORS: usize = 8;
-/// Most ways of one task: stitched variants times orders of processors.
+/// Largest number of ways of one task: stitched variants times orders of processors.
 pub const MOST_WAYS: u128 = 1 << 22;
 
-/// What one query takes of each processor, ns.
+/// The load of one query on each processor, ns.
 pub(super) type Load = [u64; MOST_PROCESSORS];
 
-/// One piece of work.
+/// One piece of work on one processor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Step {
     pub processor: usize,
@@ -27,13 +27,13 @@ pub(super) struct Step {
 #[derive(Debug)]
 struct TaskTable {
     variants: usize,
-    /// By number of the stitched variant, basis points.
+    /// Accuracy by number of the stitched variant, basis points.
     accuracy_bp: Vec<u32>,
-    /// By row, processor and next processor (the last: none, or the same), ns.
+    /// Latency by row, processor and next processor (the last: none, or the same), ns.
     run: Vec<Option<u64>>,
-    /// By row and processor, ns.
+    /// Fetch time by row and processor, ns.
     fetch: Vec<u64>,
-    /// By row, bytes.
+    /// Memory by row, bytes.
     memory: Vec<u64>,
 }
 
@@ -43,7 +43,7 @@ pub(super) struct Model<'a> {
     /// Processor by position.
     pub orders: Vec<Order>,
     pub scenarios: Vec<Vec<Arrival>>,
-    /// Where queries per second are counted.
+    /// Arrivals of the scenario for queries per second.
     pub saturated: Vec<Arrival>,
     tasks: Vec<TaskTable>,
     processors: usize,
@@ -96,7 +96,7 @@ impl<'a> Model<'a> {
         self.problem.arrivals == Arrivals::AtOnce
     }
 
-    /// How many stitched variants a task has.
+    /// Number of stitched variants of a task.
     pub(super) fn stitched(&self, task: usize) -> usize {
         self.tasks[task].accuracy_bp.len()
     }
@@ -148,7 +148,7 @@ impl<'a> Model<'a> {
         if pieces == 1 { Kind::Whole } else { Kind::Cut }
     }
 
-    /// A subgraph in an order, with what it hands on, ns.
+    /// Latency of a subgraph in an order, with the transfer of its output, ns.
     pub(super) fn run_ns(
         &self,
         task: usize,
@@ -164,8 +164,8 @@ impl<'a> Model<'a> {
         table.run[(row * self.processors + here) * (self.processors + 1) + to]
     }
 
-    /// Adds the pieces of a way, with what the first query fetches if asked; `None` where it cannot
-    /// run.
+    /// Adds the pieces of a way, on request with the fetches of the first query; `None` where it
+    /// cannot run.
     pub(super) fn steps(
         &self,
         task: usize,
@@ -205,7 +205,7 @@ impl<'a> Model<'a> {
             })
     }
 
-    /// What one query takes of each processor when everything is loaded; `None` where it cannot
+    /// The load of one query on each processor when everything is loaded; `None` where it cannot
     /// run.
     pub(super) fn load(&self, task: usize, way: Way) -> Option<Load> {
         let order = self.processors_of(way);
@@ -218,8 +218,8 @@ impl<'a> Model<'a> {
         Some(load)
     }
 
-    /// The way of least weighted load, by processor, over all stitched variants and orders; its
-    /// variants are the first of equals.
+    /// The way of least weighted load, with weights by processor, over all stitched variants and
+    /// orders; among equals, the first variants.
     pub(super) fn lightest(
         &self,
         task: usize,
@@ -260,7 +260,7 @@ impl<'a> Model<'a> {
         (0..self.processors).filter_map(on).collect()
     }
 
-    /// What the subgraphs of ways of tasks occupy together, bytes; each once on each processor.
+    /// Memory of the subgraphs of these ways, bytes; each subgraph counts once per processor.
     pub(super) fn memory_bytes(&self, ways: &[&[Way]]) -> u64 {
         let mut held: Vec<(usize, usize, usize, usize)> = Vec::new();
         for (task, ways) in ways.iter().enumerate() {
@@ -304,7 +304,7 @@ impl<'a> Model<'a> {
         (0..self.orders.len()).filter_map(of_order).min().map(|(_, way)| way)
     }
 
-    /// What the smallest subgraph at each position of each task takes, bytes: no plan takes less.
+    /// Memory of the smallest subgraph at each position of each task, bytes: no plan takes less.
     pub(super) fn least_memory_bytes(&self) -> u64 {
         let least = |table: &TaskTable| {
             let rows = table.memory.chunks(table.variants);

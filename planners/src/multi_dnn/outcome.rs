@@ -1,5 +1,4 @@
-//! [`MultiDnnPlan`]: the plan found, in words, with what it rests on and how good it can be at
-//! best.
+//! [`MultiDnnPlan`]: the plan found, by name, with its assumptions and the bound on better plans.
 
 use super::{
     Bound, Evaluator, Objective, Policy, Problem, Score,
@@ -10,25 +9,24 @@ use super::{
 use crate::Evidence;
 use std::cmp::Ordering;
 
-/// What is known of a plan's optimality.
+/// How far a plan's optimality is proven.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Proof {
-    /// Every plan of the space was evaluated, and none of them is better in any criterion. The space:
-    /// by task, each way, each variant whole on whichever processor ends first, and the lightest
-    /// ways of several processors to choose from; with equal priorities and with every order of
-    /// priorities.
+    /// Every plan of the space was evaluated, and none of them is better. The space: by task, each
+    /// way, each variant whole on whichever processor ends first, and the lightest ways of several
+    /// processors to choose from; with equal priorities and with every order of priorities.
     Enumerated,
     /// The first criterion equals its bound, which holds for every plan; later criteria are the
     /// best found.
     First,
-    /// The best found.
+    /// The best plan found, without a proof.
     Open,
 }
 
 /// One way of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlacedWay {
-    /// Whole, cut or stitched.
+    /// Whether it is whole, cut or stitched.
     pub kind: Kind,
     /// Names of variants by position.
     pub variants: Vec<String>,
@@ -36,66 +34,67 @@ pub struct PlacedWay {
     pub processors: Vec<String>,
     /// Neighbouring positions on one processor run as one piece.
     pub joined: bool,
-    /// Basis points.
+    /// Accuracy, basis points.
     pub accuracy_bp: u32,
-    /// Alone on the device, everything loaded, ns.
+    /// Latency alone on the device, everything loaded, ns.
     pub alone_ns: u64,
-    /// Queries that took it.
+    /// Number of queries that took it.
     pub queries: u64,
 }
 
-/// What one task gets.
+/// The plan for one task.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlacedTask {
     /// Its name.
     pub name: String,
-    /// One, or several to choose from on arrival.
+    /// One way, or several to choose from on arrival.
     pub ways: Vec<PlacedWay>,
     /// The lowest number is next where queries wait.
     pub priority: u32,
-    /// Queries, over all scenarios.
+    /// Number of queries, over all scenarios.
     pub queries: u64,
-    /// Of these, those that violate their objective.
+    /// Number of queries that violate their objective.
     pub violated: u64,
-    /// From arrival to end, ns.
+    /// Mean latency from arrival to end, ns.
     pub mean_latency_ns: f64,
-    /// The longest of them, ns.
+    /// Longest latency, ns.
     pub longest_ns: u64,
 }
 
 /// A system that the plan is compared with, in the same evaluator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Compared {
-    /// Which one.
+    /// The system.
     pub system: Named,
-    /// How it does; why it cannot run, else.
+    /// Its score, or the reason why it cannot run.
     pub score: Result<Score, String>,
-    /// Whether its subgraphs fit into the memory there is; those of one that do not are no bar.
+    /// Whether its subgraphs fit into the memory; a system that does not fit is left out of the
+    /// comparison.
     pub fits_memory: bool,
 }
 
 /// Plans for several models at once.
 #[derive(Clone, Debug)]
 pub struct MultiDnnPlan {
-    /// The plan, to be evaluated again.
+    /// The plan, in the form that can be evaluated again.
     pub policy: Policy,
-    /// The same in words.
+    /// The plan by task, with names.
     pub tasks: Vec<PlacedTask>,
-    /// How well it does.
+    /// The score of the plan.
     pub score: Score,
-    /// What no plan can be better than.
+    /// The bound for every plan.
     pub bound: Bound,
-    /// What is known of its optimality.
+    /// How far its optimality is proven.
     pub proof: Proof,
-    /// What was made best.
+    /// The objective.
     pub objective: Objective,
-    /// Plans evaluated, those given up early counted.
+    /// Number of plans evaluated, including those that were abandoned early.
     pub evaluations: u64,
     /// The systems of the stitching paper.
     pub compared: Vec<Compared>,
-    /// Whether slowdown by busy neighbours was known; else none was assumed.
+    /// Whether the slowdown by busy processors is known; otherwise none is assumed.
     pub contention_known: bool,
-    /// What the subgraphs of all ways occupy, bytes.
+    /// Memory of the subgraphs of all ways, bytes.
     pub memory_bytes: u64,
     /// Always [`Evidence::Simulation`].
     pub evidence: Evidence,
@@ -113,15 +112,16 @@ impl MultiDnnPlan {
         })
     }
 
-    /// By how much more of the queries violate their objective than every plan must: 0 where that
-    /// is proven.
+    /// The difference between the violation rate and its lower bound: 0 where the plan is proven
+    /// optimal in this criterion.
     #[must_use]
     pub fn violation_gap(&self) -> f64 {
         (self.score.violated - self.bound.violated.min(self.score.violated)) as f64
             / self.score.queries.max(1) as f64
     }
 
-    /// By how much longer waiting queries take than in any plan with as many violations, a share.
+    /// The most by which waiting queries take longer than in another plan with as many violations,
+    /// as a share of that plan's time.
     #[must_use]
     pub fn throughput_gap(&self) -> f64 {
         let least = self.bound.saturated_ns_with(self.score.violated).max(1);

@@ -1,9 +1,9 @@
-//! [`Policy`]: what runs how: for each task one way or several, and a priority.
+//! [`Policy`]: a plan: for each task one way to run or several, and a priority.
 
 use std::fmt;
 
 /// How one query of a task runs: which variant at each position, on which processors, in how many
-/// pieces. Compact: [`super::Evaluator`] spells it out.
+/// pieces. This is a compact form; [`super::Evaluator`] expands it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Way {
     /// Number of the order of processors, the last position counting fastest.
@@ -15,7 +15,7 @@ pub struct Way {
     pub(super) joined: bool,
 }
 
-/// What a way is made of.
+/// Whether a way runs a variant whole, cut or stitched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     /// One original variant on one processor, in one piece.
@@ -46,13 +46,13 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// The ways of a task; none for a task that is not there.
+    /// The ways of a task; empty for a task that does not exist.
     #[must_use]
     pub fn ways(&self, task: usize) -> &[Way] {
         self.ways.get(task).map_or(&[], Vec::as_slice)
     }
 
-    /// By task.
+    /// The priorities by task.
     #[must_use]
     pub fn priorities(&self) -> &[u32] {
         &self.priorities

@@ -1,9 +1,9 @@
-//! [`Problem`]: everything that several models on one device are planned from.
+//! [`Problem`]: the input of a plan for several models on one device.
 
 use super::{Arrivals, MultiDnnError};
 use crate::stitch::{Order, Slo, Zoo, evaluate::Fetching, preload::Loaded};
 
-/// What is made best; further criteria decide between equals.
+/// The objective; further criteria decide between equals.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Objective {
     /// Fewest objectives violated; then most queries per second when saturated; then least energy;
@@ -18,16 +18,16 @@ pub enum Objective {
 /// How busy processors slow each other down.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Contention {
-    /// Nobody measured it: plans are made as if there were none.
+    /// Not measured: plans assume no contention.
     #[default]
     Unknown,
-    /// By processor, then other processor: how often longer the first takes while the other is
-    /// busy, at least 1. Beside several, the excesses over 1 add up.
+    /// By processor, then other processor: the factor by which the first is slower while the other
+    /// is busy, at least 1. With several busy processors, the excesses over 1 add up.
     Known(Vec<Vec<f64>>),
 }
 
 impl Contention {
-    /// Factors, where they are known.
+    /// The factors, where they are known.
     #[must_use]
     pub fn factors(&self) -> &[Vec<f64>] {
         match self {
@@ -37,7 +37,7 @@ impl Contention {
     }
 }
 
-/// What compiling and loading each subgraph takes before its first run; 0 where it is loaded.
+/// Time of compiling and loading each subgraph before its first run; 0 where it is loaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fetches {
     /// By task, position, variant and processor, ns.
@@ -60,8 +60,8 @@ impl Fetches {
         Self { ns: zoo.tasks().iter().enumerate().map(|(task, found)| rows(task, found)).collect() }
     }
 
-    /// In multiples of a subgraph's own latency, for what is not loaded on the processor that its
-    /// position has in an order.
+    /// Multiples of a subgraph's own latency, for subgraphs that are not loaded on the processor of
+    /// their position in an order.
     #[must_use]
     pub fn multiples(zoo: &Zoo, order: &Order, loaded: &Loaded, fetching: Fetching) -> Self {
         Self::new(zoo, |task, position, variant, processor| {
@@ -86,21 +86,21 @@ impl Fetches {
 pub struct Problem<'a> {
     /// Tasks with their variants, processors and links.
     pub zoo: &'a Zoo,
-    /// One per task.
+    /// One SLO per task.
     pub slos: Vec<Slo>,
-    /// When tasks are asked.
+    /// The arrivals of queries.
     pub arrivals: Arrivals,
     /// How busy processors slow each other down.
     pub contention: Contention,
-    /// What each processor draws while busy, above idle, W; without it energy decides nothing.
+    /// Power of each processor while busy, above idle, W; without it, energy is not a criterion.
     pub active_w: Option<Vec<f64>>,
-    /// What has to be compiled and loaded first; without it everything is loaded.
+    /// Times of compiling and loading; without them, everything is loaded.
     pub fetches: Option<Fetches>,
-    /// All subgraphs of a plan fit into this, bytes.
+    /// Memory that all subgraphs of a plan must fit into, bytes.
     pub memory_bytes: Option<u64>,
-    /// What is made best.
+    /// The objective.
     pub objective: Objective,
-    /// Queries of each task that wait from the start where queries per second are counted.
+    /// Queries of each task that wait from the start, for queries per second.
     pub saturation: usize,
 }
 

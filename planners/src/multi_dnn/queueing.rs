@@ -1,6 +1,6 @@
-//! [`Queueing`]: what happens when queries run: the simulator's event loop for what policies need
-//! of it (arrivals, unbounded queues, priorities, slowdown by pairs; no noise, heat or
-//! frequencies), without its allocations. Events, ties and rounding are the simulator's.
+//! [`Queueing`]: runs queries: the simulator's event loop, reduced to the features that policies
+//! need (arrivals, unbounded queues, priorities, slowdown by pairs; no noise, heat or frequencies),
+//! without its allocations. Events, ties and rounding are the same as in the simulator.
 
 use super::{
     lanes::Lanes,
@@ -21,7 +21,8 @@ struct Job {
 struct Running {
     job: Job,
     start_ns: u64,
-    /// Share of the work that is left, since when, and the time for all of it at the present rate.
+    /// Share of the work that is left, the time since which it holds, and the time for all of the
+    /// work at the current rate.
     left: f64,
     since_ns: u64,
     whole_ns: f64,
@@ -157,7 +158,7 @@ impl Run<'_> {
         self.state.scheduled
     }
 
-    /// The first worker of a lane is free: it takes the next query when that arrives.
+    /// The first worker of a lane is idle: it takes the next query when that arrives.
     fn ask(&mut self, lane: usize) {
         let arrivals = &self.lanes.arrivals[self.lanes.lanes[lane].arrivals.clone()];
         let Some(&at) = arrivals.get(self.state.sources[lane].taken) else { return };
@@ -247,7 +248,7 @@ impl Run<'_> {
         self.hand_on(running.job)
     }
 
-    /// The query goes to the next step's worker, and this step's worker to the next query.
+    /// Passes the query to the next step's worker, and gives this step's worker the next query.
     fn hand_on(&mut self, Job { lane, step, .. }: Job) -> Option<Done> {
         let steps = self.lanes.lanes[lane].steps.clone();
         let arrived_ns = self.state.workers[step].arrived_ns;

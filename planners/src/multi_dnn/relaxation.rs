@@ -1,7 +1,6 @@
-//! How many queries can meet their objectives at most, whatever the plan: waiting is relaxed until
-//! the question can be answered exactly. Every answer is an upper bound for every plan, also for
-//! those with several ways and any priorities: contention, fetching and bad luck with ties only
-//! take more.
+//! Upper bounds on the number of queries that meet their objectives in any plan: waiting is relaxed
+//! until the problem can be solved exactly. Each bound holds for every plan, also with several ways
+//! and any priorities, because contention, fetching and ties can only add time.
 //!
 //! | arrivals | relaxation |
 //! |---|---|
@@ -15,9 +14,10 @@ use super::{
 };
 use std::collections::BinaryHeap;
 
-/// Most states by number of queries met; with more, loads are rounded down.
+/// Largest number of states per number of queries that meet their objective; with more, loads are
+/// rounded down.
 const MOST_STATES: usize = 1500;
-/// Most points at which time is divided.
+/// Largest number of points at which time is divided.
 const MOST_DIVISIONS: usize = 24;
 
 #[derive(Clone, Debug)]
@@ -73,7 +73,7 @@ fn extended(states: &[Vec<State>], options: &[Loaded], deadline_ns: u64) -> Vec<
     next.into_iter().map(reduced).collect()
 }
 
-/// States that no other beats; rounded down until there are few enough of them.
+/// States that no other dominates; loads are rounded down until there are few enough of them.
 fn reduced(mut states: Vec<State>) -> Vec<State> {
     let mut grid = 1u64;
     loop {
@@ -106,16 +106,16 @@ fn reduced(mut states: Vec<State>) -> Vec<State> {
 pub(super) struct Demand {
     pub arrival_ns: u64,
     pub deadline_ns: u64,
-    /// What it takes of all processors together at least, ns; `None`: it meets its objective never.
+    /// The least load on all processors together, ns; `None`: the query cannot meet its objective.
     pub least_ns: Option<u64>,
 }
 
-/// How many of these queries, sorted by arrival, violate their objective at least.
+/// A lower bound on the number of these queries, sorted by arrival, that violate their objective.
 pub(super) fn least_violated(queries: &[Demand], processors: usize) -> u64 {
     let count = queries.len();
     let divisions = MOST_DIVISIONS.min(count);
     let point = |k: usize| (count * k).checked_div(divisions).unwrap_or(0);
-    // By division: the most violations that are sure up to there.
+    // By division: the most violations that are proven up to it.
     let mut sure = vec![0u64; divisions + 1];
     for end in 1..=divisions {
         for start in 0..end {
@@ -126,8 +126,8 @@ pub(super) fn least_violated(queries: &[Demand], processors: usize) -> u64 {
     sure.last().copied().unwrap_or(0)
 }
 
-/// Moore's algorithm: in the order of deadlines, the longest is given up whenever one would be
-/// late.
+/// Moore's algorithm: queries are added in the order of deadlines, and the longest is dropped
+/// whenever one would be late.
 fn violated_within(queries: &[Demand], processors: usize) -> u64 {
     let Some(start) = queries.iter().map(|q| q.arrival_ns).min() else { return 0 };
     let mut sorted: Vec<&Demand> = queries.iter().collect();

@@ -1,15 +1,15 @@
 //! [`plan`]: the best plan found within a budget of evaluations.
 //!
-//! 1. The plans of all systems are evaluated: the best of them is where the search starts.
-//! 2. Where the whole space is no larger than the budget, all of it is evaluated, and step 3 is left
-//!    out.
+//! 1. The plans of all systems are evaluated; the search starts from the best of them.
+//! 2. If the whole space is no larger than the budget, all of it is evaluated, and step 3 is
+//!    skipped.
 //! 3. Else: from several starts (the best systems, the relaxation behind the bound, the lightest
-//!    ways), one task after the other tries all its candidates with the others as they are, then
-//!    all priorities, until nothing improves.
-//! 4. Then iterated local search with what is left of the budget: random changes of one or two
-//!    tasks or of priorities, kept when they are better; after many without success, a larger
-//!    random change of the best plan. A change may also give a task further ways to choose from, up
-//!    to four; such sets are not enumerated.
+//!    ways), each task in turn tries all its candidates with the other tasks fixed, then all
+//!    priorities are tried, until no change improves the plan.
+//! 4. Then iterated local search with the remaining budget: random changes of one or two tasks or
+//!    of priorities are accepted if they are better; after many changes without improvement, a
+//!    larger random change of the best plan. A change may also give a task further ways to choose
+//!    from, up to four; such sets are not enumerated.
 //!
 //! An evaluation ends as soon as it is clear that a plan is not better. The same seed gives the
 //! same plan: nothing depends on time.
@@ -26,17 +26,17 @@ use crate::{Evidence, stitch::orders};
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 use std::cmp::Ordering;
 
-/// Most tasks of which every order of priorities is tried in turn.
+/// Largest number of tasks for which every order of priorities is tried.
 const MOST_RANKED: usize = 5;
-/// Changes without success before a larger one.
+/// Number of changes without improvement before a larger change.
 const PATIENCE: u64 = 400;
 
-/// How long to search.
+/// The limits of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Most plans that are evaluated.
+    /// Largest number of evaluated plans.
     pub evaluations: u64,
-    /// Of random changes.
+    /// Seed of the random changes.
     pub seed: u64,
 }
 
@@ -46,11 +46,12 @@ impl Default for Settings {
     }
 }
 
-/// The best plan found, with the systems it is compared with, and what no plan can be better than.
+/// Searches for the best plan; returns it with the systems it is compared with, and with the bound
+/// for every plan.
 ///
 /// # Errors
-/// [`MultiDnnError`] naming the field that does not fit, the task that cannot run, or the memory
-/// that is missing.
+/// [`MultiDnnError`] naming the invalid field, the task that cannot run, or the memory that is
+/// missing.
 pub fn plan(
     problem: &Problem<'_>,
     orders: &Orders,
@@ -98,7 +99,7 @@ fn compare(
     (compared, plans)
 }
 
-/// The same for all tasks, then every order where there are few; else the order of tasks.
+/// Equal priorities, then every order of priorities where there are few tasks.
 fn priorities(tasks: usize) -> Result<Vec<Vec<u32>>, MultiDnnError> {
     let equal = vec![0; tasks];
     if !(2..=MOST_RANKED).contains(&tasks) {
@@ -126,7 +127,7 @@ struct Search<'a> {
     priorities: Vec<Vec<u32>>,
     budget: u64,
     bound: Bound,
-    /// By task, a way of the plan behind the bound.
+    /// By task, a way of the relaxed plan that gives the bound.
     relaxed: Vec<Option<Way>>,
     rng: StdRng,
     best: Option<(Score, Policy)>,
@@ -152,7 +153,8 @@ impl<'a> Search<'a> {
         self.evaluator.evaluations() >= self.budget
     }
 
-    /// The systems' plans, and some that are made of light ways; those that fit into memory.
+    /// The systems' plans, and some plans of ways with little load; only those that fit into
+    /// memory.
     fn starts(&mut self, systems: Vec<(Score, Policy)>) -> Vec<(Option<Score>, Policy)> {
         let model = &self.evaluator.model;
         let lightest: Vec<Way> =
@@ -206,7 +208,8 @@ impl<'a> Search<'a> {
         let enumerated = self.enumerate();
         if !enumerated {
             for (score, policy) in scored.into_iter().take(4) {
-                // A start may spend a part of the budget: others and random changes have some.
+                // A start may spend only a part of the budget, so that other starts and random
+                // changes have some.
                 let until = self.evaluator.evaluations() + self.budget / 6;
                 self.descend((score, policy), until);
             }
@@ -232,7 +235,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Evaluates a plan and puts it in the place of another if it is better.
+    /// Evaluates a plan, and replaces another plan with it if it is better.
     fn improve(&mut self, current: &mut (Score, Policy), changed: &Policy) -> bool {
         let ways: Vec<&[Way]> = changed.ways.iter().map(Vec::as_slice).collect();
         if self.evaluator.model.problem.memory_bytes.is_some()
@@ -250,7 +253,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Everything, if that is not more than the budget.
+    /// Evaluates the whole space, if it is no larger than the budget.
     fn enumerate(&mut self) -> bool {
         let left = self.budget.saturating_sub(self.evaluator.evaluations());
         let most = usize::try_from(left).unwrap_or(usize::MAX);
@@ -284,7 +287,8 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// One task after the other tries everything, then all priorities, until nothing improves.
+    /// Tries all candidates of each task in turn, then all priorities, until no change improves the
+    /// plan.
     fn descend(&mut self, mut current: (Score, Policy), until: u64) {
         let tasks = self.candidates.len();
         let mut unchanged = 0;
@@ -319,7 +323,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Pieces on one processor become one piece, or one piece several.
+    /// Joins the pieces on one processor into one piece, or divides one piece into several.
     fn toggle(&self, ways: &mut [Way]) {
         for way in ways {
             way.joined = !way.joined && self.evaluator.model.repeats(way.order as usize);
@@ -351,7 +355,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// One task takes other ways, or one more, or another priority.
+    /// Changes the ways of one task, adds one, or changes its priority.
     fn change(&mut self, policy: &mut Policy) {
         let tasks = self.candidates.len();
         let task = self.rng.random_range(0..tasks);

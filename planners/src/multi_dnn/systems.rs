@@ -6,8 +6,8 @@
 //! | SparseLoom | algorithm 1 as printed | in the order it chooses |
 //! | stitched, tasks alone | [`Optimiser::best`]: fewest violations when each task has the device alone | in the order it chooses |
 //!
-//! Algorithm 1 defines no variant for a task of which none meets its objective in any order. Such a
-//! task runs what [`Optimiser::best`] gives it in the order chosen, here. All tasks have the same
+//! Algorithm 1 defines no variant for a task of which none meets its objective in any order. Here,
+//! such a task runs the variant of [`Optimiser::best`] in the chosen order. All tasks have the same
 //! priority.
 
 use super::{
@@ -24,7 +24,7 @@ use std::fmt;
 /// A system that a plan is compared with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Named {
-    /// One that does not stitch.
+    /// A system that does not stitch.
     Baseline(System),
     /// Algorithm 1 as printed.
     SparseLoom,
@@ -43,7 +43,7 @@ impl fmt::Display for Named {
 }
 
 impl Named {
-    /// All of them: the paper's seven, then stitching as [`Optimiser::best`] does it.
+    /// All systems: the paper's seven, then stitching with [`Optimiser::best`].
     pub const ALL: [Self; 8] = [
         Self::Baseline(System::BASELINES[0]),
         Self::Baseline(System::BASELINES[1]),
@@ -59,15 +59,15 @@ impl Named {
 /// Orders of processors that systems choose from.
 #[derive(Clone, Debug)]
 pub struct Orders {
-    /// Of systems that do not choose (the paper's: NPU-GPU-CPU).
+    /// The order of systems that do not choose one (the paper's: NPU-GPU-CPU).
     pub fixed: Order,
-    /// Of SparseLoom and of stitching.
+    /// The orders of SparseLoom and of stitching.
     pub chosen_from: Vec<Order>,
 }
 
 impl Orders {
-    /// Processors as they are listed, again and again; SparseLoom's order has each processor once,
-    /// where there are enough of them, else any.
+    /// The fixed order has the processors in listed order, repeated. SparseLoom's orders have each
+    /// processor once where there are enough of them, else any order.
     ///
     /// # Errors
     /// [`StitchError::Zoo`] for too many orders.
@@ -83,7 +83,7 @@ impl Orders {
 }
 
 impl Evaluator<'_> {
-    /// What a system would do.
+    /// The plan of a system.
     ///
     /// # Errors
     /// [`StitchError`] where a task cannot run in the system's orders.

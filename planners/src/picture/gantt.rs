@@ -17,7 +17,8 @@ struct Bar {
     title: String,
 }
 
-/// What a simulation's processors did, frame by frame. `processors` are the row labels, by index.
+/// The tasks of a simulation's processors, frame by frame. `processors` are the row labels, by
+/// index.
 #[must_use]
 pub fn gantt(processors: &[String], spans: &[Span]) -> String {
     let bar = |span: &Span| Bar {

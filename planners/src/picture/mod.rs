@@ -1,4 +1,4 @@
-//! Pictures of plans and simulations: SVG, made by hand, the same bytes for the same input.
+//! Pictures of plans and simulations as SVG; the same input gives the same bytes.
 //!
 //! | picture | of |
 //! |---|---|

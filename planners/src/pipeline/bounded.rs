@@ -1,11 +1,11 @@
-//! The least period under a latency bound: bisection over periods, each step asking for the least
+//! The least period under a latency bound, by bisection over periods. Each step computes the least
 //! latency of any pipeline without a longer stage.
 //!
-//! That latency, as a number, comes backwards over (processors used, the last of them, nodes done):
-//! a stage and what follows it take receiving + nodes up to its end + the rest from there. The ends
-//! that keep the period are a range, so the least of (nodes up to the end + rest) is found in a
-//! stack of falling values: O(2^P P^2 n log n) a step. Only the last step, which knows the period,
-//! looks for the stages themselves.
+//! This latency is computed backwards over (processors used, the last of them, nodes done): a stage
+//! and its successors take receiving + nodes up to its end + the least latency from there. The ends
+//! that satisfy the period are a range, so the least of (nodes up to the end + latency from there)
+//! is found in a stack of falling values: O(2^P P^2 n log n) per step. Only the last step, in which
+//! the period is known, computes the stages themselves.
 
 use super::{
     Cut,
@@ -20,7 +20,7 @@ pub(super) fn least_period(times: &StageTimes, latency: u64) -> Option<Vec<Cut>>
     if shortest > latency {
         return None;
     }
-    // No stage of the pipeline of least latency lasts longer than all of it.
+    // No stage of the pipeline of least latency takes longer than the whole pipeline.
     let (mut low, mut high) = (bottleneck(times)?, shortest);
     while low < high {
         let period = low + (high - low) / 2;
@@ -34,13 +34,13 @@ pub(super) fn least_period(times: &StageTimes, latency: u64) -> Option<Vec<Cut>>
     Table::least_latency(times, Limits { period: high, latency }).map(|table| table.cuts())
 }
 
-/// What one step of the bisection finds, ns.
+/// The result of one step of the bisection, ns.
 struct Within {
-    /// Least latency of any pipeline that keeps the period; the largest number where there is none.
+    /// Least latency of any pipeline within the period; `u64::MAX` where there is none.
     latency: u64,
-    /// The longest possible stage that keeps the period: with it as the period nothing changes.
+    /// The longest possible stage within the period: with this period the result is the same.
     longest: u64,
-    /// The least longer period at which something may change.
+    /// The next longer period at which the result may change.
     next: u64,
 }
 
@@ -48,10 +48,10 @@ struct Search<'a> {
     times: &'a StageTimes,
     /// `[state + i]`: least latency of nodes `i` and after.
     rest: Vec<u64>,
-    /// `[used]`: at most this many nodes are done when these processors are used.
+    /// `[used]`: the largest number of nodes that these processors can run.
     furthest: Vec<usize>,
-    /// Ends of a stage with nodes up to there + rest: the furthest first, sums falling with the
-    /// distance.
+    /// Ends of a stage, each with the sum of the nodes up to it and the latency from there: the
+    /// furthest first, sums falling with the distance.
     ends: Vec<(usize, u64)>,
 }
 
@@ -79,7 +79,7 @@ impl<'a> Search<'a> {
         found
     }
 
-    /// How far each set of processors gets when receiving takes no time.
+    /// Computes how many nodes each set of processors can run if receiving takes no time.
     fn reach(&mut self, period: u64) {
         let times = self.times;
         for used in 1..1usize << times.processors {
@@ -90,15 +90,15 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The furthest end of a stage that computes for at most so long.
+    /// The furthest end of a stage that computes for at most this time.
     fn furthest_end(&self, processor: usize, start: usize, at_most: u64) -> usize {
         let (prefix, reach) = (self.times.prefix(processor), self.times.reach(processor, start));
         let most = prefix[start].saturating_add(at_most);
         start + prefix[start + 1..=reach].partition_point(|&sum| sum <= most)
     }
 
-    /// Puts a stage on `next` before all that follows once `used`, of which it is the last, are
-    /// taken.
+    /// Adds a stage on `next` in front of the stages that follow once `used` are taken; `next` is
+    /// the last of these.
     fn prepend(&mut self, used: usize, next: usize, period: u64, found: &mut Within) {
         let (times, before) = (self.times, used & !(1 << next));
         let (row, prefix, work) =
@@ -106,7 +106,7 @@ impl<'a> Search<'a> {
         let room = times.room(before, period);
         let low = if before == 0 { 0 } else { work.partition_point(|&ns| ns > room).max(1) };
         if low > 1 {
-            // From earlier starts the processors that are left cannot do what is left.
+            // From earlier starts, the remaining processors cannot run the remaining nodes.
             found.next = found.next.min(times.period_for(before, work[low - 1]));
         }
         let high = self.furthest[before].min(times.nodes - 1);

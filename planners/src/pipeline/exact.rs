@@ -1,25 +1,25 @@
 //! Exact search over cuts and processor orders: dynamic programming over (processors used, the last
 //! of them, nodes done), as for a travelling salesman.
 //!
-//! Two passes give the best throughput: the least bottleneck, then the least latency with no stage
-//! above it. Work per pass: P^2 2^P n^2 / 4 at most; a stage only grows with its end, so scans stop
-//! early.
+//! Two passes give the best throughput: the first finds the least bottleneck, the second the least
+//! latency with no stage above it. Work per pass: at most P^2 2^P n^2 / 4; the time of a stage
+//! rises with its end, so scans stop early.
 
 use super::{Cut, stages::StageTimes};
 
 const NONE: u32 = u32::MAX;
 
-/// What every stage must keep.
+/// The limits of a pipeline.
 #[derive(Clone, Copy)]
 pub(super) struct Limits {
-    /// No stage above this, ns.
+    /// The longest stage, ns.
     pub period: u64,
-    /// Pipelines above this are not looked for, ns.
+    /// The longest latency, ns.
     pub latency: u64,
 }
 
-/// The best way to each state (used, last, nodes done): latency, slowest stage, and the state
-/// before it.
+/// The best path to each state (used, last, nodes done): latency, slowest stage, and the previous
+/// state.
 pub(super) struct Table<'a> {
     times: &'a StageTimes,
     latency: Vec<u64>,
@@ -193,7 +193,7 @@ pub(super) fn bottleneck(times: &StageTimes) -> Option<u64> {
     (best < u64::MAX).then_some(best)
 }
 
-/// The first node that no pipeline gets past.
+/// The first node that no pipeline can run.
 pub(super) fn furthest(times: &StageTimes) -> usize {
     let runs = |node: usize| (0..times.processors).any(|p| times.reach(p, node) > node);
     (0..times.nodes).find(|&node| !runs(node)).unwrap_or(0)

@@ -7,11 +7,11 @@
 //! | all trade-offs between period and latency | [`Pipeline::pareto`] |
 //! | one encoder with several decoders on several processors | [`multitask`] |
 //! | where a model's encoder ends | [`Tasks`] |
-//! | what the simulator says of a placement | [`Simulation`] |
-//! | what a policy without a plan would do | [`naive`] |
+//! | how a placement performs in the simulator | [`Simulation`] |
+//! | baselines without a plan | [`naive`] |
 //!
 //! The period is the slowest stage, a stage being its incoming transfer and its operators; the
-//! latency is the sum of all stages. Values that pass by a stage are handed on by it.
+//! latency is the sum of all stages. A stage passes on the values that later stages read.
 
 mod bounded;
 mod exact;
@@ -31,7 +31,7 @@ use crate::{
 use exact::{Limits, Table};
 use stages::StageTimes;
 
-/// Most processors one pipeline is planned over: the search is exponential in them.
+/// Largest number of processors of a pipeline: the search is exponential in it.
 pub const MOST_PROCESSORS: usize = 10;
 
 /// Why there is no pipeline.
@@ -41,13 +41,13 @@ pub enum PipelineError {
     /// The costs are refused.
     #[error(transparent)]
     Cost(#[from] CostError),
-    /// More processors than an exact search can take.
+    /// Too many processors for an exact search.
     #[error(
         "{count} processors: pipelines are planned exactly, over at most {MOST_PROCESSORS}; leave \
         out those that cannot help"
     )]
     TooManyProcessors {
-        /// How many.
+        /// Number of processors.
         count: usize,
     },
     /// No pipeline is within the bounds.
@@ -71,12 +71,12 @@ pub enum PipelineError {
 pub enum PipelineObjective {
     /// The period (the most frames per second); among equals the least latency.
     Throughput {
-        /// Keep the latency, ns.
+        /// Bound on the latency, ns.
         latency_at_most: Option<u64>,
     },
     /// The latency; among equals the least period.
     Latency {
-        /// Keep the period, ns.
+        /// Bound on the period, ns.
         period_at_most: Option<u64>,
     },
 }
@@ -95,9 +95,9 @@ pub struct Cut {
 /// Stages by index, and the plan to print.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PipelinePlan {
-    /// Which nodes each processor runs, stage by stage.
+    /// The nodes of each processor, stage by stage.
     pub cuts: Vec<Cut>,
-    /// Stages, transfers, predicted costs.
+    /// The plan to print: stages, transfers, predicted costs.
     pub plan: Plan,
 }
 
@@ -109,11 +109,11 @@ pub struct Pipeline<'a> {
 }
 
 impl<'a> Pipeline<'a> {
-    /// Asks for pipelines of a model over all processors of its costs. Inputs arrive at processor
-    /// `home`: a first stage elsewhere pays for receiving them.
+    /// The pipelines of a model over all processors of its costs. Inputs arrive at processor
+    /// `home`: a first stage on another processor has to receive them.
     ///
     /// # Errors
-    /// [`PipelineError`] for too many processors or a `home` that is none.
+    /// [`PipelineError`] for too many processors, or for a `home` that is not a processor.
     pub fn new(costs: &'a Costs, home: usize) -> Result<Self, PipelineError> {
         let count = costs.processors().len();
         if count > MOST_PROCESSORS {
@@ -134,7 +134,7 @@ impl<'a> Pipeline<'a> {
     /// done).
     ///
     /// # Errors
-    /// [`PipelineError::Impossible`] when none keeps the bound.
+    /// [`PipelineError::Impossible`] when none satisfies the bound.
     pub fn best(&self, objective: PipelineObjective) -> Result<PipelinePlan, PipelineError> {
         let found = solve(&self.times, objective).ok_or_else(|| self.nothing(objective))?;
         Ok(self.plan(objective, found))
@@ -146,7 +146,7 @@ impl<'a> Pipeline<'a> {
         solve(&self.times, objective)
     }
 
-    /// Every pipeline that no other beats in both period and latency, fastest period first.
+    /// The Pareto front of period and latency, shortest period first.
     ///
     /// # Errors
     /// As [`Pipeline::best`], when there is none at all.
@@ -163,8 +163,8 @@ impl<'a> Pipeline<'a> {
         if list.is_empty() { Err(self.nothing(objective)) } else { Ok(list) }
     }
 
-    /// What given stages would cost. `None` unless they cover all nodes in order, with each
-    /// processor used once and able to run and reach them.
+    /// The plan of given stages. `None` unless they cover all nodes in order, and each processor is
+    /// used once, can run its nodes and is linked to the processor before it.
     #[must_use]
     pub fn plan_of(&self, cuts: &[Cut], objective: PipelineObjective) -> Option<PipelinePlan> {
         let fits = |index: usize, cut: &Cut| {

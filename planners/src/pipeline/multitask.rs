@@ -1,14 +1,14 @@
-//! One encoder, several decoders, a few processors: which part where, one frame after the other or
-//! overlapped (thesis of A. Funk, Brown University, sections 4.1.2 and 4.2).
+//! One encoder and several decoders on a few processors: placements, with frames one after the
+//! other or overlapped (thesis of A. Funk, Brown University, sections 4.1.2 and 4.2).
 //!
 //! Decoders on different processors run at the same time, those on one processor one after the
-//! other. ER is the encoder's time, DR that of the slowest processor's decoders with what they
-//! receive.
+//! other. ER is the encoder's time, DR that of the slowest processor's decoders and the transfers
+//! to them.
 //!
 //! | execution | period | latency |
 //! |---|---|---|
 //! | sequential | ER + DR | ER + DR |
-//! | pipelined | the busiest processor's load: max(ER, DR) where nothing is shared | ER + DR, and what waiting adds (simulate) |
+//! | pipelined | the busiest processor's load: max(ER, DR) where nothing is shared | ER + DR, plus waiting (simulate) |
 //!
 //! The thesis calls max(ER, DR) an amortised latency; it is a period.
 
@@ -25,7 +25,7 @@ pub use enumeration::{Leading, STEPS, default_budget};
 /// Whether the next frame's encoder may run while this frame's decoders do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Execution {
-    /// A frame after another: encoder, then decoders.
+    /// One frame after the other: encoder, then decoders.
     Sequential,
     /// The encoder works on the next frame while decoders work on this one.
     Pipelined,
@@ -47,37 +47,37 @@ pub struct MultiTask {
     pub model: String,
     /// Names of the processors.
     pub processors: Vec<String>,
-    /// Runs first.
+    /// The encoder, which runs first.
     pub encoder: Part,
-    /// Read what the encoder provides.
+    /// The decoders, which read the encoder's outputs.
     pub decoders: Vec<Part>,
-    /// Size of what the encoder provides, bytes.
+    /// Size of the encoder's outputs (the features), bytes.
     pub features_bytes: u64,
-    /// `[from][to]`: handing the features over, ns; `None` where that cannot be.
+    /// `[from][to]`: time of transferring the features, ns; `None` where that is impossible.
     pub hand_over_ns: Vec<Vec<Option<Interval>>>,
 }
 
-/// A placement and what it should cost.
+/// A placement with its predicted cost.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Schedule {
     /// Processor of the encoder.
     pub encoder: usize,
     /// Processor of each decoder.
     pub decoders: Vec<usize>,
-    /// How frames follow each other.
+    /// Whether frames overlap.
     pub execution: Execution,
-    /// ER: the encoder.
+    /// ER: time of the encoder.
     pub encoder_ns: Interval,
-    /// DR: handing over and decoding.
+    /// DR: time of transfers and decoders.
     pub decoders_ns: Interval,
-    /// Between two results.
+    /// Time between two results.
     pub period_ns: Interval,
-    /// From frame to result.
+    /// Time from frame to result.
     pub latency_ns: Interval,
 }
 
 impl MultiTask {
-    /// Parts, the encoder first, without processors yet.
+    /// A model of these parts, the encoder first, without processors yet.
     #[must_use]
     pub fn of_parts(model: &str, names: &[String]) -> Self {
         let part = |name: &String| Part { name: name.clone(), latency_ns: Vec::new() };
@@ -93,8 +93,8 @@ impl MultiTask {
         }
     }
 
-    /// Adds a processor: the latency of every part there, the encoder first, and what handing the
-    /// features over to or from any other takes, ns.
+    /// Adds a processor: the latency of every part on it, the encoder first, and the time of
+    /// transferring the features to or from any other processor, ns.
     pub fn add_processor(
         &mut self,
         name: &str,
@@ -152,7 +152,7 @@ impl MultiTask {
         }
     }
 
-    /// What one placement should cost; `None` when it cannot run.
+    /// The predicted cost of one placement; `None` when it cannot run.
     #[must_use]
     pub fn schedule(
         &self,
@@ -251,7 +251,8 @@ impl MultiTask {
                     .to_owned(),
                 gap,
             },
-            // An upper bound: this placement at its worst against every other at its best.
+            // An upper bound: this placement at its upper end, every other placement at its lower
+            // end.
             regret: Some(Regret::of(
                 schedule.period_ns.at(End::Upper).saturating_sub(lower),
                 schedule.period_ns.at(End::Upper),

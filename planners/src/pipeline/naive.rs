@@ -1,9 +1,9 @@
-//! What one would do without a plan: negative controls that a planner has to beat.
+//! Baselines without a plan, as negative controls: a plan must be better.
 
 use super::Cut;
 
-/// As many operators for each processor as for the next, in the order given. Processors beyond the
-/// number of nodes stay idle.
+/// Equal numbers of operators on each processor, in the given order. Processors beyond the number
+/// of nodes stay idle.
 #[must_use]
 pub fn equal_counts(nodes: usize, order: &[usize]) -> Vec<Cut> {
     let stages = order.len().min(nodes);

@@ -1,5 +1,5 @@
-//! [`Simulation`]: what the simulator says of an encoder with decoders, with what the cost model
-//! leaves out: queues, spread, and processors that slow each other.
+//! [`Simulation`]: simulates an encoder with decoders, including effects that the cost model leaves
+//! out: queues, spread, and contention between processors.
 
 use super::multitask::{Execution, MultiTask, Schedule};
 use crate::{
@@ -9,19 +9,19 @@ use crate::{
     },
 };
 
-/// Frames one simulation lasts, each as long as the schedule's latency or the camera's interval,
-/// whichever is longer.
+/// Duration of one simulation, in frames; a frame counts as the longer of the schedule's latency
+/// and the camera's interval.
 const FRAMES: u64 = 400;
 
-/// What is known beside the costs.
+/// Parameters of a simulation beside the costs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Simulation {
-    /// Frames that may wait before the decoders, where the encoder runs ahead.
+    /// Frames that may wait before the decoders, in pipelined execution.
     pub queue: usize,
     /// Spread of latencies: coefficient of variation.
     pub cv: f64,
-    /// For each processor, how much longer tasks take while all others are busy: 1 where they do
-    /// not.
+    /// For each processor, the factor by which tasks are slower while all other processors are
+    /// busy; 1: no slowdown.
     pub slowdown: Vec<f64>,
     /// Frames per second of a camera; `None`: another frame as soon as there is room.
     pub camera_fps: Option<f64>,
@@ -30,7 +30,7 @@ pub struct Simulation {
 }
 
 impl Simulation {
-    /// Nothing but the costs, and a queue of one.
+    /// A simulation of the costs alone, with a queue of one frame.
     #[must_use]
     pub fn plain() -> Self {
         Self { queue: 1, cv: 0.0, slowdown: Vec::new(), camera_fps: None, deadline_ns: None }
@@ -104,7 +104,7 @@ fn part_ns(model: &MultiTask, part: usize, processor: usize) -> u64 {
         .map_or(0, Interval::point)
 }
 
-/// What a task receives before it computes: the features, once per processor other than the
+/// The time of receiving before a task computes: the features, once per processor other than the
 /// encoder's.
 fn received_ns(
     model: &MultiTask,
@@ -126,9 +126,9 @@ fn received_ns(
     }
 }
 
-/// Contention, and each processor's share of it, so that every processor is as much slower as was
-/// said while all others are busy. Shares of others add up; for two processors one's share is what
-/// slows the other.
+/// Contention, and each processor's share of it, so that every processor has the given slowdown
+/// while all others are busy. The shares of other processors add up; with two processors, the share
+/// of one sets the slowdown of the other.
 fn contention(slowdown: &[f64]) -> (Contention, Vec<f64>) {
     let most = slowdown.iter().copied().fold(1.0, f64::max);
     if slowdown.len() < 2 || most <= 1.0 {

@@ -1,5 +1,5 @@
-//! [`StageTimes`]: what any stage takes, in constant time: prefix sums of latencies, and what is
-//! live at each place where one might cut.
+//! [`StageTimes`]: the time of any stage, computed in constant time from prefix sums of latencies
+//! and from the tensors that are live at each possible cut.
 
 use super::Cut;
 use crate::cost::{Costs, End, Interval, TensorCosts};
@@ -10,27 +10,28 @@ pub(super) struct StageTimes {
     pub nodes: usize,
     pub processors: usize,
     pub home: usize,
-    /// `[processor][i]`: the first `i` nodes; a node that cannot run there counts nothing and ends
+    /// `[processor][i]`: the first `i` nodes; a node that cannot run there counts 0 and ends
     /// `reach`.
     prefix: Vec<Vec<u64>>,
     /// `[processor][i]`: the furthest end of a stage that starts at node `i`: it can run, fits the
     /// memory, and touches nothing that is confined to another processor.
     reach: Vec<Vec<usize>>,
-    /// `[from * processors + to][i]`: handing over what is live before node `i`.
+    /// `[from * processors + to][i]`: time of transferring the tensors that are live before node
+    /// `i`.
     receive: Vec<Vec<Option<u64>>>,
     /// `[used][i]`: at least this long for nodes `i` and after, each on the fastest processor that
     /// is not used yet.
     at_least: Vec<Vec<u64>>,
-    /// `[i]`: whether one may cut before node `i`.
+    /// `[i]`: whether a cut before node `i` is allowed.
     cuttable: Vec<bool>,
 }
 
-/// Tensors that a stage starting at node `at` needs, or hands on.
+/// Tensors that a stage starting at node `at` reads or passes on.
 pub(super) fn live(costs: &Costs, at: usize) -> impl Iterator<Item = &TensorCosts> {
     costs.tensors().iter().filter(move |t| live_span(t).contains(&at))
 }
 
-/// Places (before which node) where a tensor is live.
+/// The cuts (by the node after each) at which a tensor is live.
 fn live_span(tensor: &TensorCosts) -> std::ops::Range<usize> {
     let first = tensor.producer.map_or(0, |p| p + 1);
     match tensor.consumers.iter().max() {
@@ -83,7 +84,7 @@ impl StageTimes {
         }
     }
 
-    /// Receiving what is live before node `at`; `None` where there is no link.
+    /// Time of receiving the tensors that are live before node `at`; `None` where there is no link.
     pub(super) fn receive(&self, from: usize, to: usize, at: usize) -> Option<u64> {
         self.receive[from * self.processors + to][at]
     }
@@ -100,12 +101,12 @@ impl StageTimes {
         self.cuttable[at]
     }
 
-    /// `[i]`: the least that nodes `i` and after can take on the processors not used yet.
+    /// `[i]`: a lower bound on the time of nodes `i` and after on the processors not used yet.
     pub(super) fn at_least(&self, used: usize) -> &[u64] {
         &self.at_least[used]
     }
 
-    /// What the processors not used yet can do in one period together.
+    /// The work that the processors not used yet can do together in one period.
     pub(super) fn room(&self, used: usize, period: u64) -> u64 {
         period.saturating_mul((self.processors - used.count_ones() as usize) as u64)
     }
@@ -136,17 +137,17 @@ impl StageTimes {
         before.zip(cuts).map(|(from, cut)| self.stage(from, cut))
     }
 
-    /// The slowest stage.
+    /// The time of the slowest stage.
     pub(super) fn period(&self, cuts: &[Cut]) -> u64 {
         self.each(cuts).map(|t| t.unwrap_or(u64::MAX)).max().unwrap_or(0)
     }
 
-    /// All stages.
+    /// The sum over all stages.
     pub(super) fn latency(&self, cuts: &[Cut]) -> u64 {
         self.each(cuts).fold(0u64, |sum, t| sum.saturating_add(t.unwrap_or(u64::MAX)))
     }
 
-    /// These times, but those that the chosen stages of a pipeline pay as in `upper`.
+    /// These times, but with those of `upper` for the chosen stages of a pipeline.
     pub(super) fn raised(
         &self,
         upper: &Self,
@@ -206,14 +207,15 @@ fn reach(costs: &Costs, processor: usize, home: usize) -> Vec<usize> {
     reach
 }
 
-/// What receiving over one link takes at every place.
+/// Time of receiving over one link at every cut.
 fn receive(costs: &Costs, from: usize, to: usize, end: End) -> Vec<Option<u64>> {
     let places = costs.nodes().len() + 1;
     if from == to {
         return vec![Some(0); places];
     }
     let Some(link) = costs.link(from, to) else { return vec![None; places] };
-    // Sums of the tensors live at each place, from where each begins and ceases to be.
+    // Sums of the tensors that are live at each cut, from the differences where a tensor begins and
+    // ends.
     let mut sums = vec![0i128; places + 1];
     let mut count = vec![0i64; places + 1];
     let mut down = vec![0i64; places + 1];

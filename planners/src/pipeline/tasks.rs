@@ -1,4 +1,4 @@
-//! Where a model's encoder ends: what its tasks share, and the decoders behind it.
+//! Finds where a model's encoder ends: the part that its tasks share, and the decoders behind it.
 
 use super::multitask::MultiTask;
 use crate::cost::{CostError, Costs, Interval};
@@ -10,7 +10,7 @@ use vitempo_graph::{Graph, ValueSource};
 pub struct Tasks {
     /// For every node its part: 0 is the encoder, then come the decoders.
     pub part_of: Vec<usize>,
-    /// Of the parts: `encoder`, then what the decoders provide.
+    /// Names of the parts: `encoder`, then the outputs of the decoders.
     pub names: Vec<String>,
 }
 
@@ -18,7 +18,7 @@ pub struct Tasks {
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TasksError {
-    /// The outputs do not say where the encoder ends.
+    /// The outputs do not determine where the encoder ends.
     #[error(
         "model `{model}` has one output: say where its encoder ends, by the beginning of its \
         nodes' names (names begin with {prefixes})"
@@ -26,17 +26,17 @@ pub enum TasksError {
     OneOutput {
         /// Name of the model.
         model: String,
-        /// Beginnings of its nodes' names.
+        /// Prefixes of its nodes' names.
         prefixes: String,
     },
-    /// A beginning that no node's name has.
+    /// No node's name has the prefix.
     #[error("model `{model}`: no node's name begins with `{prefix}`; names begin with {prefixes}")]
     NoSuchNode {
         /// Name of the model.
         model: String,
-        /// The beginning.
+        /// The prefix.
         prefix: String,
-        /// Beginnings of its nodes' names.
+        /// Prefixes of its nodes' names.
         prefixes: String,
     },
     /// The encoder is the whole model.
@@ -54,8 +54,9 @@ pub enum TasksError {
 }
 
 impl Tasks {
-    /// Finds the encoder: what leads to several outputs; or, with a prefix, all that nodes whose
-    /// names begin so need, themselves included. What is left falls apart into decoders.
+    /// Finds the encoder: the nodes that lead to several outputs; or, with a prefix, the nodes with
+    /// that prefix and all nodes that they need. The connected components of the other nodes are
+    /// the decoders.
     ///
     /// # Errors
     /// [`TasksError`] when one of the two would be empty.
@@ -63,7 +64,7 @@ impl Tasks {
         Self::of_flow(&Flow::of_graph(graph), encoder)
     }
 
-    /// The same of costs, by the names of their nodes.
+    /// The same for costs, by the names of their nodes.
     ///
     /// # Errors
     /// As [`Tasks::of`].
@@ -71,11 +72,12 @@ impl Tasks {
         Self::of_flow(&Flow::of_costs(costs), encoder)
     }
 
-    /// The costs of these parts: a part takes what its nodes take together, and runs where all of
-    /// them run; handing over takes what the links say, for all that decoders read of the encoder.
+    /// The costs of these parts: the cost of a part is the sum over its nodes, and it runs where
+    /// all of them run; a transfer takes the time of the links, for all tensors of the encoder that
+    /// decoders read.
     ///
     /// # Errors
-    /// [`CostError::Node`] for a node that a planner of parts cannot leave where it has to be.
+    /// [`CostError::Node`] for a node with a constraint that placements of parts cannot satisfy.
     pub fn costs(&self, costs: &Costs) -> Result<MultiTask, CostError> {
         let of_decoder = |node: &usize| self.part_of[*node] > 0;
         let part_of = |node: usize| self.part_of[node];
@@ -161,14 +163,14 @@ impl Tasks {
         Ok(Self { names: names.collect(), part_of })
     }
 
-    /// Names as [`crate::parts()`] takes them.
+    /// The names, as [`crate::parts()`] takes them.
     #[must_use]
     pub fn names(&self) -> Vec<&str> {
         self.names.iter().map(String::as_str).collect()
     }
 }
 
-/// What is read of a model: its nodes in order, what each of them reads, and its outputs.
+/// The data flow of a model: its nodes in order, the producers of their inputs, and its outputs.
 struct Flow<'a> {
     model: &'a str,
     names: Vec<&'a str>,
@@ -213,7 +215,7 @@ impl<'a> Flow<'a> {
     }
 }
 
-/// The first output that a decoder provides names it, where there are several.
+/// The name of a decoder: where there are several, the first output that it provides.
 fn decoder_name(flow: &Flow<'_>, part_of: &[usize], part: usize, count: usize) -> String {
     let provides = |(_, node): &&(&str, Option<usize>)| {
         node.is_some_and(|node| part_of.get(node) == Some(&part))
@@ -246,7 +248,7 @@ fn leading_to_several(flow: &Flow<'_>) -> Vec<bool> {
     }
     for index in (0..reached.len()).rev() {
         let own = reached[index].clone();
-        // Two are as good as all.
+        // Two outputs are enough.
         for &producer in &flow.producers[index] {
             let more = own.iter().copied().filter(|_| own.len() > 1 || reached[producer].len() < 2);
             let more: Vec<usize> = more.take(2).collect();
@@ -256,7 +258,7 @@ fn leading_to_several(flow: &Flow<'_>) -> Vec<bool> {
     reached.iter().map(|outputs| outputs.len() > 1).collect()
 }
 
-/// For each node outside the encoder, the first node that it hangs together with outside the
+/// For each node outside the encoder, the first node of its connected component outside the
 /// encoder.
 fn components(flow: &Flow<'_>, shared: &[bool]) -> Vec<usize> {
     fn root(parents: &[usize], mut node: usize) -> usize {
@@ -275,8 +277,7 @@ fn components(flow: &Flow<'_>, shared: &[bool]) -> Vec<usize> {
     (0..shared.len()).map(|node| root(&parents, node)).collect()
 }
 
-/// How the names of nodes begin: their first words between slashes or dots, the most frequent
-/// first.
+/// Prefixes of the nodes' names: the first words between slashes or dots, the most frequent first.
 fn prefixes(flow: &Flow<'_>) -> String {
     let first = |name: &str| {
         let from = usize::from(name.starts_with(['/', '.']));
@@ -296,8 +297,8 @@ mod tests {
     use super::*;
     use vitempo_graph::{GraphBuilder, OpKind, TensorSpec};
 
-    /// x -> /encoder/a -> /encoder/b -> (/left/c -> /left/d), (/right/e); `b` too is an output
-    /// where asked for.
+    /// x -> /encoder/a -> /encoder/b -> (/left/c -> /left/d), (/right/e); `b` is an output as well
+    /// if it is in `outputs`.
     fn graph(outputs: &[&str]) -> Graph {
         let mut b = GraphBuilder::new("m");
         let x = b.input("x", TensorSpec::f32([1, 4]));

@@ -62,7 +62,7 @@ fn random_costs(rng: &mut StdRng, nodes: usize, processors: usize) -> Costs {
     Costs::new("random", specs, links, node_costs, tensors, together).expect("costs that fit")
 }
 
-/// What a pipeline costs by definition: period and latency; `None` when it cannot run.
+/// The cost of a pipeline by definition: period and latency; `None` when it cannot run.
 fn by_definition(costs: &Costs, cuts: &[Cut]) -> Option<(u64, u64)> {
     let (mut period, mut latency, mut from) = (0, 0, 0);
     for cut in cuts {

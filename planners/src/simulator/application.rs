@@ -1,21 +1,21 @@
-//! [`Application`]: a program that decides frame by frame what is done, from what it has seen: a
+//! [`Application`]: a program that chooses the work of each frame from the events so far, such as a
 //! scheduler under test.
 
 use super::Task;
 
-/// Decides what the streams with [`super::Source::Application`] do. Times are ns since the start.
+/// Chooses the work of streams with [`super::Source::Application`]. Times are ns since the start.
 pub trait Application {
-    /// When the next frame of a stream begins, asked whenever the one before it is done; `None`:
-    /// never.
+    /// The start of the next frame of a stream; called whenever the frame before it is done.
+    /// `None`: there is no further frame.
     fn next(&mut self, stream: usize, now_ns: u64) -> Option<u64>;
 
-    /// What is done with the frame that begins now: steps one after the other, the tasks of one at
-    /// the same time. Tasks for processors that are not there are left out.
+    /// The work of the frame that begins now: steps one after the other, the tasks of one step at
+    /// the same time. Tasks for processors that do not exist are ignored.
     fn begin(&mut self, stream: usize, now_ns: u64) -> Vec<Vec<Task>>;
 
-    /// A task is done; it ran for so long.
+    /// Called when a task is done, with its run time.
     fn task_done(&mut self, stream: usize, task: &Task, took_ns: u64);
 
-    /// A frame that was captured then is done now.
+    /// Called when a frame is done, with the time of its capture.
     fn frame_done(&mut self, stream: usize, captured_ns: u64, now_ns: u64);
 }

@@ -1,18 +1,17 @@
-//! Constants of the simulator's models: value, unit, and a source, or the word that it is an
-//! estimate.
+//! Constants of the simulator's models: value, unit, and a source or a mark as an estimate.
 //!
-//! Estimates are engineering guesses that nobody measured for a particular device: fit them where a
-//! measurement can be had. [`super::sensitivity`] shows whether a conclusion depends on them.
+//! Estimates are engineering guesses, not measurements of a particular device; fit them where a
+//! measurement is available. [`super::sensitivity`] shows whether a conclusion depends on them.
 
 use serde::Serialize;
 
-/// Where a constant comes from.
+/// The origin of a constant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Provenance {
-    /// Printed in, or fitted to, what is named.
+    /// Printed in, or fitted to, the named source.
     Source(&'static str),
-    /// Nobody measured it; why it is plausible.
+    /// Not measured; the reason why it is plausible.
     Estimate(&'static str),
 }
 
@@ -21,11 +20,11 @@ pub enum Provenance {
 pub struct Constant {
     /// Its field in [`Constants`].
     pub name: &'static str,
-    /// By default, in its unit.
+    /// The default, in its unit.
     pub value: f64,
     /// `1` for a share or a count.
     pub unit: &'static str,
-    /// Where the default comes from.
+    /// The origin of the default.
     pub provenance: Provenance,
 }
 
@@ -50,7 +49,7 @@ macro_rules! constants {
             /// Every constant with its default, unit and provenance.
             pub const ALL: &'static [Constant] = &[$(Constant { name: stringify!($name), value: $value, unit: $unit, provenance: $provenance },)*];
 
-            /// A constant to change, by name.
+            /// A mutable reference to a constant, by name.
             pub fn by_name(&mut self, name: &str) -> Option<&mut f64> {
                 match name {
                     $(stringify!($name) => Some(&mut self.$name),)*

@@ -1,19 +1,18 @@
-//! What a processor does with a task: how long at which frequency, beside which others, drawing how
-//! much.
+//! The model of a processor: time of a task by frequency and contention, and power.
 //!
 //! | model | equation | source |
 //! |---|---|---|
 //! | time | dispatch + switch + (compute f0 / f + memory) x slowdown | cycles / frequency: AR energy study, Tables I and III |
 //! | power while busy | a f + b f^3, f in GHz | fitted to phase powers of the AR energy study, Tables I and II |
-//! | slowdown | 1 up to x1; 1 + m (x - x1) up to x2; constant beyond; x: share of peak bandwidth that others ask for | three regions as PCCS, MICRO 2021 |
+//! | slowdown | 1 up to x1; 1 + m (x - x1) up to x2; constant beyond; x: share of peak bandwidth that other processors demand | three regions as PCCS, MICRO 2021 |
 
 use serde::{Deserialize, Serialize};
 
-/// Frequencies of a processor, and what they cost.
+/// Frequencies of a processor, and its power by frequency.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Dvfs {
-    /// Frequencies, GHz, rising; times of tasks are for the last.
+    /// Frequencies, GHz, rising; task times are for the last.
     pub levels_ghz: Vec<f64>,
     /// Power per frequency, W/GHz.
     pub a_w_per_ghz: f64,
@@ -33,16 +32,16 @@ pub struct ProcessorModel {
     /// Power while idle, W.
     #[serde(default)]
     pub idle_w: f64,
-    /// Frequencies, where they matter.
+    /// The frequency model, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dvfs: Option<Dvfs>,
-    /// Once per task, ns.
+    /// Time added once per task, ns.
     #[serde(default)]
     pub dispatch_ns: u64,
-    /// Once whenever a task belongs to another model than the one before it, ns.
+    /// Time added whenever a task belongs to another model than the task before it, ns.
     #[serde(default)]
     pub switch_ns: u64,
-    /// Share of the memory's peak bandwidth that it asks for while busy, 0 to 1.
+    /// Share of the memory's peak bandwidth that it demands while busy, 0 to 1.
     #[serde(default)]
     pub bandwidth_share: f64,
 }
@@ -64,7 +63,7 @@ impl ProcessorModel {
         self.dvfs.as_ref().and_then(|d| d.levels_ghz.get(level)).copied().unwrap_or(0.0)
     }
 
-    /// How much longer computing takes at a level than at the highest.
+    /// The factor by which computing takes longer at a level than at the highest.
     pub(super) fn stretch(&self, level: usize) -> f64 {
         let ghz = self.ghz(level);
         if ghz > 0.0 { self.ghz(self.top_level()) / ghz } else { 1.0 }
@@ -80,23 +79,23 @@ impl ProcessorModel {
     }
 }
 
-/// How busy neighbours slow a task down.
+/// The slowdown of a task by other busy processors.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Contention {
-    /// Up to this share of peak bandwidth asked for by others nothing slows down.
+    /// Share of peak bandwidth demanded by others up to which there is no slowdown.
     pub from: f64,
-    /// From this share on it gets no worse.
+    /// Share from which on the slowdown is constant.
     pub to: f64,
     /// The largest slowdown.
     pub most: f64,
 }
 
 impl Contention {
-    /// Neighbours do not matter.
+    /// No slowdown.
     pub const NONE: Self = Self { from: 0.0, to: 0.0, most: 1.0 };
 
-    /// The factor for a share asked for by others.
+    /// The slowdown factor for a share demanded by others.
     #[must_use]
     pub fn slowdown(&self, share: f64) -> f64 {
         let within = if self.to > self.from {

@@ -16,7 +16,7 @@ use std::collections::VecDeque;
 /// Simulates a scenario. Equal seeds give equal outcomes.
 ///
 /// # Errors
-/// [`ScenarioError`] when the scenario does not fit together.
+/// [`ScenarioError`] when the scenario is not consistent.
 pub fn simulate(scenario: &Scenario, seed: u64) -> Result<Outcome, ScenarioError> {
     if scenario.streams.iter().any(|stream| stream.source == Source::Application) {
         return Err(ScenarioError::Scenario {
@@ -26,7 +26,7 @@ pub fn simulate(scenario: &Scenario, seed: u64) -> Result<Outcome, ScenarioError
     run(scenario, None, seed)
 }
 
-/// The same with a program that decides what its streams do.
+/// The same with a program that chooses the work of its streams.
 ///
 /// # Errors
 /// As [`simulate`].
@@ -56,7 +56,7 @@ struct Frame {
     alternative: usize,
 }
 
-/// Which task of which frame a processor works on.
+/// A task of a frame on a processor.
 #[derive(Clone, Copy)]
 struct Job {
     stream: usize,
@@ -68,15 +68,15 @@ struct Job {
 struct Running {
     job: Job,
     start_ns: u64,
-    /// Parts of the task, ns: what neither frequency nor spread changes; computing; waiting for
-    /// memory.
+    /// Parts of the task, ns: the fixed part, which depends on neither frequency nor spread;
+    /// computing; waiting for memory.
     fixed_ns: f64,
     compute_ns: f64,
     memory_ns: f64,
-    /// Share of the task that is left, and since when.
+    /// Share of the task that is left, and the time since which it holds.
     left: f64,
     since_ns: u64,
-    /// Time for the whole task at the present rate.
+    /// Time for the whole task at the current rate.
     whole_ns: f64,
 }
 
@@ -107,7 +107,7 @@ struct StreamState {
     phase_ns: u64,
     alternative: usize,
     checked_ns: u64,
-    /// Steps of the frame at hand, where an application decides.
+    /// Steps of the current frame, where an application chooses them.
     steps: Vec<Vec<Task>>,
     outcome: StreamOutcome,
 }
@@ -321,7 +321,8 @@ impl<'a, 'b> Engine<'a, 'b> {
         self.refill(stream, stage);
     }
 
-    /// A worker is free: it takes the next frame, and whoever waited to hand one over does so.
+    /// An idle worker takes the next frame, and a worker that waits for space in its queue passes a
+    /// frame on.
     fn refill(&mut self, stream: usize, stage: usize) {
         self.streams[stream].workers[stage] = Worker::Idle;
         if stage == 0 {

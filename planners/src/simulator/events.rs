@@ -1,16 +1,16 @@
-//! [`EventQueue`]: what happens next. Events at the same time come in the order they were
-//! scheduled.
+//! [`EventQueue`]: the events in order of time. Events at the same time come in the order in which
+//! they were scheduled.
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Event {
-    /// A processor is done with what it runs, unless that has been rescheduled since: then its
-    /// generation is another.
+    /// A processor completes its task, unless the task has been rescheduled since, in which case
+    /// the generation differs.
     Finish { processor: u32, generation: u32 },
     /// A frame reaches the first stage of a stream.
     Frame { stream: u32 },
-    /// Temperatures, governors and policies take a step.
+    /// A step of temperatures, governors and policies.
     Tick,
 }
 

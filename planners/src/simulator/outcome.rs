@@ -1,4 +1,4 @@
-//! [`Outcome`]: what a simulation measured.
+//! [`Outcome`]: the outcome of a simulation.
 
 use crate::Evidence;
 use serde::Serialize;
@@ -14,71 +14,71 @@ pub struct Span {
     pub stage: usize,
     /// Number of the frame.
     pub frame: u64,
-    /// Since the start.
+    /// Time since the start.
     pub start_ns: u64,
-    /// Since the start.
+    /// Time since the start.
     pub end_ns: u64,
 }
 
 /// State of the device at one tick.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Reading {
-    /// Since the start.
+    /// Time since the start.
     pub time_ns: u64,
-    /// Power of everything, W.
+    /// Power of the whole device, W.
     pub watts: f64,
     /// Temperature of the chip, degrees Celsius.
     pub junction_c: f64,
     /// Temperature of the surface, degrees Celsius.
     pub skin_c: f64,
-    /// For each processor; 0 where there is no frequency model.
+    /// Frequency of each processor; 0 where there is no frequency model.
     pub ghz: Vec<f64>,
 }
 
-/// What one stream got.
+/// The outcome of one stream.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct StreamOutcome {
     /// The stream's name.
     pub name: String,
-    /// Frames whose results came.
+    /// Completed frames.
     pub completed: u64,
-    /// Frames of the camera's grid that nobody took.
+    /// Camera frames that were dropped.
     pub dropped: u64,
-    /// From capture to results, ns, in the order of completion.
+    /// Latency from capture to results, ns, in the order of completion.
     pub latency_ns: Vec<u64>,
-    /// When results came, ns.
+    /// Completion times, ns.
     pub completed_ns: Vec<u64>,
-    /// Frames whose results came after their deadline.
+    /// Frames that completed after their deadline.
     pub late: u64,
 }
 
-/// What one processor did.
+/// The outcome of one processor.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ProcessorOutcome {
     /// Name of the processor.
     pub name: String,
-    /// How long it had a task.
+    /// Time for which it was busy.
     pub busy_ns: u64,
     /// Its energy, J.
     pub energy_j: f64,
 }
 
-/// What came out of a simulation.
+/// The outcome of a simulation.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Outcome {
     /// Simulated time, ns.
     pub duration_ns: u64,
-    /// In the scenario's order.
+    /// The outcomes, in the scenario's order.
     pub streams: Vec<StreamOutcome>,
-    /// In the scenario's order.
+    /// The outcomes, in the scenario's order.
     pub processors: Vec<ProcessorOutcome>,
-    /// Everything drawn, base included, J.
+    /// Energy of the whole device, base included, J.
     pub energy_j: f64,
     /// One per tick, where temperatures are simulated.
     pub readings: Vec<Reading>,
-    /// The first task executions, as many as were asked for.
+    /// The first task executions, up to the requested number.
     pub spans: Vec<Span>,
-    /// Events that were processed.
+    /// Number of processed events.
     pub events: u64,
     /// Always [`Evidence::Simulation`].
     pub evidence: Evidence,
@@ -100,8 +100,7 @@ impl Outcome {
     }
 }
 
-/// Of sorted values, the one up to which this share of them lies (nearest rank); `None` without
-/// any.
+/// The quantile of sorted values at this share (nearest rank); `None` without values.
 #[must_use]
 pub fn nearest_rank(sorted: &[u64], share: f64) -> Option<u64> {
     let rank = (share * sorted.len() as f64).ceil() as usize;
@@ -126,7 +125,7 @@ impl StreamOutcome {
             .then(|| (last - first) as f64 / (self.completed_ns.len() - 1) as f64)
     }
 
-    /// Share of results that came in time; 1 without results or deadline.
+    /// Share of results in time; 1 without results or deadline.
     #[must_use]
     pub fn deadline_success_rate(&self) -> f64 {
         if self.completed == 0 { 1.0 } else { 1.0 - self.late as f64 / self.completed as f64 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ScenarioError {
-    /// A task for a processor that is not there.
+    /// A task for a processor that does not exist.
     #[error(
         "stream `{stream}`, stage `{stage}`: there is no processor {processor}; there are {count}"
     )]
@@ -18,7 +18,7 @@ pub enum ScenarioError {
         stage: String,
         /// Index of the processor.
         processor: usize,
-        /// How many processors there are.
+        /// Number of processors.
         count: usize,
     },
     /// A stream that cannot run.
@@ -53,13 +53,13 @@ pub struct Task {
     pub processor: usize,
     /// Time that scales with the frequency, ns at the highest.
     pub compute_ns: u64,
-    /// Time that does not, ns: waiting for memory, or a transfer.
+    /// Time that does not scale with the frequency, ns: waiting for memory, or a transfer.
     #[serde(default)]
     pub memory_ns: u64,
     /// Spread of both: coefficient of variation.
     #[serde(default)]
     pub cv: f64,
-    /// Which model it belongs to: a processor that changes models pays for switching.
+    /// The model that it belongs to: a processor that changes models takes additional time.
     #[serde(default)]
     pub model: u32,
 }
@@ -69,36 +69,36 @@ pub struct Task {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StageModel {
-    /// For pictures.
+    /// Name for pictures.
     pub name: String,
     /// Frames that may wait before it; not used by the first stage.
     #[serde(default)]
     pub queue: usize,
-    /// One after the other.
+    /// The steps, one after the other.
     pub steps: Vec<Vec<Task>>,
 }
 
-/// Which frame of a camera's grid is taken when the application asks for one.
+/// Which frame of a camera's grid the application takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Gate {
-    /// The next to come: frames that come while the application is busy are dropped.
+    /// The next frame: frames that arrive while the application is busy are dropped.
     Next,
-    /// The latest there is, if it was not taken yet; else the next to come.
+    /// The latest frame, if it was not taken yet; else the next one.
     Latest,
 }
 
-/// A camera delivers frames on a grid, starting somewhere within its first period.
+/// A camera delivers frames on a grid, starting at a random time within its first period.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Camera {
-    /// From frame to frame.
+    /// Time between frames.
     pub period_ns: u64,
-    /// Which frame is taken.
+    /// Which frame the application takes.
     pub gate: Gate,
 }
 
-/// Where frames come from.
+/// The source of frames.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
@@ -108,7 +108,7 @@ pub enum Source {
     Closed,
     /// Requests at these times, ns, rising; all of them wait.
     Arrivals(Vec<u64>),
-    /// What an [`super::Application`] says; the one stage has no steps of its own.
+    /// The frames of an [`super::Application`]; the only stage has no steps of its own.
     Application,
 }
 
@@ -116,41 +116,41 @@ pub enum Source {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Policy {
-    /// The first, always.
+    /// Always the first.
     First,
-    /// Whenever the skin is warmer than this at a check: the next alternative (thesis, section
-    /// 4.1.1: found harmful; a negative control).
+    /// The next alternative whenever the skin is warmer than a threshold at a check (thesis,
+    /// section 4.1.1: found harmful; a negative control).
     SwitchAbove {
         /// The threshold, degrees Celsius.
         skin_c: f64,
-        /// From check to check.
+        /// Time between checks.
         check_ns: u64,
     },
 }
 
-/// Frames and what is done with them.
+/// A stream of frames and their work.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Stream {
-    /// For tables and pictures.
+    /// Name for tables and pictures.
     pub name: String,
-    /// Where its frames come from.
+    /// The source of its frames.
     pub source: Source,
-    /// Ways through stages; all have the same number of stages.
+    /// Alternative sequences of stages; all have the same number of stages.
     pub alternatives: Vec<Vec<StageModel>>,
-    /// Which alternative a frame takes.
+    /// The policy that selects a frame's alternative.
     pub policy: Policy,
-    /// A frame is late when its results come more than this after it was captured, ns.
+    /// A frame is late if its latency from capture to results exceeds this, ns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline_ns: Option<u64>,
-    /// Of its tasks where they wait for a processor: the lowest is next, among equals the first
-    /// that came. What runs is never interrupted.
+    /// Priority of its tasks where they wait for a processor: the lowest is next, among equals the
+    /// first that arrived. A running task is never interrupted.
     #[serde(default)]
     pub priority: u32,
 }
 
 impl Stream {
-    /// A stream with one way through.
+    /// A stream with one alternative.
     #[must_use]
     pub fn new(name: impl Into<String>, source: Source, stages: Vec<StageModel>) -> Self {
         Self {
@@ -164,38 +164,38 @@ impl Stream {
     }
 }
 
-/// Everything that is simulated.
+/// The input of a simulation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
     /// Processors and links.
     pub processors: Vec<ProcessorModel>,
-    /// Sources of work.
+    /// Streams of frames.
     pub streams: Vec<Stream>,
-    /// How busy neighbours slow each other down.
+    /// The slowdown by other busy processors.
     pub contention: Contention,
-    /// How often longer a processor takes while another is busy, by processor, then other
-    /// processor, each at least 1: 1 + the sum of (factor - 1) over the others that are busy. On
-    /// top of `contention`; empty: no slowdown.
+    /// The factor by which a processor is slower while another is busy, by processor, then other
+    /// processor, each at least 1. The total factor is 1 + the sum of (factor - 1) over the busy
+    /// ones, in addition to `contention`; empty: no slowdown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub slowdown: Vec<Vec<f64>>,
-    /// Power that is always drawn, W: system, screen, camera.
+    /// Constant power, W: system, screen, camera.
     #[serde(default)]
     pub base_w: f64,
-    /// Temperatures, where they matter.
+    /// The thermal model, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thermal: Option<Thermal>,
     /// Step of temperatures, governors and policies, ns.
     pub tick_ns: u64,
-    /// How long to simulate, ns.
+    /// Simulated time, ns.
     pub duration_ns: u64,
-    /// How many task executions to keep for a picture.
+    /// Number of task executions to record for a picture.
     #[serde(default)]
     pub keep_spans: usize,
 }
 
 impl Scenario {
-    /// Processors and streams for some time, without contention, power or temperatures.
+    /// A scenario of processors and streams, without contention, power or temperatures.
     #[must_use]
     pub fn new(processors: Vec<ProcessorModel>, streams: Vec<Stream>, duration_ns: u64) -> Self {
         let (contention, tick_ns) = (Contention::NONE, 100_000_000);

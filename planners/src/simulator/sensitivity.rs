@@ -1,11 +1,11 @@
-//! Does a ranking survive when estimates are wrong? Each estimated constant is moved down and up by
-//! a share, alone, and the ranking is taken again. A ranking that never asked for a constant
-//! survives it without having been tried: whether it took part is reported, too.
+//! Sensitivity of a ranking to estimated constants. Each estimated constant is changed down and up
+//! by a share, one at a time, and the ranking is computed again. A constant that has no effect on
+//! any score is reported as such, because it is no evidence for the ranking.
 
 use super::constants::{Constant, Constants, Provenance};
 use serde::Serialize;
 
-/// What happened to a ranking when one constant moved.
+/// The effect of one constant on a ranking.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Sensitivity {
     /// The constant.
@@ -14,16 +14,16 @@ pub struct Sensitivity {
     pub low: Vec<f64>,
     /// As `low`.
     pub high: Vec<f64>,
-    /// Whether any score changed: a constant that takes no part proves nothing about the ranking.
+    /// Whether any score changed: a constant without an effect is no evidence for the ranking.
     pub took_part: bool,
-    /// Whether the best candidate is the same both times.
+    /// Whether the best candidate is the same in both cases.
     pub best_survives: bool,
-    /// Whether the whole order is the same both times.
+    /// Whether the whole order is the same in both cases.
     pub ranking_survives: bool,
 }
 
-/// Moves every estimate by `share` (0.3 for 30 %) either way and scores the candidates anew; more
-/// is better. Constants with a source stay.
+/// Changes each estimate by `share` (0.3 for 30 %) down and up, and scores the candidates again;
+/// more is better. Constants with a source do not change.
 pub fn sweep(
     defaults: &Constants,
     share: f64,

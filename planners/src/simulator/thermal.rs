@@ -1,9 +1,9 @@
-//! Temperature of chip and skin, and what throttling makes of it.
+//! Temperatures of chip and skin, and throttling.
 //!
 //! Two nodes: C_j dT_j/dt = P - (T_j - T_s) / R_js and C_s dT_s/dt = (T_j - T_s) / R_js - (T_s -
 //! T_a) / R_sa, stepped once per tick (explicit Euler). Throttling chooses frequency levels: from a
-//! power budget by a PID rule as the Linux kernel's power allocator, or step by step around a trip
-//! point.
+//! power budget by a PID rule as in the Linux kernel's power allocator, or step by step around a
+//! trip point.
 
 use super::device::ProcessorModel;
 use serde::{Deserialize, Serialize};
@@ -12,19 +12,19 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Thermal {
-    /// The air, degrees Celsius.
+    /// Temperature of the air, degrees Celsius.
     pub ambient_c: f64,
-    /// Chip to skin, K/W.
+    /// Thermal resistance from chip to skin, K/W.
     pub junction_to_skin_k_per_w: f64,
-    /// Chip, J/K.
+    /// Heat capacity of the chip, J/K.
     pub junction_j_per_k: f64,
-    /// Skin to air, K/W.
+    /// Thermal resistance from skin to air, K/W.
     pub skin_to_ambient_k_per_w: f64,
-    /// Skin, J/K.
+    /// Heat capacity of the skin, J/K.
     pub skin_j_per_k: f64,
-    /// Start of both nodes, degrees Celsius.
+    /// Initial temperature of both nodes, degrees Celsius.
     pub start_c: f64,
-    /// What the governor does.
+    /// The rule of the governor.
     pub throttle: Throttle,
 }
 
@@ -44,11 +44,11 @@ pub enum Throttle {
     /// Budget = sustainable power + k_p e + k_i sum(e), e being the distance to the desired
     /// temperature; from `switch_on_c` on.
     PowerAllocator {
-        /// Degrees Celsius.
+        /// Temperature from which the rule applies, degrees Celsius.
         switch_on_c: f64,
         /// The desired temperature, degrees Celsius.
         desired_c: f64,
-        /// W.
+        /// Sustainable power, W.
         sustainable_w: f64,
         /// k_p, W/K.
         k_p_w_per_k: f64,
@@ -70,7 +70,7 @@ impl ThermalState {
         Self { junction_c: model.start_c, skin_c: model.start_c, integral: 0.0 }
     }
 
-    /// Warms up by the mean power of the last tick.
+    /// Updates the temperatures by the mean power of the last tick.
     pub(super) fn step(&mut self, model: &Thermal, watts: f64, seconds: f64) {
         let outward = (self.junction_c - self.skin_c) / model.junction_to_skin_k_per_w;
         let away = (self.skin_c - model.ambient_c) / model.skin_to_ambient_k_per_w;
@@ -116,8 +116,8 @@ impl ThermalState {
     }
 }
 
-/// The highest common step down from the top at which all processors together, busy, keep the
-/// budget; the lowest levels where none does.
+/// The highest levels, lowered by a common number of steps from the top, at which all processors,
+/// busy, are within the budget together; the lowest levels where none are.
 fn within_budget(processors: &[ProcessorModel], budget_w: f64) -> Vec<usize> {
     let deepest = processors.iter().map(ProcessorModel::top_level).max().unwrap_or(0);
     let levels = |down: usize| processors.iter().map(move |p| p.top_level().saturating_sub(down));

@@ -1,15 +1,16 @@
 //! The best split as a function of the bandwidth: break points, not samples.
 //!
-//! A split costs A + B x, where x is the time per byte on the way to the server (1 / bandwidth): a
-//! line. Bounds on latency or energy are lines, too, so a split keeps them up to some x. The best
-//! cost is the lower envelope of these lines, each as far as it keeps the bounds. The bandwidth of
-//! the way back changes with that of the way there, in the ratio of the costs.
+//! A split costs A + B x, where x is the time per byte on the link to the server (1 / bandwidth): a
+//! line. Bounds on latency or energy are lines as well, so a split satisfies them up to some x. The
+//! best cost is the lower envelope of these lines, each up to the x at which it violates a bound.
+//! The bandwidth of the link back changes with that of the link to the server, in the ratio of the
+//! costs.
 //!
-//! The lines worth looking at come from dynamic programming over the frontier
-//! ([`super::frontier`]). On a graph too wide for that, and without bounds, they come from cutting
-//! where two known lines meet: either nothing is below that point, and it is a break point, or a
-//! new line is found (Eisner and Severance 1976). All arithmetic is in integers: x = p / q is tried
-//! by minimising A q + B p.
+//! The candidate lines come from dynamic programming over the frontier ([`super::frontier`]). On a
+//! graph too wide for that, and without bounds, they come from minimum cuts at the points where two
+//! known lines meet: either no line is below that point, and it is a break point, or the cut gives
+//! a new line (Eisner and Severance 1976). All arithmetic is in integers: x = p / q is tried by
+//! minimising A q + B p.
 
 use super::{
     Bound, Criterion, Objective, Split, SplitError,
@@ -20,14 +21,14 @@ use super::{
 };
 use crate::cost::{End, Interval, Link};
 
-/// Energies are planned with in this part of a nanojoule, so that small powers count.
+/// Energies are counted in this fraction of a nanojoule, so that small powers have an effect.
 const PARTS_OF_NJ: u64 = 256;
 
 /// A range of bandwidths and the split that is best there.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BandwidthRange {
     /// From this bandwidth on, bytes per second; 0 for the slowest. Above 0 in the first range: no
-    /// split keeps the bounds on a slower link.
+    /// split satisfies the bounds on a slower link.
     pub from_bytes_per_s: f64,
     /// Up to this one; infinite for the fastest.
     pub to_bytes_per_s: f64,
@@ -35,7 +36,7 @@ pub struct BandwidthRange {
     pub on_device: Vec<bool>,
     /// Cost at infinite bandwidth, in the criterion's unit.
     pub fixed: u64,
-    /// Added per ns that a byte takes, in the criterion's unit.
+    /// Additional cost per ns of transfer time per byte, in the criterion's unit.
     pub per_ns_of_byte: f64,
 }
 
@@ -43,7 +44,7 @@ pub struct BandwidthRange {
 pub(super) struct Line {
     fixed: u128,
     slope: u128,
-    /// The largest time per byte at which the bounds are kept, ns; a fraction.
+    /// The largest time per byte at which the bounds hold, ns; a fraction.
     until: Option<(u128, u128)>,
     side: Side,
 }
@@ -60,7 +61,8 @@ impl Line {
 }
 
 impl Split<'_> {
-    /// Which split is best at which bandwidth, slowest first; bounds are kept at each of them.
+    /// The best split for each range of bandwidths, slowest first, within the bounds at each of
+    /// them.
     ///
     /// # Errors
     /// As [`Split::best`]; [`SplitError::OutOfBudget`] where the break points are not complete.
@@ -82,7 +84,7 @@ impl Split<'_> {
         }
     }
 
-    /// Every split that may be best at some bandwidth; `None` where that takes too long.
+    /// Every split that may be best at some bandwidth; `None` where the search exceeds its budget.
     fn lines_by_frontier(&self, minimise: Criterion, bounds: &[Bound]) -> Option<Vec<Line>> {
         let (fixed, slope) = self.lines(minimise, scale(minimise));
         let (mut columns, mut order) = (vec![fixed, slope], vec![0, 1]);
@@ -139,7 +141,7 @@ impl Split<'_> {
         Some(found.into_iter().map(line).collect())
     }
 
-    /// The lower envelope by minimum cuts, fastest first; nothing is bounded.
+    /// The lower envelope by minimum cuts, fastest first, without bounds.
     pub(super) fn envelope_by_cuts(&self, objective: &Objective) -> Result<Vec<Line>, SplitError> {
         let (fixed, slope) = self.lines(objective.minimise, 1);
         let weight = (fixed.ceiling(), slope.ceiling());
@@ -158,7 +160,7 @@ impl Split<'_> {
             };
             Ok((value, line))
         };
-        // Fastest: least fixed cost, then least slope. Slowest: the other way round.
+        // Fastest: least fixed cost, then least slope. Slowest: least slope, then least fixed cost.
         let (_, fastest) = find(weight.1, 1)?;
         let (_, slowest) = find(1, weight.0)?;
         let mut envelope = vec![fastest];
@@ -179,13 +181,13 @@ impl Split<'_> {
         Ok(envelope)
     }
 
-    /// The part of each cost that does not depend on the bandwidth, and the part per ns that a byte
-    /// takes on the way there.
+    /// The part of each cost that does not depend on the bandwidth, and the part per ns of transfer
+    /// time per byte to the server.
     fn lines(&self, criterion: Criterion, scale: u64) -> (Terms, Terms) {
         let mut ends = self.ends;
         let fast = |link: Link| Link { bandwidth_bytes_per_s: Interval::exact(u64::MAX), ..link };
         (ends.up, ends.down) = (fast(ends.up), ends.down.map(fast));
-        // Without what the bandwidth makes of it, rounded up to a whole nanosecond.
+        // Without the bandwidth's part of the transfer, which is rounded up to a whole nanosecond.
         let mut fixed = criteria::terms(self.costs, &ends, criterion, At::all(End::Point));
         let sizes: Vec<u64> = criteria::sizes(self.costs).collect();
         let (idle_w, transmit_w) =
@@ -241,16 +243,16 @@ const fn scale(criterion: Criterion) -> u64 {
     if matches!(criterion, Criterion::DeviceEnergy) { PARTS_OF_NJ } else { 1 }
 }
 
-/// The lower envelope of lines that end where they stop keeping the bounds; the fastest link first.
-/// Lines that are equal come in the order of preference.
+/// The lower envelope of lines that end where they violate a bound; the fastest link first. Lines
+/// that are equal come in the order of preference.
 fn envelope(lines: &[Line]) -> Vec<Line> {
     let mut envelope: Vec<Line> = Vec::new();
     let mut at = (0u128, 1u128);
     loop {
         let possible = || lines.iter().filter(|line| line.reaches_beyond(at));
-        // Just beyond the present place: the least cost there, then the least slope.
+        // Just beyond the current point: the least cost there, then the least slope.
         let Some(best) = possible().min_by_key(|line| (line.at(at), line.slope)) else { break };
-        // Up to the first place where another line is below this one, or this one ends.
+        // Up to the first point where another line is below this one, or this one ends.
         let meets = |line: &Line| {
             (line.slope < best.slope)
                 .then(|| (line.fixed.saturating_sub(best.fixed), best.slope - line.slope))

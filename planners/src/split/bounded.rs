@@ -1,9 +1,10 @@
 //! The best split under bounds.
 //!
-//! First Lagrangian bounds from minimum cuts give a split and a lower bound, then dynamic
-//! programming over the frontier ([`super::frontier`]) finds the best split or gives up on a wide
-//! graph; there branching on nodes goes on, least bound first, until the bound proves the best
-//! split found or the budget of steps is spent. What is left unproven then shows in the bound.
+//! First, Lagrangian bounds from minimum cuts give a split and a lower bound. Then dynamic
+//! programming over the frontier ([`super::frontier`]) finds the best split, unless the graph is
+//! too wide. On a wide graph, the search branches on nodes, least bound first, until the bound
+//! proves the best split found or the budget of steps is spent. The remaining difference shows in
+//! the bound.
 //!
 //! For multipliers m >= 0, min over splits of (cost + sum of m x (used - allowed)) is a lower bound
 //! on every split within the bounds (Everett 1963). Multipliers are whole multiples of 1/[`GRAIN`].
@@ -24,18 +25,18 @@ const SWEEPS: usize = 2;
 /// Steps for one multiplier; each is a minimum cut.
 const STEPS: usize = 24;
 
-/// What splits are compared by: sums of terms by column.
+/// The quantities by which splits are compared: sums of terms by column.
 pub(super) struct Columns {
     /// The first is minimised.
     pub terms: Vec<Terms>,
     /// Columns that break ties, the minimised one first.
     pub order: Vec<usize>,
-    /// Columns that may reach so much.
+    /// Bounded columns, each with its bound.
     pub within: Vec<(usize, u64)>,
 }
 
 impl Columns {
-    /// The question for the least of the first column.
+    /// The question that minimises the first column.
     pub(super) fn question(&self, at_most: u64) -> Question<'_> {
         Question {
             columns: &self.terms,
@@ -48,13 +49,13 @@ impl Columns {
     }
 }
 
-/// Something a split may use only so much of.
+/// A bounded quantity of a split.
 struct Budget<'a> {
     terms: &'a Terms,
     allowed: u128,
 }
 
-/// The best split found, and what is proven about it.
+/// The best split found, and its proven bound.
 pub(super) struct Bounded {
     pub side: Side,
     pub value: u128,
@@ -62,7 +63,7 @@ pub(super) struct Bounded {
     pub at_least: u128,
 }
 
-/// Nothing fits, or nothing was found within the budget.
+/// No split satisfies the bounds, or none was found within the budget.
 pub(super) enum NoSplit {
     Impossible,
     GaveUp,
@@ -76,7 +77,7 @@ struct Search<'a> {
 }
 
 /// A part of all splits: those with these nodes pinned. `over` and `within` are splits of it that
-/// break and keep the bounds.
+/// violate and satisfy the bounds.
 struct Relaxed {
     bound: u128,
     over: Side,
@@ -110,7 +111,7 @@ impl PartialEq for Part {
 
 impl Eq for Part {}
 
-/// Spends up to half of what is left of a budget.
+/// Spends up to half of the remaining budget.
 pub(super) fn half(budget: &Steps) -> impl FnMut(u64) -> bool + '_ {
     let mut left = budget.limits().steps.saturating_sub(budget.steps_spent()) / 2;
     move |steps| {
@@ -187,7 +188,7 @@ impl<'a> Search<'a> {
         Self { closure, cost: &columns.terms[0], budgets, best: None }
     }
 
-    /// Branches until everything open is no better than the best split, or the budget is spent.
+    /// Branches until no open part can be better than the best split, or the budget is spent.
     fn branch(
         mut self,
         root: Option<(Relaxed, (Side, Side))>,
@@ -201,7 +202,7 @@ impl<'a> Search<'a> {
         let mut open: BinaryHeap<Part> =
             root.map(|(relaxed, pins)| part(0, relaxed, pins)).into_iter().collect();
         let (mut opened, mut unproven) = (0, u128::MAX);
-        // Two relaxations of some cuts each, through all nodes and tensors.
+        // Two relaxations of several cuts each, through all nodes and tensors.
         let step = 64 * (self.closure.nodes + self.closure.tensors.len()) as u64;
         while let Some(Part { relaxed, pins, .. }) = open.pop() {
             if self.best.as_ref().is_some_and(|(value, _)| relaxed.bound >= *value) {
@@ -261,8 +262,8 @@ impl<'a> Search<'a> {
         Some((value.saturating_sub(discount).div_ceil(GRAIN), side))
     }
 
-    /// A lower bound over all splits with these pins; `None` when none of them keeps the bounds or
-    /// can be better than the best.
+    /// A lower bound over all splits with these pins; `None` when none of them satisfies the bounds
+    /// or can be better than the best split.
     fn relax(&mut self, on_device: &[bool], on_server: &[bool]) -> Option<Relaxed> {
         for index in 0..self.budgets.len() {
             let least =
@@ -322,7 +323,8 @@ impl<'a> Search<'a> {
         for _ in 0..STEPS {
             let ((over_value, over_used), (within_value, within_used)) =
                 (line(self, &over, multipliers), line(self, &within, multipliers));
-            // Less than the best multiplier is a bound, too: sums stay below what is infinite.
+            // A smaller multiplier than the best also gives a bound, so the limit keeps sums below
+            // `INFINITE`.
             let most = (INFINITE >> 4) / self.budgets[index].terms.ceiling();
             let multiplier = (within_value.saturating_sub(over_value)
                 / (over_used - within_used).max(1))

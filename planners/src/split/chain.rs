@@ -1,15 +1,14 @@
-//! The best split of a chain by one scan (Neurosurgeon, ASPLOS 2017): after how many nodes to hand
-//! over. For graphs with branches there is [`super::Split`].
+//! The best split of a chain by one scan (Neurosurgeon, ASPLOS 2017): after how many nodes to
+//! switch to the server. [`super::Split`] is for graphs with branches.
 //!
-//! For costs that are a chain both give the same latency; the scan is there for planning at every
-//! frame.
+//! For a chain both give the same latency; the scan is fast enough to plan at every frame.
 
 use super::{Criterion, SplitError, criteria};
 use crate::cost::{Costs, End};
 
 /// The number of nodes on the device (0 to all) that gives the least latency, and that latency in
-/// ns. `None` when the model is not a chain: each node but the first reads just what the one before
-/// it provides.
+/// ns. `None` when the model is not a chain: each node except the first reads only the output of
+/// the node before it.
 ///
 /// # Errors
 /// As [`super::Split::new`].

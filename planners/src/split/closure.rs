@@ -1,11 +1,11 @@
-//! The combinatorial core of a split: which nodes stay on the device, so that a sum of costs is
-//! least.
+//! The combinatorial core of a split: which nodes stay on the device so that a sum of costs is
+//! minimal.
 //!
-//! Nothing flows back: where a node is on the device, so is whatever it reads. A tensor is sent
-//! once, however many nodes read it. The sum has one term per node and side, one per tensor sent,
-//! and one for using the server at all; its minimum is a minimum cut with one extra vertex per
-//! tensor with several readers, and infinite arcs for what is forbidden (as DADS, INFOCOM 2019, but
-//! with tensors counted once and the arcs against flowing back).
+//! Nothing flows back: if a node is on the device, so are the nodes whose outputs it reads. A
+//! tensor is sent once, however many nodes read it. The sum has one term per node and side, one per
+//! tensor sent, and one for using the server at all; its minimum is a minimum cut with one extra
+//! vertex per tensor with several readers, and infinite arcs for forbidden placements (as DADS,
+//! INFOCOM 2019, but with tensors counted once and the arcs against flowing back).
 
 use super::flow::{FlowNetwork, INFINITE};
 
@@ -20,7 +20,7 @@ pub(super) struct Sendable {
     pub blocked: bool,
 }
 
-/// What every split of a model must respect.
+/// The constraints of every split of a model.
 #[derive(Debug)]
 pub(super) struct Closure {
     pub nodes: usize,
@@ -33,7 +33,7 @@ pub(super) struct Closure {
     pub on_server: Vec<bool>,
     /// Nodes whose results come back when they are on the server.
     pub returning: Vec<bool>,
-    /// Nodes that nobody reads: if anything is on the server, one of them is.
+    /// Nodes whose outputs no node reads: if any node is on the server, one of these is.
     sinks: Vec<usize>,
 }
 
@@ -44,18 +44,18 @@ pub(super) struct Pins {
     pub on_server: Vec<bool>,
 }
 
-/// One criterion's share of everything that can be paid.
+/// The costs of one criterion.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Terms {
-    /// For each node, on the device.
+    /// Cost of each node on the device.
     pub device: Vec<u128>,
-    /// For each node, on the server.
+    /// Cost of each node on the server.
     pub server: Vec<u128>,
-    /// For each tensor, when it is sent.
+    /// Cost of each tensor when it is sent.
     pub sent: Vec<u128>,
-    /// Once, when anything is on the server.
+    /// Cost added once when any node is on the server.
     pub offloaded: u128,
-    /// Once, when a result comes back.
+    /// Cost added once when a result is sent back.
     pub returned: u128,
 }
 
@@ -76,7 +76,7 @@ impl Terms {
         }
     }
 
-    /// More than any split can cost.
+    /// An upper bound on the cost of every split.
     pub(super) fn ceiling(&self) -> u128 {
         self.device.iter().chain(&self.server).chain(&self.sent).sum::<u128>()
             + self.offloaded
@@ -84,7 +84,7 @@ impl Terms {
             + 1
     }
 
-    /// What a split pays.
+    /// The cost of a split.
     pub(super) fn cost(&self, closure: &Closure, side: &Side) -> u128 {
         let nodes: u128 = side
             .iter()
@@ -99,7 +99,7 @@ impl Terms {
             + once(closure.returns(side), self.returned)
     }
 
-    /// These terms where a split pays them, others where it does not.
+    /// These terms where they are part of a split's cost, other terms elsewhere.
     pub(super) fn where_paid(&self, closure: &Closure, side: &Side, elsewhere: &Self) -> Self {
         let mut terms = elsewhere.clone();
         for (node, &here) in side.iter().enumerate() {
@@ -144,7 +144,7 @@ impl Closure {
         side.iter().zip(&self.returning).any(|(&here, &returning)| !here && returning)
     }
 
-    /// Whether a split respects the constraints.
+    /// Whether a split satisfies the constraints.
     pub(super) fn allows(&self, side: &Side) -> bool {
         let pinned = |pins: &[bool], here: bool| {
             pins.iter().zip(side).all(|(&pinned, &on_device)| !pinned || on_device == here)
@@ -161,7 +161,7 @@ impl Closure {
             && self.together.iter().all(|g| g.windows(2).all(|two| side[two[0]] == side[two[1]]))
     }
 
-    /// A node that would have to be on both sides, if there is one: then nothing can be planned.
+    /// A node that must be on both sides, if there is one: then no split exists.
     pub(super) fn contradiction(&self) -> Option<usize> {
         let (mut device, mut server) = (self.on_device.clone(), self.on_server.clone());
         loop {
@@ -194,7 +194,7 @@ impl Closure {
     }
 
     /// The split with the least cost and, among those, the fewest nodes on the device. `None` when
-    /// no split respects the constraints.
+    /// no split satisfies the constraints.
     pub(super) fn cheapest(&self, terms: &Terms) -> Option<(u128, Side)> {
         self.cheapest_with(terms, &self.on_device, &self.on_server)
     }

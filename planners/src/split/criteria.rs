@@ -1,4 +1,4 @@
-//! What a split can be judged by, and what everything costs in that currency.
+//! The criteria of a split, and the cost of each node and tensor by criterion.
 //!
 //! | criterion | on the device | on the server | sent | once |
 //! |---|---|---|---|---|
@@ -16,25 +16,25 @@ use crate::cost::{Costs, End, Interval, Link, TensorCosts};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// What is minimised or bounded.
+/// A quantity that is minimised or bounded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Criterion {
-    /// From input to result, ns.
+    /// Latency from input to result, ns.
     Latency,
-    /// What the device draws meanwhile, nJ.
+    /// Energy of the device in that time, nJ.
     DeviceEnergy,
     /// Weights on the device, bytes.
     DeviceMemory,
-    /// What leaves the device, bytes.
+    /// Data sent from the device, bytes.
     BytesSent,
     /// Weights on the server, bytes.
     ServerMemory,
 }
 
 impl Criterion {
-    /// How ties are broken: latency, energy, memory, bytes; the rest of this order behind the
-    /// criterion itself.
+    /// The order in which ties are broken: the criterion itself, then the others in the order
+    /// latency, energy, memory, bytes.
     pub(super) fn then_ties(self) -> Vec<Self> {
         let ties = [Self::Latency, Self::DeviceEnergy, Self::DeviceMemory, Self::BytesSent];
         std::iter::once(self).chain(ties.into_iter().filter(|&tie| tie != self)).collect()
@@ -53,18 +53,18 @@ impl fmt::Display for Criterion {
     }
 }
 
-/// Device, server and the ways between them.
+/// Device, server and the links between them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ends {
     pub device: usize,
     pub server: usize,
     pub up: Link,
-    /// The way back, when results have to come back.
+    /// The link back, where results are sent back.
     pub down: Option<Link>,
 }
 
 impl Ends {
-    /// How many times as much bandwidth the way there has; 1 without a way back.
+    /// Bandwidth of the link to the server divided by that of the link back; 1 without a link back.
     pub fn bandwidth_there_to_back(&self) -> f64 {
         let rate = |link: &Link| link.bandwidth_bytes_per_s.point() as f64;
         self.down.map_or(1.0, |down| rate(&self.up) / rate(&down).max(1.0))
@@ -74,7 +74,7 @@ impl Ends {
 /// Sums beyond this are refused: products of two of them must stay exact.
 pub(super) const LARGEST: u128 = 1 << 55;
 
-/// At which end of its interval each cost is; for a link, the end of its time.
+/// The end of its interval that each cost takes; for a link, the end of its transfer time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct At {
     pub nodes: End,
@@ -88,7 +88,8 @@ impl At {
     }
 }
 
-/// The constraints of a split: what cannot run, what may not leave.
+/// The constraints of a split: processors that cannot run a node, and tensors that may not leave
+/// the device.
 pub(super) fn closure(costs: &Costs, ends: &Ends) -> Closure {
     let nodes = costs.nodes();
     let mut on_device: Vec<bool> =
@@ -168,7 +169,8 @@ pub(super) fn sizes(costs: &Costs) -> impl Iterator<Item = u64> {
     costs.tensors().iter().filter(|t| !t.consumers.is_empty()).map(|t| t.size_bytes)
 }
 
-/// For each node, what sending its results back to the device takes when it runs on the server, ns.
+/// For each node, the time of sending its results back to the device when it runs on the server,
+/// ns.
 fn returning_ns(costs: &Costs, ends: &Ends, end: End) -> Vec<u64> {
     let mut returning = vec![0u64; costs.nodes().len()];
     let Some(down) = ends.down else { return returning };
@@ -179,7 +181,7 @@ fn returning_ns(costs: &Costs, ends: &Ends, end: End) -> Vec<u64> {
     returning
 }
 
-/// For each node, the bytes of its results and how many there are, where results come back.
+/// For each node, the size of its results in bytes and their number, where results are sent back.
 pub(super) fn returned_bytes(costs: &Costs, ends: &Ends) -> Vec<Vec<u64>> {
     let mut returned = vec![Vec::new(); costs.nodes().len()];
     if ends.down.is_some() {

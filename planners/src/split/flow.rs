@@ -20,7 +20,7 @@ pub(super) struct FlowNetwork {
 }
 
 impl FlowNetwork {
-    /// A network of so many vertices, with room for so many arcs.
+    /// A network with this number of vertices, and capacity for this number of arcs.
     pub(super) fn new(vertices: usize, arcs: usize) -> Self {
         Self {
             first: vec![NONE; vertices],
@@ -32,7 +32,8 @@ impl FlowNetwork {
         }
     }
 
-    /// An arc and what may flow back along it. Arcs without capacity are left out.
+    /// Adds an arc with its capacity and the capacity of its reverse. Arcs without capacity are
+    /// left out.
     pub(super) fn arc(&mut self, from: usize, to: usize, capacity: u128, back: u128) {
         if capacity == 0 && back == 0 {
             return;
@@ -130,7 +131,8 @@ impl FlowNetwork {
         None
     }
 
-    /// Sends what fits along the path and shortens it to before its first full arc.
+    /// Sends the largest possible flow along the path, and shortens the path to before its first
+    /// full arc.
     fn augment(&mut self, path: &mut Vec<u32>) -> u128 {
         let amount = path.iter().map(|&arc| self.capacity[arc as usize]).min().unwrap_or(0);
         for &arc in path.iter() {

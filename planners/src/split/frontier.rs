@@ -1,20 +1,21 @@
-//! Splits by dynamic programming over the frontier: nodes are placed in topological order, and two
-//! partial splits that look the same to the nodes that follow compete.
+//! Splits by dynamic programming over the frontier: nodes are placed in topological order, and
+//! partial splits that have the same state for the remaining nodes are compared.
 //!
-//! What the rest of a model sees of a partial split is the state of each tensor that is still to be
-//! read (on the device, sent, on the server), of each group that is half placed, and whether the
-//! server is used. Of the partial splits with one state only those that no other dominates are
-//! kept; so all of a Pareto front, or the best split within bounds, comes from one pass. The work
-//! grows with the width of a graph, not with its length: chains and graphs with skip connections
-//! have a handful of states, parallel branches have one per combination that matters. The work is
-//! counted, and ends with [`OutOfSteps`].
+//! The state of a partial split is the state of each tensor that is still to be read (on the
+//! device, sent, on the server) and of each group that is partly placed, and whether the server is
+//! used. Of the partial splits with one state, only those that no other dominates are kept, so one
+//! pass gives a whole Pareto front, or the best split within bounds. The work grows with the width
+//! of a graph, not with its length: chains and graphs with skip connections have a handful of
+//! states, parallel branches have one per combination that matters. The work is counted, and ends
+//! with [`OutOfSteps`].
 
 use super::closure::{Closure, Side, Terms};
 use std::collections::BTreeMap;
 
-/// Most columns a label has.
+/// Largest number of columns of a label.
 pub(super) const COLUMNS: usize = 8;
-/// Most tensors and groups that may be open at the same time: two bits each, and two flags.
+/// Largest number of tensors and groups that may be open at the same time: two bits each, and two
+/// flags.
 const SLOTS: usize = 60;
 const OFFLOADED: u128 = 1 << 124;
 const RETURNED: u128 = 1 << 125;
@@ -24,23 +25,23 @@ const DEVICE: u128 = 1;
 const SENT: u128 = 2;
 const SERVER: u128 = 3;
 
-/// What is asked of all splits; columns are indices of the terms.
+/// The question for all splits; columns are indices of the terms.
 pub(super) struct Question<'a> {
-    /// What each column sums up.
+    /// The terms that each column sums.
     pub columns: &'a [Terms],
-    /// The first so many are compared one by one, the others break ties, in their order.
+    /// Order of the columns: the leading ones are compared one by one, the others break ties.
     pub order: &'a [usize],
-    /// How many of the order are compared one by one: 1 for the best split, 2 for a front.
+    /// Number of leading columns: 1 for the best split, 2 for a front.
     pub leading: usize,
-    /// Columns that may reach so much, and are compared one by one.
+    /// Bounded columns, each with its bound; they are compared one by one.
     pub within: &'a [(usize, u64)],
-    /// Nothing above this in the first column is wanted.
+    /// Upper limit of the first column.
     pub at_most: u64,
-    /// Keep only what is on the lower convex hull of the two leading columns.
+    /// Keep only labels on the lower convex hull of the two leading columns.
     pub hull: bool,
 }
 
-/// A split with what it sums up to in each column.
+/// A split with its sum in each column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Labelled {
     pub values: [u64; COLUMNS],
@@ -68,13 +69,13 @@ struct Step {
     provides: Vec<u32>,
     /// Slots of the groups it is in.
     groups: Vec<u32>,
-    /// Slots that nobody needs afterwards.
+    /// Slots that no later step needs.
     closes: u128,
     returns: bool,
 }
 
-/// The splits that no other dominates, best first by the order of the question; none when nothing
-/// fits. `spend` is asked before every so many steps.
+/// The splits that no other dominates, best first by the order of the question; none if no split
+/// satisfies the bounds. `spend` is called at intervals with a number of steps.
 pub(super) fn undominated(
     closure: &Closure,
     question: &Question<'_>,
@@ -109,7 +110,7 @@ pub(super) fn undominated(
     Ok(all.iter().map(|label| search.labelled(label)).collect())
 }
 
-/// How to place each node; `None` where too much is open at once.
+/// The placing steps of all nodes; `None` where too many tensors and groups are open at once.
 fn steps(closure: &Closure) -> Option<Vec<Step>> {
     let mut steps: Vec<Step> = (0..closure.nodes).map(|_| Step::default()).collect();
     let mut opens: Vec<Vec<(usize, Open)>> = vec![Vec::new(); closure.nodes];
@@ -156,7 +157,7 @@ enum Open {
     Group,
 }
 
-/// From which node to which each tensor and then each group is open.
+/// The first and the last node at which each tensor, and then each group, is open.
 fn spans(closure: &Closure) -> Vec<(usize, usize, Open)> {
     let tensor = |t: &super::closure::Sendable| {
         let readers = || t.consumers.iter().copied();
@@ -176,11 +177,11 @@ fn spans(closure: &Closure) -> Vec<(usize, usize, Open)> {
 struct Search<'a> {
     closure: &'a Closure,
     question: &'a Question<'a>,
-    /// `[node][column]`: the least that this node and all later ones add.
+    /// `[node][column]`: a lower bound on what this node and all later ones add.
     rest: Vec<[u64; COLUMNS]>,
     /// Columns compared one by one beyond the first.
     compared: Vec<usize>,
-    /// The decision before, and whether this node is on the device.
+    /// The previous decision, and whether this node is on the device.
     decisions: Vec<(u32, bool)>,
     once: [bool; 2],
 }
@@ -218,7 +219,7 @@ impl<'a> Search<'a> {
         Self { closure, question, rest, compared, decisions: Vec::new(), once }
     }
 
-    /// Places a node on each side it may be on.
+    /// Places a node on each side that is allowed.
     fn place(
         &mut self,
         node: usize,
@@ -296,7 +297,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Leaves the labels that no other dominates, in the question's order.
+    /// Keeps the labels that no other dominates, in the question's order.
     fn prune(&self, labels: &mut Vec<Label>, spend: &mut dyn FnMut(u64) -> bool) -> bool {
         if !spend(labels.len() as u64) {
             return false;
@@ -380,7 +381,7 @@ impl Stairs {
     }
 }
 
-/// Leaves the corners of the lower convex hull of labels whose `x` rises and whose `y` falls.
+/// Keeps the corners of the lower convex hull of labels whose `x` rises and whose `y` falls.
 fn hull(labels: &mut Vec<Label>, x: usize, y: usize) {
     let mut corners: Vec<Label> = Vec::with_capacity(labels.len());
     for &label in labels.iter() {

@@ -3,8 +3,8 @@
 //! | question | where |
 //! |---|---|
 //! | the best split under an objective | [`Split::best`] |
-//! | all splits that are worth considering | [`Split::pareto`] |
-//! | which split for which bandwidth | [`Split::over_bandwidth`] |
+//! | the Pareto front of splits | [`Split::pareto`] |
+//! | the best split for each range of bandwidths | [`Split::over_bandwidth`] |
 //! | a chain without branches | [`chain`] |
 //! | the two halves as graphs | [`crate::parts`] |
 
@@ -33,11 +33,11 @@ use closure::{Closure, Terms};
 use criteria::{At, Ends};
 use vitempo_graph::{Budget, Limits};
 
-/// Steps that one split may take where nothing else is said; a step is a partial split extended, or
-/// a node looked at in a minimum cut.
+/// Default budget of one split, steps; a step extends a partial split, or visits a node in a
+/// minimum cut.
 pub const STEPS: u64 = 1 << 30;
 
-/// What a split keeps when nothing is bounded.
+/// The constraints of a split without bounds.
 const CONSTRAINTS: &str = "what is confined and what cannot run";
 
 /// Why there is no split.
@@ -47,7 +47,7 @@ pub enum SplitError {
     /// The costs are refused.
     #[error(transparent)]
     Cost(#[from] CostError),
-    /// Nothing can be sent from the device to the server.
+    /// There is no link from the device to the server.
     #[error("there is no link from `{from}` to `{to}`: the costs must say what sending takes")]
     NoLink {
         /// The device.
@@ -61,7 +61,7 @@ pub enum SplitError {
         /// Its name.
         processor: String,
     },
-    /// A node that would have to be on both sides.
+    /// A node that must be on both sides.
     #[error(
         "node `{node}` must be on the device and on the server: look at what cannot run there, \
         what is confined, what runs together, and which links have bandwidth 0"
@@ -85,18 +85,18 @@ pub enum SplitError {
     /// The search ended before it was complete.
     #[error("the budget ended before {what} were found")]
     OutOfBudget {
-        /// What was searched for.
+        /// The goal of the search.
         what: &'static str,
     },
-    /// Costs above what the planner can add up.
+    /// Costs whose sum is too large for the planner's arithmetic.
     #[error("the costs add up to {sum} {unit}, more than can be planned with")]
     TooLarge {
         /// Their sum, in the unit.
         sum: u128,
-        /// What is added up.
+        /// The criterion.
         unit: Criterion,
     },
-    /// Energy is asked for, and the costs say nothing about it.
+    /// Energy is minimised or bounded, but the costs do not contain it.
     #[error(
         "the device's energy is not known: processor `{device}` has neither active_w nor idle_w, \
         its nodes have no energy_nj, and the link to the server has no transmit_w"
@@ -115,7 +115,7 @@ pub enum SplitError {
         from: String,
         /// The device.
         to: String,
-        /// As given, W.
+        /// The given power, W.
         transmit_w: f64,
     },
     /// Break points of a link that sends nothing.
@@ -124,39 +124,39 @@ pub enum SplitError {
         both directions, which change in their ratio"
     )]
     LinkDown {
-        /// Who would send.
+        /// The sender.
         from: String,
-        /// To whom.
+        /// The receiver.
         to: String,
     },
 }
 
-/// What to keep.
+/// A bound on a criterion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bound {
-    /// What is bounded.
+    /// The bounded criterion.
     pub criterion: Criterion,
     /// In the unit of the criterion: ns, nJ or bytes.
     pub at_most: u64,
 }
 
-/// What to minimise, and what to keep. Memories given in the costs are kept always.
+/// The criterion to minimise, and the bounds. Memories given in the costs are always bounds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Objective {
-    /// What is minimised.
+    /// The criterion to minimise.
     pub minimise: Criterion,
     /// All of them hold.
     pub bounds: Vec<Bound>,
 }
 
 impl Objective {
-    /// The least of one criterion, nothing else to keep.
+    /// The objective that minimises one criterion, without bounds.
     #[must_use]
     pub const fn least(minimise: Criterion) -> Self {
         Self { minimise, bounds: Vec::new() }
     }
 
-    /// With one more thing to keep.
+    /// The objective with one more bound.
     #[must_use]
     pub fn keeping(mut self, criterion: Criterion, at_most: u64) -> Self {
         self.bounds.push(Bound { criterion, at_most });
@@ -169,7 +169,7 @@ impl Objective {
 pub struct SplitPlan {
     /// For each node, whether it is on the device.
     pub on_device: Vec<bool>,
-    /// Stages, transfers, predicted costs.
+    /// The plan to print: stages, transfers, predicted costs.
     pub plan: Plan,
 }
 
@@ -183,11 +183,11 @@ pub struct Split<'a> {
 }
 
 impl<'a> Split<'a> {
-    /// Asks where to cut a model between two processors of its costs. Inputs arrive on the device;
-    /// results come back to it when there is a link back.
+    /// The problem of splitting a model between two processors of its costs. Inputs arrive on the
+    /// device; results are sent back to it when there is a link back.
     ///
     /// # Errors
-    /// [`SplitError`] when there is no link, or a node would have to be on both sides.
+    /// [`SplitError`] when there is no link, or a node must be on both sides.
     pub fn new(costs: &'a Costs, device: usize, server: usize) -> Result<Self, SplitError> {
         let name = |index: usize| {
             costs.processors().get(index).map_or_else(|| index.to_string(), |p| p.name.clone())
@@ -229,8 +229,9 @@ impl<'a> Split<'a> {
         Ok(split)
     }
 
-    /// The same question with another budget for its searches: steps, and a question whether to
-    /// stop. What was found by then is the answer, with the bound that was proven.
+    /// The same problem with another budget for its searches: steps, and a function that returns
+    /// whether to stop. When the budget ends, the best split found is returned with the proven
+    /// bound.
     #[must_use]
     pub fn within(mut self, budget: Budget) -> Self {
         self.budget = budget;
@@ -254,7 +255,7 @@ impl<'a> Split<'a> {
         }
     }
 
-    /// Whether the costs say anything about the device's energy.
+    /// Whether the costs contain the device's energy.
     #[must_use]
     pub fn is_energy_known(&self) -> bool {
         let Ends { device, up, .. } = self.ends;
@@ -265,7 +266,7 @@ impl<'a> Split<'a> {
             || self.costs.nodes().iter().any(|n| n.energy_nj[device].is_some())
     }
 
-    /// Whether computing on the device draws anything.
+    /// Whether computing on the device has no energy cost.
     fn is_computing_free(&self) -> bool {
         let device = self.ends.device;
         self.costs.processors()[device].active_w == 0.0
@@ -284,8 +285,8 @@ impl<'a> Split<'a> {
         Ok(())
     }
 
-    /// Terms with each cost at an end; an end that is unbounded stays within what can be computed
-    /// with.
+    /// Terms with each cost at one end of its interval; an unbounded end is limited to the range of
+    /// the arithmetic.
     fn terms(&self, criterion: Criterion, at: At) -> Terms {
         let mut terms = criteria::terms(self.costs, &self.ends, criterion, at);
         if [at.nodes, at.up, at.down].contains(&End::Upper) {
@@ -299,7 +300,7 @@ impl<'a> Split<'a> {
     /// sent.
     ///
     /// # Errors
-    /// [`SplitError::Impossible`] when no split keeps the bounds.
+    /// [`SplitError::Impossible`] when no split satisfies the bounds.
     pub fn best(&self, objective: &Objective) -> Result<SplitPlan, SplitError> {
         self.check_energy(objective)?;
         let found = self.solve(objective)?;
@@ -307,11 +308,11 @@ impl<'a> Split<'a> {
         Ok(self.plan(objective, &found, regret))
     }
 
-    /// Only the cut: for each node whether it is on the device, with nothing but the constraints to
-    /// keep. For planning at every frame.
+    /// The cut without a plan: for each node whether it is on the device, without bounds. It is
+    /// fast enough to plan at every frame.
     ///
     /// # Errors
-    /// [`SplitError::Impossible`] when no split respects the constraints.
+    /// [`SplitError::Impossible`] when no split satisfies the constraints.
     pub fn cut(&self, criterion: Criterion) -> Result<Vec<bool>, SplitError> {
         let none = || SplitError::Impossible { bounds: CONSTRAINTS.to_owned() };
         self.closure
@@ -320,11 +321,10 @@ impl<'a> Split<'a> {
             .ok_or_else(none)
     }
 
-    /// The plan of a split that is given: what it would cost. Its gap and regret say how far it is
-    /// from the best.
+    /// The plan of a given split, with its cost. Its gap and regret are relative to the best split.
     ///
     /// # Errors
-    /// As [`Split::best`]; `None` when the split lets something flow back or breaks a constraint.
+    /// As [`Split::best`]; `None` when a tensor would flow back or the split violates a constraint.
     pub fn plan_of(
         &self,
         on_device: &[bool],

@@ -1,7 +1,7 @@
-//! Every split that no other split beats in both of two criteria.
+//! The Pareto front of splits in two criteria.
 //!
 //! One pass of dynamic programming over the frontier finds all of them. On a graph too wide for
-//! that it is one bounded search after the other, each under what the last one used, until the
+//! that, a sequence of bounded searches finds them, each bounded by the last one's value, until the
 //! budget ends.
 
 use super::{
@@ -13,20 +13,21 @@ use super::{
 };
 use crate::cost::End;
 
-/// Splits that no other split beats.
+/// Splits that no other split dominates.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Front {
-    /// Least of the first criterion to least of the second.
+    /// The splits, from the least of the first criterion to the least of the second.
     pub plans: Vec<SplitPlan>,
-    /// Whether these are all: the search ended before its budget did.
+    /// Whether the front is complete: the search ended within its budget.
     pub is_complete: bool,
 }
 
 impl Split<'_> {
-    /// The Pareto front, least of `first` to least of `second`. `bounds` are kept by all of it.
+    /// The Pareto front, from the least of `first` to the least of `second`. All splits satisfy
+    /// `bounds`.
     ///
     /// # Errors
-    /// As [`Split::best`], when not even one split keeps the bounds.
+    /// As [`Split::best`], when no split satisfies the bounds.
     pub fn pareto(
         &self,
         first: Criterion,
@@ -46,7 +47,7 @@ impl Split<'_> {
         Ok(Front { plans, is_complete: true })
     }
 
-    /// The sides of the whole front in one pass; `None` where that takes too long.
+    /// The sides of the whole front in one pass; `None` where the search exceeds its budget.
     fn front(
         &self,
         first: Criterion,
@@ -66,7 +67,7 @@ impl Split<'_> {
         };
         let found =
             frontier::undominated(&self.closure, &question, &mut half(&self.budget)).ok()?;
-        // Splits that only use less of what is bounded are worth nothing any more.
+        // Splits that are better only in bounded columns are dropped.
         let (column, mut least) = (columns.order[1], None);
         let mut is_better = |split: &frontier::Labelled| {
             let value = split.values[column];
@@ -78,8 +79,8 @@ impl Split<'_> {
         Some(front.map(|split| split.side).collect())
     }
 
-    /// A split of the front as a plan. Its regret is not computed: what it gives up in one
-    /// criterion it gains in the other.
+    /// A split of the front as a plan. Its regret is not computed, because it is a compromise
+    /// between two criteria.
     fn on_the_front(&self, objective: &Objective, side: &Side) -> SplitPlan {
         let value = self.terms(objective.minimise, At::all(End::Point)).cost(&self.closure, side);
         self.plan(objective, &Bounded { side: side.clone(), value, at_least: value }, None)
@@ -101,7 +102,7 @@ impl Split<'_> {
                 }
                 Err(error) => return Err(error),
             };
-            // Of the splits that are as good in the first criterion, the best in the second.
+            // Of the splits that are equally good in the first criterion, the best in the second.
             let least = u64::try_from(found.value).unwrap_or(u64::MAX);
             let tie = Objective { minimise: second, bounds: objective.bounds.clone() }
                 .keeping(objective.minimise, least);
@@ -119,7 +120,7 @@ impl Split<'_> {
         Ok(Front { plans, is_complete: true })
     }
 
-    /// What a split costs in one criterion.
+    /// The cost of a split in one criterion.
     #[must_use]
     pub fn value(&self, criterion: Criterion, on_device: &[bool]) -> u64 {
         let value =

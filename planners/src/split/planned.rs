@@ -1,4 +1,4 @@
-//! A split as a plan: stages, transfers, predicted costs, and in which sense it is the best.
+//! A split as a plan: stages, transfers, predicted costs, and the sense in which it is optimal.
 
 use super::{
     Criterion, Objective, Split, SplitPlan, bounded::Bounded, closure::Side, criteria::At,

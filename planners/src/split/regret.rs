@@ -1,9 +1,11 @@
-//! By how much another split can turn out better when every cost lies somewhere in its interval.
+//! The regret of a split: the most by which another split can be better when every cost takes any
+//! value in its interval.
 //!
-//! For fixed bandwidths the worst case has what this split pays at its upper end and everything
-//! else at its lower end (Kasperski 2008, minmax regret of sums). A link has one bandwidth for all
-//! that it sends. The difference between two splits is linear in the time per byte of each link,
-//! so the regret is convex in it, and largest where each link is at one end of its interval.
+//! For fixed bandwidths, the worst case has the costs of this split at their upper ends and all
+//! other costs at their lower ends (Kasperski 2008, minmax regret of sums). A link has one
+//! bandwidth for all transfers. The difference between two splits is linear in the time per byte of
+//! each link, so the regret is convex in it, and largest where each link is at one end of its
+//! interval.
 
 use super::{Objective, Split, criteria::At};
 use crate::{Regret, cost::End};

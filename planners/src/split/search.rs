@@ -1,5 +1,5 @@
-//! From an objective to the best split: what is bounded, by which sums splits are compared, and which
-//! search answers.
+//! Finds the best split for an objective: its bounds, the sums by which splits are compared, and
+//! the search method.
 
 use super::{
     Bound, CONSTRAINTS, Criterion, Objective, Split, SplitError,
@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 const STEPS_PER_NODE: u64 = 64;
 
 impl Split<'_> {
-    /// What may be used of each criterion: the objective's bounds and the memories.
+    /// The bounds on all criteria: those of the objective and the memories.
     pub(super) fn bounds(&self, objective: &Objective) -> Vec<Bound> {
         let memory = |processor: usize, criterion| {
             let memory = self.costs.processors()[processor].memory_bytes;
@@ -35,7 +35,7 @@ impl Split<'_> {
         least
     }
 
-    /// Columns of criteria in the order of preference, and of what is bounded.
+    /// Columns of the criteria in the order of preference, and of the bounded criteria.
     pub(super) fn columns(&self, order: Vec<Criterion>, bounds: Vec<Bound>) -> Columns {
         let point = |criterion| self.terms(criterion, At::all(End::Point));
         let terms = order.iter().map(|&criterion| point(criterion)).collect();
@@ -49,7 +49,7 @@ impl Split<'_> {
             if column == columns.terms.len() {
                 columns.terms.push(point(criterion));
             }
-            // A bound that every split keeps is none.
+            // A bound that every split satisfies is dropped.
             if u128::from(at_most) < columns.terms[column].ceiling() {
                 columns.within.push((column, at_most));
             }
@@ -93,7 +93,8 @@ impl Split<'_> {
         })
     }
 
-    /// Nothing bounded, on a graph of little width; `None` on others, and where nothing is allowed.
+    /// The best split without bounds, on a narrow graph; `None` on a wide one, and where no split
+    /// is allowed.
     fn unbounded_by_frontier(&self, columns: &Columns) -> Option<Bounded> {
         let mut left = STEPS_PER_NODE * (self.closure.nodes + self.closure.tensors.len()) as u64;
         let mut spend = |steps: u64| {
@@ -108,7 +109,7 @@ impl Split<'_> {
         (value < u128::from(u64::MAX)).then_some(Bounded { side, value, at_least: value })
     }
 
-    /// Nothing bounded, on any graph.
+    /// The best split without bounds, on any graph.
     pub(super) fn unbounded_by_cut(&self, columns: &Columns) -> Option<Bounded> {
         let order: Vec<&Terms> = columns.order.iter().map(|&c| &columns.terms[c]).collect();
         let (value, side) = self.closure.cheapest_in_order(&order)?;

@@ -66,7 +66,7 @@ fn random_costs(rng: &mut StdRng, nodes: usize) -> Costs {
     Costs::new("random", processors, links, nodes_costs, tensors, together).expect("costs that fit")
 }
 
-/// Every split that respects the constraints, checked by the definition.
+/// Every split that satisfies the constraints, checked by the definition.
 fn every_split(costs: &Costs) -> Vec<Vec<bool>> {
     let n = costs.nodes().len();
     let allowed = |side: &Vec<bool>| {
@@ -83,7 +83,7 @@ fn every_split(costs: &Costs) -> Vec<Vec<bool>> {
         .collect()
 }
 
-/// What a split costs, computed anew from the definition of each criterion.
+/// The cost of a split, computed from the definition of each criterion.
 fn by_definition(
     costs: &Costs,
     side: &[bool],

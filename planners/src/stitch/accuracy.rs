@@ -1,14 +1,14 @@
-//! [`Accuracy`]: how accurate stitched variants are, in basis points (0.01 percentage points).
+//! [`Accuracy`]: accuracies of stitched variants, in basis points (0.01 percentage points).
 //!
 //! | kind | accuracy of a stitched variant | how the fastest above a bound is found |
 //! |---|---|---|
 //! | [`Additive`] | the highest less a drop per subgraph | dynamic programming over the Pareto front of (drop, latency) |
-//! | [`Monotone`] | any function that rises with each subgraph's accuracy (eqs. 2-4) | depth first, dominated subgraphs left out |
-//! | [`Table`] | anything, listed | depth first, under exact bounds for every beginning |
+//! | [`Monotone`] | any function that rises with each subgraph's accuracy (eqs. 2-4) | depth-first search without dominated subgraphs |
+//! | [`Table`] | listed one by one | depth-first search with exact bounds for every prefix |
 //!
 //! Eq. 2 gives a subgraph the accuracy of the variant it is taken from; eqs. 3 and 4 fit a function
-//! of these. A fitted estimator comes in as [`Monotone`] (fit it with monotone constraints), or as
-//! an [`Accuracy`] of its own whose `at_most` bounds it over a box.
+//! of these. A fitted estimator is a [`Monotone`] (fit it with monotone constraints), or implements
+//! [`Accuracy`] itself with bounds in `at_most`.
 
 use super::{StitchError, zoo::MOST_POSITIONS};
 use std::{fmt, sync::Arc};
@@ -18,17 +18,17 @@ pub const WHOLE_BP: u32 = 10_000;
 
 /// Accuracies of all stitched variants of one task.
 pub trait Accuracy: fmt::Debug + Send + Sync {
-    /// Positions, and variants to choose from at each.
+    /// Number of positions, and of variants at each.
     fn shape(&self) -> (usize, usize);
 
-    /// Of the stitched variant that takes position j from variant `stitched[j]`.
+    /// Accuracy of the stitched variant that takes position j from variant `stitched[j]`.
     fn of(&self, stitched: &[usize]) -> u32;
 
-    /// No stitched variant that begins like this is more accurate.
+    /// Upper bound on the accuracy of all stitched variants with this prefix.
     fn at_most(&self, beginning: &[usize]) -> u32;
 
-    /// Whether no stitched variant loses by taking this position from `variant` instead of `than`.
-    /// May say no where it is not known.
+    /// Whether taking this position from `variant` instead of `than` makes no stitched variant less
+    /// accurate. `false` where this is not known.
     fn no_worse(&self, _position: usize, variant: usize, than: usize) -> bool {
         variant == than
     }
@@ -61,15 +61,15 @@ fn check_range(accuracies: &[u32]) -> Result<(), StitchError> {
     }
 }
 
-/// The highest accuracy less a drop per subgraph, not below 0. Drops are counted in parts of a basis
-/// point, and sums rounded up: no accuracy is overstated.
+/// The highest accuracy less a drop per subgraph, not below 0. Drops are counted in parts of a
+/// basis point, and sums rounded up: no accuracy is overestimated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Additive {
     highest_bp: u32,
     /// Parts that make a basis point.
     parts: u32,
     drops: Vec<Vec<u32>>,
-    /// From each position on, the least that is still to drop.
+    /// The least drop of each position and all later ones.
     least_rest: Vec<u32>,
 }
 
@@ -102,14 +102,14 @@ impl Additive {
     }
 
     /// Shares each original variant's drop below the best of them evenly among its subgraphs:
-    /// originals come out exactly, stitches in between.
+    /// originals get their exact accuracy, stitched variants one in between.
     ///
     /// # Errors
     /// [`StitchError::Accuracy`] for no variants, no positions, and accuracies above 100 %.
     pub fn of_originals(accuracies_bp: &[u32], positions: usize) -> Result<Self, StitchError> {
         check_shape(positions, accuracies_bp.len())?;
         let highest = accuracies_bp.iter().max().copied().unwrap_or(0);
-        // Of each drop, each position has one of as many parts as there are positions.
+        // Each position has an equal share of each drop.
         let drops: Vec<u32> = accuracies_bp.iter().map(|&bp| highest - bp).collect();
         Self::in_parts(highest, positions as u32, vec![drops; positions])
     }
@@ -125,7 +125,7 @@ impl Additive {
         self.highest_bp.saturating_sub(drop.div_ceil(self.parts))
     }
 
-    /// How many parts may be dropped for this accuracy; `None` where even nothing is too much.
+    /// The largest drop for this accuracy, in parts; `None` where the highest accuracy is too low.
     pub(super) fn allowed_drop(&self, at_least_bp: u32) -> Option<u32> {
         if at_least_bp == 0 {
             return Some(u32::MAX);
@@ -165,7 +165,8 @@ impl Accuracy for Additive {
 /// from, by position; basis points.
 pub type Estimate = Arc<dyn Fn(&[u32]) -> u32 + Send + Sync>;
 
-/// An estimator that never falls when a subgraph is taken from a more accurate variant (eqs. 2-4).
+/// A monotone estimator: it does not fall when a subgraph is taken from a more accurate variant
+/// (eqs. 2-4).
 #[derive(Clone)]
 pub struct Monotone {
     /// Eq. 2: X(s_j^i) = A(v^i).
@@ -176,8 +177,8 @@ pub struct Monotone {
 }
 
 impl Monotone {
-    /// From the accuracies of the original variants. That the estimate rises with each of its
-    /// arguments is up to the caller.
+    /// An estimator from the accuracies of the original variants. The caller must ensure that the
+    /// estimate rises with each of its arguments.
     ///
     /// # Errors
     /// [`StitchError::Accuracy`] for no variants, no positions, and accuracies above 100 %.
@@ -228,8 +229,8 @@ impl Accuracy for Monotone {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Table {
     variants: usize,
-    /// The highest accuracy of all that begin with the first n choices, for n from 0 to all
-    /// positions.
+    /// The highest accuracy of all stitched variants with the same first n choices, for n from 0 to
+    /// the number of positions.
     highest_bp: Vec<Vec<u32>>,
 }
 

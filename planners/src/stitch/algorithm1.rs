@@ -2,7 +2,7 @@
 //! variants, then those variants.
 //!
 //! Theta^t holds the stitched variants of task t that are accurate enough and fast enough in some
-//! order, not necessarily the one chosen: a chosen variant may miss its latency objective. Tasks
+//! order, not necessarily the one chosen: a chosen variant may violate its latency objective. Tasks
 //! whose Theta is empty leave the printed mean undefined; they are left out of it and count as
 //! violations. The paper's text words the second step differently, as a mean over all variants:
 //! [`Reading::Text`].
@@ -12,7 +12,7 @@ use super::{
     search::Search,
 };
 
-/// What "lowest average latency" averages.
+/// The variants over which "lowest average latency" is averaged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reading {
     /// The fastest variant of each task (line 4 of algorithm 1).
@@ -22,8 +22,8 @@ pub enum Reading {
 }
 
 impl Optimiser<'_> {
-    /// What algorithm 1 chooses for each configuration. Without any task that has a Theta, the
-    /// first order.
+    /// The choice of algorithm 1 for each configuration. If Theta is empty for all tasks, the first
+    /// order.
     ///
     /// # Errors
     /// As [`Optimiser::best`]; [`StitchError::TooMany`] where [`Reading::Text`] would have to

@@ -1,21 +1,21 @@
-//! Stitched variants as models (eq. 1): subgraphs of different variants put one behind the other,
-//! each handing its one tensor to the next.
+//! Assembles stitched variants as models (eq. 1): subgraphs of different variants in sequence, each
+//! of which passes one tensor to the next.
 //!
-//! Neighbours fit when what one hands on is what the other reads, by name, shape and type: nothing
-//! is converted in between. Weights keep their names and so their seeded values; a name that two
-//! variants use for different things gets the variant's behind it.
+//! Neighbours fit when the output of one and the input of the other have the same name, shape and
+//! type: nothing is converted in between. Weights keep their names and so their seeded values; a
+//! name that two variants use for different values gets the variant's name as a suffix.
 
 use std::collections::BTreeSet;
 use vitempo_graph::{Graph, GraphError, Node, TensorSpec, Value, ValueId};
 
-/// Why subgraphs do not make a model.
+/// Why subgraphs cannot be assembled.
 #[derive(Debug, thiserror::Error, PartialEq)]
 #[non_exhaustive]
 pub enum AssemblyError {
     /// No subgraph was given.
     #[error("there is no subgraph to put together")]
     Empty,
-    /// A subgraph without one tensor to read or to hand on.
+    /// A subgraph that does not have exactly one input or output tensor.
     #[error(
         "subgraph {position} of `{variant}` has {count} {what}; between two subgraphs goes one \
         tensor"
@@ -27,13 +27,13 @@ pub enum AssemblyError {
         variant: String,
         /// Inputs or outputs.
         what: &'static str,
-        /// How many there are.
+        /// Their number.
         count: usize,
     },
     /// Two subgraphs that do not fit together.
     #[error(transparent)]
     Misfit(#[from] Box<Misfit>),
-    /// The whole is not a graph.
+    /// The assembled model is not a valid graph.
     #[error(transparent)]
     Graph(#[from] GraphError),
 }
@@ -49,21 +49,21 @@ pub struct Misfit {
     pub position: usize,
     /// Its variant.
     pub variant: String,
-    /// The tensor that it reads.
+    /// Its input tensor.
     pub reads: String,
-    /// What that tensor must be.
+    /// The shape and type of that input.
     pub wanted: String,
     /// Position of the first, from 0.
     pub before: usize,
     /// Its variant.
     pub other: String,
-    /// The tensor that it hands on.
+    /// Its output tensor.
     pub hands: String,
-    /// What that tensor is.
+    /// The shape and type of that output.
     pub given: String,
 }
 
-/// What one subgraph hands to the next.
+/// The tensor that one subgraph passes to the next.
 struct Handed<'a> {
     variant: &'a str,
     value: &'a Value,
@@ -111,8 +111,8 @@ struct Draft {
 }
 
 impl Draft {
-    /// Takes a subgraph over, in which one input is a value that is there already; its values' new
-    /// numbers.
+    /// Adds a subgraph, one input of which is an existing value; returns the new numbers of its
+    /// values.
     fn add(
         &mut self,
         variant: &str,
@@ -160,7 +160,7 @@ pub fn fit(
     fits(position, other, behind, &handed).map(|_| ())
 }
 
-/// What a subgraph hands on.
+/// The output of a subgraph for the next.
 fn handed_on<'a>(
     position: usize,
     variant: &'a str,
@@ -177,7 +177,7 @@ fn handed_on<'a>(
     }
 }
 
-/// The input of a subgraph that takes what is handed to it.
+/// The input of a subgraph that matches the tensor passed to it.
 fn fits(
     position: usize,
     variant: &str,
@@ -212,7 +212,7 @@ fn fits(
     .into())
 }
 
-/// The name, or with the variant's behind it where it is taken.
+/// The name, with the variant's name as a suffix if it is taken.
 fn unique(names: &mut BTreeSet<String>, name: &str, variant: &str) -> String {
     let mut own = name.to_owned();
     while !names.insert(own.clone()) {

@@ -1,17 +1,17 @@
-//! Where the variants of one model are cut: at tensors through which alone everything goes. What
-//! comes before such a tensor and what comes after share nothing else, so that a model falls into a
-//! chain of subgraphs, each handing one tensor to the next.
+//! Finds where the variants of one model can be cut: at tensors that are the only connection
+//! between the nodes before and after. Cuts at such tensors divide a model into a chain of
+//! subgraphs, each of which passes one tensor to the next.
 //!
 //! Variants keep the names of the base model's tensors, whatever is quantised or pruned in between.
-//! A tensor that cuts all of them, and has one shape and type in all of them, is a place where any
-//! may follow any other; [`shared`] takes of these the ones that share out the work most evenly,
-//! [`subgraphs`] cuts.
+//! At a tensor that cuts all of them, with the same shape and type in all of them, any subgraph can
+//! follow any other. [`shared`] chooses the cuts that divide the work most evenly, [`subgraphs`]
+//! cuts.
 
 use crate::{PartsError, parts};
 use std::collections::BTreeMap;
 use vitempo_graph::{Graph, TensorSpec, ValueId, ValueSource, Work};
 
-/// Why variants cannot be cut. Models are named as their graphs are.
+/// Why variants cannot be cut. A model's name is that of its graph.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CutError {
@@ -30,7 +30,7 @@ pub enum CutError {
         model: String,
         /// Name of the tensor.
         tensor: String,
-        /// Why not.
+        /// The reason.
         reason: String,
     },
     /// Fewer common cuts than asked for.
@@ -42,7 +42,7 @@ pub enum CutError {
         found: usize,
         /// Cuts that are needed.
         needed: usize,
-        /// Why others were left out, or empty.
+        /// Why other tensors were left out, or empty.
         reason: String,
     },
     /// A variant cannot be divided.
@@ -55,9 +55,9 @@ pub enum CutError {
 pub struct Place {
     /// Its name.
     pub name: String,
-    /// What is handed on there.
+    /// Shape and type of the tensor.
     pub tensor: TensorSpec,
-    /// Work before it.
+    /// FLOPs of the nodes before it.
     pub flops_before: u64,
 }
 
@@ -79,12 +79,12 @@ pub fn places(graph: &Graph) -> Vec<Place> {
     graph.nodes().iter().flat_map(|node| &node.outputs).filter_map(place).collect()
 }
 
-/// The tensors, by name, at which to cut all variants into so many subgraphs of as equal work as
-/// can be, going by the first variant.
+/// The tensors, by name, at which to cut all variants into this number of subgraphs with the most
+/// even work, measured on the first variant.
 ///
 /// # Errors
 /// [`CutError::TooFew`] where too few tensors cut all variants and have one shape and type in all
-/// of them; it says what differs.
+/// of them; the error states the difference.
 pub fn shared(variants: &[&Graph], positions: usize) -> Result<Vec<String>, CutError> {
     let Some((first, others)) = variants.split_first() else { return Ok(Vec::new()) };
     let mut found = places(first);
@@ -130,8 +130,8 @@ pub fn shared(variants: &[&Graph], positions: usize) -> Result<Vec<String>, CutE
 /// them.
 ///
 /// # Errors
-/// [`CutError`] for a tensor that is not there or does not cut, and for one that is not computed
-/// after the one before it.
+/// [`CutError`] for a tensor that does not exist or does not cut, and for one that is not computed
+/// after the previous one.
 pub fn subgraphs(graph: &Graph, cuts: &[String]) -> Result<Vec<Graph>, CutError> {
     let mut part_of = vec![cuts.len(); graph.nodes().len()];
     for (position, tensor) in cuts.iter().enumerate().rev() {
@@ -157,7 +157,7 @@ pub fn subgraphs(graph: &Graph, cuts: &[String]) -> Result<Vec<Graph>, CutError>
 /// By node, whether a tensor needs it.
 ///
 /// # Errors
-/// Why the tensor does not cut the graph.
+/// The reason why the tensor does not cut the graph.
 fn before(graph: &Graph, at: ValueId) -> Result<Vec<bool>, String> {
     let (nodes, value) = (graph.nodes(), graph.value(at));
     let ValueSource::Node(last) = value.source else {
@@ -225,8 +225,8 @@ pub(super) mod tests {
     use super::*;
     use vitempo_graph::{Attributes, GraphBuilder, OpKind};
 
-    /// Two blocks y = y + linear(relu(y)) of so many hidden features behind a first layer, and a
-    /// last one.
+    /// A first layer, two blocks y = y + linear(relu(y)) with this number of hidden features, and a
+    /// last layer.
     pub(crate) fn blocks(name: &str, hidden: usize) -> Graph {
         let mut builder = GraphBuilder::new(name);
         let x = builder.input("x", TensorSpec::f32([2, 8]));

@@ -1,9 +1,9 @@
-//! Every stitched variant of a task, one by one: the definition that exact methods are tested
-//! against, and the way where there are few.
+//! Enumerates every stitched variant of a task: the reference for tests of exact methods, and the
+//! method where there are few.
 
 use super::{Order, StitchError, Zoo};
 
-/// Most stitched variants that are looked at one by one.
+/// Largest number of stitched variants that are enumerated.
 pub const MOST_ENUMERATED: u128 = 1 << 20;
 
 /// Visits every stitched variant that can run in an order, with its latency (ns) and accuracy
@@ -44,7 +44,7 @@ pub fn each_variant(
             latency_ns = latency_ns.saturating_add(row[index].latency_ns);
         }
         visit(&stitched, latency_ns, found.accuracy.of(&stitched));
-        // The next one, as a counter whose digits have the sizes of the rows.
+        // The next variant: a counter whose digits have the sizes of the rows.
         let Some(digit) = at.iter().zip(&parts).rposition(|(&index, row)| index + 1 < row.len())
         else {
             return Ok(());

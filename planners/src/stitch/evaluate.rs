@@ -1,5 +1,5 @@
-//! How systems do in the simulator: how many objectives they miss over all orders of arrival, and
-//! how many queries they complete.
+//! Evaluates systems in the simulator: violated objectives over all orders of arrival, and
+//! completed queries.
 //!
 //! Every processor is a queue; a task's subgraphs pass through the processors of its order; a whole
 //! variant takes one of them. A subgraph that is not loaded is compiled and loaded first, on its
@@ -18,12 +18,12 @@ use crate::{
     },
 };
 
-/// What fetching a subgraph takes, in times of running it.
+/// Time of fetching a subgraph, in multiples of its run time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Fetching {
-    /// Compiling; 0 where all subgraphs are compiled beforehand and only wait in storage.
+    /// Compiling; 0 where all subgraphs are already compiled and stored.
     pub compile: f64,
-    /// Loading what is compiled.
+    /// Loading a compiled subgraph.
     pub load: f64,
 }
 
@@ -33,40 +33,40 @@ impl From<&Constants> for Fetching {
     }
 }
 
-/// How often objectives were violated.
+/// The number of violated objectives.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Violations {
     /// Tasks that violated accuracy or latency, over configurations and orders of arrival.
     pub violated: usize,
-    /// Of so many.
+    /// Number of objectives.
     pub of: usize,
     /// Always [`Evidence::Simulation`].
     pub evidence: Evidence,
 }
 
 impl Violations {
-    /// Share of objectives violated; 0 of none.
+    /// Violation rate, a share; 0 without objectives.
     #[must_use]
     pub fn rate(self) -> f64 {
         self.violated as f64 / self.of.max(1) as f64
     }
 }
 
-/// One task's queries and the way they take.
+/// The queries of one task and their stages.
 struct Job {
-    /// ns, rising.
+    /// Arrival times, ns, rising.
     arrivals: Vec<u64>,
     /// Processor, fetching (ns), running (ns).
     stages: Vec<(usize, u64, u64)>,
 }
 
 impl Setting<'_> {
-    /// Every task asks once, `spacing_ns` after the one before it, in each order of arrival, for
-    /// each configuration. 0: all at once, and they queue up for processors; more than the longest
-    /// latency: each has the chip to itself.
+    /// Violations when each task has one query, `spacing_ns` after the one before it, in each order
+    /// of arrival, for each configuration. With 0, all queries arrive at once and queue for
+    /// processors; with more than the longest latency, each has the chip to itself.
     ///
     /// # Errors
-    /// [`StitchError`] when a task cannot run, or configurations do not fit.
+    /// [`StitchError`] when a task cannot run, or a configuration does not match the tasks.
     pub fn violations(
         &self,
         system: System,
@@ -91,7 +91,7 @@ impl Setting<'_> {
         Ok(Violations { violated, of, evidence: Evidence::Simulation })
     }
 
-    /// Queries per second when each task asks `queries` times, all waiting from the start, in the
+    /// Queries per second when each task has `queries` queries, all waiting from the start, in the
     /// order of tasks; everything loaded.
     ///
     /// # Errors
@@ -109,7 +109,7 @@ impl Setting<'_> {
         for query in 0..queries * chosen.len() {
             let task = query % chosen.len();
             let stages = self.stages(task, &chosen[task], 0, &mut free)?;
-            // Queries that take the same way follow each other in one stream.
+            // Queries with the same stages follow each other in one stream.
             match jobs.iter_mut().find(|job| job.stages == stages) {
                 Some(job) => job.arrivals.push(0),
                 None => jobs.push(Job { arrivals: vec![0], stages }),
@@ -157,8 +157,8 @@ impl Setting<'_> {
         arriving.iter().enumerate().map(job).collect()
     }
 
-    /// The way of one query that arrives at some time. A whole variant takes the processor on which
-    /// it is done first, given when each is free.
+    /// The stages of one query that arrives at a given time. A whole variant runs on the processor
+    /// on which it ends first, given the time at which each becomes idle.
     fn stages(
         &self,
         task: usize,
@@ -212,7 +212,7 @@ impl Setting<'_> {
         };
         let streams = jobs.iter().enumerate().map(stream).collect();
         let processors = self.zoo.processors().iter().map(ProcessorModel::named).collect();
-        // Even one query after the other would be done by then.
+        // An upper bound on the duration: all queries one after the other.
         let serial = jobs.iter().flat_map(|j| {
             j.stages.iter().map(|s| s.1.saturating_add(s.2).saturating_mul(j.arrivals.len() as u64))
         });

@@ -1,13 +1,13 @@
-//! [`Front`]: every stitched variant that no other beats in both latency and accuracy, where
-//! accuracy is a sum of drops. One front answers all objectives.
+//! [`Front`]: the Pareto front of latency and accuracy over all stitched variants, where accuracy
+//! is a sum of drops. One front serves all objectives.
 //!
 //! F_0 = {(0, 0)}; F_j keeps, of all sums of a point of F_(j-1) and a subgraph at position j, those
-//! that no other beats. Drops are whole parts of a basis point, so a front has at most as many points as
-//! there are drops, however many variants there are: work S |F| V.
+//! that no other dominates. Drops are whole parts of a basis point, so a front has at most as many
+//! points as there are drops, however many variants there are: work S |F| V.
 
 use super::{Additive, Stitched, zoo::Part};
 
-/// The best beginning with this drop: a point of the front before it, and the variant of the last
+/// The best prefix with this drop: a point of the previous front, and the variant of the last
 /// position.
 #[derive(Clone, Copy)]
 struct Point {
@@ -21,7 +21,7 @@ const NOTHING: Point = Point { drop: 0, from: 0, variant: 0, latency_ns: u64::MA
 
 pub(super) struct Front<'a> {
     accuracy: &'a Additive,
-    /// By number of positions done; drops rise, latencies fall.
+    /// The fronts by number of positions; drops rise, latencies fall.
     layers: Vec<Vec<Point>>,
 }
 
@@ -69,7 +69,7 @@ impl<'a> Front<'a> {
     }
 }
 
-/// All sums of a point and an option, less those that another beats.
+/// All sums of a point and an option that no other sum dominates.
 fn extended(front: &[Point], options: &[Point]) -> Vec<Point> {
     let (Some(last), Some(most)) = (front.last(), options.last()) else { return Vec::new() };
     let sum = |from: usize, a: &Point, b: &Point| Point {

@@ -1,25 +1,24 @@
-//! Hotness of subgraphs (eq. 7): over all objectives, the share of variants that keep an objective
-//! and contain the subgraph. Without enumeration where there are too many variants: they are
-//! counted on a lattice of (drop, latency).
+//! Hotness of subgraphs (eq. 7): over all objectives, the share of the variants meeting an
+//! objective that contain the subgraph, summed. Without enumeration where there are too many
+//! variants: they are counted on a lattice of (drop, latency).
 //!
-//! For one position, let R be the number of ways through all other positions by what they drop and
-//! take. Then the variants that contain subgraph i and keep (D, L) are the ways in R with drop at
-//! most D less that of i, and latency at most L less that of i: one look into R's cumulative sums.
-//! All R of S positions come out of S log S convolutions, each position's being halved off the
-//! rest.
+//! For one position, let R be the number of combinations of all other positions by their drop and
+//! latency. The variants that contain subgraph i and meet (D, L) are the combinations in R with a
+//! drop of at most D less that of i, and a latency of at most L less that of i: one lookup in R's
+//! cumulative sums. S log S convolutions give the R of all S positions, by divide and conquer.
 //!
-//! Theta is taken in the chosen order, but for [`as_printed`]. With 0/0 as 0, each position's values add up to the number
-//! of objectives that can be kept.
+//! Theta is taken in the chosen order, but for [`as_printed`]. With 0/0 as 0, each position's
+//! values add up to the number of objectives that can be met.
 
 use super::{
     Additive, Order, Slo, StitchError, Zoo, each_variant, enumeration::MOST_ENUMERATED, zoo::Part,
 };
 use std::collections::BTreeMap;
 
-/// Of one task: by position and variant.
+/// Hotness of one task's subgraphs, by position and variant.
 pub type Hotness = Vec<Vec<f64>>;
 
-/// How finely drops and latencies are counted.
+/// The resolution of drops and latencies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lattice {
     /// Steps from no loss of accuracy to the largest.
@@ -185,7 +184,7 @@ struct Cell {
     latency: usize,
 }
 
-/// Cells up to the loosest objective; what lies beyond is not counted.
+/// Cells up to the loosest objective; combinations beyond it are not counted.
 struct Grid {
     drops: usize,
     latencies: usize,
@@ -226,7 +225,7 @@ impl Grid {
         Cell { variant: part.variant, drop, latency: nearest(part.latency_ns, self.latency_ns) }
     }
 
-    /// The last cell that keeps an objective; `None` where no accuracy is high enough.
+    /// The last cell that meets an objective; `None` where no accuracy is high enough.
     fn corner(&self, accuracy: &Additive, slo: Slo) -> Option<(usize, usize)> {
         let drop = u64::from(accuracy.allowed_drop(slo.accuracy_bp)?) / self.drop_bp;
         Some((
@@ -235,7 +234,7 @@ impl Grid {
         ))
     }
 
-    /// Ways through one position more.
+    /// The combinations with one more position.
     fn through(&self, ways: &[u64], row: &[Cell]) -> Vec<u64> {
         let mut longer = vec![0u64; ways.len()];
         for cell in
@@ -249,8 +248,8 @@ impl Grid {
         longer
     }
 
-    /// Calls with each position of a range and the ways through everything else, given the ways
-    /// through all outside the range.
+    /// Calls the function with each position of a range and the combinations of all other
+    /// positions, given the combinations of all positions outside the range.
     fn leave_each_out(
         &self,
         ways: Vec<u64>,

@@ -1,5 +1,5 @@
-//! [`Menu`]: what one task can be in one order; asked for the fastest above an accuracy, by
-//! whichever method its accuracies allow.
+//! [`Menu`]: the stitched variants of one task in one order. It finds the fastest above an
+//! accuracy, by the method that fits the kind of accuracy.
 
 use super::{Additive, Order, Stitched, Zoo, front::Front, preload::Loaded, search::Search};
 
@@ -9,7 +9,7 @@ pub(super) enum Menu<'a> {
 }
 
 impl<'a> Menu<'a> {
-    /// Of all subgraphs, or of the loaded ones.
+    /// The menu of all subgraphs, or of the loaded ones.
     pub(super) fn new(
         zoo: &'a Zoo,
         task: usize,

@@ -1,17 +1,18 @@
 //! Model stitching: several tasks on one chip, each with sparse variants of one base model, cut
-//! alike into subgraphs. A stitched variant takes each subgraph from some variant; V variants of S
-//! subgraphs make V^S of them ("Multi-DNN Inference of Sparse Models on Edge SoCs", SparseLoom).
+//! into subgraphs at the same tensors. A stitched variant takes each subgraph from some variant; V
+//! variants of S subgraphs make V^S of them ("Multi-DNN Inference of Sparse Models on Edge SoCs",
+//! SparseLoom).
 //!
 //! | question | where |
 //! |---|---|
-//! | where are variants cut, and what does a stitched one look like as a model? | [`cut`], [`assemble`] |
+//! | where are variants cut, and how is a stitched one assembled as a model? | [`cut`], [`assemble`] |
 //! | what do tasks, variants and processors cost? | [`Zoo`] |
 //! | how accurate is a stitched variant? | [`Accuracy`]: [`Additive`], [`Monotone`], [`Table`] |
 //! | which processor takes which position? | [`Order`], [`orders`] |
-//! | which order and which variants keep the most service level objectives? | [`Optimiser`] |
+//! | which order and which variants meet the most service-level objectives? | [`Optimiser`] |
 //! | which subgraphs should be in memory? | [`hotness`](mod@hotness), [`preload`] |
-//! | which objectives to judge by? | [`slo`] |
-//! | what would other systems do, and how would it go? | [`systems`], [`evaluate`] |
+//! | which objectives are used for evaluation? | [`slo`] |
+//! | how do other systems perform? | [`systems`], [`evaluate`] |
 //! | how many runs does profiling take? | [`profiling`] |
 //!
 //! Nothing is enumerated where that can be avoided. Latencies are whole nanoseconds, accuracies
@@ -50,7 +51,7 @@ pub use zoo::{MOST_POSITIONS, Stitched, Subgraph, Task, Zoo};
 
 use crate::simulator::ScenarioError;
 
-/// Why nothing can be stitched.
+/// Why stitched variants cannot be planned.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StitchError {
@@ -62,7 +63,7 @@ pub enum StitchError {
         /// What is wrong.
         reason: String,
     },
-    /// A zoo that is not one.
+    /// An invalid zoo.
     #[error("{reason}")]
     Zoo {
         /// What is wrong.
@@ -85,7 +86,7 @@ pub enum StitchError {
         /// The orders.
         orders: String,
     },
-    /// More stitched variants than an exhaustive method can take.
+    /// Too many stitched variants for an exhaustive method.
     #[error(
         "task `{task}` has {variants} stitched variants; {what} looks at each of them, at most \
         {most}"
@@ -93,11 +94,11 @@ pub enum StitchError {
     TooMany {
         /// Name of the task.
         task: String,
-        /// How many it has.
+        /// Number of stitched variants.
         variants: u128,
         /// The method.
         what: &'static str,
-        /// How many it can take.
+        /// Largest number that the method can take.
         most: u128,
     },
     /// The simulator refuses the scenario.

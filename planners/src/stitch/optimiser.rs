@@ -1,25 +1,25 @@
 //! [`Optimiser`]: one order of processors for all tasks, and a stitched variant for each task.
 //!
-//! [`Optimiser::best`] keeps the most objectives; among equals it misses the least accuracy in sum;
-//! among equals it has the least mean latency; among equals the least load on the busiest
-//! processor, which bounds throughput. In an order tasks do not depend on each other: each takes
-//! its fastest variant that is accurate enough, and keeps its objective if any variant does. A task
-//! that cannot be fast enough misses its latency by least; one that cannot be accurate enough takes
-//! its most accurate variant.
+//! [`Optimiser::best`] meets the most objectives; among equals, it has the least missing accuracy
+//! in sum, then the least mean latency, then the least load on the busiest processor, which bounds
+//! throughput. In a given order, tasks do not depend on each other: each takes its fastest variant
+//! that is accurate enough, and meets its objective if any variant does. A task that cannot be fast
+//! enough takes the fastest accurate variant; one that cannot be accurate enough takes its most
+//! accurate variant.
 
 use super::{Order, Slo, StitchError, Stitched, Zoo, menu::Menu, preload::Loaded};
 use crate::cost::Interval;
 
-/// What a task runs.
+/// The variant that a task runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Choice {
     /// The variant.
     pub stitched: Stitched,
     /// Eq. 5 with its interval, ns.
     pub latency_ns: Interval,
-    /// By how much it misses its latency objective, ns.
+    /// The latency above the objective, ns.
     pub late_ns: u64,
-    /// By how much it misses its accuracy objective, basis points.
+    /// The accuracy below the objective, basis points.
     pub short_bp: u32,
 }
 
@@ -31,30 +31,30 @@ impl Choice {
     }
 }
 
-/// An order and what each task runs in it.
+/// An order, and the variant that each task runs in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Assignment {
-    /// The same for all tasks.
+    /// The order, which is the same for all tasks.
     pub order: Order,
     /// By task; `None` where [`Optimiser::as_printed`] defines none.
     pub choices: Vec<Option<Choice>>,
-    /// Tasks that do not keep their objective.
+    /// Number of tasks that violate their objective.
     pub violations: usize,
-    /// Of all tasks that have a choice, ns.
+    /// Sum of the latencies of all tasks that have a choice, ns.
     pub total_latency_ns: u64,
-    /// What one query of each task takes of the busiest processor, ns: no more queries of all tasks
-    /// than one in this time.
+    /// Load of one query of each task on the busiest processor, ns: at most one query of each task
+    /// completes in this time.
     pub bottleneck_ns: u64,
 }
 
 impl Assignment {
-    /// Over the tasks that have a choice, ns; 0 without any.
+    /// Mean latency over the tasks that have a choice, ns; 0 without any.
     #[must_use]
     pub fn mean_latency_ns(&self) -> f64 {
         self.total_latency_ns as f64 / self.choices.iter().flatten().count().max(1) as f64
     }
 
-    /// Puts together what tasks run in an order.
+    /// Assembles the choices of all tasks in an order.
     pub(super) fn of(
         zoo: &Zoo,
         order: &Order,
@@ -93,20 +93,20 @@ impl Assignment {
         }
     }
 
-    /// Accuracy that tasks miss in sum, basis points.
+    /// Sum of the tasks' missing accuracy, basis points.
     #[must_use]
     pub fn total_short_bp(&self) -> u64 {
         self.choices.iter().flatten().map(|choice| u64::from(choice.short_bp)).sum()
     }
 
-    /// What is compared, in this order: less is better.
+    /// The criteria of the comparison, in this order: less is better.
     #[must_use]
     pub fn rank(&self) -> (usize, u64, u64, u64) {
         (self.violations, self.total_short_bp(), self.total_latency_ns, self.bottleneck_ns)
     }
 }
 
-/// Tasks on a chip, and the orders to choose from.
+/// The tasks on a chip, and the orders to choose from.
 #[derive(Clone, Copy, Debug)]
 pub struct Optimiser<'a> {
     pub(super) zoo: &'a Zoo,
@@ -115,11 +115,11 @@ pub struct Optimiser<'a> {
 }
 
 impl<'a> Optimiser<'a> {
-    /// Asks for the best of these orders; among equals the first.
+    /// An optimiser over these orders; among equals it chooses the first.
     ///
     /// # Errors
-    /// [`StitchError`] for no orders, and for orders of another length or of processors that are
-    /// none.
+    /// [`StitchError`] for no orders, and for orders of another length or with processors that do
+    /// not exist.
     pub fn new(zoo: &'a Zoo, orders: &'a [Order]) -> Result<Self, StitchError> {
         orders.iter().try_for_each(|order| zoo.check_order(order))?;
         if orders.is_empty() {
@@ -129,7 +129,7 @@ impl<'a> Optimiser<'a> {
         }
     }
 
-    /// Only variants whose subgraphs are all loaded.
+    /// Restricts the choice to variants whose subgraphs are all loaded.
     #[must_use]
     pub const fn among(self, loaded: &'a Loaded) -> Self {
         Self { loaded: Some(loaded), ..self }

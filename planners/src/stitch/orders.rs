@@ -3,7 +3,7 @@
 
 use super::StitchError;
 
-/// Most orders that are listed.
+/// Largest number of orders that are listed.
 const MOST_ORDERS: u128 = 100_000;
 
 /// The processor of each position.
@@ -11,7 +11,7 @@ const MOST_ORDERS: u128 = 100_000;
 pub struct Order(Vec<usize>);
 
 impl Order {
-    /// From processor indices by position.
+    /// An order from processor indices by position.
     #[must_use]
     pub const fn new(processors: Vec<usize>) -> Self {
         Self(processors)
@@ -24,8 +24,8 @@ impl Order {
     }
 }
 
-/// Every order in which no processor takes two positions (the paper's: P! of them where positions
-/// are as many as processors).
+/// Every order in which no processor has two positions (the paper's: P! of them where there are as
+/// many positions as processors).
 ///
 /// # Errors
 /// [`StitchError::Zoo`] for more positions than processors, and for too many orders.
@@ -42,7 +42,7 @@ pub fn each_once(processors: usize, positions: usize) -> Result<Vec<Order>, Stit
     list(processors, positions, true, count)
 }
 
-/// Every order whatsoever, P^S of them: processors may take several positions, and some none.
+/// All P^S orders: processors may have several positions, and some none.
 ///
 /// # Errors
 /// [`StitchError::Zoo`] for too many orders.

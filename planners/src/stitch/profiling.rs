@@ -1,5 +1,5 @@
-//! How many runs it takes to profile every variant (table 1 and eq. 6). Runs that train an accuracy
-//! estimator are not in eq. 6; count them beside it.
+//! The number of runs to profile every variant (table 1 and eq. 6). Eq. 6 does not include the runs
+//! that train an accuracy estimator.
 
 /// T tasks of V variants of S subgraphs on P processors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,8 +31,8 @@ impl Profiling {
         u128::from(self.tasks).checked_mul(variants)?.checked_mul(orders.checked_add(1)?)
     }
 
-    /// Share of runs that estimating saves: 1 - (1 + S P) / (V^(S-1) (P! + 1)), whatever T. Below 0
-    /// where it costs more.
+    /// Share of runs that estimation saves: 1 - (1 + S P) / (V^(S-1) (P! + 1)), for every T.
+    /// Negative where it costs more.
     #[must_use]
     pub fn saved(self) -> Option<f64> {
         let exhaustive = self.exhaustive().filter(|&runs| runs > 0)?;

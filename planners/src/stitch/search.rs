@@ -1,9 +1,9 @@
-//! [`Search`]: the fastest stitched variant above an accuracy, for accuracies that are no sums:
-//! depth first in rising latency, under two bounds.
+//! [`Search`]: the fastest stitched variant above an accuracy, for accuracies that are not sums: a
+//! depth-first search in rising latency, with two bounds.
 //!
-//! A beginning is given up when it cannot end faster than the best found, or cannot end accurate
-//! enough. A subgraph is left out beforehand where another at its position is no slower and
-//! [`Accuracy::no_worse`]. Optionally a second latency, in another order, is kept as well
+//! A prefix is abandoned when it cannot become faster than the best variant found, or cannot become
+//! accurate enough. A subgraph is left out if another at its position is no slower and
+//! [`Accuracy::no_worse`]. Optionally a second latency, in another order, is bounded as well
 //! (algorithm 1 as printed).
 
 use super::{Accuracy, Stitched, zoo::Part};
@@ -11,9 +11,9 @@ use std::cmp::Reverse;
 
 pub(super) struct Search<'a> {
     accuracy: &'a dyn Accuracy,
-    /// By position, fastest first.
+    /// The subgraphs by position, fastest first.
     parts: Vec<Vec<Part>>,
-    /// From each position on, the least latency that is still to come, in both orders.
+    /// The least latency of each position and all later ones, in both orders.
     rest: Vec<(u64, u64)>,
 }
 
@@ -138,8 +138,7 @@ impl Descent<'_, '_> {
     }
 }
 
-/// The parts of one position that no other replaces without loss; the first of several that replace
-/// each other.
+/// The parts of one position that no other dominates; the first of several equivalent ones.
 fn undominated(accuracy: &dyn Accuracy, position: usize, row: &[Part]) -> Vec<Part> {
     let replaces = |a: &Part, b: &Part| {
         a.latency_ns <= b.latency_ns

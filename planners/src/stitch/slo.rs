@@ -1,35 +1,35 @@
-//! [`Slo`]: what a task has to keep, and the sets of objectives that systems are judged by (section
-//! 5.1 and appendix D).
+//! [`Slo`]: the objective of a task, and the sets of objectives with which systems are evaluated
+//! (section 5.1 and appendix D).
 //!
-//! Ranges are those of the original variants, not of stitched ones: a system that stitches must not
-//! set its own targets. All tasks share the index of a configuration: configuration 7 gives each
-//! task the seventh point of its own grid.
+//! Ranges are those of the original variants, not of stitched ones: the targets must not depend on
+//! the system under evaluation. All tasks share the index of a configuration: configuration 7 gives
+//! each task the seventh point of its own grid.
 
 use super::{Order, StitchError, Zoo};
 
 /// Points along each axis.
 const POINTS: u64 = 5;
-/// By how much the range of accuracies is extended on either side, basis points.
+/// Extension of the range of accuracies on either side, basis points.
 const EXTENDED_BP: u32 = 200;
 
 /// A service level objective of one task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slo {
-    /// At least this accurate, basis points.
+    /// The least accuracy, basis points.
     pub accuracy_bp: u32,
-    /// At most this long, ns.
+    /// The largest latency, ns.
     pub latency_ns: u64,
 }
 
 impl Slo {
-    /// Whether this accuracy and latency keep it.
+    /// Whether this accuracy and latency meet it.
     #[must_use]
     pub const fn is_met_by(self, accuracy_bp: u32, latency_ns: u64) -> bool {
         accuracy_bp >= self.accuracy_bp && latency_ns <= self.latency_ns
     }
 }
 
-/// Least and most of what a task's original variants reach.
+/// The ranges of accuracy and latency over a task's original variants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ranges {
     /// Lowest and highest accuracy, basis points.
@@ -39,7 +39,8 @@ pub struct Ranges {
 }
 
 impl Ranges {
-    /// Of a task's original variants in an order (the paper's fixed order is NPU-GPU-CPU).
+    /// The ranges over a task's original variants in an order (the paper's fixed order is
+    /// NPU-GPU-CPU).
     ///
     /// # Errors
     /// [`StitchError::Impossible`] when no variant runs in that order.

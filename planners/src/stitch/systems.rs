@@ -1,17 +1,18 @@
-//! What systems do with the same tasks and objectives: six baselines, and stitching (section 5.1).
+//! The choices of systems for the same tasks and objectives: six baselines, and stitching (section
+//! 5.1).
 //!
 //! | system | variant of a task | where it runs |
 //! |---|---|---|
 //! | SV-AO | the most accurate original; among equals the fastest | |
 //! | SV-LO | the fastest original; among equals the most accurate | |
-//! | AV | the fastest original that keeps the objective; else the one whose worse relative slack is the least bad | |
+//! | AV | the fastest original that meets the objective; else the one with the best minimum of its two relative slacks | |
 //! | ..-P | | cut into subgraphs, in the fixed order |
-//! | ..-NP | | whole, on the processor on which it is done first, tasks in the order they arrive |
+//! | ..-NP | | whole, on the processor on which it ends first, tasks in the order of arrival |
 //! | stitched | by [`super::Optimiser`], objective by objective | cut, in the order found |
 //!
-//! The paper does not say which processor a whole variant takes, nor what AV runs when nothing
-//! keeps the objective: the rules above are ours. Latencies that a baseline chooses by are those of
-//! the fixed order, or of the fastest processor where it does not cut.
+//! The paper does not define the processor of a whole variant, nor the choice of AV when no variant
+//! meets the objective: these rules are vitempo's. Baselines choose by the latencies of the fixed
+//! order, or of the fastest processor where they do not cut.
 
 use super::{Assignment, Optimiser, Order, Slo, StitchError, Zoo, preload::Loaded};
 use std::{cmp::Reverse, fmt};
@@ -23,7 +24,7 @@ pub enum Selection {
     MostAccurate,
     /// The fastest original.
     Fastest,
-    /// The fastest original that keeps the objective.
+    /// The fastest original that meets the objective.
     Adaptive,
     /// A stitched variant, objective by objective.
     Stitched,
@@ -64,36 +65,36 @@ impl fmt::Display for System {
     }
 }
 
-/// What all systems have to work with.
+/// The setting of all systems.
 #[derive(Clone, Copy, Debug)]
 pub struct Setting<'a> {
     /// Tasks and processors.
     pub zoo: &'a Zoo,
     /// The order of systems that do not choose one (the paper's: NPU-GPU-CPU).
     pub fixed: &'a Order,
-    /// The orders stitching chooses from.
+    /// The orders from which stitching chooses.
     pub orders: &'a [Order],
-    /// What stitching finds in memory, and the order it was loaded for; without it, everything in
-    /// any order. Baselines always find their variants loaded.
+    /// The subgraphs in memory for stitching, and the order that they were loaded for; `None`: all,
+    /// in any order. The variants of baselines are always loaded.
     pub loaded: Option<(&'a Order, &'a Loaded)>,
 }
 
-/// What one task runs.
+/// The choice of one task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chosen {
-    /// By position.
+    /// The variants by position.
     pub variants: Vec<usize>,
     /// Basis points.
     pub accuracy_bp: u32,
-    /// Where it is cut; `None`: whole, on any one processor.
+    /// The order of a cut variant; `None`: whole, on any one processor.
     pub order: Option<Order>,
 }
 
 impl Setting<'_> {
-    /// What a system runs for each configuration: by configuration, then task.
+    /// The choices of a system, by configuration, then task.
     ///
     /// # Errors
-    /// [`StitchError`] when a task cannot run, or configurations do not fit.
+    /// [`StitchError`] when a task cannot run, or a configuration does not match the tasks.
     pub fn choose(
         &self,
         system: System,
@@ -121,8 +122,8 @@ impl Setting<'_> {
             .collect())
     }
 
-    /// In the order subgraphs are loaded for, a task runs loaded ones only, if it can run at all
-    /// with these; else it fetches what is missing.
+    /// In the order that subgraphs are loaded for, a task runs only loaded ones if it can run with
+    /// these; else it fetches the missing ones.
     fn stitched(&self, configurations: &[Vec<Slo>]) -> Result<Vec<Vec<Chosen>>, StitchError> {
         let best = match self.loaded {
             None => Optimiser::new(self.zoo, self.orders)?.best(configurations)?,
@@ -179,7 +180,7 @@ impl Setting<'_> {
             .min()
     }
 
-    /// All positions on one processor, ns.
+    /// Latency with all positions on one processor, ns.
     pub(super) fn whole_ns(
         &self,
         task: usize,
@@ -200,7 +201,7 @@ struct Original {
 }
 
 impl Original {
-    /// The worse of its relative slacks.
+    /// The smaller of its two relative slacks.
     fn slack(self, slo: Slo) -> f64 {
         let accuracy = f64::from(self.accuracy_bp) / f64::from(slo.accuracy_bp.max(1)) - 1.0;
         let latency = 1.0 - self.latency_ns as f64 / slo.latency_ns.max(1) as f64;

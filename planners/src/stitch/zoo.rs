@@ -1,11 +1,11 @@
-//! [`Zoo`]: tasks with their variants, cut into subgraphs, and what each subgraph costs on each
+//! [`Zoo`]: tasks with their variants, cut into subgraphs, and the cost of each subgraph on each
 //! processor.
 //!
 //! Latency of a stitched variant in an order (eq. 5): the sum of its subgraphs' latencies, each on
-//! its position's processor. Where links are given, what a subgraph hands to the next processor is
-//! added to it (the paper leaves it out, and measures nearly 5 %). Formats belong to processors
-//! there, so conversion is a property of the link; the size of what is handed on belongs to the
-//! subgraph that produces it.
+//! its position's processor. Where links are given, the transfer to the next processor is added
+//! (the paper leaves it out, and measures nearly 5 %). Formats belong to processors, so conversion
+//! is a property of the link; the size of a transfer belongs to the subgraph that produces the
+//! tensor.
 
 use super::{Accuracy, Order, Slo, StitchError, evaluate::Fetching, preload::Loaded};
 use crate::cost::{Interval, Link};
@@ -15,51 +15,51 @@ use std::{
     sync::Arc,
 };
 
-/// Most positions a model may be cut into.
+/// Largest number of positions.
 pub const MOST_POSITIONS: usize = 32;
 
 /// One position of one variant.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Subgraph {
-    /// On each processor, ns; `None` where it cannot run.
+    /// Latency on each processor, ns; `None` where it cannot run.
     pub latency_ns: Vec<Option<Interval>>,
-    /// What it takes to keep it loaded, bytes.
+    /// Memory while loaded, bytes.
     pub memory_bytes: u64,
-    /// What it hands to the next position, bytes.
+    /// Size of the tensor for the next position, bytes.
     pub boundary_bytes: u64,
 }
 
-/// One model that is asked for, in several variants.
+/// One task: a model in several variants.
 #[derive(Clone, Debug)]
 pub struct Task {
     /// Unique name.
     pub name: String,
     /// Names of the original variants.
     pub variants: Vec<String>,
-    /// By position, then variant.
+    /// Subgraphs by position, then variant.
     pub subgraphs: Vec<Vec<Subgraph>>,
-    /// Of every stitched variant.
+    /// Accuracies of the stitched variants.
     pub accuracy: Arc<dyn Accuracy>,
 }
 
 /// A stitched variant in some order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stitched {
-    /// The variant that each position is taken from.
+    /// The variant of each position.
     pub variants: Vec<usize>,
-    /// Eq. 5, ns.
+    /// Latency by eq. 5, ns.
     pub latency_ns: u64,
-    /// Basis points.
+    /// Accuracy, basis points.
     pub accuracy_bp: u32,
 }
 
-/// What running one subgraph takes, to the searches.
+/// One subgraph, in the form for searches.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Part {
     pub variant: usize,
     pub latency_ns: u64,
-    /// In a second order that must be kept as well; 0 where there is none.
+    /// Latency in a second order that is bounded as well; 0 where there is none.
     pub other_ns: u64,
 }
 
@@ -73,11 +73,11 @@ pub struct Zoo {
 }
 
 impl Zoo {
-    /// Puts tasks together. `links` go from one processor index to another; without any, handing
-    /// over costs nothing (eq. 5 as printed).
+    /// Checks and assembles tasks. `links` go from one processor index to another; without any,
+    /// transfers cost nothing (eq. 5 as printed).
     ///
     /// # Errors
-    /// [`StitchError`] naming the task that does not fit.
+    /// [`StitchError`] naming the invalid task.
     pub fn new(
         processors: Vec<String>,
         links: BTreeMap<(usize, usize), Link>,
@@ -158,20 +158,21 @@ impl Zoo {
         &self.tasks
     }
 
-    /// How many subgraphs every variant is cut into.
+    /// Number of subgraphs of every variant.
     #[must_use]
     pub const fn positions(&self) -> usize {
         self.positions
     }
 
-    /// How many stitched variants a task has: V^S; `None` above 2^128.
+    /// Number of stitched variants of a task, V^S; `None` above 2^128.
     #[must_use]
     pub fn stitched_variants(&self, task: usize) -> Option<u128> {
         let variants = self.tasks.get(task).map_or(0, |t| t.variants.len());
         (variants as u128).checked_pow(u32::try_from(self.positions).ok()?)
     }
 
-    /// One subgraph in an order, with what it hands on, ns; `None` where it cannot run or hand on.
+    /// Latency of one subgraph in an order, with the transfer of its output, ns; `None` where it
+    /// cannot run or there is no link.
     #[must_use]
     pub fn step_ns(
         &self,
@@ -195,7 +196,8 @@ impl Zoo {
         }
     }
 
-    /// A stitched variant in an order, ns (eq. 5); `None` where some subgraph cannot run.
+    /// Latency of a stitched variant in an order, ns (eq. 5); `None` where some subgraph cannot
+    /// run.
     #[must_use]
     pub fn latency_ns(&self, task: usize, order: &Order, stitched: &[usize]) -> Option<Interval> {
         let steps = stitched
@@ -205,7 +207,7 @@ impl Zoo {
         if stitched.len() == self.positions { steps.sum() } else { None }
     }
 
-    /// What can run at each position in an order.
+    /// The subgraphs that can run at each position in an order.
     pub(super) fn parts(&self, task: usize, order: &Order) -> Vec<Vec<Part>> {
         let variants = self.tasks.get(task).map_or(0, |t| t.variants.len());
         let part = |position, variant| {
@@ -220,8 +222,8 @@ impl Zoo {
             .collect()
     }
 
-    /// The same tasks where running a subgraph that is not loaded takes fetching it as well, in
-    /// times of running it.
+    /// The same tasks, in which the latency of a subgraph that is not loaded includes fetching it,
+    /// in multiples of its run time.
     #[must_use]
     pub fn with_fetching(&self, loaded: &Loaded, fetching: Fetching) -> Self {
         let mut zoo = self.clone();
@@ -242,14 +244,14 @@ impl Zoo {
         zoo
     }
 
-    /// An order as people write it: `GPU-CPU-NPU`.
+    /// An order as text: `GPU-CPU-NPU`.
     #[must_use]
     pub fn named(&self, order: &Order) -> String {
         let name = |&p: &usize| self.processors.get(p).map_or("?", String::as_str);
         order.processors().iter().map(name).collect::<Vec<_>>().join("-")
     }
 
-    /// One objective per task in each of them.
+    /// Checks that each configuration has one objective per task.
     pub(super) fn check_configurations(
         &self,
         configurations: &[Vec<Slo>],

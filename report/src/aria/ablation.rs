@@ -1,4 +1,4 @@
-//! What each part of ARIA brings: figure 15.
+//! The effect of each part of ARIA: figure 15.
 
 use super::{
     sheet::{Sheet, of, simulation},
@@ -11,7 +11,7 @@ use crate::{
 };
 use vitempo::{plan::aria::Simulated, planners::aria::System};
 
-/// Figure 15: what each part of ARIA brings.
+/// Figure 15: the effect of each part of ARIA.
 pub fn ablation(page: &mut Sheet, simulated: &Simulated<'_>) -> Result<(), ReportError> {
     page.heading("What each part brings (figure 15)");
     page.words(

@@ -1,4 +1,4 @@
-//! Accuracy of a stand-in model: in the place of figure 13.
+//! The accuracy of a stand-in model, in place of figure 13.
 
 use super::sheet::Sheet;
 use crate::table::{Cell, Table};
@@ -8,7 +8,7 @@ use vitempo::{
     planners::Evidence,
 };
 
-/// Figure 13: accuracy, of a stand-in model.
+/// In place of figure 13: the accuracy of a stand-in model.
 pub fn accuracy(page: &mut Sheet, details: &Details) {
     page.heading("Accuracy of a stand-in model (in the place of figure 13)");
     page.words(

@@ -1,4 +1,4 @@
-//! Where a frame's time goes: figure 19.
+//! The time of each part of a frame: figure 19.
 
 use super::sheet::{Sheet, of, simulation};
 use crate::{
@@ -8,7 +8,7 @@ use crate::{
 };
 use vitempo::{plan::aria::Simulated, planners::aria::System};
 
-/// Figure 19: where a frame's time goes.
+/// Figure 19: the time of each part of a frame.
 pub fn breakdown(page: &mut Sheet, simulated: &Simulated<'_>) -> Result<(), ReportError> {
     page.heading("Where a frame's time goes (figure 19)");
     let mut rows = Vec::new();

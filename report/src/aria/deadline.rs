@@ -85,7 +85,7 @@ pub fn deadline(page: &mut Sheet, simulated: &Simulated<'_>) -> Result<(), Repor
     page.figure("latency", "End-to-end latency by system; the line is the target.", &chart)
 }
 
-/// Why MobiSR-like is late, or not: the only system whose frames wait for the processor that
+/// Why MobiSR-like is late, or not. It is the only system whose frames wait for the processor that
 /// throttles.
 fn shared_blocks(page: &mut Sheet, simulated: &Simulated<'_>) {
     let heat = |o: &AriaOutcome| {

@@ -1,4 +1,4 @@
-//! What was simulated, on which costs, and the plan.
+//! The introduction of the page: the simulated trace, the costs, and the plan.
 
 use super::{sheet::Sheet, words::success};
 use crate::table::{Cell, Table};

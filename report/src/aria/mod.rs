@@ -1,5 +1,5 @@
 //! The page on a simulation of a vision foundation model within a frame deadline: figures 7, 12 and
-//! 15 to 19 of the ARIA paper in our own terms, every figure with its level of evidence.
+//! 15 to 19 of the ARIA paper in terms of this simulation. Every figure has its level of evidence.
 
 mod ablation;
 mod accuracy;
@@ -19,7 +19,7 @@ use crate::ReportError;
 use sheet::Sheet;
 use vitempo::plan::aria::{Details, Simulated};
 
-/// Names and contents of the files of the page; `report.md` is the first.
+/// The names and contents of the page's files; `report.md` is the first.
 ///
 /// ```
 /// use vitempo::{plan::aria::{Scenario, Simulated, Walk}, planners::aria::{AriaCosts, Requirements}};

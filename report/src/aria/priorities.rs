@@ -1,4 +1,4 @@
-//! Which regions get the cycles: figure 18.
+//! Which regions are updated: figure 18.
 
 use super::sheet::{Sheet, of, simulation};
 use crate::{
@@ -8,7 +8,7 @@ use crate::{
 };
 use vitempo::{plan::aria::Simulated, planners::aria::System};
 
-/// Figure 18: who gets the cycles.
+/// Figure 18: which regions are updated.
 pub fn priorities(page: &mut Sheet, simulated: &Simulated<'_>) -> Result<(), ReportError> {
     page.heading("Who gets the cycles: staleness by speed (figure 18)");
     page.words(

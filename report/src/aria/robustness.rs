@@ -1,4 +1,4 @@
-//! Forecasts that are off, and estimates of the device that are.
+//! The effect of biased forecasts, and of errors in the estimated constants of the device.
 
 use super::{
     sheet::{Sheet, simulation},
@@ -10,7 +10,7 @@ use vitempo::{
     planners::aria::System,
 };
 
-/// What forecasts that are off do.
+/// The effect of biased forecasts.
 pub fn biased(page: &mut Sheet, simulated: &Simulated<'_>) {
     page.heading("When forecasts are off");
     page.words(
@@ -50,7 +50,7 @@ pub fn biased(page: &mut Sheet, simulated: &Simulated<'_>) {
     page.table(&table);
 }
 
-/// Whether the outcomes depend on estimates of the device.
+/// Whether the outcomes depend on the estimated constants of the device.
 pub fn perturbed(page: &mut Sheet, simulated: &Simulated<'_>, details: &Details) {
     page.heading("When heat and power are other than estimated");
     let share = simulated.scenario.requirements.share;

@@ -1,4 +1,4 @@
-//! [`Sheet`]: tables and words as Markdown, plots as files beside it, each with its level of
+//! [`Sheet`]: tables and text as Markdown, plots as files beside it, each with its level of
 //! evidence.
 
 use crate::{ReportError, chart::Chart, draw, table::Table};
@@ -7,7 +7,7 @@ use vitempo::planners::{
     aria::{AriaOutcome, System},
 };
 
-/// What is written.
+/// The text and the plots written so far.
 pub struct Sheet {
     text: String,
     figures: Vec<(String, String)>,
@@ -19,7 +19,7 @@ impl Sheet {
         Self { text: format!("# {title}\n"), figures: Vec::new() }
     }
 
-    /// Names and contents of its files, the text first.
+    /// The names and contents of its files, the text first.
     pub fn files(self) -> Vec<(String, String)> {
         std::iter::once(("report.md".to_owned(), self.text)).chain(self.figures).collect()
     }

@@ -1,4 +1,4 @@
-//! Figures of a plan within a deadline, in words.
+//! Texts for the figures of a plan within a deadline.
 
 use vitempo::planners::aria::Truth;
 
@@ -12,14 +12,14 @@ pub fn success(share: f64) -> String {
     }
 }
 
-/// What was planned for.
+/// The confidence of a plan, as text.
 #[must_use]
 pub fn planned_at(confidence: Option<f64>) -> String {
     confidence
         .map_or_else(|| "point forecasts".to_owned(), |c| format!("{:.0} % confidence", 100.0 * c))
 }
 
-/// How far forecasts are off.
+/// The bias of forecasts, as text.
 #[must_use]
 pub fn truth(truth: Truth) -> String {
     match truth {

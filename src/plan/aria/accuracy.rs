@@ -1,7 +1,7 @@
 //! [`Accuracy`]: depth and labels of a stand-in model in rendered scenes, as the systems of a
-//! simulation would show them: in the place of figure 13 and of what figures 15 and 17 say of
-//! accuracy. The scenes' truth is known pixel by pixel. The stand-in is no network
-//! ([`Model`]); its own error against resolution stands beside.
+//! simulation show them; in place of figure 13, and of the accuracies in figures 15 and 17. The
+//! scenes' ground truth is known pixel by pixel. The stand-in is not a network ([`Model`]); its own
+//! error by resolution is listed beside.
 
 use super::Simulated;
 use vitempo_aria::{
@@ -10,18 +10,18 @@ use vitempo_aria::{
 };
 use vitempo_planners::aria::{AriaOutcome, Level, System};
 
-/// Of each scene: seed, and pixels on a side of a patch.
+/// Seed of each scene.
 const SEED: u64 = 41;
 const PIXELS: usize = 4;
-/// Features of looks.
+/// Number of distinct appearances in the stand-in's features.
 const LOOKS: usize = 64;
 
 /// Scores of the stand-in model over scenes of every kind.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Accuracy {
-    /// Resolutions alone, where every frame is seen whole.
+    /// Resolutions alone, with every frame encoded whole.
     pub resolutions: Vec<Scored>,
-    /// Systems at both targets, and full frames as they are.
+    /// The systems at both targets, and full frames without a system.
     pub systems: Vec<Scored>,
 }
 
@@ -30,7 +30,7 @@ pub struct Accuracy {
 pub struct Scored {
     /// The resolution, or the system and its target.
     pub name: String,
-    /// How often frames are seen whole and how many regions are updated between.
+    /// The interval between full frames, and the number of regions updated in between.
     pub pace: String,
     /// Depth and labels against the truth.
     pub score: Score,
@@ -42,10 +42,10 @@ impl Accuracy {
     /// Camera frames of each scene.
     pub const FRAMES: u64 = 40;
 
-    /// Scores what each system shows, at the pace of the simulation.
+    /// Scores the output of each system, with the intervals of the simulation.
     ///
     /// # Errors
-    /// [`AriaError`] where the highest resolution is no grid of patches.
+    /// [`AriaError`] where the highest resolution is not a grid of patches.
     pub fn of(simulated: &Simulated<'_>) -> Result<Self, AriaError> {
         let levels = &simulated.scenario.costs.levels;
         let (resolutions, systems) = (resolutions(levels), systems(simulated));
@@ -60,7 +60,7 @@ impl Accuracy {
     }
 }
 
-/// What is scored.
+/// One configuration that is scored.
 struct Shown {
     name: String,
     pace: String,
@@ -109,14 +109,15 @@ fn every(interval: u64) -> String {
     format!("full frames every {interval} frames")
 }
 
-/// Camera frames from full frame to full frame: one is between one and two of them old when it is
-/// shown.
+/// The interval between full frames, in camera frames. A full frame is between one and two
+/// intervals old when it is shown.
 fn interval(outcome: &AriaOutcome) -> u64 {
     (((outcome.full_frame_age + 0.5) / 1.5).round() as u64).max(1)
 }
 
-/// What a system shows, where the stand-in can say: it sees no more in a whole frame than in its
-/// blocks, so it says nothing of those that are cut.
+/// The configuration of a system, where the stand-in can score it. A whole frame has no more
+/// information for the stand-in than its blocks, so systems that cut frames into blocks are not
+/// scored.
 fn shown_by(levels: &[Level], outcome: &AriaOutcome) -> Option<(String, Way)> {
     let (interval, cycles) = (interval(outcome), outcome.cycles.round() as usize);
     let pace = format!("{}, {cycles} cycles", every(interval));

@@ -1,45 +1,45 @@
-//! [`forecast`]: what everything in a plan takes, forecast by two bundles: the encoder at every
-//! resolution and at every size of regions, and the decoder at every resolution. Times are in ns.
+//! [`forecast`]: forecasts the costs of a plan with two bundles: the encoder at every resolution
+//! and at every region size, and the decoder at every resolution. Times are in ns.
 
 use super::{AriaCostsError, AriaModels, Sizes};
 use crate::Bundle;
 use vitempo_graph::{Graph, LatencyModel};
 use vitempo_planners::aria::{AriaCosts, Baselines, Forecast, Level, RegionEncoder};
 
-/// What matching blocks of pixels takes on the CPU, as the paper prints it.
+/// Latency of block matching on the CPU, as the paper prints it, ns.
 const BLOCK_MATCHING_NS: f64 = 9e6;
-/// Patches on a side of a block.
+/// Side of a block, patches.
 const BLOCK_PATCHES: usize = 4;
-/// From more than one kernel in so many on, the share of those outside the training data is said.
+/// A note is issued when more than one kernel in this many lies outside the training data.
 const OUTSIDE_OF: usize = 4;
 
-/// What forecasts, at which sizes, and what is given beside.
+/// The bundles, the sizes, and the times that no bundle forecasts.
 #[derive(Clone, Debug)]
 pub struct CostsRequest<'a> {
-    /// Forecasts for the processor of full frames.
+    /// The bundle for the processor of full frames.
     pub full_frames: &'a Bundle,
-    /// Forecasts for the processor of regions and of the decoder.
+    /// The bundle for the processor of regions and of the decoder.
     pub regions: &'a Bundle,
-    /// What is chosen from.
+    /// The sizes to choose from.
     pub sizes: Sizes,
-    /// What no bundle forecasts.
+    /// The times that no bundle forecasts.
     pub times: GivenTimes,
 }
 
 /// Times that no bundle forecasts; 0 counts as 1 ns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GivenTimes {
-    /// Identifying, tracking, warping and scheduling on the CPU, per frame, ns.
+    /// Identification, tracking, warping and scheduling on the CPU, per frame, ns.
     pub frame_step_ns: u64,
-    /// Estimating the flow of patches, where a network does it, ns.
+    /// Patch flow per frame, where a network computes it, ns.
     pub patch_flow_ns: u64,
-    /// The decoder, where there is no model of it, ns.
+    /// Decoder per frame, where there is no model of it, ns.
     pub decoder_ns: u64,
-    /// A sentence on where these come from, for [`AriaCosts::sources`].
+    /// A sentence on the origin of these times, for [`AriaCosts::sources`].
     pub source: String,
 }
 
-/// What is worth knowing about costs, in the order in which they are forecast.
+/// A note on the costs; notes come in the order of the forecasts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CostNote {
@@ -53,7 +53,7 @@ pub enum CostNote {
         rows: usize,
         /// Whole patches.
         cols: usize,
-        /// Pixels on a side of a patch.
+        /// Side of a patch, px.
         patch: usize,
     },
     /// Kernels were forecast without a predictor of their own.
@@ -65,18 +65,18 @@ pub enum CostNote {
         /// Kernels in all.
         of: usize,
     },
-    /// Many kernels are outside of what was measured.
+    /// Many kernels lie outside the training data.
     Outside {
         /// The model, its size and the environment.
         what: String,
-        /// Kernels outside.
+        /// Kernels outside the training data.
         outside: usize,
         /// Kernels in all.
         of: usize,
     },
 }
 
-/// Forecasts everything that a plan needs; `note` hears what is worth knowing.
+/// Forecasts all costs of a plan; calls `note` with each note.
 ///
 /// ```
 /// use vitempo::{Bundle, graph::onnx, plan::aria::{AriaModels, CostsRequest, GivenTimes, Sizes, forecast}};

@@ -1,18 +1,18 @@
-//! Why there are no costs of a vision foundation model.
+//! Errors of forecasting the costs of a vision foundation model.
 
 use vitempo_graph::{PredictionError, ResizeError};
 
-/// Why models and bundles give no costs.
+/// Why costs cannot be computed from models and bundles.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AriaCostsError {
-    /// The encoder does not say how large a patch is.
+    /// The size of a patch cannot be found in the encoder.
     #[error("{model}: no convolution cuts its image into patches")]
     UnknownPatch {
         /// Name of the encoder.
         model: String,
     },
-    /// The encoder has no image.
+    /// No input of the encoder is an image.
     #[error(
         "{model}: no input is an image of [batch, channels, height, width]; inputs are {shapes:?}"
     )]
@@ -29,10 +29,10 @@ pub enum AriaCostsError {
         height: usize,
         /// Pixels.
         width: usize,
-        /// Pixels on a side of a patch.
+        /// Side of a patch, px.
         patch: usize,
     },
-    /// An input of the decoder does not have the encoder's patches.
+    /// The shape of a decoder input does not match the encoder's patches.
     #[error(
         "{model}: input `{input}` is {shape:?}: no part of it has the {rows} x {cols} patches \
         ({height} x {width} pixels) of the encoder"
@@ -53,10 +53,10 @@ pub enum AriaCostsError {
         /// Pixels of the encoder.
         width: usize,
     },
-    /// A model cannot have the size.
+    /// A model cannot be resized to this size.
     #[error(transparent)]
     Resize(#[from] ResizeError),
-    /// A bundle has no forecast for a model.
+    /// A bundle cannot forecast a model.
     #[error(transparent)]
     Prediction(#[from] PredictionError),
 }

@@ -1,4 +1,4 @@
-//! Costs and devices in JSON files: by themselves, or within what `vitempo plan aria` prints.
+//! Reads costs and devices from JSON files: alone, or within the output of `vitempo plan aria`.
 
 use serde::de::DeserializeOwned;
 use std::{
@@ -7,7 +7,7 @@ use std::{
 };
 use vitempo_planners::aria::{AriaCosts, AriaDevice};
 
-/// Why a file is not used.
+/// Why a file cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AriaFileError {
@@ -16,22 +16,22 @@ pub enum AriaFileError {
     Read {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// It is not JSON of this form.
+    /// The file is not JSON of the expected form.
     #[error("{}: {source}", path.display())]
     Format {
         /// The file.
         path: PathBuf,
-        /// What it should hold: `costs` or `device`.
+        /// The expected content: `costs` or `device`.
         part: &'static str,
         /// The line and the field.
         source: serde_json::Error,
     },
 }
 
-/// Costs: the whole file, or what stands under `costs`.
+/// Reads costs: the whole file, or its field `costs`.
 ///
 /// # Errors
 /// [`AriaFileError`] naming the file, line and field.
@@ -39,7 +39,7 @@ pub fn read_costs(path: &Path) -> Result<AriaCosts, AriaFileError> {
     read(path, "costs")
 }
 
-/// A device: the whole file, or what stands under `device`.
+/// Reads a device: the whole file, or its field `device`.
 ///
 /// # Errors
 /// [`AriaFileError`] naming the file, line and field.

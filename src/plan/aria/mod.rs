@@ -4,12 +4,12 @@
 //! | question | where |
 //! |---|---|
 //! | encoder and decoder at another resolution? | [`AriaModels`] |
-//! | what does everything take, by two bundles? | [`forecast`](forecast()) |
+//! | what does each part cost, by two bundles? | [`forecast`](forecast()) |
 //! | costs and devices in files? | [`read_costs`], [`read_device`] |
 //! | which plan within the deadline? | [`Scenario`] |
 //! | a trace from rendered scenes? | [`Walk`] |
-//! | what do ARIA and the systems it is compared with do over a trace? | [`Simulated`], [`TraceOutcomes`] |
-//! | how accurate is what they show, by a stand-in model? | [`Accuracy`] |
+//! | what are the outcomes of ARIA and the baselines over a trace? | [`Simulated`], [`TraceOutcomes`] |
+//! | how accurate is their output, by a stand-in model? | [`Accuracy`] |
 //! | what happens on engines? | `live`, with the feature `profile` |
 //!
 //! ```

@@ -4,7 +4,7 @@
 use super::AriaCostsError;
 use vitempo_graph::{Graph, OpKind, resized};
 
-/// Tokens beside the patches: class, registers.
+/// Largest number of tokens that are not patches: class, registers.
 pub(super) const MOST_EXTRA_TOKENS: usize = 8;
 
 /// The models of a plan.
@@ -19,10 +19,10 @@ pub struct AriaModels {
 
 impl AriaModels {
     /// An encoder of images and, where there is one, the decoder for features of its size. `patch`:
-    /// pixels on a side of a patch; by default the stride of the encoder's first convolution.
+    /// side of a patch, px; by default the stride of the encoder's first convolution.
     ///
     /// # Errors
-    /// [`AriaCostsError::UnknownPatch`] where neither says how large a patch is,
+    /// [`AriaCostsError::UnknownPatch`] where neither gives the size of a patch,
     /// [`AriaCostsError::NoImage`] where the encoder takes no image.
     pub fn new(
         encoder: Graph,
@@ -49,13 +49,13 @@ impl AriaModels {
         self.decoder.as_ref()
     }
 
-    /// Pixels on a side of a patch.
+    /// Side of a patch, px.
     #[must_use]
     pub fn patch(&self) -> usize {
         self.patch
     }
 
-    /// The encoder for so many rows and columns of patches, with its weights where it has them.
+    /// The encoder for this many rows and columns of patches, with its weights where it has them.
     ///
     /// # Errors
     /// [`AriaCostsError::Resize`] naming the node that does not work at that size.
@@ -80,10 +80,10 @@ impl AriaModels {
         sizes.iter().map(named).collect()
     }
 
-    /// The decoder for features of so many patches: each input grows as the patches do.
+    /// The decoder for features of this many patches: each input is resized with the patches.
     ///
     /// # Errors
-    /// [`AriaCostsError::DecoderInput`] where an input does not have the encoder's patches,
+    /// [`AriaCostsError::DecoderInput`] where an input does not match the encoder's patches,
     /// [`AriaCostsError::Resize`] naming the node that does not work at that size.
     pub fn decoder_at(&self, size: [usize; 2]) -> Result<Option<Graph>, AriaCostsError> {
         let Some(decoder) = &self.decoder else { return Ok(None) };
@@ -104,8 +104,8 @@ impl AriaModels {
     }
 }
 
-/// An input of a decoder for other patches: an image or grid whose sides are multiples of the
-/// patches, or tokens in one row.
+/// Resizes an input of a decoder: an image or grid whose sides are multiples of the patches, or
+/// tokens in one row.
 fn grow(shape: &mut [usize], old: [usize; 2], new: [usize; 2]) -> Option<()> {
     if let [_, _, height, width] = shape
         && height.is_multiple_of(old[0])
@@ -148,7 +148,7 @@ fn image_size(graph: &Graph) -> Result<[usize; 2], AriaCostsError> {
     }
 }
 
-/// The stride of the first convolution, if it cuts the image into squares.
+/// The stride of the first convolution, if it divides the image into squares.
 fn patch_of(graph: &Graph) -> Option<usize> {
     let first = graph.nodes().iter().find(|node| node.op.kind == OpKind::Conv)?;
     match (first.op.attributes.ints("kernel_shape"), first.op.attributes.ints("strides")) {

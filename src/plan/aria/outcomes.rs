@@ -1,5 +1,5 @@
-//! ARIA and the systems it is compared with over one trace: at the target and at twice the target,
-//! with biased forecasts, and with other estimates of heat and power ([`TraceOutcomes::of`]).
+//! Simulates ARIA and the baselines over one trace: at the target and at twice the target, with
+//! biased forecasts, and with other estimates of heat and power ([`TraceOutcomes::of`]).
 
 use vitempo_planners::aria::{
     AriaCosts, AriaOutcome, AriaPlan, Requirements, Simulation, SimulationError, System, Truth,
@@ -33,7 +33,7 @@ pub struct TraceOutcomes {
     /// Outcomes under biased forecasts, at the target and at the tightest target that the point
     /// forecasts allow.
     pub off: Vec<ForecastBias>,
-    /// The highest and the lowest resolution without end, as figure 7 has them.
+    /// Full frames of the highest and of the lowest resolution throughout, as in figure 7.
     pub ends: [AriaOutcome; 2],
 }
 
@@ -55,7 +55,8 @@ impl TraceOutcomes {
     }
 }
 
-/// The device's estimates of heat and power moved by [`PERTURBATION`] either way, one at a time.
+/// The outcomes with each thermal and power constant of the device lower and higher by
+/// [`PERTURBATION`], one at a time.
 ///
 /// # Errors
 /// As [`TraceOutcomes::of`].
@@ -87,7 +88,7 @@ fn off(simulation: &Simulation<'_>) -> Result<Vec<ForecastBias>, SimulationError
     Ok(all)
 }
 
-/// Full frames of one resolution, without end, beside the frames of a system that has no scheduler.
+/// Full frames of one resolution throughout, beside the frames of a system that has no scheduler.
 fn ends(simulation: &Simulation<'_>) -> Result<[AriaOutcome; 2], SimulationError> {
     let levels = &simulation.costs.levels;
     let only = |index: usize| {

@@ -1,5 +1,5 @@
-//! [`Scenario`]: costs on a device, requirements, and the plan within them; [`Simulated`]: what
-//! every system does in it over a trace.
+//! [`Scenario`]: costs on a device, requirements, and the plan within them; [`Simulated`]: the
+//! outcome of every system in it over a trace.
 
 use super::{Accuracy, TraceOutcomes, perturbed};
 use vitempo_planners::aria::{
@@ -7,21 +7,21 @@ use vitempo_planners::aria::{
     Trace, Truth, estimates::Perturbation, plan,
 };
 
-/// What is planned, and what for.
+/// Costs, device, requirements and plan.
 #[derive(Clone, Debug)]
 pub struct Scenario {
-    /// What everything takes.
+    /// The costs of all parts.
     pub costs: AriaCosts,
-    /// Processors and their heat, for simulations.
+    /// Processors and their thermal model, for simulations.
     pub device: AriaDevice,
     /// Deadline, share of frames in time, interval of full frames.
     pub requirements: Requirements,
-    /// The plan; no level of it is usable where nothing fits.
+    /// The plan; it may have no usable level.
     pub plan: AriaPlan,
 }
 
 impl Scenario {
-    /// Plans.
+    /// Plans for these costs and requirements.
     ///
     /// # Errors
     /// [`AriaPlanError`] naming the cost or requirement that is invalid.
@@ -38,15 +38,15 @@ impl Scenario {
 /// Every system over one trace.
 #[derive(Clone, Debug)]
 pub struct Simulated<'a> {
-    /// What is simulated.
+    /// The simulated scenario.
     pub scenario: &'a Scenario,
-    /// What moves.
+    /// The trace.
     pub trace: Trace,
     /// Name of the trace's file.
     pub trace_name: String,
-    /// Of runs that differ, and of systems that serve regions in no order.
+    /// Seed of the spread of runs, and of the order of regions in systems without a scheduler.
     pub seed: u64,
-    /// What the systems do.
+    /// The outcomes of the systems.
     pub outcomes: TraceOutcomes,
 }
 
@@ -65,7 +65,7 @@ impl<'a> Simulated<'a> {
         Ok(Self { scenario, trace, trace_name: trace_name.into(), seed, outcomes })
     }
 
-    /// What takes longer to compute than the outcomes, for a page.
+    /// Results that take longer to compute than the outcomes, for a page.
     ///
     /// # Errors
     /// As [`Simulated::of`].
@@ -77,11 +77,12 @@ impl<'a> Simulated<'a> {
     }
 }
 
-/// How far a simulation depends on estimates of the device, and how accurate is what systems show.
+/// The sensitivity of a simulation to the estimated constants of the device, and the accuracy of
+/// the systems' output.
 #[derive(Clone, Debug)]
 pub struct Details {
-    /// Outcomes with each estimate of heat and power moved by
-    /// [`PERTURBATION`](super::PERTURBATION) either way, one at a time.
+    /// Outcomes with each thermal and power constant lower and higher by
+    /// [`PERTURBATION`](super::PERTURBATION), one at a time.
     pub perturbed: Vec<Perturbation>,
     /// Depth and labels of a stand-in model.
     pub accuracy: Accuracy,

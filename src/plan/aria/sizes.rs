@@ -7,12 +7,12 @@ const LEVELS: [(usize, usize); 4] = [(238, 322), (294, 350), (294, 490), (406, 6
 /// Sizes of regions that the paper mentions, px.
 const REGIONS: [(usize, usize); 4] = [(168, 168), (238, 238), (238, 322), (294, 350)];
 
-/// Height and width in pixels of what is chosen from; where a list is empty, the paper's.
+/// Heights and widths to choose from, px; where a list is empty, the paper's sizes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sizes {
-    /// Of full frames.
+    /// Resolutions of full frames.
     pub levels: Vec<(usize, usize)>,
-    /// Of regions.
+    /// Sizes of regions.
     pub regions: Vec<(usize, usize)>,
 }
 
@@ -41,7 +41,7 @@ impl Sizes {
     }
 }
 
-/// Whole patches of each size, each once.
+/// Each size in whole patches, without duplicates.
 fn whole_patches(
     given: &[(usize, usize)],
     default: &[(usize, usize)],

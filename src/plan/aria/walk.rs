@@ -1,4 +1,5 @@
-//! [`Walk`]: a trace of camera and moving regions, from rendered scenes with known truth.
+//! [`Walk`]: makes a trace of the camera and of moving regions, from rendered scenes with a known
+//! ground truth.
 
 use vitempo_aria::{
     AriaError, CameraMotion, Grid,
@@ -15,17 +16,17 @@ const MOST_REGIONS: u64 = 1000;
 /// Height, width and patch of the paper's highest resolution, px.
 const IMAGE: [usize; 3] = [406, 658, 14];
 
-/// Why there is no walk.
+/// Why a walk cannot be made.
 #[derive(Debug, thiserror::Error, PartialEq)]
 #[non_exhaustive]
 pub enum WalkError {
-    /// It would be longer than [`MOST_SECONDS`].
+    /// The walk is longer than [`MOST_SECONDS`].
     #[error("{seconds}: ten hours are the most")]
     TooLong {
-        /// As asked for, s.
+        /// The requested length, s.
         seconds: usize,
     },
-    /// Its scenes change after no time.
+    /// The scenes have no duration.
     #[error("a scene of no seconds")]
     NoScene,
     /// The scenes' grid is refused.
@@ -33,8 +34,7 @@ pub enum WalkError {
     Aria(#[from] AriaError),
 }
 
-/// Scene after scene; where one ends and the next begins, the camera's motion is the next scene's
-/// own.
+/// A sequence of scenes; at a change of scenes, the camera's motion is that of the next scene.
 ///
 /// ```
 /// use vitempo::plan::aria::Walk;
@@ -47,13 +47,13 @@ pub enum WalkError {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Walk {
-    /// How long it is.
+    /// Length, s.
     pub seconds: usize,
-    /// How long it stays in one scene.
+    /// Time spent in one scene, s.
     pub scene_seconds: usize,
-    /// Which scenes, in turns; none: all.
+    /// The scenes, in turns; if empty, all.
     pub scenes: Vec<Kind>,
-    /// Of the scenes.
+    /// Seed of the scenes.
     pub seed: u64,
 }
 
@@ -64,7 +64,7 @@ impl Default for Walk {
 }
 
 impl Walk {
-    /// What the camera and the moving regions do, frame by frame.
+    /// The motion of the camera and of the regions, frame by frame.
     ///
     /// # Errors
     /// [`WalkError`] where it is too long or its scenes have no length.
@@ -84,14 +84,14 @@ impl Walk {
             let seed = self.seed.wrapping_mul(1000).wrapping_add(number as u64);
             let scene = Scene::new(kind, seed, grid, patch)?;
             let seconds = self.scene_seconds.min(self.seconds - start);
-            // From frame 1 on, so that every frame has one before it.
+            // Starts at frame 1, so that every frame has one before it.
             let last = (seconds as f64 * FRAMES_PER_S) as u64;
             frames.extend((1..=last).map(|frame| seen(&scene, frame, number as u64)));
         }
         Ok(Trace { grid, frames_per_s: FRAMES_PER_S, frames })
     }
 
-    /// Where the trace is from, as a line of its file.
+    /// The origin of the trace, as a line of its file.
     #[must_use]
     pub fn comment(&self) -> String {
         let names: Vec<&str> = self.kinds().iter().map(|kind| kind.name()).collect();

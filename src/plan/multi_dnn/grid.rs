@@ -1,9 +1,9 @@
-//! [`Grid`]: all systems and this planner over the stitching paper's 5 x 5 grid of objectives, one
-//! query of each task at once, in every order of arrival.
+//! [`Grid`]: compares all systems and this planner over the stitching paper's 5 x 5 grid of
+//! objectives, with one query of each task at once, in every order of arrival.
 //!
-//! Each configuration is planned on its own. Violations are summed over the grid, queries per second
-//! are its mean; the planner is asked twice: for the fewest violations, and for the most queries per
-//! second.
+//! Each configuration is planned on its own. Violations are summed over the grid, queries per
+//! second are its mean; the planner runs twice: for the fewest violations, and for the most queries
+//! per second.
 
 use super::{PlacingError, Request, problem};
 use crate::plan::stitch::systems::objectives;
@@ -15,15 +15,15 @@ use vitempo_planners::{
 /// One system over the grid.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GridRow {
-    /// A system, or this planner with what it makes best.
+    /// Name of a system, or of this planner with its objective.
     pub name: String,
-    /// Queries that violate their objective.
+    /// Number of queries that violate their objective.
     pub violated: u64,
-    /// Of so many.
+    /// Total number.
     pub queries: u64,
-    /// Saturated; mean over configurations.
+    /// Queries per second when saturated; mean over configurations.
     pub queries_per_s: f64,
-    /// Configurations in which it could run.
+    /// Number of configurations in which it can run.
     pub configurations: usize,
 }
 
@@ -32,11 +32,11 @@ pub struct GridRow {
 pub struct Grid {
     /// Systems, then this planner by each objective.
     pub rows: Vec<GridRow>,
-    /// Queries that violate their objective whatever the plan.
+    /// Queries that violate their objective in every plan.
     pub least_violated: u64,
     /// Configurations in which no plan violates fewer than the one found.
     pub proven: usize,
-    /// Of so many.
+    /// Total number.
     pub configurations: usize,
     /// Share of queries that run whole, cut and stitched, in the plans for fewest violations.
     pub shares: Vec<(String, f64)>,
@@ -71,7 +71,7 @@ impl Sum {
     }
 }
 
-/// Plans for every configuration of the grid; of the request, all but objectives counts.
+/// Plans every configuration of the grid, with all options of the request except the objectives.
 ///
 /// # Errors
 /// [`PlacingError`] naming the task, processor or field at fault.

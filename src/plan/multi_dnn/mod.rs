@@ -3,10 +3,10 @@
 //!
 //! | question | where |
 //! |---|---|
-//! | what is asked, in names | [`Request`] |
+//! | the request, by names | [`Request`] |
 //! | the plan, from measured costs or from forecasts | [`place`], `place_tasks` with the feature `train` |
-//! | how do all systems do over the stitching paper's grid of objectives? | [`grid`] |
-//! | when tasks are asked, from a file | [`trace`] |
+//! | how do all systems compare over the stitching paper's grid of objectives? | [`grid`] |
+//! | arrival times of queries from a file | [`trace`] |
 
 pub mod grid;
 pub mod trace;
@@ -21,27 +21,27 @@ use vitempo_planners::{
     stitch::{Slo, Zoo, evaluate::Fetching, preload::Loaded},
 };
 
-/// How long queries arrive where nothing else is asked, ns.
+/// Default time for which queries arrive, ns.
 pub const HORIZON_NS: u64 = 10_000_000_000;
 
 /// Why several models cannot be planned together.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlacingError {
-    /// What the planner refuses.
+    /// The planner refuses the problem.
     #[error(transparent)]
     Plan(#[from] MultiDnnError),
-    /// A name that is not there.
+    /// An unknown name.
     #[error("{what} `{name}` is not there; there are {known}")]
     Unknown {
         /// A task or a processor.
         what: &'static str,
-        /// As it was given.
+        /// The given name.
         name: String,
-        /// Those that are.
+        /// The known names.
         known: String,
     },
-    /// Something is known of some processors only.
+    /// A quantity is given for some processors only.
     #[error("{what} of {which} is not given; it is known of all or of none")]
     Incomplete {
         /// Slowdown or power.
@@ -52,10 +52,10 @@ pub enum PlacingError {
     /// No arrivals for a task, where others have some.
     #[error("task `{0}` is never asked, while others are")]
     NeverAsked(String),
-    /// A file of arrivals.
+    /// A file of arrivals cannot be used.
     #[error(transparent)]
     Trace(#[from] trace::TraceError),
-    /// Tasks, variants or bundles.
+    /// Tasks, variants or bundles cannot be used.
     #[error(transparent)]
     Stitching(#[from] super::stitch::StitchingError),
     /// Costs that do not fit each other.
@@ -63,7 +63,7 @@ pub enum PlacingError {
     Stitch(#[from] vitempo_planners::stitch::StitchError),
 }
 
-/// How often longer a processor takes while another is busy.
+/// The factor by which a processor is slower while another is busy.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub struct Slowdown {
@@ -72,28 +72,29 @@ pub struct Slowdown {
     pub factor: f64,
 }
 
-/// What is asked, in names.
+/// The request, by names.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// Instead of what the zoo's source asks.
+    /// Objectives that replace those of the zoo's source.
     pub objectives: Vec<Asked>,
-    /// Of one task or of all; none: one query of each task at once, in every order.
+    /// Arrivals of one task or of all; if empty, one query of each task at once, in every order.
     pub arrivals: Vec<(Option<String>, TaskArrivals)>,
     /// Queries arrive before this time, ns.
     pub horizon_ns: u64,
-    /// For every pair, or none.
+    /// Slowdowns of every pair of processors, or none.
     pub slowdown: Vec<Slowdown>,
-    /// While busy, above idle, W: of every processor, or of none.
+    /// Power while busy, above idle, W: of every processor, or of none.
     pub active_w: Vec<(String, f64)>,
-    /// Nothing is loaded at the start: the first run of a subgraph compiles and loads it.
+    /// Whether nothing is loaded at the start: the first run of a subgraph then compiles and loads
+    /// it.
     pub cold: bool,
-    /// Of all subgraphs of the plan together.
+    /// Memory budget of all subgraphs of the plan together.
     pub memory: Option<Budget>,
-    /// What is made best.
+    /// The objective.
     pub objective: Objective,
-    /// Queries of each task that wait from the start where queries per second are counted.
+    /// Queries of each task that wait from the start, for queries per second.
     pub saturation: usize,
-    /// How long to search.
+    /// The limits of the search.
     pub settings: Settings,
 }
 
@@ -114,16 +115,16 @@ impl Default for Request {
     }
 }
 
-/// A plan, with all it was made of.
+/// A plan, with its inputs.
 #[derive(Clone, Debug)]
 pub struct Placing {
     /// Costs and accuracies.
     pub zoo: Zoo,
-    /// In the order of tasks.
+    /// SLOs in the order of tasks.
     pub slos: Vec<Slo>,
     /// The plan.
     pub plan: MultiDnnPlan,
-    /// Scenarios differ by the order of arrival alone.
+    /// Whether scenarios differ only in the order of arrival.
     pub at_once: bool,
 }
 
@@ -149,8 +150,9 @@ pub fn place(zoo: Zoo, slos: &[Slo], request: &Request) -> Result<Placing, Placi
     Ok(Placing { slos, plan, at_once: request.arrivals.is_empty(), zoo })
 }
 
-/// The plan for the tasks of a file, with costs as bundles forecast them. Of `stitching`, processors,
-/// objectives, the link and how models are read count; its objectives are part of those asked.
+/// The plan for the tasks of a file, with costs as bundles forecast them. Of `stitching`, the
+/// processors, objectives, link and read options are used; its objectives are added to those of the
+/// request.
 ///
 /// # Errors
 /// [`PlacingError`] naming the file, task, variant, processor or field at fault.
@@ -165,7 +167,7 @@ pub fn place_tasks(
     place(zoo, &slos, request)
 }
 
-/// Objectives of one task count before those of all; later ones before earlier ones.
+/// Objectives of one task take precedence over those of all tasks, later ones over earlier ones.
 fn asked(zoo: &Zoo, slos: &[Slo], objectives: &[Asked]) -> Result<Vec<Slo>, PlacingError> {
     let names: Vec<&str> = zoo.tasks().iter().map(|task| task.name.as_str()).collect();
     for name in objectives.iter().filter_map(|asked| asked.task.as_deref()) {
@@ -219,7 +221,7 @@ fn arrivals(zoo: &Zoo, request: &Request) -> Result<Arrivals, PlacingError> {
         given.map(|(_, arrivals)| arrivals.clone())
     };
     let one = |(task, name): (usize, &&str)| match of(Some(name)).or_else(|| of(None)) {
-        // Tasks that share a rate do not share their times.
+        // Tasks with the same rate have different arrival times.
         Some(TaskArrivals::Poisson { per_s, seed }) => {
             Ok(TaskArrivals::Poisson { per_s, seed: seed.wrapping_add(task as u64) })
         }

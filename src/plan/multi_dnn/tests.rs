@@ -1,4 +1,4 @@
-//! Names and files to problems; the measured zoo that ships.
+//! Tests of requests by names and from files, and of the shipped measured zoo.
 
 use super::*;
 use crate::plan::stitch::record::Record;

@@ -1,4 +1,4 @@
-//! When tasks are asked, from a CSV file with the columns `task` and `arrival_ns`.
+//! Reads arrival times of queries from a CSV file with the columns `task` and `arrival_ns`.
 
 use serde::Deserialize;
 use std::{
@@ -16,7 +16,7 @@ pub enum TraceError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the reader reports, with the line.
+        /// The error of the reader, with the line.
         source: csv::Error,
     },
     /// More rows than a scenario may have.

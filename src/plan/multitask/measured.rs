@@ -12,9 +12,11 @@ use vitempo_profiler::{
     statistics,
 };
 
-/// The most frames of an engine, as a multiple of the slowest engine's, while all run side by side.
+/// Largest number of frames of an engine, as a multiple of the slowest engine's, while all run side
+/// by side.
 const MOST_BESIDE: usize = 50;
-/// A standard deviation over a median absolute deviation, of normally distributed samples.
+/// Ratio of the standard deviation to the median absolute deviation of normally distributed
+/// samples.
 const DEVIATIONS: f64 = 1.4826;
 
 /// The placement that runs next.
@@ -22,7 +24,7 @@ const DEVIATIONS: f64 = 1.4826;
 pub struct RoundProgress<'a> {
     /// Counted from 1.
     pub round: usize,
-    /// How many there are.
+    /// Number of rounds.
     pub rounds: usize,
     /// The placement.
     pub placement: &'a Placed,
@@ -63,9 +65,9 @@ impl PartTimes {
 }
 
 impl Planning {
-    /// Every placement with its forecast, simulated and run once per round, in turns with measuring
-    /// the parts. Costs are measured where no bundle gave any. `progress` is called before each
-    /// run.
+    /// Every placement with its forecast, simulated and run once per round, alternating with
+    /// measurements of the parts. Costs are measured where no bundle forecasts them. `progress` is
+    /// called before each run.
     ///
     /// # Errors
     /// [`MultitaskError::Live`] naming the processor without an engine, or the part that failed;
@@ -111,7 +113,8 @@ impl Planning {
         Ok(PartTimes { samples, slowdowns: vec![slowdown] })
     }
 
-    /// The same with measured costs where no bundle gave any, and with the measured slowdowns.
+    /// The same with measured costs where no bundle forecasts them, and with the measured
+    /// slowdowns.
     fn with(&self, session: &LiveSession, times: &PartTimes) -> Result<Self, LiveSessionError> {
         let mut with = self.clone();
         if self.model.processors.is_empty() {
@@ -135,7 +138,7 @@ impl Planning {
         Ok(Round { simulated, live: Some(outcome), apart })
     }
 
-    /// The stages of a placement, with engines in the place of processors.
+    /// The stages of a placement, with engines instead of processors.
     fn stages(
         &self,
         session: &LiveSession,
@@ -157,7 +160,8 @@ impl Planning {
     }
 }
 
-/// How much longer the encoder takes on each engine while all others run it too; 1 and more.
+/// The factor by which the encoder is slower on each engine while all others run it as well; at
+/// least 1.
 fn side_by_side(
     session: &LiveSession,
     values: &[Arc<OutputValues>],

@@ -55,7 +55,8 @@ pub struct Planning {
     budget: Budget,
 }
 
-/// Most placements of each execution that are simulated, run and listed: the best.
+/// Largest number of placements of each execution that are simulated, run and listed; the best are
+/// taken.
 pub const MOST_PLACED: usize = 64;
 
 impl Planning {
@@ -75,7 +76,7 @@ impl Planning {
         Self { model, simulation, budget: default_budget() }
     }
 
-    /// The parts of costs that were put together elsewhere.
+    /// The parts of costs from another source.
     ///
     /// # Errors
     /// As [`Tasks::costs`].
@@ -90,7 +91,7 @@ impl Planning {
         Ok(Self { model, simulation, budget: default_budget() })
     }
 
-    /// Size of what the encoder provides to the decoders, bytes.
+    /// Size of the encoder's outputs that decoders read (the features), bytes.
     #[must_use]
     pub fn features_bytes(&self) -> u64 {
         self.model.features_bytes
@@ -117,7 +118,8 @@ impl Planning {
     /// Every placement with its forecast, simulated once.
     ///
     /// # Errors
-    /// [`MultitaskError::Cost`] where a part can run nowhere or there are too many placements.
+    /// [`MultitaskError::Cost`] where a part cannot run on any processor or there are too many
+    /// placements.
     pub fn simulated(self) -> Result<Placements, MultitaskError> {
         let (mut rows, search) = self.placed()?;
         for row in &mut rows {
@@ -133,8 +135,8 @@ impl Planning {
         Self { budget, ..self }
     }
 
-    /// The best placements of each execution, and each of them in the other execution; no round
-    /// yet.
+    /// The best placements of each execution, and each of them in the other execution, without
+    /// rounds.
     fn placed(&self) -> Result<(Vec<Placed>, Search), CostError> {
         let both = [Execution::Sequential, Execution::Pipelined];
         let found = both.map(|execution| self.model.leading(execution, MOST_PLACED, &self.budget));

@@ -27,7 +27,7 @@ pub struct Round {
     pub simulated: StreamOutcome,
     /// On engines, where there are some.
     pub live: Option<StreamOutcome>,
-    /// How far the results are from the whole model's, as a share of the largest value.
+    /// Difference of the results from the whole model's, as a share of the largest value.
     pub apart: Option<f64>,
 }
 
@@ -79,7 +79,7 @@ impl Placed {
         self.median(|round| Some(1.0 - round.outcome().deadline_success_rate())).unwrap_or(0.0)
     }
 
-    /// How far the results are from the whole model's, as a share of the largest value.
+    /// Difference of the results from the whole model's, as a share of the largest value.
     #[must_use]
     pub fn apart(&self) -> Option<f64> {
         self.median(|round| round.apart)
@@ -99,14 +99,14 @@ pub struct Placements {
     pub model: MultiTask,
     /// The placements.
     pub rows: Vec<Placed>,
-    /// By processor, how much longer the encoder takes while all others run it too; empty without
-    /// engines.
+    /// By processor, the factor by which the encoder is slower while all others run it as well;
+    /// empty without engines.
     pub slowdown: Vec<f64>,
-    /// Of how many these are the best.
+    /// The search that these are the best of.
     pub search: Search,
 }
 
-/// What was looked at to find the best placements.
+/// The extent of the search for the best placements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Search {
     /// Ways to place the parts, one frame after the other or overlapped.
@@ -118,7 +118,7 @@ pub struct Search {
 }
 
 impl Search {
-    /// By how much of that bound a period may be above the best.
+    /// The most by which a period may be above the best, as a share of that bound.
     #[must_use]
     pub fn gap(&self, period_ns: f64) -> f64 {
         (period_ns / self.at_least_ns.max(1) as f64 - 1.0).max(0.0)

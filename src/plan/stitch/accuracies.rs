@@ -11,7 +11,7 @@ use std::{collections::BTreeMap, path::Path, sync::Arc};
 use vitempo_planners::stitch::{Accuracy, Additive, Monotone, Table};
 use vitempo_predictors::accuracy::{AccuracyEstimator, Sample};
 
-/// Accuracies of a task's stitched variants, and how they are known.
+/// Accuracies of a task's stitched variants, and their source.
 pub type Known = (Arc<dyn Accuracy>, AccuracySource);
 
 /// The accuracies of a task. The seed is the estimator's.
@@ -62,7 +62,7 @@ fn original(
     })
 }
 
-/// Basis points by stitched variant: the variant of each position.
+/// Accuracies in basis points by stitched variant (the variant of each position).
 type Measured = BTreeMap<Vec<usize>, u32>;
 
 fn all_measured(variants: &Variants, measured: Measured) -> Result<Known, StitchingError> {
@@ -109,7 +109,7 @@ impl Estimated {
         AccuracySource { how, measured: self.measured.len() }
     }
 
-    /// As a table where stitched variants are few enough to be listed.
+    /// The estimates, as a table where there are few enough stitched variants to be listed.
     fn known(self, codes: Codes) -> Result<Known, StitchingError> {
         let source = self.source();
         if codes.are_few() {
@@ -123,7 +123,7 @@ impl Estimated {
         Ok((Arc::new(Monotone::new(originals, positions, Arc::new(estimate))?), source))
     }
 
-    /// Measured, else estimated.
+    /// The accuracy as measured, else as estimated.
     fn accuracy_bp(&self, stitched: &[usize]) -> u32 {
         let estimated = || {
             let subgraphs: Vec<u32> = of_originals(&self.originals, stitched).collect();
@@ -143,8 +143,8 @@ fn estimate_bp(estimator: &AccuracyEstimator, subgraphs: &[u32]) -> u32 {
     estimator.estimate(&subgraphs).floor().clamp(0.0, 10_000.0) as u32
 }
 
-/// A CSV file with a variant per position in each row, then its accuracy in percent. The error
-/// names the file and the line.
+/// Reads a CSV file with a variant per position in each row, then the accuracy in percent. The
+/// error names the file and the line.
 fn read(path: &Path, variants: &Variants) -> Result<Measured, String> {
     let mut reader =
         csv::Reader::from_path(path).map_err(|e| format!("cannot read {}: {e}", path.display()))?;
@@ -163,7 +163,7 @@ fn read(path: &Path, variants: &Variants) -> Result<Measured, String> {
     Ok(measured)
 }
 
-/// A stitched variant and its accuracy in basis points.
+/// Reads a stitched variant and its accuracy in basis points from a row.
 fn row(record: &csv::StringRecord, variants: &Variants) -> Result<(Vec<usize>, u32), String> {
     let positions = variants.subgraphs.len();
     if record.len() != positions + 1 {

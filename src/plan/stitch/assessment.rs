@@ -1,5 +1,5 @@
-//! [`Assessment`]: compares stitching with systems that do not stitch, on a measured zoo and as the
-//! paper does. Nothing runs again.
+//! [`Assessment`]: compares stitching with systems that do not stitch, on a measured zoo and by the
+//! paper's method. No model runs again.
 
 use super::{
     record::{Record, RecordedTask},
@@ -23,7 +23,7 @@ use vitempo_planners::{
     },
 };
 
-/// Memory budgets, percent of what all subgraphs take.
+/// Memory budgets, percent of the memory of all subgraphs.
 const BUDGETS: [u64; 8] = [5, 10, 15, 25, 40, 55, 75, 100];
 
 /// Additional violation rate up to which memory counts as enough: one percentage point.
@@ -57,7 +57,7 @@ pub struct SystemRates {
     pub best_accuracy: f64,
     /// Each query alone, over objectives at the least latency of any original.
     pub least_latency: f64,
-    /// Of [`QUERIES`] queries of each task, the mean over the grid.
+    /// Queries per second with [`QUERIES`] queries of each task, mean over the grid.
     pub queries_per_s: f64,
 }
 
@@ -65,7 +65,7 @@ pub struct SystemRates {
 /// wholly in memory meets.
 #[derive(Clone, Debug)]
 pub struct Budgeted {
-    /// Percent of what all subgraphs take.
+    /// The budget, percent of the memory of all subgraphs.
     pub percent: u64,
     /// With the subgraphs that an exact search keeps in memory.
     pub exact: f64,
@@ -73,21 +73,22 @@ pub struct Budgeted {
     pub round_robin: f64,
 }
 
-/// How stitching does on a measured zoo.
+/// The comparison on a measured zoo.
 #[derive(Clone, Debug)]
 pub struct Assessment<'a> {
-    /// With measured costs.
+    /// The zoo, with measured costs.
     pub zoo: Zoo,
     /// The systems that do not stitch, then stitching.
     pub systems: Vec<SystemRates>,
-    /// Rising; the last one holds everything.
+    /// Memory budgets, rising; the last one holds all subgraphs.
     pub budgets: Vec<Budgeted>,
-    /// Of tasks whose stitched variants were all measured, each table of accuracies once.
+    /// Recalls of the tasks whose stitched variants were all measured, each table of accuracies
+    /// once.
     pub recalls: Vec<(&'a RecordedTask, Recall)>,
 }
 
 impl<'a> Assessment<'a> {
-    /// Simulates the systems with the costs measured.
+    /// Simulates the systems with the measured costs.
     ///
     /// # Errors
     /// [`AssessmentError`] where the record is not consistent.
@@ -111,7 +112,7 @@ impl<'a> Assessment<'a> {
         })
     }
 
-    /// A figure of stitching, then the least and the most of the systems that do not stitch.
+    /// A figure of stitching, then its minimum and maximum over the systems that do not stitch.
     #[must_use]
     pub fn beside_others(&self, of: impl Fn(&SystemRates) -> f64) -> Option<(f64, [f64; 2])> {
         let (stitched, others) = self.systems.split_last()?;
@@ -128,7 +129,7 @@ impl<'a> Assessment<'a> {
         self.budgets.iter().find(|b| b.exact <= full + AS_MANY).map(|b| b.percent)
     }
 
-    /// Memory that the least budget saves, percent of what all subgraphs take.
+    /// Memory that the least sufficient budget saves, percent of the memory of all subgraphs.
     #[must_use]
     pub fn memory_saved_percent(&self) -> Option<u64> {
         self.enough().map(|percent| 100 - percent)
@@ -140,7 +141,7 @@ impl<'a> Assessment<'a> {
         self.recalls.first().map(|(_, recall)| recall)
     }
 
-    /// Runs that profiling takes, with estimators and without (eq. 6).
+    /// The numbers of profiling runs with and without estimators (eq. 6).
     #[must_use]
     pub fn profiling(&self) -> Profiling {
         let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);

@@ -1,4 +1,4 @@
-//! [`StitchingError`].
+//! [`StitchingError`]: errors of plans of stitched variants.
 
 use crate::{BundleError, zoo::ZooError};
 use std::path::PathBuf;
@@ -34,7 +34,7 @@ pub enum StitchingError {
         /// The reason.
         source: PredictionError,
     },
-    /// A variant in floats on a processor whose bundles are for int8 alone.
+    /// A variant in floats on a processor whose bundles are only for int8.
     #[error(
         "{what}: processor `{processor}` has predictors for int8 alone, which hold for no model in \
         floats"
@@ -50,16 +50,16 @@ pub enum StitchingError {
     TwoBundles {
         /// The processor's name.
         processor: String,
-        /// That of both.
+        /// The precision of both.
         precision: Precision,
     },
-    /// Nothing forecasts latencies, and nothing measures them.
+    /// There are neither bundles nor engines for latencies.
     #[error("{} names no processor with bundles", .0.display())]
     NoProcessors(PathBuf),
     /// A processor with bundles that has no engine, where others have one.
     #[error("processor `{0}` has no engine")]
     NoEngine(String),
-    /// More orders than can be run.
+    /// Too many orders to run.
     #[error("every order is run, there are {0}")]
     TooManyOrders(usize),
     /// A task without an objective.

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use vitempo_graph::{Environment, Graph, LatencyModel, Precision, TensorSpec};
 use vitempo_planners::{cost::Interval, stitch::Subgraph};
 
-/// A processor and what forecasts its latencies.
+/// A processor and the bundles that forecast its latencies.
 #[derive(Debug)]
 pub struct Processor {
     /// Its name.
@@ -22,7 +22,8 @@ pub struct Processor {
 }
 
 impl Processor {
-    /// Opens bundles, each a file or a name; those of one processor's name belong to one processor.
+    /// Opens bundles, each a file or a name; bundles with the same processor name belong to one
+    /// processor.
     ///
     /// # Errors
     /// [`StitchingError`] naming the bundle that cannot be opened, or the processor that has two
@@ -48,13 +49,13 @@ impl Processor {
         Ok(())
     }
 
-    /// Where its first bundle was measured.
+    /// The environment of its first bundle.
     #[must_use]
     pub fn environment(&self) -> Option<&Environment> {
         self.bundles.first().map(LatencyModel::environment)
     }
 
-    /// The bundle that holds for quantised variants, or for others.
+    /// The bundle for quantised variants, or for others.
     fn bundle(&self, quantized: bool) -> Option<&Bundle> {
         let int8 = |bundle: &&Bundle| bundle.environment().precision == Precision::I8;
         if quantized {
@@ -77,7 +78,7 @@ pub fn sizes(graph: &Graph, last: bool) -> (u64, u64) {
     (memory, if last { 0 } else { handed.fold(0, u64::saturating_add) })
 }
 
-/// By position, then variant.
+/// Forecasts the subgraphs of a task, by position, then variant.
 ///
 /// # Errors
 /// [`StitchingError`] naming task, variant and processor of the first subgraph that no bundle

@@ -20,15 +20,15 @@ use vitempo_profiler::{
     statistics,
 };
 
-/// By position, variant and processor.
+/// Latencies by position, variant and processor.
 pub type SubgraphTimes = Vec<Vec<Vec<Interval>>>;
 
 /// A task to run: its name, and its subgraphs by position, then variant.
 #[derive(Clone, Copy, Debug)]
 pub struct TaskSubgraphs<'a> {
-    /// For messages.
+    /// The task's name, for messages.
     pub name: &'a str,
-    /// As many variants at each position.
+    /// Subgraphs by position, then variant, with the same number of variants at each position.
     pub subgraphs: &'a [Vec<Graph>],
 }
 
@@ -126,7 +126,7 @@ impl StitchSession {
         described(&self.engines, &self.rig)
     }
 
-    /// What every subgraph of each task takes on every processor with nothing beside it.
+    /// Latency of every subgraph of each task alone on every processor.
     ///
     /// # Errors
     /// [`StitchSessionError`] naming the subgraph and processor that failed.
@@ -227,7 +227,8 @@ impl StitchSession {
     fn on_each(&self, task: &LiveTask, part: usize) -> Result<Vec<Interval>, StitchSessionError> {
         let one = |processor: usize| {
             let steps = vec![vec![Task { part, processor }]];
-            // From frame to result, as in a stitched variant: handing over is part of it.
+            // Measured from frame to result, as in a stitched variant, so that transfers are
+            // included.
             let run = self.run_steps(task, steps, self.frames)?;
             interval(&run.latency_ns).ok_or(StitchSessionError::NoSamples)
         };
@@ -245,7 +246,7 @@ impl StitchSession {
         Ok(statistics::median(&run.latency_ns).unwrap_or(0.0) as u64)
     }
 
-    /// Frames through a stitched variant, one after the other.
+    /// Runs frames through a stitched variant, one after the other.
     fn run(
         &self,
         task: &LiveTask,
@@ -288,8 +289,8 @@ fn live_task(task: &TaskSubgraphs<'_>, first_part: usize) -> Result<LiveTask, St
     })
 }
 
-/// Engines numbered as the processors of these names are, so that an order is the same for both;
-/// those that are none of them come last.
+/// Engines in the order of the processors with these names, so that an order has the same meaning
+/// for both; other engines come last.
 #[must_use]
 pub fn numbered_as(names: &[&str], engines: &[Engine]) -> Vec<Engine> {
     let mut engines = engines.to_vec();

@@ -4,8 +4,8 @@
 //! | question | where |
 //! |---|---|
 //! | how are the tasks of a file planned, from bundles or engines? | `planning`, with the feature `train` |
-//! | what does a plan say of each task? | `stitching`, with the feature `train` |
-//! | what does each task have to keep? | [`objectives`] |
+//! | what does a plan contain for each task? | `stitching`, with the feature `train` |
+//! | which objective does each task have? | [`objectives`] |
 //! | how accurate are stitched variants? | `accuracies`, with the feature `train` |
 //! | how long does each subgraph take on each processor? | [`forecasts`] |
 //! | which orders are there, and which is best? | [`orders`], [`best`], [`each_order`] |
@@ -55,16 +55,16 @@ pub enum StitchProgress<'a> {
     Subgraphs {
         /// The task's name.
         task: &'a str,
-        /// How many subgraphs.
+        /// Number of subgraphs.
         count: usize,
-        /// How many engines.
+        /// Number of engines.
         engines: usize,
     },
     /// Stitched variants of a task.
     Variants {
         /// The task's name.
         task: &'a str,
-        /// How many.
+        /// Number of stitched variants.
         count: usize,
     },
     /// The best variants in an order.
@@ -77,10 +77,10 @@ pub enum StitchProgress<'a> {
 /// How to choose a plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Selection {
-    /// The most objectives kept; among equals the least mean latency.
+    /// The most objectives met; among equals the least mean latency.
     #[default]
     MostObjectives,
-    /// As algorithm 1 is printed: the least mean latency over tasks, of variants that keep their
+    /// As algorithm 1 is printed: the least mean latency over tasks, of variants that meet their
     /// objective in some order.
     AsPrinted,
 }

@@ -27,24 +27,24 @@ use vitempo_planners::{
     stitch::{Accuracy, Order, Slo, Subgraph, Task, Zoo, evaluate::Fetching},
 };
 
-/// Most orders that are run.
+/// Largest number of orders that run.
 pub const MOST_RUN: usize = 24;
-/// Most orders whose best plans are kept: the best of them.
+/// Largest number of orders whose best plans are listed; the best are taken.
 pub const MOST_LISTED: usize = 1000;
 
-/// The request.
+/// A request for a plan.
 #[derive(Clone, Debug, Default)]
 pub struct Request {
     /// Processors and their bundles, each a file or a name; without any, the file's.
     pub processors: Vec<(String, PathBuf)>,
-    /// Costs that were put together elsewhere, instead of bundles: a node
-    /// `TASK/VARIANT/POSITION` for each subgraph, positions from 1.
+    /// A costs file, instead of bundles: a node `TASK/VARIANT/POSITION` for each subgraph,
+    /// positions from 1.
     pub costs: Option<PathBuf>,
-    /// Instead of the file's.
+    /// Objectives that replace those of the file.
     pub objectives: Vec<Objective>,
-    /// Between any two processors; without it, handing over costs nothing.
+    /// The link between any two processors; without it, transfers cost nothing.
     pub link: Option<Link>,
-    /// A processor may take several positions, and others none.
+    /// Whether a processor may have several positions, and others none.
     pub any_order: bool,
     /// How to choose a plan.
     pub selection: Selection,
@@ -52,21 +52,21 @@ pub struct Request {
     pub memory: Option<(Budget, Way)>,
     /// Whether systems that do not stitch are simulated as well.
     pub systems: bool,
-    /// Of the estimator of accuracies, and of the stitched variants that are run.
+    /// Seed of the accuracy estimator, and of the choice of stitched variants that run.
     pub seed: u64,
-    /// How models are read.
+    /// The options for reading models.
     pub read: ReadOptions,
 }
 
-/// How a plan's variants are run.
+/// The options for running a plan's variants.
 #[cfg(feature = "profile")]
 #[derive(Clone, Debug)]
 pub struct Running {
     /// Processors as engines.
     pub engines: Vec<crate::plan::live::Engine>,
-    /// Frames that are measured, of every subgraph and of every stitched variant.
+    /// Measured frames of every subgraph and of every stitched variant.
     pub frames: usize,
-    /// Stitched variants that are run, of each task in each order.
+    /// Number of stitched variants of each task that run in each order.
     pub tries: usize,
     /// Set by the caller to end the run.
     pub interrupted: Arc<std::sync::atomic::AtomicBool>,
@@ -112,7 +112,7 @@ pub fn plan(
     choose(Choosing { file, request, tasks, zoo, orders, slos, environments })
 }
 
-/// Costs by forecasts, and what each task has to keep.
+/// Costs by forecasts, and the objective of each task.
 ///
 /// # Errors
 /// As [`plan`].
@@ -132,11 +132,11 @@ pub fn costs(
     Ok((zoo, slos))
 }
 
-/// The best plan by forecasts, or by what engines measured where there are no bundles; stitched
-/// variants drawn at random and the best of every order are then run.
+/// The best plan by forecasts, or by measurements on engines where there are no bundles. Stitched
+/// variants drawn at random and the best ones of every order then run on the engines.
 ///
 /// # Errors
-/// [`StitchingError`] as [`plan`] has it, and where an engine fails.
+/// [`StitchingError`] as [`plan`], and where an engine fails.
 #[cfg(feature = "profile")]
 pub fn plan_live(
     file: &TasksFile,
@@ -178,7 +178,7 @@ pub fn plan_live(
     Ok(stitching)
 }
 
-/// All that a plan is chosen from.
+/// The inputs of the choice of a plan.
 struct Choosing<'a> {
     file: &'a TasksFile,
     request: &'a Request,
@@ -199,7 +199,7 @@ fn choose(from: Choosing<'_>) -> Result<Stitching, StitchingError> {
         let chosen = preload(&zoo, &plan.order, &orders, &slos, budget, way)?;
         let usable = chosen.loaded.or_fetched(&zoo, &plan.order);
         let order = std::slice::from_ref(&plan.order);
-        // What is not in memory is fetched first, and takes that long.
+        // A subgraph that is not in memory is fetched first, and its latency includes that time.
         let fetching = Fetching::from(&Constants::default());
         let fetched = zoo.with_fetching(&chosen.loaded, fetching);
         plan = best(&fetched, order, Some(&usable), &slos, selection)?;
@@ -237,7 +237,8 @@ fn environments(processors: &[Processor]) -> Vec<(String, String)> {
 }
 
 impl Request {
-    /// The given processors and bundles, else the file's: beside it, or by name.
+    /// The given processors and bundles, else the file's; its bundles are files beside it, or
+    /// names.
     fn bundles(&self, file: &TasksFile) -> Vec<(String, PathBuf)> {
         if !self.processors.is_empty() {
             return self.processors.clone();
@@ -259,7 +260,7 @@ impl Request {
     }
 }
 
-/// Tasks with everything but their latencies.
+/// Tasks without their latencies.
 struct Tasks {
     variants: Vec<Variants>,
     accuracies: Vec<Arc<dyn Accuracy>>,
@@ -298,8 +299,8 @@ impl Tasks {
         self.zoo(names, subgraphs, link)
     }
 
-    /// Costs of a file: a node for each subgraph; what it hands on are the tensors that it provides
-    /// and that some node reads.
+    /// Costs of a file: a node for each subgraph; its transfer to the next position is the tensors
+    /// that it provides and some node reads.
     fn of_costs(&self, path: &Path) -> Result<Zoo, StitchingError> {
         let refuse = |reason: String| StitchingError::Costs { path: path.to_owned(), reason };
         let read = CostsFile::read(path).and_then(CostsFile::check);
@@ -360,7 +361,7 @@ impl Tasks {
         self.linked(names, tasks, links)
     }
 
-    /// By task, position and variant.
+    /// Assembles a zoo from subgraphs by task, position and variant.
     fn zoo(
         &self,
         names: Vec<String>,
@@ -396,7 +397,7 @@ impl Tasks {
 
 #[cfg(feature = "profile")]
 impl Tasks {
-    /// Engines, numbered as the processors of these names are.
+    /// Starts the engines, in the order of the processors with these names.
     fn session(
         &self,
         running: &Running,

@@ -10,24 +10,24 @@ use vitempo_planners::stitch::{
     slo::{Ranges, shared},
 };
 
-/// How much may be kept in memory.
+/// The memory budget.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Budget {
-    /// Of what all subgraphs of all variants take.
+    /// A share of the memory of all subgraphs of all variants.
     Share(f64),
     /// A number of bytes.
     Bytes(u64),
 }
 
-/// How to choose what to keep in memory.
+/// How to choose the subgraphs that stay in memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Way {
     /// The most objectives, by exact search.
     #[default]
     Exact,
-    /// The hottest of each task and position, round after round until nothing fits.
+    /// The hottest subgraph of each task and position, round after round until nothing fits.
     RoundRobin,
-    /// To the letter: one round, over the grid alone, of variants that keep an objective in some
+    /// To the letter: one round, over the grid alone, of variants that meet an objective in some
     /// order.
     AsPrinted,
 }
@@ -37,18 +37,18 @@ pub enum Way {
 pub struct Preloading {
     /// The subgraphs.
     pub loaded: Loaded,
-    /// Their budget.
+    /// The memory budget.
     pub budget_bytes: u64,
-    /// What all subgraphs take.
+    /// Memory of all subgraphs.
     pub full_bytes: u64,
-    /// Objectives of the grid that loaded subgraphs keep, and how many there are.
+    /// Number of objectives of the grid that loaded subgraphs meet, and of all.
     pub keeps: (usize, usize),
     /// Whether no preloading within the budget meets more objectives, as proven by an exact search;
     /// `None` for other searches.
     pub proven: Option<bool>,
 }
 
-/// Chooses what to keep in memory in an order, which was chosen from `orders`.
+/// Chooses the subgraphs that stay in memory in an order, which was chosen from `orders`.
 ///
 /// # Errors
 /// [`StitchError`] naming the task that cannot run in the order, or that has too many stitched

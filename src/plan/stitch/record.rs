@@ -11,7 +11,7 @@ use std::{
 };
 use vitempo_planners::stitch::{Order, Slo, StitchError, Subgraph, Table, Task, Zoo, each_variant};
 
-/// Why there is no record.
+/// Why a record cannot be made or read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RecordError {
@@ -20,7 +20,7 @@ pub enum RecordError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system reports.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// The file is not a record.
@@ -28,7 +28,7 @@ pub enum RecordError {
     Format {
         /// The file.
         path: PathBuf,
-        /// What the parser reports.
+        /// The error of the parser.
         source: serde_json::Error,
     },
     /// A plan from forecasts alone.
@@ -49,14 +49,14 @@ pub struct Tried {
     pub task: String,
     /// Processors by position.
     pub order: Vec<String>,
-    /// By position.
+    /// Variants by position.
     pub variants: Vec<String>,
-    /// The sum of its subgraphs as measured one by one.
+    /// Sum of its subgraphs' latencies, measured one by one.
     pub summed_ns: u64,
-    /// The sum of their forecasts, where there are bundles.
+    /// Sum of their forecasts, where there are bundles.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forecast_ns: Option<u64>,
-    /// The median of its latencies.
+    /// Median of its measured latencies.
     pub measured_ns: u64,
 }
 
@@ -65,7 +65,7 @@ pub struct Tried {
 pub struct TriedOrder {
     /// Processors by position.
     pub order: Vec<String>,
-    /// Mean over tasks, ns, by prediction.
+    /// Predicted mean latency over tasks, ns.
     pub predicted_ns: u64,
     /// The same as measured.
     pub measured_ns: u64,
@@ -75,7 +75,7 @@ pub struct TriedOrder {
     pub measured_misses: usize,
 }
 
-/// How the accuracies of a task's stitched variants are known.
+/// The source of the accuracies of a task's stitched variants.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccuracySource {
     /// A description.
@@ -84,7 +84,7 @@ pub struct AccuracySource {
     pub measured: usize,
 }
 
-/// What stitched variants and orders took on engines.
+/// Measured latencies of stitched variants and orders on engines.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Trials {
     /// Stitched variants drawn at random.
@@ -93,17 +93,17 @@ pub struct Trials {
     pub orders: Vec<TriedOrder>,
 }
 
-/// How far predictions of the stitched variants that were run are off: ns, and a share; `None`
-/// where there are none.
+/// Errors of the predicted latencies of the stitched variants that were run: ns, and a share;
+/// `None` where there are none.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LatencyErrors<'a> {
     /// The task; `None` for all together.
     pub task: Option<&'a str>,
     /// Stitched variants that were run.
     pub count: usize,
-    /// Of the sum of its subgraphs as measured one by one.
+    /// Error of the sum of subgraphs measured one by one.
     pub summed: Option<(f64, f64)>,
-    /// Of the sum of their forecasts.
+    /// Error of the sum of forecasts.
     pub forecast: Option<(f64, f64)>,
 }
 
@@ -111,13 +111,13 @@ pub struct LatencyErrors<'a> {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Record {
-    /// Names with descriptions.
+    /// Names of the processors with descriptions.
     pub processors: Vec<(String, String)>,
-    /// Processor indices by position, of all orders there were to choose from.
+    /// Processor indices by position, of all orders to choose from.
     pub orders: Vec<Vec<usize>>,
-    /// In the order of the tasks file.
+    /// Tasks in the order of the tasks file.
     pub tasks: Vec<RecordedTask>,
-    /// What accuracies are accuracies of.
+    /// A description of the accuracies.
     pub accuracy_is: Option<String>,
     /// Stitched variants and orders that were run.
     #[serde(rename = "rehearsal")]
@@ -132,20 +132,20 @@ pub struct RecordedTask {
     pub name: String,
     /// Names of its variants.
     pub variants: Vec<String>,
-    /// How accuracies are known.
+    /// The source of the accuracies.
     pub accuracy_how: String,
     /// Stitched variants whose accuracy was measured.
     pub measured: usize,
-    /// Basis points of all stitched variants, the last position counting fastest.
+    /// Accuracies of all stitched variants, basis points, the last position changing fastest.
     pub accuracies_bp: Vec<u32>,
     /// The objective: basis points and ns.
     pub asked: (u32, u64),
-    /// By position, then variant.
+    /// Subgraphs by position, then variant.
     pub subgraphs: Vec<Vec<Subgraph>>,
 }
 
 impl Record {
-    /// Of a zoo with measured costs.
+    /// The record of a zoo with measured costs.
     ///
     /// # Errors
     /// [`RecordError::NoOrder`], or [`RecordError::Stitch`] naming a task with too many stitched
@@ -198,7 +198,7 @@ impl Record {
         serde_json::from_str(&text).map_err(|source| RecordError::Format { path: path(), source })
     }
 
-    /// What was asked of each task.
+    /// The objective of each task.
     #[must_use]
     pub fn asked(&self) -> Vec<Slo> {
         let slo = |task: &RecordedTask| Slo { accuracy_bp: task.asked.0, latency_ns: task.asked.1 };
@@ -260,14 +260,14 @@ impl Trials {
         tasks.into_iter().map(Some).chain([None]).map(of).collect()
     }
 
-    /// The order chosen: fewest misses, then least mean latency by prediction.
+    /// The chosen order: fewest predicted violations, then least predicted mean latency.
     #[must_use]
     pub fn chosen(&self) -> Option<&TriedOrder> {
         self.orders.iter().min_by_key(|tried| (tried.predicted_misses, tried.predicted_ns))
     }
 
-    /// By how much the order chosen takes longer than the fastest of those that miss no more
-    /// objectives, as measured; a share.
+    /// The most by which the chosen order is slower than the fastest order with no more violations,
+    /// as measured; a share.
     #[must_use]
     pub fn regret(&self) -> Option<f64> {
         let chosen = self.chosen()?;

@@ -1,4 +1,4 @@
-//! [`Stitching`]: a plan of stitched variants, and what it says of each task.
+//! [`Stitching`]: a plan of stitched variants, and its entry for each task.
 
 use super::{
     Selection,
@@ -11,16 +11,16 @@ use vitempo_planners::{
     stitch::{Assignment, Choice, Order, Slo, Zoo},
 };
 
-/// What is known of a task beside its costs.
+/// Information on a task beside its costs.
 #[derive(Clone, Debug)]
 pub struct TaskSource {
     /// Tensors between its positions.
     pub cuts: Vec<String>,
-    /// How accuracies of its stitched variants are known.
+    /// The source of the accuracies of its stitched variants.
     pub accuracy: AccuracySource,
 }
 
-/// A plan, with all it was made of.
+/// A plan, with its inputs.
 #[derive(Clone, Debug)]
 pub struct Stitching {
     /// Costs and accuracies.
@@ -31,38 +31,38 @@ pub struct Stitching {
     pub slos: Vec<Slo>,
     /// The best order and each task's stitched variant.
     pub plan: Assignment,
-    /// Those there were to choose from.
+    /// All orders to choose from.
     pub orders: Vec<Order>,
     /// The best of each order, best first, then those in which a task cannot run; at most
     /// [`MOST_LISTED`](super::planning::MOST_LISTED).
     pub each: Vec<(Order, Option<Assignment>)>,
-    /// What is kept in memory, where that was asked.
+    /// The subgraphs that stay in memory, if a budget was given.
     pub preloading: Option<Preloading>,
-    /// Where they were asked for.
+    /// Outcomes of systems that do not stitch, if requested.
     pub systems: Vec<SystemOutcome>,
-    /// As asked.
+    /// The method of choice.
     pub selection: Selection,
-    /// What accuracies are accuracies of.
+    /// A description of the accuracies.
     pub accuracy_is: Option<String>,
-    /// Processors, and where their bundles were measured or what engines they are.
+    /// Processors with the environments of their bundles, or with their engines.
     pub environments: Vec<(String, String)>,
-    /// What engines measured, where there are some.
+    /// The measurements on engines, if there are any.
     pub measured: Option<Measured>,
 }
 
-/// What engines measured.
+/// The measurements on engines.
 #[derive(Clone, Debug)]
 pub struct Measured {
-    /// With measured costs.
+    /// The zoo, with measured costs.
     pub zoo: Zoo,
-    /// Names of the engines, and what they are.
+    /// Names of the engines with descriptions.
     pub engines: Vec<(String, String)>,
     /// Stitched variants and orders that were run.
     pub trials: Trials,
 }
 
 impl Stitching {
-    /// What was measured, to be kept.
+    /// The record of the measurements.
     ///
     /// # Errors
     /// [`RecordError::NotMeasured`] for a plan from forecasts alone, [`RecordError::Stitch`] for a
@@ -76,7 +76,7 @@ impl Stitching {
         Ok(Record { accuracy_is: self.accuracy_is.clone(), ..record })
     }
 
-    /// Each task with its objective and what it runs.
+    /// Each task with its objective and its variant.
     pub fn planned(&self) -> impl Iterator<Item = PlannedTask<'_>> {
         let tasks = self.zoo.tasks().iter().zip(&self.slos).zip(&self.plan.choices).enumerate();
         tasks.map(|(index, ((task, slo), choice))| PlannedTask {
@@ -94,8 +94,8 @@ impl Stitching {
         self.slos.len().saturating_sub(assignment.violations)
     }
 
-    /// Names of the variants whose subgraph of a task is kept in memory at a position; none where
-    /// nothing was asked about memory.
+    /// Names of the variants whose subgraph of a task stays in memory at a position; none without a
+    /// memory budget.
     #[must_use]
     pub fn loaded(&self, task: usize, position: usize) -> Vec<&str> {
         let Some(preloading) = &self.preloading else { return Vec::new() };
@@ -116,24 +116,24 @@ pub struct PlannedTask<'a> {
     pub index: usize,
     /// Its name.
     pub name: &'a str,
-    /// What was asked.
+    /// The objective.
     pub slo: Slo,
-    /// What it runs; `None` where no stitched variant keeps the objective in any order.
+    /// The variant that it runs; `None` where no stitched variant meets the objective in any order.
     pub choice: Option<&'a Choice>,
 }
 
 /// Whether an objective is met.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SloStatus {
-    /// Also at the upper end of the forecast's interval.
+    /// Met also at the upper end of the forecast's interval.
     Met,
-    /// By the forecast, but not at the upper end of its interval.
+    /// Met by the forecast, but not at the upper end of its interval.
     MetByForecast,
-    /// Not.
+    /// Violated.
     Violated {
-        /// Too little accuracy, basis points.
+        /// Missing accuracy, basis points.
         short_bp: u32,
-        /// Too much latency, ns.
+        /// Excess latency, ns.
         late_ns: u64,
     },
     /// There is no stitched variant that meets it.
@@ -141,7 +141,7 @@ pub enum SloStatus {
 }
 
 impl SloStatus {
-    /// Of a choice for an objective.
+    /// The status of a choice for an objective.
     #[must_use]
     pub fn of(choice: Option<&Choice>, slo: Slo) -> Self {
         match choice {
@@ -171,8 +171,7 @@ impl<'a> PlannedTask<'a> {
         Some(self.choice?.stitched.variants.iter().map(name).collect())
     }
 
-    /// Positions whose subgraph is not in memory, counted from 1; none where nothing was asked
-    /// about memory.
+    /// Positions whose subgraph is not in memory, counted from 1; `None` without a memory budget.
     #[must_use]
     pub fn fetched(&self) -> Option<Vec<usize>> {
         let choice = self.choice?;

@@ -13,19 +13,19 @@ use vitempo_planners::{
     },
 };
 
-/// Queries of each task that throughput is counted over.
+/// Queries of each task for the throughput.
 pub const QUERIES: usize = 100;
 
-/// How one system does.
+/// The outcome of one system.
 #[derive(Clone, Debug)]
 pub struct SystemOutcome {
     /// Its name.
     pub system: String,
-    /// Each query has the chip to itself.
+    /// Violations when each query has the chip to itself.
     pub alone: Violations,
-    /// One query of each task at the same time.
+    /// Violations with one query of each task at the same time.
     pub at_once: Violations,
-    /// With the given objectives, everything in memory.
+    /// Queries per second with the given objectives, everything in memory.
     pub queries_per_s: f64,
 }
 
@@ -93,7 +93,7 @@ pub fn objectives(
     Ok(shared(&own))
 }
 
-/// No query takes longer, ns, even if everything it runs has to be fetched.
+/// Upper bound on the latency of a query, ns, even if all its subgraphs have to be fetched.
 #[must_use]
 pub fn longest_ns(zoo: &Zoo, fetching: Fetching) -> u64 {
     let slowest = |row: &Vec<Subgraph>| {

@@ -1,4 +1,4 @@
-//! What to do about errors of zoos.
+//! Hints for errors of zoos.
 
 use crate::verbs::error::{CliError, io_error};
 use vitempo::planners::stitch::CutError;

@@ -1,4 +1,4 @@
-//! `vitempo zoo make`: variants of base models, and the tasks file that says where they are cut.
+//! `vitempo zoo make`: makes variants of base models, and the tasks file with their cuts.
 
 use crate::verbs::{
     error::CliResult,
@@ -15,22 +15,24 @@ use vitempo::zoo::{
     tasks::TaskEntry,
 };
 
-/// Makes variants of base models without training, cut alike, for `vitempo plan stitch`
+/// Makes variants of base models without training, cut at the same tensors, for `vitempo plan
+/// stitch`
 ///
 /// Example: vitempo zoo make vit.onnx --variant dense,int8,structured=50% --positions 3 --compare
 /// rten --out zoo/
 ///
 /// Writes NAME.VARIANT.onnx for every model and variant, and tasks.toml with the tensors at which
-/// all variants of a model are cut. Weights that a model lacks are seeded. Put accuracies measured
-/// on your data into tasks.toml; --compare puts in how alike the results are to the base model's.
+/// all variants of a model are cut. Weights that a model lacks are seeded. Write accuracies
+/// measured on your data into tasks.toml; --compare writes the similarity of the results to the
+/// base model's instead.
 #[derive(clap::Args, Debug)]
 pub struct MakeArgs {
     #[command(flatten)]
     pub models: ModelArgs,
 
-    /// Which variants: dense, int8 (Q/DQ pairs), integer (ranges found at run time), structured=50%
-    /// (channels and features taken out), masked=80% (smallest weights set to 0), or several of
-    /// these joined by `+`
+    /// Variants: dense, int8 (Q/DQ pairs), integer (ranges computed at run time), structured=50%
+    /// (channels and features removed), masked=80% (smallest weights set to 0), or several of these
+    /// joined by `+`
     #[arg(
         long = "variant",
         value_name = "LIST",
@@ -43,20 +45,21 @@ pub struct MakeArgs {
     #[arg(long, value_name = "COUNT", default_value = "3", value_parser = positive)]
     pub positions: usize,
 
-    /// Cut at this tensor instead of where the work is shared out evenly; may be repeated, in the
-    /// order they are computed
+    /// Cut at this tensor instead of where the subgraphs have equal work; may be repeated, in the
+    /// order of computation
     #[arg(long = "cut", value_name = "TENSOR")]
     pub cuts: Vec<String>,
 
-    /// Run every variant on this engine, and measure how alike its results are to the base model's
+    /// Run every variant on this engine, and measure the similarity of its results to the base
+    /// model's
     #[arg(long, value_name = "BACKEND")]
     pub compare: Option<String>,
 
-    /// Seeded inputs that are compared
+    /// Number of seeded inputs for `--compare`
     #[arg(long, value_name = "COUNT", default_value = "4", value_parser = positive, requires = "compare")]
     pub inputs: usize,
 
-    /// Of weights that a model lacks
+    /// Seed of weights that a model lacks
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
 

@@ -1,4 +1,4 @@
-//! `vitempo zoo measure`: how accurate stitched variants are on labelled images, really computed.
+//! `vitempo zoo measure`: computes the accuracy of stitched variants on labelled images.
 
 use super::watched;
 use crate::verbs::{
@@ -17,19 +17,19 @@ use vitempo::zoo::measure::{MeasureFiles, MeasuredTask};
 /// Example: vitempo zoo measure --tasks zoo/tasks.toml --images images.npy --labels labels.npy
 /// --sample 100 --update
 ///
-/// An image counts as right if its class has the largest logit. Every original is measured, and so
-/// many stitched variants, or all of them.
+/// An image counts as correct if its class has the largest logit. Every original is measured, and
+/// all stitched variants or a sample of them.
 #[derive(clap::Args, Debug)]
 pub struct MeasureArgs {
     /// Tasks and their variants, as `vitempo zoo make` writes them
     #[arg(long, value_name = "FILE.toml")]
     pub tasks: PathBuf,
 
-    /// Which task; the only one where there is one
+    /// The task; may be left out if there is only one
     #[arg(long, value_name = "NAME")]
     pub task: Option<String>,
 
-    /// Images, 32-bit floats as the model takes them: N, then the shape of one
+    /// Images, 32-bit floats as the model reads them: dimension N, then the shape of one image
     #[arg(long, value_name = "FILE.npy")]
     pub images: PathBuf,
 
@@ -37,8 +37,8 @@ pub struct MeasureArgs {
     #[arg(long, value_name = "FILE.npy")]
     pub labels: PathBuf,
 
-    /// So many stitched variants: half at random (all, if fewer than 16), then those that may be
-    /// among the best tenth or not; without it, all of them
+    /// Number of stitched variants to measure: half at random (all, if fewer than 16), then those
+    /// closest to the border of the best tenth; without it, all of them
     #[arg(long, value_name = "COUNT", value_parser = positive)]
     pub sample: Option<usize>,
 
@@ -46,7 +46,8 @@ pub struct MeasureArgs {
     #[arg(long, value_name = "FILE.csv")]
     pub accuracies: Option<PathBuf>,
 
-    /// Put the accuracies into the tasks file, those of stitched variants as a CSV file beside it
+    /// Write the accuracies into the tasks file, and those of stitched variants to a CSV file
+    /// beside it
     #[arg(long)]
     pub update: bool,
 
@@ -88,7 +89,7 @@ pub fn run(args: &MeasureArgs) -> CliResult {
     output::print(&measured, args.format)
 }
 
-/// What is printed.
+/// The accuracies to print.
 struct Measured<'a> {
     task: MeasuredTask,
     engine: &'a str,

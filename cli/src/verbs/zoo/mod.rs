@@ -30,7 +30,7 @@ pub fn run(command: &ZooCommand) -> CliResult {
     }
 }
 
-/// Calls `compute` with what shows how far it is, and stops it when the user interrupts.
+/// Calls `compute` with a callback that shows its progress, and stops it when the user interrupts.
 fn watched<T>(
     what: &'static str,
     compute: impl FnOnce(&mut dyn FnMut(Progress) -> bool) -> T,

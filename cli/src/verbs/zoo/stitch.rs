@@ -1,5 +1,5 @@
-//! `vitempo zoo stitch`: stitched variants as models: put together, written, run, and held against
-//! their subgraphs and the first variant.
+//! `vitempo zoo stitch`: assembles stitched variants as models, writes and runs them, and compares
+//! them with their subgraphs and with the first variant.
 
 use super::{table::table, watched};
 use crate::verbs::{
@@ -18,25 +18,25 @@ use vitempo::zoo::{
     variants::Weights,
 };
 
-/// Puts stitched variants together as models, and checks that they run
+/// Assembles stitched variants as models, and checks that they run
 ///
 /// Example: vitempo zoo stitch --tasks zoo/tasks.toml --variants dense,int8,dense --out
 /// stitched.onnx
 ///
-/// What a stitched variant computes is held against what its subgraphs compute one after the other,
-/// and against the task's first variant. Neighbours whose shapes differ are refused with the
-/// reason.
+/// The results of a stitched variant are compared with those of its subgraphs run one after the
+/// other, and with those of the task's first variant. Neighbours whose shapes differ are refused
+/// with the reason.
 #[derive(clap::Args, Debug)]
 pub struct StitchArgs {
     /// Tasks and their variants, as `vitempo zoo make` writes them
     #[arg(long, value_name = "FILE.toml")]
     pub tasks: PathBuf,
 
-    /// Which task; the only one where there is one
+    /// The task; may be left out if there is only one
     #[arg(long, value_name = "NAME")]
     pub task: Option<String>,
 
-    /// The variant that each position is taken from
+    /// The variant of each position
     #[arg(long, value_name = "LIST", value_delimiter = ',', required_unless_present = "sample")]
     pub variants: Vec<String>,
 
@@ -44,12 +44,12 @@ pub struct StitchArgs {
     #[arg(long, value_name = "FILE.onnx", conflicts_with = "sample")]
     pub out: Option<PathBuf>,
 
-    /// So many stitched variants, drawn at random, or all of them where there are no more
+    /// Number of stitched variants to draw at random; all of them if there are no more
     #[arg(long, value_name = "COUNT", value_parser = positive, conflicts_with = "variants")]
     pub sample: Option<usize>,
 
-    /// Write how alike results are to the first variant's, as measured accuracies that a task can
-    /// name as `stitched`
+    /// Write the similarity of results to the first variant's, as measured accuracies that a task
+    /// can name as `stitched`
     #[arg(long, value_name = "FILE.csv", requires = "sample")]
     pub accuracies: Option<PathBuf>,
 
@@ -57,7 +57,7 @@ pub struct StitchArgs {
     #[arg(long, value_name = "BACKEND", default_value = "rten")]
     pub engine: String,
 
-    /// Seeded inputs that each is given
+    /// Number of seeded inputs of each
     #[arg(long, value_name = "COUNT", default_value = "4", value_parser = positive)]
     pub inputs: usize,
 
@@ -99,7 +99,7 @@ pub fn run(args: &StitchArgs) -> CliResult {
     output::print(&stitches, args.format)
 }
 
-/// Stitched variants and how they went.
+/// Stitched variants and their results.
 struct Stitches<'a> {
     variants: &'a Variants,
     rows: Vec<Stitched>,

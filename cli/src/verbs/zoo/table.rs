@@ -3,8 +3,8 @@
 use crate::verbs::output::Table;
 use vitempo::zoo::Variants;
 
-/// A row per stitched variant: the variant of each position, then cells of its own under
-/// `headings`, the first `left` of them text.
+/// A table with a row per stitched variant: the variant of each position, then its own cells under
+/// `headings`; the first `left` of these are text.
 pub fn table<'a, C: IntoIterator<Item = String>>(
     variants: &Variants,
     headings: &[&str],

@@ -1,4 +1,4 @@
-//! [`OffloadModel`]: a device, a server and the way between them, in the terms of the phase model.
+//! [`OffloadModel`]: a device, a server and the network between them, in terms of the phase model.
 //!
 //! Conversion and local inference are cycles of the device, remote inference is time of the server,
 //! communication is a round trip and bytes over a bandwidth. A frame waits for the camera half a
@@ -8,13 +8,13 @@ use super::{Bounds, Choice, Least, OffloadError, Place, best};
 use crate::energy::{Cycles, FrameEnergy, Phase, PowerLaw};
 use serde::{Deserialize, Serialize};
 
-/// Power that is drawn whatever runs: a fixed part, and one that follows the processor's frequency.
+/// Background power: a fixed part, and a part proportional to the processor's frequency.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Background {
-    /// At any frequency, W.
+    /// The fixed part, W.
     pub fixed_w: f64,
-    /// What a GHz adds, W.
+    /// Additional power per GHz, W.
     #[serde(default)]
     pub w_per_ghz: f64,
 }
@@ -27,20 +27,20 @@ pub struct Sized {
     pub size_px: u32,
     /// Mean average precision, %.
     pub accuracy: f64,
-    /// Cycles of the device, 1e9 (local); seconds of the server (remote).
+    /// Work of one inference: 1e9 cycles of the device (local), or seconds of the server (remote).
     pub inference: Cycles,
-    /// Sent per frame, bytes; 0 for local networks.
+    /// Data sent per frame, bytes; 0 for local networks.
     #[serde(default)]
     pub sent_bytes: u64,
 }
 
-/// A device, a server, and the way between them.
+/// A device, a server, and the network between them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OffloadModel {
-    /// Turning a camera's image into an input, whatever its size: 1e9 cycles of the device.
+    /// Conversion of a camera image into an input of any size: 1e9 cycles of the device.
     pub conversion: Cycles,
-    /// Drawing results and the rest, s; draws power as conversion does.
+    /// Time of drawing results and other work, s; at the power of conversion.
     pub others_s: f64,
     /// Power of conversion.
     pub conversion_power: PowerLaw,
@@ -48,18 +48,18 @@ pub struct OffloadModel {
     pub inference_power: PowerLaw,
     /// Power while communicating or waiting for the server, W.
     pub communication_w: f64,
-    /// System and screen when local (radio off).
+    /// Power of system and screen for local execution (radio off).
     pub local_base: Background,
-    /// System and screen when remote (radio associated).
+    /// Power of system and screen for remote execution (radio associated).
     pub remote_base: Background,
-    /// Camera and preview.
+    /// Power of camera and preview.
     pub camera: Background,
-    /// Camera and preview, per frame per second, W s.
+    /// Power of camera and preview per frame per second, W s.
     #[serde(default)]
     pub camera_w_per_fps: f64,
-    /// Once per frame sent, s.
+    /// Round trip per sent frame, s.
     pub round_trip_s: f64,
-    /// Of the uplink, bytes per second.
+    /// Bandwidth of the uplink, bytes per second.
     pub bandwidth_bytes_per_s: f64,
     /// Networks on the device.
     #[serde(default)]
@@ -85,7 +85,7 @@ impl Background {
 }
 
 impl OffloadModel {
-    /// Refuses constants that mean nothing.
+    /// Checks the ranges of the constants.
     ///
     /// # Errors
     /// [`OffloadError`] naming the constant.
@@ -209,10 +209,10 @@ impl OffloadModel {
         }
     }
 
-    /// The bandwidth, bytes per second, from which on some remote choice within the bounds is
-    /// better than every local one: 0 where that is so at any bandwidth, `None` where it is so at
-    /// none, or where nothing is to be compared. Mean power does not fall with the bandwidth, so it
-    /// has no such point.
+    /// The bandwidth, bytes per second, above which some remote choice within the bounds is better
+    /// than every local one; 0 if this holds at every bandwidth, `None` if it holds at none or if
+    /// there is nothing to compare. Mean power does not decrease with the bandwidth, so it has no
+    /// such point.
     #[must_use]
     pub fn break_even_bandwidth(
         &self,
@@ -240,8 +240,8 @@ impl OffloadModel {
         if remote_wins(slow) {
             return Some(0.0);
         }
-        // More bandwidth never makes a remote choice worse: bisection finds the one crossing, to a
-        // share of 1e-9.
+        // A higher bandwidth never makes a remote choice worse: bisection finds the only crossing,
+        // to a relative precision of 1e-9.
         while fast / slow > 1.0 + 1e-9 {
             let middle = (slow * fast).sqrt();
             if remote_wins(middle) { fast = middle } else { slow = middle }
@@ -336,7 +336,7 @@ mod tests {
         let accurate = Bounds { accuracy_at_least: 50.0, ..Bounds::default() };
         let fastest = best(&choices, Least::Latency, &accurate).expect("a remote choice");
         assert!(pareto(&choices).contains(fastest) && fastest.place == Place::Remote);
-        // Base and camera go on while a slow clock computes.
+        // Base and camera draw power during the longer computation at a low frequency.
         let frugal = best(&choices, Least::Energy, &accurate).expect("a choice");
         assert!(!["0.3 GHz", "2.65 GHz"].contains(&frugal.setting.as_str()), "{frugal:?}");
     }

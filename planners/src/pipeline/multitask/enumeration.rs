@@ -5,7 +5,7 @@ use crate::cost::{CostError, End};
 use std::collections::{BTreeSet, BinaryHeap};
 use vitempo_graph::{Budget, Limits};
 
-/// Steps that enumerating placements may take where nothing else is said: one per part of each.
+/// Default budget of an enumeration, steps: one step per part of each placement.
 pub const STEPS: u64 = 1 << 26;
 
 /// The best of all placements.
@@ -53,22 +53,22 @@ impl Schedule {
     }
 }
 
-/// The budget of an enumeration where nothing else is said.
+/// The default budget of an enumeration.
 #[must_use]
 pub fn default_budget() -> Budget {
     Budget::new(Limits { steps: STEPS, ..Limits::NONE })
 }
 
 impl MultiTask {
-    /// How many placements there are, with those that cannot run.
+    /// Number of placements, including those that cannot run.
     #[must_use]
     pub fn placements(&self) -> u128 {
         let parts = u32::try_from(1 + self.decoders.len()).unwrap_or(u32::MAX);
         (self.processors.len() as u128).saturating_pow(parts)
     }
 
-    /// Calls with every placement that can run, in a fixed order (encoder slowest to change).
-    /// Whether the budget sufficed.
+    /// Calls the function with every placement that can run, in a fixed order (the encoder changes
+    /// slowest). Returns whether the budget sufficed.
     pub(super) fn each(
         &self,
         execution: Execution,
@@ -90,7 +90,7 @@ impl MultiTask {
         }
     }
 
-    /// Every placement that can run, in a fixed order (encoder slowest to change).
+    /// Every placement that can run, in a fixed order (the encoder changes slowest).
     ///
     /// # Errors
     /// As [`MultiTask::check`].
@@ -101,8 +101,8 @@ impl MultiTask {
         Ok(schedules)
     }
 
-    /// The best placements, at most so many: least period first; among equals the least latency,
-    /// then the fewest processors that receive the features, then the first.
+    /// The best placements, up to a maximum number: least period first; among equals the least
+    /// latency, then the fewest processors that receive the features, then the first.
     ///
     /// # Errors
     /// As [`MultiTask::check`].
@@ -122,7 +122,7 @@ impl MultiTask {
                 heap.pop();
             }
         };
-        // Where there are too many to try, at least those that balance the load are among them.
+        // If there are too many placements to try, those that balance the load are tried at least.
         let is_complete = self.each(execution, budget, &mut offer);
         if !is_complete {
             let encoders = 0..self.processors.len();
@@ -137,7 +137,7 @@ impl MultiTask {
         Ok(Leading { schedules, at_least, is_complete })
     }
 
-    /// Decoders from the longest to the shortest, each where it is done first.
+    /// Places decoders from the longest to the shortest, each where it ends first.
     fn balanced(&self, encoder: usize, execution: Execution) -> Option<Schedule> {
         let shortest =
             |part: &Part| part.latency_ns.iter().flatten().map(|ns| ns.point()).min().unwrap_or(0);
@@ -158,7 +158,7 @@ impl MultiTask {
         self.schedule(encoder, &decoders, execution)
     }
 
-    /// No placement has a shorter period, ns: the longest part, and all work shared out evenly.
+    /// No placement has a shorter period, ns: the longest part, and all work divided evenly.
     pub(super) fn period_at_least(&self, execution: Execution) -> u64 {
         let shortest =
             |part: &Part| part.latency_ns.iter().flatten().map(|ns| ns.point()).min().unwrap_or(0);

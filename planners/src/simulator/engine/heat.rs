@@ -1,10 +1,10 @@
-//! Energy, temperatures, frequency levels and policies: what happens once per tick, and the account
-//! of what was drawn.
+//! Energy, temperatures, frequency levels and policies: the update once per tick, and the sum of
+//! the energy.
 
 use super::{Engine, Event, Policy, Reading, Throttle};
 
 impl Engine<'_, '_> {
-    /// Adds up what a processor drew since it was last looked at.
+    /// Adds the energy of a processor since the last update.
     pub(super) fn account(&mut self, processor: usize) {
         let model = &self.scenario.processors[processor];
         let state = &mut self.processors[processor];

@@ -1,4 +1,5 @@
-//! Tasks on processors: start, end, and the rate in between, which frequency and neighbours change.
+//! Tasks on processors: start, end, and the rate in between, which depends on frequency and
+//! contention.
 
 use super::{Engine, Event, Job, Running, Span};
 
@@ -61,7 +62,7 @@ impl Engine<'_, '_> {
         self.task_done(&running.job);
     }
 
-    /// The end of what runs, at the present frequency and beside the present neighbours.
+    /// Reschedules the end of the running task, for the current frequency and contention.
     pub(super) fn reschedule(&mut self, processor: usize) {
         let stretch = self.scenario.processors[processor].stretch(self.processors[processor].level);
         let slowdown = self.slowdown(processor);
@@ -81,7 +82,7 @@ impl Engine<'_, '_> {
             .at(end, Event::Finish { processor: processor as u32, generation: state.generation });
     }
 
-    /// The one of the lowest priority number; among equals the first that came.
+    /// The waiting task with the lowest priority number; among equals the first that arrived.
     fn next_waiting(&mut self, processor: usize) -> Option<Job> {
         let waiting = &mut self.processors[processor].waiting;
         let streams = &self.scenario.streams;

@@ -1,4 +1,4 @@
-//! Cases that can be worked out by hand, and laws that hold in all of them.
+//! Cases that can be computed by hand, and invariants that hold in all of them.
 
 use super::super::{
     device::{Contention, Dvfs},
@@ -33,7 +33,7 @@ fn a_camera_on_a_grid_rounds_the_period_up() {
         let camera = Source::Camera(Camera { period_ns: 100 * MS, gate });
         let stream = Stream::new("s", camera, vec![stage(0, vec![vec![task(0, ms)]])]);
         let outcome = run(&Scenario::new(processors(&["cpu"]), vec![stream], 1000 * MS));
-        // The first frame comes somewhere within the first period.
+        // The first frame arrives at a random time within the first period.
         assert!(
             outcome.streams[0].completed.abs_diff(frames) <= 1,
             "{gate:?} {ms}: {}",
@@ -60,7 +60,7 @@ fn a_pipeline_runs_at_its_slowest_stage_and_a_shared_processor_at_the_sum() {
 #[test]
 fn a_full_queue_holds_the_worker_not_the_processor() {
     // The first stage is fast: with a queue of 1 it is two frames ahead at most, and waits. A
-    // second stream on its processor gets the rest of the time.
+    // second stream on its processor gets the remaining time.
     let stages = vec![stage(0, vec![vec![task(0, 10)]]), stage(1, vec![vec![task(1, 100)]])];
     let other = Stream::new("other", Source::Closed, vec![stage(0, vec![vec![task(0, 10)]])]);
     let outcome = run(&Scenario::new(
@@ -219,7 +219,7 @@ fn energy_is_power_times_time() {
 #[test]
 fn switching_by_temperature_costs_frames_and_cools_nothing() {
     // Thesis, table 4.4: fast on the NPU, slow on the CPU, about the same power: above the
-    // threshold the frame rate falls and the skin goes on warming.
+    // threshold the frame rate falls and the skin continues to warm up.
     let way = |processor, ms| vec![stage(0, vec![vec![task(processor, ms)]])];
     let mut scenario = hot(Throttle::Never);
     scenario.processors = processors(&["npu", "cpu"]);
@@ -253,7 +253,8 @@ fn outcomes_repeat_exactly_and_depend_on_the_seed() {
     let first = simulate(&scenario, 7).expect("an outcome");
     assert_eq!(first, simulate(&scenario, 7).expect("an outcome"));
     assert_ne!(first, simulate(&scenario, 8).expect("an outcome"));
-    // No processor is busier than time, no frame is lost or invented.
+    // No processor is busy for longer than the simulated time, and the number of frames is
+    // conserved.
     assert!(first.processors.iter().all(|p| p.busy_ns <= first.duration_ns));
     let grid = first.duration_ns / 33_333_333;
     assert!(first.streams[0].completed + first.streams[0].dropped <= grid + 1);

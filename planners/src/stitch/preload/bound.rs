@@ -1,30 +1,30 @@
-//! [`cheapest`]: the least memory whose subgraphs keep every one of a few objectives, each by some
-//! variant out of its list. Branch and bound.
+//! [`cheapest`]: the least memory whose subgraphs meet all of several objectives, each by some
+//! variant of its list, by branch and bound.
 //!
-//! The bound is by dual ascent. Each objective in turn pays its cheapest variant out of what memory
-//! is not paid for yet; of each subgraph it uses up no more than its cheapest variant through it
-//! needs, and leaves the rest for the objectives after it. What is paid is a lower bound, since no
-//! byte is paid twice. The integer programme's own relaxation is weaker: it loads a tenth of each
-//! of ten subgraphs.
+//! The bound is by dual ascent. Each objective in turn pays for its cheapest variant with memory
+//! that is not yet paid for; of each subgraph it uses no more than its cheapest variant through it
+//! needs, and leaves the remainder to the objectives after it. The sum paid is a lower bound,
+//! because no byte is paid for twice. The linear relaxation of the integer programme is weaker: it
+//! loads a tenth of each of ten subgraphs.
 
-/// A variant as one subgraph index per position; of any task only one at a time is looked at.
+/// Variants of one task, each as one subgraph index per position.
 pub(super) type Variants = [Vec<usize>];
 
 /// A subgraph that may not be loaded.
 const NEVER: u64 = u64::MAX;
 
-/// Subgraphs that do, and what they take.
+/// Subgraphs that meet the objectives, and their memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Cheapest {
     pub memory_bytes: u64,
     pub subgraphs: Vec<usize>,
 }
 
-/// What a search found out.
+/// The result of a search.
 pub(super) struct Found {
     /// The best below the limit, if there is one.
     pub best: Option<Cheapest>,
-    /// Nothing takes less than this and the best found.
+    /// No solution takes less than the smaller of this and the best found.
     pub at_least: u64,
 }
 
@@ -38,7 +38,7 @@ struct Search<'a> {
 }
 
 /// The least memory below a limit. `memory` by subgraph; each objective lists the variants that
-/// keep it. Looks at no more than `nodes` cases, counting down.
+/// meet it. Visits at most `nodes` cases, and counts them down.
 pub(super) fn cheapest(
     memory: &[u64],
     objectives: &[&Variants],
@@ -52,8 +52,8 @@ pub(super) fn cheapest(
 }
 
 impl Search<'_> {
-    /// Everything that loads what costs 0 now (paid for by `spent`) and nothing that costs
-    /// [`NEVER`].
+    /// Searches all solutions that load the subgraphs of cost 0 (paid for by `spent`) and none of
+    /// cost [`NEVER`].
     fn branch(&mut self, costs: Vec<u64>, spent: u64) {
         let Some(greedy) = self.greedy(&costs) else { return };
         if greedy.memory_bytes < self.below {
@@ -81,8 +81,8 @@ impl Search<'_> {
         self.branch(left_out, spent);
     }
 
-    /// One objective after the other, each by what is cheapest beside what is loaded already;
-    /// `None` where one cannot be kept.
+    /// Meets one objective after the other, each by the variant that is cheapest given the loaded
+    /// subgraphs; `None` where one cannot be met.
     fn greedy(&self, costs: &[u64]) -> Option<Cheapest> {
         let mut left = costs.to_vec();
         let mut subgraphs = Vec::new();
@@ -122,11 +122,11 @@ fn cost(variant: &[usize], costs: &[u64]) -> u64 {
     variant.iter().map(|&subgraph| costs[subgraph]).fold(0, u64::saturating_add)
 }
 
-/// Takes out of `left` what an objective pays with: position by position, each subgraph as little
-/// as its cheapest variant allows.
+/// Subtracts from `left` the memory that an objective pays with: position by position, the least
+/// that the cheapest variant of each subgraph allows.
 fn leave_the_rest(variants: &Variants, left: &mut [u64], least: u64) {
     let positions = variants.first().map_or(0, Vec::len);
-    // What this objective could still pay with; what it gives back remains for others.
+    // The memory that this objective can still use; the remainder is left to others.
     let mut used = left.to_vec();
     for position in 0..positions {
         let mut through = vec![None; left.len()];

@@ -1,9 +1,10 @@
-//! [`Cover`]: the least memory for which a task can keep so many of its objectives, for every
-//! number of them.
+//! [`Cover`]: the least memory with which a task can meet a number of its objectives, for every
+//! number.
 //!
-//! Who keeps an objective keeps every looser one. So a set of objectives is kept if its strictest
-//! ones are, none of which is looser than another: on a grid of 5 x 5 there are 251 such sets. Each
-//! is a search of its own ([`super::bound`]), limited by the best that keeps as many.
+//! A variant that meets an objective meets every looser one. A set of objectives is therefore met
+//! if its strictest ones are, none of which is looser than another: on a grid of 5 x 5 there are
+//! 251 such sets. Each is a separate search ([`super::bound`]), limited by the best solution that
+//! meets as many.
 
 use super::{
     super::{Order, Slo, StitchError, Zoo, each_variant},
@@ -11,12 +12,12 @@ use super::{
 };
 use std::collections::BTreeMap;
 
-/// Most sets of strictest objectives that are looked at.
+/// Largest number of sets of strictest objectives that are searched.
 const MOST_SETS: usize = 1 << 16;
-/// Steps one task's searches may take together; a case looks at each variant some ten times.
+/// Budget of one task's searches together, steps; a case visits each variant about ten times.
 const MOST_STEPS: usize = 40_000_000;
 
-/// Subgraphs (position times variants plus variant) that keep some number of objectives.
+/// Subgraphs (position times variants plus variant) that meet some number of objectives.
 #[derive(Clone, Debug)]
 pub(super) struct Level {
     pub objectives: usize,
@@ -24,15 +25,16 @@ pub(super) struct Level {
     pub subgraphs: Vec<usize>,
 }
 
-/// What keeping objectives takes.
+/// The memory needed to meet objectives.
 pub(super) struct Cover {
     /// The best found: objectives fall, memory falls.
     pub levels: Vec<Level>,
-    /// No way to keep so many objectives takes less: objectives fall, memory does not rise.
+    /// Lower bounds on the memory for each number of objectives: objectives fall, memory does not
+    /// rise.
     pub at_least: Vec<(usize, u64)>,
 }
 
-/// Objectives that the same variants keep.
+/// Objectives that the same variants meet.
 struct Group {
     variants: Vec<Vec<usize>>,
     numbers: Vec<u32>,
@@ -40,7 +42,7 @@ struct Group {
 }
 
 impl Cover {
-    /// Of one task, with at most so much memory.
+    /// The cover of one task, with at most this memory.
     pub(super) fn of_task(
         zoo: &Zoo,
         task: usize,
@@ -99,8 +101,8 @@ impl Cover {
     }
 }
 
-/// Objectives with the variants that keep them, fewest variants first; without those that nothing
-/// keeps.
+/// Objectives with the variants that meet them, fewest variants first; without those that no
+/// variant meets.
 fn groups(zoo: &Zoo, task: usize, order: &Order, slos: &[Slo]) -> Result<Vec<Group>, StitchError> {
     let Some(found) = zoo.tasks().get(task) else { return Ok(Vec::new()) };
     let needless = needless(zoo, task, order);
@@ -134,7 +136,8 @@ fn groups(zoo: &Zoo, task: usize, order: &Order, slos: &[Slo]) -> Result<Vec<Gro
     Ok(groups)
 }
 
-/// Subgraphs that another at their position replaces without loss of memory, latency or accuracy.
+/// Subgraphs that another at the same position can replace without more memory, more latency or
+/// less accuracy.
 fn needless(zoo: &Zoo, task: usize, order: &Order) -> Vec<bool> {
     let Some(found) = zoo.tasks().get(task) else { return Vec::new() };
     let mut needless = Vec::new();

@@ -1,11 +1,11 @@
-//! [`exact`](fn@exact): the subgraphs within a budget that let the most objectives be kept, over
-//! all tasks and configurations; among equals the least memory.
+//! [`exact`](fn@exact): the subgraphs within a budget with which the most objectives can be met,
+//! over all tasks and configurations; among equals the least memory.
 //!
-//! As an integer programme: max sum y; y <= sum of z over the variants that keep y's objective; z
-//! <= x for each of a variant's subgraphs; sum of memory x within the budget. That a variant needs
-//! all of its subgraphs makes greedy choice arbitrarily bad. Tasks share nothing but the budget: so
-//! each task's trade-off between objectives and memory is searched on its own ([`super::cover`]),
-//! and a knapsack over tasks puts them together.
+//! As an integer programme: max sum y; y <= sum of z over the variants that meet y's objective; z
+//! <= x for each of a variant's subgraphs; sum of memory x within the budget. A greedy choice can
+//! be arbitrarily bad, because a variant needs all of its subgraphs. Tasks share only the budget,
+//! so each task's trade-off between objectives and memory is searched separately
+//! ([`super::cover`]), and a knapsack over tasks combines them.
 
 use super::{
     super::{Order, Slo, StitchError, Zoo},
@@ -13,18 +13,19 @@ use super::{
     cover::{Cover, Level},
 };
 
-/// The best preloading found, and how good any can be.
+/// The best preloading found, and the bound on every other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Exact {
-    /// What to load.
+    /// The subgraphs to load.
     pub loaded: Loaded,
-    /// Objectives that can be kept, over all tasks and configurations.
+    /// Number of objectives that can be met, over all tasks and configurations.
     pub keeps: usize,
-    /// No preloading within the budget keeps more: equal to `keeps` when proven best.
+    /// Upper bound on that number within the budget: equal to `keeps` when the preloading is proven
+    /// best.
     pub at_most: usize,
 }
 
-/// The most objectives within a budget.
+/// Finds the preloading that meets the most objectives within a budget.
 ///
 /// # Errors
 /// [`StitchError::TooMany`] for too many stitched variants, [`StitchError::Task`] for objectives in

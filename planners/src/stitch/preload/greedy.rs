@@ -1,8 +1,8 @@
 //! Greedy preloading by hotness: algorithm 2 as printed, and repeated until nothing fits.
 //!
 //! As printed, the innermost loop breaks after the first subgraph that fits, so that no task gets
-//! more than one per position, whatever the budget. The figures of the paper (55 % of full
-//! preloading) cannot come from that; [`round_robin`] is what they seem to mean.
+//! more than one subgraph per position, whatever the budget. The figures of the paper (55 % of full
+//! preloading) are not possible with that; [`round_robin`] is the likely intention.
 
 use super::{super::hotness::Hotness, Loaded, Zoo};
 use std::cmp::Reverse;
@@ -24,7 +24,7 @@ pub fn round_robin(zoo: &Zoo, hotness: &[Hotness], budget_bytes: u64) -> Loaded 
     loaded
 }
 
-/// Whether anything was loaded.
+/// Runs one round; returns whether a subgraph was loaded.
 fn one_round(zoo: &Zoo, hotness: &[Hotness], budget_bytes: u64, loaded: &mut Loaded) -> bool {
     let before = loaded.count();
     for (task, (found, hotness)) in zoo.tasks().iter().zip(hotness).enumerate() {

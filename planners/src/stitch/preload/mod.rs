@@ -1,11 +1,11 @@
-//! Which subgraphs to keep in memory, so that variants can be changed without compiling and
+//! Chooses the subgraphs that stay in memory, so that variants can be changed without compiling and
 //! loading.
 //!
 //! | way | where |
 //! |---|---|
 //! | algorithm 2 as printed: at most one subgraph for each task and position | [`as_printed`] |
 //! | the same, round after round until nothing fits | [`round_robin`] |
-//! | the most objectives that loaded subgraphs can keep, by exact search | [`exact`](mod@exact) |
+//! | the most objectives that loaded subgraphs can meet, by exact search | [`exact`](mod@exact) |
 //!
 //! Memory is that of the subgraph on its position's processor in the chosen order.
 
@@ -22,13 +22,13 @@ use super::{Order, Slo, StitchError, Zoo, menu::Menu};
 /// Subgraphs in memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loaded {
-    /// By task, position and variant.
+    /// Whether a subgraph is loaded, by task, position and variant.
     subgraphs: Vec<Vec<Vec<bool>>>,
     memory_bytes: u64,
 }
 
 impl Loaded {
-    /// Nothing.
+    /// No subgraphs.
     #[must_use]
     pub fn nothing(zoo: &Zoo) -> Self {
         let rows =
@@ -48,7 +48,7 @@ impl Loaded {
         loaded
     }
 
-    /// Adds a subgraph, if there is such a one and it is not loaded yet.
+    /// Adds a subgraph, if it exists and is not loaded yet.
     pub fn load(&mut self, zoo: &Zoo, task: usize, position: usize, variant: usize) {
         let slot =
             self.subgraphs.get_mut(task).and_then(|rows| rows.get_mut(position)?.get_mut(variant));
@@ -69,20 +69,20 @@ impl Loaded {
             .unwrap_or(false)
     }
 
-    /// What they take together, bytes.
+    /// Memory of the loaded subgraphs, bytes.
     #[must_use]
     pub const fn memory_bytes(&self) -> u64 {
         self.memory_bytes
     }
 
-    /// How many are loaded.
+    /// Number of loaded subgraphs.
     #[must_use]
     pub fn count(&self) -> usize {
         self.subgraphs.iter().flatten().flatten().filter(|loaded| **loaded).count()
     }
 
-    /// What is loaded, and all of those tasks that cannot run in an order with what is: these have
-    /// to be fetched.
+    /// The loaded subgraphs, and all subgraphs of the tasks that cannot run in an order with the
+    /// loaded ones: these have to be fetched.
     #[must_use]
     pub fn or_fetched(&self, zoo: &Zoo, order: &Order) -> Self {
         let mut usable = self.clone();
@@ -101,8 +101,8 @@ impl Loaded {
         usable
     }
 
-    /// How many objectives, over all tasks and configurations, some variant keeps that is wholly
-    /// loaded, in an order.
+    /// The number of objectives, over all tasks and configurations, that some fully loaded variant
+    /// meets in an order.
     ///
     /// # Errors
     /// [`StitchError::Zoo`] for an order that does not fit.

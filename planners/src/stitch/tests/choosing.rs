@@ -10,8 +10,8 @@ fn value(stitched: &Stitched) -> (u64, Reverse<u32>) {
     (stitched.latency_ns, Reverse(stitched.accuracy_bp))
 }
 
-/// What a task runs in an order, by the definition: the fastest that is accurate enough, or else
-/// the most accurate.
+/// The variant of a task in an order, by the definition: the fastest that is accurate enough, or
+/// else the most accurate.
 fn by_definition(all: &[Stitched], slo: Slo) -> Option<&Stitched> {
     let accurate = all.iter().filter(|s| s.accuracy_bp >= slo.accuracy_bp).min_by_key(|s| value(s));
     accurate.or_else(|| all.iter().min_by_key(|s| (Reverse(s.accuracy_bp), s.latency_ns)))
@@ -213,8 +213,8 @@ fn algorithm_1_as_printed_equals_enumeration() {
             }
             let kept = found.choices.iter().flatten().filter(|c| c.meets_slo()).count();
             assert_eq!(found.violations, slos.len() - kept);
-            // Ours never misses more, unless it has to pass over an order in which some task cannot
-            // run.
+            // The best plan never violates more, unless it has to exclude an order in which some
+            // task cannot run.
             let all_run = each[chosen].iter().all(|all| !all.is_empty());
             let ours = optimiser.best(std::slice::from_ref(&slos));
             assert!(
@@ -356,7 +356,7 @@ fn originals_keep_their_accuracy_and_bad_input_is_named() {
     let accuracies = [9123, 8877, 9000];
     let shared = Additive::of_originals(&accuracies, 4).expect("accuracies");
     assert_eq!([0, 1, 2].map(|v| shared.of(&[v; 4])), accuracies);
-    // A stitched variant has the mean of its parts' accuracies, never more: 8999.5 is no 9000.
+    // A stitched variant has the mean of its parts' accuracies, rounded down: 8999.5 is not 9000.
     for stitched in (0..81).map(|code| [code / 27, code / 9 % 3, code / 3 % 3, code % 3]) {
         let sum: u32 = stitched.iter().map(|&variant| accuracies[variant]).sum();
         assert_eq!(shared.of(&stitched), sum / 4, "{stitched:?}");

@@ -10,7 +10,7 @@ fn close(a: &Hotness, b: &Hotness) -> bool {
         && a.len() == b.len()
 }
 
-/// Objectives that some variant keeps.
+/// Number of objectives that some variant meets.
 fn can_be_met(zoo: &Zoo, order: &Order, slos: &[Slo]) -> usize {
     let menu = menu::Menu::new(zoo, 0, order, None).expect("a menu");
     slos.iter()

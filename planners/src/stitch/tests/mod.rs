@@ -37,7 +37,7 @@ fn random_accuracy(
             Arc::new(Additive::new(9000, drops).expect("accuracies"))
         }
         Kind::Monotone => {
-            // Mean and minimum, mixed: no sum, and with plateaus.
+            // A mixture of mean and minimum: not a sum, and with plateaus.
             let estimate = |x: &[u32]| {
                 (x.iter().sum::<u32>() / x.len() as u32 + x.iter().min().copied().unwrap_or(0)) / 2
             };
@@ -110,7 +110,7 @@ fn random_zoo(
     Zoo::new((0..processors).map(|p| format!("p{p}")).collect(), links, tasks).expect("a zoo")
 }
 
-/// An objective that some variants keep and some miss.
+/// An objective that some variants meet and some violate.
 fn random_slo(rng: &mut StdRng, positions: usize) -> Slo {
     Slo {
         accuracy_bp: rng.random_range(8900..9005),
@@ -124,8 +124,7 @@ fn random_configurations(rng: &mut StdRng, zoo: &Zoo, count: usize) -> Vec<Vec<S
         .collect()
 }
 
-/// Every stitched variant that runs, with latency and accuracy put together anew from the
-/// definition.
+/// Every stitched variant that runs, with latency and accuracy computed from the definition.
 fn every_variant(zoo: &Zoo, task: usize, order: &Order) -> Vec<Stitched> {
     let found = &zoo.tasks()[task];
     let mut all = Vec::new();

@@ -1,5 +1,4 @@
-//! What is preloaded, against enumeration of every set of subgraphs, and what must hold of each
-//! way.
+//! Preloading against enumeration of every set of subgraphs, and invariants of each method.
 
 use super::{
     super::{

@@ -1,4 +1,4 @@
-//! Systems in the simulator, against cases worked out by hand.
+//! Systems in the simulator, against cases computed by hand.
 
 use super::{
     super::{
@@ -171,7 +171,7 @@ fn stitching_misses_less_than_every_baseline_at_the_papers_size() {
         100.0 * at_once.rate()
     );
     assert!(at_once.violated >= stitched.violated);
-    // Less memory can only miss more: negative control of preloading.
+    // Less memory can only violate more: a negative control of preloading.
     let budget = Loaded::everything(&zoo).memory_bytes() * 15 / 100;
     let preloaded = exact(&zoo, &order, &configurations, budget).expect("few variants").loaded;
     let [some, none] = [&preloaded, &Loaded::nothing(&zoo)].map(|loaded| {

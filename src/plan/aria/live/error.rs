@@ -1,4 +1,4 @@
-//! Why systems do not run on engines.
+//! Errors of live runs of ARIA.
 
 use super::super::AriaCostsError;
 use vitempo_aria::AriaError;
@@ -11,13 +11,13 @@ pub enum AriaLiveError {
     /// A processor has no engine.
     #[error("there is no engine `{0}`")]
     NoEngine(&'static str),
-    /// The plan has no usable resolution.
+    /// The plan has no usable level.
     #[error("nothing fits {}", vitempo_graph::Latency::from_ns(*target_ns))]
     NothingFits {
         /// Longest time of a frame, ns.
         target_ns: f64,
     },
-    /// The encoder cannot have a size of the plan.
+    /// The encoder cannot be resized to a size of the plan.
     #[error(transparent)]
     Costs(#[from] AriaCostsError),
     /// An engine or a model fails, or the user interrupted.
@@ -26,25 +26,25 @@ pub enum AriaLiveError {
     /// Grids or features of the runtime do not fit together.
     #[error(transparent)]
     Aria(#[from] AriaError),
-    /// The encoder's first input is no image.
+    /// The encoder's first input is not an image.
     #[error("{model}: its first input is no image of three channels")]
     NoImage {
         /// Name of the encoder.
         model: String,
     },
-    /// An encoder was resized to other patches than it is asked for: a fault of ours.
+    /// An encoder was resized to other patches than requested: a bug in vitempo.
     #[error("{height} x {width} pixels are not {rows} x {cols} patches")]
     Pixels {
         /// Pixels of the encoder.
         height: usize,
         /// Pixels of the encoder.
         width: usize,
-        /// Patches asked for.
+        /// Requested patches.
         rows: usize,
-        /// Patches asked for.
+        /// Requested patches.
         cols: usize,
     },
-    /// The engine computes nothing.
+    /// The engine computes no outputs.
     #[error("the engine puts out nothing")]
     NoOutput,
     /// The encoder's first output has no features of patches.
@@ -52,7 +52,7 @@ pub enum AriaLiveError {
     NoFeatures {
         /// Shape of the output.
         shape: Vec<usize>,
-        /// Patches that it was given.
+        /// Number of patches in the input.
         patches: usize,
     },
 }

@@ -13,7 +13,7 @@ use vitempo_aria::{
 use vitempo_planners::aria::{Setup, System};
 use vitempo_profiler::live::{Answer, FrameClock, Ticket};
 
-/// What runs beside the frames, and what a frame needs.
+/// The state of a system between frames, and the running full frame.
 pub struct Frames<'a> {
     session: &'a Session<'a>,
     runtime: Runtime<CameraFlow>,
@@ -21,22 +21,22 @@ pub struct Frames<'a> {
     ladder: ResolutionLadder,
     system: System,
     running: Option<Running>,
-    /// Frame of the latest full frame.
+    /// Number of the latest full frame.
     latest: u64,
 }
 
-/// A full frame under way.
+/// A running full frame.
 struct Running {
     ticket: Ticket,
     frame: u64,
     level: usize,
     since_ns: u64,
-    /// The answer and when it counts as there.
+    /// The answer, and the time from which it counts as done.
     answer: Option<(Answer, u64)>,
 }
 
 impl<'a> Frames<'a> {
-    /// Loads the runtime with a first full frame.
+    /// Initialises the runtime with a first full frame.
     pub fn new(session: &'a Session<'a>, setup: &Setup) -> Result<Self, AriaLiveError> {
         let (scenario, top) = (session.scenario, session.top);
         let (requirements, region) = (&scenario.requirements, &scenario.plan.region);
@@ -77,7 +77,7 @@ impl<'a> Frames<'a> {
         })
     }
 
-    /// Takes the full frame that is done, if one is, and begins the next.
+    /// Takes the completed full frame, if there is one, and starts the next.
     pub fn full_frames(
         &mut self,
         clock: &FrameClock,
@@ -104,7 +104,7 @@ impl<'a> Frames<'a> {
         Ok(())
     }
 
-    /// The full frame that counts as done now, its answer, and since when it is there.
+    /// The full frame that counts as done now, its answer, and its completion time.
     fn done(
         &mut self,
         now_ns: u64,
@@ -128,7 +128,7 @@ impl<'a> Frames<'a> {
         }
     }
 
-    /// Hands a full frame to the runtime and the resolution ladder.
+    /// Passes a full frame to the runtime and to the resolution ladder.
     fn take(
         &mut self,
         running: &Running,
@@ -148,7 +148,7 @@ impl<'a> Frames<'a> {
         Ok(())
     }
 
-    /// A frame of ARIA: what moved is where now, and what fits is updated.
+    /// Runs a frame of ARIA: tracks the regions that moved, and updates those that fit.
     pub fn aria(
         &mut self,
         frame: u64,
@@ -180,7 +180,8 @@ impl<'a> Frames<'a> {
         Ok(())
     }
 
-    /// A frame of ARIA-base: blocks that moved, as many as were planned, the largest first.
+    /// Runs a frame of ARIA-base: updates the blocks that moved, the largest first, up to the
+    /// planned number.
     pub fn matched_blocks(
         &mut self,
         setup: &Setup,
@@ -207,7 +208,7 @@ impl<'a> Frames<'a> {
         Ok(())
     }
 
-    /// Waits for what still runs.
+    /// Waits for the running full frame.
     pub fn finish(self) {
         if let Some(running) = self.running {
             let _ = running.ticket.wait();

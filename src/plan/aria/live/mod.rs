@@ -1,10 +1,10 @@
-//! Live runs of ARIA and what it is compared with: two engines on cores of their own are the two
-//! processors, a rendered video is the camera. [`run`] measures the parts alone, then every system.
+//! Live runs of ARIA and the baselines: two engines on cores of their own are the two processors, a
+//! rendered video is the camera. [`run`] measures the parts alone, then every system.
 //!
-//! The encoder runs for real, resized to every size, with seeded random weights: what it sees makes
-//! no difference to how long it takes, and little to what counts as moving. Regions, warping,
-//! merging and scheduling are those of `vitempo-aria`. Throttling is injected: an answer of the
-//! processor of full frames counts as there only after a multiple of what it took.
+//! The encoder runs on the engines, resized to every size, with seeded random weights: they do not
+//! affect its latency, and hardly affect which patches count as dynamic. Regions, warping, merging
+//! and scheduling are those of `vitempo-aria`. Throttling is injected: an answer of the processor
+//! of full frames counts as done only after a multiple of its latency.
 
 mod error;
 mod frames;
@@ -28,40 +28,40 @@ use vitempo_profiler::live::Rig;
 /// Names of the engines: the processor of full frames, and that of regions.
 pub const ENGINES: [&str; 2] = ["gpu", "npu"];
 
-/// Frames of the video; it is played to and fro.
+/// Frames of the video; it is played forwards and backwards in turn.
 const RENDERED: usize = 90;
 
-/// How systems are run.
+/// The options of a live run.
 #[derive(Clone, Debug)]
 pub struct LiveRequest {
-    /// One of each name in [`ENGINES`].
+    /// One engine for each name in [`ENGINES`].
     pub engines: Vec<Engine>,
-    /// Camera frames that each system is given.
+    /// Camera frames that each system receives.
     pub frames: usize,
-    /// From the middle of a run on, full frames take so many times as long.
+    /// Factor by which full frames take longer from the middle of a run on.
     pub throttle: Option<f64>,
-    /// Set it from elsewhere to stop between two frames.
+    /// Set by the caller to stop between two frames.
     pub interrupted: Arc<AtomicBool>,
 }
 
-/// How far a live run is.
+/// The progress of a live run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LiveStep {
-    /// The video is rendered.
+    /// The video is being rendered.
     Rendering {
-        /// Pictures.
+        /// Number of pictures.
         frames: usize,
-        /// Patches of each.
+        /// Patches of each picture.
         rows: usize,
-        /// Patches of each.
+        /// Patches of each picture.
         cols: usize,
     },
-    /// A system is given frames.
+    /// A system is running.
     Running {
-        /// Which.
+        /// The system.
         system: System,
-        /// How many.
+        /// Number of its frames.
         frames: usize,
     },
 }
@@ -89,7 +89,8 @@ pub enum LiveStep {
 /// ```
 ///
 /// # Errors
-/// [`AriaLiveError`] naming the engine, size or tensor that is wrong; the user's interruption too.
+/// [`AriaLiveError`] naming the engine, size or tensor that is wrong; also when the user
+/// interrupts.
 pub fn run(
     scenario: &Scenario,
     models: &AriaModels,

@@ -1,25 +1,25 @@
-//! [`LiveOutcomes`]: what a live run measured of the parts alone and of every system. Times are in
-//! ns.
+//! [`LiveOutcomes`]: the measurements of a live run, of the parts alone and of every system. Times
+//! are in ns.
 
 use vitempo_aria::scheduler::cycles;
 use vitempo_planners::{aria::System, simulator::nearest_rank};
 
-/// What one system did on engines.
+/// The outcome of one system on engines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SystemRun {
-    /// Which.
+    /// The system.
     pub system: System,
-    /// From the capture of each frame to its end.
+    /// Latency of each frame, from its capture to its end.
     pub latency_ns: Vec<u64>,
-    /// Camera frames that were not run, because the one before them was not done.
+    /// Camera frames that were not executed, because the one before them was not done.
     pub dropped: u64,
     /// Regions that were updated, over all frames.
     pub cycles: u64,
     /// Frames since the latest full frame, summed over all frames.
     pub full_age: u64,
-    /// Full frames that were done.
+    /// Completed full frames.
     pub full_frames: u64,
-    /// Regions that moved and asked for an update, over all frames.
+    /// Moving regions that needed an update, over all frames.
     pub regions: u64,
 }
 
@@ -58,7 +58,7 @@ impl SystemRun {
         nearest_rank(&sorted, share).unwrap_or(0)
     }
 
-    /// A sum over all frames, per frame.
+    /// The mean per frame of a sum over all frames.
     #[must_use]
     pub fn per_frame(&self, sum: u64) -> f64 {
         sum as f64 / self.frames()
@@ -69,29 +69,29 @@ impl SystemRun {
     }
 }
 
-/// What was measured of the parts alone, and of all systems.
+/// The measurements of the parts alone, and of all systems.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LiveOutcomes {
-    /// Names of the engines, and what they are: `onnxruntime on cores [0]`.
+    /// Names of the engines with a description: `onnxruntime on cores [0]`.
     pub engines: Vec<(String, String)>,
-    /// Each system.
+    /// The outcome of each system.
     pub runs: Vec<SystemRun>,
-    /// A cycle, median: alone, and beside full frames.
+    /// Median latency of a cycle: alone, and beside full frames.
     pub cycle_ns: [u64; 2],
-    /// Full frames alone, median, lowest resolution first.
+    /// Median latency of full frames alone, lowest resolution first.
     pub full_ns: Vec<u64>,
-    /// Cycles per frame of the plan.
+    /// Planned cycles per frame.
     pub planned_cycles: u64,
-    /// A cycle as it was forecast.
+    /// Forecast latency of a cycle.
     pub forecast_cycle_ns: f64,
     /// Longest time of a frame.
     pub target_ns: f64,
-    /// What a frame takes beside its cycles, as forecast.
+    /// Forecast per-frame overhead (the time beside the cycles).
     pub overhead_ns: f64,
 }
 
 impl LiveOutcomes {
-    /// Cycles per frame that fit, with what one takes beside full frames.
+    /// Cycles per frame that fit, by the measured latency of a cycle beside full frames.
     #[must_use]
     pub fn cycles_that_fit(&self) -> u64 {
         cycles(self.target_ns as u64, self.overhead_ns as u64, self.cycle_ns[1])

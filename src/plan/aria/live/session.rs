@@ -13,20 +13,20 @@ use vitempo_profiler::{
     statistics,
 };
 
-/// Processors of the rig.
+/// Index of the processor of full frames in the rig.
 pub const FULL: usize = 0;
 pub const REGIONS: usize = 1;
 
-/// Runs that count, of full frames and of cycles alone.
+/// Measured runs of full frames alone.
 const FULL_RUNS: usize = 3;
 const CYCLE_RUNS: usize = 15;
 
-/// Everything that is needed to run a frame.
+/// The state that is needed to run a frame.
 pub struct Session<'a> {
     pub rig: Rig,
     pub video: &'a Video,
     pub scenario: &'a Scenario,
-    /// How many levels there are: the first parts of the rig. The region encoder is the one after
+    /// Number of levels. They are the first parts of the rig; the region encoder is the part after
     /// them.
     pub levels: usize,
     pub top: Grid,
@@ -47,7 +47,7 @@ impl Session<'_> {
         Ok(self.rig.ask(part, processor, &[Arc::new(picture)])?)
     }
 
-    /// Asks for a full frame at a level.
+    /// Requests a full frame at a level.
     pub fn level_ticket(
         &self,
         level: usize,
@@ -58,7 +58,7 @@ impl Session<'_> {
         self.ask(level, processor, frame, self.top.window(), Some([costs.rows, costs.cols]))
     }
 
-    /// Asks for a region.
+    /// Requests a region.
     pub fn region_ticket(
         &self,
         processor: usize,
@@ -68,7 +68,7 @@ impl Session<'_> {
         self.ask(self.levels, processor, frame, window, None)
     }
 
-    /// Somewhere in the frame, of the region encoder's size.
+    /// A window of the region encoder's size in the frame.
     pub fn some_window(&self) -> Window {
         let region = &self.scenario.plan.region;
         Window { row: 0, col: 0, rows: region.rows, cols: region.cols }
@@ -79,8 +79,8 @@ impl Session<'_> {
         if is_interrupted { Err(LiveError::Interrupted.into()) } else { Ok(()) }
     }
 
-    /// Medians: a cycle alone and beside full frames; full frames of each level. Everything is
-    /// loaded afterwards.
+    /// Measures medians: a cycle alone and beside full frames; full frames of each level. All parts
+    /// are loaded afterwards.
     pub fn alone(&self) -> Result<([u64; 2], Vec<u64>), AriaLiveError> {
         let mut full_ns = Vec::new();
         for level in 0..self.levels {
@@ -97,7 +97,7 @@ impl Session<'_> {
         Ok(([self.cycle(false)?, self.cycle(true)?], full_ns))
     }
 
-    /// Median of a cycle, alone or beside full frames of the highest level.
+    /// Median latency of a cycle, alone or beside full frames of the highest level.
     fn cycle(&self, beside_full_frames: bool) -> Result<u64, AriaLiveError> {
         let mut took = Vec::new();
         let mut beside: Option<Ticket> = None;
@@ -116,7 +116,7 @@ impl Session<'_> {
         Ok(median(&took))
     }
 
-    /// How much slower the processor of full frames is taken to be at a frame.
+    /// The injected slowdown of the processor of full frames at a frame.
     pub fn slowdown(&self, frame: usize) -> f64 {
         let is_throttled = frame > self.request.frames / 2;
         self.request.throttle.filter(|_| is_throttled).unwrap_or(1.0).max(1.0)

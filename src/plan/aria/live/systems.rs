@@ -1,4 +1,4 @@
-//! [`run`]: the camera's frames through one system.
+//! [`run`]: runs the camera's frames through one system.
 
 use super::{
     AriaLiveError, SystemRun,
@@ -38,8 +38,8 @@ pub fn run(session: &Session<'_>, system: System) -> Result<SystemRun, AriaLiveE
     Ok(outcome)
 }
 
-/// Blocks on both processors at the same time, as many of the plan's regions as cover the same
-/// patches.
+/// Runs a frame as blocks on both processors at the same time: as many of the plan's regions as
+/// cover the same patches.
 fn blocks(
     session: &Session<'_>,
     setup: &Setup,

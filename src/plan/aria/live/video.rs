@@ -1,4 +1,4 @@
-//! A rendered video as engines take it, and what they put out as features of patches.
+//! Converts a rendered video into inputs of engines, and their outputs into features of patches.
 
 use super::{super::models::MOST_EXTRA_TOKENS, AriaLiveError};
 use vitempo_aria::{
@@ -8,14 +8,14 @@ use vitempo_aria::{
 use vitempo_graph::Graph;
 use vitempo_profiler::{OutputValues, live::Answer};
 
-/// Pictures of a scene, played to and fro without end.
+/// Pictures of a scene, played forwards and backwards in turn without end.
 pub struct Video {
     scene: Scene,
     pictures: Vec<Picture>,
 }
 
 impl Video {
-    /// Renders so many pictures; two at least.
+    /// Renders this many pictures; at least two.
     pub fn render(
         kind: Kind,
         seed: u64,
@@ -48,8 +48,8 @@ impl Video {
     }
 }
 
-/// A window of a frame as an encoder's input, channels first; `scale`: at so many patches instead,
-/// each pixel from the nearest.
+/// A window of a frame as an encoder's input, channels first; `scale`: resized to this many
+/// patches, each pixel from the nearest.
 pub fn input(
     graph: &Graph,
     video: &Video,
@@ -83,8 +83,8 @@ pub fn input(
     Ok(OutputValues { name: value.name.clone(), shape: vec![1, 3, height, width], values })
 }
 
-/// Features by patch of an encoder's first output for `grid`, brought to `to` by the nearest patch;
-/// and how many there are per patch.
+/// Features by patch of an encoder's first output for `grid`, resampled to `to` by the nearest
+/// patch; and the number of features per patch.
 pub fn features(answer: &Answer, grid: Grid, to: Grid) -> Result<(Vec<f32>, usize), AriaLiveError> {
     let output = answer.values.first().ok_or(AriaLiveError::NoOutput)?;
     let patches = grid.patches();

@@ -1,4 +1,4 @@
-//! `--live`: ARIA and what it is compared with on engines.
+//! `--live`: runs ARIA and the baselines on engines.
 
 mod outcomes;
 
@@ -20,19 +20,19 @@ use vitempo::plan::{
     live::Engine,
 };
 
-/// Running for real.
+/// Options of a run on engines.
 #[derive(clap::Args, Clone, Debug)]
 pub struct LiveArgs {
-    /// Run for real: `gpu=BACKEND@CORES` and `npu=BACKEND@CORES` as the two processors, e.g.
+    /// Run on engines: `gpu=BACKEND@CORES` and `npu=BACKEND@CORES` as the two processors, e.g.
     /// `--live gpu=onnxruntime@0 --live npu=onnxruntime@1`
     #[arg(long = "live", value_name = "NAME=BACKEND[@CORES]", value_parser = parse_engine, requires = "encoder", conflicts_with = "simulate")]
     pub engines: Vec<Engine>,
 
-    /// Camera frames that each system is given
+    /// Camera frames that each system receives
     #[arg(long, value_name = "COUNT", default_value = "300", value_parser = positive, requires = "engines")]
     pub frames: usize,
 
-    /// From the middle of the run on, full frames take so many times as long
+    /// Factor by which full frames take longer from the middle of the run on
     #[arg(long, value_name = "TIMES", value_parser = quantity::above_zero, requires = "engines")]
     pub throttle: Option<f64>,
 }
@@ -64,7 +64,7 @@ impl From<AriaLiveError> for CliError {
     }
 }
 
-/// Runs the systems, and gives what they did.
+/// Runs the systems and returns their outcomes.
 pub fn run(args: &LiveArgs, models: &AriaModels, scenario: &Scenario) -> CliResult<Outcomes> {
     let request = LiveRequest {
         engines: args.engines.clone(),

@@ -19,7 +19,7 @@ use vitempo::planners::aria::{
     AriaCosts, AriaDevice, AriaPlanError, Requirements, SimulationError, TraceError,
 };
 
-/// Plans a vision foundation model within a frame deadline: full frames now and then on one
+/// Plans a vision foundation model within a frame deadline: full frames at intervals on one
 /// processor, moving regions in every frame on another
 ///
 /// Example: vitempo plan aria --encoder encoder.onnx --decoder decoder.onnx --gpu gpu.vtb --npu
@@ -33,11 +33,11 @@ pub struct AriaArgs {
     #[arg(long, value_name = "TIME", value_parser = quantity::time_ns, default_value = "33.3ms")]
     pub target: u64,
 
-    /// Camera frames per second; a trace brings its own
+    /// Camera frames per second; a trace has its own rate
     #[arg(long, value_name = "FPS", value_parser = quantity::above_zero, default_value = "30")]
     pub camera: f64,
 
-    /// Probability that forecasts lie in the interval planned for
+    /// Probability that the true latencies lie in the forecast interval of the plan
     #[arg(long, value_name = "SHARE", value_parser = quantity::above_zero, default_value = "0.9")]
     pub confidence: f64,
 
@@ -45,29 +45,29 @@ pub struct AriaArgs {
     #[arg(long, value_name = "SHARE", value_parser = quantity::above_zero, default_value = "0.999")]
     pub success: f64,
 
-    /// Most camera frames between full frames
+    /// Largest number of camera frames between full frames
     #[arg(long, value_name = "FRAMES", value_parser = positive, default_value = "4")]
     pub interval: usize,
 
-    /// How much runs of the same work differ: coefficient of variation
+    /// Spread of runs of the same work: coefficient of variation
     #[arg(long, value_name = "SHARE", default_value = "0.05")]
     pub spread: f64,
 
-    /// Costs from a file instead of models and bundles: `costs` of what `--format json` prints
+    /// Costs from a file instead of models and bundles: the `costs` that `--format json` prints
     #[arg(long, value_name = "FILE.json", conflicts_with_all = ["encoder", "decoder", "gpu", "npu"])]
     pub costs: Option<PathBuf>,
 
-    /// Simulate ARIA, what is left of it without its parts, and what it is compared with, over this
-    /// trace; without costs, on the paper's phone
+    /// Simulate ARIA, ARIA without some of its parts, and the baselines over this trace; without
+    /// costs, on the paper's phone
     #[arg(long, value_name = "TRACE.csv")]
     pub simulate: Option<PathBuf>,
 
-    /// Processors and their heat, for `--simulate`: `device` of what `--simulate --format json`
-    /// prints
+    /// Processors and their thermal model, for `--simulate`: the `device` that `--simulate --format
+    /// json` prints
     #[arg(long, value_name = "FILE.json", requires = "simulate")]
     pub device: Option<PathBuf>,
 
-    /// Of runs that differ, and of systems that serve regions in no order
+    /// Seed of the spread of runs, and of the order of regions in systems that have no scheduler
     #[arg(long, default_value_t = 0, requires = "simulate")]
     pub seed: u64,
 
@@ -127,7 +127,8 @@ pub fn run(args: &AriaArgs) -> CliResult {
 }
 
 impl AriaArgs {
-    /// Costs from the file, from the models, or of the paper's phone; and the device.
+    /// Reads the costs from the file, forecasts them from the models, or takes those of the paper's
+    /// phone; returns them with the device.
     fn costs(&self, models: Option<&AriaModels>) -> CliResult<(AriaCosts, AriaDevice)> {
         let (shipped, device) = AriaCosts::paper_phone()?;
         let costs = match (&self.costs, models) {

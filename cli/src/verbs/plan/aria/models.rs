@@ -1,4 +1,4 @@
-//! Models and bundles of a plan, and what their forecasts say of themselves.
+//! Options for the models and bundles of a plan, and the notes on their forecasts.
 
 use super::super::super::{
     bundle,
@@ -13,15 +13,14 @@ use vitempo::plan::aria::{
 };
 use vitempo::planners::aria::AriaCosts;
 
-/// Which models on which processors.
+/// The models, and the bundle of each processor.
 #[derive(clap::Args, Clone, Debug)]
 pub struct Models {
     /// The encoder as ONNX, of any input size; weights may be absent
     #[arg(long, value_name = "MODEL.onnx", requires = "gpu", requires = "npu")]
     pub encoder: Option<String>,
 
-    /// The decoder as ONNX, for features of the encoder's size; without it, `--rest` is what a
-    /// frame takes beside its regions
+    /// The decoder as ONNX, for features of the encoder's size; without it, `--rest` is its time
     #[arg(long, value_name = "MODEL.onnx", requires = "encoder")]
     pub decoder: Option<String>,
 
@@ -33,7 +32,7 @@ pub struct Models {
     #[arg(long, value_name = "NAME", requires = "encoder")]
     pub gpu: Option<PathBuf>,
 
-    /// Bundle for the processor of regions and of the decoder, likewise
+    /// Bundle for the processor of regions and of the decoder, in the same form
     #[arg(long, value_name = "NAME", requires = "encoder")]
     pub npu: Option<PathBuf>,
 
@@ -46,19 +45,19 @@ pub struct Models {
     #[arg(long = "region", value_name = "HxW", value_parser = parse_size)]
     pub regions: Vec<(usize, usize)>,
 
-    /// Pixels on a side of a patch; default: the stride of the encoder's first convolution
+    /// Side of a patch, px; default: the stride of the encoder's first convolution
     #[arg(long, value_name = "PIXELS", value_parser = super::super::super::quantity::positive)]
     pub patch: Option<usize>,
 
-    /// What identifying, tracking, warping and scheduling take per frame on the CPU
+    /// Time of identification, tracking, warping and scheduling per frame on the CPU
     #[arg(long, value_name = "TIME", value_parser = quantity::time_ns, default_value = "2ms")]
     pub frame_step: u64,
 
-    /// What estimating the patches' flow takes, where a network does it
+    /// Time of the patch flow per frame, where a network computes it
     #[arg(long, value_name = "TIME", value_parser = quantity::time_ns, default_value = "0ms")]
     pub patch_flow: u64,
 
-    /// The decoder's time, where there is no `--decoder`
+    /// Time of the decoder per frame, where there is no `--decoder`
     #[arg(long, value_name = "TIME", value_parser = quantity::time_ns, default_value = "0ms", conflicts_with = "decoder")]
     pub rest: u64,
 }
@@ -122,7 +121,7 @@ impl Models {
         Ok(AriaModels::new(one(encoder)?, decoder, self.patch)?)
     }
 
-    /// Forecasts everything.
+    /// Forecasts all costs.
     pub fn costs(&self, models: &AriaModels) -> CliResult<AriaCosts> {
         let (Some(gpu), Some(npu)) = (&self.gpu, &self.npu) else {
             return Err(CliError::user(

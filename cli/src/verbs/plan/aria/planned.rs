@@ -11,7 +11,7 @@ use vitempo::plan::aria::Scenario;
 use vitempo::planners::aria::{PlannedLevel, Tried};
 use vitempo_report::aria::success;
 
-/// What is printed.
+/// The plan to print.
 pub struct Planned<'a>(pub &'a Scenario);
 
 fn time(ns: f64) -> String {

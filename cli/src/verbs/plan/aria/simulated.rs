@@ -1,4 +1,4 @@
-//! `--simulate`: every system over the same trace, and what forecasts that are off do.
+//! `--simulate`: simulates every system over the same trace, also under a bias of the forecasts.
 
 use super::{
     super::super::{
@@ -33,7 +33,7 @@ pub fn run(args: &AriaArgs, path: &Path, scenario: &Scenario) -> CliResult {
     output::print(&Printed(simulated), args.format)
 }
 
-/// What is printed.
+/// The simulation to print.
 struct Printed<'a>(Simulated<'a>);
 
 impl Printed<'_> {

@@ -1,4 +1,5 @@
-//! `vitempo plan trace`: a trace to simulate over, from rendered scenes with known truth.
+//! `vitempo plan trace`: writes a trace for simulations, from rendered scenes with a known ground
+//! truth.
 
 use super::super::super::{
     error::{CliError, CliResult},
@@ -10,25 +11,25 @@ use std::path::PathBuf;
 use vitempo::aria::scene::Kind;
 use vitempo::plan::aria::{Walk, WalkError};
 
-/// Writes a trace of camera and moving regions, from scenes with known truth, for `plan aria
-/// --simulate`
+/// Writes a trace of the camera and of moving regions, from scenes with a known ground truth, for
+/// `plan aria --simulate`
 ///
 /// Example: vitempo plan trace --seconds 600 --out walk.csv
 #[derive(clap::Args, Debug)]
 pub struct TraceArgs {
-    /// How long the walk is
+    /// Length of the walk
     #[arg(long, value_name = "SECONDS", default_value = "600", value_parser = positive)]
     pub seconds: usize,
 
-    /// How long it stays in one scene
+    /// Time spent in one scene
     #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = positive)]
     pub scene_seconds: usize,
 
-    /// Which scenes, in turns; may be repeated. Default: all
+    /// Scenes, in turns; may be repeated. Default: all
     #[arg(long = "scene", value_enum)]
     pub scenes: Vec<SceneKind>,
 
-    /// Of the scenes
+    /// Seed of the scenes
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
 
@@ -37,7 +38,7 @@ pub struct TraceArgs {
     pub out: PathBuf,
 }
 
-/// `--scene`.
+/// The values of `--scene`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum SceneKind {
     Slow,

@@ -1,4 +1,4 @@
-//! What to do about errors of stitched plans.
+//! Hints for errors of stitched plans.
 
 use crate::verbs::error::{CliError, io_error};
 use vitempo::plan::stitch::{StitchingError, live::StitchSessionError, record::RecordError};
@@ -43,7 +43,7 @@ impl From<StitchingError> for CliError {
 }
 
 impl CliError {
-    /// Those that have their hints elsewhere, or none.
+    /// Errors whose hints are added elsewhere, or that have none.
     fn unhinted(error: StitchingError) -> Self {
         match error {
             StitchingError::Zoo(error) => error.into(),

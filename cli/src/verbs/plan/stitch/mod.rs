@@ -1,5 +1,5 @@
-//! `vitempo plan stitch`: one order of processors for all tasks, a stitched variant for each of
-//! them, and what to keep in memory.
+//! `vitempo plan stitch`: chooses one order of processors for all tasks, a stitched variant for
+//! each of them, and the subgraphs that stay in memory.
 
 mod error;
 mod machine_readable;
@@ -34,23 +34,23 @@ use vitempo::plan::{
 use vitempo::planners::cost::Link;
 use vitempo::zoo::TasksFile;
 
-/// Chooses an order of processors for several tasks, and a stitched variant for each, so that the
-/// most objectives are kept
+/// Chooses an order of processors for several tasks, and a stitched variant for each, that meet the
+/// most SLOs
 ///
 /// Example: vitempo plan stitch --tasks zoo/tasks.toml --processor npu=npu.vtb --processor
 /// cpu=cpu.vtb --slo 75%,30ms --memory 15%
 ///
 /// A stitched variant takes each subgraph from some variant of its task's model; all tasks share
 /// one order of processors. Latencies are forecast, subgraph by subgraph and processor by
-/// processor, or measured (--live). Of plans that keep as many objectives the one with the least
-/// mean latency is best.
+/// processor, or measured (--live). Among plans that meet equally many SLOs, the one with the least
+/// mean latency is the best.
 #[derive(clap::Args, Debug)]
 pub struct StitchArgs {
     /// Tasks with their variants, accuracies and objectives; `vitempo zoo make` writes one
     #[arg(long, value_name = "FILE.toml")]
     pub tasks: PathBuf,
 
-    /// What each task, or that task, has to keep, instead of what the file says; may be repeated
+    /// SLO of each task, or of that task, instead of the file's; may be repeated
     #[arg(long = "slo", value_name = "[TASK=]ACCURACY,LATENCY", value_parser = objectives::parse)]
     pub slos: Vec<Objective>,
 
@@ -59,59 +59,59 @@ pub struct StitchArgs {
     #[arg(long = "processor", value_name = "NAME=BUNDLE", value_parser = parse_processor)]
     pub processors: Vec<(String, PathBuf)>,
 
-    /// Costs measured or put together elsewhere, instead of bundles: a node TASK/VARIANT/POSITION for
-    /// each subgraph, positions from 1
+    /// Costs from a file, instead of bundles: a node TASK/VARIANT/POSITION for each subgraph,
+    /// positions from 1
     #[arg(long, value_name = "FILE.json", conflicts_with_all = ["processors", "bandwidth", "engines"])]
     pub costs: Option<PathBuf>,
 
-    /// Between any two processors, e.g. 8GB/s; without it, handing over costs nothing
+    /// Bandwidth between any two processors, e.g. 8GB/s; without it, transfers cost nothing
     #[arg(long, value_parser = quantity::bandwidth)]
     pub bandwidth: Option<u64>,
 
-    /// Once per tensor handed over
+    /// Fixed time of each transfer of a tensor
     #[arg(long, value_name = "TIME", value_parser = quantity::time_ns, default_value = "0us", requires = "bandwidth")]
     pub hand_over: u64,
 
-    /// Let a processor take several positions, and others none
+    /// Let a processor run several positions, and others none
     #[arg(long)]
     pub any_order: bool,
 
-    /// Choose as algorithm 1 is printed: least mean latency over tasks, of variants that keep their
-    /// objective in some order
+    /// Choose by the paper's algorithm 1 as printed: least mean latency over tasks, of variants
+    /// that meet their SLO in some order
     #[arg(long)]
     pub as_printed: bool,
 
-    /// Choose what to keep in memory: a share of what all subgraphs take, or a size; plan with what
-    /// is there
+    /// Memory budget: a share of the memory of all subgraphs, or a size. Chooses the subgraphs that
+    /// stay in memory; the plan uses only these
     #[arg(long, value_name = "PERCENT|SIZE", value_parser = preloading::parse_budget)]
     pub memory: Option<Budget>,
 
-    /// How to choose what to keep in memory
+    /// How to choose the subgraphs that stay in memory
     #[arg(long, value_enum, default_value_t, requires = "memory")]
     pub preload: Way,
 
-    /// Compare stitching with six systems that do not stitch, in the simulator
+    /// Simulate six systems that do not stitch, and compare stitching with them
     #[arg(long)]
     pub systems: bool,
 
-    /// Measure every subgraph, and run stitched variants and all orders for real: a processor as an
-    /// engine on cores of its own; may be repeated
+    /// Measure every subgraph, and run stitched variants and all orders on engines: a processor as
+    /// an engine on cores of its own; may be repeated
     #[arg(long = "live", value_name = "NAME=BACKEND[@CORES]", value_parser = parse_engine)]
     pub engines: Vec<Engine>,
 
-    /// Frames that are measured, of every subgraph and of every stitched variant
+    /// Measured frames of every subgraph and of every stitched variant
     #[arg(long, value_name = "COUNT", default_value = "20", value_parser = positive, requires = "engines")]
     pub frames: usize,
 
-    /// Stitched variants that are run, of each task in each order
+    /// Number of stitched variants of each task that run in each order
     #[arg(long, value_name = "COUNT", default_value = "5", value_parser = positive, requires = "engines")]
     pub tries: usize,
 
-    /// Keep what was measured, for `vitempo zoo report`
+    /// Write the measurements to this file, for `vitempo zoo report`
     #[arg(long, value_name = "FILE.json", requires = "engines")]
     pub record: Option<PathBuf>,
 
-    /// Of the estimator of accuracies, and of the stitched variants that are run
+    /// Seed of the accuracy estimator, and of the choice of stitched variants that run
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
 

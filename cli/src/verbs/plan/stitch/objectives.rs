@@ -1,11 +1,11 @@
-//! `--slo`: what a task has to keep, or all of them.
+//! `--slo`: the SLO of one task or of all tasks.
 
 use super::super::super::quantity;
 use vitempo::plan::stitch::objectives::Objective;
 use vitempo::planners::stitch::Slo;
 use vitempo::zoo::tasks::asked_basis_points;
 
-/// `75%,30ms` or `TASK=75%,30ms`.
+/// Parses `75%,30ms` or `TASK=75%,30ms`.
 pub fn parse(text: &str) -> Result<Objective, String> {
     const EXPECTED: &str = "expected ACCURACY,LATENCY or TASK=ACCURACY,LATENCY, e.g. 75%,30ms";
     let (task, slo) =

@@ -1,10 +1,10 @@
-//! `--memory` and `--preload`.
+//! The options `--memory` and `--preload`.
 
 use super::super::super::quantity;
 use clap::ValueEnum;
 use vitempo::plan::stitch::preloading::{self, Budget};
 
-/// `15%` or `64MB`.
+/// Parses `15%` or `64MB`.
 pub fn parse_budget(text: &str) -> Result<Budget, String> {
     let Some(percent) = text.trim().strip_suffix('%') else {
         return quantity::bytes(text).map(Budget::Bytes);
@@ -16,13 +16,13 @@ pub fn parse_budget(text: &str) -> Result<Budget, String> {
         .ok_or_else(|| format!("`{text}` is no share between 0 and 100 %"))
 }
 
-/// `--preload`.
+/// The values of `--preload`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Way {
-    /// The most objectives, by exact search
+    /// Meet the most SLOs, by exact search
     #[default]
     Exact,
-    /// The hottest of each task and position, round after round until nothing fits
+    /// The hottest subgraph of each task and position, round after round until nothing fits
     RoundRobin,
     /// One round only, as printed in the paper
     AsPrinted,

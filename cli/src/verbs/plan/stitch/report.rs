@@ -1,5 +1,5 @@
-//! A plan of stitched variants as a table, JSON and CSV: the order, which task runs what and misses
-//! its objective by how much, and what is in memory.
+//! A plan of stitched variants as a table, JSON and CSV: the order, the variant of each task and by
+//! how much it violates its SLO, and the subgraphs in memory.
 
 use super::{
     super::super::{
@@ -19,7 +19,7 @@ use vitempo::planners::{
     stitch::{Assignment, Order},
 };
 
-/// Most orders in the table: the best.
+/// Largest number of orders in the table; the best are listed.
 const MOST_SHOWN: usize = 24;
 
 /// A plan, to be printed.
@@ -93,7 +93,7 @@ impl Printed {
         format!("{} of {}", self.0.slos_met(plan), self.0.slos.len())
     }
 
-    /// What is printed below the choices.
+    /// The notes below the table of choices.
     fn notes(&self) -> String {
         let mut text = String::new();
         let goal = if self.0.selection == Selection::AsPrinted {

@@ -1,5 +1,4 @@
-//! Sections of a printed plan that are there where they were asked for: memory, systems that do not
-//! stitch, and live trials.
+//! Optional sections of a printed plan: memory, systems that do not stitch, and live trials.
 
 use super::super::super::output::{Table, percent, thousands};
 use std::fmt::Write;
@@ -9,12 +8,12 @@ use vitempo::plan::stitch::{
 };
 use vitempo::planners::Evidence;
 
-/// A latency of so many ns.
+/// A latency, given in ns, as text.
 pub fn latency(ns: u64) -> String {
     Latency::from_ns(ns as f64).to_string()
 }
 
-/// What is kept in memory.
+/// The subgraphs that stay in memory.
 pub fn memory(stitching: &Stitching, preloading: &Preloading) -> String {
     let mut text = String::new();
     let kilobytes = |bytes: u64| format!("{} kB", thousands(bytes.div_ceil(1000)));
@@ -50,7 +49,7 @@ pub fn memory(stitching: &Stitching, preloading: &Preloading) -> String {
     text + &table.to_text()
 }
 
-/// Stitching beside systems that do not stitch.
+/// Compares stitching with systems that do not stitch.
 pub fn systems(systems: &[SystemOutcome]) -> String {
     let mut table = Table::new(&["System", "Missed, alone", "Missed, at once", "Queries/s"], 1);
     for outcome in systems {
@@ -70,7 +69,7 @@ pub fn systems(systems: &[SystemOutcome]) -> String {
     format!("{}{note}\n", table.to_text())
 }
 
-/// What engines measured.
+/// The measurements on engines.
 pub fn live(trials: &Trials) -> String {
     let mut table = Table::new(
         &["Order, live", "Predicted", "Measured", "Missed, predicted", "Missed, measured"],

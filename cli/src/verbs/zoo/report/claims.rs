@@ -1,4 +1,4 @@
-//! The paper's claims beside what is found.
+//! The paper's claims beside the results.
 
 use super::Page;
 use crate::verbs::output::percent;
@@ -8,7 +8,7 @@ use vitempo::planners::Evidence;
 use vitempo::zoo::recall::Recall;
 
 impl Page<'_> {
-    /// The paper's claims beside what is found.
+    /// The paper's claims beside the results.
     pub(super) fn claims(&self) -> String {
         let beside = |of, show| self.beside_others(of, show);
         let queries = |per_s: f64| format!("{per_s:.1}");

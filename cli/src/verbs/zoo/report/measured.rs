@@ -1,4 +1,4 @@
-//! Sections on what was measured: the accuracy estimator, latencies, and where figures are from.
+//! Sections on the measurements: the accuracy estimator, latencies, and the origin of the figures.
 
 use super::Page;
 use crate::verbs::output::percent;

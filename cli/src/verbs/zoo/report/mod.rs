@@ -1,5 +1,5 @@
-//! `vitempo zoo report`: stitching and systems that do not stitch on a measured zoo, beside what
-//! the paper claims; each figure with its level of evidence.
+//! `vitempo zoo report`: compares stitching with systems that do not stitch on a measured zoo,
+//! beside the paper's claims; each figure has its level of evidence.
 
 mod claims;
 mod measured;
@@ -12,16 +12,16 @@ use crate::verbs::{
 use std::path::PathBuf;
 use vitempo::plan::stitch::{assessment::Assessment, record::Record};
 
-/// Writes a report on a measured zoo: objectives missed, throughput, memory, and how far estimators
-/// are off
+/// Writes a report on a measured zoo: violated SLOs, throughput, memory, and the errors of
+/// estimators
 ///
 /// Example: vitempo zoo report datasets/stitching/record.json --out stitching.md
 ///
-/// The file is what `vitempo plan stitch --live ... --record FILE.json` keeps. Nothing is run
-/// again: systems are simulated with the costs measured.
+/// The file is the one that `vitempo plan stitch --live ... --record FILE.json` writes. No model
+/// runs again: systems are simulated with the measured costs.
 #[derive(clap::Args, Debug)]
 pub struct ReportArgs {
-    /// What was measured
+    /// The file with the measurements
     #[arg(value_name = "FILE.json")]
     pub record: PathBuf,
 
@@ -45,7 +45,7 @@ pub fn run(args: &ReportArgs) -> CliResult {
     Ok(())
 }
 
-/// Everything that the report says.
+/// The contents of the report.
 struct Page<'a> {
     record: &'a Record,
     found: Assessment<'a>,

@@ -1,4 +1,4 @@
-//! Sections by simulation and cost model: objectives missed, throughput, and memory.
+//! Sections by simulation and cost model: violated SLOs, throughput, and memory.
 
 use super::Page;
 use crate::verbs::output::percent;

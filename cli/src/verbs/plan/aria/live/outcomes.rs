@@ -1,4 +1,4 @@
-//! What systems did on engines, as text, CSV and JSON.
+//! The outcomes of systems on engines, as text, CSV and JSON.
 
 use super::super::super::{
     super::{
@@ -12,7 +12,7 @@ use vitempo::plan::aria::live::{LiveOutcomes, SystemRun};
 use vitempo::planners::Evidence;
 use vitempo_report::aria::success;
 
-/// What is printed.
+/// The outcomes to print.
 pub struct Outcomes(pub LiveOutcomes);
 
 fn ms(ns: f64) -> String {
