@@ -101,7 +101,7 @@ impl Evaluator {
             Some((_, dataset)) => dataset,
             None => match training::load_environment(&self.folder, Some(&id)) {
                 Ok(dataset) => {
-                    dataset.warnings.iter().for_each(|warning| warn(warning));
+                    dataset.warnings.iter().for_each(&mut *warn);
                     dataset
                 }
                 Err(error) => {

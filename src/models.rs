@@ -2,7 +2,7 @@
 //! [`read_all`] reads those that can be read. [`SHIPPED`] holds models that need no file.
 //!
 //! A model's [`ModelIdentity`] has the search space and encoding of the folder's `index.csv`, which
-//! [`sampling`](crate::sampling) writes, where it names the model.
+//! [`sampling`] writes, where it names the model.
 
 mod shipped;
 

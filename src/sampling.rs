@@ -1,5 +1,5 @@
 //! Samples of a search space as models: [`sample`] draws architectures and builds their graphs,
-//! [`write`] writes them as ONNX files with an index, [`read_index`] reads that index back.
+//! [`write()`] writes them as ONNX files with an index, [`read_index`] reads that index back.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -10,7 +10,7 @@
 //! | which features does the earlier frame predict for this one? | [`Warped`] |
 //! | which patches moved? | [`identify`](identify()) |
 //! | which regions do they form? | [`group`] |
-//! | where did they come from? | [`matches`] |
+//! | where did they come from? | [`matches()`] |
 //! | where are they now, and what must the encoder see of them? | [`Tracker`], [`Padding`] |
 //! | which of them are updated in this frame, and what runs next? | [`scheduler`] |
 //! | all of that for an application | [`Runtime`] |

@@ -56,7 +56,7 @@ pub fn matches(
 /// The same, and how well each displacement explains all of `patches` together.
 ///
 /// # Errors
-/// As [`matches`].
+/// As [`matches()`].
 pub fn matches_and_votes(
     instructions: Instructions,
     earlier: &FeatureMap,

@@ -12,7 +12,7 @@
 //! | full frames on one processor, moving regions on another, every frame in time? | [`aria`] |
 //! | what are those parts as graphs of their own? | [`parts()`] |
 //! | how does a plan perform in a simulation? | [`simulator`] |
-//! | which part of an application takes how much energy, and does a server save energy? | [`energy`] |
+//! | which part of an application takes how much energy, and does a server save energy? | [`mod@energy`] |
 //! | pictures of plans and simulations | [`picture`] |
 //!
 //! Planners take costs, not models: no file is read and nothing is predicted here. Every figure

@@ -1,4 +1,4 @@
-//! Pipelines of a model over processors: [`costs`], the [`objective`] from the minimised and the
+//! Pipelines of a model over processors: [`costs()`], the [`objective`] from the minimised and the
 //! bounded quantity, the period without a plan ([`equal_counts`]), and the parts that stages run
 //! ([`part_of`]). With the feature `profile`, `measure` runs a pipeline on engines.
 

@@ -1,4 +1,4 @@
-//! Splits a model between a device and a server behind a link: [`costs`] of the two, then [`best`],
+//! Splits a model between a device and a server behind a link: [`costs()`] of the two, then [`best`],
 //! [`pareto`] or [`over_bandwidth`], then the halves as files ([`write_halves`]). Searches end with
 //! a [`Budget`] (by default [`budget`]).
 //!

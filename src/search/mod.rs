@@ -11,7 +11,7 @@
 //! |---|---|
 //! | which score is maximised? | [`objective`] |
 //! | how are candidates sorted? | [`dominance`] |
-//! | how is the next generation made? | [`evolution`] |
+//! | how is the next generation made? | `evolution` |
 //! | do forecasts rank as measurements do? | [`spearman`] |
 //! | how are members of the front measured? | `verify` |
 

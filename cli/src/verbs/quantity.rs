@@ -134,7 +134,9 @@ mod tests {
         assert_eq!((bytes("64MiB"), bytes("12")), (Ok(67_108_864), Ok(12)));
         assert_eq!((energy_nj("1.5J"), power_w("800mW")), (Ok(1_500_000_000), Ok(0.8)));
         assert_eq!((seconds("0.5min"), joules("250mJ")), (Ok(30.0), Ok(0.25)));
-        assert!(time_ns("3 weeks").is_err_and(|e| e.contains("not a time") && e.contains("33.3ms")));
+        assert!(
+            time_ns("3 weeks").is_err_and(|e| e.contains("not a time") && e.contains("33.3ms"))
+        );
         assert!(bytes("many").is_err_and(|e| e.contains("number")));
         assert!(time_ns("99999999999s").is_err_and(|e| e.contains("too large")));
     }

@@ -6,8 +6,8 @@
 //!
 //! | tensor | type | scale |
 //! |---|---|---|
-//! | read by a convolution or matrix product | u8, one scale and zero point | of its range ([`moments`]) |
-//! | read by a product of two computed tensors | u8, around 0 unless never negative ([`symmetry`]) | of its largest magnitude |
+//! | read by a convolution or matrix product | u8, one scale and zero point | of its range (`moments`) |
+//! | read by a product of two computed tensors | u8, around 0 unless never negative (`symmetry`) | of its largest magnitude |
 //! | written by a convolution, or by a ReLU or clip behind a product | u8, one scale and zero point | of its range |
 //! | weight | i8, symmetric, one scale per output channel | largest magnitude / 127 |
 //! | bias of a convolution or linear layer | i32 | scale of the input x scale of the weight |

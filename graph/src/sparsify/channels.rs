@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Extents that are multiples of this stay multiples of it.
 const UNIT: usize = 8;
 
-/// The graph with this share of the entries of every group taken out, rounded to whole [`UNIT`]s
+/// The graph with this share of the entries of every group taken out, rounded to whole `UNIT`s
 /// where it has any. Tensors named in `keep` keep their shapes: name those at which variants are to
 /// be cut.
 ///

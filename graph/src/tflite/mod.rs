@@ -131,7 +131,7 @@ pub fn write(graph: &Graph, weights: &Weights) -> Result<Written, TfliteError> {
 /// and greatest value of the model's inputs, whose types stay.
 ///
 /// # Errors
-/// As [`write`].
+/// As [`write()`].
 pub fn write_int8(
     graph: &Graph,
     weights: &Weights,
@@ -157,7 +157,7 @@ fn written(program: Program, weights: &Weights, budget: &Budget) -> Result<Writt
 }
 
 /// The operators a graph becomes, in the file's order, and the name of each (`FULLY_CONNECTED`);
-/// needs no weights. `precision`: I8 as [`write_int8`], anything else as [`write`].
+/// needs no weights. `precision`: I8 as [`write_int8`], anything else as [`write()`].
 ///
 /// # Errors
 /// [`TfliteError`] with the node that cannot be expressed and the reason.

@@ -1,5 +1,5 @@
 //! Fits regressors to rows: [`Lasso`] by linfa, random forests by smartcore, boosted trees by
-//! LightGBM. A forest is converted to [`Trees`]: these libraries train and never forecast.
+//! LightGBM. A forest is converted to `Trees`: these libraries train and never forecast.
 //!
 //! In: [`FitData`], features and latencies in ns. Out: a [`Fitted`] regressor. Forecasting needs
 //! nothing of this folder, so it is compiled with the feature `train` alone.

@@ -7,9 +7,9 @@
 //!
 //! | trees | many rows | one row |
 //! |---|---|---|
-//! | up to 32 leaves | [`row_mask`] | [`leaf_mask`] |
-//! | up to 128 leaves | [`row_mask`] | [`walk`] |
-//! | larger | [`walk`] | [`walk`] |
+//! | up to 32 leaves | `row_mask` | `leaf_mask` |
+//! | up to 128 leaves | `row_mask` | `walk` |
+//! | larger | `walk` | `walk` |
 //!
 //! All of them compare the columns that [`column`] computes from features; missing values and
 //! categories are encoded there.

@@ -5,7 +5,7 @@
 //! <= x for each of a variant's subgraphs; sum of memory x within the budget. A greedy choice can
 //! be arbitrarily bad, because a variant needs all of its subgraphs. Tasks share only the budget,
 //! so each task's trade-off between objectives and memory is searched separately
-//! ([`super::cover`]), and a knapsack over tasks combines them.
+//! (`super::cover`), and a knapsack over tasks combines them.
 
 use super::{
     super::{Order, Slo, StitchError, Zoo},

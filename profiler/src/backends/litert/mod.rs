@@ -5,8 +5,8 @@
 //! Models are written as .tflite from their graph and their ONNX weights
 //! ([`vitempo_graph::tflite`]), images channels last. End-to-end runs use a model compiled without
 //! profiling. It is dropped before the profiled one is compiled, so that only one is in memory.
-//! Which kernels ran is reported by the library's profiler ([`events`]) and matched with the
-//! operators that were written ([`label`]).
+//! Which kernels ran is reported by the library's profiler (`events`) and matched with the
+//! operators that were written (`label`).
 //!
 //! Int8 is static and in the file: products read and write integers, inputs and outputs remain
 //! floats. Half precision is XNNPACK's own: it runs its F16 kernels on every processor, and

@@ -1,11 +1,11 @@
-//! OpenVINO on CPU, GPU and NPU, through the C library of its Python wheel ([`library`] finds it).
+//! OpenVINO on CPU, GPU and NPU, through the C library of its Python wheel (`library` finds it).
 //!
 //! One stream, the hint LATENCY, `threads` threads that are not pinned by the engine, and an
 //! explicit precision, because the engine would otherwise use bf16 where the processor has it. A
 //! device is always named, because the engine's AUTO may silently run elsewhere. End-to-end runs
 //! use a model compiled without profiling; it is dropped before the profiled one is compiled, so
-//! that only one is in memory. The profile gives times ([`counter`]), the executed graph
-//! ([`runtime_model`], [`execution`]) says what each kernel is ([`label`]).
+//! that only one is in memory. The profile gives times (`counter`), the executed graph
+//! (`runtime_model`, `execution`) says what each kernel is (`label`).
 //!
 //! Images are always channels last inside the engine; the memory format is that of the input
 //! images.

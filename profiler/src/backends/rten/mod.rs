@@ -5,9 +5,9 @@
 //! Threads: one pool of its own per session; it inherits the cores the process is pinned to. rten
 //! reports the times of its operators only as text: in profiled runs it writes, for each operator,
 //! its shapes and its time (rounded to 1 us, the printing not included) to stdout, which
-//! [`capture`] redirects to a file and [`verbose`] parses. [`vitempo_graph::lowering::rten`]
-//! describes each kernel ([`label`]). Models that rten computes wrong without an error are refused
-//! when they are loaded ([`guard`]).
+//! `capture` redirects to a file and `verbose` parses. [`vitempo_graph::lowering::rten`]
+//! describes each kernel (`label`). Models that rten computes wrong without an error are refused
+//! when they are loaded (`guard`).
 
 mod guard;
 mod label;

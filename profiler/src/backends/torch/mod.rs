@@ -2,7 +2,7 @@
 //! Python, no C++, nothing to link.
 //!
 //! [`vitempo_graph::lowering::torch`] derives the ATen operators that the author of a model wrote;
-//! [`calls`] maps each to torch's dispatcher and [`executor`] runs them one after the other,
+//! `calls` maps each to torch's dispatcher and `executor` runs them one after the other,
 //! without gradients. Two things differ from a Python program: nothing is interpreted between two
 //! operators, and activations never run in place, because the file does not show which did. On CUDA
 //! all other settings are torch's defaults too (TF32 in convolutions, cuDNN's heuristics).
