@@ -30,7 +30,7 @@ use crate::{
     DatasetError,
     column::{Column, Table},
     files::write_whole,
-    schema::{FORMAT, SCHEMA_VERSION, TableSchema, check_version},
+    schema::{ColumnType, FORMAT, SCHEMA_VERSION, TableSchema, check_version},
 };
 use choice::Choice;
 use columns::File;
@@ -223,7 +223,11 @@ fn read_table(
     asked: &dyn Fn(&str) -> bool,
     wanted: Option<Wanted<'_>>,
 ) -> Outcome<(Vec<Column>, Option<Vec<usize>>)> {
-    let choice = wanted.map(|wanted| Choice::of(file, wanted)).transpose()?;
+    let choice = wanted.map(|(name, wanted)| {
+        let column = columns::read(file, name, ColumnType::OptionalText, None);
+        column.map(|column| Choice::of(&column, wanted))
+    });
+    let choice = choice.transpose()?;
     let chosen = choice.as_ref().map(Choice::rows);
     let rows = chosen.as_ref().map_or_else(|| file.footer.rows().unwrap_or(0), Vec::len);
     let columns = schema.columns.iter().map(|(name, kind)| {

@@ -5,8 +5,7 @@
 //! which say what follows, and numbers. Input channels and classes are the space's. Each
 //! architecture has one encoding.
 
-use crate::family::Family;
-use crate::{Activation, Architecture, Norm, SpaceError};
+use crate::{Activation, Norm, SpaceError};
 
 /// Appends `prefix` and a number; several times faster than formatting, and a search encodes
 /// millions.
@@ -21,20 +20,9 @@ pub(crate) fn push(text: &mut String, prefix: &str, number: u32) {
     text.push_str(std::str::from_utf8(&digits[first..]).unwrap_or_default());
 }
 
-/// The architecture of a family that `text` encodes, in any space.
-///
-/// # Errors
-/// [`SpaceError::Encoding`] naming the part that cannot be read.
-pub(crate) fn decode<F: Family>(family: &F, text: &str) -> Result<F::Architecture, SpaceError> {
-    let mut cursor = Cursor { text: text.as_bytes(), at: 0, plain: true };
-    let architecture = cursor
-        .prefix(F::PREFIX)
-        .and_then(|()| family.read(&mut cursor))
-        .map_err(|wrong| cursor.fault::<F>(wrong, text))?;
-    match cursor.plain {
-        true => Ok(architecture),
-        false => Err(fault(text, text, format!("write `{}`", architecture.into().encode()))),
-    }
+/// What is said of a `text` that can be read, but is written as `plain`.
+pub(crate) fn not_plain(text: &str, plain: &str) -> SpaceError {
+    fault(text, text, format!("write `{plain}`"))
 }
 
 fn fault(text: &str, at: &str, reason: String) -> SpaceError {
@@ -68,9 +56,14 @@ pub(crate) struct Cursor<'a> {
     plain: bool,
 }
 
-impl Cursor<'_> {
+impl<'a> Cursor<'a> {
+    /// At the beginning of `text`.
+    pub(crate) fn new(text: &'a str) -> Self {
+        Self { text: text.as_bytes(), at: 0, plain: true }
+    }
+
     /// What every encoding of a family begins with.
-    fn prefix(&mut self, prefix: &'static str) -> Result<(), Wrong> {
+    pub(crate) fn prefix(&mut self, prefix: &'static str) -> Result<(), Wrong> {
         if self.eat(prefix.as_bytes()) && matches!(self.peek(), None | Some(b'-')) {
             return Ok(());
         }
@@ -152,6 +145,11 @@ impl Cursor<'_> {
         Ok(if gelu { Activation::Gelu } else { Activation::Silu })
     }
 
+    /// Whether everything so far is written as encodings are.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.plain
+    }
+
     /// Where it is.
     pub(crate) fn at(&self) -> usize {
         self.at
@@ -179,8 +177,15 @@ impl Cursor<'_> {
         }
     }
 
-    /// The reason, with the invalid part between two `-`.
-    fn fault<F: Family>(&self, wrong: Wrong, text: &str) -> SpaceError {
+    /// Why `text` cannot be read, with the invalid part between two `-`. `prefix` is what it must
+    /// begin with, `family` the one whose encodings begin as it does.
+    pub(crate) fn fault(
+        &self,
+        wrong: Wrong,
+        text: &str,
+        prefix: &str,
+        family: Option<&str>,
+    ) -> SpaceError {
         let between = |from: usize, to: usize| {
             String::from_utf8_lossy(self.text.get(from..to).unwrap_or_default())
         };
@@ -192,14 +197,11 @@ impl Cursor<'_> {
             .map_or(self.text.len(), |length| start + length);
         let part = between(start, end);
         let reason = match wrong {
-            Wrong::Prefix => match Architecture::family_of(text) {
+            Wrong::Prefix => match family {
                 Some(other) => {
-                    format!(
-                        "it must begin with `{}-`; this one is of the family {other}",
-                        F::PREFIX
-                    )
+                    format!("it must begin with `{prefix}-`; this one is of the family {other}")
                 }
-                None => format!("it must begin with `{}-`", F::PREFIX),
+                None => format!("it must begin with `{prefix}-`"),
             },
             Wrong::Part(what) => format!("{what} is missing"),
             Wrong::Number("") => "a number is missing".to_owned(),

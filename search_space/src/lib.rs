@@ -15,6 +15,7 @@
 //! Sampling depends only on the space and the seed: the numbers of [`Generator`] are part of this
 //! crate's contract.
 
+mod architecture;
 mod checker;
 mod choices;
 mod encoding;
@@ -31,8 +32,8 @@ mod transformer;
 mod values;
 mod verdict;
 
+pub use architecture::Architecture;
 pub use error::SpaceError;
-pub use family::Architecture;
 pub use generator::Generator;
 pub use space::Space;
 pub use transformer::{Activation, Norm};

@@ -1,7 +1,7 @@
 //! [`Space`]: a search space by name or from a user's file.
 
+use crate::architecture::AnyFamily;
 use crate::checker::Checker;
-use crate::family::AnyFamily;
 use crate::verdict::{Fault, Outside};
 use crate::{Architecture, Generator, SpaceError};
 use serde::Deserialize;

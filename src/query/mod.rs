@@ -30,15 +30,18 @@
 //! | which kernels of parts are the same, so that they are computed once? | `template`, `pool` |
 //! | what are their sums? | `rows` |
 //! | how are sums found quickly? | `table` |
-//! | how is an architecture looked up? | `lookup` |
+//! | what is known of a class of parts? | `known` |
+//! | how is an architecture looked up? | `asked`, `lookup` |
 //! | how are queries answered, and how are answers checked? | `tables` |
 //! | what forecasts where latencies do not add up over kernels? | `forecasts` |
 //!
 //! Answers of tables equal those of `PredictorBundle::predict` except for the order of the sum:
 //! they differ by less than 1e-12 of the latency. [`SpaceModel`] takes bundles of either kind.
 
+mod asked;
 mod forecasts;
 mod formula;
+mod known;
 mod link;
 mod lookup;
 mod meter;

@@ -11,12 +11,11 @@
 
 use super::{
     Amount, Meter, QueryError,
-    link::{CLASSES, Class, Link, coarse, is_coarse, links},
-    lookup::{Asked, Found},
-    numbers::Numbers,
+    asked::{Asked, Found},
+    known::{Known, Lookup, known_of, unlearned},
+    link::{CLASSES, Class, Link, links},
     pool::{CHECKS, Pool},
     rows::Rows,
-    table::{Group, Key},
     template::{Example, Template, is_same_form},
 };
 use std::collections::BTreeSet;
@@ -49,30 +48,6 @@ pub struct Statistics {
     pub rows: u64,
     /// Classes of parts that have templates.
     pub templates: u64,
-}
-
-/// The state of a class.
-pub(super) enum Known {
-    Nothing,
-    /// A coarse class whose finer ones differ.
-    Split,
-    /// No template, or one that disagreed.
-    Irregular,
-    Template(Lookup),
-}
-
-/// Where a class's rows are.
-pub(super) struct Lookup {
-    pub(super) template: Template,
-    /// Groups, each with the bits it depends on.
-    groups: Vec<(Group, u128)>,
-}
-
-impl Lookup {
-    /// The rows of a part with these numbers.
-    pub(super) fn keys(&self, Numbers(bits): Numbers) -> impl Iterator<Item = Key> {
-        self.groups.iter().map(move |&(group, mask)| Key { group, numbers: Numbers(bits & mask) })
-    }
 }
 
 /// Sums, and which of them are to be compared, some anyway.
@@ -382,19 +357,4 @@ fn count(compared: &mut [u8], classes: &BTreeSet<Class>) {
         let count = &mut compared[usize::from(*class)];
         *count = count.saturating_add(1);
     }
-}
-
-/// What is known of a class, or of the coarse one where that is enough; and which of them it is.
-pub(super) fn known_of(classes: &[Known], class: Class) -> (Class, &Known) {
-    let whole = coarse(class);
-    match &classes[usize::from(whole)] {
-        Known::Split => (class, &classes[usize::from(class)]),
-        known => (whole, known),
-    }
-}
-
-/// What becomes of a class whose template is missing or wrong: the finer ones have their turn,
-/// where there are any.
-fn unlearned(class: Class) -> Known {
-    if is_coarse(class) { Known::Split } else { Known::Irregular }
 }

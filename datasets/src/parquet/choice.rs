@@ -1,11 +1,7 @@
 //! [`Choice`]: some rows of a table, by what stands in one column. That column is read first; of
 //! the others only the groups with a row that is wanted.
 
-use super::{
-    columns::{self, File},
-    fault::Outcome,
-};
-use crate::{column::Column, schema::ColumnType};
+use crate::column::Column;
 use std::{collections::HashSet, ops::Range};
 
 /// The rows to read: those whose text in this column is wanted.
@@ -17,16 +13,15 @@ pub(super) struct Choice {
 }
 
 impl Choice {
-    pub(super) fn of(file: &File<'_>, (name, wanted): Wanted<'_>) -> Outcome<Self> {
-        let Column::OptionalText(texts) =
-            columns::read(file, name, ColumnType::OptionalText, None)?
-        else {
-            return Ok(Self { keep: Vec::new() });
+    /// By the texts of all rows; none is wanted of a column without texts.
+    pub(super) fn of(column: &Column, wanted: &dyn Fn(&str) -> bool) -> Self {
+        let Column::OptionalText(texts) = column else {
+            return Self { keep: Vec::new() };
         };
         let wanted: HashSet<&str> =
             texts.distinct().iter().map(AsRef::as_ref).filter(|text| wanted(text)).collect();
         let keep = texts.iter().map(|text| text.is_some_and(|text| wanted.contains(text)));
-        Ok(Self { keep: keep.collect() })
+        Self { keep: keep.collect() }
     }
 
     /// Whether a row is wanted.

@@ -18,6 +18,7 @@ pub mod http;
 pub mod memory;
 pub mod models;
 pub mod mutation;
+mod numbers;
 pub mod onnx;
 pub mod texts;
 

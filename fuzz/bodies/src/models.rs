@@ -1,7 +1,7 @@
 //! Invalid ONNX models: made from bytes, or changed field by field. They stay decodable, so that
 //! their faults reach the code that reads operators.
 
-use crate::mutation::NUMBERS;
+use crate::numbers::NUMBERS;
 use arbitrary::{Result, Unstructured};
 use vitempo::graph::onnx::proto::{
     AttributeProto, DimensionProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto,

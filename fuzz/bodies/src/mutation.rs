@@ -1,7 +1,10 @@
 //! Inputs from seeds. All choices read the bytes of an [`Unstructured`], which come from a seed and
 //! an index in a campaign, and from libFuzzer in cargo-fuzz.
 
-use crate::models;
+use crate::{
+    models,
+    numbers::{NUMBERS, NUMERALS},
+};
 use arbitrary::{Result, Unstructured};
 use prost::Message;
 use vitempo::graph::onnx::proto::ModelProto;
@@ -82,68 +85,6 @@ fn byte_step(bytes: &mut Vec<u8>, other: &[u8], u: &mut Unstructured<'_>) -> Res
     }
     Ok(())
 }
-
-/// Numbers at which arithmetic goes wrong.
-pub(crate) const NUMBERS: &[i64] = &[
-    0,
-    1,
-    -1,
-    2,
-    -2,
-    3,
-    7,
-    8,
-    64,
-    127,
-    128,
-    255,
-    256,
-    65_535,
-    65_536,
-    1 << 20,
-    (1 << 24) + 1,
-    1 << 31,
-    -(1 << 31),
-    (1 << 32) - 1,
-    1 << 32,
-    1 << 39,
-    1 << 40,
-    1 << 53,
-    i64::MAX,
-    i64::MIN,
-    1_000_000_000_000,
-];
-
-/// What a number in a text becomes.
-const NUMERALS: &[&str] = &[
-    "0",
-    "-0",
-    "1",
-    "-1",
-    "2",
-    "3",
-    "7",
-    "255",
-    "256",
-    "1e308",
-    "1e-320",
-    "-1e309",
-    "0.5",
-    "1.7",
-    "4294967295",
-    "4294967296",
-    "9007199254740993",
-    "9223372036854775807",
-    "18446744073709551615",
-    "18446744073709551616",
-    "-9223372036854775808",
-    "00",
-    "1e3",
-    "NaN",
-    "null",
-    "\"\"",
-    "true",
-];
 
 /// Words of a text: runs of letters, runs of digits, and every other byte.
 fn words(text: &[u8]) -> Vec<&[u8]> {

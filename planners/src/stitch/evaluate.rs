@@ -5,6 +5,8 @@
 //! variant takes one of them. A subgraph that is not loaded is compiled and loaded first, on its
 //! processor; both take multiples of its own time on it.
 
+pub use super::fetching::Fetching;
+
 use super::{
     Slo, StitchError,
     orders::arrivals,
@@ -12,26 +14,8 @@ use super::{
 };
 use crate::{
     Evidence,
-    simulator::{
-        Outcome, ProcessorModel, Scenario, Source, StageModel, Stream, Task, constants::Constants,
-        simulate,
-    },
+    simulator::{Outcome, ProcessorModel, Scenario, Source, StageModel, Stream, Task, simulate},
 };
-
-/// Time of fetching a subgraph, in multiples of its run time.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Fetching {
-    /// Compiling; 0 where all subgraphs are already compiled and stored.
-    pub compile: f64,
-    /// Loading a compiled subgraph.
-    pub load: f64,
-}
-
-impl From<&Constants> for Fetching {
-    fn from(constants: &Constants) -> Self {
-        Self { compile: constants.compile_inferences, load: constants.switch_inferences }
-    }
-}
 
 /// The number of violated objectives.
 #[derive(Clone, Copy, Debug, PartialEq)]

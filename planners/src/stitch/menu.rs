@@ -1,7 +1,7 @@
 //! [`Menu`]: the stitched variants of one task in one order. It finds the fastest above an
 //! accuracy, by the method that fits the kind of accuracy.
 
-use super::{Additive, Order, Stitched, Zoo, front::Front, preload::Loaded, search::Search};
+use super::{Additive, Order, Stitched, Zoo, front::Front, loaded::Loaded, search::Search};
 
 pub(super) enum Menu<'a> {
     Sums(Front<'a>, &'a Additive),

@@ -7,7 +7,7 @@
 //! enough takes the fastest accurate variant; one that cannot be accurate enough takes its most
 //! accurate variant.
 
-use super::{Order, Slo, StitchError, Stitched, Zoo, menu::Menu, preload::Loaded};
+use super::{Order, Slo, StitchError, Stitched, Zoo, loaded::Loaded, menu::Menu};
 use crate::cost::Interval;
 
 /// The variant that a task runs.

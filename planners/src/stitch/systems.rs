@@ -14,7 +14,7 @@
 //! meets the objective: these rules are vitempo's. Baselines choose by the latencies of the fixed
 //! order, or of the fastest processor where they do not cut.
 
-use super::{Assignment, Optimiser, Order, Slo, StitchError, Zoo, preload::Loaded};
+use super::{Assignment, Optimiser, Order, Slo, StitchError, Zoo, loaded::Loaded};
 use std::{cmp::Reverse, fmt};
 
 /// How a system chooses variants.

@@ -7,7 +7,7 @@
 //! is a property of the link; the size of a transfer belongs to the subgraph that produces the
 //! tensor.
 
-use super::{Accuracy, Order, Slo, StitchError, evaluate::Fetching, preload::Loaded};
+use super::{Accuracy, Order, Slo, StitchError};
 use crate::cost::{Interval, Link};
 use serde::{Deserialize, Serialize};
 use std::{
@@ -68,7 +68,7 @@ pub(super) struct Part {
 pub struct Zoo {
     processors: Vec<String>,
     links: BTreeMap<(usize, usize), Link>,
-    tasks: Vec<Task>,
+    pub(super) tasks: Vec<Task>,
     positions: usize,
 }
 
@@ -220,28 +220,6 @@ impl Zoo {
         (0..self.positions)
             .map(|position| (0..variants).filter_map(|variant| part(position, variant)).collect())
             .collect()
-    }
-
-    /// The same tasks, in which the latency of a subgraph that is not loaded includes fetching it,
-    /// in multiples of its run time.
-    #[must_use]
-    pub fn with_fetching(&self, loaded: &Loaded, fetching: Fetching) -> Self {
-        let mut zoo = self.clone();
-        for (task, found) in zoo.tasks.iter_mut().enumerate() {
-            for (position, row) in found.subgraphs.iter_mut().enumerate() {
-                for (variant, subgraph) in row.iter_mut().enumerate() {
-                    if !loaded.holds(task, position, variant) {
-                        let times = 1.0 + fetching.compile + fetching.load;
-                        subgraph
-                            .latency_ns
-                            .iter_mut()
-                            .flatten()
-                            .for_each(|ns| *ns = ns.times(times));
-                    }
-                }
-            }
-        }
-        zoo
     }
 
     /// An order as text: `GPU-CPU-NPU`.

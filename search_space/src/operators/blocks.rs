@@ -52,14 +52,6 @@ fn image(n: &mut Network, g: &mut Generator, c: usize) -> ValueId {
     n.b.input("x", TensorSpec::f32([1, c, side, side]))
 }
 
-fn shape(n: &Network, x: ValueId) -> Vec<usize> {
-    n.b.tensor(x).map(|t| t.shape.to_vec()).unwrap_or_default()
-}
-
-pub(super) fn channels(n: &Network, x: ValueId) -> usize {
-    shape(n, x).get(1).copied().unwrap_or(1)
-}
-
 /// A number of channels: mostly multiples of eight, now and then of two alone, as networks scaled
 /// by a factor have.
 fn width(g: &mut Generator, high: usize) -> usize {
@@ -69,12 +61,12 @@ fn width(g: &mut Generator, high: usize) -> usize {
 
 /// `y`, with `x` added where the shapes are equal.
 fn add_where_equal(n: &mut Network, x: ValueId, y: ValueId) -> Built {
-    if shape(n, x) == shape(n, y) { binary(n, OpKind::Add, y, x) } else { Ok(y) }
+    if n.shape(x) == n.shape(y) { binary(n, OpKind::Add, y, x) } else { Ok(y) }
 }
 
 /// Scales channels by what their means say.
 fn excite(n: &mut Network, g: &mut Generator, x: ValueId) -> Built {
-    let c = channels(n, x);
+    let c = n.channels(x);
     let pooled = if g.unit() < 0.5 {
         unary(n, OpKind::GlobalAveragePool, x)?
     } else {
@@ -96,9 +88,8 @@ fn inverted_residual(
     out: usize,
     stride: usize,
 ) -> Built {
-    let hidden = ((channels(n, x) as f64 * pick(g, &[1.0, 2.0, 3.0, 4.0, 6.0, 6.0])) as usize / 4)
-        .max(2)
-        * 4;
+    let hidden =
+        ((n.channels(x) as f64 * pick(g, &[1.0, 2.0, 3.0, 4.0, 6.0, 6.0])) as usize / 4).max(2) * 4;
     let y = conv(n, x, hidden, 1, 1, 1)?;
     let y = activate(n, g, y)?;
     let y = conv(n, y, hidden, pick(g, &[3, 3, 5, 7]), stride, hidden)?;
@@ -133,7 +124,7 @@ fn bottleneck(n: &mut Network, g: &mut Generator, x: ValueId, out: usize, stride
     let y = conv(n, y, mid, 3, stride, groups)?;
     let y = activate(n, g, y)?;
     let y = conv(n, y, out, 1, 1, 1)?;
-    let short = if shape(n, x) == shape(n, y) { x } else { conv(n, x, out, 1, stride, 1)? };
+    let short = if n.shape(x) == n.shape(y) { x } else { conv(n, x, out, 1, stride, 1)? };
     let y = add_where_equal(n, short, y)?;
     unary(n, OpKind::Relu, y)
 }
@@ -154,7 +145,7 @@ fn basic_residuals(n: &mut Network, g: &mut Generator) -> Built {
     let y = conv(n, x, out, 3, stride, 1)?;
     let y = activate(n, g, y)?;
     let y = conv(n, y, out, 3, 1, 1)?;
-    let short = if shape(n, x) == shape(n, y) { x } else { conv(n, x, out, 1, stride, 1)? };
+    let short = if n.shape(x) == n.shape(y) { x } else { conv(n, x, out, 1, stride, 1)? };
     let y = add_where_equal(n, short, y)?;
     let y = unary(n, OpKind::Relu, y)?;
     conv(n, y, width(g, 384), 1, 1, 1)
@@ -204,7 +195,7 @@ fn convnext_block(n: &mut Network, g: &mut Generator) -> Built {
 }
 
 fn halves(n: &mut Network, x: ValueId, axis: usize) -> Result<Vec<ValueId>, GraphError> {
-    let half = shape(n, x).get(axis).map_or(1, |d| d / 2) as i64;
+    let half = n.shape(x).get(axis).map_or(1, |d| d / 2) as i64;
     let name = n.name();
     n.b.op_many(
         &name,
@@ -226,7 +217,7 @@ fn shuffle_unit(n: &mut Network, g: &mut Generator) -> Built {
     let y = conv(n, y, half, 1, 1, 1)?;
     let y = unary(n, OpKind::Relu, y)?;
     let y = concat(n, &[parts[0], y], 1)?;
-    let whole = shape(n, y);
+    let whole = n.shape(y);
     let [a, b] = [n.name(), n.name()];
     let y = n.b.reshape(&a, y, &[1, 2, half, whole[2], whole[3]])?;
     let y = transposed(n, y, &[0, 2, 1, 3, 4])?;
@@ -316,7 +307,7 @@ fn small_network(n: &mut Network, g: &mut Generator) -> Built {
 /// The mean of the image, a hidden layer or none, a class for each output: as linear layers or as
 /// convolutions of one pixel.
 fn classify(n: &mut Network, g: &mut Generator, x: ValueId) -> Built {
-    let whole = shape(n, x);
+    let whole = n.shape(x);
     let pooled =
         if g.unit() < 0.7 { unary(n, OpKind::GlobalAveragePool, x)? } else { average_whole(n, x)? };
     let (hidden, classes) = (width(g, 1536), pick(g, &[10, 100, 1000, 1000]));

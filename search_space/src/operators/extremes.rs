@@ -2,7 +2,7 @@
 //! last dimension, thousands of queries over few keys, means over whole images.
 
 use super::{
-    Built, Network, Template, between, blocks, channels,
+    Built, Network, Template, between, channels,
     images::{activate, average_whole, conv, interpolation, resized},
     longest_side, pick, unary, written,
 };
@@ -40,7 +40,7 @@ fn large_image(n: &mut Network, g: &mut Generator) -> Built {
     let most = (MOST_MACS * stride * stride / (9 * c * h * w)).clamp(8, 128);
     let y = conv(n, x, between(g, 8, most).next_multiple_of(8), 3, stride, 1)?;
     let y = activate(n, g, y)?;
-    let mid = blocks::channels(n, y);
+    let mid = n.channels(y);
     let y = if g.unit() < 0.5 {
         conv(n, y, mid, pick(g, &[3, 5, 7]), 1, mid)?
     } else {
@@ -70,7 +70,7 @@ fn few_channels(n: &mut Network, g: &mut Generator) -> Built {
     for _ in 0..3 {
         y = conv(n, y, between(g, 2, 28), pick(g, &[1, 3, 3, 5]), pick(g, &[1, 1, 2]), 1)?;
         y = activate(n, g, y)?;
-        let c = blocks::channels(n, y);
+        let c = n.channels(y);
         y = conv(n, y, c, 3, 1, c)?;
     }
     conv(n, y, channels(g, 64), 1, 1, 1)

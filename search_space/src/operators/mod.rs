@@ -54,6 +54,16 @@ impl Network {
         self.count += 1;
         format!("op{}", self.count)
     }
+
+    /// The shape of a value that was built; empty where it has none.
+    fn shape(&self, x: ValueId) -> Vec<usize> {
+        self.b.tensor(x).map(|t| t.shape.to_vec()).unwrap_or_default()
+    }
+
+    /// The channels of an image that was built.
+    fn channels(&self, x: ValueId) -> usize {
+        self.shape(x).get(1).copied().unwrap_or(1)
+    }
 }
 
 /// Draws `count` networks, the templates in turn; the i-th does not depend on `count`.

@@ -2,7 +2,7 @@
 //! tensor first, or reads it in strides.
 
 use super::{
-    Built, MOST_ELEMENTS, Network, Template, between, binary, blocks, channels, concat,
+    Built, MOST_ELEMENTS, Network, Template, between, binary, channels, concat,
     extremes::{MOST, MOST_MACS},
     images::{activate, conv, interpolation, resized},
     linear, longest_side, pick, reshaped,
@@ -110,7 +110,7 @@ fn permuted_image(n: &mut Network, g: &mut Generator) -> Built {
             resized(n, x, c, side * factor, mode, transformation)?
         }
     };
-    let c = blocks::channels(n, y);
+    let c = n.channels(y);
     if g.unit() < 0.5 { conv(n, y, c.min(32), 1, 1, 1) } else { activate(n, g, y) }
 }
 
