@@ -1,6 +1,7 @@
 //! How good plans for several models are for the evaluations they take: `cargo bench --bench
-//! multi_dnn`. 4 tasks of 512 stitched variants arrive at once, in every order, on 2 to 4 processors;
-//! zoos are random. Beside the search: as many plans drawn at random, and every ratio is of one run.
+//! multi_dnn`. 4 tasks of 512 stitched variants arrive at once, in every order, on 2 to 4
+//! processors; zoos are random. Beside the search: as many plans drawn at random, and every ratio
+//! is of one run.
 
 mod timing;
 

@@ -84,8 +84,8 @@ impl Evaluator {
         Ok(Self { folder: folder.to_owned(), read: None })
     }
 
-    /// Evaluates the bundle of that name. `warn` receives what is left out of the measurements of an
-    /// environment, when they are read.
+    /// Evaluates the bundle of that name. `warn` receives what is left out of the measurements of
+    /// an environment, when they are read.
     ///
     /// # Errors
     /// [`EvaluationError::Environment`] where the dataset has no measurement of the bundle's

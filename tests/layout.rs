@@ -171,9 +171,9 @@ fn libraries_name_no_flag() {
 /// Most lines of a file of the binary.
 const LONGEST: usize = 300;
 
-/// A verb parses its arguments, calls a function of the facade and renders the value. That is short;
-/// a file that grows beyond this has two jobs, and the second one is often a decision that programs
-/// without the binary cannot reach.
+/// A verb parses its arguments, calls a function of the facade and renders the value. That is
+/// short; a file that grows beyond this has two jobs, and the second one is often a decision that
+/// programs without the binary cannot reach.
 #[test]
 fn files_of_the_binary_are_short() {
     let files = sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("cli/src"));
@@ -191,8 +191,8 @@ const OF_REPORT: &[&str] =
     &["Options", "Page", "Progress", "ReportError", "Topic", "aria", "build", "front", "page"];
 
 /// What a figure shows is decided in `report`, where a program that writes the same page finds it;
-/// the binary names neither charts nor the drawing of them. A name that is no longer used leaves the
-/// list, so that it does not come back unseen.
+/// the binary names neither charts nor the drawing of them. A name that is no longer used leaves
+/// the list, so that it does not come back unseen.
 #[test]
 fn the_binary_draws_nothing() {
     let mut used = BTreeSet::new();

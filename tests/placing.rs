@@ -1,4 +1,5 @@
-//! `vitempo plan place`: several models at once, from the measured zoo that ships, and from forecasts.
+//! `vitempo plan place`: several models at once, from the measured zoo that ships, and from
+//! forecasts.
 
 mod program;
 

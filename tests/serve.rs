@@ -681,7 +681,8 @@ fn bodies_of_strangers_take_no_place() {
     });
 }
 
-/// An answer takes memory until it is read; what does not fit is refused, and small ones always fit.
+/// An answer takes memory until it is read; what does not fit is refused, and small ones always
+/// fit.
 #[test]
 fn unread_answers_take_the_memory_of_bodies() {
     let limits = ["--max-body", "8MiB", "--max-response", "24MiB", "--memory", "24MiB"];

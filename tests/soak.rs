@@ -1,6 +1,6 @@
 //! `vitempo serve` at saturation, with one hostile client in ten: every valid request is answered
-//! with the right bits or with 503, and memory stays flat. It runs for `VITEMPO_SOAK_SECONDS`, a few
-//! where that is not set, and prints memory, waits and counts of outcomes:
+//! with the right bits or with 503, and memory stays flat. It runs for `VITEMPO_SOAK_SECONDS`, a
+//! few where that is not set, and prints memory, waits and counts of outcomes:
 //!
 //!     VITEMPO_SOAK_SECONDS=1800 cargo test --release -p vitempo-cli --test soak -- --nocapture
 //!

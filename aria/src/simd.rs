@@ -1,5 +1,5 @@
-//! Sums over features: the loops that take time, written once over [`SimdVector`] and compiled for each
-//! set of [`Instructions`](crate::Instructions).
+//! Sums over features: the loops that take time, written once over [`SimdVector`] and compiled for
+//! each set of [`Instructions`](crate::Instructions).
 
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::*;
@@ -628,7 +628,8 @@ impl Blend<'_> {
     /// As [`SimdVector`]; all rows go on for a register's length after `at`.
     #[inline(always)]
     unsafe fn load<L: SimdVector>(&self, weights: &[L; 4], at: usize) -> L {
-        // SAFETY: the caller has the instructions of `L`, and all rows go on for a register's length.
+        // SAFETY: the caller has the instructions of `L`, and all rows go on for a register's
+        // length.
         unsafe {
             let mut mixed = L::splat(0.0);
             for (row, weight) in self.rows.iter().zip(weights) {

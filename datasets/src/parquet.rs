@@ -7,8 +7,8 @@
 //!
 //! polars writes. What it writes is read here, and nothing else of the format: whoever can change a
 //! file can compute its digest as well, and a general reader trusts sizes and counts of the file.
-//! This one spends from an [`Allowance`], in proportion to the file, before it allocates; the writer
-//! keeps every table within it, see [`fill`].
+//! This one spends from an [`Allowance`], in proportion to the file, before it allocates; the
+//! writer keeps every table within it, see [`fill`].
 //!
 //! Rows are compressed in groups of [`GROUP`], so that [`read_where`] need not decode the groups
 //! without a row that is wanted, and [`Writer`] holds one group at a time.

@@ -1,5 +1,5 @@
-//! Numbers as tensors hold them: 16-bit floats, and the number of an element type nearest to a given
-//! one.
+//! Numbers as tensors hold them: 16-bit floats, and the number of an element type nearest to a
+//! given one.
 
 use crate::Precision;
 

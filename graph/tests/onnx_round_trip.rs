@@ -115,8 +115,9 @@ fn real_models() {
     }
 }
 
-/// A forecast adds up kernels: the same ones are the same forecast. ONNX Runtime's rules look at how
-/// a file spells its reshapes and paddings, which is not written: these kernels are not compared.
+/// A forecast adds up kernels: the same ones are the same forecast. ONNX Runtime's rules look at
+/// how a file spells its reshapes and paddings, which is not written: these kernels are not
+/// compared.
 #[test]
 fn kernels_of_real_models() {
     for name in ["vit_tiny_patch16_224", "mobilevit_xxs", "edgenext_xx_small"] {

@@ -15,8 +15,8 @@ use tokio::time::timeout;
 /// How long a client that is refused while it sends may continue to send, so that it can read the
 /// reason.
 const FAREWELL: Duration = Duration::from_secs(5);
-/// Bytes of a body are kept in pieces of this size: a body that grows is never copied by the threads
-/// that talk to clients.
+/// Bytes of a body are kept in pieces of this size: a body that grows is never copied by the
+/// threads that talk to clients.
 const PIECE: usize = 256 << 10;
 
 /// A body that was read, and the memory it takes until it is dropped.

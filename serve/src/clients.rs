@@ -1,8 +1,8 @@
 //! [`Clients`]: who is connected, how many connections each address has, and which of them end where
 //! a new one finds no place.
 //!
-//! A connection is idle while its next request has not arrived with its whole head, and known once a
-//! request of it was let in (by the token, where there is one). Where a place is missing, an idle
+//! A connection is idle while its next request has not arrived with its whole head, and known once
+//! a request of it was let in (by the token, where there is one). Where a place is missing, an idle
 //! connection ends: first of those that are not known, then of the address that has most, then the
 //! one that is idle for longest. Requests under way are never ended for others. So idle and slow
 //! connections keep nobody out, however many there are.

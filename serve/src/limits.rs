@@ -75,8 +75,8 @@ pub enum LimitError {
 }
 
 impl Limits {
-    /// Memory for bodies and answers of at most these sizes where none is given: eight of the larger
-    /// kind. Bytes.
+    /// Memory for bodies and answers of at most these sizes where none is given: eight of the
+    /// larger kind. Bytes.
     #[must_use]
     pub fn memory_for(body_bytes: usize, answer_bytes: usize) -> usize {
         body_bytes.max(answer_bytes).saturating_mul(BODIES)

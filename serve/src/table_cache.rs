@@ -4,7 +4,8 @@
 //! Lookups extend the tables, so one batch of one request uses them at a time; a batch takes
 //! milliseconds once the tables are filled. Below about a thousand architectures, while tables are
 //! made, and for frameworks whose kernels cannot be separated by stages, forecasts are made from
-//! graphs; so are those of a few architectures while another batch uses the tables. Tables that have grown large are dropped, and made anew when they are asked.
+//! graphs; so are those of a few architectures while another batch uses the tables. Tables that
+//! have grown large are dropped, and made anew when they are asked.
 
 use std::{
     collections::BTreeMap,

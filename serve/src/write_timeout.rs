@@ -68,7 +68,8 @@ impl Drop for Sending {
     }
 }
 
-/// A stream whose writes may each stall for `limit` at most, and whose answers end by their deadline.
+/// A stream whose writes may each stall for `limit` at most, and whose answers end by their
+/// deadline.
 #[derive(Debug)]
 pub struct WriteTimeout<S> {
     stream: S,

@@ -1,5 +1,5 @@
-//! The energy of each phase of a frame, from files: a power monitor's trace and an application's log
-//! ([`DissectionFiles::dissect`]).
+//! The energy of each phase of a frame, from files: a power monitor's trace and an application's
+//! log ([`DissectionFiles::dissect`]).
 //!
 //! ```
 //! use vitempo::plan::dissection::{DissectionFiles, Power};

@@ -101,8 +101,8 @@ pub fn part_of_model(
     Ok(costs::nodes_of(costs, graph)?.into_iter().map(|node| part_of[node]).collect())
 }
 
-/// Cuts the model's file into `MODEL.stage-1.onnx` and so on in a folder; `part_of` has the stage of
-/// each of its nodes. Returns their paths; none where there is one stage only.
+/// Cuts the model's file into `MODEL.stage-1.onnx` and so on in a folder; `part_of` has the stage
+/// of each of its nodes. Returns their paths; none where there is one stage only.
 ///
 /// # Errors
 /// As [`parts::write`].

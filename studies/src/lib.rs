@@ -3,7 +3,7 @@
 //!
 //! | question | where |
 //! |---|---|
-//! | which of a paper's figures come out, and which contradict each other? | [`papers`] |
+//! | which of a paper's figures follow from its others, and which contradict each other? | [`papers`] |
 //! | how well is a device forecast that was left out of published latencies? | [`published`] |
 //!
 //! The program `vitempo-studies` prints them; `studies/README.md` has its commands.

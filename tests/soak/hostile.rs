@@ -1,5 +1,5 @@
-//! Clients that mean ill: each goes through the attacks in turn, and keeps what is slow going beside
-//! them.
+//! Clients that mean ill: each goes through the attacks in turn, and keeps what is slow going
+//! beside them.
 
 use super::{DAMAGED, file, server::Running};
 use std::{

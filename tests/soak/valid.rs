@@ -1,5 +1,5 @@
-//! Clients that behave: each asks, compares the answer with what the library says, and asks again on
-//! the same connection.
+//! Clients that behave: each asks, compares the answer with what the library says, and asks again
+//! on the same connection.
 
 use super::{STEADY, Waits, expected::Expected, server::Running};
 use serde_json::{Value, json};

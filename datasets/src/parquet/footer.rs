@@ -1,7 +1,8 @@
 //! [`Footer`]: what the end of a Parquet file says of its tables: its columns, and where the pages
 //! of each group of rows lie.
 //!
-//! The structures: <https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift>.
+//! The structures:
+//! <https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift>.
 
 use super::{
     MAGIC,

@@ -1,8 +1,8 @@
 //! [`Hybrid`]: small numbers as Parquet stores levels and positions in a dictionary: runs of one
 //! number, and runs of numbers packed into as many bits as the largest takes.
 //!
-//! The format: <https://parquet.apache.org/docs/file-format/data-pages/encodings/#RLE>. A run may be
-//! billions long in five bytes, so numbers are made one at a time, and callers count them.
+//! The format: <https://parquet.apache.org/docs/file-format/data-pages/encodings/#RLE>. A run may
+//! be billions long in five bytes, so numbers are made one at a time, and callers count them.
 
 use super::{
     fault::{Outcome, damaged},

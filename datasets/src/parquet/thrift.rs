@@ -2,7 +2,8 @@
 //! that nobody vouches for. Lengths are compared with the bytes that are left, structures are
 //! nested to a bounded depth, and nothing is allocated.
 //!
-//! The protocol: <https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md>.
+//! The protocol:
+//! <https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md>.
 
 use super::fault::{Outcome, damaged};
 

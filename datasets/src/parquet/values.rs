@@ -43,7 +43,7 @@ pub(super) enum Content<'v> {
     Null,
     /// A list without elements.
     Empty,
-    /// An element of a list that is not there.
+    /// The element of a missing list.
     NullElement,
     /// The bytes of a value.
     Value(&'v [u8]),

@@ -62,8 +62,8 @@ pub fn to_bytes(graph: &Graph, options: &WriteOptions) -> Result<Vec<u8>, OnnxEr
     to_bytes_within(graph, options, &Budget::new(Limits::NONE))
 }
 
-/// [`to_bytes`] within a budget: a step for each node, edge, and number that is written; the bytes of
-/// all constants in the file; the nodes beyond those of the graph.
+/// [`to_bytes`] within a budget: a step for each node, edge, and number that is written; the bytes
+/// of all constants in the file; the nodes beyond those of the graph.
 ///
 /// # Errors
 /// As [`to_bytes`], and [`OnnxError::Budget`] with the place where it ended.

@@ -18,9 +18,9 @@
 //! objectives violated, then most queries per second when saturated, then least energy, then least
 //! latency.
 //!
-//! The space holds the plans of the six systems of the stitching paper (SV-AO, SV-LO and AV, each -P
-//! and -NP) and of SparseLoom, and all of them are evaluated: no plan returned is worse than theirs
-//! in this cost model.
+//! The space holds the plans of the six systems of the stitching paper (SV-AO, SV-LO and AV, each
+//! -P and -NP) and of SparseLoom, and all of them are evaluated: no plan returned is worse than
+//! theirs in this cost model.
 
 mod arrivals;
 mod bound;

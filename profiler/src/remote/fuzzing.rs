@@ -6,8 +6,8 @@ use super::message::{Answer, Ask};
 /// Largest message, in bytes.
 const LIMIT: usize = 1 << 20;
 
-/// Decodes bytes as frames, each payload as a message of either end; then each of their lines as the
-/// payload of a whole frame.
+/// Decodes bytes as frames, each payload as a message of either end; then each of their lines as
+/// the payload of a whole frame.
 pub fn frames(bytes: &[u8]) {
     decode(bytes);
     let mut writer = FrameWriter::new(Vec::new());

@@ -8,9 +8,9 @@
 //! | what does an agent do for a client, and where does it keep models? | `session`, `store` |
 //! | what happens when the connection breaks? | [`Remote`] |
 //!
-//! The connection is the stdin and stdout of a command such as `ssh board vitempo-agent`: ssh or adb
-//! authenticates and encrypts, and no port listens. Each end greets in one line of text with its
-//! protocol and version. From then on frames with checksums follow.
+//! The connection is the stdin and stdout of a command such as `ssh board vitempo-agent`: ssh or
+//! adb authenticates and encrypts, and no port listens. Each end greets in one line of text with
+//! its protocol and version. From then on frames with checksums follow.
 //!
 //! An agent measures for one client at a time, in worker processes like a sweep on its own machine.
 //! A client names no files: models are identified by the digests of their bytes. When the

@@ -195,8 +195,8 @@ fn features_bytes(parts: &[Graph]) -> u64 {
         .sum()
 }
 
-/// Cuts the model's file into `MODEL.encoder.onnx` and `MODEL.decoder-1.onnx` and so on in a folder.
-/// Returns their paths.
+/// Cuts the model's file into `MODEL.encoder.onnx` and `MODEL.decoder-1.onnx` and so on in a
+/// folder. Returns their paths.
 ///
 /// # Errors
 /// As [`parts::write`].

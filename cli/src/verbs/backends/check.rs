@@ -43,8 +43,8 @@ pub struct CheckArgs {
     #[arg(long, value_name = "NAME")]
     backend: Option<String>,
 
-    /// Evaluate lowering on these models instead: ONNX files, folders of them, or globs; weights may
-    /// be absent
+    /// Evaluate lowering on these models instead: ONNX files, folders of them, or globs; weights
+    /// may be absent
     #[arg(long, value_name = "MODELS", num_args = 1.., requires = "backend")]
     lowering: Vec<String>,
 

@@ -103,8 +103,8 @@ pub struct ServeArgs {
     )]
     pub max_connections: usize,
 
-    /// Connections that one address may have (in IPv6, a network of 64 bits), in the same way; raise
-    /// it behind a proxy
+    /// Connections that one address may have (in IPv6, a network of 64 bits), in the same way;
+    /// raise it behind a proxy
     #[arg(
         long,
         value_name = "N",

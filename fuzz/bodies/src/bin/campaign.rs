@@ -4,8 +4,8 @@
 //!     campaign TARGET [--seed 1] [--from 0] [--inputs 100000] [--out FOLDER]
 //!
 //! The work is done by a child process. When an input panics, takes more memory than is allowed, or
-//! ends the process, it is stored in the folder and counted, and the next one follows. The last line
-//! says how many inputs were run and how many were faults; then the program ends with 1.
+//! ends the process, it is stored in the folder and counted, and the next one follows. The last
+//! line says how many inputs were run and how many were faults; then the program ends with 1.
 
 use arbitrary::Unstructured;
 use std::{

@@ -93,8 +93,8 @@ pub struct PlaceArgs {
     #[arg(long, value_name = "TIME", value_parser = quantity::time_ns, default_value = "10s")]
     pub over: u64,
 
-    /// How many times as long NAME takes while OTHER is busy, e.g. a/b=1.2; once for every pair, both
-    /// ways round. Without it contention is not known, and none is assumed
+    /// How many times as long NAME takes while OTHER is busy, e.g. a/b=1.2; once for every pair,
+    /// both ways round. Without it contention is not known, and none is assumed
     #[arg(long, value_name = "NAME/OTHER=FACTOR", value_parser = arguments::slowdown)]
     pub slowdown: Vec<Slowdown>,
 
