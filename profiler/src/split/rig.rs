@@ -100,15 +100,12 @@ impl SplitRig {
         interrupted: &AtomicBool,
     ) -> Result<Self, SplitRunError> {
         let needs_server = splits.iter().any(|split| split.server.is_some());
-        match settings.reach {
-            Reach::Loopback(_) if needs_server => {
-                let ends = [settings.device.clone(), settings.server.clone()];
-                let [device, server] = own_cores(&ends, &pinning::usable())?
-                    .try_into()
-                    .map_err(|_| SplitRunError::Parts("cores for two processors".to_owned()))?;
-                (settings.device.options.cores, settings.server.options.cores) = (device, server);
-            }
-            _ => {}
+        if needs_server && settings.reach.is_here() {
+            let ends = [settings.device.clone(), settings.server.clone()];
+            let cores = own_cores(&ends, &pinning::usable())?;
+            let mut cores = cores.into_iter();
+            settings.device.options.cores = cores.next().unwrap_or_default();
+            settings.server.options.cores = cores.next().unwrap_or_default();
         }
         let kept: Vec<ValueId> = whole.outputs().to_vec();
         let results: Vec<String> = kept.iter().map(|&id| whole.value(id).name.clone()).collect();

@@ -10,24 +10,48 @@ use crate::{
     },
 };
 use std::{
-    sync::atomic::{AtomicBool, Ordering},
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, Instant},
 };
+use tempfile::TempDir;
 use vitempo_graph::Environment;
 
 /// How the server is reached: by a command that starts an agent.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub enum Reach {
     /// On this machine, over a TCP connection on loopback.
     Loopback(AgentCommand),
+    /// The same, with a folder for the agent that is deleted with this value ([`Reach::own`]).
+    Own(AgentCommand, Arc<TempDir>),
     /// Over the stdin and stdout of a command such as `ssh board vitempo-agent`.
     Command(AgentCommand),
 }
 
 impl Reach {
+    /// An agent on this machine whose command ends with the folder for its models: a temporary one
+    /// is made, and appended to these words.
+    ///
+    /// # Errors
+    /// Those of the operating system.
+    pub fn own<const N: usize>(words: [&str; N]) -> io::Result<Self> {
+        let folder = tempfile::Builder::new().prefix("vitempo-split").tempdir()?;
+        let path = folder.path().to_string_lossy().into_owned();
+        let words = words.into_iter().map(str::to_owned).chain([path]);
+        Ok(Self::Own(words.collect(), Arc::new(folder)))
+    }
+
+    /// Whether the server is on this machine, so that it must not share cores with the device.
+    pub(super) fn is_here(&self) -> bool {
+        !matches!(self, Self::Command(_))
+    }
+
     fn open(&self) -> Result<Connection, RemoteError> {
         match self {
-            Self::Loopback(command) => Connection::open_loopback(command),
+            Self::Loopback(command) | Self::Own(command, _) => Connection::open_loopback(command),
             Self::Command(command) => Connection::open(command),
         }
     }

@@ -8,6 +8,7 @@
 //! point follows by linear interpolation in x between the ends of the range.
 
 use serde::{Deserialize, Serialize};
+use vitempo_planners::split::BandwidthRange;
 
 /// First step away from the predicted bandwidth, as a factor.
 const STEP: f64 = 1.5;
@@ -27,6 +28,26 @@ pub struct Difference {
     pub median_ns: f64,
     /// Half the 95 % interval of that median, ns.
     pub noise_ns: f64,
+}
+
+/// A predicted break point: two neighbours of a list over bandwidth.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BreakPointOf {
+    /// Their indices; the first is for slower links.
+    pub splits: [usize; 2],
+    /// Where the first ends and the second begins.
+    pub bytes_per_s: f64,
+}
+
+/// The break points of a list over bandwidth, from the slowest link on.
+#[must_use]
+pub fn break_points_of(ranges: &[BandwidthRange]) -> Vec<BreakPointOf> {
+    let point = |(index, range): (usize, &BandwidthRange)| BreakPointOf {
+        splits: [index, index + 1],
+        bytes_per_s: range.to_bytes_per_s,
+    };
+    let last = ranges.len().saturating_sub(1);
+    ranges[..last].iter().enumerate().map(point).collect()
 }
 
 /// Why there is no measured break point.

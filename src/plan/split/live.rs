@@ -260,7 +260,14 @@ impl LiveSplit {
         let frames = self.options.frames.max(1);
         let uses_server = self.rig.tensor_bytes(split) != [0; 2];
         let mut lost = self.run(&vec![split; WARMUPS], 0, 1)?.lost;
-        let link = if uses_server { self.rig.throughput(&stop)? } else { None };
+        let link = match if uses_server { self.rig.throughput(&stop) } else { Ok(None) } {
+            Ok(link) => link,
+            Err(SplitRunError::Lost { reason, .. }) => {
+                lost.push(Lost { frame: WARMUPS, reason });
+                None
+            }
+            Err(error) => return Err(error.into()),
+        };
         let alone = self.run(&vec![split; frames], 0, 1)?;
         lost.extend(alone.lost);
         let mut not_run = alone.not_run;

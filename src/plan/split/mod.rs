@@ -34,7 +34,7 @@ pub mod live;
 pub mod record;
 
 #[cfg(feature = "profile")]
-pub use bisection::{Difference, LiveBreakPoint, NotFound, bisect};
+pub use bisection::{BreakPointOf, Difference, LiveBreakPoint, NotFound, bisect, break_points_of};
 #[cfg(feature = "profile")]
 pub use features::{FeaturesError, with_features};
 #[cfg(feature = "profile")]
