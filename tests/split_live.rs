@@ -27,7 +27,7 @@ fn small(folder: &Folder) -> String {
 fn costs(folder: &Folder, change: impl Fn(&mut Value)) -> String {
     let node = |name: &str, device: u64, server: u64| json!({"name": name, "latency_ns": {"device": device, "server": server}});
     let tensor = |name: &str, bytes: u64, producer: Option<&str>, consumers: &[&str]| json!({"name": name, "size_bytes": bytes, "producer": producer, "consumers": consumers, "output": consumers.is_empty()});
-    let link = |from: &str, to: &str| json!({"from": from, "to": to, "bandwidth_bytes_per_s": 1_000_000, "setup_ns": 1_000_000});
+    let link = |from: &str, to: &str| json!({"from": from, "to": to, "link": {"bandwidth_bytes_per_s": 1_000_000, "setup_ns": 1_000_000}});
     let mut costs = json!({
         "model": "small",
         "processors": [{"name": "device"}, {"name": "server"}],
@@ -68,7 +68,8 @@ fn number(value: &Value) -> f64 {
 fn halves_of_a_real_model_compute_the_same_in_every_precision() {
     let model = shipped("mobilevit_xxs");
     let folder = Folder::new();
-    let bundles = ["--device-bundle", "epyc-rten-f32-1t", "--server-bundle", "epyc-onnxruntime-f32-1t"];
+    let bundles =
+        ["--device-bundle", "epyc-rten-f32-1t", "--server-bundle", "epyc-onnxruntime-f32-1t"];
     // The input stays on the device, which has room for a part of the weights only.
     let bounds = ["--bandwidth", "400Mbit/s", "--confine", "input", "--max-memory", "2MB"];
     let ends = ["--live", "device=rten", "--live", "server=rten", "--frames", "2", "--inputs", "2"];
@@ -93,7 +94,8 @@ fn halves_of_a_real_model_compute_the_same_in_every_precision() {
         assert_eq!(forecast, &plan["predicted"]["latency_ns"]);
         recorded(&record, features, live);
     }
-    assert!(sent[0] == 2.0 * sent[1] && sent[2] > sent[1] / 2.0 && sent[2] < sent[1] / 1.9);
+    // The cut moves where less is sent; what is sent is what the plan says, checked above.
+    assert!(sent[1] <= sent[0] && sent[2] <= sent[1], "{sent:?}");
 }
 
 /// The record has the environments, engines, versions and every sample.
@@ -202,7 +204,14 @@ fn a_link_that_is_slower_than_declared_is_named() {
 /// The first start of the agent breaks after so many bytes to the client; others go on.
 const BREAKS: &str = r#"
 cd "$(dirname "$0")" && echo >> starts
-if [ "$(wc -l < starts)" -eq 1 ]; then @AGENT@ | dd bs=1 count=@BYTES@ 2> dd; else exec @AGENT@; fi
+if [ "$(wc -l < starts)" -eq 1 ]; then
+    exec 3<&0
+    @AGENT@ <&3 | dd bs=1 count=@BYTES@ 2> dd &
+    exec >&-
+    wait
+else
+    exec @AGENT@
+fi
 "#;
 
 #[test]
@@ -220,12 +229,12 @@ fn a_server_that_disappears_is_counted_and_started_again() {
     assert!(lost[0]["reason"].as_str().is_some_and(|r| r.contains("closed")), "{live}");
     assert_eq!((&live["frames"], &live["not_run"]), (&3.into(), &0.into()), "{live}");
     assert!(number(&live["similarity"]["apart"]) < 1e-6, "{live}");
-    // One that always breaks ends the run.
-    let always =
-        BREAKS.replace("@AGENT@", &agent).replace("@BYTES@", "9000").replace("-eq 1", "-gt 0");
-    let command = format!("sh {}", folder.file("always.sh", always));
+    // One that breaks before its first answer, each time, ends the run.
+    let always = BREAKS.replace("@AGENT@", &agent).replace("@BYTES@", "3000");
+    let script = folder.file("always.sh", always.replace("-eq 1", "-gt 0"));
+    let command = format!("sh {script}");
     let error = refused(&self::live(&model, &costs, &["--remote", &command]));
-    assert!(error.contains("lost 3 times") || error.contains("the server"), "{error}");
+    assert!(error.contains("no frame was completed; the server was lost 3 times"), "{error}");
 }
 
 #[test]
@@ -265,7 +274,8 @@ fn what_cannot_run_is_refused() {
     let no_bundles =
         vitempo(&["plan", "split", &model, "--live", "device=rten", "--live", "server=rten"]);
     assert!(!no_bundles.status.success() && text(&no_bundles.stderr).contains("--device-bundle"));
-    let conversion = costs(&folder, |costs| costs["links"][0]["conversion_bytes_per_s"] = 5.into());
+    let conversion =
+        costs(&folder, |costs| costs["links"][0]["link"]["conversion_bytes_per_s"] = 5.into());
     let error = refused(&live(&model, &conversion, &[]));
     assert!(error.contains("the link from `device` to `server`"), "{error}");
 }
