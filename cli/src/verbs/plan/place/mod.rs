@@ -58,7 +58,7 @@ pub struct PlaceArgs {
     #[arg(long, value_name = "FILE.json")]
     pub record: Option<PathBuf>,
 
-    /// Tasks with their variants, accuracies and objectives; `vitempo zoo make` writes one. Costs
+    /// Tasks with their variants, accuracies and SLOs; `vitempo zoo make` writes one. Costs
     /// are forecast
     #[arg(long, value_name = "FILE.toml")]
     pub tasks: Option<PathBuf>,
@@ -76,7 +76,7 @@ pub struct PlaceArgs {
     #[arg(long = "slo", value_name = "[TASK=]ACCURACY,LATENCY", value_parser = objectives::parse)]
     pub slos: Vec<Asked>,
 
-    /// All systems over the 25 objectives of the stitching paper's grid, instead of one plan
+    /// All systems over the 25 SLOs of the stitching paper's grid, instead of one plan
     #[arg(long, conflicts_with_all = ["slos", "objective", "arrivals", "trace"])]
     pub grid: bool,
 
