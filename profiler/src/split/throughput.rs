@@ -108,7 +108,7 @@ fn echoed(
     let begin = Instant::now();
     let (incoming, writer, carrier) = server.connection.link().ends();
     // A server that takes nothing would block this thread for ever: another one sends.
-    let answered = std::thread::scope(|scope| {
+    std::thread::scope(|scope| {
         let sender = scope.spawn(|| writer.send_tensors(&payload, false));
         let answered = loop {
             match incoming.wait(SLICE) {
@@ -133,8 +133,7 @@ fn echoed(
         }
         let _ = sender.join();
         answered
-    });
-    answered
+    })
 }
 
 #[cfg(test)]

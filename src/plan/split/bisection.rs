@@ -8,6 +8,7 @@
 //! point follows by linear interpolation in x between the ends of the range.
 
 use serde::{Deserialize, Serialize};
+use std::ops::RangeInclusive;
 use vitempo_planners::split::BandwidthRange;
 
 /// First step away from the predicted bandwidth, as a factor.
@@ -88,12 +89,14 @@ impl LiveBreakPoint {
     }
 }
 
-/// Finds the break point near the predicted one; `measure` measures at a bandwidth.
+/// Finds the break point near the predicted one; `measure` measures at a bandwidth, of those that
+/// the link can have.
 ///
 /// # Errors
 /// Those of `measure`.
 pub fn bisect<E>(
     predicted: f64,
+    possible: &RangeInclusive<f64>,
     mut measure: impl FnMut(f64) -> Result<Difference, E>,
 ) -> Result<LiveBreakPoint, E> {
     let mut tried = Vec::new();
@@ -107,11 +110,12 @@ pub fn bisect<E>(
     let is_low = first.median_ns < 0.0;
     let (mut near, mut factor) = (first, STEP);
     let far = loop {
-        let found = at(if is_low { predicted * factor } else { predicted / factor })?;
+        let wanted = if is_low { predicted * factor } else { predicted / factor };
+        let found = at(wanted.clamp(*possible.start(), *possible.end()))?;
         if (found.median_ns < 0.0) != is_low {
             break Some(found);
         }
-        if factor >= FARTHEST {
+        if factor >= FARTHEST || !possible.contains(&wanted) {
             break None;
         }
         (near, factor) = (found, (factor * factor).min(FARTHEST));
@@ -178,7 +182,7 @@ mod tests {
             let median_ns = 40e6 - 40e6 * at / bytes_per_s + error;
             Ok(Difference { bytes_per_s, median_ns, noise_ns })
         };
-        bisect(predicted, measure).unwrap_or_else(|never| match never {})
+        bisect(predicted, &(1.0..=1e12), measure).unwrap_or_else(|never| match never {})
     }
 
     #[test]
@@ -211,5 +215,17 @@ mod tests {
         assert_eq!((slower.measured, slower.off()), (Err(NotFound::Slower), None));
         let least = slower.tried.iter().map(|d| d.bytes_per_s).fold(f64::INFINITY, f64::min);
         assert!((least - 1e6 / FARTHEST).abs() < 1e-6);
+    }
+
+    #[test]
+    fn only_possible_bandwidths_are_tried() {
+        let mut tried = Vec::new();
+        let measure = |bytes_per_s: f64| -> Result<Difference, Infallible> {
+            tried.push(bytes_per_s);
+            Ok(Difference { bytes_per_s, median_ns: -1.0, noise_ns: 0.0 })
+        };
+        let point = bisect(1e6, &(1e5..=2e6), measure).unwrap_or_else(|never| match never {});
+        assert_eq!(point.measured, Err(NotFound::Faster));
+        assert_eq!(tried, [1e6, 1.5e6, 2e6]);
     }
 }

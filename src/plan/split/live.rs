@@ -259,7 +259,7 @@ impl LiveSplit {
         self.rig.shape(shapes(&self.links, 1.0), &stop)?;
         let frames = self.options.frames.max(1);
         let uses_server = self.rig.tensor_bytes(split) != [0; 2];
-        let mut lost = self.run(&vec![split; WARMUPS], 0, 1)?.lost;
+        let mut lost = self.run(&[split; WARMUPS], 0, 1)?.lost;
         let link = match if uses_server { self.rig.throughput(&stop) } else { Ok(None) } {
             Ok(link) => link,
             Err(SplitRunError::Lost { reason, .. }) => {
@@ -320,14 +320,13 @@ impl LiveSplit {
         predicted_bytes_per_s: f64,
         done: &mut dyn FnMut(&Difference),
     ) -> Result<LiveBreakPoint, LiveSplitError> {
-        let within = |factor: f64| RATES.contains(&(predicted_bytes_per_s * factor));
-        if !(within(1.0 / super::bisection::FARTHEST) && within(super::bisection::FARTHEST)) {
+        if !RATES.contains(&predicted_bytes_per_s) {
             return Ok(LiveBreakPoint::out_of_reach(predicted_bytes_per_s));
         }
         let stop = Arc::clone(&self.options.interrupted);
         let own = self.links[0].bandwidth_bytes_per_s.point() as f64;
         self.run(&[slower, faster], 0, 1)?;
-        bisect(predicted_bytes_per_s, |bytes_per_s| {
+        bisect(predicted_bytes_per_s, &RATES, |bytes_per_s| {
             self.rig.shape(shapes(&self.links, bytes_per_s / own), &stop)?;
             let sequence: Vec<usize> =
                 (0..2 * self.options.frames.max(2)).map(|i| [slower, faster][i % 2]).collect();
