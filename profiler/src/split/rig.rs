@@ -210,9 +210,10 @@ impl SplitRig {
             let Some(reason) = ended.loss else { break };
             self.server = None;
             losses += 1;
-            if lost == 0 {
-                // Nothing was under way; the next frame is tried.
+            if lost == 0 && at < sequence.len() {
+                // Nothing was under way: the frame that would have been next is lost.
                 pass.lose(at, &reason);
+                at += 1;
             }
             if losses == MOST_LOSSES {
                 pass.gave_up = Some(reason);
