@@ -124,6 +124,7 @@ fn zoo(processors: usize) -> Zoo {
                 .collect(),
             memory_bytes: rng.random_range(1_000_000..9_000_000),
             boundary_bytes: 0,
+            load_ns: Vec::new(),
         };
         let subgraphs = ns.iter().map(|row| row.iter().map(&mut subgraph).collect()).collect();
         Task {

@@ -85,6 +85,7 @@ fn zoo(kind: Kind, tasks: usize, variants: usize, positions: usize) -> (Zoo, Vec
                 .collect(),
             memory_bytes: rng.random_range(1_000_000..9_000_000),
             boundary_bytes: 0,
+            load_ns: Vec::new(),
         };
         let subgraphs = ns.iter().map(|row| row.iter().map(&mut subgraph).collect()).collect();
         Task {
