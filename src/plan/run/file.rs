@@ -23,6 +23,8 @@ pub enum CostsOrigin {
     Forecast,
     /// Measured on engines.
     Measured,
+    /// From a costs file.
+    File,
 }
 
 /// Where the plan's times of compiling and loading come from.

@@ -44,7 +44,7 @@ pub use log::{
 };
 pub use make::Made;
 pub use replay::{ReplayedLog, ReplayedTask, replay};
-pub use routes::Routes;
+pub use routes::{Route, Routes};
 pub use schedule::Limit;
 #[cfg(feature = "profile")]
 pub use session::RunOptions;

@@ -123,7 +123,7 @@ pub struct Costs {
     pub environments: Vec<Option<Environment>>,
 }
 
-/// Costs of the tasks of a file by forecasts.
+/// Costs of the tasks of a file, by forecasts or from a costs file.
 ///
 /// # Errors
 /// As [`plan`].
@@ -133,6 +133,11 @@ pub fn costs(
     progress: &mut dyn FnMut(StitchProgress<'_>),
 ) -> Result<Costs, StitchingError> {
     let slos = objectives::of_tasks(file, &request.objectives)?;
+    if let Some(path) = &request.costs {
+        let zoo = Tasks::read(file, request, Weights::Shapes)?.of_costs(path)?;
+        let environments = vec![None; zoo.processors().len()];
+        return Ok(Costs { zoo, slos, environments });
+    }
     let named = request.bundles(file);
     if named.is_empty() {
         return Err(StitchingError::NoProcessors(file.path.clone()));

@@ -72,6 +72,11 @@ pub struct PlaceArgs {
     #[arg(long = "processor", value_name = "NAME=BUNDLE", value_parser = parse_processor, requires = "tasks", conflicts_with = "record")]
     pub processors: Vec<(String, PathBuf)>,
 
+    /// Costs from a file, instead of bundles: a node TASK/VARIANT/POSITION for each subgraph,
+    /// positions from 1
+    #[arg(long = "costs", value_name = "FILE.json", requires = "tasks", conflicts_with_all = ["record", "processors", "bandwidth"])]
+    pub costs_file: Option<PathBuf>,
+
     /// Between any two processors, e.g. 8GB/s; without it, handing over costs nothing
     #[arg(long, value_parser = quantity::bandwidth, requires = "tasks", conflicts_with = "record")]
     pub bandwidth: Option<u64>,
@@ -187,10 +192,6 @@ struct Costs {
 impl PlaceArgs {
     /// From the record, else by forecasts.
     fn costs(&self, file: Option<&TasksFile>) -> CliResult<Costs> {
-        let origin = |measured| match measured {
-            true => CostsOrigin::Measured,
-            false => CostsOrigin::Forecast,
-        };
         match (&self.record, file) {
             (Some(path), _) => {
                 let record = Record::read(path)?;
@@ -198,7 +199,7 @@ impl PlaceArgs {
                     |(name, how): &(String, String)| PlanProcessor::of_record(name, how);
                 let processors = record.processors.iter().map(described).collect();
                 let (zoo, slos) = (record.zoo()?, record.asked());
-                Ok(Costs { zoo, slos, processors, origin: origin(true) })
+                Ok(Costs { zoo, slos, processors, origin: CostsOrigin::Measured })
             }
             (None, Some(file)) => {
                 let costs = planning::costs(file, &self.stitching(), &mut say)?;
@@ -207,7 +208,11 @@ impl PlaceArgs {
                     .map(|(name, found)| PlanProcessor::of_environment(name, found.as_ref()))
                     .collect();
                 let (zoo, slos) = (costs.zoo, costs.slos);
-                Ok(Costs { zoo, slos, processors, origin: origin(false) })
+                let origin = match self.costs_file {
+                    Some(_) => CostsOrigin::File,
+                    None => CostsOrigin::Forecast,
+                };
+                Ok(Costs { zoo, slos, processors, origin })
             }
             (None, None) => Err(CliError::ours("neither a record nor tasks")),
         }
@@ -244,6 +249,7 @@ impl PlaceArgs {
     fn stitching(&self) -> planning::Request {
         planning::Request {
             processors: self.processors.clone(),
+            costs: self.costs_file.clone(),
             objectives: self.slos.clone(),
             link: self.bandwidth.map(Link::of_bandwidth),
             seed: self.seed,
