@@ -4,21 +4,22 @@
 //! is of one run.
 
 mod timing;
+mod zoos;
 
-use rand::{RngExt, SeedableRng, rngs::StdRng};
-use std::{collections::BTreeMap, sync::Arc};
+use rand::RngExt;
+use std::sync::Arc;
 use timing::{median, median_us};
 use vitempo::planners::{
-    cost::Interval,
     multi_dnn::{
         Arrivals, Evaluator, Problem, Proof, Score, Settings, plan,
         systems::{Named, Orders},
     },
     stitch::{
-        Accuracy, Additive, Slo, Subgraph, Task, Zoo,
+        Additive, Slo, Zoo,
         slo::{Ranges, shared},
     },
 };
+use zoos::Sizes;
 
 const EVALUATIONS: u64 = 20_000;
 /// Of the 25 of the grid.
@@ -102,39 +103,11 @@ fn at_random(problem: &Problem<'_>, count: u64) -> Score {
     best.expect("a plan")
 }
 
-/// Sparser subgraphs are faster and less accurate, by a random factor; each processor has its own
-/// speed for each subgraph.
+/// Each processor has its own speed for each subgraph.
 fn zoo(processors: usize) -> Zoo {
-    let (tasks, variants, positions) = (4, 8, 3);
-    let mut rng = StdRng::seed_from_u64(1);
-    let mut task = |index: usize| {
-        let ns: Vec<Vec<u64>> = (0..positions)
-            .map(|_| (0..variants).map(|_| rng.random_range(1_000_000..10_000_000)).collect())
-            .collect();
-        let mut drop = |ns: &u64| {
-            let share = (10_000_000 - ns) as f64 / 9e6;
-            (share * share * rng.random_range(0.3..1.3) * 700.0) as u32
-        };
-        let drops: Vec<Vec<u32>> =
-            ns.iter().map(|row| row.iter().map(&mut drop).collect()).collect();
-        let accuracy: Arc<dyn Accuracy> = Arc::new(Additive::new(9000, drops).expect("accuracies"));
-        let mut subgraph = |ns: &u64| Subgraph {
-            latency_ns: (0..processors)
-                .map(|_| Some(Interval::exact(ns * rng.random_range(60..160) / 100)))
-                .collect(),
-            memory_bytes: rng.random_range(1_000_000..9_000_000),
-            boundary_bytes: 0,
-            load_ns: Vec::new(),
-        };
-        let subgraphs = ns.iter().map(|row| row.iter().map(&mut subgraph).collect()).collect();
-        Task {
-            name: format!("task {index}"),
-            variants: (0..variants).map(|v| v.to_string()).collect(),
-            subgraphs,
-            accuracy,
-        }
-    };
-    let tasks: Vec<Task> = (0..tasks).map(&mut task).collect();
-    Zoo::new((0..processors).map(|p| p.to_string()).collect(), BTreeMap::new(), tasks)
-        .expect("a zoo")
+    let sizes = Sizes { tasks: 4, variants: 8, positions: 3, processors };
+    zoos::random(sizes, 60..160, |rng, ns| {
+        let drops = zoos::drops(ns, 700.0, || rng.random_range(0.3..1.3));
+        Arc::new(Additive::new(9000, drops).expect("accuracies"))
+    })
 }

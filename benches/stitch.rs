@@ -2,21 +2,19 @@
 //! Times are medians; zoos are random. Where a zoo is small enough, enumeration computes the same.
 
 mod timing;
+mod zoos;
 
-use rand::{RngExt, SeedableRng, rngs::StdRng};
-use std::{collections::BTreeMap, hint::black_box, sync::Arc};
+use rand::RngExt;
+use std::{hint::black_box, sync::Arc};
 use timing::median_us;
-use vitempo::planners::{
-    cost::Interval,
-    stitch::{
-        Accuracy, Additive, Monotone, Optimiser, Order, Reading, Slo, Subgraph, Task, Zoo,
-        each_variant,
-        hotness::{Lattice, counted, hotness},
-        orders::each_once,
-        preload::{Loaded, exact, round_robin},
-        slo::{Ranges, shared},
-    },
+use vitempo::planners::stitch::{
+    Additive, Monotone, Optimiser, Order, Reading, Slo, Zoo, each_variant,
+    hotness::{Lattice, counted, hotness},
+    orders::each_once,
+    preload::{Loaded, exact, round_robin},
+    slo::{Ranges, shared},
 };
+use zoos::Sizes;
 
 #[derive(Clone, Copy)]
 enum Kind {
@@ -53,51 +51,25 @@ fn main() {
 }
 
 fn zoo(kind: Kind, tasks: usize, variants: usize, positions: usize) -> (Zoo, Vec<Vec<Slo>>) {
-    let mut rng = StdRng::seed_from_u64(1);
-    let mut task = |index: usize| {
-        let ns: Vec<Vec<u64>> = (0..positions)
-            .map(|_| (0..variants).map(|_| rng.random_range(1_000_000..10_000_000)).collect())
-            .collect();
-        let mut drop = |ns: &u64| {
-            let share = (10_000_000 - ns) as f64 / 9e6;
-            let factor =
-                if matches!(kind, Kind::OnACurve) { 1.0 } else { rng.random_range(0.3..1.3) };
-            (share * share * factor * 2000.0 / positions as f64) as u32
-        };
-        let drops: Vec<Vec<u32>> =
-            ns.iter().map(|row| row.iter().map(&mut drop).collect()).collect();
-        let accuracy: Arc<dyn Accuracy> = match kind {
-            Kind::Monotone => {
-                let estimate = |x: &[u32]| {
-                    (x.iter().sum::<u32>() / x.len() as u32 + x.iter().min().copied().unwrap_or(0))
-                        / 2
-                };
-                let originals = (0..variants).map(|_| rng.random_range(7000..9000)).collect();
-                Arc::new(
-                    Monotone::new(originals, positions, Arc::new(estimate)).expect("accuracies"),
-                )
-            }
-            _ => Arc::new(Additive::new(9000, drops).expect("accuracies")),
-        };
-        let mut subgraph = |ns: &u64| Subgraph {
-            latency_ns: (0..positions)
-                .map(|_| Some(Interval::exact(ns * rng.random_range(90..110) / 100)))
-                .collect(),
-            memory_bytes: rng.random_range(1_000_000..9_000_000),
-            boundary_bytes: 0,
-            load_ns: Vec::new(),
-        };
-        let subgraphs = ns.iter().map(|row| row.iter().map(&mut subgraph).collect()).collect();
-        Task {
-            name: format!("task {index}"),
-            variants: (0..variants).map(|v| v.to_string()).collect(),
-            subgraphs,
-            accuracy,
+    let sizes = Sizes { tasks, variants, positions, processors: positions };
+    let zoo = zoos::random(sizes, 90..110, |rng, ns| match kind {
+        Kind::Monotone => {
+            let estimate = |x: &[u32]| {
+                let mean = x.iter().sum::<u32>() / x.len() as u32;
+                (mean + x.iter().min().copied().unwrap_or(0)) / 2
+            };
+            let originals = (0..variants).map(|_| rng.random_range(7000..9000)).collect();
+            Arc::new(Monotone::new(originals, positions, Arc::new(estimate)).expect("accuracies"))
         }
-    };
-    let tasks: Vec<Task> = (0..tasks).map(&mut task).collect();
-    let zoo = Zoo::new((0..positions).map(|p| p.to_string()).collect(), BTreeMap::new(), tasks)
-        .expect("a zoo");
+        Kind::Scattered | Kind::OnACurve => {
+            let factor = || match kind {
+                Kind::OnACurve => 1.0,
+                _ => rng.random_range(0.3..1.3),
+            };
+            let drops = zoos::drops(ns, 2000.0 / positions as f64, factor);
+            Arc::new(Additive::new(9000, drops).expect("accuracies"))
+        }
+    });
     let fixed = Order::new((0..positions).collect());
     let grids: Vec<Vec<Slo>> = (0..zoo.tasks().len())
         .map(|task| Ranges::of_originals(&zoo, task, &fixed).expect("ranges").grid())

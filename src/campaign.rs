@@ -17,7 +17,8 @@ use vitempo_graph::{
     lowering::{self, LoweringError},
 };
 use vitempo_profiler::{
-    Hooks, Progress, RunProtocol, Source, Summary, Sweep, SweepError, SweepModel, single,
+    Hooks, Progress, RunOptions, RunProtocol, Source, Summary, Sweep, SweepError, SweepModel,
+    Target, single,
 };
 
 /// A sweep to be kept in a dataset.
@@ -168,6 +169,23 @@ pub fn sweep_models(models: Vec<Model>) -> Vec<SweepModel> {
 impl From<Model> for SweepModel {
     fn from(model: Model) -> Self {
         Self { identity: model.identity, graph: model.graph, source: Source::File(model.path) }
+    }
+}
+
+/// What a sweep measures: the models, each once, or, where operator kinds are given, one small model
+/// for each distinct kernel of these kinds that the engine would run for the models.
+///
+/// # Errors
+/// [`CampaignError`] where the engine does not start or the models have none of these kinds.
+pub fn measured(
+    models: Vec<Model>,
+    kinds: &[OpKind],
+    target: &Target,
+    (backend, options): (&str, &RunOptions),
+) -> Result<Vec<SweepModel>, CampaignError> {
+    match kinds {
+        [] => Ok(sweep_models(models)),
+        kinds => operator_models(&models, kinds, &target.probe(backend, options)?),
     }
 }
 

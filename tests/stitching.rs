@@ -245,13 +245,13 @@ fn plans_keep_what_can_be_kept_and_say_what_is_missed() {
     assert_eq!(list(&easy["orders"]).len(), 2);
     let task = &easy["tasks"][0];
     assert_eq!(
-        (list(&task["variants"]).len(), &task["kept"], &task["late_ns"]),
+        (list(&task["variants"]).len(), &task["slo_met"], &task["late_ns"]),
         (2, &true.into(), &0.into())
     );
 
     let accurate = plan(&["--slo", "10%,100s", "--slo", "mobilevit_xxs=100%,1ns"]);
     let task = &accurate["tasks"][0];
-    assert_eq!((&accurate["violations"], &task["kept"]), (&1.into(), &false.into()));
+    assert_eq!((&accurate["violations"], &task["slo_met"]), (&1.into(), &false.into()));
     assert_eq!(
         task["variants"],
         serde_json::json!(["dense", "dense"]),
@@ -293,7 +293,7 @@ fn plans_keep_what_can_be_kept_and_say_what_is_missed() {
         "dense | ",
         "no: ",
         " late",
-        "0 of 1 objectives kept",
+        "0 of 1 SLOs met",
         "(cost model)",
         "In memory: ",
         "accuracy is similarity of results",

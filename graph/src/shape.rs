@@ -23,6 +23,7 @@ use crate::numbers::nearest;
 use crate::{Attribute, Attributes, MemoryFormat, OpKind, Operand, Precision, Shape, TensorSpec};
 
 pub(crate) use elementwise::{broadcast, is_broadcast};
+pub(crate) use layout::ones_added;
 
 /// The largest number of elements a tensor may have.
 pub const MAX_ELEMENTS: u64 = 1 << 40;

@@ -17,16 +17,13 @@ pub fn read(bytes: &[u8]) {
     }
 }
 
-/// Reads a model, lowers it for every framework, writes it and what was made of it, and reads that
-/// again: the same operators.
+/// Reads a model, lowers it for every framework, converts it to int8 and f16, writes all that, and
+/// reads it again: the same operators, and of the model itself the same kernels.
 pub fn lower(bytes: &[u8]) {
     let Ok(graph) = onnx::read_bytes("input", bytes, &ReadOptions::default()) else { return };
-    for (framework, precision, format) in ENVIRONMENTS {
-        let environment = environment(framework, *precision, *format);
-        let budget = Budget::new(LIMITS);
-        if let Ok(kernels) = lowering::lower_within(&graph, &environment, &budget) {
-            let _ = (Work::of_graph(&kernels), kernels.architecture());
-        }
+    let lowered = kernels(&graph);
+    for kernels in lowered.iter().flatten() {
+        let _ = (Work::of_graph(kernels), kernels.architecture());
     }
     let _ = tflite::plan(&graph, Precision::I8);
     let options = quantize::Options::default();
@@ -37,11 +34,27 @@ pub fn lower(bytes: &[u8]) {
         quantize::half_within(&graph, &budget).ok(),
     ];
     for other in converted.iter().flatten() {
-        let _ = write(other, &budget);
+        if let Some(again) = write(other, &budget) {
+            assert_same(other, &again);
+        }
     }
     if let Some(again) = write(&graph, &budget) {
         assert_same(&graph, &again);
+        for (before, after) in lowered.iter().zip(kernels(&again)) {
+            if let (Some(before), Some(after)) = (before, after) {
+                assert_same(before, &after);
+            }
+        }
     }
+}
+
+/// The kernels of every environment that lowers the graph within the limits.
+fn kernels(graph: &Graph) -> Vec<Option<Graph>> {
+    let lowered = |(framework, precision, format): &(Framework, Precision, MemoryFormat)| {
+        let environment = environment(framework, *precision, *format);
+        lowering::lower_within(graph, &environment, &Budget::new(LIMITS)).ok()
+    };
+    ENVIRONMENTS.iter().map(lowered).collect()
 }
 
 /// Writes a graph; what can be written can be read.

@@ -143,17 +143,27 @@ fn how_read(node: &NodeView<'_>, position: usize, rank: usize, has_bias: bool) -
     }
 }
 
-/// Whether the file has values, or their place, of a weight of a product or a normalisation.
+/// Whether the file has values, or their place, of a weight of a product or a normalisation;
+/// quantised ones stand behind a DequantizeLinear, or are integers themselves.
 fn stores_weights(graph: &GraphView<'_>, initializers: &HashSet<&str>) -> bool {
-    let is_weighted = |op_type: &str| {
-        matches!(op_type, "Conv" | "ConvTranspose" | "Gemm" | "MatMul")
-            || op_type.ends_with("Normalization")
-    };
-    graph
+    let dequantized: HashSet<&str> = graph
         .node
         .iter()
-        .filter(|node| is_weighted(node.op_type))
-        .any(|node| node.input.get(1).is_some_and(|weight| initializers.contains(weight)))
+        .filter(|node| node.op_type == "DequantizeLinear")
+        .filter(|node| node.input.first().is_some_and(|stored| initializers.contains(stored)))
+        .flat_map(|node| node.output.iter().copied())
+        .collect();
+    let weight = |node: &NodeView<'_>| match node.op_type {
+        "Conv" | "ConvTranspose" | "Gemm" | "MatMul" | "ConvInteger" | "MatMulInteger" => Some(1),
+        "QLinearConv" | "QLinearMatMul" => Some(3),
+        normalization if normalization.ends_with("Normalization") => Some(1),
+        _ => None,
+    };
+    graph.node.iter().any(|node| {
+        weight(node)
+            .and_then(|position| node.input.get(position))
+            .is_some_and(|weight| initializers.contains(weight) || dequantized.contains(weight))
+    })
 }
 
 /// What parameters of modules are called.

@@ -1,6 +1,8 @@
 //! Writes a [`Graph`] as an ONNX file: opset 20, IR version 9, one operator per node wherever ONNX
 //! has that operator.
 //!
+//! Reshapes and paddings have the form of the file that they were read from
+//! ([`crate::Written`]).
 //! Attributes that ONNX takes as inputs (the `starts` of a Slice, the `shape` of a Reshape) are
 //! written as small integer initializers. Weights are seeded random numbers, or references to a
 //! file `weights.bin` that is not written (tensors of at most 64 elements are always in the file).
@@ -9,6 +11,7 @@
 
 mod operators;
 mod recipe;
+mod spelling;
 pub(super) mod tensors;
 
 use super::proto::{

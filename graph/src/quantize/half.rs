@@ -39,14 +39,17 @@ pub fn half_within(graph: &Graph, budget: &Budget) -> Result<Graph, GraphError> 
     };
     let values: Vec<Value> = graph.values().iter().map(value).collect();
     let node = |n: &Node| {
-        let mut node = Node::new(
-            n.name.clone(),
-            n.op.kind.clone(),
-            retyped(n),
-            &values,
-            n.inputs.clone(),
-            n.outputs.clone(),
-        );
+        let mut node = Node {
+            written: n.written,
+            ..Node::new(
+                n.name.clone(),
+                n.op.kind.clone(),
+                retyped(n),
+                &values,
+                n.inputs.clone(),
+                n.outputs.clone(),
+            )
+        };
         // Numbers that are operands in ONNX become 16-bit ones, too.
         if matches!(node.op.kind, OpKind::Clip | OpKind::Pad)
             && let Ok(attributes) =

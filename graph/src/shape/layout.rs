@@ -142,3 +142,38 @@ fn tiled(a: &Attributes, x: &TensorSpec) -> Result<Shape, String> {
     }
     x.shape.iter().zip(repeats).map(|(&d, r)| dimension(d as i128 * r as i128)).collect()
 }
+
+/// The positions in `long` that are left over when `short` is laid over it, as far to the front as
+/// can be; they must all have extent 1.
+pub(crate) fn ones_added(short: &[usize], long: &[usize]) -> Option<Vec<usize>> {
+    if long.len() <= short.len() {
+        return None;
+    }
+    let (mut i, mut j, mut added) = (0, 0, Vec::new());
+    loop {
+        let ones = |dims: &[usize]| dims.iter().take_while(|&&d| d == 1).count();
+        let (there, wanted) = (ones(&long[j..]), ones(&short[i..]));
+        added.extend(j..j + there.checked_sub(wanted)?);
+        (i, j) = (i + wanted, j + there);
+        match (short.get(i), long.get(j)) {
+            (None, None) => return Some(added),
+            (Some(a), Some(b)) if a == b => (i, j) = (i + 1, j + 1),
+            _ => return None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ones_are_found_where_they_were_added() {
+        assert_eq!(ones_added(&[3, 197, 64], &[1, 3, 197, 64]), Some(vec![0]));
+        assert_eq!(ones_added(&[1, 3, 197, 64], &[1, 1, 3, 197, 64]), Some(vec![0]));
+        assert_eq!(ones_added(&[1, 197, 3, 64], &[1, 197, 1, 3, 64]), Some(vec![2]));
+        assert_eq!(ones_added(&[5], &[5, 1, 1]), Some(vec![1, 2]));
+        assert_eq!(ones_added(&[6], &[2, 3]), None);
+        assert_eq!(ones_added(&[2, 3], &[2, 3]), None);
+    }
+}

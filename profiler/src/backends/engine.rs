@@ -88,6 +88,15 @@ pub trait Session {
     /// [`BackendError::Run`].
     fn outputs(&mut self) -> Result<Vec<OutputValues>, BackendError>;
 
+    /// The model as the engine's optimizer leaves it, as an ONNX file with weights, in the engine's
+    /// own operators; `None` from engines that save none.
+    ///
+    /// # Errors
+    /// [`BackendError::Load`] and [`BackendError::Profile`], when the engine cannot write it.
+    fn optimized(&mut self) -> Result<Option<Vec<u8>>, BackendError> {
+        Ok(None)
+    }
+
     /// Sets inputs by name, to what another part of a divided model gave out. Inputs that are not
     /// named keep their values; values that are no input of this model are passed over.
     ///

@@ -275,8 +275,7 @@ impl<'a> Runtime<'a> {
     }
 
     fn rounds(&mut self, schedule: &Schedule) {
-        let mut round = 0;
-        for arrivals in schedule.rounds.iter().cycle() {
+        for (round, arrivals) in schedule.rounds.iter().cycle().enumerate() {
             let begun_ns = self.pieces.now_ns();
             let over = match schedule.repeated_until_ns {
                 Some(until_ns) => begun_ns >= until_ns || self.queries.len() >= MOST_QUERIES,
@@ -287,7 +286,6 @@ impl<'a> Runtime<'a> {
             }
             self.events.push(RunEvent::Round { round, at_ns: begun_ns });
             self.round(round, begun_ns, arrivals);
-            round += 1;
         }
         for (lane, last) in self.last.iter().enumerate() {
             let found = last.as_ref().and_then(|last| apart(&self.wholes[lane], last));

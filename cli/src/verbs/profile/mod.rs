@@ -126,15 +126,8 @@ pub fn run(args: &ProfileArgs) -> CliResult {
     };
     let target = args.remote.target()?;
     let options = args.engine.run.options();
-    let models = if args.ops.is_empty() {
-        campaign::sweep_models(models)
-    } else {
-        campaign::operator_models(
-            &models,
-            &args.ops,
-            &target.probe(&args.engine.backend, &options)?,
-        )?
-    };
+    let engine = (args.engine.backend.as_str(), &options);
+    let models = campaign::measured(models, &args.ops, &target, engine)?;
     let sweep = Sweep {
         models,
         backend: args.engine.backend.clone(),

@@ -49,11 +49,13 @@ impl Pass<'_> {
     fn node(&mut self, index: NodeIndex) -> Option<()> {
         use OpKind as K;
         let kind = self.graph.node(index)?.op.kind.clone();
-        if self
-            .graph
-            .ends(index)
-            .is_none_or(|(x, _)| self.graph.tensor(x).is_some_and(|t| !t.precision.is_float()))
-        {
+        let (x, y) = self.graph.ends(index)?;
+        let stays = |value: ValueId| {
+            let tensor = self.graph.tensor(value);
+            tensor.is_some_and(|t| !t.precision.is_float() || t.format == MemoryFormat::Blocked)
+        };
+        // Of a model that the engine has optimised before, kernels are blocked already.
+        if stays(x) || self.graph.tensor(y).is_some_and(|t| t.format == MemoryFormat::Blocked) {
             return None;
         }
         match kind {

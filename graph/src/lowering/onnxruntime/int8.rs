@@ -8,7 +8,8 @@
 
 use super::transpose;
 use crate::{
-    Attribute, Attributes, Graph, GraphError, OpKind, Precision, TensorSpec, ValueId,
+    Attribute, Attributes, Graph, GraphError, MemoryFormat, Node, OpKind, Precision, TensorSpec,
+    ValueId,
     onnx::quantized::{LAST, speak_channels_first},
     patterns::rewriter::{NodeIndex, Rewriter},
 };
@@ -217,12 +218,33 @@ pub(super) fn work_channels_last(graph: &mut Rewriter) {
     }
 }
 
+/// The kernels of a model that the engine has optimised before which work channels last: their
+/// operators are written channels first, their values are not.
+pub(super) fn channels_last_before(graph: &Graph) -> Vec<NodeIndex> {
+    let is_last = |node: &Node| {
+        let operand = node.op.inputs.first().map(|x| x.tensor.format);
+        let value = node.inputs.first().and_then(|&x| graph.value(x).tensor.as_ref());
+        operand == Some(MemoryFormat::ChannelsLast)
+            && value.is_some_and(|x| x.format == MemoryFormat::ChannelsFirst)
+    };
+    let nodes = graph.nodes().iter().enumerate();
+    nodes.filter(|(_, node)| is_last(node)).map(|(index, _)| index).collect()
+}
+
+/// Marks kernels as working channels last.
+pub(super) fn mark_channels_last(graph: &mut Rewriter, kernels: &[NodeIndex]) {
+    for &index in kernels {
+        if let Some(attributes) = graph.attributes_mut(index) {
+            attributes.set(LAST, Attribute::Int(1));
+        }
+    }
+}
+
 fn wrap(graph: &mut Rewriter, index: NodeIndex) -> Option<()> {
     use OpKind as K;
     let kinds = [K::Conv, K::MaxPool, K::AveragePool, K::GlobalAveragePool];
-    let (x, y) = graph
-        .ends(index)
-        .filter(|_| graph.node(index).is_some_and(|n| kinds.contains(&n.op.kind)))?;
+    let wrapped = |n: &Node| kinds.contains(&n.op.kind) && n.op.attributes.int(LAST) != Some(1);
+    let (x, y) = graph.ends(index).filter(|_| graph.node(index).is_some_and(wrapped))?;
     let (before, after) = (graph.tensor(x)?.clone(), graph.tensor(y)?.clone());
     let integers = matches!(before.precision, Precision::U8 | Precision::I8);
     if !integers || before.rank() != 4 {

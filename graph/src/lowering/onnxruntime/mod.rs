@@ -100,8 +100,10 @@ fn kernels(
     budget: &Budget,
 ) -> Result<Graph, GraphError> {
     let quantized = quantize::is_quantized(&graph);
+    let channels_last = int8::channels_last_before(&graph);
     let mut rewriter = Rewriter::of(graph, budget);
     let graph = &mut rewriter;
+    int8::mark_channels_last(graph, &channels_last);
     if quantized {
         elimination::fold_constants(graph);
         product::fuse_bias(graph);
@@ -129,7 +131,11 @@ fn kernels(
         convolution::fuse_residuals(graph);
     }
     let kernels = rewriter.finish_with(seal)?;
-    if quantized { int8::spoken_channels_first(kernels) } else { Ok(kernels) }
+    if quantized || !channels_last.is_empty() {
+        int8::spoken_channels_first(kernels)
+    } else {
+        Ok(kernels)
+    }
 }
 
 fn repeat(graph: &mut Rewriter, level: fn(&mut Rewriter) -> bool) {

@@ -8,6 +8,7 @@
 use crate::{
     Attribute, Attributes, Node, OpKind, Precision, TensorSpec, Written,
     patterns::rewriter::{NodeIndex, Rewriter},
+    shape::ones_added,
 };
 
 /// The attribute that says which ONNX operator a reshape was. It is not part of a kernel's identity
@@ -28,26 +29,6 @@ pub(super) enum Form {
     Unsqueeze(Vec<usize>),
     /// ONNX's Flatten, which no rule touches.
     Flatten,
-}
-
-/// The positions in `long` that are left over when `short` is laid over it, as far to the front as
-/// can be; they must all have extent 1.
-pub(super) fn ones_added(short: &[usize], long: &[usize]) -> Option<Vec<usize>> {
-    if long.len() <= short.len() {
-        return None;
-    }
-    let (mut i, mut j, mut added) = (0, 0, Vec::new());
-    loop {
-        let ones = |dims: &[usize]| dims.iter().take_while(|&&d| d == 1).count();
-        let (there, wanted) = (ones(&long[j..]), ones(&short[i..]));
-        added.extend(j..j + there.checked_sub(wanted)?);
-        (i, j) = (i + wanted, j + there);
-        match (short.get(i), long.get(j)) {
-            (None, None) => return Some(added),
-            (Some(a), Some(b)) if a == b => (i, j) = (i + 1, j + 1),
-            _ => return None,
-        }
-    }
 }
 
 /// The ONNX operator that a reshape is: a graph built in memory is written with Reshape alone.
@@ -127,19 +108,4 @@ pub(super) fn fuse_neighbours(graph: &mut Rewriter) -> bool {
 pub(super) fn target(outputs: &[TensorSpec]) -> Attributes {
     let shape: &[usize] = outputs.first().map_or(&[], |output| &output.shape);
     Attributes::new().with("shape", Attribute::Ints(shape.iter().map(|&d| d as i64).collect()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ones_are_found_where_they_were_added() {
-        assert_eq!(ones_added(&[3, 197, 64], &[1, 3, 197, 64]), Some(vec![0]));
-        assert_eq!(ones_added(&[1, 3, 197, 64], &[1, 1, 3, 197, 64]), Some(vec![0]));
-        assert_eq!(ones_added(&[1, 197, 3, 64], &[1, 197, 1, 3, 64]), Some(vec![2]));
-        assert_eq!(ones_added(&[5], &[5, 1, 1]), Some(vec![1, 2]));
-        assert_eq!(ones_added(&[6], &[2, 3]), None);
-        assert_eq!(ones_added(&[2, 3], &[2, 3]), None);
-    }
 }

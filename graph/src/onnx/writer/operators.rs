@@ -1,6 +1,7 @@
 //! Nodes as ONNX operators (opset 20), built from their [`recipe`]; Linear and Silu become several.
 
 use super::recipe::{GEMM, Place, integer, recipe};
+use super::spelling;
 use super::tensors;
 use crate::numbers::nearest;
 use crate::onnx::payload::data_type;
@@ -29,11 +30,14 @@ impl Emitter {
                 Ok(())
             }
             OpKind::Silu => self.silu(node, &inputs, outputs),
-            _ => self.one(node, inputs, outputs),
+            _ => match spelling::of(node) {
+                Some(spelling) => self.spelled(node, spelling, inputs, outputs),
+                _ => self.one(node, inputs, outputs),
+            },
         }
     }
 
-    fn push(
+    pub(super) fn push(
         &mut self,
         name: String,
         op_type: &str,
@@ -51,7 +55,7 @@ impl Emitter {
         });
     }
 
-    fn one(
+    pub(super) fn one(
         &mut self,
         node: &Node,
         mut inputs: Vec<String>,
@@ -92,7 +96,7 @@ impl Emitter {
     }
 
     /// Puts a constant at an input; inputs left out before it have no name.
-    fn steer(&mut self, inputs: &mut Vec<String>, at: usize, constant: TensorProto) {
+    pub(super) fn steer(&mut self, inputs: &mut Vec<String>, at: usize, constant: TensorProto) {
         if inputs.len() <= at {
             inputs.resize(at + 1, String::new());
         }
@@ -280,7 +284,7 @@ fn steering(
 }
 
 /// An attribute, unchanged. The numbers are those of `AttributeProto.AttributeType`.
-fn attribute(name: &str, value: &Attribute) -> AttributeProto {
+pub(super) fn attribute(name: &str, value: &Attribute) -> AttributeProto {
     let named = AttributeProto { name: name.to_owned(), ..AttributeProto::default() };
     match value {
         Attribute::Float(f) => AttributeProto { f: Some(*f as f32), r#type: 1, ..named },

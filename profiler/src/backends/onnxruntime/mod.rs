@@ -32,7 +32,7 @@ use super::{
 };
 use ort::session::builder::GraphOptimizationLevel;
 use runtime::{Runtime, runtime};
-use session::OrtSession;
+use session::{Leaves, OrtSession};
 use vitempo_graph::{MemoryFormat, Precision, Processor, quantize::Conversion};
 
 const NAME: &str = vitempo_graph::Framework::OnnxRuntime.name();
@@ -144,7 +144,7 @@ impl Backend for OnnxRuntime {
             inputs,
             plain: None,
         };
-        session.plain = Some(session.open(None)?);
+        session.plain = Some(session.open(Leaves::Nothing)?);
         Ok(Box::new(session))
     }
 }

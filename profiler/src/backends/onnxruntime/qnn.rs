@@ -13,7 +13,7 @@
 
 use super::assignment;
 use super::runtime::{Runtime, runtime};
-use super::session::OrtSession;
+use super::session::{Leaves, OrtSession};
 use super::tensors;
 use crate::{
     backends::{
@@ -81,12 +81,12 @@ impl Backend for Qnn {
 
     fn load(&self, model: &Model, options: &RunOptions) -> Result<Box<dyn Session>, BackendError> {
         let mut session = session(model, options, false)?;
-        session.plain = Some(session.open(None)?);
+        session.plain = Some(session.open(Leaves::Nothing)?);
         Ok(Box::new(Untimed(session)))
     }
 
     fn coverage(&self, model: &Model, options: &RunOptions) -> Result<Coverage, BackendError> {
-        let session = session(model, options, true)?.open(None)?;
+        let session = session(model, options, true)?.open(Leaves::Nothing)?;
         let refused =
             |reason| BackendError::Load { backend: NAME, model: model.name.clone(), reason };
         let (taken, left) = assignment::assigned(&session)

@@ -28,18 +28,27 @@ pub(super) struct OrtSession {
     pub plain: Option<ort::session::Session>,
 }
 
+/// What a session leaves in a folder.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Leaves<'a> {
+    /// No file.
+    Nothing,
+    /// The optimised model.
+    OptimizedModel(&'a Path),
+    /// The optimised model and a trace of runs.
+    Profile(&'a Path),
+}
+
 impl OrtSession {
-    /// A session; with a folder: one that profiles into it and leaves the optimised model there.
-    pub(super) fn open(
-        &self,
-        profile: Option<&Path>,
-    ) -> Result<ort::session::Session, BackendError> {
+    /// A session, and the files that it leaves.
+    pub(super) fn open(&self, leaves: Leaves<'_>) -> Result<ort::session::Session, BackendError> {
         let open = || -> ort::Result<ort::session::Session> {
             let mut builder = (self.configure)(self.runtime)?;
-            if let Some(folder) = profile {
-                builder = builder
-                    .with_profiling(folder.join("profile"))?
-                    .with_optimized_model_path(folder.join(OPTIMIZED))?;
+            if let Leaves::Profile(folder) = leaves {
+                builder = builder.with_profiling(folder.join("profile"))?;
+            }
+            if let Leaves::Profile(folder) | Leaves::OptimizedModel(folder) = leaves {
+                builder = builder.with_optimized_model_path(folder.join(OPTIMIZED))?;
             }
             match &self.model.source {
                 ModelSource::File(path) => builder.commit_from_file(path),
@@ -51,6 +60,13 @@ impl OrtSession {
             model: self.model.name.clone(),
             reason: e.to_string(),
         })
+    }
+
+    fn folder(&self) -> Result<tempfile::TempDir, BackendError> {
+        tempfile::Builder::new()
+            .prefix("vitempo-profile")
+            .tempdir()
+            .map_err(|e| self.profile_error(format!("no temporary folder: {e}")))
     }
 
     fn run_error(&self, reason: impl ToString) -> BackendError {
@@ -89,7 +105,7 @@ impl Session for OrtSession {
     fn run(&mut self) -> Result<RunTime, BackendError> {
         let mut session = match self.plain.take() {
             Some(session) => session,
-            None => self.open(None)?,
+            None => self.open(Leaves::Nothing)?,
         };
         let time = timed_run(&mut session, &self.inputs).map_err(|e| self.run_error(e));
         self.plain = Some(session);
@@ -98,11 +114,8 @@ impl Session for OrtSession {
 
     fn profile(&mut self, warmups: usize, repeats: usize) -> Result<ProfiledRuns, BackendError> {
         self.plain = None;
-        let folder = tempfile::Builder::new()
-            .prefix("vitempo-profile")
-            .tempdir()
-            .map_err(|e| self.profile_error(format!("no temporary folder: {e}")))?;
-        let mut session = self.open(Some(folder.path()))?;
+        let folder = self.folder()?;
+        let mut session = self.open(Leaves::Profile(folder.path()))?;
         let executed = self.read_optimized(&folder.path().join(OPTIMIZED));
         let mut e2e = Samples::default();
         for repeat in 0..warmups.saturating_add(repeats) {
@@ -119,10 +132,17 @@ impl Session for OrtSession {
         Ok(ProfiledRuns { e2e, operators })
     }
 
+    fn optimized(&mut self) -> Result<Option<Vec<u8>>, BackendError> {
+        let folder = self.folder()?;
+        drop(self.open(Leaves::OptimizedModel(folder.path()))?);
+        let bytes = std::fs::read(folder.path().join(OPTIMIZED));
+        bytes.map(Some).map_err(|e| self.profile_error(format!("no optimised model: {e}")))
+    }
+
     fn outputs(&mut self) -> Result<Vec<OutputValues>, BackendError> {
         let mut session = match self.plain.take() {
             Some(session) => session,
-            None => self.open(None)?,
+            None => self.open(Leaves::Nothing)?,
         };
         let names: Vec<String> =
             session.outputs().iter().map(|output| output.name().to_owned()).collect();

@@ -62,8 +62,8 @@ pub struct PlaceArgs {
     #[arg(long, value_name = "FILE.json")]
     pub record: Option<PathBuf>,
 
-    /// Tasks with their variants, accuracies and objectives; `vitempo zoo make` writes one. Costs
-    /// are forecast, unless --record has them
+    /// Tasks with their variants, accuracies and SLOs; `vitempo zoo make` writes one. Costs are
+    /// forecast, unless --record has them
     #[arg(long, value_name = "FILE.toml")]
     pub tasks: Option<PathBuf>,
 
@@ -85,7 +85,7 @@ pub struct PlaceArgs {
     #[arg(long = "slo", value_name = "[TASK=]ACCURACY,LATENCY", value_parser = objectives::parse)]
     pub slos: Vec<Asked>,
 
-    /// All systems over the 25 objectives of the stitching paper's grid, instead of one plan
+    /// All systems over the 25 SLOs of the stitching paper's grid, instead of one plan
     #[arg(long, conflicts_with_all = ["slos", "objective", "arrivals", "trace"])]
     pub grid: bool,
 
@@ -125,7 +125,7 @@ pub struct PlaceArgs {
     #[arg(long, value_name = "FILE.json", requires = "tasks", conflicts_with = "grid")]
     pub out: Option<PathBuf>,
 
-    /// Objectives from a time on, e.g. 5s=classify=75%,20ms; the plan then has ways for each time.
+    /// SLOs from a time on, e.g. 5s=classify=75%,20ms; the plan then has ways for each time.
     /// May be repeated
     #[arg(long, value_name = "TIME=[TASK=]ACCURACY,LATENCY", value_parser = arguments::slo_at, conflicts_with = "grid")]
     pub slo_at: Vec<(u64, Asked)>,

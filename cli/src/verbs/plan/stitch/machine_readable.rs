@@ -31,7 +31,7 @@ impl Printed {
             "asked_latency_ns",
             "short_bp",
             "late_ns",
-            "kept",
+            "slo_met",
         ];
         let mut table = Table::new(&headings, 3);
         for task in self.0.planned() {
@@ -73,7 +73,7 @@ impl Printed {
                 "slo": {"accuracy": percent(slo.accuracy_bp), "latency_ns": slo.latency_ns},
                 "short": choice.map(|c| percent(c.short_bp)),
                 "late_ns": choice.map(|c| c.late_ns),
-                "kept": choice.is_some_and(Choice::meets_slo),
+                "slo_met": choice.is_some_and(Choice::meets_slo),
                 "fetched": task.fetched(),
                 "cuts": source.map(|s| &s.cuts),
                 "accuracy_how": source.map(|s| &s.accuracy.how),
@@ -116,7 +116,7 @@ impl Printed {
             "memory_bytes": found.loaded.memory_bytes(),
             "budget_bytes": found.budget_bytes,
             "full_bytes": found.full_bytes,
-            "grid_kept": found.keeps.0,
+            "grid_met": found.keeps.0,
             "grid": found.keeps.1,
             "proven": found.proven,
             "tasks": tasks.collect::<Vec<_>>(),
@@ -127,8 +127,8 @@ impl Printed {
 fn system_json(outcome: &SystemOutcome) -> Value {
     json!({
         "system": outcome.system,
-        "missed_alone": outcome.alone.rate(),
-        "missed_at_once": outcome.at_once.rate(),
+        "violated_alone": outcome.alone.rate(),
+        "violated_at_once": outcome.at_once.rate(),
         "outcomes": outcome.alone.of,
         "queries_per_s": outcome.queries_per_s,
         "evidence": outcome.alone.evidence,

@@ -46,7 +46,7 @@ use vitempo::zoo::TasksFile;
 /// mean latency is the best.
 #[derive(clap::Args, Debug)]
 pub struct StitchArgs {
-    /// Tasks with their variants, accuracies and objectives; `vitempo zoo make` writes one
+    /// Tasks with their variants, accuracies and SLOs; `vitempo zoo make` writes one
     #[arg(long, value_name = "FILE.toml")]
     pub tasks: PathBuf,
 

@@ -29,12 +29,12 @@ fn accuracy(bp: u32) -> String {
     format!("{:.2} %", f64::from(bp) / 100.0)
 }
 
-/// Whether an objective is met: `yes`, `by forecast`, else by how much it is violated.
+/// Whether an SLO is met: `yes`, `by forecast`, else by how much it is violated.
 fn status(status: SloStatus) -> String {
     let (short_bp, late_ns) = match status {
         SloStatus::Met => return "yes".to_owned(),
         SloStatus::MetByForecast => return "by forecast".to_owned(),
-        SloStatus::NoVariant => return "no: no variant keeps it".to_owned(),
+        SloStatus::NoVariant => return "no: no variant meets it".to_owned(),
         SloStatus::Violated { short_bp, late_ns } => (short_bp, late_ns),
     };
     let short = (short_bp > 0).then(|| format!("{:.2} points short", f64::from(short_bp) / 100.0));
@@ -44,7 +44,7 @@ fn status(status: SloStatus) -> String {
 
 impl Printed {
     fn choices(&self) -> String {
-        let headings = ["Task", "Stitched of", "Accuracy", "Asked", "Latency", "Asked", "Kept"];
+        let headings = ["Task", "Stitched of", "Accuracy", "Asked", "Latency", "Asked", "SLO met"];
         let mut table = Table::new(&headings, 2);
         let dash = || "-".to_owned();
         for task in self.0.planned() {
@@ -62,7 +62,8 @@ impl Printed {
     }
 
     fn order_list(&self) -> String {
-        let mut table = Table::new(&["", "Order", "Kept", "Mean latency", "Busiest processor"], 2);
+        let mut table =
+            Table::new(&["", "Order", "SLOs met", "Mean latency", "Busiest processor"], 2);
         let shown = |(index, (order, _)): &(usize, &(Order, Option<Assignment>))| {
             *index < MOST_SHOWN || *order == self.0.plan.order
         };
@@ -99,11 +100,11 @@ impl Printed {
         let goal = if self.0.selection == Selection::AsPrinted {
             "least mean latency, as algorithm 1 is printed"
         } else {
-            "fewest missed objectives, then the least accuracy missing, then least mean latency"
+            "fewest violated SLOs, then the least accuracy missing, then least mean latency"
         };
         let _ = writeln!(
             text,
-            "{} objectives kept: {goal}, of {} orders   ({})",
+            "{} SLOs met: {goal}, of {} orders   ({})",
             self.met(&self.0.plan),
             self.0.orders.len(),
             Evidence::CostModel
@@ -117,7 +118,7 @@ impl Printed {
         if self.0.planned().any(|task| task.status() == SloStatus::MetByForecast) {
             let _ = writeln!(
                 text,
-                "by forecast: kept by the forecast, but not at the upper end of its interval"
+                "by forecast: met by the forecast, but not at the upper end of its interval"
             );
         }
         for task in self.0.planned() {

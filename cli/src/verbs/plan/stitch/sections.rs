@@ -37,14 +37,14 @@ pub fn memory(stitching: &Stitching, preloading: &Preloading) -> String {
         share(*budget_bytes)
     );
     let proven = match proven {
-        Some(true) => ", and no choice within the budget keeps more",
+        Some(true) => ", and no choice within the budget meets more",
         Some(false) => "; a better choice is not ruled out",
         None => "",
     };
     let _ = writeln!(
         text,
-        "It keeps the objectives above before all others, and {} of {} of a grid of those \
-        that may be asked later{proven}",
+        "The SLOs above come first; {} of {} of a grid of SLOs that may be asked later can \
+        be met{proven}",
         keeps.0, keeps.1
     );
     let mut table = Table::new(&["Task", "Position", "Loaded"], 3);
@@ -60,7 +60,7 @@ pub fn memory(stitching: &Stitching, preloading: &Preloading) -> String {
 
 /// Compares stitching with systems that do not stitch.
 pub fn systems(systems: &[SystemOutcome]) -> String {
-    let mut table = Table::new(&["System", "Missed, alone", "Missed, at once", "Queries/s"], 1);
+    let mut table = Table::new(&["System", "Violated, alone", "Violated, at once", "Queries/s"], 1);
     for outcome in systems {
         table.row([
             outcome.system.clone(),
@@ -71,7 +71,7 @@ pub fn systems(systems: &[SystemOutcome]) -> String {
     }
     let outcomes = systems.first().map_or(0, |system| system.alone.of);
     let note = format!(
-        "of {outcomes} outcomes: a grid of objectives, tasks, and orders in which these \
+        "of {outcomes} outcomes: a grid of SLOs, tasks, and orders in which these \
         arrive   ({})",
         Evidence::Simulation
     );
@@ -81,7 +81,7 @@ pub fn systems(systems: &[SystemOutcome]) -> String {
 /// The measurements on engines.
 pub fn live(trials: &Trials) -> String {
     let mut table = Table::new(
-        &["Order, live", "Predicted", "Measured", "Missed, predicted", "Missed, measured"],
+        &["Order, live", "Predicted", "Measured", "Violated, predicted", "Violated, measured"],
         1,
     );
     for tried in &trials.orders {

@@ -27,7 +27,7 @@ impl Page<'_> {
             .map_or_else(|| "-".to_owned(), |(_, share)| percent(share));
         let rows = [
             (
-                "objectives missed, several tasks at once: the paper's setting",
+                "SLOs violated, several tasks at once: the paper's setting",
                 "up to 74 % fewer than without stitching",
                 beside(|j| j.at_once, percent),
                 Evidence::Simulation,
@@ -39,13 +39,13 @@ impl Page<'_> {
                 Evidence::Simulation,
             ),
             (
-                "objectives missed, each query alone: not the paper's setting",
+                "SLOs violated, each query alone: not the paper's setting",
                 "-",
                 beside(|j| j.alone, percent),
                 Evidence::Simulation,
             ),
             (
-                "memory saved at as many objectives kept, within a point",
+                "memory saved at as many SLOs met, within a point",
                 "28 %",
                 saved,
                 Evidence::CostModel,
@@ -85,8 +85,8 @@ impl Page<'_> {
         );
         if self.found.stitching_is_worst() {
             text.push_str(
-                "In the paper's setting, several tasks at once, stitching misses the most \
-                objectives here and answers the fewest queries per second of all systems.\n\n",
+                "In the paper's setting, several tasks at once, stitching violates the most \
+                SLOs here and answers the fewest queries per second of all systems.\n\n",
             );
         }
         text

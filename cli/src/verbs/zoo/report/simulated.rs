@@ -8,7 +8,7 @@ use vitempo::planners::Evidence;
 
 impl Page<'_> {
     pub(super) fn systems(&self) -> String {
-        let mut text = "## Objectives missed, and throughput\n| system | grid, alone | grid, at \
+        let mut text = "## SLOs violated, and throughput\n| system | grid, alone | grid, at \
             once | best accuracy | least latency | queries/s |\n|---|---|---|---|---|---|\n"
             .to_owned();
         for j in &self.found.systems {
@@ -26,7 +26,7 @@ impl Page<'_> {
         }
         let _ = writeln!(
             text,
-            "\nLevel of evidence: {}, with measured costs. Grid: 5 x 5 objectives over the ranges \
+            "\nLevel of evidence: {}, with measured costs. Grid: 5 x 5 SLOs over the ranges \
             of the originals, widened as in the paper; best accuracy: that of the most accurate \
             original, at five latencies; least \
              latency: that of the fastest, at five accuracies. Alone: each query has the chip to \
@@ -41,7 +41,7 @@ impl Page<'_> {
     }
 
     pub(super) fn memory(&self) -> String {
-        let mut text = "## Memory\n| budget, % of all subgraphs | missed, exact | missed, \
+        let mut text = "## Memory\n| budget, % of all subgraphs | violated, exact | violated, \
             round-robin by hotness |\n|---|---|---|\n"
             .to_owned();
         for b in &self.found.budgets {
@@ -55,9 +55,9 @@ impl Page<'_> {
         }
         let _ = writeln!(
             text,
-            "\nLevel of evidence: {}. Objectives of the grid that no stitched variant wholly in \
-            memory keeps, in the order that keeps the most with everything there. The paper: 24 \
-            to 30 % missed with 15 % of the memory, within 2.7 points with 55 %.\n",
+            "\nLevel of evidence: {}. SLOs of the grid that no stitched variant wholly in \
+            memory meets, in the order that meets the most with everything there. The paper: 24 \
+            to 30 % violated with 15 % of the memory, within 2.7 points with 55 %.\n",
             Evidence::CostModel
         );
         text

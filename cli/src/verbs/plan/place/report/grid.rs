@@ -1,4 +1,4 @@
-//! All systems over a grid of objectives, as a table, CSV and JSON.
+//! All systems over a grid of SLOs, as a table, CSV and JSON.
 
 use crate::verbs::{
     error::CliResult,

@@ -1,4 +1,4 @@
-//! Plans for several models at once, and all systems over a grid of objectives, as tables, CSV and
+//! Plans for several models at once, and all systems over a grid of SLOs, as tables, CSV and
 //! JSON.
 
 mod grid;
