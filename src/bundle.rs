@@ -106,6 +106,11 @@ pub struct BundleRow {
     pub environment: Environment,
 }
 
+/// BLAKE3, in hexadecimal.
+fn digest(bytes: &[u8]) -> String {
+    blake3::hash(bytes).to_hex().to_string()
+}
+
 impl Bundle {
     /// Opens a bundle by its name, or by the path of its file.
     ///
@@ -122,18 +127,31 @@ impl Bundle {
     /// is not a usable bundle.
     pub fn load(location: Location) -> Result<Self, BundleError> {
         let bytes = location.read()?;
-        let contents = if AdaptedBundle::is_on(&bytes) {
-            AdaptedBundle::from_bytes(&bytes).map(|bundle| Contents::Adapted(Arc::new(bundle)))
+        let digest = digest(&bytes);
+        Self::decode(location, &bytes, digest)
+    }
+
+    /// Reads its file again. Where the file has the same bytes, the result shares the contents.
+    ///
+    /// # Errors
+    /// As [`Bundle::load`].
+    pub fn again(&self) -> Result<Self, BundleError> {
+        let bytes = self.location.read()?;
+        let digest = digest(&bytes);
+        if digest == self.digest {
+            return Ok(self.clone());
+        }
+        Self::decode(self.location.clone(), &bytes, digest)
+    }
+
+    fn decode(location: Location, bytes: &[u8], digest: String) -> Result<Self, BundleError> {
+        let contents = if AdaptedBundle::is_on(bytes) {
+            AdaptedBundle::from_bytes(bytes).map(|bundle| Contents::Adapted(Arc::new(bundle)))
         } else {
-            PredictorBundle::from_bytes(&bytes).map(|bundle| Contents::Trained(Arc::new(bundle)))
+            PredictorBundle::from_bytes(bytes).map(|bundle| Contents::Trained(Arc::new(bundle)))
         };
         match contents {
-            Ok(contents) => Ok(Self {
-                name: location.name(),
-                digest: blake3::hash(&bytes).to_hex().to_string(),
-                location,
-                contents,
-            }),
+            Ok(contents) => Ok(Self { name: location.name(), digest, location, contents }),
             Err(reason) => Err(BundleError::Format { location, reason }),
         }
     }

@@ -28,6 +28,7 @@
 //! | adapt to a device known by ten latencies | `adaptation` | `dataset` | `adapt` |
 //! | plan splits, pipelines, placements | `plan` | `plan` | `plan_split` |
 //! | plan several models that wait for each other | `plan::multi_dnn` | `plan` | |
+//! | run such a plan on engines, and replay its log | `plan::run` | `plan`, `profile` |
 //! | choose between device and server, by energy | `plan::offload` | `plan` | |
 //! | divide a measured power trace among the phases of a frame | `plan::dissection` | `plan` | |
 //! | run a foundation model within a frame deadline (ARIA) | `plan::aria` | `plan` | |

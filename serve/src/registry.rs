@@ -3,7 +3,8 @@
 //!
 //! A file has changed if its length or its time of modification differs. While files are read,
 //! requests use the previous bundles; then all change at once. If a file cannot be read, the
-//! previous bundle of that name stays; if a folder cannot be read, all of its bundles stay.
+//! previous bundle of that name stays; if a folder cannot be read, all of its bundles stay. A file
+//! that has the previous bytes again keeps its bundle and the bundle's tables.
 
 use super::table_cache::TableCache;
 use std::{
@@ -13,7 +14,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError, RwLock},
     time::SystemTime,
 };
-use vitempo::bundle::{self, Bundle, Location};
+use vitempo::bundle::{self, Bundle, BundleError, Location};
 
 /// One bundle under the name that clients use.
 #[derive(Debug)]
@@ -22,6 +23,21 @@ pub struct RegisteredBundle {
     pub bundle: Bundle,
     /// Its tables.
     pub(super) table_cache: TableCache,
+}
+
+impl RegisteredBundle {
+    /// Reads the bundle at a location; `old` is the previous one of its name.
+    fn load(location: &Location, old: Option<&Arc<Self>>) -> Result<Arc<Self>, BundleError> {
+        let old = old.filter(|old| old.bundle.location() == location);
+        let bundle = match old {
+            Some(old) => old.bundle.again()?,
+            None => Bundle::load(location.clone())?,
+        };
+        let unchanged = old.filter(|old| old.bundle.digest() == bundle.digest());
+        Ok(unchanged
+            .cloned()
+            .unwrap_or_else(|| Arc::new(Self { bundle, table_cache: TableCache::default() })))
+    }
 }
 
 /// Bundles by name.
@@ -118,13 +134,10 @@ impl BundleRegistry {
                 next.extend(old.map(|old| (name.clone(), old.clone())));
                 continue;
             }
-            match Bundle::load(location.clone()) {
+            match RegisteredBundle::load(location, old) {
                 Ok(bundle) => {
                     changes.loaded.push(name.clone());
-                    next.insert(
-                        name.clone(),
-                        Arc::new(RegisteredBundle { bundle, table_cache: TableCache::default() }),
-                    );
+                    next.insert(name.clone(), bundle);
                 }
                 Err(error) => {
                     // A missing file is reported once.
@@ -212,6 +225,30 @@ mod tests {
                 .iter()
                 .any(|(_, reason)| reason.contains("cannot read folder"))
         );
+    }
+
+    #[test]
+    fn a_file_with_the_same_bytes_again_keeps_its_bundle() {
+        let folder = tempfile::tempdir().unwrap_or_else(|e| panic!("{e}"));
+        let shipped = |name: &str| {
+            let path = format!("{}/../bundles/{name}.vtb", env!("CARGO_MANIFEST_DIR"));
+            fs::read(path).unwrap_or_else(|e| panic!("{e}"))
+        };
+        let (one, other) = (shipped("epyc-rten-f32-1t"), shipped("epyc-openvino-f32-1t"));
+        let path = folder.path().join("b.vtb");
+        let registry = BundleRegistry::new(vec![Location::File(folder.path().to_owned())]);
+        let read = |bytes: &[u8]| {
+            fs::write(&path, bytes).unwrap_or_else(|e| panic!("{e}"));
+            let changes = registry.refresh(true);
+            (registry.current()["b"].clone(), changes.loaded.len(), changes.failed.len())
+        };
+        let (first, ..) = read(&one);
+        let (damaged, loaded, failed) = read(&one[..one.len() / 2]);
+        assert!(Arc::ptr_eq(&first, &damaged) && (loaded, failed) == (0, 1));
+        let (mended, loaded, failed) = read(&one);
+        assert!(Arc::ptr_eq(&first, &mended) && (loaded, failed) == (1, 0));
+        let (changed, ..) = read(&other);
+        assert_ne!(changed.bundle.digest(), first.bundle.digest());
     }
 
     #[test]

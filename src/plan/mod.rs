@@ -14,6 +14,7 @@
 //! | what are the outcomes of ARIA and the baselines over a trace? | [`aria`] |
 //! | what are the parts of a divided model, as graphs and as files? | [`partition`], [`parts`] |
 //! | how long does a plan take on engines? | `live`, with the feature `profile` |
+//! | plans for several models as files, runs of them, logs | [`run`] |
 
 pub mod aria;
 pub mod costs;
@@ -26,5 +27,6 @@ pub mod offload;
 pub mod partition;
 pub mod parts;
 pub mod pipeline;
+pub mod run;
 pub mod split;
 pub mod stitch;

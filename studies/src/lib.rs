@@ -4,9 +4,11 @@
 //! | question | where |
 //! |---|---|
 //! | which of a paper's figures follow from its others, and which contradict each other? | [`papers`] |
+//! | how good are placements, on engines, that were chosen from forecasts? | [`placements`] |
 //! | how well is a device forecast that was left out of published latencies? | [`published`] |
 //!
 //! The program `vitempo-studies` prints them; `studies/README.md` has its commands.
 
 pub mod papers;
+pub mod placements;
 pub mod published;

@@ -45,6 +45,50 @@ fn json(args: &[&str]) -> Value {
 }
 
 #[test]
+fn placements_run_and_a_record_is_continued() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let record = folder.path().join("record.json").display().to_string();
+    const MODEL: &str = "tests/models/mobilevit_xxs.onnx";
+    let engines = ["--engine", "a=rten,epyc-rten-f32-1t", "--engine", "b=rten,epyc-litert-f32-1t"];
+    let rest = ["--parts", "2", "--frames", "2", "--record", &record, "--format", "json"];
+    let small = [&["placements", MODEL], &engines[..], &rest[..]].concat();
+    let output = studies(&small);
+    if text(&output.stderr).contains("finds no core") {
+        eprintln!("skipped: {}", text(&output.stderr));
+        return;
+    }
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let found: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let scores = found["scores"].as_array().expect("scores");
+    assert_eq!(scores.len(), 2, "latency and period: {found}");
+    for score in scores {
+        let regret = score["regret"].as_array().expect("regrets");
+        assert!(regret.iter().all(|of| of.as_f64().is_some_and(|of| of >= 0.0)), "{score}");
+    }
+    let kept: Value =
+        serde_json::from_slice(&std::fs::read(&record).expect("a record")).expect("JSON");
+    let placements = kept["models"][0]["divisions"][0]["placements"].as_array().expect("them");
+    assert_eq!(placements.len(), 4, "two parts on two engines");
+    for placement in placements {
+        assert!(placement["apart"].as_f64().is_some_and(|apart| apart < 1e-4), "{placement}");
+        assert_eq!(placement["latency_ns"].as_array().map(Vec::len), Some(2), "{placement}");
+    }
+
+    let again = studies(&small);
+    assert!(!text(&again.stderr).contains("mobilevit_xxs in"), "it is measured once");
+    assert_eq!(again.stdout, output.stdout);
+    assert_eq!(
+        ok(&["placements", "--record", &record, "--format", "json"]).as_bytes(),
+        output.stdout
+    );
+    assert!(ok(&["placements", "--record", &record]).contains("1 models in 2"));
+    let other = [&small[..], &["--rounds", "3"]].concat();
+    assert!(refused(&other).contains("its rounds differ"));
+    let one = refused(&["placements", MODEL, "--record", &record]);
+    assert!(one.contains("two engines"), "{one}");
+}
+
+#[test]
 fn tables_are_recomputed_and_contradictions_marked() {
     let all = json(&["paper", "ar-energy-study"]);
     let tables = all["tables"].as_array().expect("tables");

@@ -22,6 +22,7 @@ mod profile;
 mod progress;
 mod quantity;
 mod report;
+mod run;
 mod sample;
 mod search;
 mod serve;
@@ -58,6 +59,7 @@ enum Command {
     Serve(serve::ServeArgs),
     #[command(subcommand)]
     Plan(plan::PlanCommand),
+    Run(Box<run::RunArgs>),
     #[command(subcommand)]
     Energy(energy::EnergyCommand),
     #[command(subcommand)]
@@ -112,6 +114,7 @@ fn run(command: &Command) -> CliResult {
         Command::Search(args) => search::run(args),
         Command::Serve(args) => serve::run(args),
         Command::Plan(command) => plan::run(command),
+        Command::Run(args) => run::run(args),
         Command::Energy(command) => energy::run(command),
         Command::Zoo(command) => zoo::run(command),
         Command::Backends(command) => backends::run(command),

@@ -48,14 +48,20 @@ pub enum TaskArrivals {
 
 /// One query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Arrival {
+pub struct Arrival {
+    /// Time of its arrival, ns.
     pub at_ns: u64,
+    /// Index of its task.
     pub task: usize,
 }
 
 impl Arrivals {
-    /// Scenarios for tasks of these names.
-    pub(super) fn scenarios(&self, names: &[String]) -> Result<Vec<Vec<Arrival>>, MultiDnnError> {
+    /// Scenarios for tasks of these names: queries in the order of arrival. Scenarios do not
+    /// overlap: each begins with idle processors.
+    ///
+    /// # Errors
+    /// [`MultiDnnError`] naming the task or the field at fault.
+    pub fn scenarios(&self, names: &[String]) -> Result<Vec<Vec<Arrival>>, MultiDnnError> {
         match self {
             Self::AtOnce if names.len() > MOST_PERMUTED => Err(MultiDnnError::TooMany {
                 what: "tasks that arrive at once, in every order".to_owned(),

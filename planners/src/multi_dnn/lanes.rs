@@ -2,14 +2,15 @@
 //! way that has to fetch subgraphs has its own lane, in which the first run of each subgraph
 //! includes fetching it.
 //!
-//! Where a task has several ways, a query takes the one that is expected to end first, given the
-//! expected load of all earlier queries on each processor: later queueing and contention are not
-//! known on arrival.
+//! Where a task has several ways, a query takes the one that is expected to end first
+//! ([`Expectation`]).
 
 use super::{
     arrivals::Arrival,
-    model::{MOST_PROCESSORS, Model, Step},
+    expectation::{Expectation, Step},
+    model::Model,
     policy::Way,
+    replay,
 };
 use crate::simulator::{
     ProcessorModel, Scenario, Source, StageModel, Stream, Task as SimulatedTask,
@@ -54,11 +55,11 @@ impl Lanes {
         self.steps.clear();
         self.lane_of.clear();
         let chooses = ways.iter().any(|ways| ways.len() > 1);
-        let mut free = [0u64; MOST_PROCESSORS];
+        let mut expected = Expectation::default();
         for arrival in scenario {
             let task = arrival.task;
             let way = if chooses {
-                self.chosen(model, task, ways[task], arrival.at_ns, &mut free)
+                self.chosen(model, task, ways[task], arrival.at_ns, &mut expected)
             } else {
                 0
             };
@@ -77,26 +78,45 @@ impl Lanes {
         task: usize,
         ways: &[Way],
         at_ns: u64,
-        free: &mut [u64; MOST_PROCESSORS],
+        expected: &mut Expectation,
     ) -> usize {
-        let mut best: Option<(u64, usize, [u64; MOST_PROCESSORS])> = None;
-        for (index, &way) in ways.iter().enumerate() {
-            let mut steps = self.options.pop().unwrap_or_default();
+        self.options.resize_with(ways.len().max(self.options.len()), Vec::new);
+        for (&way, steps) in ways.iter().zip(&mut self.options) {
             steps.clear();
-            let runs = model.steps(task, way, false, &mut steps);
-            let (mut end, mut after) = (at_ns, *free);
-            for step in &steps {
-                end = end.max(after[step.processor]).saturating_add(step.ns);
-                after[step.processor] = end;
-            }
-            self.options.push(steps);
-            if runs.is_some() && best.as_ref().is_none_or(|(least, ..)| end < *least) {
-                best = Some((end, index, after));
+            // A way that cannot run is in no policy.
+            let _ = model.steps(task, way, false, steps);
+        }
+        let options = self.options[..ways.len()].iter().map(Vec::as_slice);
+        expected.choose(at_ns, options).unwrap_or(0)
+    }
+
+    /// Lanes with their queries, given by arrival and lane, in the order of their first queries;
+    /// `task` is the number of the lane.
+    pub(super) fn of(lanes: &[replay::Lane], queries: &[(u64, usize)]) -> Self {
+        let mut filled = Self::default();
+        let mut order: Vec<usize> = Vec::new();
+        for &(_, lane) in queries {
+            if !order.contains(&lane) {
+                order.push(lane);
             }
         }
-        let (_, index, after) = best.unwrap_or((0, 0, *free));
-        *free = after;
-        index
+        for number in order {
+            let lane = &lanes[number];
+            let (start, first) = (filled.steps.len(), filled.arrivals.len());
+            filled.steps.extend(&lane.steps);
+            let own = queries.iter().filter(|query| query.1 == number).map(|query| query.0);
+            filled.arrivals.extend(own);
+            filled.lanes.push(Lane {
+                task: number,
+                way: 0,
+                steps: start..filled.steps.len(),
+                arrivals: first..filled.arrivals.len(),
+                priority: lane.priority,
+                accurate: true,
+                first: false,
+            });
+        }
+        filled
     }
 
     fn lane(

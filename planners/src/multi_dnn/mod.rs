@@ -9,6 +9,8 @@
 //! | which bound holds for every plan? | [`Bound`] |
 //! | the best plan within a budget of evaluations | [`plan`] |
 //! | the plans of the stitching paper's systems | [`systems`] |
+//! | which way does a query take, and which query runs next, in a runtime? | [`Expectation`], [`Dispatcher`] |
+//! | measured queries in the simulator; the plan's forecast for given queries | [`replay()`], [`forecast`] |
 //!
 //! Unlike [`crate::stitch::Optimiser`], which considers each task alone, this planner evaluates
 //! plans with tasks that wait for each other: every figure comes from one evaluator, which equals
@@ -25,7 +27,9 @@
 mod arrivals;
 mod bound;
 mod candidates;
+mod dispatcher;
 mod evaluator;
+mod expectation;
 mod lanes;
 mod model;
 mod outcome;
@@ -33,18 +37,22 @@ mod policy;
 mod problem;
 mod queueing;
 mod relaxation;
+pub mod replay;
 mod search;
 pub mod systems;
 #[cfg(test)]
 mod tests;
 
-pub use arrivals::{Arrivals, MOST_PERMUTED, MOST_QUERIES, TaskArrivals};
+pub use arrivals::{Arrival, Arrivals, MOST_PERMUTED, MOST_QUERIES, TaskArrivals};
 pub use bound::Bound;
+pub use dispatcher::{Admission, Dispatcher, Ended, Start};
 pub use evaluator::{Evaluator, Score};
+pub use expectation::{Expectation, Step};
 pub use model::{MOST_PROCESSORS, MOST_WAYS};
-pub use outcome::{Compared, MultiDnnPlan, PlacedTask, PlacedWay, Proof};
+pub use outcome::{Compared, MultiDnnPlan, PlacedPiece, PlacedTask, PlacedWay, Proof};
 pub use policy::{Kind, Policy, Way};
 pub use problem::{Contention, Fetches, Objective, Problem};
+pub use replay::{Lane, Replay, ReplayError, Replayed, forecast, replay};
 pub use search::{Settings, plan};
 
 use crate::{simulator::ScenarioError, stitch::StitchError};

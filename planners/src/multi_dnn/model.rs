@@ -4,6 +4,7 @@
 use super::{
     MultiDnnError, Problem,
     arrivals::{Arrival, Arrivals},
+    expectation::Step,
     policy::{Kind, Way},
 };
 use crate::stitch::{Order, orders};
@@ -15,13 +16,6 @@ pub const MOST_WAYS: u128 = 1 << 22;
 
 /// The load of one query on each processor, ns.
 pub(super) type Load = [u64; MOST_PROCESSORS];
-
-/// One piece of work on one processor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Step {
-    pub processor: usize,
-    pub ns: u64,
-}
 
 /// Costs of one task; rows by position and variant.
 #[derive(Debug)]

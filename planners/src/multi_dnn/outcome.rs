@@ -3,11 +3,12 @@
 use super::{
     Bound, Evaluator, Objective, Policy, Problem, Score,
     evaluator::TaskOutcome,
+    expectation::Step,
     policy::{Kind, Way},
     systems::Named,
 };
 use crate::Evidence;
-use std::cmp::Ordering;
+use std::{cmp::Ordering, ops::Range};
 
 /// How far a plan's optimality is proven.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +22,17 @@ pub enum Proof {
     First,
     /// The best plan found, without a proof.
     Open,
+}
+
+/// Consecutive positions of a way that run on one processor without other work in between.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlacedPiece {
+    /// Index of the processor.
+    pub processor: usize,
+    /// Positions, counted from 0.
+    pub positions: Range<usize>,
+    /// Latency alone on the device, everything loaded, with the transfer of its output, ns.
+    pub ns: u64,
 }
 
 /// One way of a task.
@@ -40,6 +52,8 @@ pub struct PlacedWay {
     pub alone_ns: u64,
     /// Number of queries that took it.
     pub queries: u64,
+    /// The pieces in which it runs.
+    pub pieces: Vec<PlacedPiece>,
 }
 
 /// The plan for one task.
@@ -172,5 +186,21 @@ fn placed(evaluator: &Evaluator<'_>, task: usize, way: Way, queries: u64) -> Pla
         accuracy_bp: model.accuracy_bp(task, way),
         alone_ns: load.iter().fold(0, |sum, &ns| sum.saturating_add(ns)),
         queries,
+        pieces: pieces(evaluator, task, way),
     }
+}
+
+/// The steps of a way with their positions.
+fn pieces(evaluator: &Evaluator<'_>, task: usize, way: Way) -> Vec<PlacedPiece> {
+    let (model, mut steps) = (&evaluator.model, Vec::new());
+    let _ = model.steps(task, way, false, &mut steps);
+    let order = model.processors_of(way);
+    let mut first = 0;
+    let piece = |step: Step| {
+        let joined = order[first..].iter().take_while(|&&p| way.joined && p == step.processor);
+        let positions = first..first + joined.count().max(1);
+        first = positions.end;
+        PlacedPiece { processor: step.processor, positions, ns: step.ns }
+    };
+    steps.into_iter().map(piece).collect()
 }

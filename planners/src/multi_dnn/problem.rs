@@ -60,8 +60,8 @@ impl Fetches {
         Self { ns: zoo.tasks().iter().enumerate().map(|(task, found)| rows(task, found)).collect() }
     }
 
-    /// Multiples of a subgraph's own latency, for subgraphs that are not loaded on the processor of
-    /// their position in an order.
+    /// The measured times of subgraphs, else multiples of their latencies, for subgraphs that are
+    /// not loaded on the processor of their position in an order.
     #[must_use]
     pub fn multiples(zoo: &Zoo, order: &Order, loaded: &Loaded, fetching: Fetching) -> Self {
         Self::new(zoo, |task, position, variant, processor| {
@@ -69,9 +69,7 @@ impl Fetches {
             if here && loaded.holds(task, position, variant) {
                 return 0;
             }
-            let latency = zoo.tasks()[task].subgraphs[position][variant].latency_ns[processor];
-            let ns = latency.map_or(0, |ns| ns.point()) as f64;
-            (ns * (fetching.compile + fetching.load)).round() as u64
+            zoo.tasks()[task].subgraphs[position][variant].fetch_ns(processor, fetching)
         })
     }
 

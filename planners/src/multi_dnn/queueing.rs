@@ -2,10 +2,7 @@
 //! need (arrivals, unbounded queues, priorities, slowdown by pairs; no noise, heat or frequencies),
 //! without its allocations. Events, ties and rounding are the same as in the simulator.
 
-use super::{
-    lanes::Lanes,
-    model::{MOST_PROCESSORS, Step},
-};
+use super::{expectation::Step, lanes::Lanes, model::MOST_PROCESSORS};
 use std::{collections::VecDeque, ops::ControlFlow};
 
 /// A query at a step; steps are numbered through all lanes.

@@ -43,6 +43,7 @@ fn random_zoo(rng: &mut StdRng, Size(tasks, variants, positions, processors): Si
                 .collect(),
             memory_bytes: rng.random_range(1..9),
             boundary_bytes: rng.random_range(0..500),
+            load_ns: Vec::new(),
         };
         let subgraphs =
             (0..positions).map(|_| (0..variants).map(|_| subgraph()).collect()).collect();
@@ -158,6 +159,75 @@ fn the_evaluator_is_the_simulator() {
         }
     }
     assert!(queued > 100 && met > 100, "a test of something: {queued} {met}");
+}
+
+/// A runtime takes the same ways, and has the same queues.
+#[test]
+fn a_dispatcher_with_a_simulated_clock_is_the_evaluator() {
+    let mut rng = StdRng::seed_from_u64(11);
+    let (mut compared, mut several, mut contended) = (0, 0, 0);
+    for round in 0..120 {
+        let processors = rng.random_range(1..4);
+        let size = Size(rng.random_range(1..5), 3, rng.random_range(1..4), processors);
+        let zoo = random_zoo(&mut rng, size);
+        let problem = Problem { fetches: None, ..random_problem(&mut rng, &zoo) };
+        let Ok(mut evaluator) = Evaluator::new(&problem) else { continue };
+        for _ in 0..5 {
+            let policy = random_policy(&mut rng, &evaluator);
+            let placed = MultiDnnPlan::tasks(&mut evaluator, &policy);
+            let score = evaluator.score(&policy);
+            let steps = |way: &PlacedWay| -> Vec<Step> {
+                assert_eq!(way.pieces.last().map(|p| p.positions.end), Some(zoo.positions()));
+                way.pieces.iter().map(|p| Step { processor: p.processor, ns: p.ns }).collect()
+            };
+            let mut lanes = Vec::new();
+            let mut of_task: Vec<Vec<usize>> = Vec::new();
+            for task in &placed {
+                let ways = task.ways.iter().map(|way| {
+                    lanes.push(Lane { steps: steps(way), priority: task.priority });
+                    lanes.len() - 1
+                });
+                of_task.push(ways.collect());
+            }
+            let factors = problem.contention.factors();
+            let (mut planned_ns, mut replayed_ns, mut tied) = (0u128, 0u128, false);
+            let names: Vec<String> = zoo.tasks().iter().map(|task| task.name.clone()).collect();
+            for scenario in problem.arrivals.scenarios(&names).expect("arrivals") {
+                let mut expected = Expectation::default();
+                let mut lane = |arrival: &Arrival| {
+                    let own = &of_task[arrival.task];
+                    let ways = own.iter().map(|&lane| lanes[lane].steps.as_slice());
+                    own[expected.choose(arrival.at_ns, ways).expect("a way")]
+                };
+                let queries: Vec<(u64, usize)> =
+                    scenario.iter().map(|arrival| (arrival.at_ns, lane(arrival))).collect();
+                // Who comes first at the same time depends on who asked first for a query.
+                tied |= queries.windows(2).any(|two| two[0].0 == two[1].0 && two[0].0 > 0);
+                let sum = |ends: &[u64]| -> u128 {
+                    ends.iter().zip(&queries).map(|(end, (at, _))| u128::from(end - at)).sum()
+                };
+                planned_ns += sum(&forecast(processors, factors, &lanes, &queries).expect("ends"));
+                let query = |&(arrived_ns, lane): &(u64, usize)| Replayed {
+                    arrived_ns,
+                    lane,
+                    service_ns: lanes[lane].steps.iter().map(|step| step.ns).collect(),
+                };
+                let replayed: Vec<Replayed> = queries.iter().map(query).collect();
+                let found = replay(processors, usize::MAX, &lanes, &replayed).expect("a replay");
+                let ends: Option<Vec<u64>> = found.completed_ns.into_iter().collect();
+                replayed_ns += sum(&ends.expect("nothing is refused"));
+            }
+            assert_eq!(planned_ns, score.latency_ns, "round {round}: {policy:?}");
+            if factors.is_empty() && !tied {
+                assert_eq!(replayed_ns, score.latency_ns, "round {round}: {policy:?}");
+                compared += 1;
+            } else {
+                contended += 1;
+            }
+            several += usize::from(policy.ways.iter().any(|ways| ways.len() > 1));
+        }
+    }
+    assert!(compared > 100 && several > 100 && contended > 100, "{compared} {several} {contended}");
 }
 
 #[test]
@@ -345,6 +415,7 @@ fn by_hand(tasks: &[&[&[u64]]]) -> Zoo {
                 latency_ns: ns.iter().map(|&ns| Some(Interval::exact(ns))).collect(),
                 memory_bytes: 10,
                 boundary_bytes: 0,
+                load_ns: Vec::new(),
             }]
         };
         let accuracy = Additive::of_originals(&[9000], positions.len()).expect("accuracies");

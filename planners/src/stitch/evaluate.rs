@@ -3,7 +3,7 @@
 //!
 //! Every processor is a queue; a task's subgraphs pass through the processors of its order; a whole
 //! variant takes one of them. A subgraph that is not loaded is compiled and loaded first, on its
-//! processor; both take multiples of its own time on it.
+//! processor; that takes its measured time there, else multiples of its latency.
 
 pub use super::fetching::Fetching;
 
@@ -131,8 +131,10 @@ impl Setting<'_> {
                     stages.iter_mut().zip(&chosen[task].variants).enumerate()
                 {
                     if !loaded.holds(task, position, variant) {
-                        stage.1 =
-                            ((fetching.compile + fetching.load) * stage.2 as f64).round() as u64;
+                        let subgraph = &self.zoo.tasks()[task].subgraphs[position][variant];
+                        let measured = subgraph.load_ns.get(stage.0).copied().flatten();
+                        let multiple = (fetching.compile + fetching.load) * stage.2 as f64;
+                        stage.1 = measured.unwrap_or(multiple.round() as u64);
                     }
                 }
             }

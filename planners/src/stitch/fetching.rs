@@ -1,7 +1,7 @@
 //! [`Fetching`]: the time of compiling and loading a subgraph that is not in memory.
 
 use super::{Zoo, loaded::Loaded};
-use crate::simulator::constants::Constants;
+use crate::{cost::Interval, simulator::constants::Constants};
 
 /// Time of fetching a subgraph, in multiples of its run time.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -19,8 +19,8 @@ impl From<&Constants> for Fetching {
 }
 
 impl Zoo {
-    /// The same tasks, in which the latency of a subgraph that is not loaded includes fetching it,
-    /// in multiples of its run time.
+    /// The same tasks, in which the latency of a subgraph that is not loaded includes fetching it:
+    /// its measured time, else multiples of its run time.
     #[must_use]
     pub fn with_fetching(&self, loaded: &Loaded, fetching: Fetching) -> Self {
         let mut zoo = self.clone();
@@ -28,12 +28,15 @@ impl Zoo {
             for (position, row) in found.subgraphs.iter_mut().enumerate() {
                 for (variant, subgraph) in row.iter_mut().enumerate() {
                     if !loaded.holds(task, position, variant) {
-                        let times = 1.0 + fetching.compile + fetching.load;
-                        subgraph
-                            .latency_ns
-                            .iter_mut()
-                            .flatten()
-                            .for_each(|ns| *ns = ns.times(times));
+                        let multiple = 1.0 + fetching.compile + fetching.load;
+                        let measured =
+                            subgraph.load_ns.iter().copied().chain(std::iter::repeat(None));
+                        for (ns, measured) in subgraph.latency_ns.iter_mut().zip(measured) {
+                            *ns = ns.map(|ns| match measured {
+                                Some(load) => ns + Interval::exact(load),
+                                None => ns.times(multiple),
+                            });
+                        }
                     }
                 }
             }

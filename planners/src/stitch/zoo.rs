@@ -7,7 +7,7 @@
 //! is a property of the link; the size of a transfer belongs to the subgraph that produces the
 //! tensor.
 
-use super::{Accuracy, Order, Slo, StitchError};
+use super::{Accuracy, Order, Slo, StitchError, evaluate::Fetching};
 use crate::cost::{Interval, Link};
 use serde::{Deserialize, Serialize};
 use std::{
@@ -28,6 +28,22 @@ pub struct Subgraph {
     pub memory_bytes: u64,
     /// Size of the tensor for the next position, bytes.
     pub boundary_bytes: u64,
+    /// Measured time of reading, compiling and loading it on each processor, ns; empty: not
+    /// measured.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub load_ns: Vec<Option<u64>>,
+}
+
+impl Subgraph {
+    /// Time of compiling and loading it on a processor, ns: the measured one, else multiples of its
+    /// latency; 0 where it cannot run.
+    #[must_use]
+    pub fn fetch_ns(&self, processor: usize, fetching: Fetching) -> u64 {
+        let Some(run) = self.latency_ns.get(processor).copied().flatten() else { return 0 };
+        let measured = self.load_ns.get(processor).copied().flatten();
+        let multiple = || ((fetching.compile + fetching.load) * run.point() as f64).round() as u64;
+        measured.unwrap_or_else(multiple)
+    }
 }
 
 /// One task: a model in several variants.
@@ -144,6 +160,16 @@ impl Zoo {
             ));
         }
         Ok(())
+    }
+
+    /// Whether the time of compiling and loading is measured for every subgraph wherever it runs.
+    #[must_use]
+    pub fn loading_is_measured(&self) -> bool {
+        let measured = |subgraph: &Subgraph| {
+            let runs = subgraph.latency_ns.iter().enumerate().filter(|(_, ns)| ns.is_some());
+            runs.into_iter().all(|(p, _)| subgraph.load_ns.get(p).copied().flatten().is_some())
+        };
+        self.tasks.iter().flat_map(|task| task.subgraphs.iter().flatten()).all(measured)
     }
 
     /// Names of the processors.

@@ -1,7 +1,10 @@
 //! [`Rig::run`]: frames through stages. Every stage is a thread that sends tasks to processors,
 //! waits for them, and passes the frame on.
 
-use super::{LiveError, Rig, server::Job};
+use super::{
+    LiveError, Rig,
+    server::{Job, PartJob},
+};
 use crate::backends::OutputValues;
 use std::{
     collections::BTreeMap,
@@ -201,11 +204,9 @@ impl Worker<'_> {
     fn step(&self, tasks: &[Task], frame: &mut Frame) -> Result<(), LiveError> {
         let (reply, replies) = mpsc::channel();
         for task in tasks {
-            self.rig.servers[task.processor].submit(Job {
-                part: task.part,
-                values: frame.values.clone(),
-                reply: reply.clone(),
-            })?;
+            let (part, values) = (task.part, frame.values.clone());
+            let job = PartJob { part, values, reply: reply.clone() };
+            self.rig.servers[task.processor].submit(Job::Part(job))?;
         }
         drop(reply);
         for _ in tasks {

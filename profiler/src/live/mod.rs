@@ -17,12 +17,15 @@
 //! | stages, queues, where frames come from | [`Stage`], [`Trial`] |
 //! | what was measured | [`Run`] |
 //! | one part at a time, and a camera's clock | [`Ticket`], [`FrameClock`] |
+//! | several parts in a row, with their loading | [`Piece`], [`Pieces`] |
 
 mod line;
+mod piece;
 mod server;
 mod ticket;
 
 pub use line::{Arrivals, Run, Stage, Task, Trial};
+pub use piece::{Computed, Finished, LoadTime, Piece, Pieces};
 pub use ticket::{Answer, FrameClock, Ticket};
 
 use crate::{
@@ -31,7 +34,7 @@ use crate::{
 };
 use server::Server;
 use std::sync::Arc;
-use vitempo_graph::Graph;
+use vitempo_graph::{Environment, Graph};
 
 /// One engine on cores of its own.
 #[derive(Clone, Debug)]
@@ -140,6 +143,11 @@ impl Rig {
     /// The cores of each processor; none where the system does not pin.
     pub fn cores(&self) -> impl Iterator<Item = &[usize]> {
         self.servers.iter().map(Server::cores)
+    }
+
+    /// The environment of each processor's engine.
+    pub fn environments(&self) -> impl Iterator<Item = &Environment> {
+        self.servers.iter().map(Server::environment)
     }
 
     /// The parts, by the index that tasks name.

@@ -3,7 +3,7 @@
 
 use super::{
     LiveError, Rig,
-    server::{Done, Job},
+    server::{Done, Job, PartJob},
 };
 use crate::backends::OutputValues;
 use std::{
@@ -39,22 +39,25 @@ impl Rig {
         processor: usize,
         values: &[Arc<OutputValues>],
     ) -> Result<Ticket, LiveError> {
-        let unknown = |what, index, count| LiveError::Unknown {
-            stage: "asked for".to_owned(),
-            what,
-            index,
-            count,
-        };
-        let server = self
-            .servers
-            .get(processor)
-            .ok_or_else(|| unknown("processor", processor, self.servers.len()))?;
-        if part >= self.parts.len() {
-            return Err(unknown("part", part, self.parts.len()));
-        }
+        self.check_part(processor, part)?;
         let (sender, reply) = mpsc::channel();
-        server.submit(Job { part, values: values.to_vec(), reply: sender })?;
+        let job = PartJob { part, values: values.to_vec(), reply: sender };
+        self.servers[processor].submit(Job::Part(job))?;
         Ok(Ticket { reply })
+    }
+
+    /// # Errors
+    /// [`LiveError::Unknown`] for a part or processor that does not exist.
+    pub(super) fn check_part(&self, processor: usize, part: usize) -> Result<(), LiveError> {
+        let named =
+            [("processor", processor, self.servers.len()), ("part", part, self.parts.len())];
+        match named.into_iter().find(|(_, index, count)| index >= count) {
+            None => Ok(()),
+            Some((what, index, count)) => {
+                let stage = "asked for".to_owned();
+                Err(LiveError::Unknown { stage, what, index, count })
+            }
+        }
     }
 }
 

@@ -52,6 +52,12 @@ pub enum PlacingError {
     /// No arrivals for a task, where others have some.
     #[error("task `{0}` is never asked, while others are")]
     NeverAsked(String),
+    /// Objectives change, but all queries arrive at the same time.
+    #[error("objectives change after {at_ns} ns, but all queries arrive at once")]
+    ChangeAtOnce {
+        /// When they change first.
+        at_ns: u64,
+    },
     /// A file of arrivals cannot be used.
     #[error(transparent)]
     Trace(#[from] trace::TraceError),
@@ -126,6 +132,14 @@ pub struct Placing {
     pub plan: MultiDnnPlan,
     /// Whether scenarios differ only in the order of arrival.
     pub at_once: bool,
+    /// The arrivals of queries.
+    pub arrivals: Arrivals,
+    /// How busy processors slow each other down.
+    pub contention: Contention,
+    /// Memory budget of the plan's subgraphs, bytes.
+    pub memory_bytes: Option<u64>,
+    /// Whether the first run of a subgraph loads it.
+    pub cold: bool,
 }
 
 /// The plan for a zoo with known costs; `slos` are those of its source.
@@ -143,11 +157,43 @@ pub struct Placing {
 /// [`PlacingError`] naming the task, processor or field at fault.
 pub fn place(zoo: Zoo, slos: &[Slo], request: &Request) -> Result<Placing, PlacingError> {
     let slos = asked(&zoo, slos, &request.objectives)?;
-    let plan = {
+    let (plan, arrivals, contention, memory_bytes) = {
         let problem = problem(&zoo, slos.clone(), request)?;
-        plan(&problem, &Orders::of(&zoo)?, request.settings)?
+        let plan = plan(&problem, &Orders::of(&zoo)?, request.settings)?;
+        (plan, problem.arrivals, problem.contention, problem.memory_bytes)
     };
-    Ok(Placing { slos, plan, at_once: request.arrivals.is_empty(), zoo })
+    let (at_once, cold) = (request.arrivals.is_empty(), request.cold);
+    Ok(Placing { slos, plan, at_once, zoo, arrivals, contention, memory_bytes, cold })
+}
+
+/// Plans for objectives that change: those of the request first, then from each time on with
+/// replaced objectives. Each is planned as if its objectives held all the time.
+///
+/// # Errors
+/// As [`place`]; [`PlacingError::ChangeAtOnce`] where queries have no times.
+pub fn place_phases(
+    zoo: &Zoo,
+    slos: &[Slo],
+    request: &Request,
+    changes: &[(u64, Asked)],
+) -> Result<Vec<(u64, Placing)>, PlacingError> {
+    if let (true, Some((at_ns, _))) = (request.arrivals.is_empty(), changes.first()) {
+        return Err(PlacingError::ChangeAtOnce { at_ns: *at_ns });
+    }
+    let mut times: Vec<u64> = changes.iter().map(|(at, _)| *at).filter(|at| *at > 0).collect();
+    times.sort_unstable();
+    times.dedup();
+    let mut placings = vec![(0, place(zoo.clone(), slos, request)?)];
+    for at_ns in times {
+        // Earlier changes hold on; a later one of the same task replaces them.
+        let mut until: Vec<&(u64, Asked)> = changes.iter().filter(|(at, _)| *at <= at_ns).collect();
+        until.sort_by_key(|(at, _)| *at);
+        let changed = until.into_iter().map(|(_, asked)| asked.clone());
+        let objectives = request.objectives.iter().cloned().chain(changed).collect();
+        let request = Request { objectives, ..request.clone() };
+        placings.push((at_ns, place(zoo.clone(), slos, &request)?));
+    }
+    Ok(placings)
 }
 
 /// The plan for the tasks of a file, with costs as bundles forecast them. Of `stitching`, the
@@ -163,8 +209,8 @@ pub fn place_tasks(
     request: &Request,
     progress: &mut dyn FnMut(super::stitch::StitchProgress<'_>),
 ) -> Result<Placing, PlacingError> {
-    let (zoo, slos) = super::stitch::planning::costs(file, stitching, progress)?;
-    place(zoo, &slos, request)
+    let costs = super::stitch::planning::costs(file, stitching, progress)?;
+    place(costs.zoo, &costs.slos, request)
 }
 
 /// Objectives of one task take precedence over those of all tasks, later ones over earlier ones.

@@ -111,7 +111,7 @@ pub fn subgraphs(
             latency_ns.push(Some(Interval::from(&prediction.latency)));
         }
         let (memory_bytes, boundary_bytes) = sizes(graph, last);
-        Ok(Subgraph { latency_ns, memory_bytes, boundary_bytes })
+        Ok(Subgraph { latency_ns, memory_bytes, boundary_bytes, load_ns: Vec::new() })
     };
     let positions = variants.subgraphs.len();
     let mut rows = Vec::with_capacity(positions);

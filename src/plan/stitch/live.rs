@@ -23,6 +23,9 @@ use vitempo_profiler::{
 /// Latencies by position, variant and processor.
 pub type SubgraphTimes = Vec<Vec<Vec<Interval>>>;
 
+/// Times of loading by position, variant and processor, ns.
+pub type LoadTimes = Vec<Vec<Vec<Option<u64>>>>;
+
 /// A task to run: its name, and its subgraphs by position, then variant.
 #[derive(Clone, Copy, Debug)]
 pub struct TaskSubgraphs<'a> {
@@ -140,6 +143,28 @@ impl StitchSession {
             let row = |position: usize| {
                 let variants = 0..task.variants;
                 variants.map(|variant| self.on_each(task, task.part(position, variant))).collect()
+            };
+            (0..task.positions).map(row).collect()
+        };
+        self.tasks.iter().map(of_task).collect()
+    }
+
+    /// How long each engine takes to read, compile and load each subgraph, ns: by task, position,
+    /// variant and processor.
+    ///
+    /// # Errors
+    /// [`StitchSessionError`] naming the subgraph and processor that failed.
+    pub fn loads(&self) -> Result<Vec<LoadTimes>, StitchSessionError> {
+        let on_each = |part: usize| -> Result<Vec<Option<u64>>, StitchSessionError> {
+            let one = |processor: usize| {
+                self.rig.unload(processor, &[part])?;
+                Ok(self.rig.load(processor, part)?.map(|load| load.ns))
+            };
+            (0..self.engines.len()).map(one).collect()
+        };
+        let of_task = |task: &LiveTask| {
+            let row = |position: usize| {
+                (0..task.variants).map(|variant| on_each(task.part(position, variant))).collect()
             };
             (0..task.positions).map(row).collect()
         };

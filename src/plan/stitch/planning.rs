@@ -20,7 +20,7 @@ use std::{
     path::{Path, PathBuf},
     sync::Arc,
 };
-use vitempo_graph::onnx::ReadOptions;
+use vitempo_graph::{Environment, onnx::ReadOptions};
 use vitempo_planners::{
     cost::{CostError, CostsFile, Link},
     simulator::constants::Constants,
@@ -112,7 +112,18 @@ pub fn plan(
     choose(Choosing { file, request, tasks, zoo, orders, slos, environments })
 }
 
-/// Costs by forecasts, and the objective of each task.
+/// Costs by forecasts, the objective of each task, and the environment of each processor.
+#[derive(Clone, Debug)]
+pub struct Costs {
+    /// Costs and accuracies.
+    pub zoo: Zoo,
+    /// In the order of the file.
+    pub slos: Vec<Slo>,
+    /// Where the predictors of each processor were measured.
+    pub environments: Vec<Option<Environment>>,
+}
+
+/// Costs of the tasks of a file, by forecasts or from a costs file.
 ///
 /// # Errors
 /// As [`plan`].
@@ -120,8 +131,13 @@ pub fn costs(
     file: &TasksFile,
     request: &Request,
     progress: &mut dyn FnMut(StitchProgress<'_>),
-) -> Result<(Zoo, Vec<Slo>), StitchingError> {
+) -> Result<Costs, StitchingError> {
     let slos = objectives::of_tasks(file, &request.objectives)?;
+    if let Some(path) = &request.costs {
+        let zoo = Tasks::read(file, request, Weights::Shapes)?.of_costs(path)?;
+        let environments = vec![None; zoo.processors().len()];
+        return Ok(Costs { zoo, slos, environments });
+    }
     let named = request.bundles(file);
     if named.is_empty() {
         return Err(StitchingError::NoProcessors(file.path.clone()));
@@ -129,7 +145,8 @@ pub fn costs(
     let processors = Processor::open(&named)?;
     let tasks = Tasks::read(file, request, Weights::Shapes)?;
     let zoo = tasks.forecast(&processors, request.link, progress)?;
-    Ok((zoo, slos))
+    let environments = processors.iter().map(|p| p.environment().cloned()).collect();
+    Ok(Costs { zoo, slos, environments })
 }
 
 /// The best plan by forecasts, or by measurements on engines where there are no bundles. Stitched
@@ -337,6 +354,7 @@ impl Tasks {
                 latency_ns: node.latency_ns.clone(),
                 memory_bytes: node.memory_bytes,
                 boundary_bytes: handed.map(|tensor| tensor.size_bytes).sum(),
+                load_ns: Vec::new(),
             })
         };
         let mut tasks = Vec::new();
@@ -421,17 +439,20 @@ impl Tasks {
         link: Option<Link>,
         progress: &mut dyn FnMut(StitchProgress<'_>),
     ) -> Result<Zoo, StitchingError> {
+        let (latencies, loads) = (session.subgraphs(progress)?, session.loads()?);
         let mut subgraphs = Vec::new();
-        for (variants, latencies) in self.variants.iter().zip(session.subgraphs(progress)?) {
+        for ((variants, latencies), loads) in self.variants.iter().zip(latencies).zip(loads) {
             let last = variants.subgraphs.len() - 1;
-            let rows = variants.subgraphs.iter().zip(latencies).enumerate();
-            let row = |(position, (graphs, latencies)): (usize, (&Vec<_>, Vec<Vec<_>>))| {
-                let one = |(graph, latency_ns): (_, Vec<_>)| {
+            let rows = variants.subgraphs.iter().zip(latencies.into_iter().zip(loads)).enumerate();
+            let row = |(position, (graphs, (latencies, loads)))| {
+                let graphs: &Vec<vitempo_graph::Graph> = graphs;
+                let (latencies, loads): (Vec<Vec<_>>, Vec<Vec<Option<u64>>>) = (latencies, loads);
+                let one = |((graph, latency_ns), load_ns): ((_, Vec<_>), _)| {
                     let (memory_bytes, boundary_bytes) = forecasts::sizes(graph, position == last);
                     let latency_ns = latency_ns.into_iter().map(Some).collect();
-                    Subgraph { latency_ns, memory_bytes, boundary_bytes }
+                    Subgraph { latency_ns, memory_bytes, boundary_bytes, load_ns }
                 };
-                graphs.iter().zip(latencies).map(one).collect()
+                graphs.iter().zip(latencies).zip(loads).map(one).collect()
             };
             subgraphs.push(rows.map(row).collect());
         }

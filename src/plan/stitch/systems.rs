@@ -99,11 +99,11 @@ pub fn longest_ns(zoo: &Zoo, fetching: Fetching) -> u64 {
     let slowest = |row: &Vec<Subgraph>| {
         row.iter().flat_map(|s| s.latency_ns.iter().flatten()).map(|ns| ns.at(End::Upper)).max()
     };
-    let run: u64 = zoo
-        .tasks()
-        .iter()
-        .flat_map(|task| &task.subgraphs)
-        .filter_map(slowest)
-        .fold(0, u64::saturating_add);
-    (run as f64 * (2.0 + fetching.compile + fetching.load)).ceil() as u64
+    let loading =
+        |row: &Vec<Subgraph>| row.iter().flat_map(|s| &s.load_ns).flatten().copied().max();
+    let rows = || zoo.tasks().iter().flat_map(|task| &task.subgraphs);
+    let run: u64 = rows().filter_map(slowest).fold(0, u64::saturating_add);
+    let loads: u64 = rows().filter_map(loading).fold(0, u64::saturating_add);
+    let multiples = (run as f64 * (2.0 + fetching.compile + fetching.load)).ceil() as u64;
+    multiples.saturating_add(loads)
 }

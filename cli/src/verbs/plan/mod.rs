@@ -4,7 +4,7 @@ mod aria;
 mod break_points;
 mod budget;
 mod costs;
-mod live;
+pub mod live;
 mod multitask;
 mod offload;
 mod pipeline;

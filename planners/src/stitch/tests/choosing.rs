@@ -40,6 +40,7 @@ fn latency_is_the_sum_over_positions_and_links() {
         latency_ns: vec![Some(Interval::exact(ns)), Some(Interval::exact(2 * ns))],
         memory_bytes: 0,
         boundary_bytes: bytes,
+        load_ns: Vec::new(),
     };
     let accuracy: Arc<dyn Accuracy> =
         Arc::new(Additive::new(9000, vec![vec![0], vec![0]]).expect("accuracies"));
@@ -306,6 +307,7 @@ fn ten_to_the_sixteenth_variants_are_searched_exactly() {
         latency_ns: vec![Some(Interval::exact(ns)); positions],
         memory_bytes: 0,
         boundary_bytes: 0,
+        load_ns: Vec::new(),
     };
     let accuracy =
         Additive::new(10_000, rows.iter().map(|row| row.iter().map(|r| r.1).collect()).collect())
@@ -400,6 +402,7 @@ fn of_orders_with_equal_means_the_better_balanced_is_chosen() {
             latency_ns: vec![Some(Interval::exact(a)), Some(Interval::exact(b))],
             memory_bytes: 0,
             boundary_bytes: 0,
+            load_ns: Vec::new(),
         }]
     };
     let accuracy: Arc<dyn Accuracy> =

@@ -95,6 +95,7 @@ fn random_zoo(
                 .collect(),
             memory_bytes: rng.random_range(0..9),
             boundary_bytes: rng.random_range(0..5),
+            load_ns: Vec::new(),
         };
         let subgraphs =
             (0..positions).map(|_| (0..variants).map(|_| subgraph()).collect()).collect();

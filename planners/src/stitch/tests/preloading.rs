@@ -196,6 +196,7 @@ pub(super) fn the_papers_size(seed: u64) -> (Zoo, Order, Vec<Vec<Slo>>) {
                 .collect(),
             memory_bytes: (20 - v) * rng.random_range(40_000..60_000),
             boundary_bytes: 0,
+            load_ns: Vec::new(),
         };
         let subgraphs = (0..3).map(|_| (0..10).map(&mut subgraph).collect()).collect();
         let accuracy = Arc::new(Additive::of_originals(&accuracies, 3).expect("accuracies"));

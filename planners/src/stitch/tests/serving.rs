@@ -19,6 +19,7 @@ fn by_hand(tasks: &[(&[u64], &[u32])]) -> Zoo {
             latency_ns: vec![Some(Interval::exact(ns)); 2],
             memory_bytes: 1,
             boundary_bytes: 0,
+            load_ns: Vec::new(),
         };
         let row: Vec<Subgraph> = ns.iter().map(subgraph).collect();
         let accuracy = Arc::new(Additive::of_originals(accuracies, 2).expect("accuracies"));

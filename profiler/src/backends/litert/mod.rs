@@ -300,4 +300,22 @@ impl Session for LiteRtSession {
             self.written.outputs.iter().enumerate().map(read).collect();
         values.map_err(|reason| self.run_error(reason))
     }
+
+    fn feed(&mut self, values: &[&OutputValues]) -> Result<(), BackendError> {
+        for (index, port) in self.written.inputs.iter().enumerate() {
+            let Some(given) = values.iter().find(|given| given.name == port.name) else {
+                continue;
+            };
+            let refused = |e: String| self.run_error(format!("input `{}`: {e}", port.name));
+            let bytes = stored::given(port, given).map_err(refused)?;
+            if let Some(model) = &self.plain {
+                let stored = stored::port(port);
+                model.fill(index, &stored, &bytes).map_err(refused)?;
+            }
+            if let Some((_, input)) = self.inputs.get_mut(index) {
+                *input = bytes;
+            }
+        }
+        Ok(())
+    }
 }

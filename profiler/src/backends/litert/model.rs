@@ -168,6 +168,22 @@ impl CompiledModel {
         Ok(result)
     }
 
+    /// Fills input number `index` anew; `bytes` has as many bytes as before.
+    ///
+    /// # Errors
+    /// What was tried, and the library's status.
+    pub(super) fn fill(&self, index: usize, stored: &Stored, bytes: &[u8]) -> Result<(), String> {
+        let buffer = *self.inputs.get(index).ok_or_else(|| format!("there is no input {index}"))?;
+        if bytes.len() != size_bytes(stored) {
+            return Err(format!("it takes {} bytes, not {}", size_bytes(stored), bytes.len()));
+        }
+        self.locked(buffer, LOCK_WRITE, |place| {
+            // SAFETY: the buffer has room for the tensor, whose size is that of `bytes`; the two do
+            // not overlap.
+            unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), place, bytes.len()) };
+        })
+    }
+
     /// The bytes of output number `index`.
     ///
     /// # Errors

@@ -2,7 +2,7 @@
 //! channels last.
 
 use super::model::Stored;
-use crate::{RunOptions, inputs};
+use crate::{RunOptions, backends::values::OutputValues, inputs};
 use vitempo_graph::{Graph, Precision, TensorSpec, tflite::Port};
 
 /// How the engine stores a model's input or output.
@@ -47,6 +47,23 @@ pub(super) fn inputs(
         .iter()
         .map(|p| values(p).map_err(|reason: String| format!("input `{}`: {reason}", p.name)))
         .collect()
+}
+
+/// Given values as the engine stores them.
+///
+/// # Errors
+/// A sentence, for values of another shape.
+pub(super) fn given(port: &Port, given: &OutputValues) -> Result<Vec<u8>, String> {
+    if port.shape != given.shape || given.values.len() != port.shape.iter().product::<usize>() {
+        return Err(format!(
+            "it has shape {:?}, values of shape {:?} do not fit",
+            port.shape, given.shape
+        ));
+    }
+    let own = inputs::encoded(&given.values, port.precision);
+    let width = port.precision.size_bytes();
+    let place = |at: usize| &own[at * width..(at + 1) * width];
+    Ok(permuted(&port.shape, &port.layout).flat_map(place).copied().collect())
 }
 
 /// The values of an output in the graph's order.
@@ -136,6 +153,17 @@ mod tests {
         assert_eq!(first[..4], [own[0], own[6], own[1], own[7]]);
         assert_eq!(values(&image("x"), &filled[0].1).unwrap(), own);
         assert!(inputs(&graph, &[image("y")], &options).unwrap_err().contains("`y`"));
+    }
+
+    #[test]
+    fn given_values_come_back_as_they_were() {
+        let own: Vec<f32> = (0u8..12).map(f32::from).collect();
+        let mut fed = OutputValues { name: "x".into(), shape: vec![1, 2, 2, 3], values: own };
+        let bytes = given(&image("x"), &fed).unwrap();
+        assert_eq!(values(&image("x"), &bytes).unwrap(), fed.values);
+        assert_eq!(numbers(Precision::F32, &bytes).unwrap()[..3], [0.0, 6.0, 1.0]);
+        fed.shape = vec![1, 2, 3, 2];
+        assert!(given(&image("x"), &fed).unwrap_err().contains("do not fit"));
     }
 
     #[test]

@@ -26,6 +26,18 @@ pub struct OvSession {
     options: RunOptions,
     /// The model without profiling; made when it is needed.
     plain: Option<Request>,
+    /// The engine's inputs in its order.
+    ports: Vec<Port>,
+    /// Values that replace those that inputs were filled with.
+    given: Vec<OutputValues>,
+}
+
+/// One input of the engine.
+struct Port {
+    /// Its name in the graph.
+    own: String,
+    /// Given as N,H,W,C.
+    is_image: bool,
 }
 
 impl OvSession {
@@ -38,14 +50,18 @@ impl OvSession {
         model: &Model,
         options: &RunOptions,
     ) -> Result<Self, BackendError> {
-        let mut session =
-            Self { engine, model: model.clone(), options: options.clone(), plain: None };
-        session.plain = Some(session.compile(false)?.1);
+        let (model, options) = (model.clone(), options.clone());
+        let (ports, given) = (Vec::new(), Vec::new());
+        let mut session = Self { engine, model, options, plain: None, ports, given };
+        let (_, request, inputs) = session.compile(false)?;
+        session.plain = Some(request);
+        let port = |input: Input| Port { own: input.own, is_image: input.is_image };
+        session.ports = inputs.into_iter().map(port).collect();
         Ok(session)
     }
 
-    /// The compiled model, a request with its inputs, and the names of the inputs given as N,H,W,C.
-    fn compile(&self, profiling: bool) -> Result<(Compiled, Request, Vec<String>), BackendError> {
+    /// The compiled model, and a request with its inputs.
+    fn compile(&self, profiling: bool) -> Result<(Compiled, Request, Vec<Input>), BackendError> {
         let compile = || {
             let mut network = match &self.model.source {
                 ModelSource::File(path) => self.engine.read_file(path)?,
@@ -77,8 +93,7 @@ impl OvSession {
                 }
                 place.copy_from_slice(&input.bytes);
             }
-            let images = inputs.into_iter().filter(|i| i.is_image).map(|i| i.name).collect();
-            Ok((compiled, request, images))
+            Ok((compiled, request, inputs))
         };
         compile().map_err(|reason| BackendError::Load {
             backend: NAME,
@@ -140,13 +155,17 @@ impl OvSession {
                 .tensor
                 .as_ref()
                 .ok_or_else(|| format!("input `{name}` has no static shape"))?;
-            let bytes = inputs::bytes(tensor, self.options.inputs, self.options.seed, index)
-                .map_err(|e| format!("input `{name}`: {e}"))?;
+            let own = graph.value(graph.inputs()[index]).name.clone();
+            let bytes = match self.given.iter().find(|given| given.name == own) {
+                Some(given) => inputs::encoded(&given.values, tensor.precision),
+                None => inputs::bytes(tensor, self.options.inputs, self.options.seed, index)
+                    .map_err(|e| format!("input `{name}`: {e}"))?,
+            };
             let is_image = self.options.memory_format == Some(MemoryFormat::ChannelsLast)
                 && tensor.rank() == 4
                 && tensor.precision.is_float();
             let bytes = if is_image { inputs::channels_last(tensor, &bytes) } else { bytes };
-            Ok(Input { name: name.clone(), bytes, is_image })
+            Ok(Input { name: name.clone(), own, bytes, is_image })
         };
         names.iter().enumerate().map(of).collect()
     }
@@ -196,6 +215,8 @@ impl OvSession {
 /// The values of one input.
 struct Input {
     name: String,
+    /// Its name in the graph.
+    own: String,
     bytes: Vec<u8>,
     /// Given as N,H,W,C.
     is_image: bool,
@@ -227,7 +248,9 @@ impl Session for OvSession {
 
     fn profile(&mut self, warmups: usize, repeats: usize) -> Result<ProfiledRuns, BackendError> {
         self.plain = None;
-        let (compiled, mut request, images) = self.compile(true)?;
+        let (compiled, mut request, inputs) = self.compile(true)?;
+        let images: Vec<String> =
+            inputs.into_iter().filter(|i| i.is_image).map(|i| i.name).collect();
         let execution = self.execution(&compiled, &images);
         let mut e2e = Samples::default();
         let mut reported: Vec<Vec<NodeTime>> = Vec::new();
@@ -259,6 +282,60 @@ impl Session for OvSession {
         let outputs = read().map_err(|e| self.run_error(e));
         self.plain = Some(request);
         outputs
+    }
+
+    fn feed(&mut self, values: &[&OutputValues]) -> Result<(), BackendError> {
+        let mut request = self.plain()?;
+        let fed = self.place(&mut request, values);
+        self.plain = Some(request);
+        for value in fed.map_err(|e| self.run_error(e))? {
+            self.given.retain(|given| given.name != value.name);
+            self.given.push(value);
+        }
+        Ok(())
+    }
+}
+
+impl OvSession {
+    /// Writes values to the inputs of these names, and returns those.
+    fn place(
+        &self,
+        request: &mut Request,
+        values: &[&OutputValues],
+    ) -> Result<Vec<OutputValues>, String> {
+        let graph = &self.model.graph;
+        let mut placed = Vec::new();
+        for (index, port) in self.ports.iter().enumerate() {
+            let Some(given) = values.iter().find(|given| given.name == port.own) else { continue };
+            let input = graph.inputs().iter().map(|&id| graph.value(id));
+            let tensor = input.into_iter().find(|value| value.name == port.own);
+            let tensor = tensor
+                .and_then(|value| value.tensor.as_ref())
+                .ok_or_else(|| format!("input `{}` has no static shape", port.own))?;
+            if tensor.shape.as_slice() != given.shape {
+                return Err(format!(
+                    "input `{}`: it has shape {:?}, values of shape {:?} do not fit",
+                    port.own,
+                    tensor.shape.as_slice(),
+                    given.shape
+                ));
+            }
+            let bytes = inputs::encoded(&given.values, tensor.precision);
+            let bytes = if port.is_image { inputs::channels_last(tensor, &bytes) } else { bytes };
+            let mut room = request.input(index)?;
+            let room = room.bytes()?;
+            if room.len() != bytes.len() {
+                return Err(format!(
+                    "input `{}` takes {} bytes, not {}",
+                    port.own,
+                    room.len(),
+                    bytes.len()
+                ));
+            }
+            room.copy_from_slice(&bytes);
+            placed.push((*given).clone());
+        }
+        Ok(placed)
     }
 }
 

@@ -1,7 +1,8 @@
-//! `vitempo-studies`: prints what papers print beside what vitempo computes, and evaluates
-//! adaptation on published latencies.
+//! `vitempo-studies`: prints what papers print beside what vitempo computes, evaluates adaptation
+//! on published latencies, and runs placements that were chosen from forecasts.
 
 mod paper;
+mod placements;
 mod print;
 mod published;
 
@@ -9,18 +10,20 @@ use clap::Parser;
 use print::Failure;
 use std::process::ExitCode;
 
-/// Prints what papers print beside what vitempo computes, and evaluates adaptation on published
-/// latencies
+/// Prints what papers print beside what vitempo computes, evaluates adaptation on published
+/// latencies, and runs placements that were chosen from forecasts
 #[derive(Parser, Debug)]
 #[command(name = "vitempo-studies", version)]
 enum Studies {
     Paper(paper::PaperArgs),
+    Placements(placements::PlacementsArgs),
     Published(published::PublishedArgs),
 }
 
 fn main() -> ExitCode {
     let done = match Studies::parse() {
         Studies::Paper(args) => paper::run(&args),
+        Studies::Placements(args) => placements::run(&args),
         Studies::Published(args) => published::run(&args),
     };
     let Err(Failure { message, hint }) = done else { return ExitCode::SUCCESS };

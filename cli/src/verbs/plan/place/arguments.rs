@@ -1,7 +1,8 @@
-//! `--arrivals`, `--slowdown` and `--power`.
+//! `--arrivals`, `--slowdown`, `--slo-at` and `--power`.
 
 use super::super::super::quantity;
-use vitempo::plan::multi_dnn::Slowdown;
+use super::objectives;
+use vitempo::plan::{multi_dnn::Slowdown, stitch::objectives::Objective};
 use vitempo::planners::multi_dnn::TaskArrivals;
 
 /// `33ms`, `20/s`, `TASK=33ms` or `TASK=20/s`.
@@ -36,6 +37,17 @@ pub fn slowdown(text: &str) -> Result<Slowdown, String> {
     Ok(Slowdown { processor: processor.to_owned(), beside: beside.to_owned(), factor })
 }
 
+/// `5s=90%,20ms` or `5s=TASK=90%,20ms`.
+pub fn slo_at(text: &str) -> Result<(u64, Objective), String> {
+    const EXPECTED: &str = "expected TIME=[TASK=]ACCURACY,LATENCY, e.g. 5s=90%,20ms";
+    let (at, objective) = text.split_once('=').ok_or(EXPECTED)?;
+    let at_ns = quantity::time_ns(at.trim()).map_err(|e| format!("{EXPECTED}: {e}"))?;
+    if at_ns == 0 {
+        return Err("objectives from 0 on are those of --slo".to_owned());
+    }
+    Ok((at_ns, objectives::parse(objective)?))
+}
+
 /// `NAME=2W`.
 pub fn power(text: &str) -> Result<(String, f64), String> {
     let (name, watts) = text.rsplit_once('=').ok_or("expected NAME=POWER, e.g. npu=2W")?;
@@ -60,6 +72,12 @@ mod tests {
         assert_eq!((pair.processor.as_str(), pair.beside.as_str(), pair.factor), ("a", "b", 1.2));
         for text in ["a=1.2", "a/b", "a/b=0.5", "a/b=inf", "a/b=x"] {
             assert!(slowdown(text).is_err(), "{text}");
+        }
+        let (at_ns, asked) = slo_at("2s=m=90%,20ms").expect("an objective");
+        assert_eq!((at_ns, asked.task.as_deref()), (2_000_000_000, Some("m")));
+        assert_eq!(slo_at("1s=90%,20ms").map(|(_, asked)| asked.task), Ok(None));
+        for text in ["90%,20ms", "0s=90%,20ms", "1s=", "soon=90%,20ms"] {
+            assert!(slo_at(text).is_err(), "{text}");
         }
         assert_eq!(power("npu=2W"), Ok(("npu".to_owned(), 2.0)));
         assert!(power("2W").is_err());

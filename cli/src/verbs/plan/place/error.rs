@@ -10,6 +10,7 @@ impl From<PlacingError> for CliError {
             PlacingError::Incomplete { what: "power", .. } => "--power NAME=2W, once for each",
             PlacingError::Incomplete { .. } => "--slowdown NAME/OTHER=FACTOR, once for each pair",
             PlacingError::NeverAsked(_) => "--arrivals without a task counts for all others",
+            PlacingError::ChangeAtOnce { .. } => "--slo-at needs --arrivals or --trace",
             PlacingError::Plan(MultiDnnError::Memory { .. }) => "raise --memory",
             PlacingError::Plan(MultiDnnError::TooMany { .. }) => {
                 "fewer variants, processors, tasks or queries (--over, --arrivals)"

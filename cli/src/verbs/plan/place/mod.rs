@@ -7,6 +7,7 @@ mod report;
 use super::super::{
     bundle,
     error::{CliError, CliResult},
+    files,
     models::Dimensions,
     output::{self, Format},
     progress,
@@ -17,10 +18,12 @@ use super::{
     stitch::{objectives, preloading},
 };
 use clap::{ArgGroup, ValueEnum};
-use report::{Printed, PrintedGrid};
+pub use report::words;
+use report::{PrintedGrid, PrintedPhases};
 use std::path::PathBuf;
 use vitempo::plan::{
-    multi_dnn::{Request, Slowdown, grid::grid, place, place_tasks, trace},
+    multi_dnn::{Request, Slowdown, grid::grid, place_phases, trace},
+    run::{CostsOrigin, Made, PlanProcessor, RunPlan},
     stitch::{
         StitchProgress, objectives::Objective as Asked, planning, preloading::Budget,
         record::Record,
@@ -29,6 +32,7 @@ use vitempo::plan::{
 use vitempo::planners::{
     cost::Link,
     multi_dnn::{Objective, Settings, TaskArrivals},
+    stitch::{Slo, Zoo},
 };
 use vitempo::zoo::TasksFile;
 
@@ -52,24 +56,29 @@ pub enum Goal {
 /// simulator, with waiting, contention, compiling and loading, beside the plans of the stitching
 /// paper's systems; no plan printed is worse than theirs.
 #[derive(clap::Args, Debug)]
-#[command(group(ArgGroup::new("costs").required(true).args(["record", "tasks"])))]
+#[command(group(ArgGroup::new("costs").required(true).multiple(true).args(["record", "tasks"])))]
 pub struct PlaceArgs {
     /// Measured costs and accuracies; `vitempo plan stitch --live ... --record` writes them
     #[arg(long, value_name = "FILE.json")]
     pub record: Option<PathBuf>,
 
-    /// Tasks with their variants, accuracies and SLOs; `vitempo zoo make` writes one. Costs
-    /// are forecast
+    /// Tasks with their variants, accuracies and SLOs; `vitempo zoo make` writes one. Costs are
+    /// forecast, unless --record has them
     #[arg(long, value_name = "FILE.toml")]
     pub tasks: Option<PathBuf>,
 
     /// A processor and its bundle (a file, or a name that `vitempo bundle list` shows), instead of
     /// the file's; may be repeated. The same name again adds a bundle for another precision
-    #[arg(long = "processor", value_name = "NAME=BUNDLE", value_parser = parse_processor, requires = "tasks")]
+    #[arg(long = "processor", value_name = "NAME=BUNDLE", value_parser = parse_processor, requires = "tasks", conflicts_with = "record")]
     pub processors: Vec<(String, PathBuf)>,
 
+    /// Costs from a file, instead of bundles: a node TASK/VARIANT/POSITION for each subgraph,
+    /// positions from 1
+    #[arg(long = "costs", value_name = "FILE.json", requires = "tasks", conflicts_with_all = ["record", "processors", "bandwidth"])]
+    pub costs_file: Option<PathBuf>,
+
     /// Between any two processors, e.g. 8GB/s; without it, handing over costs nothing
-    #[arg(long, value_parser = quantity::bandwidth, requires = "tasks")]
+    #[arg(long, value_parser = quantity::bandwidth, requires = "tasks", conflicts_with = "record")]
     pub bandwidth: Option<u64>,
 
     /// What each task, or that task, has to keep, instead of what the file says; may be repeated
@@ -102,14 +111,24 @@ pub struct PlaceArgs {
     #[arg(long, value_name = "NAME=POWER", value_parser = arguments::power)]
     pub power: Vec<(String, f64)>,
 
-    /// Nothing is loaded at first: the first run of a subgraph compiles and loads it, which takes
-    /// 23.7 and 3 times as long as to run it (SparseLoom's figures)
+    /// Nothing is loaded at first: the first run of a subgraph compiles and loads it, which takes as
+    /// long as measured in the record, else 23.7 and 3 times as long as to run it (the stitching
+    /// paper's figures)
     #[arg(long)]
     pub cold: bool,
 
     /// All subgraphs of the plan fit into this: a share of what all subgraphs take, or a size
     #[arg(long, value_name = "PERCENT|SIZE", value_parser = preloading::parse_budget)]
     pub memory: Option<Budget>,
+
+    /// Write the plan to this file, for `vitempo run`; the models are those of --tasks
+    #[arg(long, value_name = "FILE.json", requires = "tasks", conflicts_with = "grid")]
+    pub out: Option<PathBuf>,
+
+    /// SLOs from a time on, e.g. 5s=classify=75%,20ms; the plan then has ways for each time.
+    /// May be repeated
+    #[arg(long, value_name = "TIME=[TASK=]ACCURACY,LATENCY", value_parser = arguments::slo_at, conflicts_with = "grid")]
+    pub slo_at: Vec<(u64, Asked)>,
 
     /// What is made best
     #[arg(long, value_enum, default_value_t)]
@@ -137,30 +156,68 @@ pub struct PlaceArgs {
 
 pub fn run(args: &PlaceArgs) -> CliResult {
     let request = args.request()?;
-    match (&args.record, &args.tasks) {
-        (Some(path), _) => {
-            let record = Record::read(path)?;
-            let zoo = record.zoo()?;
-            if args.grid {
-                return output::print(&PrintedGrid(grid(&zoo, &request)?), args.format);
-            }
-            let request = Request { objectives: args.slos.clone(), ..request };
-            output::print(&Printed(place(zoo, &record.asked(), &request)?), args.format)
-        }
-        (None, Some(path)) => {
-            let file = TasksFile::read(path)?;
-            if args.grid {
-                let (zoo, _) = planning::costs(&file, &args.stitching(), &mut say)?;
-                return output::print(&PrintedGrid(grid(&zoo, &request)?), args.format);
-            }
-            let placing = place_tasks(&file, &args.stitching(), &request, &mut say)?;
-            output::print(&Printed(placing), args.format)
-        }
-        (None, None) => Err(CliError::ours("neither a record nor tasks")),
+    let file = args.tasks.as_deref().map(TasksFile::read).transpose()?;
+    let costs = args.costs(file.as_ref())?;
+    if args.grid {
+        return output::print(&PrintedGrid(grid(&costs.zoo, &request)?), args.format);
     }
+    progress::say(format!(
+        "planning: at most {} plans are evaluated",
+        request.settings.evaluations
+    ));
+    let placings = place_phases(&costs.zoo, &costs.slos, &request, &args.slo_at)?;
+    if let (Some(path), Some(file)) = (&args.out, &file) {
+        let read = args.dimensions.read_options();
+        let made = Made {
+            file,
+            read: &read,
+            request: &request,
+            costs: costs.origin,
+            processors: costs.processors,
+            path,
+        };
+        files::write(path, RunPlan::of(&placings, &made)?.text()?.as_bytes())?;
+    }
+    output::print(&PrintedPhases(placings), args.format)
+}
+
+/// Costs with their origin.
+struct Costs {
+    zoo: Zoo,
+    slos: Vec<Slo>,
+    processors: Vec<PlanProcessor>,
+    origin: CostsOrigin,
 }
 
 impl PlaceArgs {
+    /// From the record, else by forecasts.
+    fn costs(&self, file: Option<&TasksFile>) -> CliResult<Costs> {
+        match (&self.record, file) {
+            (Some(path), _) => {
+                let record = Record::read(path)?;
+                let described =
+                    |(name, how): &(String, String)| PlanProcessor::of_record(name, how);
+                let processors = record.processors.iter().map(described).collect();
+                let (zoo, slos) = (record.zoo()?, record.asked());
+                Ok(Costs { zoo, slos, processors, origin: CostsOrigin::Measured })
+            }
+            (None, Some(file)) => {
+                let costs = planning::costs(file, &self.stitching(), &mut say)?;
+                let each = costs.zoo.processors().iter().zip(&costs.environments);
+                let processors = each
+                    .map(|(name, found)| PlanProcessor::of_environment(name, found.as_ref()))
+                    .collect();
+                let (zoo, slos) = (costs.zoo, costs.slos);
+                let origin = match self.costs_file {
+                    Some(_) => CostsOrigin::File,
+                    None => CostsOrigin::Forecast,
+                };
+                Ok(Costs { zoo, slos, processors, origin })
+            }
+            (None, None) => Err(CliError::ours("neither a record nor tasks")),
+        }
+    }
+
     fn request(&self) -> CliResult<Request> {
         let seeded = |(task, arrivals): &(Option<String>, TaskArrivals)| match arrivals {
             TaskArrivals::Poisson { per_s, .. } => {
@@ -173,7 +230,7 @@ impl PlaceArgs {
             None => self.arrivals.iter().map(seeded).collect(),
         };
         Ok(Request {
-            objectives: Vec::new(),
+            objectives: self.slos.clone(),
             arrivals,
             horizon_ns: self.over,
             slowdown: self.slowdown.clone(),
@@ -192,6 +249,7 @@ impl PlaceArgs {
     fn stitching(&self) -> planning::Request {
         planning::Request {
             processors: self.processors.clone(),
+            costs: self.costs_file.clone(),
             objectives: self.slos.clone(),
             link: self.bandwidth.map(Link::of_bandwidth),
             seed: self.seed,

@@ -97,6 +97,7 @@ impl Printed {
             "tasks": self.0.planned().map(task).collect::<Vec<_>>(),
             "orders": self.0.each.iter().map(order).collect::<Vec<_>>(),
             "preload": self.0.preloading.as_ref().map(|found| self.memory_json(found)),
+            "loading_is_measured": self.0.zoo.loading_is_measured(),
             "systems": self.0.systems.iter().map(system_json).collect::<Vec<_>>(),
             "as_printed": self.0.selection == Selection::AsPrinted,
             "accuracy_is": self.0.accuracy_is,

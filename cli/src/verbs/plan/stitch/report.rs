@@ -157,6 +157,7 @@ impl Report for Printed {
         let memory = self.0.preloading.as_ref().map_or_else(String::new, |preloading| {
             format!("\n{}", sections::memory(&self.0, preloading))
         });
+        let loading = sections::loading(&self.0);
         let systems = match self.0.systems.is_empty() {
             true => String::new(),
             false => format!("\n{}", sections::systems(&self.0.systems)),
@@ -166,7 +167,7 @@ impl Report for Printed {
                 format!("\n{}", sections::live(&measured.trials))
             });
         format!(
-            "Order: {}\n{processors}\n{}\n{}{others}{memory}{systems}{live}",
+            "Order: {}\n{processors}\n{}\n{}{others}{memory}{systems}{loading}{live}",
             self.0.zoo.named(&self.0.plan.order),
             self.choices(),
             self.notes()

@@ -1,6 +1,7 @@
 //! Optional sections of a printed plan: memory, systems that do not stitch, and live trials.
 
 use super::super::super::output::{Table, percent, thousands};
+use super::super::place::words;
 use std::fmt::Write;
 use vitempo::graph::Latency;
 use vitempo::plan::stitch::{
@@ -11,6 +12,14 @@ use vitempo::planners::Evidence;
 /// A latency, given in ns, as text.
 pub fn latency(ns: u64) -> String {
     Latency::from_ns(ns as f64).to_string()
+}
+
+/// The origin of times of compiling and loading, where some subgraphs are fetched.
+pub fn loading(stitching: &Stitching) -> String {
+    if stitching.preloading.is_none() && stitching.systems.is_empty() {
+        return String::new();
+    }
+    format!("\n{}\n", words::loading(&stitching.zoo))
 }
 
 /// The subgraphs that stay in memory.

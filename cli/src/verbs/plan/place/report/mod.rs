@@ -2,9 +2,11 @@
 //! JSON.
 
 mod grid;
-mod words;
+mod phases;
+pub mod words;
 
 pub use grid::PrintedGrid;
+pub use phases::PrintedPhases;
 
 use crate::verbs::{
     error::CliResult,
@@ -16,12 +18,14 @@ use vitempo::{
     plan::multi_dnn::Placing,
     planners::multi_dnn::{Objective, PlacedTask, PlacedWay, Score, systems::Named},
 };
-use words::{accuracy, gain, goal, latency, placed_on, proof, proof_name, variants, violated};
+use words::{
+    accuracy, gain, goal, latency, loading, placed_on, proof, proof_name, variants, violated,
+};
 
 /// A plan, to be printed.
-pub struct Printed(pub Placing);
+pub struct Printed<'a>(pub &'a Placing);
 
-impl Printed {
+impl Printed<'_> {
     fn rows(&self) -> impl Iterator<Item = (&PlacedTask, &PlacedWay)> {
         self.0.plan.tasks.iter().flat_map(|task| task.ways.iter().map(move |way| (task, way)))
     }
@@ -116,6 +120,9 @@ impl Printed {
             false => "not known: busy processors may slow each other down more than planned",
         };
         let _ = writeln!(text, "contention: {contention}");
+        if self.0.cold {
+            let _ = writeln!(text, "{}", loading(&self.0.zoo));
+        }
         let shares: Vec<String> = plan
             .shares()
             .iter()
@@ -152,6 +159,12 @@ impl Printed {
     }
 }
 
+/// The origin of times of loading; nothing where everything is loaded.
+fn loading_name(placing: &Placing) -> Option<&'static str> {
+    let origin = if placing.zoo.loading_is_measured() { "measured" } else { "paper" };
+    placing.cold.then_some(origin)
+}
+
 fn score_json(score: &Score) -> Value {
     json!({
         "violated": score.violated,
@@ -163,7 +176,7 @@ fn score_json(score: &Score) -> Value {
     })
 }
 
-impl Report for Printed {
+impl Report for Printed<'_> {
     fn table(&self) -> String {
         format!("{}\n{}\n{}\n{}", self.tasks(), self.outcomes(), self.systems(), self.notes())
     }
@@ -254,6 +267,7 @@ impl Report for Printed {
             "shares": shares,
             "contention_known": plan.contention_known,
             "memory_bytes": plan.memory_bytes,
+            "loading": loading_name(self.0),
             "evidence": plan.evidence,
         }))
     }

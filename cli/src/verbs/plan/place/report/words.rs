@@ -3,9 +3,21 @@
 use crate::verbs::output::percent;
 use vitempo::graph::Latency;
 use vitempo::planners::multi_dnn::{MultiDnnPlan, Objective, PlacedWay, Proof, Score};
+use vitempo::planners::stitch::Zoo;
 
 pub fn latency(ns: f64) -> String {
     Latency::from_ns(ns).to_string()
+}
+
+/// The origin of times of compiling and loading.
+pub fn loading(zoo: &Zoo) -> &'static str {
+    match zoo.loading_is_measured() {
+        true => "compiling and loading: measured, subgraph by subgraph",
+        false => {
+            "compiling and loading: not measured; 23.7 and 3 times the latency, the stitching \
+            paper's figures"
+        }
+    }
 }
 
 pub fn accuracy(bp: u32) -> String {

@@ -1,0 +1,141 @@
+//! `vitempo run`: executes a plan for several models on engines, or replays the log of a run.
+
+mod error;
+mod replayed;
+mod report;
+
+use super::{
+    error::{CliError, CliResult},
+    files,
+    interrupt::interrupted,
+    output::{self, Format},
+    plan::live::parse_engine,
+    progress,
+    quantity::{self, positive},
+};
+use clap::{ArgGroup, ValueEnum};
+use replayed::Replayed;
+use report::Printed;
+use std::path::PathBuf;
+use vitempo::plan::{
+    live::Engine,
+    run::{
+        Limit, RunEngine, RunLog, RunOptions, RunPlan, Summary, memory::Eviction, replay,
+        run as execute,
+    },
+};
+
+/// `--evict`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Evict {
+    /// The subgraph that was used longest ago
+    #[default]
+    Lru,
+    /// The subgraph that the fewest planned queries use
+    Planned,
+}
+
+/// Runs a plan of `vitempo plan place --out` on engines
+///
+/// Example: vitempo run plan.json --live a=onnxruntime@0 --live b=rten@1 --seconds 10 --log
+/// log.jsonl
+///
+/// Each processor is an engine on cores of its own, with one queue. Queries arrive as the plan says;
+/// each takes, on arrival, the way that is expected to end first. The output has violations, queries
+/// per second and latencies beside the forecast. `--replay` runs the queries of a log in the
+/// simulator instead, with their measured times.
+#[derive(clap::Args, Debug)]
+#[command(group(ArgGroup::new("source").required(true).args(["plan", "replay"])))]
+pub struct RunArgs {
+    /// The plan
+    #[arg(value_name = "PLAN.json")]
+    pub plan: Option<PathBuf>,
+
+    /// Simulate the queries of this log instead, and compare the times
+    #[arg(long, value_name = "LOG.jsonl")]
+    pub replay: Option<PathBuf>,
+
+    /// The engine of a processor, on cores of its own, instead of the plan's; may be repeated
+    #[arg(long = "live", value_name = "NAME=BACKEND[@CORES]", value_parser = parse_engine, requires = "plan")]
+    pub engines: Vec<Engine>,
+
+    /// Run although the plan was made for another machine or for other engines
+    #[arg(long, requires = "plan")]
+    pub anywhere: bool,
+
+    /// Number of queries, instead of those of the plan
+    #[arg(long, value_name = "COUNT", value_parser = positive, requires = "plan", conflicts_with = "seconds")]
+    pub queries: Option<usize>,
+
+    /// Queries arrive for so many seconds, instead of the plan's time
+    #[arg(long, value_name = "SECONDS", value_parser = quantity::above_zero, requires = "plan")]
+    pub seconds: Option<f64>,
+
+    /// Memory budget of loaded subgraphs, instead of the plan's
+    #[arg(long, value_name = "SIZE", value_parser = quantity::bytes, requires = "plan")]
+    pub memory: Option<u64>,
+
+    /// The subgraph that makes room for others
+    #[arg(long, value_enum, default_value_t, requires = "plan")]
+    pub evict: Evict,
+
+    /// Load nothing before the run; each subgraph is loaded in the first query that needs it
+    #[arg(long, requires = "plan")]
+    pub cold: bool,
+
+    /// Queries that may wait for a processor; one that arrives when so many wait is refused
+    #[arg(long, value_name = "COUNT", default_value = "1000", value_parser = positive)]
+    pub bound: usize,
+
+    /// Write a log of every query, as JSON lines
+    #[arg(long, value_name = "LOG.jsonl", requires = "plan")]
+    pub log: Option<PathBuf>,
+
+    /// Format of the output
+    #[arg(long, value_enum, default_value_t)]
+    pub format: Format,
+}
+
+pub fn run(args: &RunArgs) -> CliResult {
+    match (&args.plan, &args.replay) {
+        (Some(path), _) => {
+            let log = execute(&RunPlan::read(path)?, &args.options(), &mut |what| {
+                progress::say(what);
+            })?;
+            if let Some(path) = &args.log {
+                files::write(path, log.text()?.as_bytes())?;
+            }
+            let summary = Summary::of(&log)?;
+            output::print(&Printed { log, summary }, args.format)
+        }
+        (None, Some(path)) => output::print(&Replayed(replay(&RunLog::read(path)?)?), args.format),
+        (None, None) => Err(CliError::ours("neither a plan nor a log")),
+    }
+}
+
+impl RunArgs {
+    fn options(&self) -> RunOptions {
+        let engine = |engine: &Engine| RunEngine {
+            name: engine.name.clone(),
+            backend: engine.backend.clone(),
+            cores: engine.cores.clone(),
+        };
+        RunOptions {
+            engines: self.engines.iter().map(engine).collect(),
+            anywhere: self.anywhere,
+            limit: match (self.queries, self.seconds) {
+                (Some(count), _) => Limit::Queries(count),
+                (None, Some(seconds)) => Limit::Time((seconds * 1e9) as u64),
+                (None, None) => Limit::Plan,
+            },
+            memory_bytes: self.memory,
+            eviction: match self.evict {
+                Evict::Lru => Eviction::LeastRecentlyUsed,
+                Evict::Planned => Eviction::LeastPlanned,
+            },
+            cold: self.cold,
+            bound: self.bound,
+            interrupted: interrupted(),
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! [`Rig::pieces`]: consecutive parts on one processor as one piece of work, for runtimes that
+//! decide query by query what runs where. Loading and unloading of parts are reported, and every
+//! time is on one clock that starts with the run.
+
+use super::{
+    LiveError, Rig,
+    server::{Job, PieceJob},
+};
+use crate::backends::OutputValues;
+use std::{
+    sync::{Arc, mpsc},
+    time::{Duration, Instant},
+};
+
+/// Parts that run one after the other on one processor; the results of each are the inputs of the
+/// next.
+#[derive(Clone, Debug)]
+pub struct Piece {
+    /// The caller's number.
+    pub id: usize,
+    /// Index of the processor.
+    pub processor: usize,
+    /// Indices of the parts.
+    pub parts: Vec<usize>,
+    /// Parts of this processor that are unloaded first.
+    pub unload: Vec<usize>,
+    /// The inputs of the first part are among these.
+    pub values: Vec<Arc<OutputValues>>,
+}
+
+/// How long an engine took to read, compile and load a part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LoadTime {
+    /// Index of the part.
+    pub part: usize,
+    /// From the file to a session that can run, ns.
+    pub ns: u64,
+}
+
+/// What a piece computed, and how long it took; ns.
+#[derive(Clone, Debug, Default)]
+pub struct Computed {
+    /// The outputs of the last part.
+    pub values: Vec<Arc<OutputValues>>,
+    /// Parts that had to be loaded.
+    pub loads: Vec<LoadTime>,
+    /// Transfer of inputs into the engine.
+    pub feed_ns: u64,
+    /// Running, with the transfer of outputs out of the engine.
+    pub run_ns: u64,
+}
+
+/// A piece that ended.
+#[derive(Debug)]
+pub struct Finished {
+    /// The caller's number.
+    pub id: usize,
+    /// Index of the processor.
+    pub processor: usize,
+    /// When the engine began, ns since the start of the clock.
+    pub begun_ns: u64,
+    /// When the engine ended.
+    pub ended_ns: u64,
+    /// When the caller was told.
+    pub noticed_ns: u64,
+    /// What came of it.
+    pub result: Result<Computed, LiveError>,
+}
+
+/// A piece that ended, as the engine's thread reports it.
+pub(super) struct Reported {
+    pub(super) id: usize,
+    pub(super) processor: usize,
+    pub(super) begun: Instant,
+    pub(super) ended: Instant,
+    pub(super) result: Result<Computed, LiveError>,
+}
+
+/// Submits pieces to the engines of a rig and collects what they report.
+#[derive(Debug)]
+pub struct Pieces<'a> {
+    rig: &'a Rig,
+    begin: Instant,
+    sender: mpsc::Sender<Reported>,
+    reports: mpsc::Receiver<Reported>,
+}
+
+impl Rig {
+    /// A clock that starts now, and the pieces of a run.
+    #[must_use]
+    pub fn pieces(&self) -> Pieces<'_> {
+        let (sender, reports) = mpsc::channel();
+        Pieces { rig: self, begin: Instant::now(), sender, reports }
+    }
+
+    /// Loads a part on a processor, if it is not loaded; `None` if it was.
+    ///
+    /// # Errors
+    /// [`LiveError`] naming the part and the processor.
+    pub fn load(&self, processor: usize, part: usize) -> Result<Option<LoadTime>, LiveError> {
+        self.check_part(processor, part)?;
+        let (reply, answer) = mpsc::channel();
+        self.servers[processor].submit(Job::Load { part, reply })?;
+        answer.recv().map_err(|_| self.servers[processor].ended())?
+    }
+
+    /// Unloads parts of a processor, and waits until that is done.
+    ///
+    /// # Errors
+    /// [`LiveError`] naming the processor.
+    pub fn unload(&self, processor: usize, parts: &[usize]) -> Result<(), LiveError> {
+        let Some(&first) = parts.first() else { return Ok(()) };
+        self.check_part(processor, first)?;
+        let (reply, answer) = mpsc::channel();
+        self.servers[processor].submit(Job::Unload { parts: parts.to_vec(), reply })?;
+        answer.recv().map_err(|_| self.servers[processor].ended())
+    }
+}
+
+impl Pieces<'_> {
+    /// Time since the start of the clock, ns.
+    #[must_use]
+    pub fn now_ns(&self) -> u64 {
+        self.since_start(Instant::now())
+    }
+
+    /// Appends a piece to the queue of its processor.
+    ///
+    /// # Errors
+    /// [`LiveError`] for parts or processors that do not exist, or an engine that ended.
+    pub fn submit(&self, piece: Piece) -> Result<(), LiveError> {
+        for &part in &piece.parts {
+            self.rig.check_part(piece.processor, part)?;
+        }
+        let Piece { id, processor, parts, unload, values } = piece;
+        let reply = self.sender.clone();
+        let job = PieceJob { id, processor, parts, unload, values, reply };
+        self.rig.servers[processor].submit(Job::Piece(job))
+    }
+
+    /// The next piece that ends, or `None` when this time has come, ns since the start.
+    #[must_use]
+    pub fn next(&self, until_ns: u64) -> Option<Finished> {
+        let wait = Duration::from_nanos(until_ns.saturating_sub(self.now_ns()));
+        let Reported { id, processor, begun, ended, result } =
+            self.reports.recv_timeout(wait).ok()?;
+        Some(Finished {
+            id,
+            processor,
+            begun_ns: self.since_start(begun),
+            ended_ns: self.since_start(ended),
+            noticed_ns: self.now_ns(),
+            result,
+        })
+    }
+
+    fn since_start(&self, at: Instant) -> u64 {
+        u64::try_from(at.saturating_duration_since(self.begin).as_nanos()).unwrap_or(u64::MAX)
+    }
+}

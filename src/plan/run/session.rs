@@ -1,0 +1,214 @@
+//! [`Session`]: engines with the subgraphs of a plan, the inputs of each task, and the results that
+//! they are compared with.
+
+use super::{PlanTask, Routes, RunEngine, RunError, RunPlan, memory::Eviction, schedule::Limit};
+use crate::{
+    plan::live::Engine,
+    zoo::{
+        tasks::{TaskEntry, TasksFile, VariantEntry},
+        variants::{Variants, Weights},
+    },
+};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, atomic::AtomicBool},
+};
+use vitempo_graph::{Graph, onnx::ReadOptions};
+use vitempo_profiler::{
+    OutputValues, RunOptions as EngineOptions, conformance, inputs,
+    live::{LiveProcessor, Rig},
+};
+
+/// Queries that may wait for a processor.
+pub const BOUND: usize = 1000;
+
+/// How a plan is run.
+#[derive(Clone, Debug)]
+pub struct RunOptions {
+    /// Engines of processors, instead of the plan's.
+    pub engines: Vec<RunEngine>,
+    /// Whether the plan may be one for another machine or for other engines.
+    pub anywhere: bool,
+    /// How long it lasts.
+    pub limit: Limit,
+    /// Memory budget of loaded subgraphs, bytes; `None`: the plan's.
+    pub memory_bytes: Option<u64>,
+    /// Which subgraph makes room for others.
+    pub eviction: Eviction,
+    /// Whether nothing is loaded before the run.
+    pub cold: bool,
+    /// Queries that may wait for a processor; one that arrives when so many wait is refused.
+    pub bound: usize,
+    /// Set it from another thread to end the run.
+    pub interrupted: Arc<AtomicBool>,
+}
+
+impl Default for RunOptions {
+    fn default() -> Self {
+        Self {
+            engines: Vec::new(),
+            anywhere: false,
+            limit: Limit::Plan,
+            memory_bytes: None,
+            eviction: Eviction::default(),
+            cold: false,
+            bound: BOUND,
+            interrupted: Arc::new(AtomicBool::new(false)),
+        }
+    }
+}
+
+/// A subgraph of the plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Part {
+    pub task: usize,
+    /// Counted from 1.
+    pub position: usize,
+    pub variant: String,
+    pub bytes: u64,
+}
+
+/// See the module.
+pub(super) struct Session {
+    pub rig: Rig,
+    /// Subgraphs by the index of their part.
+    pub parts: Vec<Part>,
+    /// Subgraphs of each step, by lane: index of the part and bytes.
+    pub steps: Vec<Vec<Vec<(usize, u64)>>>,
+    /// Inputs by task.
+    pub inputs: Vec<Vec<Arc<OutputValues>>>,
+    /// The whole model of each lane: index of its part, behind the subgraphs.
+    wholes: Vec<usize>,
+}
+
+impl Session {
+    /// Starts the engines.
+    pub fn start(plan: &RunPlan, routes: &Routes, options: &RunOptions) -> Result<Self, RunError> {
+        let engines = plan.engines(&options.engines, options.anywhere)?;
+        let processors: Vec<LiveProcessor> = engines.into_iter().map(processor).collect();
+        let (mut parts, mut graphs) = (Vec::new(), Vec::new());
+        let mut inputs = Vec::new();
+        let mut wholes: BTreeMap<(usize, Vec<String>), Graph> = BTreeMap::new();
+        for (index, task) in plan.tasks.iter().enumerate() {
+            let variants = read(plan, task)?;
+            inputs.push(inputs_of(task, &variants)?);
+            for subgraph in &task.subgraphs {
+                let found = variants.names.iter().position(|name| *name == subgraph.variant);
+                let row = variants.subgraphs.get(subgraph.position - 1);
+                let Some(graph) = found.and_then(|variant| row?.get(variant)) else {
+                    let reason = format!("there is no subgraph {}", subgraph.position);
+                    return Err(plan.invalid(format!("tasks[{index}].subgraphs"), reason));
+                };
+                let name = format!("{}/{}/{}", task.name, subgraph.variant, subgraph.position);
+                graphs.push(graph.clone().with_name(&name));
+                parts.push(Part {
+                    task: index,
+                    position: subgraph.position,
+                    variant: subgraph.variant.clone(),
+                    bytes: subgraph.memory_bytes,
+                });
+            }
+            for way in &task.ways {
+                let chosen: Option<Vec<usize>> = way
+                    .variants
+                    .iter()
+                    .map(|name| variants.names.iter().position(|own| own == name))
+                    .collect();
+                let whole = variants.stitched(&chosen.unwrap_or_default());
+                let whole = whole.map_err(|e| plan.invalid(format!("tasks[{index}].ways"), e))?;
+                wholes.insert((index, way.variants.clone()), whole);
+            }
+        }
+        let of_lane = |route: &super::routes::Route| {
+            (route.task, plan.tasks[route.task].ways[route.way].variants.clone())
+        };
+        let first = graphs.len();
+        let keys: Vec<_> = wholes.keys().cloned().collect();
+        graphs.extend(wholes.into_values());
+        let whole = |key| keys.iter().position(|known| *known == key).unwrap_or(0) + first;
+        let wholes = routes.routes.iter().map(|route| whole(of_lane(route))).collect();
+        let steps = routes.routes.iter().map(|route| steps(plan, route, &parts)).collect();
+        let rig = Rig::start(&processors, graphs)?;
+        if let (Some(environment), false) = (rig.environments().next(), options.anywhere) {
+            plan.check_device(&environment.device)?;
+        }
+        Ok(Self { rig, parts, steps, inputs, wholes })
+    }
+
+    /// Results of the whole model of a lane on the engine of its first step; unloaded afterwards.
+    pub fn expected(
+        &self,
+        lane: usize,
+        processor: usize,
+        task: usize,
+    ) -> Result<Vec<OutputValues>, RunError> {
+        let whole = self.wholes[lane];
+        let answer = self.rig.ask(whole, processor, &self.inputs[task])?.wait();
+        self.rig.unload(processor, &[whole])?;
+        Ok(answer?.values)
+    }
+}
+
+/// The difference of results from expected ones; `None` for engines that compute nothing.
+pub(super) fn apart(expected: &[OutputValues], found: &[Arc<OutputValues>]) -> Option<f64> {
+    let own: Option<Vec<OutputValues>> = expected
+        .iter()
+        .map(|value| found.iter().find(|own| own.name == value.name).map(|own| (**own).clone()))
+        .collect();
+    let (share, _) = conformance::difference(expected, &own?).ok()?;
+    (!expected.is_empty()).then_some(share)
+}
+
+fn processor(engine: RunEngine) -> LiveProcessor {
+    let RunEngine { name, backend, cores } = engine;
+    Engine { name, backend, cores }.processor()
+}
+
+/// The variants of a task, cut as planned.
+fn read(plan: &RunPlan, task: &PlanTask) -> Result<Variants, RunError> {
+    for variant in &task.variants {
+        variant.check(&plan.resolve(&variant.model))?;
+    }
+    let variant = |v: &super::PlanVariant| VariantEntry {
+        name: v.name.clone(),
+        model: v.model.clone(),
+        accuracy: None,
+    };
+    let entry = TaskEntry {
+        name: task.name.clone(),
+        cuts: Some(task.cuts.clone()),
+        stitched: None,
+        slo: None,
+        variants: task.variants.iter().map(variant).collect(),
+    };
+    let file = TasksFile {
+        positions: task.cuts.len() + 1,
+        accuracy_is: None,
+        processors: Vec::new(),
+        tasks: Vec::new(),
+        path: plan.path.clone(),
+    };
+    let options = ReadOptions { dimensions: plan.dimensions.clone(), ..ReadOptions::default() };
+    Ok(Variants::read(&file, &entry, &options, Weights::Values)?)
+}
+
+fn inputs_of(task: &PlanTask, variants: &Variants) -> Result<Vec<Arc<OutputValues>>, RunError> {
+    let refuse = |reason: String| RunError::Inputs { task: task.name.clone(), reason };
+    let first = variants.subgraphs.first().and_then(|row| row.first());
+    let first = first.ok_or_else(|| refuse("it has no subgraph".to_owned()))?;
+    let defaults = EngineOptions::default();
+    let values = inputs::of_graph(first, defaults.inputs, defaults.seed).map_err(refuse)?;
+    Ok(values.into_iter().map(Arc::new).collect())
+}
+
+/// The parts of each piece of a way.
+fn steps(plan: &RunPlan, route: &super::routes::Route, parts: &[Part]) -> Vec<Vec<(usize, u64)>> {
+    let way = &plan.tasks[route.task].ways[route.way];
+    let part = |position: usize| {
+        let variant = &way.variants[position - 1];
+        let is_it =
+            |p: &Part| p.task == route.task && p.position == position && p.variant == *variant;
+        parts.iter().position(is_it).map(|index| (index, parts[index].bytes))
+    };
+    way.pieces.iter().map(|piece| (piece.first..=piece.last).filter_map(part).collect()).collect()
+}
