@@ -223,6 +223,12 @@ impl Graph {
         &self.outputs
     }
 
+    /// The same graph with each operator described anew; what it reads and provides stays.
+    pub(crate) fn with_each_operator(mut self, describe: impl Fn(&mut OpSpec)) -> Self {
+        self.nodes.iter_mut().for_each(|node| describe(&mut node.op));
+        self
+    }
+
     /// Name, values, nodes, inputs and outputs.
     pub(crate) fn into_parts(self) -> (String, Vec<Value>, Vec<Node>, Vec<ValueId>, Vec<ValueId>) {
         (self.name, self.values, self.nodes, self.inputs, self.outputs)

@@ -12,7 +12,7 @@ use vitempo_graph::onnx::{ReadOptions, WriteOptions, read_bytes, read_file, to_b
 use vitempo_graph::quantize::{Conversion, Options};
 use vitempo_graph::{
     Attribute, Attributes, Environment, Graph, GraphBuilder, GraphError, MemoryFormat, Node,
-    OpKind, Precision, TensorSpec, ValueId, Work,
+    OpKind, Precision, TensorSpec, ValueId, ValueSource, Work,
 };
 
 /// One step of a random network; a step that does not fit the current shape is adapted or left out.
@@ -264,4 +264,54 @@ fn forms_of_models_with_inputs_in_the_place_of_weights() {
         }
     }
     assert_eq!(read, 24);
+}
+
+/// Without values, a number or an integer is as unknown after writing as before.
+#[test]
+fn numbers_without_values_stay_unknown() {
+    let mut b = GraphBuilder::new("unknown");
+    let x = b.input("x", TensorSpec::f32([1, 4, 8]));
+    let factor = b.weight("factor", TensorSpec::f32([]));
+    let bias = b.weight("bias", TensorSpec::f32([8]));
+    let rows = b.weight("rows", TensorSpec::new([2], Precision::I64));
+    let y = b.binary("scaled", OpKind::Mul, x, factor).unwrap();
+    let y = b.binary("sum", OpKind::Add, y, bias).unwrap();
+    let picked = Attributes::new().with_int("axis", 1);
+    let y = b.op("picked", OpKind::Gather, picked, &[y, rows]).unwrap();
+    let graph = b.finish(vec![y]).unwrap();
+    let bytes = to_bytes(&graph, &WriteOptions::default()).unwrap();
+    let again = read_bytes("unknown", &bytes, &ReadOptions::default()).unwrap();
+    assert_same(&graph, &again);
+    let known = |name: &str| {
+        let value = again.values().iter().find(|value| value.name == name).unwrap();
+        matches!(value.source, ValueSource::Constant(Some(_)))
+    };
+    assert_eq!(["factor", "bias", "rows"].map(known), [false, true, false]);
+    assert!(assert_same_kernels(&graph, &again) > 0);
+    // A file with weights has them all.
+    let seeded = to_bytes(&graph, &WriteOptions::seeded(1)).unwrap();
+    let seeded = read_bytes("seeded", &seeded, &ReadOptions::default()).unwrap();
+    assert!(seeded.values().iter().all(|v| v.source != ValueSource::Constant(None)));
+}
+
+/// A model that fuzzing found: a sum with a number that the file does not have.
+#[test]
+fn kernels_of_a_sum_with_an_unknown_number() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../fuzz/corpus/onnx_lower/number_without_value_2031.onnx");
+    let graph = read_file(&path, &ReadOptions::default()).unwrap();
+    let written = to_bytes(&graph, &WriteOptions::default()).unwrap();
+    let again = read_bytes(graph.name(), &written, &ReadOptions::default()).unwrap();
+    assert!(assert_same_kernels(&graph, &again) > 0);
+}
+
+/// Another: the scale of a DynamicQuantizeLinear is f32, and would have become f16.
+#[test]
+fn a_model_that_quantises_while_it_runs_stays_in_32_bits() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../fuzz/corpus/onnx_lower/half_of_dynamic_quantize_177407.onnx");
+    let graph = read_file(&path, &ReadOptions::default()).unwrap();
+    let half = Conversion::Half.apply(&graph, &Options::default()).unwrap();
+    let written = to_bytes(&half, &WriteOptions::default()).unwrap();
+    assert_same(&half, &read_bytes("half", &written, &ReadOptions::default()).unwrap());
 }

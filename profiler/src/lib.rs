@@ -10,6 +10,7 @@
 //! | how much of the executed time did lowering predict? | [`lowering_accuracy`] |
 //! | which operators of a model does an NPU take? | [`coverage`] |
 //! | how long does a plan take on engines? | [`live`] |
+//! | how does a model run that is split between a device and a server? | [`split`] |
 //! | how are engines of another machine measured? | [`target`], [`remote`] |
 //! | what happens in one run of a model, and when has it sampled enough? | [`model_run`], [`protocol`] |
 //! | what runs where: processes, cores, what this machine is | [`worker`], [`pinning`], [`environment`] |
@@ -41,6 +42,7 @@ pub mod reference;
 pub mod remote;
 pub mod single;
 pub mod source;
+pub mod split;
 pub mod statistics;
 pub mod sweep;
 pub mod target;

@@ -44,18 +44,29 @@ impl Partition {
         names: &[&str],
     ) -> Result<Self, PartitionError> {
         let whole = weighted(model, options)?;
+        let parts = Self::divide(&whole, model, part_of, names)?;
+        Ok(Self { whole, parts })
+    }
+
+    /// The parts of a model whose weights were read ([`weighted`]); otherwise as [`Self::of`].
+    pub(crate) fn divide(
+        whole: &Graph,
+        model: &Model,
+        part_of: &[usize],
+        names: &[&str],
+    ) -> Result<Vec<Graph>, PartitionError> {
         let nodes = model.graph.nodes().iter().map(|node| node.name.as_str());
         let planned: HashMap<&str, usize> = nodes.zip(part_of.iter().copied()).collect();
         // Nodes that the planned graph lacks belong to the last part.
         let last = names.len().saturating_sub(1);
         let part = |name: &str| planned.get(name).copied().unwrap_or(last);
         let again: Vec<usize> = whole.nodes().iter().map(|node| part(&node.name)).collect();
-        let parts = parts(&whole, &again, names)?;
-        Ok(Self { whole, parts })
+        Ok(parts(whole, &again, names)?)
     }
 }
 
-fn weighted(model: &Model, options: &ReadOptions) -> Result<Graph, OnnxError> {
+/// The model with the values of its weights, where its file has them.
+pub(crate) fn weighted(model: &Model, options: &ReadOptions) -> Result<Graph, OnnxError> {
     if !onnx::weights_present(&model.path)? {
         return Ok(model.graph.clone());
     }

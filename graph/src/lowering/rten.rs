@@ -31,6 +31,7 @@ mod transpose;
 use crate::{Budget, Environment, Graph, GraphError, Precision, quantize};
 use fusion::Rules;
 use program::Program;
+use std::borrow::Cow;
 
 /// Rounds of fusions rten makes at most.
 const MAX_ROUNDS: usize = 3;
@@ -47,9 +48,9 @@ pub fn lower_for(
     match environment.precision {
         Precision::I8 => {
             let graph = quantize::integer_within(graph, &quantize::Options::default(), budget)?;
-            lower_within(&graph, budget)
+            lower_within(Cow::Owned(graph), budget)
         }
-        _ => lower_within(graph, budget),
+        _ => lower_within(Cow::Borrowed(graph), budget),
     }
 }
 
@@ -58,10 +59,10 @@ pub fn lower_for(
 /// # Errors
 /// [`GraphError`] when the result is no graph, which would be a mistake in the rules.
 pub fn lower(graph: &Graph) -> Result<Graph, GraphError> {
-    lower_within(graph, &Budget::default())
+    lower_within(Cow::Borrowed(graph), &Budget::default())
 }
 
-fn lower_within(graph: &Graph, budget: &Budget) -> Result<Graph, GraphError> {
+fn lower_within(graph: Cow<'_, Graph>, budget: &Budget) -> Result<Graph, GraphError> {
     let mut program = Program::from_graph(graph, budget);
     program.pass(&[&fusion::cast, &fusion::identity])?;
     program.fold_constants();

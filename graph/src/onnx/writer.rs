@@ -5,7 +5,7 @@
 //! ([`crate::Written`]).
 //! Attributes that ONNX takes as inputs (the `starts` of a Slice, the `shape` of a Reshape) are
 //! written as small integer initializers. Weights are seeded random numbers, or references to a
-//! file `weights.bin` that is not written (tensors of at most 64 elements are always in the file).
+//! file `weights.bin` that is not written (floats of 2 to 64 elements are always in the file).
 //! The bytes depend on the graph and the seed only; the values of a weight on its name and the seed
 //! only.
 

@@ -30,6 +30,11 @@ fn hash(name: &str) -> u64 {
     FixedState::default().hash_one(name)
 }
 
+/// The name of something that belongs to `owner`.
+pub(super) fn named(owner: &str, what: &str) -> String {
+    [owner, what].concat()
+}
+
 /// Underscores behind a name at most.
 const MOST_UNDERSCORES: usize = 64;
 

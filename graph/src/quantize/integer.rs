@@ -4,7 +4,7 @@
 //! Products with a constant right side only. Weights are i8, symmetric: one scale per output
 //! channel of a matrix, one scale of a convolution.
 
-use super::draft::Draft;
+use super::draft::{Draft, named};
 use super::scale;
 use super::sites::{self, Results, WeightSite};
 use super::{Options, is_quantized};
@@ -77,30 +77,30 @@ impl Rewriter<'_> {
         let [x, x_scale, x_zero] = self.quantized(node.inputs[0]);
         let [weight, w_scale, w_zero] = self.weight(node, site);
         let sums = TensorSpec { precision: Precision::I32, ..tensor.clone() };
-        let sums = self.draft.computed(format!("{name}/sums"), sums);
+        let sums = self.draft.computed(named(name, "/sums"), sums);
         let mut attributes = node.op.attributes.clone().with_int("integer", 1);
         attributes.0.remove("trans_b");
         self.draft.instead_of(node, attributes, vec![x, weight, x_zero, w_zero], vec![sums]);
 
         let scale = match self.draft.values[w_scale.0 as usize].tensor.clone() {
-            Some(both) => self.draft.computed(format!("{name}/scale"), both),
+            Some(both) => self.draft.computed(named(name, "/scale"), both),
             None => return,
         };
         self.draft.step(
-            format!("{name}/scales"),
+            named(name, "/scales"),
             OpKind::Mul,
             NONE(),
             vec![x_scale, w_scale],
             vec![scale],
         );
-        let floats = self.draft.computed(format!("{name}/floats"), tensor.clone());
+        let floats = self.draft.computed(named(name, "/floats"), tensor.clone());
         let to = NONE().with("to", Attribute::Text(Precision::F32.name().to_owned()));
-        self.draft.step(format!("{name}/cast"), OpKind::Cast, to, vec![sums], vec![floats]);
+        self.draft.step(named(name, "/cast"), OpKind::Cast, to, vec![sums], vec![floats]);
         let bias = node.inputs.get(2).copied();
         let scaled =
-            if bias.is_some() { self.draft.computed(format!("{name}/scaled"), tensor) } else { y };
+            if bias.is_some() { self.draft.computed(named(name, "/scaled"), tensor) } else { y };
         self.draft.step(
-            format!("{name}/scaling"),
+            named(name, "/scaling"),
             OpKind::Mul,
             NONE(),
             vec![floats, scale],
@@ -108,13 +108,7 @@ impl Rewriter<'_> {
         );
         if let Some(bias) = bias {
             let bias = self.broadcast(node, bias);
-            self.draft.step(
-                format!("{name}/bias"),
-                OpKind::Add,
-                NONE(),
-                vec![scaled, bias],
-                vec![y],
-            );
+            self.draft.step(named(name, "/bias"), OpKind::Add, NONE(), vec![scaled, bias], vec![y]);
         }
     }
 
@@ -127,13 +121,13 @@ impl Rewriter<'_> {
         let (name, shape) =
             (&value.name, value.tensor.as_ref().map_or(Vec::new(), |t| t.shape.to_vec()));
         let integers =
-            self.draft.computed(format!("{name}/quantized"), TensorSpec::new(shape, Precision::U8));
-        let scale = self.draft.computed(format!("{name}/scale"), TensorSpec::f32([]));
+            self.draft.computed(named(name, "/quantized"), TensorSpec::new(shape, Precision::U8));
+        let scale = self.draft.computed(named(name, "/scale"), TensorSpec::f32([]));
         let zero_point =
-            self.draft.computed(format!("{name}/zero_point"), TensorSpec::new([], Precision::U8));
+            self.draft.computed(named(name, "/zero_point"), TensorSpec::new([], Precision::U8));
         let made = [integers, scale, zero_point];
         self.draft.step(
-            format!("{name}/quantize"),
+            named(name, "/quantize"),
             OpKind::DynamicQuantize,
             NONE(),
             vec![id],
@@ -175,17 +169,17 @@ impl Rewriter<'_> {
         let shape = if axis.is_some() { vec![count] } else { Vec::new() };
         let made = [
             self.draft.constant(
-                format!("{name}/quantized"),
+                named(&name, "/quantized"),
                 TensorSpec { precision: Precision::I8, ..tensor },
                 integers.map(ConstantData::Ints),
             ),
             self.draft.constant(
-                format!("{name}/scale"),
+                named(&name, "/scale"),
                 TensorSpec::f32(shape),
                 scales.map(ConstantData::Floats),
             ),
             self.draft.constant(
-                format!("{name}/zero_point"),
+                named(&name, "/zero_point"),
                 TensorSpec::new([], Precision::I8),
                 known.then(|| ConstantData::Ints(vec![0])),
             ),

@@ -1,6 +1,6 @@
 //! Static int8: Q/DQ pairs around convolutions and matrix products.
 
-use super::draft::Draft;
+use super::draft::{Draft, named};
 use super::moments::{self, Moments};
 use super::scale::{self, Affine};
 use super::sites::{self, BiasSite, Results, Sites};
@@ -202,30 +202,30 @@ impl<'a> Rewriter<'a> {
             affine.map(|a| a.zero_point).or_else(|| around_zero.then_some(Affine::MIDDLE));
         self.scales.extend(affine.map(|a| (id, a)));
         let scale = self.draft.constant(
-            format!("{name}/scale"),
+            named(&name, "/scale"),
             TensorSpec::f32([]),
             affine.map(|a| ConstantData::Floats(vec![a.scale])),
         );
         let zero = TensorSpec::new([], Precision::U8);
         let zero_point = self.draft.constant(
-            format!("{name}/zero_point"),
+            named(&name, "/zero_point"),
             zero,
             zero_point.map(|z| ConstantData::Ints(vec![z])),
         );
         let quantized =
             TensorSpec::new(tensor.shape.clone(), Precision::U8).with_format(tensor.format);
-        let quantized = self.draft.computed(format!("{name}/quantized"), quantized);
-        let dequantized = self.draft.computed(format!("{name}/dequantized"), tensor);
+        let quantized = self.draft.computed(named(&name, "/quantized"), quantized);
+        let dequantized = self.draft.computed(named(&name, "/dequantized"), tensor);
         let to = Attributes::new().with("to", Attribute::Text(Precision::U8.name().to_owned()));
         self.draft.step(
-            format!("{name}/quantize"),
+            named(&name, "/quantize"),
             OpKind::Quantize,
             to,
             vec![id, scale, zero_point],
             vec![quantized],
         );
         self.draft.step(
-            format!("{name}/dequantize"),
+            named(&name, "/dequantize"),
             OpKind::Dequantize,
             Attributes::new(),
             vec![quantized, scale, zero_point],
@@ -296,27 +296,27 @@ impl<'a> Rewriter<'a> {
         let shape: Vec<usize> = if axis.is_some() { vec![scales.count] } else { Vec::new() };
         let known = integers.is_some();
         let quantized = self.draft.constant(
-            format!("{name}/quantized"),
+            named(name, "/quantized"),
             TensorSpec::new(tensor.shape.clone(), precision),
             integers.map(ConstantData::Ints),
         );
         let scale = self.draft.constant(
-            format!("{name}/scale"),
+            named(name, "/scale"),
             TensorSpec::f32(shape.clone()),
             known.then(|| ConstantData::Floats(scales.all())),
         );
         let zeros = known.then(|| ConstantData::Ints(vec![0; scales.count]));
         let zero_point = self.draft.constant(
-            format!("{name}/zero_point"),
+            named(name, "/zero_point"),
             TensorSpec::new(shape, precision),
             zeros,
         );
         let attributes = axis
             .filter(|_| scales.count > 1)
             .map_or_else(Attributes::new, |axis| Attributes::new().with_int("axis", axis as i64));
-        let dequantized = self.draft.computed(format!("{name}/dequantized"), tensor.clone());
+        let dequantized = self.draft.computed(named(name, "/dequantized"), tensor.clone());
         self.draft.step(
-            format!("{name}/dequantize"),
+            named(name, "/dequantize"),
             OpKind::Dequantize,
             attributes,
             vec![quantized, scale, zero_point],

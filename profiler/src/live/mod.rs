@@ -159,7 +159,10 @@ impl Rig {
 
 /// The cores each processor is pinned to: the requested ones; else, from the last on, as many free
 /// cores as it has threads.
-fn own_cores(processors: &[LiveProcessor], usable: &[usize]) -> Result<Vec<Vec<usize>>, LiveError> {
+pub(crate) fn own_cores(
+    processors: &[LiveProcessor],
+    usable: &[usize],
+) -> Result<Vec<Vec<usize>>, LiveError> {
     let mut owner: Vec<(usize, &str)> = Vec::new();
     for processor in processors {
         for &core in &processor.options.cores {

@@ -74,6 +74,18 @@ impl Ticket {
         }
     }
 
+    /// The answer, if it arrives within this time.
+    ///
+    /// # Errors
+    /// Why the part failed.
+    pub fn wait_for(&self, time: Duration) -> Result<Option<Answer>, LiveError> {
+        match self.reply.recv_timeout(time) {
+            Ok(done) => done.map(|done| Some(answer(done))),
+            Err(mpsc::RecvTimeoutError::Timeout) => Ok(None),
+            Err(mpsc::RecvTimeoutError::Disconnected) => Err(ended()),
+        }
+    }
+
     /// Waits for the answer.
     ///
     /// # Errors

@@ -63,6 +63,11 @@ impl AgentCommand {
     pub(super) fn open(&self, largest_message: usize) -> io::Result<Link> {
         Link::process(&self.0, largest_message)
     }
+
+    /// Starts the command; one end of a TCP connection on loopback is its stdin and stdout.
+    pub(super) fn open_loopback(&self, largest_message: usize) -> io::Result<Link> {
+        Link::loopback(&self.0, largest_message)
+    }
 }
 
 #[cfg(test)]

@@ -23,13 +23,13 @@ const SLICE: Duration = Duration::from_millis(50);
 
 /// Why a question has no answer.
 #[derive(Debug)]
-pub(super) enum Stop {
+pub(crate) enum Stop {
     Interrupted,
     Failed(RemoteError),
 }
 
 /// A connection over which an agent may be asked. After a [`Stop`] it must not be asked again.
-pub(super) struct Connection {
+pub(crate) struct Connection {
     command: AgentCommand,
     link: Link,
     silence_limit: Duration,
@@ -39,10 +39,18 @@ pub(super) struct Connection {
 impl Connection {
     /// Reaches the agent and is let in.
     pub fn open(command: &AgentCommand) -> Result<Self, RemoteError> {
+        Self::over(command, command.open(LARGEST_ANSWER))
+    }
+
+    /// The same over a TCP connection on loopback, for a command that starts an agent here.
+    pub fn open_loopback(command: &AgentCommand) -> Result<Self, RemoteError> {
+        Self::over(command, command.open_loopback(LARGEST_ANSWER))
+    }
+
+    fn over(command: &AgentCommand, link: io::Result<Link>) -> Result<Self, RemoteError> {
         let command = command.clone();
-        let link = command
-            .open(LARGEST_ANSWER)
-            .map_err(|source| RemoteError::Unreachable { command: command.clone(), source })?;
+        let link =
+            link.map_err(|source| RemoteError::Unreachable { command: command.clone(), source })?;
         let mut connection = Self { command, link, silence_limit: ADMISSION, used: Instant::now() };
         connection.exchange_greetings()?;
         connection.say(&Ask::Begin)?;
@@ -114,6 +122,21 @@ impl Connection {
         }
     }
 
+    /// The connection itself, for tensors.
+    pub fn link(&mut self) -> &mut Link {
+        &mut self.link
+    }
+
+    /// The time after which a silent end is given up.
+    pub fn silence_limit(&self) -> Duration {
+        self.silence_limit
+    }
+
+    /// The command that leads to the agent.
+    pub fn command(&self) -> &AgentCommand {
+        &self.command
+    }
+
     fn say(&mut self, ask: &Ask) -> Result<(), RemoteError> {
         self.link.say(ask).map_err(|error| self.broken(error))
     }
@@ -162,6 +185,7 @@ impl Connection {
             Kind::Message => serde_json::from_slice(payload)
                 .map_err(|error| self.cut(format_args!("an answer cannot be read: {error}"))),
             Kind::Piece => Err(self.cut("the agent sent a piece of a model")),
+            Kind::Tensors => Err(self.cut("the agent sent tensors that nobody asked for")),
         }
     }
 

@@ -3,7 +3,7 @@
 //! | field | bytes |
 //! |---|---|
 //! | length of the payload, little-endian | 4 |
-//! | kind: 0 a message in JSON, 1 a piece of a model | 1 |
+//! | kind: 0 a message in JSON, 1 a piece of a model, 2 tensors of a split model | 1 |
 //! | payload | length |
 //! | checksum: BLAKE3 of the frame's number (8 bytes), kind and payload | 32 |
 //!
@@ -17,14 +17,18 @@ const HEAD: usize = 5;
 
 /// The kind of a payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     Message = 0,
     Piece = 1,
+    Tensors = 2,
 }
+
+/// Bytes of a frame without its payload.
+pub(crate) const OVERHEAD: usize = HEAD + CHECKSUM;
 
 /// One frame.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Frame {
+pub(crate) struct Frame {
     pub kind: Kind,
     pub payload: Vec<u8>,
 }
@@ -50,7 +54,7 @@ fn checksum(number: u64, kind: u8, payload: &[u8]) -> blake3::Hash {
 
 /// Frames of one direction, written.
 #[derive(Debug)]
-pub(super) struct FrameWriter<W> {
+pub(crate) struct FrameWriter<W> {
     inner: W,
     number: u64,
 }
@@ -58,6 +62,11 @@ pub(super) struct FrameWriter<W> {
 impl<W: Write> FrameWriter<W> {
     pub fn new(inner: W) -> Self {
         Self { inner, number: 0 }
+    }
+
+    /// The writer.
+    pub fn inner_mut(&mut self) -> &mut W {
+        &mut self.inner
     }
 
     /// The writer.
@@ -98,7 +107,7 @@ pub(super) fn read(inner: &mut impl Read, number: u64, limit: usize) -> Result<F
     }
     let mut sent = [0; CHECKSUM];
     exact(inner, &mut sent)?;
-    let kind = [Kind::Message, Kind::Piece]
+    let kind = [Kind::Message, Kind::Piece, Kind::Tensors]
         .into_iter()
         .find(|&kind| kind as u8 == head[4])
         .ok_or(FrameError::Checksum)?;

@@ -1,12 +1,18 @@
 //! [`Link`]: one connection between an agent and its client, over the stdin and stdout of a process.
+//! These are pipes, or both are one TCP connection on loopback ([`Link::loopback`]).
 //!
 //! A thread of its own reads, so that an end can wait with a timeout. Any received byte restarts
 //! the timeout, because a large message may take long on a slow connection.
 
 use super::frame::{self, Frame, FrameError, FrameWriter, Kind};
+use crate::{
+    split::{Shape, shaped::Shaped},
+    worker::private_stdout,
+};
 use serde::Serialize;
 use std::{
     io::{self, BufReader, Read, Write},
+    net::{Ipv4Addr, Shutdown, TcpListener, TcpStream},
     process::{Child, Command, Stdio},
     sync::{
         Arc, Mutex, PoisonError,
@@ -25,7 +31,7 @@ const LINGER: Duration = Duration::from_secs(2);
 
 /// What happens on a connection, or beside it.
 #[derive(Debug)]
-pub(super) enum Event {
+pub(crate) enum Event {
     /// The other end's first line of text.
     Greeted(String),
     /// A whole frame whose checksum is right.
@@ -38,19 +44,115 @@ pub(super) enum Event {
 
 /// What carries the connection, for ending it.
 #[derive(Debug)]
-enum Carrier {
+pub(crate) enum Carrier {
+    /// Over pipes.
     Process(Child),
+    /// Over a TCP connection that the process has as stdin and stdout.
+    Loopback(Child, TcpStream),
+    /// This process's own stdin and stdout.
     Stdio,
 }
 
-enum Writer {
-    Plain(Box<dyn Write + Send>),
-    Framed(FrameWriter<Box<dyn Write + Send>>),
+impl Carrier {
+    fn child(&mut self) -> Option<&mut Child> {
+        match self {
+            Self::Process(child) | Self::Loopback(child, _) => Some(child),
+            Self::Stdio => None,
+        }
+    }
+
+    /// Ends the process at once: whoever waits for the connection sees its end.
+    pub fn kill(&mut self) {
+        if let Some(child) = self.child() {
+            let _ = child.kill();
+        }
+        self.shut();
+    }
+
+    fn shut(&self) {
+        if let Self::Loopback(_, stream) = self {
+            let _ = stream.shutdown(Shutdown::Both);
+        }
+    }
+
+    /// How the process ended, if it does within a moment.
+    pub fn ended(&mut self) -> Option<String> {
+        let child = self.child()?;
+        let deadline = Instant::now() + LINGER;
+        loop {
+            match child.try_wait() {
+                Ok(Some(status)) => return Some(status.to_string()),
+                Ok(None) if Instant::now() < deadline => thread::sleep(Duration::from_millis(5)),
+                _ => return None,
+            }
+        }
+    }
+
+    /// Identifier of the process.
+    pub fn process_id(&self) -> Option<u32> {
+        match self {
+            Self::Process(child) | Self::Loopback(child, _) => Some(child.id()),
+            Self::Stdio => None,
+        }
+    }
+}
+
+pub(crate) enum Writer {
+    Plain(Shaped<Box<dyn Write + Send>>),
+    Framed(FrameWriter<Shaped<Box<dyn Write + Send>>>),
     Closed,
 }
 
+impl Writer {
+    fn write(&mut self, kind: Kind, payload: &[u8]) -> io::Result<()> {
+        match self {
+            Self::Framed(writer) => writer.write(kind, payload),
+            _ => Err(io::Error::other("not greeted yet")),
+        }
+    }
+
+    pub fn say(&mut self, message: &impl Serialize) -> io::Result<()> {
+        let payload = serde_json::to_vec(message).map_err(io::Error::other)?;
+        self.write(Kind::Message, &payload)
+    }
+
+    /// Sends tensors; on a shaped link after its set-up, if they are the first of an inference.
+    pub fn send_tensors(&mut self, payload: &[u8], is_first: bool) -> io::Result<()> {
+        if let (Self::Framed(writer), true) = (&mut *self, is_first) {
+            writer.inner_mut().set_up();
+        }
+        self.write(Kind::Tensors, payload)
+    }
+
+    /// Shapes what is sent from now on.
+    pub fn shape(&mut self, shape: Option<Shape>) {
+        if let Self::Framed(writer) = self {
+            writer.inner_mut().shape(shape);
+        }
+    }
+}
+
+/// What arrives on a connection.
+#[derive(Clone, Copy)]
+pub(crate) struct Incoming<'a> {
+    events: &'a Receiver<Event>,
+    heard: &'a Mutex<Instant>,
+}
+
+impl Incoming<'_> {
+    /// The next event, if there is one within this time.
+    pub fn wait(&self, time: Duration) -> Option<Event> {
+        self.events.recv_timeout(time).ok()
+    }
+
+    /// How long nothing was heard, counted from `since` at the earliest.
+    pub fn silent_for(&self, since: Instant) -> Duration {
+        self.heard.lock().unwrap_or_else(PoisonError::into_inner).max(since).elapsed()
+    }
+}
+
 /// One end of a connection, which ends with this value.
-pub(super) struct Link {
+pub(crate) struct Link {
     writer: Writer,
     carrier: Carrier,
     events: Receiver<Event>,
@@ -62,7 +164,10 @@ impl Link {
     /// Over this process's stdin and stdout, which nothing else may use. Messages have at most
     /// `limit` bytes, here and below.
     pub fn stdio(limit: usize) -> Self {
-        Self::new(io::stdin(), io::stdout(), limit, Carrier::Stdio)
+        match private_stdout() {
+            Ok(stdout) => Self::new(io::stdin(), stdout, limit, Carrier::Stdio),
+            Err(_) => Self::new(io::stdin(), io::stdout(), limit, Carrier::Stdio),
+        }
     }
 
     /// Over the stdin and stdout of a program started for it; its stderr is passed through.
@@ -82,6 +187,29 @@ impl Link {
         }
     }
 
+    /// Over a TCP connection on loopback, one end of which is stdin and stdout of a program started
+    /// for it; its stderr is passed through. Both ends are made here, so that nothing listens.
+    #[cfg(unix)]
+    pub fn loopback(words: &[String], limit: usize) -> io::Result<Self> {
+        use std::os::fd::OwnedFd;
+        let (program, args) =
+            words.split_first().ok_or_else(|| io::Error::other("no program is named"))?;
+        let (ours, theirs) = connected()?;
+        let child = Command::new(program)
+            .args(args)
+            .stdin(Stdio::from(OwnedFd::from(theirs.try_clone()?)))
+            .stdout(Stdio::from(OwnedFd::from(theirs)))
+            .spawn()?;
+        let (reader, writer) = (ours.try_clone()?, ours.try_clone()?);
+        Ok(Self::new(reader, writer, limit, Carrier::Loopback(child, ours)))
+    }
+
+    /// Where a socket cannot be a process's stdin, over pipes.
+    #[cfg(not(unix))]
+    pub fn loopback(words: &[String], limit: usize) -> io::Result<Self> {
+        Self::process(words, limit)
+    }
+
     fn new(
         reader: impl Read + Send + 'static,
         writer: impl Write + Send + 'static,
@@ -93,7 +221,8 @@ impl Link {
         let stream = BufReader::new(Heard { inner: reader, at: Arc::clone(&heard) });
         let events_out = sender.clone();
         thread::spawn(move || read_all(stream, &events_out, limit));
-        Self { writer: Writer::Plain(Box::new(writer)), carrier, events, sender, heard }
+        let writer = Writer::Plain(Shaped::new(Box::new(writer)));
+        Self { writer, carrier, events, sender, heard }
     }
 
     /// Says the greeting.
@@ -115,19 +244,17 @@ impl Link {
     }
 
     pub fn say(&mut self, message: &impl Serialize) -> io::Result<()> {
-        let payload = serde_json::to_vec(message).map_err(io::Error::other)?;
-        self.write(Kind::Message, &payload)
+        self.writer.say(message)
     }
 
     pub fn send_piece(&mut self, piece: &[u8]) -> io::Result<()> {
-        self.write(Kind::Piece, piece)
+        self.writer.write(Kind::Piece, piece)
     }
 
-    fn write(&mut self, kind: Kind, payload: &[u8]) -> io::Result<()> {
-        match &mut self.writer {
-            Writer::Framed(writer) => writer.write(kind, payload),
-            _ => Err(io::Error::other("not greeted yet")),
-        }
+    /// Its two directions and its carrier, for threads of their own.
+    pub fn ends(&mut self) -> (Incoming<'_>, &mut Writer, &mut Carrier) {
+        let incoming = Incoming { events: &self.events, heard: &self.heard };
+        (incoming, &mut self.writer, &mut self.carrier)
     }
 
     /// The next event, if there is one within this time.
@@ -160,17 +287,28 @@ impl Link {
 impl Drop for Link {
     fn drop(&mut self) {
         self.writer = Writer::Closed;
-        match &mut self.carrier {
-            Carrier::Process(child) => {
-                // Its stdin is closed: it ends itself, or has to be killed.
-                let deadline = Instant::now() + LINGER;
-                while matches!(child.try_wait(), Ok(None)) && Instant::now() < deadline {
-                    thread::sleep(Duration::from_millis(5));
-                }
-                let _ = child.kill();
-                let _ = child.wait();
-            }
-            Carrier::Stdio => {}
+        self.carrier.shut();
+        // Its stdin is closed: it ends itself, or has to be killed.
+        let _ = self.carrier.ended();
+        if let Some(child) = self.carrier.child() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// Both ends of a TCP connection on loopback. Whoever else connects in between is turned away.
+#[cfg(unix)]
+fn connected() -> io::Result<(TcpStream, TcpStream)> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    let ours = TcpStream::connect(listener.local_addr()?)?;
+    let own = ours.local_addr()?;
+    loop {
+        let (theirs, from) = listener.accept()?;
+        if from == own {
+            ours.set_nodelay(true)?;
+            theirs.set_nodelay(true)?;
+            return Ok((ours, theirs));
         }
     }
 }

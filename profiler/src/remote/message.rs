@@ -4,22 +4,27 @@
 //! A client asks one thing at a time and waits for the answer; [`Ask::Beat`] and [`Answer::Beat`]
 //! may come in between from either end and only show that it is alive.
 
-use crate::{backends::RunOptions, model_run::ModelRun, protocol::RunProtocol};
+use crate::{
+    backends::RunOptions,
+    model_run::ModelRun,
+    protocol::RunProtocol,
+    split::{Encoding, Shape},
+};
 use serde::{Deserialize, Serialize};
 use std::{fmt, time::Duration};
 use vitempo_graph::{Environment, Graph};
 
 /// Number of this protocol; ends with another one do not understand each other.
-const PROTOCOL: u32 = 2;
+const PROTOCOL: u32 = 3;
 /// Engines' accounts of their kernels are read by the agent: both ends must be the same vitempo.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Bytes of a model that go at a time.
-pub(super) const PIECE: usize = 64 << 10;
+pub(crate) const PIECE: usize = 64 << 10;
 
 /// Which end greets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum End {
+pub(crate) enum End {
     Agent,
     Client,
 }
@@ -70,7 +75,7 @@ pub(super) fn ours() -> String {
 /// Digest of a model's bytes: the only name that a client can give to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub(super) struct Digest(blake3::Hash);
+pub(crate) struct Digest(blake3::Hash);
 
 impl Digest {
     pub fn of(bytes: &[u8]) -> Self {
@@ -106,7 +111,7 @@ impl TryFrom<String> for Digest {
 
 /// Requests of a client.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) enum Ask {
+pub(crate) enum Ask {
     /// The first frame. Answer: `Begun` or `Busy`.
     Begin,
     /// In which environment would this engine run? Answer: `Probed` or `NotProbed`.
@@ -116,13 +121,40 @@ pub(super) enum Ask {
     Offer { digest: Digest, size_bytes: u64 },
     /// Measure one model. Answer: `Ran`, `Failed` or `Missing`.
     Run(Box<RunAsk>),
+    /// Keep parts of models ready, to run them on tensors that follow ([`Kind::Tensors`]), until
+    /// `Release`. Answer: `Held`, `Failed` or `Missing`.
+    ///
+    /// [`Kind::Tensors`]: super::frame::Kind::Tensors
+    Hold(Box<HoldAsk>),
+    /// Shape what the agent sends while it holds parts. Answer: `Shaped`.
+    Shape(Option<Shape>),
+    /// The parts are not needed any more. Answer: `Released`.
+    Release,
     /// A heartbeat of the client.
     Beat,
 }
 
+/// Parts of models for one engine.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct HoldAsk {
+    pub backend: String,
+    pub options: RunOptions,
+    pub parts: Vec<PartAsk>,
+}
+
+/// One part.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct PartAsk {
+    pub name: String,
+    /// Of a model that was offered, with its weights.
+    pub model: Digest,
+    /// How its inputs are sent, in their order.
+    pub inputs: Vec<Encoding>,
+}
+
 /// One model to be measured.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct RunAsk {
+pub(crate) struct RunAsk {
     pub backend: String,
     pub options: RunOptions,
     pub protocol: RunProtocol,
@@ -135,7 +167,7 @@ pub(super) struct RunAsk {
 
 /// Answers of an agent.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) enum Answer {
+pub(crate) enum Answer {
     /// The client may ask. The connection ends after a silence of `silence_limit`.
     Begun { silence_limit: Duration },
     /// Another client is measuring.
@@ -158,6 +190,12 @@ pub(super) enum Answer {
     Ran(Box<ModelRun>),
     /// It did not work.
     Failed { reason: String },
+    /// The parts are ready, on these cores.
+    Held { cores: Vec<usize> },
+    /// What is sent from now on has this shape.
+    Shaped,
+    /// The parts are gone.
+    Released,
     /// A heartbeat of the agent.
     Beat,
 }
@@ -172,16 +210,16 @@ mod tests {
         let line = greeting(End::Agent);
         assert_eq!(read_greeting(End::Agent, &line), Ok(()));
         assert_eq!(read_greeting(End::Client, &line), Err(GreetingError::Foreign));
-        for foreign in ["", "SSH-2.0-OpenSSH_9.2", "vitempo-agent", "vitempo-agent 2"] {
+        for foreign in ["", "SSH-2.0-OpenSSH_9.2", "vitempo-agent", "vitempo-agent 3"] {
             assert_eq!(
                 read_greeting(End::Agent, foreign),
                 Err(GreetingError::Foreign),
                 "{foreign}"
             );
         }
-        let newer = line.replacen(" 2 ", " 3 ", 1);
+        let newer = line.replacen(" 3 ", " 4 ", 1);
         assert!(
-            matches!(read_greeting(End::Agent, &newer), Err(GreetingError::Version(v)) if v.contains("protocol 3"))
+            matches!(read_greeting(End::Agent, &newer), Err(GreetingError::Version(v)) if v.contains("protocol 4"))
         );
     }
 

@@ -7,6 +7,7 @@
 //! | which messages are sent, and how are they encoded? | `message`, `frame` |
 //! | what does an agent do for a client, and where does it keep models? | `session`, `store` |
 //! | what happens when the connection breaks? | [`Remote`] |
+//! | how does an agent run the server's half of a split model? | `half`, [`crate::split`] |
 //!
 //! The connection is the stdin and stdout of a command such as `ssh board vitempo-agent`: ssh or
 //! adb authenticates and encrypts, and no port listens. Each end greets in one line of text with
@@ -20,13 +21,14 @@
 mod agent;
 mod client;
 mod command;
-mod connection;
+pub(crate) mod connection;
 mod error;
-mod frame;
+pub(crate) mod frame;
 #[doc(hidden)]
 pub mod fuzzing;
-mod link;
-mod message;
+mod half;
+pub(crate) mod link;
+pub(crate) mod message;
 mod options;
 mod session;
 mod store;

@@ -3,13 +3,15 @@
 
 use super::{
     frame::{FrameError, Kind},
+    half::{self, Half},
     link::{Event, Link},
-    message::{self, Answer, Ask, Digest, End, GreetingError, RunAsk},
+    message::{self, Answer, Ask, Digest, End, GreetingError, HoldAsk, RunAsk},
     options::{AgentOptions, Log},
     store::{self, Store},
 };
 use crate::{
     energy::Meter,
+    live::LiveProcessor,
     probe::{self, SweepError},
     source::Source,
     worker::{RunRequest, Station},
@@ -33,7 +35,7 @@ const HANDOVER: Duration = Duration::from_secs(3);
 const SLICE: Duration = Duration::from_millis(20);
 
 /// Why a connection ends.
-enum Farewell {
+pub(super) enum Farewell {
     /// The client left, or is not heard any more.
     Gone(String),
     /// The reason is sent to it.
@@ -187,6 +189,9 @@ impl Session<'_> {
             (Kind::Piece, _) => {
                 Err(Farewell::Refused("a piece of a model that was not offered".to_owned()))
             }
+            (Kind::Tensors, _) => {
+                Err(Farewell::Refused("tensors for a part that is not held".to_owned()))
+            }
         }
     }
 
@@ -214,6 +219,13 @@ impl Session<'_> {
                 Answer::Failed { reason: NO_LIBRARY.to_owned() }
             }
             Ask::Run(ask) => self.run(*ask)?,
+            Ask::Hold(ask) if ask.options.library.is_some() => {
+                Answer::Failed { reason: NO_LIBRARY.to_owned() }
+            }
+            Ask::Hold(ask) => self.hold(*ask)?,
+            Ask::Shape(_) | Ask::Release => {
+                return Err(Farewell::Refused("no part is held".to_owned()));
+            }
         };
         Ok(self.link.say(&answer)?)
     }
@@ -271,6 +283,25 @@ impl Session<'_> {
             Ok(None) => Answer::Failed { reason: "interrupted".to_owned() },
             Err(error) => Answer::Failed { reason: error.to_string() },
         })
+    }
+}
+
+impl Session<'_> {
+    /// Runs parts of models on tensors of the client, until it releases them.
+    fn hold(&mut self, ask: HoldAsk) -> Result<Answer, Farewell> {
+        let mut parts = Vec::with_capacity(ask.parts.len());
+        for part in ask.parts {
+            let Some(file) = self.store.find(&part.model) else { return Ok(Answer::Missing) };
+            parts.push((part.name, file, part.inputs));
+        }
+        self.log().say(format_args!("holding {} parts for {:?}", parts.len(), ask.backend));
+        let processor =
+            LiveProcessor { name: "server".to_owned(), backend: ask.backend, options: ask.options };
+        let half = working(self.link, self.options, |_| Half::load(&processor, parts))?;
+        match half {
+            Ok(half) => half::serve(self.link, self.options, half),
+            Err(reason) => Ok(Answer::Failed { reason }),
+        }
     }
 }
 

@@ -11,6 +11,7 @@ mod serve;
 mod station;
 
 pub use client::{Worker, WorkerCommand, WorkerError};
+pub(crate) use serve::private_stdout;
 pub use serve::{main, serve};
 pub use station::{Outcome, Station};
 

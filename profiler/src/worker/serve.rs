@@ -184,7 +184,7 @@ fn ignore_interrupts() {}
 
 /// A private copy of stdout for replies; from now on file descriptor 1 is stderr.
 #[cfg(unix)]
-fn private_stdout() -> io::Result<File> {
+pub(crate) fn private_stdout() -> io::Result<File> {
     use std::os::fd::{AsFd, AsRawFd};
     let private = io::stdout().as_fd().try_clone_to_owned()?;
     // SAFETY: both descriptors are open; descriptor 1 stays open throughout.
@@ -195,6 +195,6 @@ fn private_stdout() -> io::Result<File> {
 }
 
 #[cfg(not(unix))]
-fn private_stdout() -> io::Result<io::Stdout> {
+pub(crate) fn private_stdout() -> io::Result<io::Stdout> {
     Ok(io::stdout())
 }

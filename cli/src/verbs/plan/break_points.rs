@@ -7,6 +7,7 @@ use super::super::{
 use serde_json::{Value, json};
 use std::fmt::Write;
 use vitempo::graph::Latency;
+use vitempo::plan::split::{LiveBreakPoint, NotFound};
 use vitempo::planners::{
     Evidence,
     cost::Costs,
@@ -19,6 +20,8 @@ pub struct BreakPoints<'a> {
     pub costs: &'a Costs,
     pub objective: &'a Objective,
     pub ranges: Vec<BandwidthRange>,
+    /// Between each range and the next, where they were measured.
+    pub live: Option<Vec<LiveBreakPoint>>,
 }
 
 impl BreakPoints<'_> {
@@ -79,6 +82,9 @@ impl Report for BreakPoints<'_> {
             together   ({})",
             Evidence::CostModel
         );
+        if let Some(points) = &self.live {
+            let _ = write!(text, "\n{}", points_table(points));
+        }
         text
     }
 
@@ -102,12 +108,23 @@ impl Report for BreakPoints<'_> {
 
     fn json(&self) -> CliResult<Value> {
         let name = |processor: usize| &self.costs.processors()[processor].name;
-        let one = |range: &BandwidthRange| {
+        let live = |index: usize| {
+            let point = self.live.as_ref()?.get(index)?;
+            Some(json!({
+                "measured_bytes_per_s": point.measured.ok(),
+                "not_found": point.measured.err(),
+                "between_bytes_per_s": point.range_bytes_per_s,
+                "off": point.off(),
+                "tried": point.tried,
+                "evidence": Evidence::Live,
+            }))
+        };
+        let one = |(index, range): (usize, &BandwidthRange)| {
             let sides = [(0, self.on(range, true)), (1, self.on(range, false))];
             let stages = sides.iter().filter(|(_, nodes)| !nodes.is_empty());
             let stage = |(processor, nodes): &(usize, Vec<&str>)| json!({"processor": name(*processor), "nodes": nodes});
             let to = range.to_bytes_per_s;
-            json!({
+            let mut value = json!({
                 "model": self.costs.model(),
                 "stages": stages.map(stage).collect::<Vec<_>>(),
                 "from_bytes_per_s": range.from_bytes_per_s,
@@ -117,8 +134,40 @@ impl Report for BreakPoints<'_> {
                 "per_ns_of_byte": range.per_ns_of_byte,
                 "unit": self.unit(),
                 "evidence": Evidence::CostModel,
-            })
+            });
+            if let (Some(point), Some(object)) = (live(index), value.as_object_mut()) {
+                // The break point at the end of this range.
+                object.insert("live".to_owned(), point);
+            }
+            value
         };
-        Ok(self.ranges.iter().map(one).collect())
+        Ok(self.ranges.iter().enumerate().map(one).collect())
     }
+}
+
+/// Predicted and measured break points as a table.
+fn points_table(points: &[LiveBreakPoint]) -> String {
+    let mut table = Table::new(&["Predicted", "Measured", "Between", "Difference", "Tried"], 0);
+    for point in points {
+        let measured = match point.measured {
+            Ok(bytes_per_s) => rate(bytes_per_s),
+            Err(NotFound::Faster) => "the first is always faster".to_owned(),
+            Err(NotFound::Slower) => "the second is always faster".to_owned(),
+            Err(_) => "too far to be shaped".to_owned(),
+        };
+        let between = |(low, high): (f64, f64)| format!("{} .. {}", rate(low), rate(high));
+        let dash = || "-".to_owned();
+        table.row([
+            rate(point.predicted_bytes_per_s),
+            measured,
+            point.range_bytes_per_s.map_or_else(dash, between),
+            point.off().map_or_else(dash, |off| format!("{:+.1} %", 100.0 * off)),
+            point.tried.len().to_string(),
+        ]);
+    }
+    format!(
+        "break points between neighbours of this list   ({})\n\n{}",
+        Evidence::Live,
+        table.to_text()
+    )
 }

@@ -12,6 +12,7 @@ mod place;
 mod placements;
 mod report;
 mod split;
+mod split_live;
 pub mod stitch;
 
 use super::error::CliResult;
@@ -20,7 +21,7 @@ use clap::Subcommand;
 /// Decides where each part of a model runs
 #[derive(Subcommand, Debug)]
 pub enum PlanCommand {
-    Split(split::SplitArgs),
+    Split(Box<split::SplitArgs>),
     Pipeline(pipeline::PipelineArgs),
     Multitask(multitask::MultitaskArgs),
     Offload(offload::OffloadArgs),

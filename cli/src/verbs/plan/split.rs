@@ -13,24 +13,29 @@ use super::{
     budget::BudgetArgs,
     costs,
     report::Plans,
+    split_live::SplitLiveArgs,
 };
 use clap::ValueEnum;
 use std::path::{Path, PathBuf};
 use vitempo::plan::{
     costs::{confined, nodes_of},
     parts::WritePartsError,
-    split::{self, Connection, DevicePower, Limits, PlanSplitError},
+    split::{self, Connection, DevicePower, Limits, PlanSplitError, with_features},
 };
 use vitempo::planners::{
     cost::Costs,
     picture,
     split::{Criterion, Front, Objective, STEPS, SplitError, SplitPlan},
 };
+use vitempo::profiler::split::Features;
 
 /// Splits a model between a device and a server behind a link
 ///
 /// Example: vitempo plan split vit.onnx --device-bundle phone.vtb --server-bundle server.vtb
 /// --bandwidth 20Mbit/s --out halves/
+///
+/// With --live both halves run, behind a link of that bandwidth, and are measured beside the
+/// forecast: --live device=rten@0 --live server=onnxruntime@1 --features f16
 #[derive(clap::Args, Debug)]
 pub struct SplitArgs {
     #[command(flatten)]
@@ -101,6 +106,9 @@ pub struct SplitArgs {
     /// Draw the split graph
     #[arg(long, value_name = "FILE.svg", conflicts_with_all = ["pareto", "over_bandwidth"])]
     pub svg: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub live: SplitLiveArgs,
 
     #[command(flatten)]
     pub budget: BudgetArgs,
@@ -178,13 +186,18 @@ impl From<PlanSplitError> for CliError {
 }
 
 pub fn run(args: &SplitArgs) -> CliResult {
-    let model = args.models.read(args.costs.is_some(), args.out.is_some(), "--out")?;
+    let is_live = args.live.is_live();
+    let is_used = args.out.is_some() || is_live || args.live.features != Features::F32;
+    let flags = "--out, --live and --features";
+    let model = args.models.read(args.costs.is_some(), is_used, flags)?;
     let costs = args.costs(model.as_ref())?;
     let objective = args.objective();
     let budget = args.budget.start(STEPS);
     if args.over_bandwidth {
         let ranges = split::over_bandwidth(&costs, &objective, budget)?;
-        let report = BreakPoints { costs: &costs, objective: &objective, ranges };
+        let live = |model| args.live.run_break_points(args, model, &costs, &ranges);
+        let live = model.as_ref().filter(|_| is_live).map(live).transpose()?;
+        let report = BreakPoints { costs: &costs, objective: &objective, ranges, live };
         return output::print(&report, args.format);
     }
     if args.pareto {
@@ -195,7 +208,7 @@ pub fn run(args: &SplitArgs) -> CliResult {
         return output::print(&Plans::front(plans, notes), args.format);
     }
     let best = split::best(&costs, &objective, budget)?;
-    let mut notes = Vec::new();
+    let (mut notes, mut extra) = (Vec::new(), None);
     if let Some(path) = &args.svg {
         let picture = picture::graph(&costs, &split::processors(&best));
         files::write(path, picture.as_bytes())?;
@@ -203,7 +216,12 @@ pub fn run(args: &SplitArgs) -> CliResult {
     if let (Some(folder), Some(model)) = (&args.out, &model) {
         notes.extend(write_halves(folder, model, &costs, &best)?);
     }
-    output::print(&Plans::one(best.plan, None, notes), args.format)
+    if let (true, Some(model)) = (is_live, &model) {
+        let (measured, lines) = args.live.run_plan(args, model, &costs, &best)?;
+        extra = Some(measured);
+        notes.extend(lines);
+    }
+    output::print(&Plans::one(best.plan, extra, notes), args.format)
 }
 
 impl SplitArgs {
@@ -242,6 +260,13 @@ impl SplitArgs {
                     --bandwidth",
                 ));
             }
+        };
+        let costs = match (model, self.live.features) {
+            (None, features) if features != Features::F32 => {
+                return Err(CliError::user("--features needs the model: costs have sizes only"));
+            }
+            (Some(model), features) => with_features(costs, &model.graph, features)?,
+            (None, _) => costs,
         };
         Ok(confined(costs, &self.confine)?)
     }

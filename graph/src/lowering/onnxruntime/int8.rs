@@ -8,8 +8,7 @@
 
 use super::transpose;
 use crate::{
-    Attribute, Attributes, Graph, GraphError, MemoryFormat, Node, OpKind, Precision, TensorSpec,
-    ValueId,
+    Attribute, Attributes, Graph, MemoryFormat, Node, OpKind, Precision, TensorSpec, ValueId,
     onnx::quantized::{LAST, speak_channels_first},
     patterns::rewriter::{NodeIndex, Rewriter},
 };
@@ -276,17 +275,6 @@ fn last(tensor: &TensorSpec) -> TensorSpec {
 
 /// The graph with the tensors of kernels that work channels last written channels first, as
 /// everywhere.
-///
-/// # Errors
-/// As [`Graph::new`].
-pub(super) fn spoken_channels_first(graph: Graph) -> Result<Graph, GraphError> {
-    let mut nodes = graph.nodes().to_vec();
-    nodes.iter_mut().for_each(|node| speak_channels_first(&mut node.op));
-    Graph::new(
-        graph.name(),
-        graph.values().to_vec(),
-        nodes,
-        graph.inputs().to_vec(),
-        graph.outputs().to_vec(),
-    )
+pub(super) fn spoken_channels_first(graph: Graph) -> Graph {
+    graph.with_each_operator(speak_channels_first)
 }

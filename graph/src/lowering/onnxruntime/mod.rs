@@ -131,11 +131,8 @@ fn kernels(
         convolution::fuse_residuals(graph);
     }
     let kernels = rewriter.finish_with(seal)?;
-    if quantized || !channels_last.is_empty() {
-        int8::spoken_channels_first(kernels)
-    } else {
-        Ok(kernels)
-    }
+    let is_spoken = !quantized && channels_last.is_empty();
+    Ok(if is_spoken { kernels } else { int8::spoken_channels_first(kernels) })
 }
 
 fn repeat(graph: &mut Rewriter, level: fn(&mut Rewriter) -> bool) {

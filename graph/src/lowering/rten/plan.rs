@@ -3,13 +3,13 @@
 
 use super::program::{Op, Program};
 use crate::OpKind;
-use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
+use smallvec::SmallVec;
 use std::collections::VecDeque;
 
 /// Operators that the outputs need, each after its inputs: depth first from the outputs.
 pub(super) fn depth_first(program: &Program) -> Vec<usize> {
     let mut order = Vec::new();
-    let (mut opened, mut done) = (HashSet::new(), HashSet::new());
+    let (mut opened, mut done) = (vec![false; program.ops.len()], vec![false; program.ops.len()]);
     let mut stack: Vec<usize> = program
         .outputs
         .iter()
@@ -18,15 +18,15 @@ pub(super) fn depth_first(program: &Program) -> Vec<usize> {
         .collect();
     while let Some(&index) = stack.last() {
         let needs = program.op(index).into_iter().flat_map(|op| op.inputs.iter().rev());
-        if opened.insert(index) {
+        if !std::mem::replace(&mut opened[index], true) {
             stack.extend(
                 needs
                     .filter_map(|&input| Some(program.source(input)?.0))
-                    .filter(|need| !opened.contains(need)),
+                    .filter(|&need| !opened[need]),
             );
         } else {
             stack.pop();
-            if done.insert(index) {
+            if !std::mem::replace(&mut done[index], true) {
                 order.push(index);
             }
         }
@@ -38,36 +38,29 @@ pub(super) fn depth_first(program: &Program) -> Vec<usize> {
 /// in place, else the first.
 pub(super) fn execution_order(program: &Program) -> Vec<usize> {
     let initial = depth_first(program);
-    let mut missing: HashMap<usize, usize> = HashMap::new();
+    // Operators that are not needed wait for ever.
+    let mut missing = vec![usize::MAX; program.ops.len()];
+    let mut readers: Vec<SmallVec<[usize; 2]>> = vec![SmallVec::new(); program.values.len()];
     for &index in &initial {
-        let computed = program
-            .op(index)
-            .into_iter()
-            .flat_map(|op| &op.inputs)
-            .filter(|&&input| program.source(input).is_some());
-        missing.insert(index, computed.count());
+        missing[index] = 0;
+        for &input in program.op(index).into_iter().flat_map(|op| &op.inputs) {
+            readers[input.0 as usize].push(index);
+            missing[index] += usize::from(program.source(input).is_some());
+        }
     }
     let mut ready = Ready::default();
     initial
         .iter()
-        .filter(|index| missing.get(index) == Some(&0))
+        .filter(|&&index| missing[index] == 0)
         .for_each(|&index| ready.push(program, index));
-    let mut readers: HashMap<u32, Vec<usize>> = HashMap::new();
-    for &index in &initial {
-        for input in program.op(index).into_iter().flat_map(|op| &op.inputs) {
-            readers.entry(input.0).or_default().push(index);
-        }
-    }
     let mut order = Vec::with_capacity(initial.len());
     while let Some(index) = ready.pop() {
         order.push(index);
         for output in program.op(index).into_iter().flat_map(|op| &op.outputs) {
-            for &reader in readers.get(&output.0).into_iter().flatten() {
-                if let Some(count) = missing.get_mut(&reader) {
-                    *count -= 1;
-                    if *count == 0 {
-                        ready.push(program, reader);
-                    }
+            for &reader in &readers[output.0 as usize] {
+                missing[reader] -= 1;
+                if missing[reader] == 0 {
+                    ready.push(program, reader);
                 }
             }
         }
@@ -96,25 +89,26 @@ impl Ready {
 /// For each operator of `order`: is it a reshape that must copy, because its input is a weight, an
 /// input of the model, or needed again?
 pub(super) fn copying_reshapes(program: &Program, order: &[usize]) -> Vec<bool> {
-    let mut uses: HashMap<u32, usize> = HashMap::new();
+    let mut uses = vec![0usize; program.values.len()];
     for input in order
         .iter()
         .filter_map(|&index| program.op(index))
         .flat_map(|op| &op.inputs)
         .chain(&program.outputs)
     {
-        *uses.entry(input.0).or_insert(0) += 1;
+        uses[input.0 as usize] += 1;
     }
     let mut result = Vec::with_capacity(order.len());
     for op in order.iter().map(|&index| program.op(index)) {
         let reshaped = op.filter(|op| op.kind == OpKind::Reshape).and_then(|op| op.inputs.first());
-        result.push(reshaped.is_some_and(|input| {
-            program.source(*input).is_none() || uses.get(&input.0) != Some(&1)
-        }));
+        result.push(
+            reshaped.is_some_and(|input| {
+                program.source(*input).is_none() || uses[input.0 as usize] != 1
+            }),
+        );
         for input in op.into_iter().flat_map(|op| &op.inputs) {
-            if let Some(count) = uses.get_mut(&input.0) {
-                *count = count.saturating_sub(1);
-            }
+            let count = &mut uses[input.0 as usize];
+            *count = count.saturating_sub(1);
         }
     }
     result

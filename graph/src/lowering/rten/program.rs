@@ -4,6 +4,8 @@ use crate::{
     Attributes, Budget, ConstantData, Graph, GraphError, Node, OpKind, Precision, TensorSpec,
     Value, ValueId, ValueSource,
 };
+use smallvec::SmallVec;
+use std::borrow::Cow;
 
 /// One operator of a [`Program`].
 #[derive(Clone, Debug)]
@@ -43,7 +45,7 @@ pub(super) struct Program {
     /// For each value, the operator that makes it.
     source: Vec<Option<usize>>,
     /// For each value, the operators that read it.
-    readers: Vec<Vec<usize>>,
+    readers: Vec<SmallVec<[usize; 2]>>,
     /// For each value, whether the caller gets it.
     returned: Vec<bool>,
     budget: Budget,
@@ -71,6 +73,17 @@ impl Fusion {
 }
 
 impl Op {
+    /// An operator of the model.
+    fn read(
+        name: String,
+        kind: OpKind,
+        attributes: Attributes,
+        inputs: Vec<ValueId>,
+        outputs: Vec<ValueId>,
+    ) -> Self {
+        Self { name, kind, attributes, inputs, outputs, fused: None, permuted: Vec::new() }
+    }
+
     /// The same outputs and name, made by another kernel.
     pub fn replaced_by(
         &self,
@@ -93,28 +106,53 @@ impl Op {
 
 impl Program {
     /// The operators of a graph, as they are.
-    pub fn from_graph(graph: &Graph, budget: &Budget) -> Self {
-        let op = |node: &Node| Op {
-            name: node.name.clone(),
-            kind: node.op.kind.clone(),
-            attributes: node.op.attributes.clone(),
-            inputs: node.inputs.clone(),
-            outputs: node.outputs.clone(),
-            fused: None,
-            permuted: Vec::new(),
-        };
+    pub fn from_graph(graph: Cow<'_, Graph>, budget: &Budget) -> Self {
+        match graph {
+            Cow::Borrowed(graph) => {
+                let op = |node: &Node| {
+                    let (kind, attributes) = (node.op.kind.clone(), node.op.attributes.clone());
+                    let (inputs, outputs) = (node.inputs.clone(), node.outputs.clone());
+                    Some(Op::read(node.name.clone(), kind, attributes, inputs, outputs))
+                };
+                Self::linked(
+                    graph.name().to_owned(),
+                    graph.values().to_vec(),
+                    graph.nodes().iter().map(op).collect(),
+                    (graph.inputs().to_vec(), graph.outputs().to_vec()),
+                    budget,
+                )
+            }
+            Cow::Owned(graph) => {
+                let (name, values, nodes, inputs, outputs) = graph.into_parts();
+                let op = |Node { name, op, inputs, outputs, .. }: Node| {
+                    Some(Op::read(name, op.kind, op.attributes, inputs, outputs))
+                };
+                let ops = nodes.into_iter().map(op).collect();
+                Self::linked(name, values, ops, (inputs, outputs), budget)
+            }
+        }
+    }
+
+    fn linked(
+        name: String,
+        values: Vec<Value>,
+        ops: Vec<Option<Op>>,
+        (inputs, outputs): (Vec<ValueId>, Vec<ValueId>),
+        budget: &Budget,
+    ) -> Self {
+        let mut returned = vec![false; values.len()];
+        outputs.iter().for_each(|id| returned[id.0 as usize] = true);
         let mut program = Self {
-            name: graph.name().to_owned(),
-            values: graph.values().to_vec(),
-            ops: graph.nodes().iter().map(|node| Some(op(node))).collect(),
-            inputs: graph.inputs().to_vec(),
-            outputs: graph.outputs().to_vec(),
+            name,
+            values,
+            ops,
+            inputs,
+            outputs,
             source: Vec::new(),
             readers: Vec::new(),
-            returned: vec![false; graph.values().len()],
+            returned,
             budget: budget.clone(),
         };
-        graph.outputs().iter().for_each(|id| program.returned[id.0 as usize] = true);
         program.link();
         program
     }
@@ -122,7 +160,7 @@ impl Program {
     /// Finds sources and readers again, after operators have changed.
     pub fn link(&mut self) {
         self.source = vec![None; self.values.len()];
-        self.readers = vec![Vec::new(); self.values.len()];
+        self.readers = vec![SmallVec::new(); self.values.len()];
         for (index, op) in self.ops.iter().enumerate() {
             for output in op.iter().flat_map(|op| &op.outputs) {
                 self.source[output.0 as usize] = Some(index);

@@ -9,7 +9,7 @@ use crate::onnx::proto::{
 use crate::onnx::weights::fill::{self, Distribution};
 use crate::{ConstantData, Precision, TensorSpec, Value};
 
-/// Weights of at most this many elements are always in the file.
+/// Weights of floats of at most this many elements are always in the file, but for single numbers.
 pub(super) const SMALL_ELEMENTS: u64 = 64;
 /// The file of external data that weights refer to.
 const WEIGHTS_FILE: &str = "weights.bin";
@@ -30,7 +30,15 @@ pub(in crate::onnx) fn info(value: &Value) -> ValueInfoProto {
     }
 }
 
-/// A constant: its payload, random values when it is small, a reference to external data at
+/// Whether a constant without values gets random ones in every file: it is small, and neither an
+/// integer nor a single number. Of these, rules of lowering read the value, and one that nobody
+/// gave must stay unknown.
+fn filled(tensor: &TensorSpec) -> bool {
+    let elements = tensor.elements();
+    elements <= SMALL_ELEMENTS && elements != 1 && (tensor.precision.is_float() || elements == 0)
+}
+
+/// A constant: its payload, random values when it is [`filled`], a reference to external data at
 /// `offset` otherwise.
 pub(super) fn weight(
     value: &Value,
@@ -47,7 +55,7 @@ pub(super) fn weight(
             proto.raw_data = encode(data, tensor)
                 .map_err(|reason| format!("constant `{}`: {reason}", value.name))?;
         }
-        None if tensor.elements() <= SMALL_ELEMENTS => {
+        None if filled(tensor) => {
             fill::append(
                 &mut proto.raw_data,
                 tensor.elements() as usize,

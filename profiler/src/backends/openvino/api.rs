@@ -176,7 +176,8 @@ impl Api {
             "it is not OpenVINO's C library: it has no ov_get_openvino_version".to_owned()
         })?;
         let mut version = Version { build: ptr::null(), description: ptr::null() };
-        // SAFETY: the first call fills the two strings, which live until the second.
+        // SAFETY: the first call fills the two strings, which live until the second; where it
+        // fails, they stay null.
         let build = unsafe {
             let status = get(&raw mut version);
             let build = text(version.build);
@@ -198,8 +199,8 @@ impl Api {
         if status == 0 {
             return Ok(());
         }
-        // SAFETY: the message is a C string or nothing.
-        let message = text(unsafe { (self.functions.last_error)() });
+        // SAFETY: the message is a C string or nothing, and stays until the next error.
+        let message = unsafe { text((self.functions.last_error)()) };
         Err(if message.trim().is_empty() { format!("status {status}") } else { shorten(&message) })
     }
 
@@ -229,10 +230,13 @@ impl Api {
     pub fn text(&self, make: impl FnOnce(*mut *mut c_char) -> i32) -> Result<String, String> {
         let mut pointer = ptr::null_mut();
         self.check(make(&raw mut pointer))?;
-        let value = text(pointer);
-        // SAFETY: the string was made by the call above and is freed once; null is allowed.
-        unsafe { (self.functions.free_text)(pointer) };
-        Ok(value)
+        // SAFETY: the call above wrote a C string or nothing, which is read and then freed once;
+        // null is allowed.
+        Ok(unsafe {
+            let value = text(pointer);
+            (self.functions.free_text)(pointer);
+            value
+        })
     }
 }
 
@@ -265,11 +269,14 @@ impl Drop for Handle {
 }
 
 /// A C string as text; empty for a null pointer.
-pub fn text(pointer: *const c_char) -> String {
+///
+/// # Safety
+/// The pointer is null, or a string that ends with a zero byte and is not changed meanwhile.
+pub unsafe fn text(pointer: *const c_char) -> String {
     if pointer.is_null() {
         String::new()
     } else {
-        // SAFETY: the library's strings end with a zero byte.
+        // SAFETY: as the caller promises.
         unsafe { CStr::from_ptr(pointer) }.to_string_lossy().into_owned()
     }
 }
@@ -291,6 +298,7 @@ mod tests {
         let message = "Exception from src/inference/src/cpp/core.cpp:268:\nException from \
             src/x.cpp:1:\nCannot load library \"a.so\":\n no such file\n\n";
         assert_eq!(shorten(message), "Cannot load library \"a.so\": no such file");
-        assert_eq!(text(ptr::null()), "");
+        // SAFETY: null is allowed.
+        assert_eq!(unsafe { text(ptr::null()) }, "");
     }
 }

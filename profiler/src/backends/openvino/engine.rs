@@ -1,7 +1,9 @@
 //! OpenVINO's objects with safe methods: the engine, a model, a compiled model, a request that runs
 //! it, its tensors. Errors have the engine's message.
 
-use super::api::{Api, Devices, Handle, Pointer, ProfilingInfos, Property, Shape, text};
+use super::api::{
+    Api, Devices, Handle, Pointer, ProfilingInfo, ProfilingInfos, Property, Shape, text,
+};
 use std::{
     ffi::{CString, c_char, c_void},
     path::Path,
@@ -73,7 +75,7 @@ impl Engine {
     /// # Errors
     /// The engine's reason.
     pub fn start(api: &'static Api) -> Result<Self, String> {
-        // SAFETY: writes a new core to the place given; so with `make` below.
+        // SAFETY: writes a new core to the place given.
         let core =
             api.object("ov_core_free", |place| unsafe { (api.functions.core_create)(place) })?;
         Ok(Self { api, core })
@@ -92,11 +94,11 @@ impl Engine {
         let names = if devices.names.is_null() {
             Vec::new()
         } else {
-            // SAFETY: `count` strings are there.
-            unsafe { std::slice::from_raw_parts(devices.names, devices.count) }
-                .iter()
-                .map(|&name| text(name))
-                .collect()
+            // SAFETY: the call left `count` C strings there.
+            unsafe {
+                let names = std::slice::from_raw_parts(devices.names, devices.count);
+                names.iter().map(|&name| text(name)).collect()
+            }
         };
         // SAFETY: filled above, freed once.
         unsafe { (self.api.functions.free_devices)(&raw mut devices) };
@@ -349,20 +351,22 @@ impl Request {
         self.api.check(unsafe {
             (self.api.functions.infer_request_get_profiling_info)(self.request.get(), &raw mut list)
         })?;
-        let infos = if list.infos.is_null() {
-            &[]
+        let times = if list.infos.is_null() {
+            Vec::new()
         } else {
-            // SAFETY: `count` entries are there.
-            unsafe { std::slice::from_raw_parts(list.infos, list.count) }
+            // SAFETY: the call left `count` entries there, whose texts are C strings.
+            unsafe {
+                let infos = std::slice::from_raw_parts(list.infos, list.count);
+                let one = |info: &ProfilingInfo| NodeTime {
+                    node: text(info.node),
+                    node_type: text(info.node_type),
+                    exec_type: text(info.exec_type),
+                    executed: info.status == EXECUTED,
+                    time_us: u64::try_from(info.real_time_us).unwrap_or(0),
+                };
+                infos.iter().map(one).collect()
+            }
         };
-        let times = infos.iter().map(|info| NodeTime {
-            node: text(info.node),
-            node_type: text(info.node_type),
-            exec_type: text(info.exec_type),
-            executed: info.status == EXECUTED,
-            time_us: u64::try_from(info.real_time_us).unwrap_or(0),
-        });
-        let times = times.collect();
         // SAFETY: filled above, freed once.
         unsafe { (self.api.functions.free_profiling)(&raw mut list) };
         Ok(times)

@@ -2,6 +2,9 @@
 //! [`pareto`] or [`over_bandwidth`], then the halves as files ([`write_halves`]). Searches end with
 //! a [`Budget`] (by default [`budget`]).
 //!
+//! With the feature `profile`, `live` runs both halves on engines over a shaped link, and finds
+//! break points over bandwidth on it; `with_features` counts the bytes of another precision.
+//!
 //! ```
 //! use vitempo::{Bundle, graph::onnx, plan::split, planners::split::{Criterion, Objective}};
 //!
@@ -18,6 +21,24 @@
 //! # assert_eq!(best.on_device.len(), graph.nodes().len());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+
+#[cfg(feature = "profile")]
+mod bisection;
+#[cfg(feature = "profile")]
+mod features;
+#[cfg(feature = "profile")]
+mod forecast;
+#[cfg(feature = "profile")]
+pub mod live;
+#[cfg(feature = "profile")]
+pub mod record;
+
+#[cfg(feature = "profile")]
+pub use bisection::{BreakPointOf, Difference, LiveBreakPoint, NotFound, bisect, break_points_of};
+#[cfg(feature = "profile")]
+pub use features::{FeaturesError, with_features};
+#[cfg(feature = "profile")]
+pub use forecast::Forecast;
 
 use super::{
     costs::{self, ForecastCosts, ForecastProcessor, Links, PlanCostsError},
