@@ -304,3 +304,14 @@ fn kernels_of_a_sum_with_an_unknown_number() {
     let again = read_bytes(graph.name(), &written, &ReadOptions::default()).unwrap();
     assert!(assert_same_kernels(&graph, &again) > 0);
 }
+
+/// Another: the scale of a DynamicQuantizeLinear is f32, and would have become f16.
+#[test]
+fn a_model_that_quantises_while_it_runs_stays_in_32_bits() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../fuzz/corpus/onnx_lower/half_of_dynamic_quantize_177407.onnx");
+    let graph = read_file(&path, &ReadOptions::default()).unwrap();
+    let half = Conversion::Half.apply(&graph, &Options::default()).unwrap();
+    let written = to_bytes(&half, &WriteOptions::default()).unwrap();
+    assert_same(&half, &read_bytes("half", &written, &ReadOptions::default()).unwrap());
+}

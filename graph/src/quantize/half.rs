@@ -6,7 +6,8 @@ use crate::{
     Value, shape,
 };
 
-/// The graph in 16-bit floats. Integers stay; a cast to f32 becomes one to f16.
+/// The graph in 16-bit floats. Integers stay; a cast to f32 becomes one to f16. A model that
+/// quantises while it runs is not changed: ONNX has DynamicQuantizeLinear in f32 alone.
 ///
 /// # Errors
 /// [`GraphError`] as [`Graph::new`]; not for any graph that a reader or builder made.
@@ -28,6 +29,9 @@ pub fn half_within(graph: &Graph, budget: &Budget) -> Result<Graph, GraphError> 
         }
     }
     spending.finish()?;
+    if graph.nodes().iter().any(|node| node.op.kind == OpKind::DynamicQuantize) {
+        return Ok(graph.clone());
+    }
     let halved = |tensor: &TensorSpec| match tensor.precision {
         Precision::F32 => TensorSpec { precision: Precision::F16, ..tensor.clone() },
         _ => tensor.clone(),

@@ -165,3 +165,45 @@ fn processors_have_cores_of_their_own() {
     ));
     assert_eq!(own_cores(&[asking("a", &[], 1)], &[]), Ok(vec![vec![]]));
 }
+
+#[test]
+fn pieces_load_what_is_missing_and_report_it() {
+    let rig = Rig::start(&[processor("a", "rten")], parts()).expect("an engine");
+    let pieces = rig.pieces();
+    let piece = |id: usize, parts: &[usize], unload: &[usize]| Piece {
+        id,
+        processor: 0,
+        parts: parts.to_vec(),
+        unload: unload.to_vec(),
+        values: frame(),
+    };
+    let finished = |piece: Piece| {
+        pieces.submit(piece).expect("an engine");
+        let finished = pieces.next(u64::MAX >> 1).expect("it ends");
+        assert!(finished.begun_ns <= finished.ended_ns && finished.ended_ns <= finished.noticed_ns);
+        finished
+    };
+    assert!(rig.load(0, 0).expect("a part").is_some());
+    assert_eq!(rig.load(0, 0), Ok(None), "it is loaded");
+    let loads = |piece: Piece| {
+        let computed = finished(piece).result.expect("results");
+        let names: Vec<&str> = computed.values.iter().map(|value| value.name.as_str()).collect();
+        assert_eq!(names, ["left_out"], "the results of the last part");
+        computed.loads.iter().map(|load| load.part).collect::<Vec<_>>()
+    };
+    assert_eq!(loads(piece(0, &[0, 1], &[])), [1]);
+    assert_eq!(loads(piece(1, &[0, 1], &[])), [0usize; 0]);
+    assert_eq!(loads(piece(2, &[0, 1], &[0])), [0]);
+    rig.unload(0, &[0, 1]).expect("an engine");
+    assert_eq!(loads(piece(3, &[0, 1], &[])), [0, 1]);
+    let line = run(&rig, &[stage(0, &[&[(0, 0)], &[(1, 0)]])]).expect("a run");
+    let result = finished(piece(4, &[0, 1], &[])).result.expect("results");
+    assert_eq!(Some(&*result.values[0]), named(&line.values, "left_out"));
+    // A piece that fails does not end the engine.
+    let wrong = Arc::new(OutputValues { name: "x".into(), shape: vec![1], values: vec![0.0] });
+    let failed = finished(Piece { values: vec![wrong], ..piece(5, &[0], &[]) });
+    assert!(matches!(failed.result, Err(LiveError::Task { part, .. }) if part == "encoder"));
+    assert_eq!(loads(piece(6, &[0, 1], &[])), [0usize; 0]);
+    assert!(matches!(pieces.submit(piece(7, &[9], &[])), Err(LiveError::Unknown { .. })));
+    assert!(pieces.next(0).is_none(), "nothing else ended");
+}
