@@ -133,14 +133,25 @@ mod tests {
         );
     }
 
+    /// Tests beside this one free memory too, which can hide what is added: one of several attempts
+    /// has to see it. `None` where the system reports no peaks.
+    fn is_seen(attempt: impl Fn(&Watch, u64) -> Option<bool>) -> Option<bool> {
+        for _ in 0..20 {
+            let watch = Watch::start();
+            if attempt(&watch, peak(&watch)?)? {
+                return Some(true);
+            }
+        }
+        Some(false)
+    }
+
     #[test]
     fn what_was_touched_is_seen_even_after_it_was_freed() {
-        let watch = Watch::start();
-        let Some(before) = peak(&watch) else { return };
-        let touched = std::hint::black_box(vec![1u8; 64 << 20]);
-        drop(touched);
-        let most = peak(&watch).unwrap_or_default();
-        assert!(most >= before + (60 << 20), "{before} {most}");
+        let seen = is_seen(|watch, before| {
+            drop(std::hint::black_box(vec![1u8; 64 << 20]));
+            Some(peak(watch)? >= before + (60 << 20))
+        });
+        assert_ne!(seen, Some(false));
     }
 
     #[cfg(target_env = "gnu")]
@@ -152,11 +163,11 @@ mod tests {
         let mut earlier = blocks(4096);
         let last = earlier.pop();
         drop(earlier);
-        let watch = Watch::start();
-        let Some(before) = peak(&watch) else { return };
-        let later = blocks(2048);
-        let most = peak(&watch).unwrap_or_default();
-        assert!(most >= before + (30 << 20), "{before} {most}");
-        drop((later, last));
+        let seen = is_seen(|watch, before| {
+            let _later = blocks(2048);
+            Some(peak(watch)? >= before + (30 << 20))
+        });
+        assert_ne!(seen, Some(false));
+        drop(last);
     }
 }
