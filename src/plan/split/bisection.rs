@@ -3,9 +3,10 @@
 //!
 //! The split for slower links sends less; the one for faster links computes less where it is slow.
 //! The difference of their latencies is d(x) = a - b x with x = 1 / bandwidth: below 0 on slow
-//! links, above 0 on fast ones, and linear in x. Bisection narrows the range in which d changes its
-//! sign until d is within the noise of its measurement, or the range within a hundredth; the break
-//! point follows by linear interpolation in x between the ends of the range.
+//! links, above 0 on fast ones, and linear in x. Bisection starts from a range at whose ends d has
+//! its sign beyond the noise of its measurement; without one there is no break point. It narrows the
+//! range until d is within the noise, or the range within a hundredth; the break point follows by
+//! linear interpolation in x between the ends of the range.
 
 use serde::{Deserialize, Serialize};
 use std::ops::RangeInclusive;
@@ -29,6 +30,27 @@ pub struct Difference {
     pub median_ns: f64,
     /// Half the 95 % interval of that median, ns.
     pub noise_ns: f64,
+}
+
+impl Difference {
+    /// The split for slower links is faster, beyond the noise.
+    fn is_below(&self) -> bool {
+        self.median_ns < -self.noise_ns
+    }
+
+    /// Its neighbour is faster, beyond the noise.
+    fn is_above(&self) -> bool {
+        self.median_ns > self.noise_ns
+    }
+
+    /// Why a search that ends with this found no break point.
+    fn reason(&self) -> NotFound {
+        match (self.is_below(), self.is_above()) {
+            (true, _) => NotFound::Faster,
+            (_, true) => NotFound::Slower,
+            _ => NotFound::Noise,
+        }
+    }
 }
 
 /// A predicted break point: two neighbours of a list over bandwidth.
@@ -59,6 +81,8 @@ pub enum NotFound {
     Faster,
     /// Its neighbour is faster down to the slowest link tried.
     Slower,
+    /// Differences are within the noise of their measurement as far as the search goes.
+    Noise,
     /// The predicted bandwidth is one at which the link cannot be shaped.
     OutOfReach,
 }
@@ -70,7 +94,7 @@ pub struct LiveBreakPoint {
     pub predicted_bytes_per_s: f64,
     /// Where it was measured.
     pub measured: Result<f64, NotFound>,
-    /// The range in which the difference changes its sign.
+    /// The range in which the difference changes its sign, beyond the noise at both ends.
     pub range_bytes_per_s: Option<(f64, f64)>,
     /// Every measurement, in the order in which they were made.
     pub tried: Vec<Difference>,
@@ -105,32 +129,24 @@ pub fn bisect<E>(
         tried.push(found);
         Ok(found)
     };
-    // The end of the range that the predicted bandwidth is, then the other end.
     let first = at(predicted)?;
-    let is_low = first.median_ns < 0.0;
-    let (mut near, mut factor) = (first, STEP);
-    let far = loop {
-        let wanted = if is_low { predicted * factor } else { predicted / factor };
-        let found = at(wanted.clamp(*possible.start(), *possible.end()))?;
-        if (found.median_ns < 0.0) != is_low {
-            break Some(found);
+    let low =
+        outwards(first, |factor| predicted / factor, Difference::is_below, possible, &mut at)?;
+    let high = match low {
+        Ok(_) => {
+            outwards(first, |factor| predicted * factor, Difference::is_above, possible, &mut at)?
         }
-        if factor >= FARTHEST || !possible.contains(&wanted) {
-            break None;
-        }
-        (near, factor) = (found, (factor * factor).min(FARTHEST));
+        Err(last) => Err(last),
     };
-    let Some(far) = far else {
-        let measured = Err(if is_low { NotFound::Faster } else { NotFound::Slower });
-        let predicted_bytes_per_s = predicted;
+    let (Ok(mut low), Ok(mut high)) = (low, high) else {
+        let last = low.and(high).err().unwrap_or(first);
         return Ok(LiveBreakPoint {
-            predicted_bytes_per_s,
-            measured,
+            predicted_bytes_per_s: predicted,
+            measured: Err(last.reason()),
             range_bytes_per_s: None,
             tried,
         });
     };
-    let (mut low, mut high) = if is_low { (near, far) } else { (far, near) };
     for step in 0..MOST {
         if high.bytes_per_s < low.bytes_per_s * (1.0 + NARROW) {
             break;
@@ -153,6 +169,26 @@ pub fn bisect<E>(
         range_bytes_per_s: Some((low.bytes_per_s, high.bytes_per_s)),
         tried,
     })
+}
+
+/// From the first measurement on, away by growing factors, one with a clear sign; else the last.
+fn outwards<E>(
+    first: Difference,
+    away: impl Fn(f64) -> f64,
+    is_clear: impl Fn(&Difference) -> bool,
+    possible: &RangeInclusive<f64>,
+    measure: &mut impl FnMut(f64) -> Result<Difference, E>,
+) -> Result<Result<Difference, Difference>, E> {
+    let (mut found, mut factor) = (first, STEP);
+    while !is_clear(&found) {
+        let wanted = away(factor);
+        found = measure(wanted.clamp(*possible.start(), *possible.end()))?;
+        if !is_clear(&found) && (factor >= FARTHEST || !possible.contains(&wanted)) {
+            return Ok(Err(found));
+        }
+        factor = (factor * factor).min(FARTHEST);
+    }
+    Ok(Ok(found))
 }
 
 /// The bandwidth at which a line in 1 / bandwidth through both differences is 0.
@@ -203,9 +239,10 @@ mod tests {
             let measured = point.measured.unwrap_or(0.0);
             // An error of 1 ms of 40 is one of 2.5 % of the bandwidth.
             assert!((measured / at - 1.0).abs() < 0.08, "{at}: {measured}");
-            assert!(point.tried.len() <= 8, "{}", point.tried.len());
+            assert!(point.tried.len() <= 10, "{}", point.tried.len());
         }
-        assert!(found(1e6, 1e6, 1e9).tried.len() <= MOST + 8, "noise alone ends too");
+        let noise = found(1e6, 1e6, 1e9);
+        assert_eq!((noise.measured, noise.off()), (Err(NotFound::Noise), None), "noise alone");
     }
 
     #[test]

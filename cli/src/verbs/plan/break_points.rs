@@ -153,6 +153,7 @@ fn points_table(points: &[LiveBreakPoint]) -> String {
             Ok(bytes_per_s) => rate(bytes_per_s),
             Err(NotFound::Faster) => "the first is always faster".to_owned(),
             Err(NotFound::Slower) => "the second is always faster".to_owned(),
+            Err(NotFound::Noise) => "within the noise".to_owned(),
             Err(_) => "too far to be shaped".to_owned(),
         };
         let between = |(low, high): (f64, f64)| format!("{} .. {}", rate(low), rate(high));
