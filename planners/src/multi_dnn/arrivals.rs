@@ -4,6 +4,7 @@
 use super::MultiDnnError;
 use crate::stitch::orders;
 use rand::{RngExt, SeedableRng, rngs::StdRng};
+use serde::{Deserialize, Serialize};
 
 /// Largest number of tasks for which every order of arrival is a scenario.
 pub const MOST_PERMUTED: usize = 6;
@@ -11,7 +12,8 @@ pub const MOST_PERMUTED: usize = 6;
 pub const MOST_QUERIES: usize = 100_000;
 
 /// The arrivals of all tasks.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Arrivals {
     /// One query of each task at the same time, in every order of arrival: the stitching paper's
     /// setting. Each order is a scenario of its own.
@@ -26,7 +28,8 @@ pub enum Arrivals {
 }
 
 /// The arrivals of one task.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum TaskArrivals {
     /// Periodic arrivals.
     Periodic {

@@ -133,6 +133,16 @@ pub fn shared(variants: &[&Graph], positions: usize) -> Result<Vec<String>, CutE
 /// [`CutError`] for a tensor that does not exist or does not cut, and for one that is not computed
 /// after the previous one.
 pub fn subgraphs(graph: &Graph, cuts: &[String]) -> Result<Vec<Graph>, CutError> {
+    let part_of = part_of(graph, cuts)?;
+    let names: Vec<String> = (1..=cuts.len() + 1).map(|position| position.to_string()).collect();
+    Ok(parts(graph, &part_of, &names.iter().map(String::as_str).collect::<Vec<_>>())?)
+}
+
+/// By node, its position, counted from 0.
+///
+/// # Errors
+/// [`CutError`] for a tensor that does not exist or does not cut.
+pub fn part_of(graph: &Graph, cuts: &[String]) -> Result<Vec<usize>, CutError> {
     let mut part_of = vec![cuts.len(); graph.nodes().len()];
     for (position, tensor) in cuts.iter().enumerate().rev() {
         let model = || graph.name().to_owned();
@@ -150,8 +160,7 @@ pub fn subgraphs(graph: &Graph, cuts: &[String]) -> Result<Vec<Graph>, CutError>
             .filter(|(_, before)| *before)
             .for_each(|(part, _)| *part = position);
     }
-    let names: Vec<String> = (1..=cuts.len() + 1).map(|position| position.to_string()).collect();
-    Ok(parts(graph, &part_of, &names.iter().map(String::as_str).collect::<Vec<_>>())?)
+    Ok(part_of)
 }
 
 /// By node, whether a tensor needs it.

@@ -1,17 +1,7 @@
-//! [`RunEngine`]: the engine of a processor of a plan: the one that is given, else the plan's.
+//! The engine of each processor of a plan: the one that is given, else the plan's.
 
 use super::{PlanProcessor, RunError, RunPlan};
-
-/// A processor of a plan as an inference engine on cores of its own.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RunEngine {
-    /// The processor's name.
-    pub name: String,
-    /// Name of the backend.
-    pub backend: String,
-    /// The cores it runs on; if empty, one core that no other engine has.
-    pub cores: Vec<usize>,
-}
+use crate::plan::live::Engine;
 
 impl RunPlan {
     /// An engine for each processor, in the plan's order. Unless `anywhere`, a processor whose costs
@@ -19,7 +9,7 @@ impl RunPlan {
     ///
     /// # Errors
     /// [`RunError`] naming the processor without an engine, with another one, or unknown.
-    pub fn engines(&self, given: &[RunEngine], anywhere: bool) -> Result<Vec<RunEngine>, RunError> {
+    pub fn engines(&self, given: &[Engine], anywhere: bool) -> Result<Vec<Engine>, RunError> {
         let names = || self.processors.iter().map(|p| p.name.as_str()).collect::<Vec<_>>();
         for (index, engine) in given.iter().enumerate() {
             if !names().contains(&engine.name.as_str()) {
@@ -50,11 +40,7 @@ impl RunPlan {
     }
 }
 
-fn engine(
-    processor: &PlanProcessor,
-    given: &[RunEngine],
-    anywhere: bool,
-) -> Result<RunEngine, RunError> {
+fn engine(processor: &PlanProcessor, given: &[Engine], anywhere: bool) -> Result<Engine, RunError> {
     let found = given.iter().find(|engine| engine.name == processor.name);
     match (found, &processor.engine) {
         (Some(engine), Some(planned)) if engine.backend != *planned && !anywhere => {
@@ -65,7 +51,7 @@ fn engine(
             })
         }
         (Some(engine), _) => Ok(engine.clone()),
-        (None, Some(planned)) => Ok(RunEngine {
+        (None, Some(planned)) => Ok(Engine {
             name: processor.name.clone(),
             backend: planned.clone(),
             cores: processor.cores.clone(),

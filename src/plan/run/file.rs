@@ -8,7 +8,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
 };
-use vitempo_planners::multi_dnn::{Arrivals, Kind, MOST_PROCESSORS, TaskArrivals};
+use vitempo_planners::multi_dnn::{Arrivals, MOST_PROCESSORS};
 
 /// The field `format` of the file.
 pub const FORMAT: &str = "vitempo plan";
@@ -58,7 +58,7 @@ pub struct RunPlan {
     /// Objectives with the ways that serve them, by time; the first begins at 0.
     pub phases: Vec<PlanPhase>,
     /// When queries arrive.
-    pub arrivals: PlanArrivals,
+    pub arrivals: Arrivals,
     /// The factor by which a processor is slower while another is busy, by both; `None`: not known.
     pub slowdown: Option<Vec<Vec<f64>>>,
     /// Memory that all subgraphs of the plan fit into.
@@ -181,43 +181,6 @@ pub struct PhaseTask {
     pub priority: u32,
 }
 
-/// When queries arrive.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum PlanArrivals {
-    /// One query of each task at the same time, in every order of arrival.
-    AtOnce,
-    /// Arrivals of each task up to a time.
-    Over {
-        /// Queries arrive before this time.
-        horizon_ns: u64,
-        /// By task.
-        tasks: Vec<PlanTaskArrivals>,
-    },
-}
-
-/// The arrivals of one task.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum PlanTaskArrivals {
-    /// Periodic.
-    Periodic {
-        /// Time between two queries.
-        period_ns: u64,
-        /// Time of the first query.
-        phase_ns: u64,
-    },
-    /// Random, independent of each other.
-    Poisson {
-        /// Queries per second, on average.
-        per_s: f64,
-        /// Seed of the random times.
-        seed: u64,
-    },
-    /// At these times.
-    Trace(Vec<u64>),
-}
-
 /// What the planner's evaluator expects of a phase, if its objectives held all the time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -285,18 +248,6 @@ impl RunPlan {
         self.processors.iter().position(|processor| processor.name == name)
     }
 
-    /// The arrivals as the planner has them.
-    #[must_use]
-    pub fn arrivals(&self) -> Arrivals {
-        match &self.arrivals {
-            PlanArrivals::AtOnce => Arrivals::AtOnce,
-            PlanArrivals::Over { horizon_ns, tasks } => Arrivals::Over {
-                horizon_ns: *horizon_ns,
-                tasks: tasks.iter().cloned().map(TaskArrivals::from).collect(),
-            },
-        }
-    }
-
     pub(super) fn invalid(
         &self,
         field: impl Into<String>,
@@ -342,11 +293,11 @@ impl RunPlan {
             return Err(self.invalid("slowdown", reason));
         }
         match &self.arrivals {
-            PlanArrivals::Over { tasks, .. } if tasks.len() != self.tasks.len() => {
+            Arrivals::Over { tasks, .. } if tasks.len() != self.tasks.len() => {
                 let reason = format!("{} tasks instead of {}", tasks.len(), self.tasks.len());
                 Err(self.invalid("arrivals", reason))
             }
-            PlanArrivals::AtOnce if self.phases.len() > 1 => {
+            Arrivals::AtOnce if self.phases.len() > 1 => {
                 Err(RunError::ChangeAtOnce { at_ns: self.phases[1].from_ns })
             }
             _ => Ok(()),
@@ -431,32 +382,4 @@ impl RunPlan {
         }
         Ok(())
     }
-}
-
-impl From<PlanTaskArrivals> for TaskArrivals {
-    fn from(arrivals: PlanTaskArrivals) -> Self {
-        match arrivals {
-            PlanTaskArrivals::Periodic { period_ns, phase_ns } => {
-                Self::Periodic { period_ns, phase_ns }
-            }
-            PlanTaskArrivals::Poisson { per_s, seed } => Self::Poisson { per_s, seed },
-            PlanTaskArrivals::Trace(times) => Self::Trace(times),
-        }
-    }
-}
-
-impl From<TaskArrivals> for PlanTaskArrivals {
-    fn from(arrivals: TaskArrivals) -> Self {
-        match arrivals {
-            TaskArrivals::Periodic { period_ns, phase_ns } => {
-                Self::Periodic { period_ns, phase_ns }
-            }
-            TaskArrivals::Poisson { per_s, seed } => Self::Poisson { per_s, seed },
-            TaskArrivals::Trace(times) => Self::Trace(times),
-        }
-    }
-}
-
-pub(super) fn kind(kind: Kind) -> String {
-    kind.to_string()
 }

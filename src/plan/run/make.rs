@@ -1,10 +1,9 @@
 //! [`RunPlan::of`]: a plan for several models as a file that can be run.
 
 use super::{
-    CostsOrigin, LoadingOrigin, PhaseTask, PlanArrivals, PlanForecast, PlanPhase, PlanPiece,
-    PlanProcessor, PlanSubgraph, PlanTask, PlanTaskArrivals, PlanVariant, PlanWay, RunError,
-    RunPlan, TaskForecast,
-    file::{FORMAT, VERSION, kind},
+    CostsOrigin, LoadingOrigin, PhaseTask, PlanForecast, PlanPhase, PlanPiece, PlanProcessor,
+    PlanSubgraph, PlanTask, PlanVariant, PlanWay, RunError, RunPlan, TaskForecast,
+    file::{FORMAT, VERSION},
 };
 use crate::{
     plan::multi_dnn::{Placing, Request},
@@ -19,7 +18,7 @@ use std::{
 };
 use vitempo_graph::{Environment, onnx::ReadOptions};
 use vitempo_planners::{
-    multi_dnn::{Arrivals, PlacedTask, PlacedWay},
+    multi_dnn::{PlacedTask, PlacedWay},
     stitch::Zoo,
 };
 
@@ -123,7 +122,7 @@ impl RunPlan {
             processors: made.processors.clone(),
             tasks,
             phases,
-            arrivals: arrivals(&first.arrivals),
+            arrivals: first.arrivals.clone(),
             slowdown: known.then(|| first.contention.factors().to_vec()),
             memory_bytes: first.memory_bytes,
             cold: made.request.cold,
@@ -191,7 +190,7 @@ fn add(ways: &mut Vec<PlanWay>, placed: &PlacedWay, zoo: &Zoo) -> usize {
         latency_ns: piece.ns,
     });
     let way = PlanWay {
-        kind: kind(placed.kind),
+        kind: placed.kind.to_string(),
         variants: placed.variants.clone(),
         accuracy_bp: placed.accuracy_bp,
         pieces: pieces.collect(),
@@ -244,16 +243,6 @@ fn relative(plan: &Path, model: &Path) -> PathBuf {
     let shared = from.iter().zip(&to).take_while(|(a, b)| a == b).count();
     let up = from[shared..].iter().map(|_| Component::ParentDir);
     up.chain(to[shared..].iter().copied()).collect()
-}
-
-fn arrivals(arrivals: &Arrivals) -> PlanArrivals {
-    match arrivals {
-        Arrivals::AtOnce => PlanArrivals::AtOnce,
-        Arrivals::Over { horizon_ns, tasks } => PlanArrivals::Over {
-            horizon_ns: *horizon_ns,
-            tasks: tasks.iter().cloned().map(PlanTaskArrivals::from).collect(),
-        },
-    }
 }
 
 fn forecast(placing: &Placing) -> PlanForecast {

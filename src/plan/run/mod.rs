@@ -15,6 +15,7 @@
 //! ([`vitempo_planners::multi_dnn::Dispatcher`], [`vitempo_planners::multi_dnn::Expectation`]), so
 //! that the simulator and the engines differ in times alone. Times are in ns.
 
+#[cfg(feature = "profile")]
 mod engines;
 mod error;
 #[cfg(feature = "profile")]
@@ -30,14 +31,12 @@ pub mod schedule;
 mod session;
 mod summary;
 
-pub use engines::RunEngine;
 pub use error::RunError;
 #[cfg(feature = "profile")]
 pub use execution::run;
 pub use file::{
-    CostsOrigin, LoadingOrigin, PhaseTask, PlanArrivals, PlanForecast, PlanPhase, PlanPiece,
-    PlanProcessor, PlanSubgraph, PlanTask, PlanTaskArrivals, PlanVariant, PlanWay, RunPlan,
-    TaskForecast,
+    CostsOrigin, LoadingOrigin, PhaseTask, PlanForecast, PlanPhase, PlanPiece, PlanProcessor,
+    PlanSubgraph, PlanTask, PlanVariant, PlanWay, RunPlan, TaskForecast,
 };
 pub use log::{
     LoadWhen, LogHeader, LogLane, LogProcessor, Outcome, PieceRecord, QueryRecord, RunEvent, RunLog,

@@ -1,8 +1,8 @@
 //! The queries of a run: rounds of arrivals. Rounds do not overlap: each begins when the one before
 //! has ended.
 
-use super::{PlanArrivals, PlanTaskArrivals, RunError, RunPlan};
-use vitempo_planners::multi_dnn::{Arrival, Arrivals, MOST_QUERIES, MultiDnnError};
+use super::{RunError, RunPlan};
+use vitempo_planners::multi_dnn::{Arrival, Arrivals, MOST_QUERIES, MultiDnnError, TaskArrivals};
 
 /// How long a run lasts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,7 +39,7 @@ pub fn schedule(plan: &RunPlan, limit: Limit) -> Result<Schedule, RunError> {
         return Err(MultiDnnError::TooMany { what, count, most }.into());
     }
     let (rounds, repeated_until_ns) = match (&plan.arrivals, limit) {
-        (PlanArrivals::AtOnce, limit) => {
+        (Arrivals::AtOnce, limit) => {
             let rounds = Arrivals::AtOnce.scenarios(&names)?;
             match limit {
                 Limit::Plan => (rounds, None),
@@ -47,7 +47,7 @@ pub fn schedule(plan: &RunPlan, limit: Limit) -> Result<Schedule, RunError> {
                 Limit::Time(ns) => (rounds, Some(ns)),
             }
         }
-        (PlanArrivals::Over { horizon_ns, tasks }, limit) => {
+        (Arrivals::Over { horizon_ns, tasks }, limit) => {
             let of = |horizon_ns: u64| over(horizon_ns, tasks).scenarios(&names);
             match limit {
                 Limit::Plan => (of(*horizon_ns)?, None),
@@ -77,15 +77,14 @@ fn first(rounds: Vec<Vec<Arrival>>, count: usize) -> Vec<Vec<Arrival>> {
     taken
 }
 
-fn over(horizon_ns: u64, tasks: &[PlanTaskArrivals]) -> Arrivals {
-    let tasks = tasks.iter().cloned().map(Into::into).collect();
-    Arrivals::Over { horizon_ns, tasks }
+fn over(horizon_ns: u64, tasks: &[TaskArrivals]) -> Arrivals {
+    Arrivals::Over { horizon_ns, tasks: tasks.to_vec() }
 }
 
 /// The first queries, over as long a time as that takes; a trace may have fewer.
 fn longer(
     horizon_ns: u64,
-    tasks: &[PlanTaskArrivals],
+    tasks: &[TaskArrivals],
     names: &[String],
     count: usize,
 ) -> Result<Vec<Arrival>, RunError> {
@@ -101,7 +100,7 @@ fn longer(
             Err(error) => return Err(error.into()),
         }
         ends = horizon_ns == u64::MAX
-            || tasks.iter().all(|task| matches!(task, PlanTaskArrivals::Trace(times) if times.last().is_none_or(|last| *last < horizon_ns)));
+            || tasks.iter().all(|task| matches!(task, TaskArrivals::Trace(times) if times.last().is_none_or(|last| *last < horizon_ns)));
         horizon_ns = horizon_ns.saturating_mul(2);
     }
     found.truncate(count);
@@ -125,8 +124,8 @@ mod tests {
         assert_eq!(first(rounds, 2), [round]);
         assert!(first(vec![vec![]], 3).is_empty());
         let names = ["a".to_owned(), "b".to_owned()];
-        let periodic = PlanTaskArrivals::Periodic { period_ns: 10, phase_ns: 0 };
-        let trace = PlanTaskArrivals::Trace(vec![3, 40]);
+        let periodic = TaskArrivals::Periodic { period_ns: 10, phase_ns: 0 };
+        let trace = TaskArrivals::Trace(vec![3, 40]);
         let found = longer(5, &[periodic, trace.clone()], &names, 6).expect("queries");
         assert_eq!(found, arrivals(&[(0, 0), (3, 1), (10, 0), (20, 0), (30, 0), (40, 0)]));
         let found = longer(5, &[trace], &names[..1], 6).expect("queries");

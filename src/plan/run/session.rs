@@ -1,7 +1,7 @@
 //! [`Session`]: engines with the subgraphs of a plan, the inputs of each task, and the results that
 //! they are compared with.
 
-use super::{PlanTask, Routes, RunEngine, RunError, RunPlan, memory::Eviction, schedule::Limit};
+use super::{PlanTask, Routes, RunError, RunPlan, memory::Eviction, schedule::Limit};
 use crate::{
     plan::live::Engine,
     zoo::{
@@ -26,7 +26,7 @@ pub const BOUND: usize = 1000;
 #[derive(Clone, Debug)]
 pub struct RunOptions {
     /// Engines of processors, instead of the plan's.
-    pub engines: Vec<RunEngine>,
+    pub engines: Vec<Engine>,
     /// Whether the plan may be one for another machine or for other engines.
     pub anywhere: bool,
     /// How long it lasts.
@@ -85,7 +85,7 @@ impl Session {
     /// Starts the engines.
     pub fn start(plan: &RunPlan, routes: &Routes, options: &RunOptions) -> Result<Self, RunError> {
         let engines = plan.engines(&options.engines, options.anywhere)?;
-        let processors: Vec<LiveProcessor> = engines.into_iter().map(processor).collect();
+        let processors: Vec<LiveProcessor> = engines.iter().map(Engine::processor).collect();
         let (mut parts, mut graphs) = (Vec::new(), Vec::new());
         let mut inputs = Vec::new();
         let mut wholes: BTreeMap<(usize, Vec<String>), Graph> = BTreeMap::new();
@@ -157,11 +157,6 @@ pub(super) fn apart(expected: &[OutputValues], found: &[Arc<OutputValues>]) -> O
         .collect();
     let (share, _) = conformance::difference(expected, &own?).ok()?;
     (!expected.is_empty()).then_some(share)
-}
-
-fn processor(engine: RunEngine) -> LiveProcessor {
-    let RunEngine { name, backend, cores } = engine;
-    Engine { name, backend, cores }.processor()
 }
 
 /// The variants of a task, cut as planned.

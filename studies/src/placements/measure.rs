@@ -9,12 +9,8 @@ use super::{
     Division, EngineRecord, ModelRecord, PartRecord, PlacementRecord, Record, RecordError,
 };
 use std::{
-    collections::HashMap,
     path::Path,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, atomic::AtomicBool},
 };
 use vitempo::{
     Bundle,
@@ -195,7 +191,10 @@ fn divided(
     let cut = |source| PlacementsError::Cut { model: name.clone(), source };
     let cuts = cut::shared(&[&model.graph], parts).map_err(cut)?;
     let subgraphs = cut::subgraphs(&model.graph, &cuts).map_err(cut)?;
-    let partition = partition(model, &subgraphs)?;
+    let part_of = cut::part_of(&model.graph, &cuts).map_err(cut)?;
+    let names: Vec<String> = (1..=parts).map(|part| format!("part-{part}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let partition = Partition::of(model, &ReadOptions::default(), &part_of, &names)?;
     let options = LiveOptions {
         engines: protocol.engines.iter().map(|(engine, _)| engine.clone()).collect(),
         frames: protocol.frames,
@@ -213,28 +212,12 @@ fn divided(
         for placement in &mut placements {
             run(&session, placement).map_err(live)?;
         }
-        if protocol.interrupted.load(Ordering::Relaxed) {
-            session.go_on().map_err(live)?;
-        }
+        session.go_on().map_err(live)?;
     }
     if parts.iter().flat_map(|part| &part.measured_ns).any(Vec::is_empty) {
         return Err(PlacementsError::NoSamples(name.clone()));
     }
     Ok(Division { cuts, parts, placements })
-}
-
-/// The model's parts with its weights.
-fn partition(model: &Model, subgraphs: &[Graph]) -> Result<Partition, PartitionError> {
-    let part = |(index, part): (usize, &Graph)| -> Vec<(String, usize)> {
-        part.nodes().iter().map(|node| (node.name.clone(), index)).collect()
-    };
-    let of: HashMap<String, usize> = subgraphs.iter().enumerate().flat_map(part).collect();
-    let nodes = model.graph.nodes().iter();
-    let part_of: Vec<usize> =
-        nodes.map(|node| of.get(&node.name).copied().unwrap_or_default()).collect();
-    let names: Vec<String> = (1..=subgraphs.len()).map(|part| format!("part-{part}")).collect();
-    let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    Partition::of(model, &ReadOptions::default(), &part_of, &names)
 }
 
 fn forecasts(parts: &[Graph], protocol: &Protocol<'_>) -> Result<Vec<PartRecord>, PlacementsError> {

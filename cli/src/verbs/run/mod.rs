@@ -19,10 +19,7 @@ use report::Printed;
 use std::path::PathBuf;
 use vitempo::plan::{
     live::Engine,
-    run::{
-        Limit, RunEngine, RunLog, RunOptions, RunPlan, Summary, memory::Eviction, replay,
-        run as execute,
-    },
+    run::{Limit, RunLog, RunOptions, RunPlan, Summary, memory::Eviction, replay, run as execute},
 };
 
 /// `--evict`.
@@ -115,13 +112,8 @@ pub fn run(args: &RunArgs) -> CliResult {
 
 impl RunArgs {
     fn options(&self) -> RunOptions {
-        let engine = |engine: &Engine| RunEngine {
-            name: engine.name.clone(),
-            backend: engine.backend.clone(),
-            cores: engine.cores.clone(),
-        };
         RunOptions {
-            engines: self.engines.iter().map(engine).collect(),
+            engines: self.engines.clone(),
             anywhere: self.anywhere,
             limit: match (self.queries, self.seconds) {
                 (Some(count), _) => Limit::Queries(count),
