@@ -61,7 +61,7 @@ pub struct Finished {
     pub begun_ns: u64,
     /// When the engine ended.
     pub ended_ns: u64,
-    /// When the caller was told.
+    /// When the caller got the result.
     pub noticed_ns: u64,
     /// What came of it.
     pub result: Result<Computed, LiveError>,

@@ -1,5 +1,5 @@
 //! [`Throughput`]: how fast each direction of the link really is, from messages of two sizes: what
-//! both take alike (waking up, answering) drops out.
+//! is the same for both (waking up, answering) drops out.
 
 use super::{
     SplitRunError,

@@ -24,7 +24,7 @@ use vitempo_profiler::{
 /// Interval of checks for an interruption, ns.
 const SLICE_NS: u64 = 50_000_000;
 
-/// Runs a plan; `progress` is told what is done before the clock starts.
+/// Runs a plan; `progress` gets what is done before the clock starts.
 ///
 /// ```no_run
 /// use vitempo::plan::run::{RunOptions, RunPlan, Summary, run};
@@ -37,8 +37,8 @@ const SLICE_NS: u64 = 50_000_000;
 ///
 /// # Errors
 /// [`RunError`] before the first query: a plan for another machine, an engine or a core that is not
-/// there, a budget that is too small, a subgraph that does not run. Later failures are events of the
-/// log.
+/// there, a budget that is too small, a subgraph that does not run. Later failures are events of
+/// the log.
 pub fn run(
     plan: &RunPlan,
     options: &RunOptions,

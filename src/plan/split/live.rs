@@ -69,7 +69,7 @@ pub enum LiveSplitError {
     /// An end does not start, fails or is lost.
     #[error(transparent)]
     Run(#[from] SplitRunError),
-    /// The device's engine is not there.
+    /// The device's engine is not available.
     #[error("the device: {0}")]
     Device(#[from] SweepError),
     /// A processor of the costs without an engine.

@@ -66,7 +66,7 @@ pub enum PlacementsError {
         /// What differs.
         what: &'static str,
     },
-    /// An engine is not there.
+    /// An engine is not available.
     #[error("processor `{processor}`: {reason}")]
     Engine {
         /// Its name.
