@@ -11,7 +11,7 @@ use vitempo_graph::{
     onnx::{self, OnnxError, WeightFill, WriteOptions},
 };
 use vitempo_search_space::{
-    Space, SpaceError,
+    Architecture, DenseTask, Space, SpaceError,
     operators::{self, OperatorSample},
 };
 
@@ -97,18 +97,45 @@ pub fn sample_named(space: &str, count: usize, seed: u64) -> Result<Vec<Sample>,
 /// # Errors
 /// [`SamplingError`] where the space has fewer architectures.
 pub fn sample(space: &Space, count: usize, seed: u64) -> Result<Vec<Sample>, SamplingError> {
+    drawn(space, count, seed, Architecture::to_graph)
+}
+
+fn drawn(
+    space: &Space,
+    count: usize,
+    seed: u64,
+    graph: impl Fn(&Architecture) -> Result<Graph, SpaceError>,
+) -> Result<Vec<Sample>, SamplingError> {
+    if !(1..=MOST_SAMPLES).contains(&count) {
+        return Err(SamplingError::Count(count));
+    }
     let digits = count.saturating_sub(1).to_string().len().max(3);
     let mut samples = Vec::with_capacity(count);
     for (index, architecture) in space.sample_many(count, seed)?.into_iter().enumerate() {
         let name = format!("{}-s{seed}-{index:0digits$}", space.name());
+        let graph = graph(&architecture)?;
         samples.push(Sample {
-            graph: architecture.to_graph()?.with_name(&name),
+            encoding: graph.name().to_owned(),
+            graph: graph.with_name(&name),
             name,
             space: space.name().to_owned(),
-            encoding: architecture.encode(),
         });
     }
     Ok(samples)
+}
+
+/// The same architectures as multi-task models: without their heads, with a decoder for each task.
+/// Their encodings are not those of the space.
+///
+/// # Errors
+/// As [`sample`], and where the tasks are none, or one is named twice.
+pub fn sample_multi_task(
+    space: &Space,
+    tasks: &[DenseTask],
+    count: usize,
+    seed: u64,
+) -> Result<Vec<Sample>, SamplingError> {
+    drawn(space, count, seed, |architecture| architecture.to_multi_task_graph(tasks))
 }
 
 /// Samples small networks around single operators, which a space may lack.
@@ -223,6 +250,17 @@ mod tests {
         let index = read_index(folder.path()).expect("an index");
         assert_eq!(index.len(), 4, "{index:?}");
         assert!(index.values().all(|(space, _)| space == "hybrid-vit"));
+    }
+
+    #[test]
+    fn multi_task_models_have_their_own_encodings() {
+        let space = Space::named("isotropic-vit").expect("a space");
+        let tasks = [DenseTask::Depth, DenseTask::Normals];
+        let [plain] = &sample(&space, 1, 5).expect("a sample")[..] else { panic!("one sample") };
+        let models = sample_multi_task(&space, &tasks, 1, 5).expect("a multi-task model");
+        assert_eq!(models[0].encoding, format!("{}+depth+normals", plain.encoding));
+        assert!(space.decode(&models[0].encoding).is_err(), "not an architecture of the space");
+        assert_ne!(models[0].graph.architecture(), plain.graph.architecture());
     }
 
     #[test]

@@ -170,6 +170,39 @@ fn every_placement_of_a_real_model_runs_and_computes_the_same() {
 }
 
 #[test]
+fn postprocessing_is_placed_and_the_dynamic_rule_is_simulated() {
+    let folder = Folder::new();
+    let sample = ["sample", "--decoders", "depth,segmentation,normals", "--count", "1"];
+    ok(&[&sample[..], &["--no-weights", "--out", &folder.path("models")]].concat());
+    let model = folder.path("models/hybrid-vit-s0-000.onnx");
+    let bundles = ["epyc-onnxruntime-f32-1t", "epyc-rten-f32-1t"];
+    let [a, b] = [format!("a={}", bundles[0]), format!("b={}", bundles[1])];
+    let placed = ["plan", "multitask", &model, "--postprocessing", "postprocessing."];
+    let on = ["--processor", &a, "--processor", &b, "--bandwidth", "8GB/s"];
+    let placed = [&placed[..], &on].concat();
+    let power = ["--switch-above", "26C", "--power", "a=2W", "--power", "b=4W"];
+    let plan = json(&[&placed[..], &power].concat());
+    assert_eq!(plan["parts"].as_array().map(Vec::len), Some(1 + 3 + 3), "{plan}");
+    assert_eq!(plan["placements"][0]["postprocessing"].as_array().map(Vec::len), Some(3));
+    assert_eq!(plan["search"]["placements"], (2 * 2u32.pow(7)).to_string());
+    // Depth, classes and normals of 224 to 384 pixels squared, 4 bytes each.
+    let sizes: Vec<u64> = serde_json::from_value(plan["prediction_bytes"].clone()).expect("sizes");
+    assert_eq!(sizes, [sizes[0], 40 * sizes[0], 3 * sizes[0]]);
+    for (name, bundle) in ["a", "b"].into_iter().zip(bundles) {
+        let forecast = json(&["predict", &model, "--bundle", bundle]);
+        let predicted = forecast[0]["latency_ns"]["point"].as_f64().expect("a latency");
+        let whole = plan["whole_latency_ns"][name]["point"].as_f64().expect("a latency");
+        assert!((whole - predicted).abs() <= 1.0, "{bundle}: {whole}, {predicted}");
+    }
+    assert_eq!(plan["dynamic"]["evidence"], "simulation");
+    assert!(plan["dynamic"]["switching"]["switches"].as_u64() > Some(0), "{plan}");
+    let refusal = refused(&[&placed[..], &power[..2]].concat());
+    assert!(refusal.contains("temperatures need the power of a processor"), "{refusal}");
+    let wrong = ["plan", "multitask", &model, "--postprocessing", "stages."];
+    assert!(refused(&[&wrong[..], &on].concat()).contains("the encoder needs it"));
+}
+
+#[test]
 fn a_pipeline_runs_for_real_and_a_placement_is_forecast_by_bundles() {
     let folder = Folder::new();
     let (bundle, model) = (null_bundle(&folder), shipped("vit_tiny_patch16_224"));

@@ -1,13 +1,14 @@
 //! [`Architecture`], one model of any family, and [`AnyFamily`], a space of any. The families are
 //! the lines of `families!`.
 
+use crate::decoders::{self, DenseTask};
 use crate::encoding::{Cursor, not_plain};
 use crate::family::Family;
 use crate::verdict::Verdict;
 use crate::{Generator, SpaceError};
 use serde::{Deserialize, Serialize};
 use std::fmt;
-use vitempo_graph::Graph;
+use vitempo_graph::{Graph, GraphBuilder};
 
 /// The families: a module with `Architecture`, and the [`Family`] in it.
 macro_rules! families {
@@ -86,6 +87,24 @@ macro_rules! families {
             pub fn to_graph(&self) -> Result<Graph, SpaceError> {
                 match self {
                     $(Self::$family(architecture) => architecture.to_graph(),)+
+                }
+            }
+
+            /// The operator graph of a multi-task model: this architecture without its head, and a
+            /// decoder with postprocessing for each task. Input as in [`Architecture::to_graph`],
+            /// outputs are pictures. Its name is the encoding and the tasks.
+            ///
+            /// # Errors
+            /// [`SpaceError::Decoders`] without a task or with one twice; as
+            /// [`Architecture::to_graph`].
+            pub fn to_multi_task_graph(&self, tasks: &[DenseTask]) -> Result<Graph, SpaceError> {
+                self.check()?;
+                let mut b = GraphBuilder::new(decoders::encoding(&self.encode(), tasks));
+                match self {
+                    $(Self::$family(architecture) => {
+                        let levels = architecture.levels(&mut b)?;
+                        decoders::finish(b, &levels, tasks)
+                    })+
                 }
             }
         }

@@ -108,6 +108,12 @@ pub enum SpaceError {
         /// What is allowed.
         allowed: String,
     },
+    /// A multi-task model cannot have these decoders.
+    #[error("decoders: {reason}")]
+    Decoders {
+        /// What is wrong with them.
+        reason: String,
+    },
     /// Its nodes make up no graph.
     #[error("this architecture cannot be built: {0}")]
     Graph(#[from] GraphError),

@@ -9,6 +9,7 @@
 //! | what is one architecture? | [`Architecture`], a small `Copy` value of one of the families |
 //! | how is it written as text? | [`Architecture::encode`], [`Space::decode`] |
 //! | which operators does it run? | [`Architecture::to_graph`] |
+//! | how does an architecture become a multi-task model? | [`Architecture::to_multi_task_graph`] |
 //! | which families are there? | [`hybrid_vit`], [`isotropic_vit`] |
 //! | which operators do vision models run that a space may lack? | [`operators::sample`] |
 //!
@@ -18,6 +19,7 @@
 mod architecture;
 mod checker;
 mod choices;
+mod decoders;
 mod encoding;
 mod error;
 mod family;
@@ -33,6 +35,7 @@ mod values;
 mod verdict;
 
 pub use architecture::Architecture;
+pub use decoders::DenseTask;
 pub use error::SpaceError;
 pub use generator::Generator;
 pub use space::Space;

@@ -117,6 +117,8 @@ pub struct LiveSession {
     rig: Rig,
     engines: Vec<Engine>,
     inputs: Vec<Arc<OutputValues>>,
+    /// Index of the undivided model among the parts.
+    whole: usize,
     outputs: Vec<String>,
     /// The results of the whole model for that frame.
     expected: Vec<OutputValues>,
@@ -146,6 +148,7 @@ impl LiveSession {
             rig: Rig::start(&processors, parts)?,
             engines: options.engines,
             inputs: inputs.into_iter().map(Arc::new).collect(),
+            whole: last,
             outputs,
             expected: Vec::new(),
             trial: Trial { arrivals, warmups: WARMUPS, frames: options.frames },
@@ -209,6 +212,14 @@ impl LiveSession {
         let stage = unqueued(vec![vec![Task { part, processor }]]);
         let mut run = self.rig.run(&[stage], values, &trial, &self.interrupted)?;
         Ok(run.busy_ns.remove(&(part, processor)).unwrap_or_default())
+    }
+
+    /// Latencies of the undivided model alone on one processor, ns.
+    ///
+    /// # Errors
+    /// As [`LiveSession::alone`].
+    pub fn whole(&self, processor: usize, frames: usize) -> Result<Vec<u64>, LiveSessionError> {
+        self.alone(self.whole, processor, &self.inputs, frames)
     }
 
     /// Every tensor of a frame after these parts have run, one after the other, on one processor.

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use vitempo::{
     graph::{Work, onnx::WeightFill},
     sampling::{self, Sample},
+    search_space::{DenseTask, Space},
 };
 
 /// Samples architectures of a search space
@@ -21,6 +22,11 @@ pub struct SampleArgs {
     /// or `operator-series` (networks that differ in one property alone)
     #[arg(long, default_value = "hybrid-vit")]
     pub space: String,
+
+    /// Make multi-task models: replace the head by a decoder for each of these tasks, with
+    /// postprocessing that makes a picture of its prediction
+    #[arg(long, value_name = "TASKS", value_delimiter = ',', value_parser = parse_task)]
+    pub decoders: Vec<DenseTask>,
 
     /// Number of distinct architectures
     #[arg(long, default_value_t = 10)]
@@ -44,8 +50,18 @@ pub struct SampleArgs {
     pub format: Format,
 }
 
+fn parse_task(text: &str) -> Result<DenseTask, String> {
+    let names = DenseTask::ALL.map(DenseTask::name).join(", ");
+    let known = DenseTask::ALL.into_iter().find(|task| task.name() == text);
+    known.ok_or_else(|| format!("the tasks are {names}"))
+}
+
 pub fn run(args: &SampleArgs) -> CliResult {
-    let samples = sampling::sample_named(&args.space, args.count, args.seed)?;
+    let (space, count, seed) = (&args.space, args.count, args.seed);
+    let samples = match args.decoders.as_slice() {
+        [] => sampling::sample_named(space, count, seed)?,
+        tasks => sampling::sample_multi_task(&Space::find(space)?, tasks, count, seed)?,
+    };
     let weights = if args.no_weights { WeightFill::Omitted } else { WeightFill::Seeded(args.seed) };
     let bar = progress::bar(samples.len() as u64, "writing");
     sampling::write(&args.out, &samples, weights, &mut || bar.inc(1))?;

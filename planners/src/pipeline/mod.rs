@@ -22,7 +22,7 @@ mod stages;
 mod tasks;
 
 pub use simulation::Simulation;
-pub use tasks::{Tasks, TasksError};
+pub use tasks::{Boundaries, Tasks, TasksError};
 
 use crate::{
     Evidence, Optimality, Plan, Predicted, Regret, Stage, Transfer,

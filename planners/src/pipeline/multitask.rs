@@ -1,33 +1,39 @@
 //! One encoder and several decoders on a few processors: placements, with frames one after the
-//! other or overlapped (thesis of A. Funk, Brown University, sections 4.1.2 and 4.2).
+//! other or overlapped (thesis of A. Funk, Brown University, sections 4.1.2 and 4.2). A decoder may
+//! have postprocessing, a part of its own that makes a result of its prediction: a picture of a
+//! depth map, or the classes with the highest scores.
 //!
 //! Decoders on different processors run at the same time, those on one processor one after the
-//! other. ER is the encoder's time, DR that of the slowest processor's decoders and the transfers
-//! to them.
+//! other; so does postprocessing, after all decoders. ER is the encoder's time, DR that of the
+//! slowest processor's decoders and the transfers to them, PR that of postprocessing likewise.
 //!
 //! | execution | period | latency |
 //! |---|---|---|
-//! | sequential | ER + DR | ER + DR |
-//! | pipelined | the busiest processor's load: max(ER, DR) where nothing is shared | ER + DR, plus waiting (simulate) |
+//! | sequential | ER + DR + PR | ER + DR + PR |
+//! | pipelined | the busiest processor's load: max(ER, DR, PR) where nothing is shared | ER + DR + PR, plus waiting (simulate) |
 //!
 //! The thesis calls max(ER, DR) an amortised latency; it is a period.
 
-use crate::{
-    Evidence, Optimality, Plan, Predicted, Regret, Stage, Transfer,
-    cost::{CostError, End, Interval},
-};
+use super::Tasks;
+use crate::cost::{CostError, Interval};
 use std::collections::BTreeSet;
 
 mod enumeration;
+mod plan;
 
 pub use enumeration::{Leading, STEPS, default_budget};
+
+/// By processor, and processor: the time of a transfer from one to the other, ns; `None` where that
+/// is impossible.
+pub type TransferTimes = Vec<Vec<Option<Interval>>>;
 
 /// Whether the next frame's encoder may run while this frame's decoders do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Execution {
-    /// One frame after the other: encoder, then decoders.
+    /// One frame after the other: encoder, then decoders, then postprocessing.
     Sequential,
-    /// The encoder works on the next frame while decoders work on this one.
+    /// The encoder works on the next frame while decoders work on this one, and postprocessing on
+    /// the one before.
     Pipelined,
 }
 
@@ -38,6 +44,19 @@ pub struct Part {
     pub name: String,
     /// Latency on each processor, ns; `None` where it cannot run.
     pub latency_ns: Vec<Option<Interval>>,
+}
+
+/// What makes a result of a decoder's prediction.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Postprocessing {
+    /// Index of the decoder.
+    pub decoder: usize,
+    /// The work itself.
+    pub part: Part,
+    /// Size of the prediction, bytes.
+    pub prediction_bytes: u64,
+    /// Time of transferring the prediction.
+    pub hand_over_ns: TransferTimes,
 }
 
 /// Costs of a multi-task model.
@@ -51,10 +70,12 @@ pub struct MultiTask {
     pub encoder: Part,
     /// The decoders, which read the encoder's outputs.
     pub decoders: Vec<Part>,
+    /// Of the decoders that have some.
+    pub postprocessing: Vec<Postprocessing>,
     /// Size of the encoder's outputs (the features), bytes.
     pub features_bytes: u64,
-    /// `[from][to]`: time of transferring the features, ns; `None` where that is impossible.
-    pub hand_over_ns: Vec<Vec<Option<Interval>>>,
+    /// Time of transferring the features.
+    pub hand_over_ns: TransferTimes,
 }
 
 /// A placement with its predicted cost.
@@ -64,53 +85,86 @@ pub struct Schedule {
     pub encoder: usize,
     /// Processor of each decoder.
     pub decoders: Vec<usize>,
+    /// Processor of each postprocessing.
+    pub postprocessing: Vec<usize>,
     /// Whether frames overlap.
     pub execution: Execution,
     /// ER: time of the encoder.
     pub encoder_ns: Interval,
     /// DR: time of transfers and decoders.
     pub decoders_ns: Interval,
+    /// PR: time of transfers and postprocessing.
+    pub postprocessing_ns: Interval,
     /// Time between two results.
     pub period_ns: Interval,
     /// Time from frame to result.
     pub latency_ns: Interval,
 }
 
-impl MultiTask {
-    /// A model of these parts, the encoder first, without processors yet.
+impl Schedule {
+    /// The processor of each part, in the order of [`MultiTask::parts`].
     #[must_use]
-    pub fn of_parts(model: &str, names: &[String]) -> Self {
-        let part = |name: &String| Part { name: name.clone(), latency_ns: Vec::new() };
-        let encoder = names.first().map_or_else(|| part(&String::new()), part);
-        let decoders = names.iter().skip(1).map(part).collect();
+    pub fn places(&self) -> Vec<usize> {
+        let others = self.decoders.iter().chain(&self.postprocessing);
+        std::iter::once(&self.encoder).chain(others).copied().collect()
+    }
+}
+
+impl MultiTask {
+    /// The parts of a model, without processors and sizes yet.
+    #[must_use]
+    pub fn of_tasks(model: &str, tasks: &Tasks) -> Self {
+        let mut names = tasks.names.iter();
+        let mut part = || Part {
+            name: names.next().cloned().unwrap_or_default(),
+            latency_ns: Vec::new(),
+        };
+        let encoder = part();
+        let decoders = (0..tasks.decoders()).map(|_| part()).collect();
+        let postprocessing = |&decoder: &usize| Postprocessing {
+            decoder,
+            part: part(),
+            prediction_bytes: 0,
+            hand_over_ns: Vec::new(),
+        };
         Self {
             model: model.to_owned(),
             processors: Vec::new(),
             encoder,
             decoders,
+            postprocessing: tasks.postprocessing.iter().map(postprocessing).collect(),
             features_bytes: 0,
             hand_over_ns: Vec::new(),
         }
     }
 
-    /// Adds a processor: the latency of every part on it, the encoder first, and the time of
-    /// transferring the features to or from any other processor, ns.
+    /// The encoder, the decoders, postprocessing.
+    pub fn parts(&self) -> impl Iterator<Item = &Part> {
+        let after = self.postprocessing.iter().map(|p| &p.part);
+        std::iter::once(&self.encoder).chain(&self.decoders).chain(after)
+    }
+
+    /// The same parts, to change.
+    pub fn parts_mut(&mut self) -> impl Iterator<Item = &mut Part> {
+        let after = self.postprocessing.iter_mut().map(|p| &mut p.part);
+        std::iter::once(&mut self.encoder).chain(&mut self.decoders).chain(after)
+    }
+
+    /// Adds a processor: the latency of every part on it, in the order of [`MultiTask::parts`], and
+    /// the time of a transfer of so many bytes to or from any other processor, ns.
     pub fn add_processor(
         &mut self,
         name: &str,
         latency_ns: &[Option<Interval>],
-        hand_over_ns: Option<Interval>,
+        transfer_ns: &dyn Fn(u64) -> Option<Interval>,
     ) {
-        for (index, part) in
-            std::iter::once(&mut self.encoder).chain(&mut self.decoders).enumerate()
-        {
+        for (index, part) in self.parts_mut().enumerate() {
             part.latency_ns.push(latency_ns.get(index).copied().flatten());
         }
-        self.hand_over_ns.iter_mut().for_each(|row| row.push(hand_over_ns));
-        let own = std::iter::repeat_n(hand_over_ns, self.processors.len())
-            .chain([Some(Interval::ZERO)])
-            .collect();
-        self.hand_over_ns.push(own);
+        add_transfers(&mut self.hand_over_ns, transfer_ns(self.features_bytes));
+        for after in &mut self.postprocessing {
+            add_transfers(&mut after.hand_over_ns, transfer_ns(after.prediction_bytes));
+        }
         self.processors.push(name.to_owned());
     }
 
@@ -126,7 +180,7 @@ impl MultiTask {
         }
         let refuse =
             |node: &str, reason: String| Err(CostError::Node { node: node.to_owned(), reason });
-        for part in std::iter::once(&self.encoder).chain(&self.decoders) {
+        for part in self.parts() {
             if part.latency_ns.len() != count {
                 return refuse(
                     &part.name,
@@ -137,13 +191,18 @@ impl MultiTask {
                 return refuse(&part.name, "it can run nowhere".to_owned());
             }
         }
-        if self.hand_over_ns.len() != count
-            || self.hand_over_ns.iter().any(|row| row.len() != count)
-        {
-            return refuse(
-                &self.encoder.name,
-                format!("handing over must be known from and to each of {count} processors"),
-            );
+        let after = self.postprocessing.iter().map(|p| (&p.part, &p.hand_over_ns));
+        for (part, times) in std::iter::once((&self.encoder, &self.hand_over_ns)).chain(after) {
+            if times.len() != count || times.iter().any(|row| row.len() != count) {
+                return refuse(
+                    &part.name,
+                    format!("handing over must be known from and to each of {count} processors"),
+                );
+            }
+        }
+        let lost = |p: &&Postprocessing| p.decoder >= self.decoders.len();
+        if let Some(after) = self.postprocessing.iter().find(lost) {
+            return refuse(&after.part.name, format!("there is no decoder {}", after.decoder));
         }
         let mut seen = BTreeSet::new();
         match self.processors.iter().find(|name| !seen.insert(*name)) {
@@ -152,114 +211,80 @@ impl MultiTask {
         }
     }
 
-    /// The predicted cost of one placement; `None` when it cannot run.
+    /// The predicted cost of one placement: `places` has the processor of each part, in the order of
+    /// [`MultiTask::parts`]. `None` when it cannot run.
     #[must_use]
-    pub fn schedule(
-        &self,
-        encoder: usize,
-        decoders: &[usize],
-        execution: Execution,
-    ) -> Option<Schedule> {
+    pub fn schedule(&self, places: &[usize], execution: Execution) -> Option<Schedule> {
+        let (&encoder, others) = places.split_first()?;
+        let (decoders, postprocessing) = others.split_at_checked(self.decoders.len())?;
         let encoder_ns = (*self.encoder.latency_ns.get(encoder)?)?;
-        let mut load = vec![Interval::ZERO; self.processors.len()];
-        for (part, &processor) in self.decoders.iter().zip(decoders) {
-            let own = (*part.latency_ns.get(processor)?)?;
-            let first = load[processor] == Interval::ZERO;
-            let received = if first && processor != encoder {
-                self.hand_over_ns[encoder][processor]?
-            } else {
-                Interval::ZERO
-            };
-            load[processor] = load[processor] + received + own;
-        }
+        let mut load = self.decoder_load(encoder, decoders)?;
+        let after = self.postprocessing_load(decoders, postprocessing)?;
         let busiest = |load: &[Interval]| load.iter().copied().fold(Interval::ZERO, Interval::max);
-        let decoders_ns = busiest(&load);
-        let latency_ns = encoder_ns + decoders_ns;
+        let (decoders_ns, postprocessing_ns) = (busiest(&load), busiest(&after));
+        let latency_ns = encoder_ns + decoders_ns + postprocessing_ns;
         let period_ns = match execution {
             Execution::Sequential => latency_ns,
             Execution::Pipelined => {
                 load[encoder] = load[encoder] + encoder_ns;
+                load.iter_mut().zip(after).for_each(|(own, more)| *own = *own + more);
                 busiest(&load)
             }
         };
         Some(Schedule {
             encoder,
             decoders: decoders.to_vec(),
+            postprocessing: postprocessing.to_vec(),
             execution,
             encoder_ns,
             decoders_ns,
+            postprocessing_ns,
             period_ns,
             latency_ns,
         })
     }
 
-    /// A placement as a plan to print. Its gap is against all placements of the same execution.
-    ///
-    /// # Errors
-    /// As [`MultiTask::check`].
-    pub fn plan(&self, schedule: &Schedule) -> Result<Plan, CostError> {
-        self.check()?;
-        let (mut least, mut lower) = (u64::MAX, u64::MAX);
-        let is_complete = self.each(schedule.execution, &default_budget(), |other| {
-            least = least.min(other.period_ns.point());
-            lower = lower.min(other.period_ns.at(End::Lower));
-        });
-        if !is_complete {
-            (least, lower) = (self.period_at_least(schedule.execution), 0);
+    /// Time of decoders on each processor; the features are sent to each once.
+    fn decoder_load(&self, encoder: usize, decoders: &[usize]) -> Option<Vec<Interval>> {
+        let mut load = vec![Interval::ZERO; self.processors.len()];
+        let mut has_features = vec![false; self.processors.len()];
+        *has_features.get_mut(encoder)? = true;
+        for (part, &processor) in self.decoders.iter().zip(decoders) {
+            let own = (*part.latency_ns.get(processor)?)?;
+            let received = if has_features[processor] {
+                Interval::ZERO
+            } else {
+                self.hand_over_ns[encoder][processor]?
+            };
+            has_features[processor] = true;
+            load[processor] = load[processor] + received + own;
         }
-        let gap = schedule.period_ns.point().saturating_sub(least) as f64 / least.max(1) as f64;
-        let name = |processor: usize| self.processors[processor].clone();
-        let stage = |part: &Part, processor: usize| Stage {
-            processor: name(processor),
-            nodes: vec![part.name.clone()],
-            latency_ns: part.latency_ns[processor].unwrap_or_default(),
-            memory_bytes: 0,
-        };
-        let decoders = self
-            .decoders
-            .iter()
-            .zip(&schedule.decoders)
-            .map(|(part, &processor)| stage(part, processor));
-        let mut receivers: Vec<usize> =
-            schedule.decoders.iter().copied().filter(|&p| p != schedule.encoder).collect();
-        receivers.sort_unstable();
-        receivers.dedup();
-        let hand_over = |to: usize| Transfer {
-            from: name(schedule.encoder),
-            to: name(to),
-            tensors: vec!["features".to_owned()],
-            size_bytes: self.features_bytes,
-            latency_ns: self.hand_over_ns[schedule.encoder][to].unwrap_or_default(),
-        };
-        let predicted = Predicted {
-            latency_ns: schedule.latency_ns,
-            period_ns: Some(schedule.period_ns),
-            device_energy_nj: None,
-        };
-        Ok(Plan {
-            model: self.model.clone(),
-            stages: std::iter::once(stage(&self.encoder, schedule.encoder))
-                .chain(decoders)
-                .collect(),
-            transfers: receivers.into_iter().map(hand_over).collect(),
-            predicted,
-            optimal: Optimality {
-                minimised: "period".to_owned(),
-                bounds: Vec::new(),
-                cost_model: "decoders on one processor run one after the other, on several at the \
-                    same time; nothing slows down what runs beside it"
-                    .to_owned(),
-                gap,
-            },
-            // An upper bound: this placement at its upper end, every other placement at its lower
-            // end.
-            regret: Some(Regret::of(
-                schedule.period_ns.at(End::Upper).saturating_sub(lower),
-                schedule.period_ns.at(End::Upper),
-            )),
-            evidence: Evidence::CostModel,
-        })
+        Some(load)
     }
+
+    /// Time of postprocessing on each processor.
+    fn postprocessing_load(&self, decoders: &[usize], places: &[usize]) -> Option<Vec<Interval>> {
+        let mut load = vec![Interval::ZERO; self.processors.len()];
+        for (index, after) in self.postprocessing.iter().enumerate() {
+            let &processor = places.get(index)?;
+            let own = (*after.part.latency_ns.get(processor)?)?;
+            let from = *decoders.get(after.decoder)?;
+            let received = if from == processor {
+                Interval::ZERO
+            } else {
+                after.hand_over_ns[from][processor]?
+            };
+            load[processor] = load[processor] + received + own;
+        }
+        Some(load)
+    }
+}
+
+/// Adds a processor with the time of a transfer to or from any other.
+fn add_transfers(times: &mut TransferTimes, ns: Option<Interval>) {
+    times.iter_mut().for_each(|row| row.push(ns));
+    let own = std::iter::repeat_n(ns, times.len()).chain([Some(Interval::ZERO)]).collect();
+    times.push(own);
 }
 
 /// Eq. 4.1 of the thesis, in percent: P = 100 (1000 / frame rate) / M, for a frame rate in 1/s and
@@ -299,6 +324,7 @@ mod tests {
                 part("depth", [ms(30), ms(20), None]),
                 part("segmentation", [ms(50), ms(25), ms(45)]),
             ],
+            postprocessing: Vec::new(),
             features_bytes: 1 << 20,
             hand_over_ns: (0..3).map(free).collect(),
         }
@@ -309,19 +335,19 @@ mod tests {
         let model = model();
         let all = model.all(Execution::Sequential).expect("placements");
         assert_eq!(all.len(), 3 * 2 * 3);
-        let cpu_only = model.schedule(0, &[0, 0], Execution::Sequential).expect("a placement");
+        let cpu_only = model.schedule(&[0, 0, 0], Execution::Sequential).expect("a placement");
         assert_eq!(
             (cpu_only.period_ns, cpu_only.latency_ns),
             (Interval::exact(170_000_000), Interval::exact(170_000_000))
         );
-        assert_eq!(model.schedule(0, &[2, 0], Execution::Sequential), None);
+        assert_eq!(model.schedule(&[0, 2, 0], Execution::Sequential), None);
     }
 
     #[test]
     fn a_pipeline_gains_only_where_parts_are_apart() {
         let model = model();
         let pipelined = |e, d: [usize; 2]| {
-            model.schedule(e, &d, Execution::Pipelined).expect("a placement").period_ns.point()
+            model.schedule(&[e, d[0], d[1]], Execution::Pipelined).expect("a placement").period_ns.point()
                 / 1_000_000
         };
         assert_eq!(pipelined(0, [0, 0]), 170); // One processor: its load is everything.
@@ -330,6 +356,37 @@ mod tests {
         assert_eq!(pipelined(2, [1, 2]), 40 + 45); // The encoder's processor decodes too.
         let best = model.best(Execution::Pipelined).expect("an answer").expect("a placement");
         assert_eq!((best.encoder, best.decoders), (2, vec![0, 1]));
+    }
+
+    #[test]
+    fn postprocessing_is_placed_and_its_prediction_is_sent() {
+        let latency_ns = vec![ms(6), ms(1), None];
+        let part = Part { name: "picture".to_owned(), latency_ns };
+        let free = |i: usize| (0..3).map(|j| if i == j { ms(0) } else { ms(2) }).collect();
+        let hand_over_ns = (0..3).map(free).collect();
+        let after = Postprocessing { decoder: 1, part, prediction_bytes: 9, hand_over_ns };
+        let model = MultiTask { postprocessing: vec![after], ..model() };
+        let all = model.all(Execution::Sequential).expect("placements");
+        assert_eq!(all.len(), 3 * 2 * 3 * 2);
+        let placed = |places: &[usize], execution| {
+            let schedule = model.schedule(places, execution)?;
+            let ms = |ns: Interval| ns.point() / 1_000_000;
+            Some((ms(schedule.latency_ns), ms(schedule.period_ns), ms(schedule.postprocessing_ns)))
+        };
+        assert_eq!(placed(&[0, 0, 0, 0], Execution::Sequential), Some((176, 176, 6)));
+        assert_eq!(placed(&[2, 0, 1, 0], Execution::Sequential), Some((83, 83, 2 + 6)));
+        assert_eq!(placed(&[2, 0, 1, 0], Execution::Pipelined), Some((83, 5 + 30 + 2 + 6, 8)));
+        assert_eq!(placed(&[2, 0, 1, 2], Execution::Sequential), None);
+        let schedule = model.schedule(&[2, 0, 1, 0], Execution::Pipelined).expect("a placement");
+        assert_eq!(schedule.places(), [2, 0, 1, 0]);
+        let plan = model.plan(&schedule).expect("a plan");
+        let sent: Vec<(&str, &str, u64)> = plan
+            .transfers
+            .iter()
+            .map(|t| (t.from.as_str(), t.to.as_str(), t.size_bytes))
+            .collect();
+        assert_eq!(sent, [("npu", "cpu", 1 << 20), ("npu", "gpu", 1 << 20), ("gpu", "cpu", 9)]);
+        assert_eq!(plan.stages.len(), 4);
     }
 
     #[test]
@@ -359,6 +416,7 @@ mod tests {
             processors: ["a", "b", "c", "d"].map(str::to_owned).to_vec(),
             encoder: part(0),
             decoders: (1..=20).map(part).collect(),
+            postprocessing: Vec::new(),
             features_bytes: 1,
             hand_over_ns: (0..4).map(free).collect(),
         };
@@ -380,7 +438,7 @@ mod tests {
             plan.stages.iter().map(|s| s.nodes[0].as_str()).collect::<Vec<_>>(),
             ["encoder", "depth", "segmentation"]
         );
-        let worse = model.schedule(0, &[0, 0], Execution::Sequential).expect("a placement");
+        let worse = model.schedule(&[0, 0, 0], Execution::Sequential).expect("a placement");
         assert!(model.plan(&worse).expect("a plan").optimal.gap > 0.5);
     }
 

@@ -56,7 +56,7 @@ impl Simulation {
             let step = |tasks: &Vec<(usize, usize)>| {
                 tasks
                     .iter()
-                    .map(|&placed| task(placed, received_ns(model, schedule, placed, tasks)))
+                    .map(|&placed| task(placed, received_ns(model, schedule, placed)))
                     .collect()
             };
             StageModel {
@@ -80,50 +80,49 @@ impl Simulation {
 
 impl Schedule {
     /// Stages, each a list of steps, each a list of (part, processor) that run at the same time;
-    /// part 0 is the encoder.
+    /// parts are those of [`MultiTask::parts`].
     #[must_use]
     pub fn stages(&self) -> Vec<Vec<Vec<(usize, usize)>>> {
-        let encoder = vec![(0, self.encoder)];
-        let decoders = self
-            .decoders
-            .iter()
-            .enumerate()
-            .map(|(index, &processor)| (index + 1, processor))
+        let mut parts = self.places().into_iter().enumerate();
+        let lengths = [1, self.decoders.len(), self.postprocessing.len()];
+        let steps: Vec<Vec<(usize, usize)>> = lengths
+            .into_iter()
+            .map(|length| parts.by_ref().take(length).collect())
+            .filter(|step: &Vec<_>| !step.is_empty())
             .collect();
         match self.execution {
-            Execution::Sequential => vec![vec![encoder, decoders]],
-            Execution::Pipelined => vec![vec![encoder], vec![decoders]],
+            Execution::Sequential => vec![steps],
+            Execution::Pipelined => steps.into_iter().map(|step| vec![step]).collect(),
         }
     }
 }
 
 fn part_ns(model: &MultiTask, part: usize, processor: usize) -> u64 {
-    let part =
-        part.checked_sub(1).map_or(Some(&model.encoder), |decoder| model.decoders.get(decoder));
+    let part = model.parts().nth(part);
     part.and_then(|part| part.latency_ns.get(processor).copied().flatten())
         .map_or(0, Interval::point)
 }
 
 /// The time of receiving before a task computes: the features, once per processor other than the
-/// encoder's.
-fn received_ns(
-    model: &MultiTask,
-    schedule: &Schedule,
-    placed: (usize, usize),
-    step: &[(usize, usize)],
-) -> u64 {
-    let (part, processor) = placed;
-    let first =
-        step.iter().find(|(_, other)| *other == processor).is_some_and(|(other, _)| *other == part);
-    let link = model
-        .hand_over_ns
-        .get(schedule.encoder)
-        .and_then(|row| row.get(processor).copied().flatten());
-    if part > 0 && processor != schedule.encoder && first {
-        link.map_or(0, Interval::point)
-    } else {
-        0
-    }
+/// encoder's, before its first decoder; a prediction, where postprocessing is on another processor
+/// than its decoder.
+fn received_ns(model: &MultiTask, schedule: &Schedule, (part, processor): (usize, usize)) -> u64 {
+    let Some(decoder) = part.checked_sub(1) else { return 0 };
+    let (from, times) = match decoder.checked_sub(model.decoders.len()) {
+        None => {
+            let first = schedule.decoders.iter().position(|&other| other == processor);
+            if first != Some(decoder) {
+                return 0;
+            }
+            (schedule.encoder, &model.hand_over_ns)
+        }
+        Some(after) => {
+            let Some(after) = model.postprocessing.get(after) else { return 0 };
+            (schedule.decoders[after.decoder], &after.hand_over_ns)
+        }
+    };
+    let time = times.get(from).and_then(|row| row.get(processor).copied().flatten());
+    if from == processor { 0 } else { time.map_or(0, Interval::point) }
 }
 
 /// Contention, and each processor's share of it, so that every processor has the given slowdown
@@ -144,9 +143,10 @@ fn contention(slowdown: &[f64]) -> (Contention, Vec<f64>) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::multitask::Part;
+    use super::super::multitask::{Part, Postprocessing};
     use super::*;
     use crate::simulator::simulate;
+    use std::collections::BTreeSet;
 
     fn ms(value: u64) -> Option<Interval> {
         Some(Interval::exact(value * 1_000_000))
@@ -162,29 +162,51 @@ mod tests {
             processors: vec!["a".to_owned(), "b".to_owned()],
             encoder: part("encoder", [ms(40), ms(60)]),
             decoders: vec![part("depth", [ms(20), ms(30)]), part("segmentation", [ms(25), ms(15)])],
+            postprocessing: Vec::new(),
             features_bytes: 0,
             hand_over_ns: vec![vec![ms(0), ms(5)], vec![ms(5), ms(0)]],
         }
     }
 
+    /// The same, with a picture of the segmentation made of it.
+    fn with_postprocessing() -> MultiTask {
+        let part =
+            Part { name: "picture".to_owned(), latency_ns: vec![ms(7), ms(9)] };
+        let hand_over_ns = vec![vec![ms(0), ms(2)], vec![ms(3), ms(0)]];
+        let after = Postprocessing { decoder: 1, part, prediction_bytes: 0, hand_over_ns };
+        MultiTask { postprocessing: vec![after], ..model() }
+    }
+
     fn period_ms(simulation: &Simulation, schedule: &Schedule) -> f64 {
+        period_of(&model(), simulation, schedule)
+    }
+
+    fn period_of(model: &MultiTask, simulation: &Simulation, schedule: &Schedule) -> f64 {
         let outcome =
-            simulate(&simulation.scenario(&model(), schedule), 1).expect("a scenario that fits");
+            simulate(&simulation.scenario(model, schedule), 1).expect("a scenario that fits");
         outcome.streams[0].period_ns().expect("frames") / 1e6
     }
 
     #[test]
     fn without_spread_and_contention_the_simulator_agrees_with_the_cost_model() {
-        for execution in [Execution::Sequential, Execution::Pipelined] {
-            for schedule in model().all(execution).expect("placements") {
+        let both = [Execution::Sequential, Execution::Pipelined];
+        let cases = [model(), with_postprocessing()].into_iter().flat_map(|m| both.map(|e| (m.clone(), e)));
+        for (model, execution) in cases {
+            let all = model.all(execution).expect("placements");
+            assert_eq!(all.len(), if model.postprocessing.is_empty() { 8 } else { 16 });
+            for schedule in all {
                 let (simulated, predicted) = (
-                    period_ms(&Simulation::plain(), &schedule),
+                    period_of(&model, &Simulation::plain(), &schedule),
                     schedule.period_ns.point() as f64 / 1e6,
                 );
-                // Decoders on two processors, one of them the encoder's, wait for each other: the
-                // period of a shared processor is a lower bound.
+                // Parts of one stage on two processors, one of them another stage's, wait for each
+                // other: the period of a shared processor is a lower bound.
+                let mut stages = schedule.stages().into_iter().map(|steps| {
+                    steps.into_iter().flatten().map(|(_, at)| at).collect::<BTreeSet<usize>>()
+                });
+                let first = stages.next().unwrap_or_default();
                 let shared = execution == Execution::Pipelined
-                    && schedule.decoders.contains(&schedule.encoder);
+                    && stages.try_fold(first, |seen, own| seen.is_disjoint(&own).then(|| &seen | &own)).is_none();
                 let agree = if shared {
                     simulated >= predicted - 1e-6
                 } else {
@@ -204,7 +226,7 @@ mod tests {
             )
         };
         assert!((slower(0) - 1.1).abs() < 1e-12 && (slower(1) - 1.4).abs() < 1e-12);
-        let schedule = model().schedule(0, &[1, 1], Execution::Pipelined).expect("a placement");
+        let schedule = model().schedule(&[0, 1, 1], Execution::Pipelined).expect("a placement");
         // 40 ms of encoder beside 50 ms of decoders: both are busy for most of the time.
         let slowed =
             period_ms(&Simulation { slowdown: vec![1.0, 1.2], ..Simulation::plain() }, &schedule);
@@ -217,7 +239,7 @@ mod tests {
 
     #[test]
     fn a_camera_slower_than_the_model_still_brings_frames() {
-        let schedule = model().schedule(0, &[0, 0], Execution::Pipelined).expect("a placement");
+        let schedule = model().schedule(&[0, 0, 0], Execution::Pipelined).expect("a placement");
         for fps in [0.01, 1.0, 10.0, 300.0] {
             let simulation = Simulation { camera_fps: Some(fps), ..Simulation::plain() };
             let outcome = simulate(&simulation.scenario(&model(), &schedule), 1).expect("frames");
@@ -228,7 +250,7 @@ mod tests {
 
     #[test]
     fn a_camera_rounds_the_period_up() {
-        let schedule = model().schedule(0, &[0, 0], Execution::Sequential).expect("a placement");
+        let schedule = model().schedule(&[0, 0, 0], Execution::Sequential).expect("a placement");
         let period =
             period_ms(&Simulation { camera_fps: Some(25.0), ..Simulation::plain() }, &schedule);
         assert!((period - 120.0).abs() < 1e-6, "{period}");

@@ -1,17 +1,35 @@
-//! Finds where a model's encoder ends: the part that its tasks share, and the decoders behind it.
+//! Finds where a model's encoder ends: the part that its tasks share, the decoders behind it, and
+//! the postprocessing of what they predict.
 
-use super::multitask::MultiTask;
+use super::multitask::{MultiTask, TransferTimes};
 use crate::cost::{CostError, Costs, Interval};
-use std::collections::{BTreeMap, BTreeSet};
-use vitempo_graph::{Graph, ValueSource};
+use flow::{Flow, components, encoder, postprocessing, task_name};
+use std::collections::BTreeSet;
+use vitempo_graph::Graph;
 
-/// A model as one encoder and decoders that share nothing.
+mod flow;
+
+/// A model as one encoder and decoders that share nothing, some with postprocessing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tasks {
-    /// For every node its part: 0 is the encoder, then come the decoders.
+    /// For every node its part: 0 is the encoder, then come the decoders, then postprocessing.
     pub part_of: Vec<usize>,
-    /// Names of the parts: `encoder`, then the outputs of the decoders.
+    /// Names of the parts: `encoder`, then the outputs of the decoders, then these again with
+    /// `postprocessing`.
     pub names: Vec<String>,
+    /// The decoder of each postprocessing, rising.
+    pub postprocessing: Vec<usize>,
+}
+
+/// Where a model's parts end, by the names of its nodes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Boundaries<'a> {
+    /// Prefix of nodes that are the encoder, with all nodes that they need; without it the nodes
+    /// that lead to several outputs.
+    pub encoder: Option<&'a str>,
+    /// Prefix of nodes that are postprocessing, with all nodes that need them; without it there is
+    /// none.
+    pub postprocessing: Option<&'a str>,
 }
 
 /// Why a model has no encoder and decoders.
@@ -45,6 +63,19 @@ pub enum TasksError {
         /// Name of the model.
         model: String,
     },
+    /// Postprocessing is not behind a decoder alone.
+    #[error(
+        "model `{model}`: node `{node}` is postprocessing, and {reason}; postprocessing begins \
+        behind a decoder and reads nothing else"
+    )]
+    Postprocessing {
+        /// Name of the model.
+        model: String,
+        /// Name of the node.
+        node: String,
+        /// What is wrong.
+        reason: &'static str,
+    },
     /// No node is common to all outputs.
     #[error("model `{model}`: its outputs share no node, so there is no encoder")]
     NoEncoder {
@@ -54,22 +85,28 @@ pub enum TasksError {
 }
 
 impl Tasks {
-    /// Finds the encoder: the nodes that lead to several outputs; or, with a prefix, the nodes with
-    /// that prefix and all nodes that they need. The connected components of the other nodes are
-    /// the decoders.
+    /// Finds the encoder. The connected components of the other nodes are the decoders, each with
+    /// its postprocessing.
     ///
     /// # Errors
-    /// [`TasksError`] when one of the two would be empty.
-    pub fn of(graph: &Graph, encoder: Option<&str>) -> Result<Self, TasksError> {
-        Self::of_flow(&Flow::of_graph(graph), encoder)
+    /// [`TasksError`] when encoder or decoders would be empty, or when postprocessing reads other
+    /// than a decoder's predictions.
+    pub fn of(graph: &Graph, boundaries: Boundaries<'_>) -> Result<Self, TasksError> {
+        Self::of_flow(&Flow::of_graph(graph), boundaries)
     }
 
     /// The same for costs, by the names of their nodes.
     ///
     /// # Errors
     /// As [`Tasks::of`].
-    pub fn of_costs(costs: &Costs, encoder: Option<&str>) -> Result<Self, TasksError> {
-        Self::of_flow(&Flow::of_costs(costs), encoder)
+    pub fn of_costs(costs: &Costs, boundaries: Boundaries<'_>) -> Result<Self, TasksError> {
+        Self::of_flow(&Flow::of_costs(costs), boundaries)
+    }
+
+    /// Number of decoders.
+    #[must_use]
+    pub fn decoders(&self) -> usize {
+        self.names.len().saturating_sub(1 + self.postprocessing.len())
     }
 
     /// The costs of these parts: the cost of a part is the sum over its nodes, and it runs where
@@ -79,8 +116,6 @@ impl Tasks {
     /// # Errors
     /// [`CostError::Node`] for a node with a constraint that placements of parts cannot satisfy.
     pub fn costs(&self, costs: &Costs) -> Result<MultiTask, CostError> {
-        let of_decoder = |node: &usize| self.part_of[*node] > 0;
-        let part_of = |node: usize| self.part_of[node];
         if let Some(tensor) = costs.tensors().iter().find(|t| t.confined) {
             let node = tensor.producer.or(tensor.consumers.first().copied()).unwrap_or(0);
             return Err(CostError::Node {
@@ -97,70 +132,69 @@ impl Tasks {
                 reason: "memory_bytes is not kept by placements of parts; leave it out".to_owned(),
             });
         }
-        let features = costs.tensors().iter().filter(|t| {
-            t.producer.is_some_and(|node| part_of(node) == 0) && t.consumers.iter().any(of_decoder)
-        });
-        let features: Vec<u64> = features.map(|t| t.size_bytes).collect();
-        let mut model = MultiTask::of_parts(costs.model(), &self.names);
+        let features = self.sent(costs, 0);
+        let mut model = MultiTask::of_tasks(costs.model(), self);
         model.features_bytes = features.iter().sum();
         let processors = 0..costs.processors().len();
         for processor in processors.clone() {
             let latency = |part: usize| -> Option<Interval> {
                 let nodes = costs.nodes().iter().enumerate();
-                let own = nodes.filter(|(node, _)| part_of(*node) == part);
+                let own = nodes.filter(|(node, _)| self.part_of[*node] == part);
                 own.map(|(_, node)| node.latency_ns[processor]).sum()
             };
             let latencies: Vec<Option<Interval>> = (0..self.names.len()).map(latency).collect();
-            model.add_processor(&costs.processors()[processor].name, &latencies, None);
+            model.add_processor(&costs.processors()[processor].name, &latencies, &|_| None);
         }
-        let hand_over = |from: usize, to: usize| -> Option<Interval> {
-            if from == to {
-                return Some(Interval::ZERO);
-            }
-            let link = costs.link(from, to)?;
-            let sum: Option<Interval> = features.iter().map(|&bytes| link.transfer_ns(bytes)).sum();
-            sum.map(|ns| ns + Interval::exact(link.setup_ns))
-        };
-        model.hand_over_ns = processors
-            .clone()
-            .map(|from| processors.clone().map(|to| hand_over(from, to)).collect())
-            .collect();
+        model.hand_over_ns = transfers(costs, &features);
+        for after in &mut model.postprocessing {
+            let prediction = self.sent(costs, 1 + after.decoder);
+            after.prediction_bytes = prediction.iter().sum();
+            after.hand_over_ns = transfers(costs, &prediction);
+        }
         Ok(model)
     }
 
-    fn of_flow(flow: &Flow<'_>, encoder: Option<&str>) -> Result<Self, TasksError> {
-        let model = || flow.model.to_owned();
-        let shared = match encoder {
-            Some(prefix) => needed(flow, prefix),
-            None => leading_to_several(flow),
+    /// Sizes of the tensors of a part that other parts read, bytes.
+    fn sent(&self, costs: &Costs, part: usize) -> Vec<u64> {
+        let of = |node: usize| self.part_of[node];
+        let is_sent = |producer: usize, consumers: &[usize]| {
+            of(producer) == part && consumers.iter().any(|&node| of(node) != part)
         };
-        match (shared.contains(&true), encoder) {
-            (true, _) => {}
-            (false, Some(prefix)) => {
-                return Err(TasksError::NoSuchNode {
-                    model: model(),
-                    prefix: prefix.to_owned(),
-                    prefixes: prefixes(flow),
-                });
-            }
-            (false, None) if flow.outputs.len() < 2 => {
-                return Err(TasksError::OneOutput { model: model(), prefixes: prefixes(flow) });
-            }
-            (false, None) => return Err(TasksError::NoEncoder { model: model() }),
-        }
+        let tensors = costs.tensors().iter();
+        let sent = tensors.filter(|t| t.producer.is_some_and(|node| is_sent(node, &t.consumers)));
+        sent.map(|t| t.size_bytes).collect()
+    }
+
+    fn of_flow(flow: &Flow<'_>, boundaries: Boundaries<'_>) -> Result<Self, TasksError> {
+        let shared = encoder(flow, boundaries.encoder)?;
+        let after = postprocessing(flow, &shared, boundaries.postprocessing)?;
         let roots = components(flow, &shared);
         let order: Vec<usize> =
             (0..roots.len()).filter(|&node| !shared[node] && roots[node] == node).collect();
         if order.is_empty() {
-            return Err(TasksError::NoDecoder { model: model() });
+            return Err(TasksError::NoDecoder { model: flow.model.to_owned() });
         }
-        let part = |node: usize| {
-            if shared[node] { 0 } else { 1 + order.partition_point(|&root| root < roots[node]) }
+        let decoder = |node: usize| order.partition_point(|&root| root < roots[node]);
+        let nodes = 0..roots.len();
+        let with: BTreeSet<usize> = nodes.clone().filter(|&n| after[n]).map(decoder).collect();
+        let with: Vec<usize> = with.into_iter().collect();
+        let part = |node: usize| match (shared[node], after[node]) {
+            (true, _) => 0,
+            (false, false) => 1 + decoder(node),
+            (false, true) => 1 + order.len() + with.partition_point(|&d| d < decoder(node)),
         };
-        let part_of: Vec<usize> = (0..roots.len()).map(part).collect();
-        let names = std::iter::once("encoder".to_owned())
-            .chain((1..=order.len()).map(|part| decoder_name(flow, &part_of, part, order.len())));
-        Ok(Self { names: names.collect(), part_of })
+        let task = |decoder: usize| {
+            let own = |node: usize| !shared[node] && roots[node] == order[decoder];
+            task_name(flow, own, decoder, order.len())
+        };
+        let tasks: Vec<String> = (0..order.len()).map(task).collect();
+        let after = with.iter().map(|&decoder| format!("{} postprocessing", tasks[decoder]));
+        let names = std::iter::once("encoder".to_owned()).chain(tasks.iter().cloned()).chain(after);
+        Ok(Self {
+            part_of: nodes.map(part).collect(),
+            names: names.collect(),
+            postprocessing: with,
+        })
     }
 
     /// The names, as [`crate::parts()`] takes them.
@@ -170,131 +204,24 @@ impl Tasks {
     }
 }
 
-/// The data flow of a model: its nodes in order, the producers of their inputs, and its outputs.
-struct Flow<'a> {
-    model: &'a str,
-    names: Vec<&'a str>,
-    /// For each node the nodes that provide its inputs.
-    producers: Vec<Vec<usize>>,
-    /// Name and providing node; `None` for an input of the model that is an output as well.
-    outputs: Vec<(&'a str, Option<usize>)>,
-}
-
-impl<'a> Flow<'a> {
-    fn of_graph(graph: &'a Graph) -> Self {
-        let source = |id: &vitempo_graph::ValueId| match graph.value(*id).source {
-            ValueSource::Node(node) => Some(node as usize),
-            _ => None,
-        };
-        let nodes = graph.nodes();
-        Self {
-            model: graph.name(),
-            names: nodes.iter().map(|node| node.name.as_str()).collect(),
-            producers: nodes.iter().map(|n| n.inputs.iter().filter_map(source).collect()).collect(),
-            outputs: graph
-                .outputs()
-                .iter()
-                .map(|id| (graph.value(*id).name.as_str(), source(id)))
-                .collect(),
+/// Times of transferring these tensors between processors.
+fn transfers(costs: &Costs, sizes: &[u64]) -> TransferTimes {
+    let time = |from: usize, to: usize| -> Option<Interval> {
+        if from == to {
+            return Some(Interval::ZERO);
         }
-    }
-
-    fn of_costs(costs: &'a Costs) -> Self {
-        let mut producers = vec![Vec::new(); costs.nodes().len()];
-        for tensor in costs.tensors() {
-            let Some(producer) = tensor.producer else { continue };
-            tensor.consumers.iter().for_each(|&node| producers[node].push(producer));
-        }
-        let outputs = costs.tensors().iter().filter(|t| t.output);
-        Self {
-            model: costs.model(),
-            names: costs.nodes().iter().map(|node| node.name.as_str()).collect(),
-            producers,
-            outputs: outputs.map(|t| (t.name.as_str(), t.producer)).collect(),
-        }
-    }
-}
-
-/// The name of a decoder: where there are several, the first output that it provides.
-fn decoder_name(flow: &Flow<'_>, part_of: &[usize], part: usize, count: usize) -> String {
-    let provides = |(_, node): &&(&str, Option<usize>)| {
-        node.is_some_and(|node| part_of.get(node) == Some(&part))
+        let link = costs.link(from, to)?;
+        let sum: Option<Interval> = sizes.iter().map(|&bytes| link.transfer_ns(bytes)).sum();
+        sum.map(|ns| ns + Interval::exact(link.setup_ns))
     };
-    let output = flow.outputs.iter().find(provides).filter(|_| count > 1);
-    output.map_or_else(
-        || if count > 1 { format!("decoder {part}") } else { "decoder".to_owned() },
-        |(name, _)| (*name).to_owned(),
-    )
-}
-
-/// For each node, whether a node whose name begins with the prefix needs it, or is it.
-fn needed(flow: &Flow<'_>, prefix: &str) -> Vec<bool> {
-    let mut needed: Vec<bool> = flow.names.iter().map(|name| name.starts_with(prefix)).collect();
-    for node in (0..needed.len()).rev() {
-        if needed[node] {
-            flow.producers[node].iter().for_each(|&producer| needed[producer] = true);
-        }
-    }
-    needed
-}
-
-/// For each node, whether it leads to more than one output of the model.
-fn leading_to_several(flow: &Flow<'_>) -> Vec<bool> {
-    let mut reached: Vec<BTreeSet<usize>> = vec![BTreeSet::new(); flow.names.len()];
-    for (output, (_, node)) in flow.outputs.iter().enumerate() {
-        if let Some(node) = node {
-            reached[*node].insert(output);
-        }
-    }
-    for index in (0..reached.len()).rev() {
-        let own = reached[index].clone();
-        // Two outputs are enough.
-        for &producer in &flow.producers[index] {
-            let more = own.iter().copied().filter(|_| own.len() > 1 || reached[producer].len() < 2);
-            let more: Vec<usize> = more.take(2).collect();
-            reached[producer].extend(more);
-        }
-    }
-    reached.iter().map(|outputs| outputs.len() > 1).collect()
-}
-
-/// For each node outside the encoder, the first node of its connected component outside the
-/// encoder.
-fn components(flow: &Flow<'_>, shared: &[bool]) -> Vec<usize> {
-    fn root(parents: &[usize], mut node: usize) -> usize {
-        while parents[node] != node {
-            node = parents[node];
-        }
-        node
-    }
-    let mut parents: Vec<usize> = (0..shared.len()).collect();
-    for node in (0..shared.len()).filter(|&node| !shared[node]) {
-        for &producer in flow.producers[node].iter().filter(|&&producer| !shared[producer]) {
-            let (a, b) = (root(&parents, node), root(&parents, producer));
-            parents[a.max(b)] = a.min(b);
-        }
-    }
-    (0..shared.len()).map(|node| root(&parents, node)).collect()
-}
-
-/// Prefixes of the nodes' names: the first words between slashes or dots, the most frequent first.
-fn prefixes(flow: &Flow<'_>) -> String {
-    let first = |name: &str| {
-        let from = usize::from(name.starts_with(['/', '.']));
-        name[from..]
-            .find(['/', '.'])
-            .map_or_else(|| name.to_owned(), |end| name[..from + end].to_owned())
-    };
-    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
-    flow.names.iter().for_each(|name| *counts.entry(first(name)).or_default() += 1);
-    let mut counts: Vec<(String, usize)> = counts.into_iter().collect();
-    counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-    counts.iter().take(8).map(|(prefix, _)| format!("`{prefix}`")).collect::<Vec<_>>().join(", ")
+    let processors = 0..costs.processors().len();
+    processors.clone().map(|from| processors.clone().map(|to| time(from, to)).collect()).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeMap;
     use vitempo_graph::{GraphBuilder, OpKind, TensorSpec};
 
     /// x -> /encoder/a -> /encoder/b -> (/left/c -> /left/d), (/right/e); `b` is an output as well
@@ -316,19 +243,23 @@ mod tests {
         b.finish(outputs.iter().map(|name| ids[name]).collect()).expect("a graph")
     }
 
+    fn encoder(prefix: &str) -> Boundaries<'_> {
+        Boundaries { encoder: Some(prefix), postprocessing: None }
+    }
+
     #[test]
     fn what_outputs_share_is_the_encoder() {
-        let tasks = Tasks::of(&graph(&["/left/d", "/right/e"]), None).expect("tasks");
+        let tasks = Tasks::of(&graph(&["/left/d", "/right/e"]), Boundaries::default()).expect("tasks");
         assert_eq!(tasks.part_of, [0, 0, 1, 2, 1]);
         assert_eq!(tasks.names(), ["encoder", "/left/d_out", "/right/e_out"]);
-        let early = Tasks::of(&graph(&["/left/d", "/encoder/a"]), None).expect("tasks");
+        let early = Tasks::of(&graph(&["/left/d", "/encoder/a"]), Boundaries::default()).expect("tasks");
         assert_eq!((early.part_of, early.names.len()), (vec![0, 1, 1, 1, 1], 2));
     }
 
     #[test]
     fn a_prefix_says_where_the_encoder_ends() {
         let one = graph(&["/left/d"]);
-        let tasks = Tasks::of(&one, Some("/encoder")).expect("tasks");
+        let tasks = Tasks::of(&one, encoder("/encoder")).expect("tasks");
         assert_eq!(
             (tasks.part_of, tasks.names),
             (
@@ -336,8 +267,28 @@ mod tests {
                 vec!["encoder".to_owned(), "/left/d_out".to_owned(), "decoder 2".to_owned()]
             )
         );
-        let deep = Tasks::of(&one, Some("/left/c")).expect("tasks");
+        let deep = Tasks::of(&one, encoder("/left/c")).expect("tasks");
         assert_eq!(deep.part_of, [0, 0, 0, 1, 2]);
+    }
+
+    #[test]
+    fn postprocessing_is_behind_a_decoder_and_reads_nothing_else() {
+        let of = |graph: &Graph, postprocessing| {
+            let boundaries = Boundaries { postprocessing: Some(postprocessing), encoder: None };
+            Tasks::of(graph, boundaries)
+        };
+        let two = graph(&["/left/d", "/right/e"]);
+        let tasks = of(&two, "/left/d").expect("tasks");
+        assert_eq!(tasks.part_of, [0, 0, 1, 2, 3]);
+        assert_eq!(
+            tasks.names(),
+            ["encoder", "/left/d_out", "/right/e_out", "/left/d_out postprocessing"]
+        );
+        assert_eq!((tasks.decoders(), tasks.postprocessing), (2, vec![0]));
+        let refused = |prefix| of(&two, prefix).map_or_else(|e| e.to_string(), |t| format!("{t:?}"));
+        assert!(refused("/right/e").contains("`/right/e` is postprocessing, and reads the encoder"));
+        assert!(refused("/encoder/b").contains("the encoder needs it"));
+        assert!(refused("/middle").contains("no node's name begins with `/middle`"));
     }
 
     #[test]
@@ -349,8 +300,8 @@ mod tests {
         let latency =
             |node: usize, p: usize| Some(Interval::exact((node as u64 + 1) * 10u64.pow(p as u32)));
         let costs = Costs::of_graph(&graph, processors, links, latency, Vec::new()).expect("costs");
-        let tasks = Tasks::of_costs(&costs, None).expect("tasks");
-        assert_eq!(tasks, Tasks::of(&graph, None).expect("tasks"));
+        let tasks = Tasks::of_costs(&costs, Boundaries::default()).expect("tasks");
+        assert_eq!(tasks, Tasks::of(&graph, Boundaries::default()).expect("tasks"));
         let model = tasks.costs(&costs).expect("costs of parts");
         let ns = |part: &super::super::multitask::Part| -> Vec<u64> {
             part.latency_ns.iter().flatten().map(|ns| ns.point()).collect()
@@ -375,8 +326,9 @@ mod tests {
 
     #[test]
     fn what_has_no_encoder_is_told_how_names_begin() {
-        let message = |graph: &Graph, prefix| {
-            Tasks::of(graph, prefix).map_or_else(|e| e.to_string(), |_| "divided".to_owned())
+        let message = |graph: &Graph, encoder| {
+            let boundaries = Boundaries { encoder, ..Boundaries::default() };
+            Tasks::of(graph, boundaries).map_or_else(|e| e.to_string(), |_| "divided".to_owned())
         };
         let one = graph(&["/left/d"]);
         assert!(

@@ -87,6 +87,8 @@ struct ProcessorState {
     level: usize,
     last_model: Option<u32>,
     busy_ns: u64,
+    /// Time for which it worked for each stream, up to `accounted_ns`.
+    busy_by_stream_ns: Vec<u64>,
     energy_j: f64,
     accounted_ns: u64,
 }
@@ -106,7 +108,10 @@ struct StreamState {
     last_grid: Option<u64>,
     phase_ns: u64,
     alternative: usize,
+    switches: u64,
     checked_ns: u64,
+    /// By processor, the work for other streams at the last check, ns.
+    checked_others_ns: Vec<u64>,
     /// Steps of the current frame, where an application chooses them.
     steps: Vec<Vec<Task>>,
     outcome: StreamOutcome,
@@ -139,6 +144,7 @@ impl<'a, 'b> Engine<'a, 'b> {
             level: p.top_level(),
             last_model: None,
             busy_ns: 0,
+            busy_by_stream_ns: vec![0; scenario.streams.len()],
             energy_j: 0.0,
             accounted_ns: 0,
         };
@@ -167,7 +173,9 @@ impl<'a, 'b> Engine<'a, 'b> {
                 last_grid: None,
                 phase_ns,
                 alternative: 0,
+                switches: 0,
                 checked_ns: 0,
+                checked_others_ns: Vec::new(),
                 steps: Vec::new(),
                 outcome,
             }
@@ -189,7 +197,8 @@ impl<'a, 'b> Engine<'a, 'b> {
 
     fn run(&mut self) {
         (0..self.streams.len()).for_each(|stream| self.ask_source(stream));
-        if self.thermal.is_some() {
+        let has_policy = self.scenario.streams.iter().any(|s| s.policy != Policy::First);
+        if self.thermal.is_some() || has_policy {
             self.events.at(self.scenario.tick_ns, Event::Tick);
         }
         while let Some((time, event)) = self.events.next(self.scenario.duration_ns) {
@@ -383,6 +392,7 @@ impl<'a, 'b> Engine<'a, 'b> {
             + processors.iter().map(|p| p.energy_j).sum::<f64>();
         Outcome {
             duration_ns,
+            switches: self.streams.iter().map(|s| s.switches).collect(),
             streams: self.streams.into_iter().map(|s| s.outcome).collect(),
             processors,
             energy_j,

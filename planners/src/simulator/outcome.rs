@@ -70,6 +70,8 @@ pub struct Outcome {
     pub duration_ns: u64,
     /// The outcomes, in the scenario's order.
     pub streams: Vec<StreamOutcome>,
+    /// How often each stream's policy changed its alternative, in the scenario's order.
+    pub switches: Vec<u64>,
     /// The outcomes, in the scenario's order.
     pub processors: Vec<ProcessorOutcome>,
     /// Energy of the whole device, base included, J.

@@ -126,6 +126,14 @@ pub enum Policy {
         /// Time between checks.
         check_ns: u64,
     },
+    /// The next alternative whenever, at a check, a processor of the current one has worked for
+    /// other streams for more than a share of the time since the check before.
+    SwitchAboveLoad {
+        /// The share, 0 to 1.
+        busy_share: f64,
+        /// Time between checks.
+        check_ns: u64,
+    },
 }
 
 /// A stream of frames and their work.
@@ -268,6 +276,11 @@ impl Scenario {
                 "switching by temperature needs a thermal model, a threshold and a time between \
                 checks",
             );
+        }
+        if let Policy::SwitchAboveLoad { check_ns, busy_share } = stream.policy
+            && (check_ns == 0 || !(0.0..=1.0).contains(&busy_share))
+        {
+            return refuse("switching by load needs a share from 0 to 1 and a time between checks");
         }
         for stage in stream.alternatives.iter().flatten() {
             for task in stage.steps.iter().flatten() {

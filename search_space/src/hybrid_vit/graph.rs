@@ -23,25 +23,33 @@ impl Architecture {
 
     fn build(&self) -> Result<Graph, GraphError> {
         let mut b = GraphBuilder::new(self.encode());
-        let mut features = Features::image(&mut b, self.input_channels, self.height, self.width);
+        let levels = self.levels(&mut b)?;
+        let logits = self.head(&mut b, levels[levels.len() - 1])?;
+        b.finish(vec![logits])
+    }
+
+    /// The image, and the features behind each stage; never empty.
+    pub(crate) fn levels(&self, b: &mut GraphBuilder) -> Result<Vec<Features>, GraphError> {
+        let mut features = Features::image(b, self.input_channels, self.height, self.width);
+        let mut levels = vec![features];
         for (position, stage) in self.stages.iter().enumerate() {
             let name = format!("stages.{}", usize::from(self.merged_stages) + position);
-            features = features.into_image(&mut b, &name)?;
+            features = features.into_image(b, &name)?;
             features = features.patch_embed(
-                &mut b,
+                b,
                 &format!("{name}.patch_embed"),
                 stage.channels.into(),
                 self.patch(position),
             )?;
             if matches!(stage.token_mixer, TokenMixer::Attention { .. }) {
-                features = features.into_tokens(&mut b, &name)?;
+                features = features.into_tokens(b, &name)?;
             }
             for block in 0..stage.depth {
-                features = stage.block(&mut b, &format!("{name}.blocks.{block}"), features)?;
+                features = stage.block(b, &format!("{name}.blocks.{block}"), features)?;
             }
+            levels.push(features);
         }
-        let logits = self.head(&mut b, features)?;
-        b.finish(vec![logits])
+        Ok(levels)
     }
 
     fn head(&self, b: &mut GraphBuilder, features: Features) -> Result<ValueId, GraphError> {

@@ -24,20 +24,26 @@ impl Architecture {
 
     fn build(&self) -> Result<Graph, GraphError> {
         let mut b = GraphBuilder::new(self.encode());
-        let image = Features::image(&mut b, self.input_channels, self.image_size, self.image_size);
-        let mut features = self.embed(&mut b, image)?;
-        let Self { norm, activation, mlp_ratio, .. } = *self;
-        for block in 0..self.depth {
-            let name = format!("blocks.{block}");
-            features =
-                Block { norm, activation, mlp_ratio }.add(&mut b, &name, features, |b, x| {
-                    self_attention(b, &format!("{name}.attn"), x, self.heads.into())
-                })?;
-        }
+        let [_, features] = self.levels(&mut b)?;
         let pooled = self.pool(&mut b, features)?;
         let classes = usize::try_from(self.classes).unwrap_or(usize::MAX);
         let logits = b.linear("head", pooled, classes, true)?;
         b.finish(vec![logits])
+    }
+
+    /// The image, and the features behind the last block.
+    pub(crate) fn levels(&self, b: &mut GraphBuilder) -> Result<[Features; 2], GraphError> {
+        let image = Features::image(b, self.input_channels, self.image_size, self.image_size);
+        let mut features = self.embed(b, image)?;
+        let Self { norm, activation, mlp_ratio, .. } = *self;
+        for block in 0..self.depth {
+            let name = format!("blocks.{block}");
+            features =
+                Block { norm, activation, mlp_ratio }.add(b, &name, features, |b, x| {
+                    self_attention(b, &format!("{name}.attn"), x, self.heads.into())
+                })?;
+        }
+        Ok([image, features])
     }
 
     /// Patches as tokens, with their positions.

@@ -37,6 +37,8 @@ pub struct RoundProgress<'a> {
 struct PartTimes {
     /// By engine and part, ns.
     samples: Vec<Vec<Vec<u64>>>,
+    /// By engine, of the undivided model, ns.
+    whole: Vec<Vec<u64>>,
     /// Slowdown of each engine while all others work, one value per measurement.
     slowdowns: Vec<Vec<f64>>,
 }
@@ -46,10 +48,11 @@ impl PartTimes {
         self.slowdowns.extend(other.slowdowns);
         if self.samples.is_empty() {
             self.samples = other.samples;
+            self.whole = other.whole;
             return;
         }
         let pairs = self.samples.iter_mut().flatten().zip(other.samples.into_iter().flatten());
-        pairs.for_each(|(own, new)| own.extend(new));
+        pairs.chain(self.whole.iter_mut().zip(other.whole)).for_each(|(own, new)| own.extend(new));
     }
 
     fn slowdown(&self, engine: usize) -> f64 {
@@ -95,22 +98,24 @@ impl Planning {
         for row in &mut rows {
             row.schedule = last.renewed(&row.schedule)?;
         }
-        Ok(Placements::new(last.model, rows, last.simulation.slowdown, search))
+        Ok(Placements::new(last.model, rows, last.simulation, search)
+            .with_whole(last.whole_ns))
     }
 
     /// Measures the times of the parts on the engines, and how much engines slow each other down.
     fn part_times(&self, session: &LiveSession) -> Result<PartTimes, LiveSessionError> {
         let frames = session.frames();
-        let parts: Vec<usize> = (0..=self.model.decoders.len()).collect();
+        let parts: Vec<usize> = (0..self.model.parts().count()).collect();
         let values = session.computed(&parts, 0)?;
         let on_engine = |engine: usize| {
             let alone = |&part: &usize| session.alone(part, engine, &values, frames);
             parts.iter().map(alone).collect::<Result<Vec<_>, LiveSessionError>>()
         };
         let engines = 0..session.engines().len();
-        let samples = engines.map(on_engine).collect::<Result<Vec<_>, LiveSessionError>>()?;
+        let samples = engines.clone().map(on_engine).collect::<Result<Vec<_>, LiveSessionError>>()?;
+        let whole = engines.map(|engine| session.whole(engine, frames)).collect::<Result<_, _>>()?;
         let slowdown = side_by_side(session, &values, &samples)?;
-        Ok(PartTimes { samples, slowdowns: vec![slowdown] })
+        Ok(PartTimes { samples, whole, slowdowns: vec![slowdown] })
     }
 
     /// The same with measured costs where no bundle forecasts them, and with the measured
@@ -118,10 +123,11 @@ impl Planning {
     fn with(&self, session: &LiveSession, times: &PartTimes) -> Result<Self, LiveSessionError> {
         let mut with = self.clone();
         if self.model.processors.is_empty() {
+            with.whole_ns = times.whole.iter().map(|samples| interval(samples)).collect();
             for (engine, own) in session.engines().iter().zip(&times.samples) {
                 let latencies: Vec<Option<Interval>> =
                     own.iter().map(|samples| interval(samples)).collect();
-                with.model.add_processor(&engine.name, &latencies, Some(Interval::ZERO));
+                with.model.add_processor(&engine.name, &latencies, &|_| Some(Interval::ZERO));
             }
         }
         with.simulation.cv = times.cv();
@@ -206,6 +212,7 @@ mod tests {
         assert!(spread(&[5, 5, 5]).abs() < 1e-12);
         let times = |ns: u64, slowdown: f64| PartTimes {
             samples: vec![vec![vec![ns, ns]]],
+            whole: vec![vec![ns]],
             slowdowns: vec![vec![slowdown]],
         };
         let mut all = PartTimes::default();
@@ -214,6 +221,7 @@ mod tests {
             all.extend(times(ns, slowdown));
         }
         assert_eq!(all.samples, [[[10, 10, 20, 20, 30, 30]]]);
+        assert_eq!(all.whole, [[10, 20, 30]]);
         assert!((all.slowdown(0) - 1.2).abs() < 1e-12);
         assert!((all.cv() - DEVIATIONS * 10.0 / 20.0).abs() < 1e-12);
     }

@@ -2,6 +2,7 @@
 //! forecasts and simulates every placement ([`Planning::simulated`]). With the feature `profile`,
 //! `Planning::measured` runs every placement on engines as well. [`Placements`] has the results.
 
+pub mod dynamic;
 #[cfg(feature = "profile")]
 mod measured;
 mod placements;
@@ -12,13 +13,16 @@ pub use placements::{Placed, Placements, Round, Search};
 
 #[cfg(feature = "profile")]
 use super::live::LiveSessionError;
-use super::parts::{self, WritePartsError};
+use super::{
+    parts::{self, WritePartsError},
+    partition::Partition,
+};
 use crate::models::Model;
 use std::{
     collections::BTreeSet,
     path::{Path, PathBuf},
 };
-use vitempo_graph::{Budget, Graph, LatencyModel, PredictionError, TensorSpec};
+use vitempo_graph::{Budget, Graph, LatencyModel, PredictionError, TensorSpec, ValueId};
 use vitempo_planners::{
     cost::{CostError, Costs, Interval},
     pipeline::{
@@ -41,6 +45,12 @@ pub enum MultitaskError {
     /// A placement that ran before cannot run with the costs of another round.
     #[error("a part that ran before has no cost")]
     NoCost,
+    /// The dynamic rule cannot be simulated.
+    #[error("the dynamic rule: {reason}")]
+    Rule {
+        /// What is wrong.
+        reason: String,
+    },
     /// An engine does not run a part.
     #[cfg(feature = "profile")]
     #[error(transparent)]
@@ -51,6 +61,8 @@ pub enum MultitaskError {
 #[derive(Clone, Debug)]
 pub struct Planning {
     model: MultiTask,
+    /// By processor, the latency of the undivided model.
+    whole_ns: Vec<Option<Interval>>,
     simulation: Simulation,
     budget: Budget,
 }
@@ -60,20 +72,23 @@ pub struct Planning {
 pub const MOST_PLACED: usize = 64;
 
 impl Planning {
-    /// A model of these parts, the encoder first; without processors yet. `camera_fps` and
+    /// A model of these parts, in the order of the tasks; without processors yet. `camera_fps` and
     /// `deadline_ns` are those of the frames that are simulated.
     #[must_use]
     pub fn new(
         model: &str,
-        names: &[String],
+        tasks: &Tasks,
         parts: &[Graph],
         camera_fps: Option<f64>,
         deadline_ns: Option<u64>,
     ) -> Self {
-        let mut model = MultiTask::of_parts(model, names);
-        model.features_bytes = features_bytes(parts);
+        let mut model = MultiTask::of_tasks(model, tasks);
+        model.features_bytes = sent_bytes(parts, 0);
+        for after in &mut model.postprocessing {
+            after.prediction_bytes = sent_bytes(parts, 1 + after.decoder);
+        }
         let simulation = Simulation { camera_fps, deadline_ns, ..Simulation::plain() };
-        Self { model, simulation, budget: default_budget() }
+        Self { model, whole_ns: Vec::new(), simulation, budget: default_budget() }
     }
 
     /// The parts of costs from another source.
@@ -88,17 +103,26 @@ impl Planning {
     ) -> Result<Self, CostError> {
         let model = tasks.costs(costs)?;
         let simulation = Simulation { camera_fps, deadline_ns, ..Simulation::plain() };
-        Ok(Self { model, simulation, budget: default_budget() })
+        let whole = |p: usize| costs.nodes().iter().map(|node| node.latency_ns[p]).sum();
+        let whole_ns = (0..costs.processors().len()).map(whole).collect();
+        Ok(Self { model, whole_ns, simulation, budget: default_budget() })
     }
 
-    /// Size of the encoder's outputs that decoders read (the features), bytes.
+    /// Adds a fixed time to every part, and to the undivided model: what one call of a session
+    /// takes beside the operators, ns. Costs of nodes do not have it; forecasts of bundles and
+    /// measurements do.
     #[must_use]
-    pub fn features_bytes(&self) -> u64 {
-        self.model.features_bytes
+    pub fn with_session_overhead(mut self, ns: u64) -> Self {
+        let add = |times: &mut Vec<Option<Interval>>| {
+            times.iter_mut().flatten().for_each(|time| *time = *time + Interval::exact(ns));
+        };
+        self.model.parts_mut().for_each(|part| add(&mut part.latency_ns));
+        add(&mut self.whole_ns);
+        self
     }
 
-    /// Adds a processor whose latencies a bundle forecasts; `received_ns` is the time of a transfer
-    /// of the features.
+    /// Adds a processor whose latencies a bundle forecasts; `transfer_ns` is the time of a transfer
+    /// of so many bytes.
     ///
     /// # Errors
     /// As [`LatencyModel::predict`].
@@ -106,12 +130,13 @@ impl Planning {
         &mut self,
         processor: &str,
         bundle: &dyn LatencyModel,
-        parts: &[Graph],
-        received_ns: Option<Interval>,
+        Partition { whole, parts }: &Partition,
+        transfer_ns: &dyn Fn(u64) -> Option<Interval>,
     ) -> Result<(), PredictionError> {
         let latency = |part: &Graph| Ok(Some(Interval::from(&bundle.predict(part)?.latency)));
         let latencies = parts.iter().map(latency).collect::<Result<Vec<_>, PredictionError>>()?;
-        self.model.add_processor(processor, &latencies, received_ns);
+        self.whole_ns.push(latency(whole)?);
+        self.model.add_processor(processor, &latencies, transfer_ns);
         Ok(())
     }
 
@@ -126,7 +151,8 @@ impl Planning {
             let (_, simulated) = self.simulate(&row.schedule)?;
             row.rounds.push(Round { simulated, live: None, apart: None });
         }
-        Ok(Placements::new(self.model, rows, self.simulation.slowdown, search))
+        Ok(Placements::new(self.model, rows, self.simulation, search)
+            .with_whole(self.whole_ns))
     }
 
     /// The same with another budget for trying placements.
@@ -147,17 +173,10 @@ impl Planning {
             is_complete: sequential.is_complete && pipelined.is_complete,
             at_least_ns: sequential.at_least.min(pipelined.at_least),
         };
-        let places: BTreeSet<(usize, Vec<usize>)> = sequential
-            .schedules
-            .iter()
-            .chain(&pipelined.schedules)
-            .map(|schedule| (schedule.encoder, schedule.decoders.clone()))
-            .collect();
+        let found = sequential.schedules.iter().chain(&pipelined.schedules);
+        let places: BTreeSet<Vec<usize>> = found.map(Schedule::places).collect();
         let schedule = |execution| {
-            let places = places.iter();
-            places.filter_map(move |(encoder, decoders)| {
-                self.model.schedule(*encoder, decoders, execution)
-            })
+            places.iter().filter_map(move |places| self.model.schedule(places, execution))
         };
         let rows = both.into_iter().flat_map(schedule);
         Ok((rows.map(|schedule| Placed { schedule, rounds: Vec::new() }).collect(), search))
@@ -165,7 +184,7 @@ impl Planning {
 
     /// The same placement with the current costs.
     fn renewed(&self, schedule: &Schedule) -> Result<Schedule, MultitaskError> {
-        let same = self.model.schedule(schedule.encoder, &schedule.decoders, schedule.execution);
+        let same = self.model.schedule(&schedule.places(), schedule.execution);
         same.ok_or(MultitaskError::NoCost)
     }
 
@@ -178,16 +197,17 @@ impl Planning {
     }
 }
 
-/// Size of the encoder's outputs that decoders read, bytes.
-fn features_bytes(parts: &[Graph]) -> u64 {
-    let inputs = |part: &Graph| -> Vec<String> {
-        part.inputs().iter().map(|&id| part.value(id).name.clone()).collect()
+/// Size of the tensors of a part that later parts read, bytes.
+fn sent_bytes(parts: &[Graph], part: usize) -> u64 {
+    let names = |part: &Graph, ids: &[ValueId]| -> Vec<String> {
+        ids.iter().map(|&id| part.value(id).name.clone()).collect()
     };
-    let read: BTreeSet<String> = parts.iter().skip(1).flat_map(inputs).collect();
+    let later = parts.iter().skip(part + 1);
+    let read: BTreeSet<String> = later.flat_map(|other| names(other, other.inputs())).collect();
     let provided = parts
-        .first()
+        .get(part)
         .into_iter()
-        .flat_map(|encoder| encoder.outputs().iter().map(|&id| encoder.value(id)));
+        .flat_map(|own| own.outputs().iter().map(|&id| own.value(id)));
     provided
         .filter(|value| read.contains(&value.name))
         .filter_map(|value| value.tensor.as_ref())
@@ -195,8 +215,9 @@ fn features_bytes(parts: &[Graph]) -> u64 {
         .sum()
 }
 
-/// Cuts the model's file into `MODEL.encoder.onnx` and `MODEL.decoder-1.onnx` and so on in a
-/// folder. Returns their paths.
+/// Cuts the model's file into `MODEL.encoder.onnx`, `MODEL.decoder-1.onnx`,
+/// `MODEL.postprocessing-1.onnx` and so on in a folder; postprocessing has the number of its
+/// decoder. Returns their paths.
 ///
 /// # Errors
 /// As [`parts::write`].
@@ -205,11 +226,10 @@ pub fn write_parts(
     tasks: &Tasks,
     folder: &Path,
 ) -> Result<Vec<PathBuf>, WritePartsError> {
-    let name = |part: usize| match part {
-        0 => "encoder".to_owned(),
-        decoder => format!("decoder-{decoder}"),
-    };
-    let names: Vec<String> = (0..tasks.names.len()).map(name).collect();
+    let decoders = (1..=tasks.decoders()).map(|decoder| format!("decoder-{decoder}"));
+    let after = tasks.postprocessing.iter().map(|d| format!("postprocessing-{}", d + 1));
+    let names: Vec<String> =
+        std::iter::once("encoder".to_owned()).chain(decoders).chain(after).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     parts::write(&model.path, &model.graph, &tasks.part_of, &names, folder)
 }

@@ -6,7 +6,11 @@
 //! rounds. Times are in ns.
 
 use vitempo_planners::{
-    pipeline::multitask::{Execution, MultiTask, Part, Schedule, eta, percent_of_maximum},
+    cost::Interval,
+    pipeline::{
+        Simulation,
+        multitask::{Execution, MultiTask, Schedule, eta, percent_of_maximum},
+    },
     simulator::StreamOutcome,
 };
 use vitempo_predictors::metrics;
@@ -99,11 +103,14 @@ pub struct Placements {
     pub model: MultiTask,
     /// The placements.
     pub rows: Vec<Placed>,
-    /// By processor, the factor by which the encoder is slower while all others run it as well;
-    /// empty without engines.
-    pub slowdown: Vec<f64>,
+    /// The simulator's parameters; its slowdown is empty without engines, and otherwise by
+    /// processor the factor by which the encoder is slower while all others run it as well.
+    pub simulation: Simulation,
     /// The search that these are the best of.
     pub search: Search,
+    /// By processor, the latency of the undivided model in one session, ns; empty where it is not
+    /// known.
+    pub whole_ns: Vec<Option<Interval>>,
 }
 
 /// The extent of the search for the best placements.
@@ -131,11 +138,29 @@ impl Placements {
     pub fn new(
         model: MultiTask,
         mut rows: Vec<Placed>,
-        slowdown: Vec<f64>,
+        simulation: Simulation,
         search: Search,
     ) -> Self {
         rows.sort_by_key(|row| (row.schedule.period_ns.point(), row.schedule.latency_ns.point()));
-        Self { model, rows, slowdown, search }
+        Self { model, rows, simulation, search, whole_ns: Vec::new() }
+    }
+
+    /// With the latencies of the undivided model.
+    #[must_use]
+    pub fn with_whole(self, whole_ns: Vec<Option<Interval>>) -> Self {
+        Self { whole_ns, ..self }
+    }
+
+    /// By processor, the latency of all parts, one after the other, and of the undivided model, ns:
+    /// the difference is what 1 + n sessions cost. `None` where a part does not run.
+    #[must_use]
+    pub fn sessions(&self) -> Vec<Option<(Interval, Interval)>> {
+        let of = |(processor, whole): (usize, &Option<Interval>)| {
+            let parts: Option<Interval> =
+                self.model.parts().map(|part| part.latency_ns.get(processor).copied()?).sum();
+            Some((parts?, (*whole)?))
+        };
+        self.whole_ns.iter().enumerate().map(of).collect()
     }
 
     /// Share of an ideal halving of the period that overlapping attains, against the same parts one
@@ -145,8 +170,7 @@ impl Placements {
     pub fn eta(&self, row: &Placed) -> Option<f64> {
         let is_same = |other: &&Placed| {
             other.schedule.execution == Execution::Sequential
-                && other.schedule.encoder == row.schedule.encoder
-                && other.schedule.decoders == row.schedule.decoders
+                && other.schedule.places() == row.schedule.places()
         };
         if row.schedule.execution != Execution::Pipelined {
             return None;
@@ -157,11 +181,6 @@ impl Placements {
             _ => (row.simulated_ns()?, sequential.simulated_ns()?),
         };
         Some(eta(percent_of_maximum(1e9 / periods.0, periods.1 / 1e6)))
-    }
-
-    /// The encoder, then the decoders.
-    pub fn parts(&self) -> impl Iterator<Item = &Part> {
-        std::iter::once(&self.model.encoder).chain(&self.model.decoders)
     }
 
     /// Regret of the placement of least forecast period: its measured period beyond that of the
@@ -193,7 +212,23 @@ impl Placements {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use vitempo_planners::cost::Interval;
+    use vitempo_planners::pipeline::Tasks;
+
+    fn nothing() -> Tasks {
+        Tasks { part_of: Vec::new(), names: Vec::new(), postprocessing: Vec::new() }
+    }
+
+    #[test]
+    fn one_more_session_costs_what_the_parts_take_beyond_the_whole() {
+        let names = ["encoder", "decoder"].map(str::to_owned).to_vec();
+        let mut model = MultiTask::of_tasks("m", &Tasks { names, ..nothing() });
+        let exact = |ns| Some(Interval::exact(ns));
+        model.add_processor("a", &[exact(5), exact(4)], &|_| exact(0));
+        model.add_processor("b", &[exact(5), None], &|_| exact(0));
+        let all = Placements::new(model, Vec::new(), Simulation::plain(), SEARCH)
+            .with_whole(vec![exact(7), exact(8)]);
+        assert_eq!(all.sessions(), [Some((Interval::exact(9), Interval::exact(7))), None]);
+    }
 
     /// A stream with a result every `period_ns`.
     fn outcome(period_ns: u64) -> StreamOutcome {
@@ -212,9 +247,11 @@ mod tests {
         let schedule = Schedule {
             encoder: 0,
             decoders: vec![0],
+            postprocessing: Vec::new(),
             execution,
             encoder_ns: Interval::exact(forecast_ns),
             decoders_ns: Interval::exact(forecast_ns),
+            postprocessing_ns: Interval::ZERO,
             period_ns: Interval::exact(forecast_ns),
             latency_ns: Interval::exact(2 * forecast_ns),
         };
@@ -249,7 +286,7 @@ mod tests {
                 placed(100, Execution::Pipelined, &[(7, pipelined)]),
                 placed(101, Execution::Sequential, &[(9, sequential)]),
             ];
-            let all = Placements::new(MultiTask::of_parts("m", &[]), rows, Vec::new(), SEARCH);
+            let all = Placements::new(MultiTask::of_tasks("m", &nothing()), rows, Simulation::plain(), SEARCH);
             assert_eq!(all.eta(&all.rows[1]), None);
             all.eta(&all.rows[0])
         };
@@ -264,7 +301,7 @@ mod tests {
             placed(120, Execution::Sequential, &[(100, 100)]),
             placed(100, Execution::Sequential, &[(100, 125)]),
         ];
-        let all = Placements::new(MultiTask::of_parts("m", &[]), rows, Vec::new(), SEARCH);
+        let all = Placements::new(MultiTask::of_tasks("m", &nothing()), rows, Simulation::plain(), SEARCH);
         assert!(near(Some(all.rows[0].forecast_ns()), 100.0), "least forecast period first");
         let (regret, best) = all.regret().expect("measured placements");
         assert!(near(Some(regret), 0.25) && near(best.live_ns(), 100.0));

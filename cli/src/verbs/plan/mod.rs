@@ -4,6 +4,7 @@ mod aria;
 mod break_points;
 mod budget;
 mod costs;
+mod dynamic;
 pub mod live;
 mod multitask;
 mod offload;

@@ -12,13 +12,14 @@ use super::{
     },
     budget::BudgetArgs,
     costs,
+    dynamic::DynamicArgs,
     live::{LiveArgs, in_a_line},
     pipeline::parse_processor,
     placements::{PlacementReport, describe},
     split::OptionalModel,
 };
 use std::path::PathBuf;
-use vitempo::graph::{Budget, Graph};
+use vitempo::graph::Budget;
 use vitempo::plan::{
     costs::nodes_of,
     multitask::{self, MultitaskError, Placements, Planning, RoundProgress},
@@ -26,7 +27,7 @@ use vitempo::plan::{
 };
 use vitempo::planners::{
     cost::{Interval, Link},
-    pipeline::{Tasks, TasksError, multitask::STEPS},
+    pipeline::{Boundaries, Tasks, TasksError, multitask::STEPS},
 };
 
 /// Places one encoder and its decoders on processors: compares every placement, one frame after the
@@ -51,6 +52,16 @@ pub struct MultitaskArgs {
     /// default the nodes that several outputs depend on
     #[arg(long, value_name = "PREFIX")]
     pub encoder: Option<String>,
+
+    /// Prefix of node names: these nodes and all nodes that depend on them are postprocessing, which
+    /// is placed apart from its decoder
+    #[arg(long, value_name = "PREFIX")]
+    pub postprocessing: Option<String>,
+
+    /// What one call of a session takes beside its operators: added to each part, and to the whole
+    /// model that they are compared with
+    #[arg(long, value_name = "TIME", value_parser = quantity::time_ns, requires = "costs")]
+    pub session_overhead: Option<u64>,
 
     /// A processor and its bundle (a file, or a name that `vitempo bundle list` shows); may be
     /// repeated
@@ -78,6 +89,9 @@ pub struct MultitaskArgs {
     pub rounds: usize,
 
     #[command(flatten)]
+    pub dynamic: DynamicArgs,
+
+    #[command(flatten)]
     pub budget: BudgetArgs,
 
     /// Format of the output
@@ -87,9 +101,16 @@ pub struct MultitaskArgs {
 
 impl From<TasksError> for CliError {
     fn from(error: TasksError) -> Self {
-        let unclear = matches!(error, TasksError::OneOutput { .. } | TasksError::NoSuchNode { .. });
+        let hint = match &error {
+            TasksError::OneOutput { .. } => Some("give --encoder PREFIX"),
+            TasksError::NoSuchNode { .. } => Some("give another prefix"),
+            _ => None,
+        };
         let refused = Self::user(error);
-        if unclear { refused.hint("give --encoder PREFIX") } else { refused }
+        match hint {
+            Some(hint) => refused.hint(hint),
+            None => refused,
+        }
     }
 }
 
@@ -108,7 +129,7 @@ pub fn run(args: &MultitaskArgs) -> CliResult {
     let budget = args.budget.start(STEPS);
     let mut notes = Vec::new();
     if let (Some(folder), Some(model)) = (&args.out, &model) {
-        let tasks = Tasks::of(&model.graph, args.encoder.as_deref())?;
+        let tasks = Tasks::of(&model.graph, args.boundaries())?;
         let written = multitask::write_parts(model, &tasks, folder)?;
         notes.extend(written.iter().map(|path| format!("wrote {}", path.display())));
     }
@@ -118,9 +139,10 @@ pub fn run(args: &MultitaskArgs) -> CliResult {
             if let Some(model) = &model {
                 nodes_of(&costs, &model.graph)?;
             }
-            let tasks = Tasks::of_costs(&costs, args.encoder.as_deref())?;
+            let tasks = Tasks::of_costs(&costs, args.boundaries())?;
             let (camera_fps, deadline_ns) = (args.live.camera, args.live.deadline);
             let planning = Planning::of_costs(&costs, &tasks, camera_fps, deadline_ns)?;
+            let planning = planning.with_session_overhead(args.session_overhead.unwrap_or(0));
             (planning.within(budget).simulated()?, None)
         }
         (None, Some(model)) => args.placements(model, budget)?,
@@ -128,7 +150,8 @@ pub fn run(args: &MultitaskArgs) -> CliResult {
             return Err(CliError::user("placements need a model, or --costs"));
         }
     };
-    output::print(&PlacementReport { placements, engines, notes }, args.format)
+    let dynamic = args.dynamic.simulate(&placements)?;
+    output::print(&PlacementReport { placements, dynamic, engines, notes }, args.format)
 }
 
 fn say(progress: RoundProgress<'_>) {
@@ -137,12 +160,17 @@ fn say(progress: RoundProgress<'_>) {
 }
 
 impl MultitaskArgs {
+    fn boundaries(&self) -> Boundaries<'_> {
+        let (encoder, postprocessing) = (self.encoder.as_deref(), self.postprocessing.as_deref());
+        Boundaries { encoder, postprocessing }
+    }
+
     /// Placements of a model's parts, and the engines that they ran on.
     fn placements(&self, model: &Model, budget: Budget) -> CliResult<(Placements, Option<String>)> {
-        let tasks = Tasks::of(&model.graph, self.encoder.as_deref())?;
+        let tasks = Tasks::of(&model.graph, self.boundaries())?;
         let options = self.models.args().read_options();
         let partition = Partition::of(model, &options, &tasks.part_of, &tasks.names())?;
-        let planning = self.planning(&model.identity.name, &tasks.names, &partition.parts)?;
+        let planning = self.planning(&model.identity.name, &tasks, &partition)?;
         let planning = planning.within(budget);
         if self.live.engines.is_empty() {
             return Ok((planning.simulated()?, None));
@@ -153,18 +181,20 @@ impl MultitaskArgs {
     }
 
     /// The parts with costs from bundles, if bundles are given.
-    fn planning(&self, model: &str, names: &[String], parts: &[Graph]) -> CliResult<Planning> {
+    fn planning(&self, model: &str, tasks: &Tasks, partition: &Partition) -> CliResult<Planning> {
         let (camera_fps, deadline_ns) = (self.live.camera, self.live.deadline);
-        let mut planning = Planning::new(model, names, parts, camera_fps, deadline_ns);
+        let parts = &partition.parts;
+        let mut planning = Planning::new(model, tasks, parts, camera_fps, deadline_ns);
         let link = self.bandwidth.map(|bytes_per_s| Link {
             message_ns: self.hand_over,
             ..Link::of_bandwidth(bytes_per_s)
         });
-        let received_ns = link.map_or(Some(Interval::exact(self.hand_over)), |link| {
-            link.transfer_ns(planning.features_bytes())
-        });
+        let transfer_ns = |bytes| {
+            let fixed = Some(Interval::exact(self.hand_over));
+            link.as_ref().map_or(fixed, |link| link.transfer_ns(bytes))
+        };
         for (name, path) in &self.processors {
-            planning.add_forecast(name, &bundle::open(path)?, parts, received_ns)?;
+            planning.add_forecast(name, &bundle::open(path)?, partition, &transfer_ns)?;
         }
         Ok(planning)
     }

@@ -5,19 +5,21 @@ use super::{
         error::CliResult,
         output::{self, Report, Table},
     },
+    dynamic,
     live::{figures, outcome_json},
 };
 use serde_json::{Value, json};
 use std::fmt::Write;
 use vitempo::graph::Latency;
-use vitempo::plan::multitask::{Placed, Placements, Round};
+use vitempo::plan::multitask::{Placed, Placements, Round, dynamic::Dynamic};
 use vitempo::planners::{
-    Evidence, duration, pipeline::multitask::Execution, simulator::StreamOutcome,
+    Evidence, cost::Interval, duration, pipeline::multitask::{Execution, Part, Schedule}, simulator::StreamOutcome,
 };
 
 /// Placements, and the engines that ran them.
 pub struct PlacementReport {
     pub placements: Placements,
+    pub dynamic: Option<Dynamic>,
     pub engines: Option<String>,
     /// Lines below the table.
     pub notes: Vec<String>,
@@ -25,19 +27,25 @@ pub struct PlacementReport {
 
 /// `encoder on a, decoders on b, pipelined`.
 pub fn describe(placed: &Placed, processors: &[String]) -> String {
-    let name = |processor: usize| processors.get(processor).map_or("", String::as_str);
-    let decoders: Vec<&str> = placed.schedule.decoders.iter().map(|&p| name(p)).collect();
-    let what = if decoders.len() > 1 { "decoders" } else { "decoder" };
-    format!(
-        "encoder on {}, {what} on {}, {}",
-        name(placed.schedule.encoder),
-        decoders.join(" and "),
-        execution(placed)
-    )
+    described(&placed.schedule, processors)
 }
 
-fn execution(placed: &Placed) -> &'static str {
-    match placed.schedule.execution {
+fn described(schedule: &Schedule, processors: &[String]) -> String {
+    let name = |processor: usize| processors.get(processor).map_or("", String::as_str);
+    let names = |places: &[usize]| {
+        places.iter().map(|&p| name(p)).collect::<Vec<&str>>().join(" and ")
+    };
+    let Schedule { encoder, decoders, postprocessing, .. } = schedule;
+    let what = if decoders.len() > 1 { "decoders" } else { "decoder" };
+    let mut text = format!("encoder on {}, {what} on {}", name(*encoder), names(decoders));
+    if !postprocessing.is_empty() {
+        let _ = write!(text, ", postprocessing on {}", names(postprocessing));
+    }
+    format!("{text}, {}", execution(schedule))
+}
+
+fn execution(schedule: &Schedule) -> &'static str {
+    match schedule.execution {
         Execution::Sequential => "sequential",
         Execution::Pipelined => "pipelined",
     }
@@ -71,7 +79,7 @@ fn ms(ns: Option<f64>) -> String {
 
 impl PlacementReport {
     fn notes(&self) -> String {
-        let Placements { model, rows, slowdown, search } = &self.placements;
+        let Placements { model, rows, simulation, search, .. } = &self.placements;
         let mut text = String::new();
         if let Some(chosen) = rows.first() {
             let proven = if search.is_complete {
@@ -93,7 +101,7 @@ impl PlacementReport {
         let slower = model
             .processors
             .iter()
-            .zip(slowdown)
+            .zip(&simulation.slowdown)
             .map(|(name, factor)| format!("{name} {factor:.2} times"));
         let slower: Vec<String> = slower.collect();
         if !slower.is_empty() {
@@ -140,10 +148,16 @@ impl Report for PlacementReport {
         let headings: Vec<&str> =
             std::iter::once("Part").chain(model.processors.iter().map(String::as_str)).collect();
         let mut parts = Table::new(&headings, 1);
-        for part in self.placements.parts() {
-            let latency =
-                part.latency_ns.iter().map(|ns| ns.map_or_else(|| "-".to_owned(), duration));
-            parts.row(std::iter::once(part.name.clone()).chain(latency));
+        let mut row = |name: &str, times: &[Option<Interval>]| {
+            let times = times.iter().map(|ns| ns.map_or_else(|| "-".to_owned(), duration));
+            parts.row(std::iter::once(name.to_owned()).chain(times));
+        };
+        model.parts().for_each(|part| row(&part.name, &part.latency_ns));
+        let sessions = self.placements.sessions();
+        if !sessions.is_empty() {
+            let sums: Vec<_> = sessions.iter().map(|s| s.map(|(sum, _)| sum)).collect();
+            row(&format!("all {} sessions", model.parts().count()), &sums);
+            row("whole model, one session", &self.placements.whole_ns);
         }
         let mut table = Table::new(
             &["Placement", "Forecast", "Simulated", "Live", "Error", "p50", "p99", "Late", "eta"],
@@ -164,8 +178,11 @@ impl Report for PlacementReport {
         }
         let engines =
             self.engines.as_ref().map_or_else(String::new, |engines| format!("{engines}\n"));
+        let dynamic = self.dynamic.as_ref().map_or_else(String::new, |dynamic| {
+            format!("\n{}", dynamic::table(dynamic, |s| described(s, &model.processors)))
+        });
         format!(
-            "{}\n{engines}\n{}\nPeriods:\n{}\n{}",
+            "{}\n{engines}\n{}\nPeriods:\n{}\n{}{dynamic}",
             model.model,
             parts.to_text(),
             table.to_text(),
@@ -178,6 +195,7 @@ impl Report for PlacementReport {
         let headings = [
             "encoder",
             "decoders",
+            "postprocessing",
             "execution",
             "forecast_ns",
             "simulated_ns",
@@ -187,15 +205,18 @@ impl Report for PlacementReport {
             "late_share",
             "apart",
         ];
-        let mut table = Table::new(&headings, 3);
+        let mut table = Table::new(&headings, 4);
         let optional = |value: Option<f64>| value.map_or_else(String::new, |v| v.to_string());
         for row in rows {
             let name = |processor: usize| model.processors[processor].clone();
-            let decoders: Vec<String> = row.schedule.decoders.iter().map(|&p| name(p)).collect();
+            let names = |places: &[usize]| {
+                places.iter().map(|&p| name(p)).collect::<Vec<String>>().join(" ")
+            };
             table.row([
                 name(row.schedule.encoder),
-                decoders.join(" "),
-                execution(row).to_owned(),
+                names(&row.schedule.decoders),
+                names(&row.schedule.postprocessing),
+                execution(&row.schedule).to_owned(),
                 row.forecast_ns().to_string(),
                 optional(row.simulated_ns()),
                 optional(row.live_ns()),
@@ -209,21 +230,18 @@ impl Report for PlacementReport {
     }
 
     fn json(&self) -> CliResult<Value> {
-        let Placements { model, rows, slowdown, search } = &self.placements;
+        let Placements { model, rows, simulation, search, whole_ns } = &self.placements;
         let name = |processor: usize| model.processors[processor].clone();
-        let parts: Vec<Value> = self
-            .placements
-            .parts()
-            .map(|part| {
-                let latency: serde_json::Map<String, Value> = model
-                    .processors
-                    .iter()
-                    .zip(&part.latency_ns)
-                    .map(|(name, ns)| (name.clone(), json!(ns)))
-                    .collect();
-                json!({"name": part.name, "latency_ns": latency})
-            })
-            .collect();
+        let by_processor = |times: &[Option<Interval>]| -> Value {
+            let times = model.processors.iter().cloned().zip(times.iter().map(|ns| json!(ns)));
+            times.collect::<serde_json::Map<String, Value>>().into()
+        };
+        let part = |part: &Part| {
+            json!({"name": part.name, "latency_ns": by_processor(&part.latency_ns)})
+        };
+        let parts: Vec<Value> = model.parts().map(part).collect();
+        let predictions: Vec<u64> =
+            model.postprocessing.iter().map(|after| after.prediction_bytes).collect();
         let round = |round: &Round| json!({"simulated": outcome_json(&round.simulated, Evidence::Simulation), "live": round.live.as_ref().map(|live| outcome_json(live, Evidence::Live))});
         let row = |(index, row): (usize, &Placed)| {
             let s = &row.schedule;
@@ -231,7 +249,8 @@ impl Report for PlacementReport {
                 "chosen": index == 0,
                 "encoder": name(s.encoder),
                 "decoders": s.decoders.iter().map(|&p| name(p)).collect::<Vec<_>>(),
-                "execution": execution(row),
+                "postprocessing": s.postprocessing.iter().map(|&p| name(p)).collect::<Vec<_>>(),
+                "execution": execution(s),
                 "forecast": {"period_ns": s.period_ns, "latency_ns": s.latency_ns, "evidence": Evidence::CostModel},
                 "simulated": over(row, |round| Some(&round.simulated), Evidence::Simulation),
                 "live": over(row, |round| round.live.as_ref(), Evidence::Live),
@@ -242,9 +261,12 @@ impl Report for PlacementReport {
             })
         };
         let placements: Vec<Value> = rows.iter().enumerate().map(row).collect();
+        let names = |s: &Schedule| s.places().into_iter().map(name).collect();
+        let dynamic = self.dynamic.as_ref().map(|dynamic| dynamic::json(dynamic, names));
         Ok(json!({
-            "model": model.model, "parts": parts, "features_bytes": model.features_bytes, "engines": self.engines,
-            "slowdown_side_by_side": slowdown, "placements": placements, "live_regret": self.placements.regret().map(|r| r.0),
+            "model": model.model, "dynamic": dynamic, "parts": parts, "features_bytes": model.features_bytes,
+            "prediction_bytes": predictions, "whole_latency_ns": by_processor(whole_ns), "engines": self.engines,
+            "slowdown_side_by_side": simulation.slowdown, "placements": placements, "live_regret": self.placements.regret().map(|r| r.0),
             "search": {"placements": search.placements.to_string(), "is_complete": search.is_complete, "at_least_ns": search.at_least_ns},
         }))
     }

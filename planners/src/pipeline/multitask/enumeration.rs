@@ -1,8 +1,8 @@
 //! Every placement of a multi-task model, and the best of them within a budget.
 
-use super::{Execution, MultiTask, Part, Schedule};
+use super::{Execution, MultiTask, Part, Schedule, plan::receivers};
 use crate::cost::{CostError, End};
-use std::collections::{BTreeSet, BinaryHeap};
+use std::collections::BinaryHeap;
 use vitempo_graph::{Budget, Limits};
 
 /// Default budget of an enumeration, steps: one step per part of each placement.
@@ -47,9 +47,7 @@ impl Eq for Ranked {}
 impl Schedule {
     /// Period, latency, and how many processors receive the features: less is better.
     pub(super) fn rank(&self) -> (u64, u64, usize) {
-        let receivers: BTreeSet<usize> =
-            self.decoders.iter().copied().filter(|&p| p != self.encoder).collect();
-        (self.period_ns.point(), self.latency_ns.point(), receivers.len())
+        (self.period_ns.point(), self.latency_ns.point(), receivers(self).len())
     }
 }
 
@@ -63,7 +61,7 @@ impl MultiTask {
     /// Number of placements, including those that cannot run.
     #[must_use]
     pub fn placements(&self) -> u128 {
-        let parts = u32::try_from(1 + self.decoders.len()).unwrap_or(u32::MAX);
+        let parts = u32::try_from(self.parts().count()).unwrap_or(u32::MAX);
         (self.processors.len() as u128).saturating_pow(parts)
     }
 
@@ -76,14 +74,12 @@ impl MultiTask {
         mut visit: impl FnMut(Schedule),
     ) -> bool {
         let count = self.processors.len();
-        let mut placement = vec![0; 1 + self.decoders.len()];
+        let mut placement = vec![0; self.parts().count()];
         loop {
             if budget.steps(placement.len() as u64).is_err() {
                 return false;
             }
-            self.schedule(placement[0], &placement[1..], execution)
-                .into_iter()
-                .for_each(&mut visit);
+            self.schedule(&placement, execution).into_iter().for_each(&mut visit);
             let Some(digit) = placement.iter().rposition(|&p| p + 1 < count) else { return true };
             placement[digit] += 1;
             placement[digit + 1..].fill(0);
@@ -137,39 +133,41 @@ impl MultiTask {
         Ok(Leading { schedules, at_least, is_complete })
     }
 
-    /// Places decoders from the longest to the shortest, each where it ends first.
+    /// Places decoders from the longest to the shortest, each where it ends first, then
+    /// postprocessing likewise.
     fn balanced(&self, encoder: usize, execution: Execution) -> Option<Schedule> {
-        let shortest =
-            |part: &Part| part.latency_ns.iter().flatten().map(|ns| ns.point()).min().unwrap_or(0);
-        let mut by_length: Vec<usize> = (0..self.decoders.len()).collect();
-        by_length.sort_by_key(|&decoder| std::cmp::Reverse(shortest(&self.decoders[decoder])));
         let mut load = vec![0u64; self.processors.len()];
-        if execution == Execution::Pipelined {
-            load[encoder] = self.encoder.latency_ns[encoder]?.point();
+        let mut places = vec![encoder];
+        let after: Vec<&Part> = self.postprocessing.iter().map(|p| &p.part).collect();
+        for step in [self.decoders.iter().collect(), after] {
+            match execution {
+                Execution::Pipelined if places.len() == 1 => {
+                    load[encoder] = self.encoder.latency_ns[encoder]?.point();
+                }
+                Execution::Pipelined => {}
+                Execution::Sequential => load.fill(0),
+            }
+            places.extend(spread(&step, &mut load)?);
         }
-        let mut decoders = vec![0; self.decoders.len()];
-        for decoder in by_length {
-            let part = &self.decoders[decoder];
-            let done = |p: usize| Some((load[p].saturating_add(part.latency_ns[p]?.point()), p));
-            let (ns, processor) = (0..load.len()).filter_map(done).min()?;
-            load[processor] = ns;
-            decoders[decoder] = processor;
-        }
-        self.schedule(encoder, &decoders, execution)
+        self.schedule(&places, execution)
     }
 
     /// No placement has a shorter period, ns: the longest part, and all work divided evenly.
     pub(super) fn period_at_least(&self, execution: Execution) -> u64 {
-        let shortest =
-            |part: &Part| part.latency_ns.iter().flatten().map(|ns| ns.point()).min().unwrap_or(0);
-        let decoders = || self.decoders.iter().map(shortest);
-        let longest = decoders().max().unwrap_or(0);
-        let (work, encoder) = (decoders().fold(0, u64::saturating_add), shortest(&self.encoder));
+        let encoder = shortest(&self.encoder);
+        let decoders: Vec<u64> = self.decoders.iter().map(shortest).collect();
+        let after: Vec<u64> = self.postprocessing.iter().map(|p| shortest(&p.part)).collect();
+        let longest = |step: &[u64]| step.iter().copied().max().unwrap_or(0);
+        let work = |step: &[u64]| step.iter().copied().fold(0, u64::saturating_add);
         let processors = self.processors.len().max(1) as u64;
         match execution {
-            Execution::Sequential => encoder.saturating_add(longest.max(work / processors)),
+            Execution::Sequential => [&decoders, &after]
+                .map(|step| longest(step).max(work(step) / processors))
+                .into_iter()
+                .fold(encoder, u64::saturating_add),
             Execution::Pipelined => {
-                encoder.max(longest).max(work.saturating_add(encoder) / processors)
+                let all = [&[encoder][..], &decoders, &after].concat();
+                longest(&all).max(work(&all) / processors)
             }
         }
     }
@@ -181,4 +179,25 @@ impl MultiTask {
     pub fn best(&self, execution: Execution) -> Result<Option<Schedule>, CostError> {
         Ok(self.leading(execution, 1, &default_budget())?.schedules.pop())
     }
+}
+
+/// Shortest time of a part, ns.
+fn shortest(part: &Part) -> u64 {
+    part.latency_ns.iter().flatten().map(|ns| ns.point()).min().unwrap_or(0)
+}
+
+/// The processors of parts of one step, placed from the longest to the shortest, each where it ends
+/// first after the load that is there already.
+fn spread(parts: &[&Part], load: &mut [u64]) -> Option<Vec<usize>> {
+    let mut by_length: Vec<usize> = (0..parts.len()).collect();
+    by_length.sort_by_key(|&part| std::cmp::Reverse(shortest(parts[part])));
+    let mut places = vec![0; parts.len()];
+    for index in by_length {
+        let part = parts[index];
+        let done = |p: usize| Some((load[p].saturating_add(part.latency_ns[p]?.point()), p));
+        let (ns, processor) = (0..load.len()).filter_map(done).min()?;
+        load[processor] = ns;
+        places[index] = processor;
+    }
+    Some(places)
 }

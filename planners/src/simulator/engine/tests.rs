@@ -237,6 +237,26 @@ fn switching_by_temperature_costs_frames_and_cools_nothing() {
 }
 
 #[test]
+fn switching_by_load_leaves_a_processor_that_others_use() {
+    let way = |processor| vec![stage(0, vec![vec![task(processor, 10)]])];
+    // Others use `a` for 8 of every 10 ms during the second of three seconds.
+    let others: Vec<u64> = (0..100).map(|i| S + i * 10_000_000).collect();
+    let mut own = Stream::new("own", Source::Closed, way(0));
+    own.alternatives.push(way(1));
+    own.policy = Policy::SwitchAboveLoad { busy_share: 0.4, check_ns: S / 10 };
+    let other = Stream::new("other", Source::Arrivals(others), vec![stage(0, vec![vec![task(0, 8)]])]);
+    let mut scenario = Scenario::new(processors(&["a", "b"]), vec![own, other], 3 * S);
+    let switched = run(&scenario);
+    assert_eq!(switched.switches, [1, 0], "once, since nobody else uses `b`");
+    scenario.streams[0].policy = Policy::First;
+    let stayed = run(&scenario);
+    assert_eq!(stayed.switches, [0, 0]);
+    assert!(switched.streams[0].completed > stayed.streams[0].completed);
+    scenario.streams[0].policy = Policy::SwitchAboveLoad { busy_share: 0.9, check_ns: S / 10 };
+    assert_eq!(run(&scenario).switches, [0, 0], "shared equally, nobody has nine tenths");
+}
+
+#[test]
 fn outcomes_repeat_exactly_and_depend_on_the_seed() {
     let noisy = |cv| {
         vec![
@@ -290,6 +310,12 @@ fn what_cannot_be_simulated_is_named() {
     assert!(
         message(&|s| s.streams[0].policy = Policy::SwitchAbove { skin_c: 30.0, check_ns: 1 })
             .contains("needs a thermal model")
+    );
+    assert!(
+        message(&|s| {
+            s.streams[0].policy = Policy::SwitchAboveLoad { busy_share: 1.5, check_ns: 1 };
+        })
+        .contains("a share from 0 to 1")
     );
     assert!(message(&|s| s.processors[0].active_w = f64::NAN).contains("processor `cpu`"));
     assert!(message(&|s| s.duration_ns = 0).contains("duration"));

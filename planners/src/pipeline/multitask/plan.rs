@@ -1,0 +1,85 @@
+//! A placement of a multi-task model as a plan to print.
+
+use super::{MultiTask, Part, Schedule, TransferTimes, default_budget};
+use crate::{
+    Evidence, Optimality, Plan, Predicted, Regret, Stage, Transfer,
+    cost::{CostError, End},
+};
+use std::collections::BTreeSet;
+
+impl MultiTask {
+    /// A placement as a plan to print. Its gap is against all placements of the same execution.
+    ///
+    /// # Errors
+    /// As [`MultiTask::check`].
+    pub fn plan(&self, schedule: &Schedule) -> Result<Plan, CostError> {
+        self.check()?;
+        let (mut least, mut lower) = (u64::MAX, u64::MAX);
+        let is_complete = self.each(schedule.execution, &default_budget(), |other| {
+            least = least.min(other.period_ns.point());
+            lower = lower.min(other.period_ns.at(End::Lower));
+        });
+        if !is_complete {
+            (least, lower) = (self.period_at_least(schedule.execution), 0);
+        }
+        let gap = schedule.period_ns.point().saturating_sub(least) as f64 / least.max(1) as f64;
+        let name = |processor: usize| self.processors[processor].clone();
+        let stage = |part: &Part, processor: usize| Stage {
+            processor: name(processor),
+            nodes: vec![part.name.clone()],
+            latency_ns: part.latency_ns[processor].unwrap_or_default(),
+            memory_bytes: 0,
+        };
+        let transfer =
+            |from: usize, to: usize, what: &str, size_bytes: u64, times: &TransferTimes| Transfer {
+                from: name(from),
+                to: name(to),
+                tensors: vec![what.to_owned()],
+                size_bytes,
+                latency_ns: times[from][to].unwrap_or_default(),
+            };
+        let features = receivers(schedule).into_iter().map(|to| {
+            let (from, times) = (schedule.encoder, &self.hand_over_ns);
+            transfer(from, to, "features", self.features_bytes, times)
+        });
+        let after = self.postprocessing.iter().zip(&schedule.postprocessing);
+        let predictions = after.filter_map(|(after, &to)| {
+            let from = schedule.decoders[after.decoder];
+            let (size, times) = (after.prediction_bytes, &after.hand_over_ns);
+            (from != to).then(|| transfer(from, to, "prediction", size, times))
+        });
+        let predicted = Predicted {
+            latency_ns: schedule.latency_ns,
+            period_ns: Some(schedule.period_ns),
+            device_energy_nj: None,
+        };
+        Ok(Plan {
+            model: self.model.clone(),
+            stages: self.parts().zip(schedule.places()).map(|(p, at)| stage(p, at)).collect(),
+            transfers: features.chain(predictions).collect(),
+            predicted,
+            optimal: Optimality {
+                minimised: "period".to_owned(),
+                bounds: Vec::new(),
+                cost_model: "decoders on one processor run one after the other, on several at the \
+                    same time, postprocessing likewise after all of them; nothing slows down what \
+                    runs beside it"
+                    .to_owned(),
+                gap,
+            },
+            // An upper bound: this placement at its upper end, every other placement at its lower
+            // end.
+            regret: Some(Regret::of(
+                schedule.period_ns.at(End::Upper).saturating_sub(lower),
+                schedule.period_ns.at(End::Upper),
+            )),
+            evidence: Evidence::CostModel,
+        })
+    }
+}
+
+
+/// The processors that receive the features.
+pub(super) fn receivers(schedule: &Schedule) -> BTreeSet<usize> {
+    schedule.decoders.iter().copied().filter(|&p| p != schedule.encoder).collect()
+}
