@@ -5,6 +5,7 @@
 //! |---|---|
 //! | which of a paper's figures follow from its others, and which contradict each other? | [`papers`] |
 //! | how good are placements, on engines, that were chosen from forecasts? | [`placements`] |
+//! | which system serves several models best, on engines? | [`systems`] |
 //! | how well is a device forecast that was left out of published latencies? | [`published`] |
 //!
 //! The program `vitempo-studies` prints them; `studies/README.md` has its commands.
@@ -12,3 +13,5 @@
 pub mod papers;
 pub mod placements;
 pub mod published;
+pub mod record;
+pub mod systems;

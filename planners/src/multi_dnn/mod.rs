@@ -53,7 +53,7 @@ pub use outcome::{Compared, MultiDnnPlan, PlacedPiece, PlacedTask, PlacedWay, Pr
 pub use policy::{Kind, Policy, Way};
 pub use problem::{Contention, Fetches, Objective, Problem};
 pub use replay::{Lane, Replay, ReplayError, Replayed, forecast, replay};
-pub use search::{Settings, plan};
+pub use search::{Settings, plan, plan_of};
 
 use crate::{simulator::ScenarioError, stitch::StitchError};
 

@@ -71,6 +71,22 @@ pub fn plan(
     search.finished(proof, compared)
 }
 
+/// The plan of a system that plans are compared with, evaluated like that of [`plan`]. It is not
+/// searched for, and may not fit into the memory.
+///
+/// # Errors
+/// [`MultiDnnError`] naming the invalid field, or the task that cannot run in the system's orders.
+pub fn plan_of(
+    problem: &Problem<'_>,
+    orders: &Orders,
+    system: Named,
+) -> Result<MultiDnnPlan, MultiDnnError> {
+    let mut search = Search::new(problem, Settings::default())?;
+    let policy = search.evaluator.plan_of(system, orders)?;
+    search.best = Some((search.evaluator.score(&policy), policy));
+    search.finished(Proof::Open, Vec::new())
+}
+
 /// Evaluates the plans of all systems; best first among those that fit into memory.
 fn compare(
     evaluator: &mut Evaluator<'_>,

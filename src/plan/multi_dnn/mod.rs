@@ -15,7 +15,8 @@ use super::stitch::{objectives::Objective as Asked, preloading::Budget};
 use vitempo_planners::{
     multi_dnn::{
         Arrivals, Contention, Fetches, MultiDnnError, MultiDnnPlan, Objective, Problem, Settings,
-        TaskArrivals, plan, systems::Orders,
+        TaskArrivals, plan, plan_of,
+        systems::{Named, Orders},
     },
     simulator::constants::Constants,
     stitch::{Slo, Zoo, evaluate::Fetching, preload::Loaded},
@@ -156,10 +157,32 @@ pub struct Placing {
 /// # Errors
 /// [`PlacingError`] naming the task, processor or field at fault.
 pub fn place(zoo: Zoo, slos: &[Slo], request: &Request) -> Result<Placing, PlacingError> {
+    placing(zoo, slos, request, |problem, orders| plan(problem, orders, request.settings))
+}
+
+/// The plan of a system of the stitching paper for a zoo with known costs.
+///
+/// # Errors
+/// As [`place`], and where a task cannot run in the system's orders.
+pub fn place_system(
+    zoo: Zoo,
+    slos: &[Slo],
+    request: &Request,
+    system: Named,
+) -> Result<Placing, PlacingError> {
+    placing(zoo, slos, request, |problem, orders| plan_of(problem, orders, system))
+}
+
+fn placing(
+    zoo: Zoo,
+    slos: &[Slo],
+    request: &Request,
+    plan: impl Fn(&Problem<'_>, &Orders) -> Result<MultiDnnPlan, MultiDnnError>,
+) -> Result<Placing, PlacingError> {
     let slos = asked(&zoo, slos, &request.objectives)?;
     let (plan, arrivals, contention, memory_bytes) = {
         let problem = problem(&zoo, slos.clone(), request)?;
-        let plan = plan(&problem, &Orders::of(&zoo)?, request.settings)?;
+        let plan = plan(&problem, &Orders::of(&zoo)?)?;
         (plan, problem.arrivals, problem.contention, problem.memory_bytes)
     };
     let (at_once, cold) = (request.arrivals.is_empty(), request.cold);

@@ -5,9 +5,8 @@
 //! run of parts on one engine (its period). Rounds go through all placements in turn, so that slow
 //! changes of the machine do not fall on one of them. No bundle has seen the models.
 
-use super::{
-    Division, EngineRecord, ModelRecord, PartRecord, PlacementRecord, Record, RecordError,
-};
+use super::{Division, EngineRecord, ModelRecord, PartRecord, PlacementRecord, Record};
+use crate::record::RecordError;
 use std::{
     path::Path,
     sync::{Arc, atomic::AtomicBool},

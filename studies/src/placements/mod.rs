@@ -10,9 +10,10 @@
 pub mod measure;
 pub mod score;
 
+use crate::record::{self, RecordError};
 use serde::{Deserialize, Serialize};
-use std::path::{Path, PathBuf};
-use vitempo::graph::{Environment, files::write_whole};
+use std::path::Path;
+use vitempo::graph::Environment;
 use vitempo::planners::cost::Interval;
 
 /// Everything that was measured.
@@ -89,30 +90,13 @@ pub struct PlacementRecord {
     pub apart: Option<f64>,
 }
 
-/// Why a record cannot be read or written.
-#[derive(Debug, thiserror::Error)]
-#[error("{}: {reason}", .path.display())]
-pub struct RecordError {
-    /// The file.
-    pub path: PathBuf,
-    /// What is wrong.
-    pub reason: String,
-}
-
 impl Record {
     /// Reads a record; `None` where the file does not exist.
     ///
     /// # Errors
     /// [`RecordError`] naming the file, and the field at fault.
     pub fn read(path: &Path) -> Result<Option<Self>, RecordError> {
-        let refused = |reason: String| RecordError { path: path.to_owned(), reason };
-        match std::fs::read(path) {
-            Ok(bytes) => {
-                serde_json::from_slice(&bytes).map(Some).map_err(|e| refused(e.to_string()))
-            }
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(refused(error.to_string())),
-        }
+        record::read(path)
     }
 
     /// Writes it, whole or not at all.
@@ -120,8 +104,6 @@ impl Record {
     /// # Errors
     /// [`RecordError`] naming the file.
     pub fn write(&self, path: &Path) -> Result<(), RecordError> {
-        let refused = |reason: String| RecordError { path: path.to_owned(), reason };
-        let text = serde_json::to_string(self).map_err(|error| refused(error.to_string()))?;
-        write_whole(path, text.as_bytes()).map_err(|error| refused(error.to_string()))
+        record::write(self, path)
     }
 }

@@ -1,23 +1,26 @@
 //! `vitempo-studies`: prints what papers print beside what vitempo computes, evaluates adaptation
-//! on published latencies, and runs placements that were chosen from forecasts.
+//! on published latencies, and runs placements that were chosen from forecasts and plans for several
+//! models.
 
 mod paper;
 mod placements;
 mod print;
 mod published;
+mod systems;
 
 use clap::Parser;
 use print::Failure;
 use std::process::ExitCode;
 
 /// Prints what papers print beside what vitempo computes, evaluates adaptation on published
-/// latencies, and runs placements that were chosen from forecasts
+/// latencies, and runs placements that were chosen from forecasts and plans for several models
 #[derive(Parser, Debug)]
 #[command(name = "vitempo-studies", version)]
 enum Studies {
     Paper(paper::PaperArgs),
     Placements(placements::PlacementsArgs),
     Published(published::PublishedArgs),
+    Systems(systems::SystemsArgs),
 }
 
 fn main() -> ExitCode {
@@ -25,6 +28,7 @@ fn main() -> ExitCode {
         Studies::Paper(args) => paper::run(&args),
         Studies::Placements(args) => placements::run(&args),
         Studies::Published(args) => published::run(&args),
+        Studies::Systems(args) => systems::run(&args),
     };
     let Err(Failure { message, hint }) = done else { return ExitCode::SUCCESS };
     eprintln!("error: {message}");

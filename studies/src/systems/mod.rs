@@ -1,0 +1,116 @@
+//! All systems for several models at once, on engines: the stitching paper's seven and the planner
+//! of [`vitempo::plan::multi_dnn`], over the paper's 5 x 5 grid of objectives and every order of
+//! arrival. [`measure`] runs each distinct plan once and writes a [`Record`] of its latencies;
+//! [`score`] counts violations of every objective in them, beside what the simulator expected.
+//! Times are in ns, accuracies in basis points.
+//!
+//! | question | where |
+//! |---|---|
+//! | which plans are there, and how do they run? | [`measure`] |
+//! | which system violates least, and how fast is it? | [`score`] |
+
+pub mod measure;
+pub mod score;
+
+use crate::record::{self, RecordError};
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+use vitempo::plan::run::{PlanProcessor, PlanWay};
+
+/// Everything that was planned and measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// The device.
+    pub device: String,
+    /// The processors.
+    pub processors: Vec<PlanProcessor>,
+    /// Runs of every order of arrival, one after the other.
+    pub rounds: usize,
+    /// Queries of each task that wait from the start, for queries per second.
+    pub saturation: usize,
+    /// One per number of tasks.
+    pub studies: Vec<TasksStudy>,
+}
+
+/// The first tasks of a zoo.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TasksStudy {
+    /// Their names.
+    pub tasks: Vec<String>,
+    /// The grid.
+    pub configurations: Vec<Configuration>,
+    /// The plans that systems make for it, each once.
+    pub plans: Vec<PlanRecord>,
+}
+
+/// One pair of objectives for each task, and what systems plan for it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Configuration {
+    /// By task: least accuracy, largest latency.
+    pub objectives: Vec<(u32, u64)>,
+    /// By system; those that cannot run are left out.
+    pub systems: Vec<Planned>,
+    /// Queries over all orders that violate their objective in every plan, by the cost model.
+    pub least_violated: u64,
+}
+
+/// A system's plan for a configuration.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Planned {
+    /// Name of the system.
+    pub system: String,
+    /// Index of its plan.
+    pub plan: usize,
+    /// Queries over all orders that violate their objective in the simulator.
+    pub violated: u64,
+    /// Queries per second in the simulator, when saturated.
+    pub queries_per_s: f64,
+}
+
+/// A plan and its runs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PlanRecord {
+    /// By task, its ways.
+    pub ways: Vec<Vec<PlanWay>>,
+    /// By task; the lowest is next.
+    pub priorities: Vec<u32>,
+    /// Queries that arrived at once, in every order; empty before it ran.
+    pub at_once: Vec<Query>,
+    /// Queries of the run with many waiting queries.
+    pub waiting: usize,
+    /// Time from the start to the last result of that run.
+    pub span_ns: u64,
+    /// Largest difference of results from those of whole models, as a share of the largest value.
+    pub apart: Option<f64>,
+}
+
+/// A query.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Query {
+    /// Counted from 0 over all orders, then all orders again.
+    pub round: usize,
+    /// Index of its task.
+    pub task: usize,
+    /// Index of the task's way.
+    pub way: usize,
+    /// From arrival to result; `None`: lost or failed.
+    pub latency_ns: Option<u64>,
+}
+
+impl Record {
+    /// Reads a record; `None` where the file does not exist.
+    ///
+    /// # Errors
+    /// [`RecordError`] naming the file, and the field at fault.
+    pub fn read(path: &Path) -> Result<Option<Self>, RecordError> {
+        record::read(path)
+    }
+
+    /// Writes it, whole or not at all.
+    ///
+    /// # Errors
+    /// [`RecordError`] naming the file.
+    pub fn write(&self, path: &Path) -> Result<(), RecordError> {
+        record::write(self, path)
+    }
+}
