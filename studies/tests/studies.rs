@@ -3,7 +3,7 @@
 //! ignored: it runs with
 //! `VITEMPO_PUBLISHED=FOLDER cargo test -p vitempo-studies --test studies -- --ignored`.
 
-use serde_json::Value;
+use serde_json::{Value, json as object};
 use std::{
     path::Path,
     process::{Command, Output},
@@ -86,6 +86,82 @@ fn placements_run_and_a_record_is_continued() {
     assert!(refused(&other).contains("its rounds differ"));
     let one = refused(&["placements", MODEL, "--record", &record]);
     assert!(one.contains("two engines"), "{one}");
+}
+
+/// Two tasks of one small model with made-up costs on two engines.
+fn two_tasks(folder: &Path) -> (String, String) {
+    let model = root().join("datasets/stitching/stripes.onnx");
+    std::fs::copy(model, folder.join("m.onnx")).expect("a model");
+    let task = |name: &str| {
+        format!(
+            "[[task]]\nname = \"{name}\"\n[[task.variant]]\nname = \"dense\"\nmodel = \"m.onnx\"\n\
+            accuracy = 90.0\n"
+        )
+    };
+    let tasks = folder.join("tasks.toml");
+    std::fs::write(&tasks, format!("positions = 2\n{}{}", task("one"), task("two")))
+        .expect("a file");
+    let exact = |ms: u64| object!({"point": ms * 1_000_000, "lower": ms * 1_000_000, "upper": ms * 1_000_000});
+    let subgraph = object!([{"latency_ns": [exact(6), exact(9)], "memory_bytes": 100_000, "boundary_bytes": 0}]);
+    let task = |name: &str| {
+        object!({
+            "name": name, "variants": ["dense"], "accuracy_how": "made up", "measured": 1,
+            "accuracies_bp": [9000], "asked": [9000, 50_000_000],
+            "subgraphs": [subgraph.clone(), subgraph.clone()],
+        })
+    };
+    let costs = object!({
+        "processors": [["a", "rten"], ["b", "rten"]],
+        "orders": [[0, 1]],
+        "tasks": [task("one"), task("two")],
+        "accuracy_is": null,
+        "rehearsal": {"tried": [], "orders": []},
+    });
+    let path = folder.join("costs.json");
+    std::fs::write(&path, costs.to_string()).expect("a file");
+    (tasks.display().to_string(), path.display().to_string())
+}
+
+#[test]
+fn all_systems_run_and_a_record_is_continued() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (tasks, costs) = two_tasks(folder.path());
+    let record = folder.path().join("record.json").display().to_string();
+    let of = ["--counts", "2", "--saturation", "3", "--evaluations", "200", "--record", &record];
+    let json = ["--format", "json"];
+    let all = [&["systems", "--tasks", &tasks, "--costs", &costs], &of[..], &json[..]].concat();
+    let output = studies(&all);
+    if text(&output.stderr).contains("finds no core") {
+        eprintln!("skipped: {}", text(&output.stderr));
+        return;
+    }
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let found: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let rows = found["scores"][0]["rows"].as_array().expect("rows");
+    let names: Vec<&str> = rows.iter().filter_map(|row| row["system"].as_str()).collect();
+    let seven = ["SV-AO-P", "SV-AO-NP", "SV-LO-P", "SV-LO-NP", "AV-P", "AV-NP", "SparseLoom"];
+    assert!(seven.iter().all(|system| names.contains(system)), "{names:?}");
+    assert!(names.contains(&"planned together, fewest violations"), "{names:?}");
+    for row in rows {
+        assert!(row["live_per_s"].as_f64() > Some(0.0), "{row}");
+        assert!((0.0..=1.0).contains(&row["live"].as_f64().expect("a share")), "{row}");
+    }
+    assert!(found["scores"][0]["apart"].as_f64().is_some_and(|apart| apart < 1e-4), "{found}");
+    let kept: Value =
+        serde_json::from_slice(&std::fs::read(&record).expect("a record")).expect("JSON");
+    for plan in kept["studies"][0]["plans"].as_array().expect("plans") {
+        let queries = plan["at_once"].as_array().expect("queries");
+        assert_eq!(queries.len(), 2 * 2 * 2, "two tasks in two orders, twice: {plan}");
+        assert_eq!(plan["waiting"], 6, "{plan}");
+    }
+    let again = studies(&all);
+    assert!(!text(&again.stderr).contains("plan 1 of"), "plans run once");
+    assert_eq!(again.stdout, output.stdout);
+    assert_eq!(ok(&[&["systems", "--record", &record], &json[..]].concat()).as_bytes(), output.stdout);
+    let other = [&all[..], &["--rounds", "3"]].concat();
+    assert!(refused(&other).contains("measured by another protocol"));
+    let three = [&["systems", "--tasks", &tasks, "--costs", &costs, "--counts", "3"], &of[2..]].concat();
+    assert!(refused(&three).contains("the zoo has 2"));
 }
 
 #[test]
