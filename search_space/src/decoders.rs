@@ -18,8 +18,8 @@ use crate::SpaceError;
 use crate::features::{Features, Layout};
 use serde::{Deserialize, Serialize};
 use vitempo_graph::{
-    Attribute, Attributes, ConstantData, Graph, GraphBuilder, GraphError, OpKind, Precision,
-    TensorSpec, ValueId,
+    Attribute, Attributes, ConstantData, Graph, GraphBuilder, GraphError, OpKind, TensorSpec,
+    ValueId,
 };
 
 /// Classes of a segmentation: those that are usual for NYU Depth V2.
@@ -30,9 +30,7 @@ const WIDTH: usize = 64;
 const DOUBLINGS: usize = 2;
 
 /// What a decoder predicts for every pixel.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DenseTask {
     /// The distance from the camera.

@@ -157,10 +157,14 @@ fn all_systems_run_and_a_record_is_continued() {
     let again = studies(&all);
     assert!(!text(&again.stderr).contains("plan 1 of"), "plans run once");
     assert_eq!(again.stdout, output.stdout);
-    assert_eq!(ok(&[&["systems", "--record", &record], &json[..]].concat()).as_bytes(), output.stdout);
+    assert_eq!(
+        ok(&[&["systems", "--record", &record], &json[..]].concat()).as_bytes(),
+        output.stdout
+    );
     let other = [&all[..], &["--rounds", "3"]].concat();
     assert!(refused(&other).contains("measured by another protocol"));
-    let three = [&["systems", "--tasks", &tasks, "--costs", &costs, "--counts", "3"], &of[2..]].concat();
+    let three =
+        [&["systems", "--tasks", &tasks, "--costs", &costs, "--counts", "3"], &of[2..]].concat();
     assert!(refused(&three).contains("the zoo has 2"));
 }
 

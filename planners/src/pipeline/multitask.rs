@@ -115,10 +115,8 @@ impl MultiTask {
     #[must_use]
     pub fn of_tasks(model: &str, tasks: &Tasks) -> Self {
         let mut names = tasks.names.iter();
-        let mut part = || Part {
-            name: names.next().cloned().unwrap_or_default(),
-            latency_ns: Vec::new(),
-        };
+        let mut part =
+            || Part { name: names.next().cloned().unwrap_or_default(), latency_ns: Vec::new() };
         let encoder = part();
         let decoders = (0..tasks.decoders()).map(|_| part()).collect();
         let postprocessing = |&decoder: &usize| Postprocessing {
@@ -347,7 +345,11 @@ mod tests {
     fn a_pipeline_gains_only_where_parts_are_apart() {
         let model = model();
         let pipelined = |e, d: [usize; 2]| {
-            model.schedule(&[e, d[0], d[1]], Execution::Pipelined).expect("a placement").period_ns.point()
+            model
+                .schedule(&[e, d[0], d[1]], Execution::Pipelined)
+                .expect("a placement")
+                .period_ns
+                .point()
                 / 1_000_000
         };
         assert_eq!(pipelined(0, [0, 0]), 170); // One processor: its load is everything.
@@ -380,11 +382,8 @@ mod tests {
         let schedule = model.schedule(&[2, 0, 1, 0], Execution::Pipelined).expect("a placement");
         assert_eq!(schedule.places(), [2, 0, 1, 0]);
         let plan = model.plan(&schedule).expect("a plan");
-        let sent: Vec<(&str, &str, u64)> = plan
-            .transfers
-            .iter()
-            .map(|t| (t.from.as_str(), t.to.as_str(), t.size_bytes))
-            .collect();
+        let sent: Vec<(&str, &str, u64)> =
+            plan.transfers.iter().map(|t| (t.from.as_str(), t.to.as_str(), t.size_bytes)).collect();
         assert_eq!(sent, [("npu", "cpu", 1 << 20), ("npu", "gpu", 1 << 20), ("gpu", "cpu", 9)]);
         assert_eq!(plan.stages.len(), 4);
     }

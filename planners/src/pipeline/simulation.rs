@@ -170,8 +170,7 @@ mod tests {
 
     /// The same, with a picture of the segmentation made of it.
     fn with_postprocessing() -> MultiTask {
-        let part =
-            Part { name: "picture".to_owned(), latency_ns: vec![ms(7), ms(9)] };
+        let part = Part { name: "picture".to_owned(), latency_ns: vec![ms(7), ms(9)] };
         let hand_over_ns = vec![vec![ms(0), ms(2)], vec![ms(3), ms(0)]];
         let after = Postprocessing { decoder: 1, part, prediction_bytes: 0, hand_over_ns };
         MultiTask { postprocessing: vec![after], ..model() }
@@ -190,7 +189,8 @@ mod tests {
     #[test]
     fn without_spread_and_contention_the_simulator_agrees_with_the_cost_model() {
         let both = [Execution::Sequential, Execution::Pipelined];
-        let cases = [model(), with_postprocessing()].into_iter().flat_map(|m| both.map(|e| (m.clone(), e)));
+        let cases =
+            [model(), with_postprocessing()].into_iter().flat_map(|m| both.map(|e| (m.clone(), e)));
         for (model, execution) in cases {
             let all = model.all(execution).expect("placements");
             assert_eq!(all.len(), if model.postprocessing.is_empty() { 8 } else { 16 });
@@ -206,7 +206,9 @@ mod tests {
                 });
                 let first = stages.next().unwrap_or_default();
                 let shared = execution == Execution::Pipelined
-                    && stages.try_fold(first, |seen, own| seen.is_disjoint(&own).then(|| &seen | &own)).is_none();
+                    && stages
+                        .try_fold(first, |seen, own| seen.is_disjoint(&own).then(|| &seen | &own))
+                        .is_none();
                 let agree = if shared {
                     simulated >= predicted - 1e-6
                 } else {

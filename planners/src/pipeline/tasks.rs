@@ -249,10 +249,12 @@ mod tests {
 
     #[test]
     fn what_outputs_share_is_the_encoder() {
-        let tasks = Tasks::of(&graph(&["/left/d", "/right/e"]), Boundaries::default()).expect("tasks");
+        let tasks =
+            Tasks::of(&graph(&["/left/d", "/right/e"]), Boundaries::default()).expect("tasks");
         assert_eq!(tasks.part_of, [0, 0, 1, 2, 1]);
         assert_eq!(tasks.names(), ["encoder", "/left/d_out", "/right/e_out"]);
-        let early = Tasks::of(&graph(&["/left/d", "/encoder/a"]), Boundaries::default()).expect("tasks");
+        let early =
+            Tasks::of(&graph(&["/left/d", "/encoder/a"]), Boundaries::default()).expect("tasks");
         assert_eq!((early.part_of, early.names.len()), (vec![0, 1, 1, 1, 1], 2));
     }
 
@@ -285,8 +287,11 @@ mod tests {
             ["encoder", "/left/d_out", "/right/e_out", "/left/d_out postprocessing"]
         );
         assert_eq!((tasks.decoders(), tasks.postprocessing), (2, vec![0]));
-        let refused = |prefix| of(&two, prefix).map_or_else(|e| e.to_string(), |t| format!("{t:?}"));
-        assert!(refused("/right/e").contains("`/right/e` is postprocessing, and reads the encoder"));
+        let refused =
+            |prefix| of(&two, prefix).map_or_else(|e| e.to_string(), |t| format!("{t:?}"));
+        assert!(
+            refused("/right/e").contains("`/right/e` is postprocessing, and reads the encoder")
+        );
         assert!(refused("/encoder/b").contains("the encoder needs it"));
         assert!(refused("/middle").contains("no node's name begins with `/middle`"));
     }

@@ -38,10 +38,9 @@ impl Architecture {
         let Self { norm, activation, mlp_ratio, .. } = *self;
         for block in 0..self.depth {
             let name = format!("blocks.{block}");
-            features =
-                Block { norm, activation, mlp_ratio }.add(b, &name, features, |b, x| {
-                    self_attention(b, &format!("{name}.attn"), x, self.heads.into())
-                })?;
+            features = Block { norm, activation, mlp_ratio }.add(b, &name, features, |b, x| {
+                self_attention(b, &format!("{name}.attn"), x, self.heads.into())
+            })?;
         }
         Ok([image, features])
     }

@@ -266,14 +266,9 @@ mod tests {
 
     #[test]
     fn switching_by_load_leaves_a_busy_processor() {
-        let busy = Background {
-            processor: "npu".to_owned(),
-            share: 0.9,
-            from_ns: 0,
-            until_ns: 40 * S,
-        };
-        let loaded =
-            Rule { background: vec![busy], check_ns: S, ..rule(Trigger::Load(0.3)) };
+        let busy =
+            Background { processor: "npu".to_owned(), share: 0.9, from_ns: 0, until_ns: 40 * S };
+        let loaded = Rule { background: vec![busy], check_ns: S, ..rule(Trigger::Load(0.3)) };
         let found = run(&loaded).expect("a course");
         assert_eq!(found.rule.switches, 1);
         assert!(found.rule.frames_per_s > found.fixed[0].frames_per_s);

@@ -98,8 +98,7 @@ impl Planning {
         for row in &mut rows {
             row.schedule = last.renewed(&row.schedule)?;
         }
-        Ok(Placements::new(last.model, rows, last.simulation, search)
-            .with_whole(last.whole_ns))
+        Ok(Placements::new(last.model, rows, last.simulation, search).with_whole(last.whole_ns))
     }
 
     /// Measures the times of the parts on the engines, and how much engines slow each other down.
@@ -112,8 +111,10 @@ impl Planning {
             parts.iter().map(alone).collect::<Result<Vec<_>, LiveSessionError>>()
         };
         let engines = 0..session.engines().len();
-        let samples = engines.clone().map(on_engine).collect::<Result<Vec<_>, LiveSessionError>>()?;
-        let whole = engines.map(|engine| session.whole(engine, frames)).collect::<Result<_, _>>()?;
+        let samples =
+            engines.clone().map(on_engine).collect::<Result<Vec<_>, LiveSessionError>>()?;
+        let whole =
+            engines.map(|engine| session.whole(engine, frames)).collect::<Result<_, _>>()?;
         let slowdown = side_by_side(session, &values, &samples)?;
         Ok(PartTimes { samples, whole, slowdowns: vec![slowdown] })
     }

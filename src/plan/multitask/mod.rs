@@ -14,8 +14,8 @@ pub use placements::{Placed, Placements, Round, Search};
 #[cfg(feature = "profile")]
 use super::live::LiveSessionError;
 use super::{
-    parts::{self, WritePartsError},
     partition::Partition,
+    parts::{self, WritePartsError},
 };
 use crate::models::Model;
 use std::{
@@ -151,8 +151,7 @@ impl Planning {
             let (_, simulated) = self.simulate(&row.schedule)?;
             row.rounds.push(Round { simulated, live: None, apart: None });
         }
-        Ok(Placements::new(self.model, rows, self.simulation, search)
-            .with_whole(self.whole_ns))
+        Ok(Placements::new(self.model, rows, self.simulation, search).with_whole(self.whole_ns))
     }
 
     /// The same with another budget for trying placements.
@@ -204,10 +203,8 @@ fn sent_bytes(parts: &[Graph], part: usize) -> u64 {
     };
     let later = parts.iter().skip(part + 1);
     let read: BTreeSet<String> = later.flat_map(|other| names(other, other.inputs())).collect();
-    let provided = parts
-        .get(part)
-        .into_iter()
-        .flat_map(|own| own.outputs().iter().map(|&id| own.value(id)));
+    let provided =
+        parts.get(part).into_iter().flat_map(|own| own.outputs().iter().map(|&id| own.value(id)));
     provided
         .filter(|value| read.contains(&value.name))
         .filter_map(|value| value.tensor.as_ref())

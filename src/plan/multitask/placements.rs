@@ -286,7 +286,12 @@ mod tests {
                 placed(100, Execution::Pipelined, &[(7, pipelined)]),
                 placed(101, Execution::Sequential, &[(9, sequential)]),
             ];
-            let all = Placements::new(MultiTask::of_tasks("m", &nothing()), rows, Simulation::plain(), SEARCH);
+            let all = Placements::new(
+                MultiTask::of_tasks("m", &nothing()),
+                rows,
+                Simulation::plain(),
+                SEARCH,
+            );
             assert_eq!(all.eta(&all.rows[1]), None);
             all.eta(&all.rows[0])
         };
@@ -301,7 +306,12 @@ mod tests {
             placed(120, Execution::Sequential, &[(100, 100)]),
             placed(100, Execution::Sequential, &[(100, 125)]),
         ];
-        let all = Placements::new(MultiTask::of_tasks("m", &nothing()), rows, Simulation::plain(), SEARCH);
+        let all = Placements::new(
+            MultiTask::of_tasks("m", &nothing()),
+            rows,
+            Simulation::plain(),
+            SEARCH,
+        );
         assert!(near(Some(all.rows[0].forecast_ns()), 100.0), "least forecast period first");
         let (regret, best) = all.regret().expect("measured placements");
         assert!(near(Some(regret), 0.25) && near(best.live_ns(), 100.0));

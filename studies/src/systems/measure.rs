@@ -88,10 +88,7 @@ pub enum SystemsError {
 ///
 /// # Errors
 /// [`SystemsError`]; the record has every plan that ran before.
-pub fn measure(
-    protocol: &Protocol<'_>,
-    progress: &dyn Fn(&str),
-) -> Result<Record, SystemsError> {
+pub fn measure(protocol: &Protocol<'_>, progress: &dyn Fn(&str)) -> Result<Record, SystemsError> {
     let processors = protocol.costs.processors.iter();
     let processors: Vec<PlanProcessor> =
         processors.map(|(name, what)| PlanProcessor::of_record(name, what)).collect();
@@ -205,11 +202,7 @@ fn planned(
 }
 
 /// The plans of all systems that can run, then those of the planner.
-fn all(
-    zoo: &Zoo,
-    slos: &[Slo],
-    request: &Request,
-) -> Result<Vec<(String, Placing)>, SystemsError> {
+fn all(zoo: &Zoo, slos: &[Slo], request: &Request) -> Result<Vec<(String, Placing)>, SystemsError> {
     let mut placings = Vec::new();
     for system in Named::ALL {
         match place_system(zoo.clone(), slos, request, system) {
@@ -257,7 +250,8 @@ fn runs(
     into.at_once = queries(&once);
     into.waiting = queries(&many).iter().filter(|query| query.latency_ns.is_some()).count();
     into.span_ns = span_ns(&many);
-    into.apart = [&once, &many].into_iter().flat_map(|log| &log.events).filter_map(apart).reduce(f64::max);
+    into.apart =
+        [&once, &many].into_iter().flat_map(|log| &log.events).filter_map(apart).reduce(f64::max);
     Ok(once.header.device.clone())
 }
 

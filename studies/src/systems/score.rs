@@ -105,12 +105,7 @@ fn row(study: &TasksStudy, system: &str, rounds: usize) -> Option<Row> {
 }
 
 /// Queries of one run of all orders that violate these objectives.
-fn violations(
-    plan: &PlanRecord,
-    objectives: &[(u32, u64)],
-    round: usize,
-    orders: usize,
-) -> usize {
+fn violations(plan: &PlanRecord, objectives: &[(u32, u64)], round: usize, orders: usize) -> usize {
     let own = plan.at_once.iter().filter(|query| query.round / orders == round);
     let is_violated = |query: &&super::Query| {
         let (accuracy_bp, latency_ns) = objectives[query.task];

@@ -1,10 +1,6 @@
 //! The dynamic rule of `plan multitask`: its flags, and the result as a table and JSON.
 
-use super::super::{
-    error::CliResult,
-    output::Table,
-    quantity,
-};
+use super::super::{error::CliResult, output::Table, quantity};
 use serde_json::{Value, json};
 use vitempo::graph::Latency;
 use vitempo::plan::multitask::{

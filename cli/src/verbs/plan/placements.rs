@@ -13,7 +13,11 @@ use std::fmt::Write;
 use vitempo::graph::Latency;
 use vitempo::plan::multitask::{Placed, Placements, Round, dynamic::Dynamic};
 use vitempo::planners::{
-    Evidence, cost::Interval, duration, pipeline::multitask::{Execution, Part, Schedule}, simulator::StreamOutcome,
+    Evidence,
+    cost::Interval,
+    duration,
+    pipeline::multitask::{Execution, Part, Schedule},
+    simulator::StreamOutcome,
 };
 
 /// Placements, and the engines that ran them.
@@ -32,9 +36,8 @@ pub fn describe(placed: &Placed, processors: &[String]) -> String {
 
 fn described(schedule: &Schedule, processors: &[String]) -> String {
     let name = |processor: usize| processors.get(processor).map_or("", String::as_str);
-    let names = |places: &[usize]| {
-        places.iter().map(|&p| name(p)).collect::<Vec<&str>>().join(" and ")
-    };
+    let names =
+        |places: &[usize]| places.iter().map(|&p| name(p)).collect::<Vec<&str>>().join(" and ");
     let Schedule { encoder, decoders, postprocessing, .. } = schedule;
     let what = if decoders.len() > 1 { "decoders" } else { "decoder" };
     let mut text = format!("encoder on {}, {what} on {}", name(*encoder), names(decoders));
@@ -236,9 +239,8 @@ impl Report for PlacementReport {
             let times = model.processors.iter().cloned().zip(times.iter().map(|ns| json!(ns)));
             times.collect::<serde_json::Map<String, Value>>().into()
         };
-        let part = |part: &Part| {
-            json!({"name": part.name, "latency_ns": by_processor(&part.latency_ns)})
-        };
+        let part =
+            |part: &Part| json!({"name": part.name, "latency_ns": by_processor(&part.latency_ns)});
         let parts: Vec<Value> = model.parts().map(part).collect();
         let predictions: Vec<u64> =
             model.postprocessing.iter().map(|after| after.prediction_bytes).collect();

@@ -78,7 +78,6 @@ impl MultiTask {
     }
 }
 
-
 /// The processors that receive the features.
 pub(super) fn receivers(schedule: &Schedule) -> BTreeSet<usize> {
     schedule.decoders.iter().copied().filter(|&p| p != schedule.encoder).collect()

@@ -71,7 +71,9 @@ impl Engine<'_, '_> {
                 Policy::SwitchAbove { skin_c, .. } => {
                     self.thermal.as_ref().is_some_and(|(_, state)| state.skin_c > skin_c)
                 }
-                Policy::SwitchAboveLoad { busy_share, .. } => self.load_of_others(index) > busy_share,
+                Policy::SwitchAboveLoad { busy_share, .. } => {
+                    self.load_of_others(index) > busy_share
+                }
             };
             let others_ns = (0..self.processors.len()).map(|p| self.others_ns(index, p)).collect();
             let state = &mut self.streams[index];

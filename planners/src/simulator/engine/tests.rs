@@ -244,7 +244,8 @@ fn switching_by_load_leaves_a_processor_that_others_use() {
     let mut own = Stream::new("own", Source::Closed, way(0));
     own.alternatives.push(way(1));
     own.policy = Policy::SwitchAboveLoad { busy_share: 0.4, check_ns: S / 10 };
-    let other = Stream::new("other", Source::Arrivals(others), vec![stage(0, vec![vec![task(0, 8)]])]);
+    let other =
+        Stream::new("other", Source::Arrivals(others), vec![stage(0, vec![vec![task(0, 8)]])]);
     let mut scenario = Scenario::new(processors(&["a", "b"]), vec![own, other], 3 * S);
     let switched = run(&scenario);
     assert_eq!(switched.switches, [1, 0], "once, since nobody else uses `b`");
