@@ -126,8 +126,8 @@ pub enum Policy {
         /// Time between checks.
         check_ns: u64,
     },
-    /// The next alternative whenever, at a check, a processor of the current one has worked for
-    /// other streams for more than a share of the time since the check before.
+    /// At each check, the first alternative none of whose processors has worked for other streams
+    /// for more than a share of the time since the check before; if there is none, no change.
     SwitchAboveLoad {
         /// The share, 0 to 1.
         busy_share: f64,

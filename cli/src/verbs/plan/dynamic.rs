@@ -12,8 +12,8 @@ use vitempo::planners::{Evidence, pipeline::multitask::Schedule};
 /// A rule that changes the placement while frames run, simulated.
 #[derive(clap::Args, Clone, Debug)]
 pub struct DynamicArgs {
-    /// Simulate a rule that changes to a placement away from the encoder's processor, and back,
-    /// whenever the device is warmer (38C), or other applications use its processors more (50%)
+    /// Simulate a rule that changes to a placement away from the encoder's processor, and back, at
+    /// checks that find the device warmer (38C), or its processors busier with others (50%)
     #[arg(long, value_name = "TEMPERATURE|LOAD", value_parser = parse_trigger)]
     pub switch_above: Option<Trigger>,
 
@@ -106,10 +106,10 @@ pub fn table(dynamic: &Dynamic, describe: impl Fn(&Schedule) -> String) -> Strin
     row("switching between them".to_owned(), &dynamic.rule);
     let gain = dynamic.rule.frames_per_s / dynamic.fixed[0].frames_per_s - 1.0;
     format!(
-        "{}the rule changes the frame rate of the first placement by {}   ({}; air at {AMBIENT_C} C, \
-        a phone's heat as estimated)\n",
+        "{}the rule changes the frame rate of the first placement by {:+.1} %   ({}; air at \
+        {AMBIENT_C} C, a phone's heat as estimated)\n",
         table.to_text(),
-        format!("{:+.1} %", 100.0 * gain),
+        100.0 * gain,
         Evidence::Simulation
     )
 }

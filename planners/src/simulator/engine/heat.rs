@@ -66,22 +66,22 @@ impl Engine<'_, '_> {
             if self.now_ns - self.streams[index].checked_ns < check_ns {
                 continue;
             }
-            let is_above = match stream.policy {
-                Policy::First => false,
+            let (current, count) = (self.streams[index].alternative, stream.alternatives.len());
+            let next = match stream.policy {
+                Policy::First => current,
                 Policy::SwitchAbove { skin_c, .. } => {
-                    self.thermal.as_ref().is_some_and(|(_, state)| state.skin_c > skin_c)
+                    let state = self.thermal.as_ref().map(|(_, state)| state.skin_c);
+                    if state > Some(skin_c) { (current + 1) % count } else { current }
                 }
-                Policy::SwitchAboveLoad { busy_share, .. } => {
-                    self.load_of_others(index) > busy_share
-                }
+                Policy::SwitchAboveLoad { busy_share, .. } => (0..count)
+                    .find(|&alternative| self.load_of_others(index, alternative) <= busy_share)
+                    .unwrap_or(current),
             };
             let others_ns = (0..self.processors.len()).map(|p| self.others_ns(index, p)).collect();
             let state = &mut self.streams[index];
             (state.checked_ns, state.checked_others_ns) = (self.now_ns, others_ns);
-            if is_above && stream.alternatives.len() > 1 {
-                state.alternative = (state.alternative + 1) % stream.alternatives.len();
-                state.switches += 1;
-            }
+            state.switches += u64::from(next != current);
+            state.alternative = next;
         }
     }
 
@@ -91,12 +91,12 @@ impl Engine<'_, '_> {
         times.filter(|(other, _)| *other != stream).map(|(_, ns)| ns).sum()
     }
 
-    /// The largest share of the time since the last check for which a processor of the stream's
-    /// current alternative worked for other streams.
-    fn load_of_others(&self, stream: usize) -> f64 {
+    /// The largest share of the time since the last check for which a processor of an alternative
+    /// worked for other streams.
+    fn load_of_others(&self, stream: usize, alternative: usize) -> f64 {
         let state = &self.streams[stream];
         let since_ns = (self.now_ns - state.checked_ns).max(1) as f64;
-        let stages = &self.scenario.streams[stream].alternatives[state.alternative];
+        let stages = &self.scenario.streams[stream].alternatives[alternative];
         let used = stages.iter().flat_map(|s| s.steps.iter().flatten()).map(|t| t.processor);
         let load = |processor: usize| {
             let before = state.checked_others_ns.get(processor).copied().unwrap_or(0);

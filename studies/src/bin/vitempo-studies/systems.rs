@@ -2,7 +2,10 @@
 
 use super::print::{self, Failure, Format, Table, percent};
 use serde_json::json;
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 use vitempo::{plan::stitch::record, zoo::tasks::TasksFile};
 use vitempo_studies::systems::{
     Record,
@@ -64,7 +67,7 @@ pub fn run(args: &SystemsArgs) -> Result<(), Failure> {
     }
 }
 
-fn measured(args: &SystemsArgs, tasks: &PathBuf, costs: &PathBuf) -> Result<Record, Failure> {
+fn measured(args: &SystemsArgs, tasks: &Path, costs: &Path) -> Result<Record, Failure> {
     if args.rounds == 0 || args.saturation == 0 {
         return Err(Failure::new("--rounds and --saturation are 1 or more"));
     }
