@@ -3,12 +3,14 @@
 //!
 //! | question | where |
 //! |---|---|
+//! | how much do two models slow each other down, and how well is that forecast? | [`contention`] |
 //! | which of a paper's figures follow from its others, and which contradict each other? | [`papers`] |
 //! | how good are placements, on engines, that were chosen from forecasts? | [`placements`] |
 //! | how well is a device forecast that was left out of published latencies? | [`published`] |
 //!
 //! The program `vitempo-studies` prints them; `studies/README.md` has its commands.
 
+pub mod contention;
 pub mod papers;
 pub mod placements;
 pub mod published;
