@@ -3,7 +3,7 @@
 
 pub mod compare;
 
-use crate::models::Model;
+use crate::models::{self, Model, ModelError};
 use std::{
     cell::RefCell,
     collections::{BTreeMap, BTreeSet},
@@ -15,10 +15,11 @@ use vitempo_datasets::{DatasetError, Store};
 use vitempo_graph::{
     Environment, ModelIdentity, ModelProfile, OpKind, Samples, Status,
     lowering::{self, LoweringError},
+    onnx::ReadOptions,
 };
 use vitempo_profiler::{
-    Hooks, Progress, RunOptions, RunProtocol, Source, Summary, Sweep, SweepError, SweepModel,
-    Target, single,
+    Beside, Hooks, Load, LoadSpec, Progress, RunOptions, RunProtocol, Source, Summary, Sweep,
+    SweepError, SweepModel, Target, load::LoadModel, single,
 };
 
 /// A sweep to be kept in a dataset.
@@ -119,7 +120,7 @@ impl Campaign<'_> {
         interrupted: &Arc<AtomicBool>,
     ) -> Result<Outcome, CampaignError> {
         let sweep = &self.sweep;
-        let environment = sweep.target.probe(&sweep.backend, &sweep.options)?;
+        let environment = sweep.environment()?;
         let mut store = Store::open_or_create(self.out)?;
         store.warnings().iter().for_each(|warning| tracing::warn!("{warning}"));
         for model in &sweep.models {
@@ -170,6 +171,29 @@ impl From<Model> for SweepModel {
     fn from(model: Model) -> Self {
         Self { identity: model.identity, graph: model.graph, source: Source::File(model.path) }
     }
+}
+
+/// The load of a sweep, its model read from its file.
+///
+/// # Errors
+/// [`ModelError`] where that file is no usable model.
+pub fn beside(
+    load: &LoadSpec,
+    cores: &[usize],
+    options: &ReadOptions,
+) -> Result<Beside, ModelError> {
+    let load = match load {
+        LoadSpec::Stream { rate_bytes_per_s, size_bytes } => {
+            Load::Stream { rate_bytes_per_s: *rate_bytes_per_s, size_bytes: *size_bytes }
+        }
+        LoadSpec::Matmul => Load::Matmul,
+        LoadSpec::Model { file, backend } => {
+            let Model { path, identity, graph, .. } = models::read(file, options)?;
+            let (source, backend) = (Source::File(path), backend.clone());
+            Load::Model(LoadModel { identity, graph, source, backend }.into())
+        }
+    };
+    Ok(Beside { load, cores: cores.to_vec() })
 }
 
 /// What a sweep measures: the models, each once, or, where operator kinds are given, one small model

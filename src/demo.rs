@@ -165,6 +165,7 @@ impl Demo<'_> {
             run_timeout: TIMEOUT,
             target: worker.into(),
             session: campaign::session_name(),
+            beside: None,
         };
         Campaign { sweep, out: data, retry_failed: true, resume: true }
     }

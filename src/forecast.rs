@@ -19,6 +19,7 @@
 
 use crate::{
     Bundle,
+    contention::{BesideError, Neighbour},
     models::{Model, ModelError, Models},
 };
 use std::{
@@ -26,9 +27,13 @@ use std::{
     path::PathBuf,
 };
 use vitempo_graph::{
-    GraphPrediction, Latency, LatencyModel, OperatorPrediction, PredictionError, onnx::ReadOptions,
+    Graph, GraphPrediction, Latency, LatencyModel, OperatorPrediction, PredictionError,
+    onnx::ReadOptions,
 };
-use vitempo_predictors::adapt::{ListedModel, Match};
+use vitempo_predictors::{
+    adapt::{ListedModel, Match},
+    contention::BesidePrediction,
+};
 
 /// Forecasts of models, and those that have none.
 #[derive(Debug, Default)]
@@ -60,6 +65,17 @@ pub struct ModelForecast {
     pub prediction: GraphPrediction,
     /// What the bundle lists for it, where it was adapted from latencies of such a model.
     pub listed: Option<Listed>,
+    /// Its latency beside a neighbour, where one was given.
+    pub beside: Option<BesideForecast>,
+}
+
+/// A model's forecast beside a neighbour.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BesideForecast {
+    /// Name of the neighbour.
+    pub neighbour: String,
+    /// How much slower the model is, and its latency.
+    pub forecast: BesidePrediction,
 }
 
 /// A latency that a bundle lists.
@@ -85,15 +101,51 @@ pub struct KindLatency {
 /// Forecasts each model that can be read, within the limits of `options`.
 #[must_use]
 pub fn forecast_each(bundle: &Bundle, models: Models, options: &ReadOptions) -> ModelForecasts {
+    each(bundle, models, options, &|_, _| Ok(None))
+}
+
+/// [`forecast_each`], and the latencies beside a neighbour.
+///
+/// # Errors
+/// [`BesideError`] where the bundle's contention with the neighbour is not known.
+pub fn forecast_each_beside(
+    bundle: &Bundle,
+    models: Models,
+    options: &ReadOptions,
+    neighbour: &Neighbour,
+) -> Result<ModelForecasts, BesideError> {
+    let own = bundle.environment();
+    let model = bundle.contention_with(neighbour.environment.as_ref().unwrap_or(own))?;
+    let beside = |graph: &Graph, alone: &GraphPrediction| -> Result<_, PredictionError> {
+        let forecast = model.beside(&bundle.lowered(graph)?, alone, &neighbour.demand);
+        Ok(Some(BesideForecast { neighbour: neighbour.name.clone(), forecast }))
+    };
+    Ok(each(bundle, models, options, &beside))
+}
+
+/// The forecast of a graph beside a neighbour, from that alone.
+type Beside<'a> =
+    &'a dyn Fn(&Graph, &GraphPrediction) -> Result<Option<BesideForecast>, PredictionError>;
+
+fn each(
+    bundle: &Bundle,
+    models: Models,
+    options: &ReadOptions,
+    beside: Beside<'_>,
+) -> ModelForecasts {
     let Models { read, unreadable } = models;
     let mut forecasts = Vec::new();
     let mut left_out: Vec<(PathBuf, ForecastError)> =
         unreadable.into_iter().map(|(path, error)| (path, error.into())).collect();
     for model in read {
-        match bundle.predict_within(&model.graph, &options.budget()) {
-            Ok(prediction) => {
+        let both = bundle.predict_within(&model.graph, &options.budget()).and_then(|alone| {
+            let beside = beside(&model.graph, &alone)?;
+            Ok((alone, beside))
+        });
+        match both {
+            Ok((prediction, beside)) => {
                 let listed = listed(bundle, &model);
-                forecasts.push(ModelForecast { model, prediction, listed });
+                forecasts.push(ModelForecast { model, prediction, listed, beside });
             }
             Err(error) => left_out.push((model.path, error.into())),
         }

@@ -19,6 +19,7 @@
 //! |---|---|---|---|
 //! | forecast a model with its interval | [`Bundle::open`], [`Bundle::predict_each`] | | `forecast` |
 //! | forecast several models, and see what a forecast consists of | [`forecast::forecast_each`] | | |
+//! | forecast a model while another processor is busy | [`contention::predict_beside`] | | |
 //! | sample architectures of a search space | [`sampling`] | | |
 //! | answer millions of latency queries | [`query`] | | |
 //! | find the best architecture below a latency | [`search`] | | `search` |
@@ -62,6 +63,7 @@ pub mod adaptation;
 pub mod bundle;
 #[cfg(all(feature = "dataset", feature = "profile"))]
 pub mod campaign;
+pub mod contention;
 #[cfg(all(feature = "dataset", feature = "profile", feature = "train"))]
 pub mod demo;
 #[cfg(feature = "profile")]

@@ -7,9 +7,10 @@ use std::{
     path::{Path, PathBuf},
 };
 use vitempo_datasets::{Dataset, DatasetError, Split, SplitSize};
-use vitempo_graph::{ModelProfile, Status};
+use vitempo_graph::{Environment, ModelProfile, Status};
 use vitempo_predictors::{
     Evaluation, Method, PredictorBundle, PredictorError, Progress, TrainOptions,
+    contention::{self, ContentionError},
 };
 
 /// The share of synthetic architectures that is held out where no split is given.
@@ -50,7 +51,8 @@ pub enum TrainingError {
     NothingToTrain(PathBuf),
 }
 
-/// Reads the successful measurements of one environment: of the one asked for, or of the only one.
+/// Reads the successful measurements of one environment: of the one asked for, or of the only one
+/// without a load on other cores.
 ///
 /// # Errors
 /// [`TrainingError`] where the environment has no measurement, or must be chosen.
@@ -60,6 +62,13 @@ pub fn load_environment(
 ) -> Result<Dataset, TrainingError> {
     let mut known = Dataset::environments(folder)?;
     known.retain(|_, successful| *successful > 0);
+    if environment.is_none() {
+        let described = Dataset::described_environments(folder)?;
+        let is_alone = |id: &String| described.get(id).is_none_or(|e| e.beside.is_none());
+        if known.keys().any(is_alone) {
+            known.retain(|id, _| is_alone(id));
+        }
+    }
     let chosen = match environment {
         Some(id) if known.contains_key(id) => id.to_owned(),
         Some(id) => {
@@ -80,6 +89,27 @@ pub fn load_environment(
     let mut dataset = Dataset::load_environment(folder, |id| id == chosen)?;
     dataset.profiles.retain(|profile| profile.status == Status::Ok);
     Ok(dataset)
+}
+
+/// The successful measurements of an environment beside loads on other cores; empty where there are
+/// none.
+///
+/// # Errors
+/// [`DatasetError`] where the dataset cannot be read.
+pub fn load_beside(
+    folder: &Path,
+    environment: &Environment,
+) -> Result<Vec<ModelProfile>, DatasetError> {
+    let id = environment.alone().id();
+    let described = Dataset::described_environments(folder)?;
+    let is_beside = |other: &Environment| other.beside.is_some() && other.alone().id() == id;
+    let wanted = |other: &str| described.get(other).is_some_and(is_beside);
+    if !described.keys().any(|other| wanted(other)) {
+        return Ok(Vec::new());
+    }
+    let mut dataset = Dataset::load_environment(folder, wanted)?;
+    dataset.profiles.retain(|profile| profile.status == Status::Ok);
+    Ok(dataset.profiles)
 }
 
 /// The split where none is given: [`HELD_OUT`] of the synthetic architectures, chosen by the seed,
@@ -132,6 +162,32 @@ pub fn train_on(
         vitempo_predictors::train(training, &dataset.graphs, method, options, progress)?;
     bundle.on_real = on_real(&bundle, dataset)?;
     Ok(bundle)
+}
+
+/// Fits the bundle's slowdown model to the rows of its dataset beside loads, of the split's training
+/// architectures. `Ok` with a reason where there are such rows, but too few; without any the bundle
+/// stays as it is.
+///
+/// # Errors
+/// [`DatasetError`] where the dataset cannot be read.
+pub fn fit_contention(
+    bundle: &mut PredictorBundle,
+    dataset: &Dataset,
+    split: &Split,
+) -> Result<Option<ContentionError>, DatasetError> {
+    let beside = load_beside(&dataset.path, &bundle.environment)?;
+    if beside.is_empty() || bundle.environment.beside.is_some() {
+        return Ok(None);
+    }
+    let alone = training_side(&dataset.profiles, split);
+    let beside = training_side(&beside, split);
+    match contention::fit(&alone, &beside, bundle.interval.level) {
+        Ok(model) => {
+            bundle.contention = Some(model);
+            Ok(None)
+        }
+        Err(reason) => Ok(Some(reason)),
+    }
 }
 
 fn on_real(

@@ -93,6 +93,7 @@ fn profile(index: usize, round: usize, graph: &Graph) -> ModelProfile {
             power_mode: None,
             isa: String::new(),
             os: "Linux".into(),
+            beside: None,
         },
         session: "bench".into(),
         round,
@@ -115,6 +116,7 @@ fn profile(index: usize, round: usize, graph: &Graph) -> ModelProfile {
         executed: None,
         peak_memory_bytes: None,
         energy_per_inference_uj: None,
+        load: None,
         status: Status::Ok,
     }
 }

@@ -88,7 +88,11 @@ pub(crate) fn repeated_bytes(environment: &Environment, model: &ModelIdentity) -
     let e = environment;
     let texts = [&e.device, &e.framework, &e.framework_version, &e.isa, &e.os];
     let of_model = [Some(&model.name), Some(&model.architecture), model.space.as_ref()];
-    let optional = of_model.into_iter().chain([model.encoding.as_ref(), e.power_mode.as_ref()]);
+    let optional = of_model.into_iter().chain([
+        model.encoding.as_ref(),
+        e.power_mode.as_ref(),
+        e.beside.as_ref(),
+    ]);
     let texts = texts.into_iter().chain(optional.flatten());
     texts.map(|text| 16 + text.len() as u64).sum::<u64>() + 8 * e.cores.len() as u64
 }
@@ -275,6 +279,7 @@ impl Assembly {
             executed: row.executed,
             peak_memory_bytes: row.peak_memory_bytes,
             energy_per_inference_uj: row.energy_per_inference_uj,
+            load: row.load,
             status: row.status,
         })
     }

@@ -270,6 +270,17 @@ impl Table {
             .map_err(|e| self.row_error(row, name, e.to_string()))
     }
 
+    /// The same of a cell that may be null.
+    pub(crate) fn optional_json<T: serde::de::DeserializeOwned>(
+        &self,
+        name: &str,
+        row: usize,
+    ) -> Result<Option<T>, DatasetError> {
+        let parse =
+            |text| serde_json::from_str(text).map_err(|e| self.row_error(row, name, e.to_string()));
+        self.optional_text(name, row).map(parse).transpose()
+    }
+
     /// A cell that holds one of serde's plain names, e.g. `measured`.
     pub(crate) fn name<T: serde::de::DeserializeOwned>(
         &self,

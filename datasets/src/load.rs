@@ -10,13 +10,13 @@ use crate::{
     journal::{self, Entry, Journal},
     parquet,
     schema::Manifest,
-    tables::{key_of, model_measurements, status_of},
+    tables::{environments, key_of, model_measurements, status_of},
 };
 use std::{
     collections::{BTreeMap, HashSet},
     path::Path,
 };
-use vitempo_graph::Status;
+use vitempo_graph::{Environment, Status};
 
 impl Dataset {
     /// Reads a dataset folder, with what its journal holds beyond the tables.
@@ -65,6 +65,23 @@ impl Dataset {
             *environments.entry(key.environment_id).or_default() += usize::from(ok);
         }
         Ok(environments)
+    }
+
+    /// The environments by identifier, with or without successful model runs. Of those that differ
+    /// only in their cores or operating system, one.
+    ///
+    /// # Errors
+    /// As [`Dataset::load`], of what it reads.
+    pub fn described_environments(
+        folder: &Path,
+    ) -> Result<BTreeMap<String, Environment>, DatasetError> {
+        Manifest::read(folder)?;
+        let journal = journal::read(folder)?;
+        let rows = environments::rows(&parquet::read(&environments::SCHEMA, folder)?)?;
+        let mut described: BTreeMap<String, Environment> =
+            rows.into_iter().map(|row| (row.id, row.environment)).collect();
+        described.extend(journal.runs().map(|p| (p.environment.id(), p.environment.clone())));
+        Ok(described)
     }
 
     fn read(folder: &Path, wanted: Option<&dyn Fn(&str) -> bool>) -> Result<Self, DatasetError> {

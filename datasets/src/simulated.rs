@@ -21,6 +21,7 @@ pub(crate) fn environment() -> Environment {
         power_mode: Some("performance".into()),
         isa: "none".into(),
         os: "Linux".into(),
+        beside: None,
     }
 }
 
@@ -138,6 +139,7 @@ pub(crate) fn profile(
         operators,
         peak_memory_bytes: index.is_multiple_of(3).then_some(1 << 20),
         energy_per_inference_uj: index.is_multiple_of(2).then_some(40_000),
+        load: None,
         status: Status::Ok,
     }
 }
@@ -161,6 +163,7 @@ pub(crate) fn failed(
         executed: None,
         peak_memory_bytes: None,
         energy_per_inference_uj: None,
+        load: None,
         e2e_profiled: Samples::default(),
         status: Status::Failed(reason.to_owned()),
         ..profile

@@ -55,6 +55,9 @@ pub struct Environment {
     pub isa: String,
     /// Operating system and kernel release.
     pub os: String,
+    /// The load that ran on other cores meanwhile, e.g. `stream`; `None`: nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub beside: Option<String>,
 }
 
 impl Environment {
@@ -78,9 +81,12 @@ impl Environment {
         );
         let format = self.memory_format.map(|f| format!("-{}", slug(f.name()))).unwrap_or_default();
         identity += &format;
+        let load = self.beside.as_ref().map(|load| format!("-beside-{}", slug(load)));
+        let load = load.unwrap_or_default();
+        identity += &self.beside.as_ref().map(|load| format!("|{load}")).unwrap_or_default();
         let digest = blake3::hash(identity.as_bytes()).to_hex();
         format!(
-            "{}-{}-{}-{}-{}t-{}{format}-{}",
+            "{}-{}-{}-{}-{}t-{}{format}{load}-{}",
             slug(&self.device),
             slug(&self.framework),
             self.framework_version,
@@ -89,6 +95,12 @@ impl Environment {
             self.precision,
             &digest[..8]
         )
+    }
+
+    /// The same without a load on other cores.
+    #[must_use]
+    pub fn alone(&self) -> Self {
+        Self { beside: None, ..self.clone() }
     }
 
     /// A readable line: `onnxruntime 1.31.1, AMD EPYC, cpu, 1 thread, f32`.
@@ -103,8 +115,9 @@ impl Environment {
             .memory_format
             .map(|f| format!(", {}", f.name().replace('_', " ")))
             .unwrap_or_default();
+        let load = self.beside.as_ref().map(|load| format!(", beside {load}")).unwrap_or_default();
         format!(
-            "{} {}, {}, {}, {threads}, {}{format}",
+            "{} {}, {}, {}, {threads}, {}{format}{load}",
             self.framework, self.framework_version, self.device, self.processor, self.precision
         )
     }
@@ -135,6 +148,7 @@ mod tests {
             power_mode: None,
             isa: "avx512f".into(),
             os: "Linux 6.1".into(),
+            beside: None,
         }
     }
 
@@ -150,5 +164,18 @@ mod tests {
         let last = Environment { memory_format: Some(MemoryFormat::ChannelsLast), ..one.clone() };
         assert!(last.id().starts_with("amd-epyc-x-onnxruntime-1.31.1-cpu-1t-f32-channels-last-"));
         assert_ne!(one.id(), Environment { isa: "avx2".into(), ..one.clone() }.id());
+    }
+
+    #[test]
+    fn a_load_on_other_cores_is_another_environment() {
+        let one = epyc();
+        let beside = |load: &str| Environment { beside: Some(load.into()), ..one.clone() };
+        let stream = beside("stream:2000MB/s");
+        assert!(stream.id().contains("-1t-f32-beside-stream-2000mb-s-"), "{}", stream.id());
+        assert_ne!(stream.id(), beside("stream").id());
+        assert_eq!((stream.alone().id(), &stream.alone()), (one.id(), &one));
+        assert!(stream.describe().ends_with(", f32, beside stream:2000MB/s"));
+        let json = serde_json::to_string(&one).unwrap_or_default();
+        assert!(!json.contains("beside"), "{json}");
     }
 }

@@ -13,6 +13,7 @@
 //! | how much may one model cost? | [`Budget`] |
 //! | how is a file written whole or not at all? | [`files`] |
 //! | where and how was something measured? | [`Environment`], [`Measurement`], [`ModelProfile`] |
+//! | beside which load? | [`LoadRecord`] |
 //! | what does a forecast look like? | [`LatencyModel`], [`Prediction`], [`Interval`] |
 //!
 //! This crate imports no other crate of the workspace.
@@ -29,6 +30,7 @@ mod graph;
 mod interval;
 mod latency;
 mod latency_model;
+mod load;
 pub mod lowering;
 mod measurement;
 mod numbers;
@@ -59,6 +61,7 @@ pub use latency_model::{
     GraphPrediction, LatencyModel, OperatorPrediction, Prediction, PredictionError,
     PredictionSource,
 };
+pub use load::{LoadRecord, ResourceRates, footprint_bytes};
 pub use measurement::{
     Executed, Measurement, ModelIdentity, ModelProfile, Origin, Protocol, Samples, Status,
 };

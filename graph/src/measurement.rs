@@ -4,7 +4,7 @@
 //! All times are nanoseconds. Raw samples are stored; summaries are computed from them and are not
 //! stored.
 
-use crate::{Environment, MemoryFormat, OpSpec, Precision};
+use crate::{Environment, LoadRecord, MemoryFormat, OpSpec, Precision};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::sync::Arc;
 
@@ -151,6 +151,9 @@ pub struct ModelProfile {
     /// board. `None` where the machine does not count it.
     #[serde(default)]
     pub energy_per_inference_uj: Option<u64>,
+    /// What the load on other cores did meanwhile; `None` without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load: Option<LoadRecord>,
     /// Usable or not.
     pub status: Status,
 }

@@ -6,7 +6,7 @@
 
 use crate::{
     AdaptedBundle, Calibration, ConformalInterval, Drift, ErrorScale, Evaluation, KeyPredictor,
-    Method, PredictorError, PredictorKey, Predictors,
+    Method, PredictorError, PredictorKey, Predictors, SlowdownModel,
     envelope::{self, Envelope},
     error_scale::Support,
     features::{Family, FeatureSchema, WorkingSet},
@@ -19,10 +19,13 @@ use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, path::Path, sync::Mutex};
 use vitempo_graph::{Environment, OpSpec, Origin};
 
-/// Version of the file format.
-pub const BUNDLE_VERSION: u32 = 5;
+/// Version of the file format. Bundles without a slowdown model are written in the version before,
+/// which programs that do not know such models read.
+pub const BUNDLE_VERSION: u32 = 6;
+/// The oldest version that is read: it has no slowdown model.
+const OLDEST_VERSION: u32 = 5;
 const ENVELOPE: Envelope =
-    Envelope { magic: b"VTBUNDLE", version: BUNDLE_VERSION, oldest: BUNDLE_VERSION };
+    Envelope { magic: b"VTBUNDLE", version: BUNDLE_VERSION, oldest: OLDEST_VERSION };
 
 /// Where a bundle comes from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -85,6 +88,8 @@ pub struct PredictorBundle {
     /// Metrics on models that come from no search space, which are never training data; the caller
     /// of training fills this in.
     pub on_real: Option<Evaluation>,
+    /// How much longer kernels take while another processor is busy; `None`: not known.
+    pub contention: Option<SlowdownModel>,
     /// The regressors.
     pub predictors: Predictors,
     pub(crate) memo: Mutex<BTreeMap<WorkingSet, HashMap<OpSpec, Estimate>>>,
@@ -105,6 +110,8 @@ struct Head {
     held_out: Evaluation,
     on_real: Option<Evaluation>,
     fallbacks: Fallbacks,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    contention: Option<SlowdownModel>,
     keys: Vec<KeyHead>,
 }
 
@@ -152,6 +159,7 @@ impl PredictorBundle {
             provenance,
             held_out,
             on_real: None,
+            contention: None,
             predictors,
             memo: Mutex::default(),
         }
@@ -171,7 +179,8 @@ impl PredictorBundle {
                 trees.encode(&mut plain);
             }
         }
-        ENVELOPE.seal(&plain)
+        let version = if self.contention.is_some() { BUNDLE_VERSION } else { OLDEST_VERSION };
+        Envelope { version, ..ENVELOPE }.seal(&plain)
     }
 
     fn head(&self) -> Head {
@@ -201,6 +210,7 @@ impl PredictorBundle {
             held_out: self.held_out.clone(),
             on_real: self.on_real.clone(),
             fallbacks: self.predictors.fallbacks.clone(),
+            contention: self.contention.clone(),
             keys: self.predictors.keys.iter().map(key).collect(),
         }
     }
@@ -244,6 +254,7 @@ impl PredictorBundle {
         };
         Ok(Self {
             on_real: head.on_real,
+            contention: head.contention,
             ..Self::new(parts, Predictors { keys, fallbacks: head.fallbacks }, head.held_out)
         })
     }
@@ -285,6 +296,7 @@ fn check_head(head: &Head) -> Result<(), String> {
         ("fallbacks.roofline", fallbacks.roofline.is_valid(crate::features::TOTALS_WIDTH)),
         ("fallbacks.kinds or fallbacks.kin", kinds.into_iter().all(|b| b.is_valid(widest))),
         ("fallbacks.typical_log_error", (0.0..50.0).contains(&fallbacks.typical_log_error)),
+        ("contention", head.contention.as_ref().is_none_or(SlowdownModel::is_valid)),
         ("reference_ns_bits or drift_exponent", head.drift().is_valid()),
     ];
     match fields.iter().find(|(_, valid)| !valid) {

@@ -12,6 +12,7 @@
 //! | how accurate is a model stitched from subgraphs of several variants? | [`accuracy`] |
 //! | how are many models forecast at once? | [`PredictorBundle::predict_batch`] |
 //! | how are millions of rows forecast in a second? | [`forest`] |
+//! | how much longer does it take while another processor is busy? | [`contention`] |
 //! | how large is the expected error of a forecast? | [`error_scale`], [`interval`] |
 //! | how large is the error of forecasts? | [`metrics`], [`evaluate()`] |
 //! | which features matter? | [`importance()`] |
@@ -29,6 +30,7 @@ mod bits;
 mod blend_weight;
 mod bundle;
 mod calibration;
+pub mod contention;
 mod drift;
 mod envelope;
 mod error;
@@ -55,6 +57,7 @@ pub use adapt::AdaptedBundle;
 pub use batch::Batch;
 pub use bundle::{BUNDLE_VERSION, PredictorBundle, Provenance};
 pub use calibration::Calibration;
+pub use contention::SlowdownModel;
 pub use drift::Drift;
 pub use envelope::LARGEST_BUNDLE_BYTES;
 pub use error::PredictorError;

@@ -6,9 +6,11 @@
 mod simulated;
 
 use std::collections::BTreeMap;
-use vitempo_graph::{LatencyModel, ModelProfile, Origin, Status};
+use vitempo_graph::{LatencyModel, ModelProfile, Origin, Processor, Status};
 use vitempo_predictors::{
-    Method, PredictorBundle, PredictorError, TrainOptions, TrainingRows, evaluate, train,
+    BUNDLE_VERSION, Method, PredictorBundle, PredictorError, TrainOptions, TrainingRows,
+    contention::{Demand, FittedLoad, Form, FormError, Peaks, SlowdownModel},
+    evaluate, train,
 };
 
 fn bundle(method: Method, threads: usize) -> PredictorBundle {
@@ -219,4 +221,71 @@ fn another_environment_is_an_error() {
     profiles[2].environment = simulated::environment(2);
     let error = evaluate(&bundle(Method::Lasso, 1), &profiles, &BTreeMap::new()).unwrap_err();
     assert!(matches!(&error, PredictorError::OtherEnvironment { .. }), "{error}");
+}
+
+fn slowdown_model() -> SlowdownModel {
+    let demand = Demand { flops_per_s: 1e9, bytes_per_s: 1e10, footprint_bytes: 1.28e8 };
+    SlowdownModel {
+        other: Processor::Cpu,
+        form: Form::Shared,
+        coefficients: vec![0.1, 0.7],
+        peaks: Peaks { flops_per_s: 1e11, bytes_per_s: 1.1e10, cache_bytes: 3.2e7 },
+        largest: 2.5,
+        level: 0.9,
+        log_error: 0.1 + 0.2,
+        loads: vec![FittedLoad {
+            load: "stream".into(),
+            demand,
+            models: 12,
+            slowdown: 1.3,
+            error: 0.03,
+            error_of_none: 0.23,
+        }],
+        forms: vec![FormError { form: Form::Shared, error: 0.03 }],
+    }
+}
+
+/// Version of the format that a file says.
+fn version(bytes: &[u8]) -> u32 {
+    u32::from_le_bytes(bytes[8..12].try_into().unwrap())
+}
+
+#[test]
+fn a_slowdown_model_is_kept_and_changes_neither_forecasts_nor_bundles_without_one() {
+    let mut bundle = bundle(Method::Gbdt, 2);
+    let without = bundle.to_bytes().unwrap();
+    assert_eq!((version(&without), BUNDLE_VERSION), (5, 6), "older programs read it");
+    let (_, graphs) = simulated::data(3, 50, 0.0);
+    let alone: Vec<_> = graphs.values().map(|graph| bundle.predict(graph).unwrap()).collect();
+    bundle.contention = Some(slowdown_model());
+    let with = bundle.to_bytes().unwrap();
+    assert_eq!(version(&with), 6);
+    let mut loaded = PredictorBundle::from_bytes(&with).unwrap();
+    assert_eq!(loaded.contention, bundle.contention);
+    for (graph, alone) in graphs.values().zip(&alone) {
+        assert_eq!(loaded.predict(graph).unwrap(), *alone);
+    }
+    loaded.contention = None;
+    assert_eq!(loaded.to_bytes().unwrap(), without);
+}
+
+#[test]
+fn slowdown_models_that_make_no_sense_are_refused() {
+    let mut bundle = bundle(Method::Lasso, 2);
+    let spoils: [fn(&mut SlowdownModel); 7] = [
+        |m| m.coefficients[0] = -0.1,
+        |m| m.coefficients.truncate(1),
+        |m| m.largest = 0.5,
+        |m| m.log_error = -1.0,
+        |m| m.level = 1.5,
+        |m| m.peaks.bytes_per_s = -1.0,
+        |m| m.loads[0].demand.flops_per_s = -1.0,
+    ];
+    for spoil in spoils {
+        let mut model = slowdown_model();
+        spoil(&mut model);
+        bundle.contention = Some(model);
+        let error = PredictorBundle::from_bytes(&bundle.to_bytes().unwrap()).unwrap_err();
+        assert!(error.contains("`contention`"), "{error}");
+    }
 }

@@ -51,6 +51,11 @@ impl Stopwatch {
     }
 }
 
+/// CPU time of this process so far, ns; `None` where the system does not report it.
+pub(crate) fn process_cpu_ns() -> Option<u64> {
+    process_cpu_time().map(nanoseconds)
+}
+
 fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }

@@ -64,6 +64,7 @@ pub fn detect(
         memory_format: options.memory_format,
         isa: extensions(&cpuinfo),
         os: operating_system(),
+        beside: None,
     })
 }
 

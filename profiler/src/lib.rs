@@ -10,6 +10,7 @@
 //! | how much of the executed time did lowering predict? | [`lowering_accuracy`] |
 //! | which operators of a model does an NPU take? | [`coverage`] |
 //! | how long does a plan take on engines? | [`live`] |
+//! | what may run on other cores while something is measured? | [`load`] |
 //! | how does a model run that is split between a device and a server? | [`split`] |
 //! | how are engines of another machine measured? | [`target`], [`remote`] |
 //! | what happens in one run of a model, and when has it sampled enough? | [`model_run`], [`protocol`] |
@@ -32,6 +33,7 @@ pub mod events;
 pub mod inputs;
 pub mod install;
 pub mod live;
+pub mod load;
 pub mod lowering_accuracy;
 pub mod memory;
 pub mod model_run;
@@ -54,6 +56,7 @@ pub use backends::{
 };
 pub use clock::{RunTime, Stopwatch};
 pub use inputs::InputDistribution;
+pub use load::{Beside, Load, LoadSpec};
 pub use probe::SweepError;
 pub use protocol::RunProtocol;
 pub use single::profile_operators;

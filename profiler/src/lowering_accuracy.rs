@@ -388,6 +388,7 @@ mod tests {
             power_mode: None,
             isa: String::new(),
             os: String::new(),
+            beside: None,
         };
         let accuracy = |models, interrupted| LoweringAccuracy {
             environment: environment.clone(),

@@ -8,6 +8,7 @@ use crate::{
         options::RunOptions,
     },
     environment,
+    load::LoadError,
     pinning::{self, PinningError},
     remote::RemoteError,
     worker::{Reply, Request, Worker, WorkerCommand, WorkerError},
@@ -52,6 +53,9 @@ pub enum SweepError {
     /// The agent measures nothing.
     #[error(transparent)]
     Remote(#[from] RemoteError),
+    /// The load on other cores does not run.
+    #[error(transparent)]
+    Load(#[from] LoadError),
     /// A result could not be stored.
     #[error("the profile of `{model}` could not be kept: {reason}")]
     Sink {

@@ -61,6 +61,7 @@ pub fn profile_operators(
         run_timeout: Duration::from_secs(60),
         target: worker.clone().into(),
         session: "single operators".to_owned(),
+        beside: None,
     };
     let mut sink = |profile: &vitempo_graph::ModelProfile| {
         if let Some((slot, op)) = profile

@@ -9,6 +9,7 @@
 
 use crate::{
     backends::RunOptions,
+    load::{Beside, Companion, LoadError},
     model_run::ModelRun,
     probe::SweepError,
     protocol::RunProtocol,
@@ -22,7 +23,9 @@ use std::{
     sync::atomic::{AtomicBool, Ordering},
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
-use vitempo_graph::{Environment, Executed, Graph, ModelIdentity, ModelProfile, Origin, Status};
+use vitempo_graph::{
+    Environment, Executed, Graph, LoadRecord, ModelIdentity, ModelProfile, Origin, Status,
+};
 
 /// One model of a sweep.
 #[derive(Clone, Debug)]
@@ -54,6 +57,8 @@ pub struct Sweep {
     pub target: Target,
     /// Name of this session.
     pub session: String,
+    /// The load on other cores meanwhile; `None`: nothing. The target is this machine then.
+    pub beside: Option<Beside>,
 }
 
 /// Callbacks of a sweep.
@@ -111,18 +116,41 @@ impl Sweep {
     /// [`SweepError`] when no model run is possible or a profile cannot be kept. A model that fails
     /// is not an error.
     pub fn run(&self, hooks: Hooks<'_>) -> Result<Summary, SweepError> {
-        let environment = self.target.probe(&self.backend, &self.options)?;
+        let environment = self.environment()?;
         let options = RunOptions { cores: environment.cores.clone(), ..self.options.clone() };
+        let companion = self.companion(&environment.cores, hooks.interrupted)?;
         Run {
             sweep: self,
             options,
             environment,
             runner: self.target.runner(),
+            companion,
             hooks,
             start: Instant::now(),
             summary: Summary::default(),
         }
         .all_rounds()
+    }
+
+    /// Where it measures, and beside which load.
+    ///
+    /// # Errors
+    /// As [`Target::probe`].
+    pub fn environment(&self) -> Result<Environment, SweepError> {
+        let alone = self.target.probe(&self.backend, &self.options)?;
+        let beside = self.beside.as_ref().map(|beside| beside.load.name());
+        Ok(Environment { beside, ..alone })
+    }
+
+    fn companion(
+        &self,
+        measured: &[usize],
+        interrupted: &AtomicBool,
+    ) -> Result<Option<Companion>, SweepError> {
+        let Some(beside) = &self.beside else { return Ok(None) };
+        let Target::Local(worker) = &self.target else { return Err(LoadError::Remote.into()) };
+        let (worker, seed) = (worker.clone(), self.options.seed);
+        Ok(Some(Companion::start(worker, beside, measured, seed, interrupted)?))
     }
 
     /// The model runs in order: round and index of the model.
@@ -145,6 +173,7 @@ struct Run<'a, 'h> {
     options: RunOptions,
     environment: Environment,
     runner: Runner,
+    companion: Option<Companion>,
     hooks: Hooks<'h>,
     start: Instant,
     summary: Summary,
@@ -211,10 +240,10 @@ impl Run<'_, '_> {
             return Ok(false);
         }
         let started = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let (run, status) = match self.ask(model)? {
-            None => return Ok(false),
-            Some(Ok(run)) => (run, Status::Ok),
-            Some(Err(reason)) => (ModelRun::default(), Status::Failed(reason)),
+        let Some((outcome, load)) = self.beside_load(model)? else { return Ok(false) };
+        let (run, status) = match outcome {
+            Ok(run) => (run, Status::Ok),
+            Err(reason) => (ModelRun::default(), Status::Failed(reason)),
         };
         let profile = ModelProfile {
             model: model.identity.clone(),
@@ -232,6 +261,7 @@ impl Run<'_, '_> {
             operators: run.operators,
             peak_memory_bytes: run.peak_memory_bytes,
             energy_per_inference_uj: run.energy_per_inference_uj,
+            load,
             status,
         };
         (self.hooks.sink)(&profile)
@@ -248,6 +278,29 @@ impl Run<'_, '_> {
             }
         }
         Ok(true)
+    }
+
+    /// The result of the model run, and what the load did meanwhile; `None` if interrupted. Where
+    /// the load did not run, the model run has failed.
+    fn beside_load(
+        &mut self,
+        model: &SweepModel,
+    ) -> Result<Option<(Outcome, Option<LoadRecord>)>, SweepError> {
+        let interrupted = self.hooks.interrupted;
+        if let Some(companion) = &mut self.companion {
+            match companion.begin(interrupted) {
+                None => return Ok(None),
+                Some(Err(reason)) => return Ok(Some((Err(reason), None))),
+                Some(Ok(())) => {}
+            }
+        }
+        let Some(outcome) = self.ask(model)? else { return Ok(None) };
+        let Some(companion) = &mut self.companion else { return Ok(Some((outcome, None))) };
+        let Some(load) = companion.end(interrupted) else { return Ok(None) };
+        Ok(Some(match load {
+            Ok(load) => (outcome, Some(load)),
+            Err(reason) => (outcome.and(Err(reason)), None),
+        }))
     }
 
     /// The result of the model run; `None` if interrupted.
@@ -301,6 +354,7 @@ mod tests {
             }
             .into(),
             session: "s".into(),
+            beside: None,
         }
     }
 

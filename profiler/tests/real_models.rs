@@ -88,6 +88,7 @@ fn real_models_without_weights_can_be_measured() {
             }
             .into(),
             session: "test".to_owned(),
+            beside: None,
         };
         let mut profiles = Vec::new();
         let mut sink = |profile: &ModelProfile| {

@@ -26,6 +26,7 @@ fn sweep(target: Target, backend: &str, models: Vec<SweepModel>) -> Sweep {
         run_timeout: Duration::from_secs(30),
         target,
         session: "test".to_owned(),
+        beside: None,
     }
 }
 

@@ -9,6 +9,11 @@ use std::{
     time::Duration,
 };
 use vitempo_graph::{ModelIdentity, ModelProfile, Origin, Status};
+#[cfg(target_os = "linux")]
+use vitempo_profiler::{
+    Beside, Load,
+    load::{LoadModel, LoadWorker},
+};
 use vitempo_profiler::{
     Hooks, RunOptions, RunProtocol, Source, Summary, Sweep, SweepModel, WorkerCommand, reference,
 };
@@ -45,6 +50,7 @@ fn sweep(backend: &str, names: &[&str]) -> Sweep {
         run_timeout: Duration::from_secs(30),
         target: worker().into(),
         session: "test".to_owned(),
+        beside: None,
     }
 }
 
@@ -246,4 +252,119 @@ fn a_worker_ends_with_its_host_and_leaves_nothing() {
         std::thread::sleep(Duration::from_millis(10));
     }
     assert!(!private.exists());
+}
+
+/// The core of models and that of a load; `None` where this machine has no second one.
+#[cfg(target_os = "linux")]
+fn two_cores() -> Option<(usize, usize)> {
+    let usable = vitempo_profiler::pinning::usable();
+    Some((*usable.get(1)?, *usable.first()?))
+}
+
+#[cfg(target_os = "linux")]
+fn model_load(name: &str, backend: &str) -> Load {
+    let graph = reference::graph().unwrap();
+    let identity = ModelIdentity {
+        name: name.to_owned(),
+        architecture: graph.architecture(),
+        space: None,
+        encoding: None,
+    };
+    let backend = backend.to_owned();
+    Load::Model(LoadModel { identity, graph, source: Source::Graph, backend }.into())
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn rows_beside_a_load_carry_it_and_what_it_did() {
+    let Some((core, other)) = two_cores() else { return };
+    let stream = Load::Stream { rate_bytes_per_s: None, size_bytes: Some(8 << 20) };
+    for load in [stream, Load::Matmul, model_load("reference", "rten")] {
+        let name = load.name();
+        let mut sweep = sweep("rten", &["a"]);
+        sweep.options.cores = vec![core];
+        sweep.beside = Some(Beside { load, cores: Vec::new() });
+        let (profiles, summary) = plain(&sweep);
+        assert_eq!((summary.measured, &summary.failed), (1, &Vec::new()), "{name}");
+        let [profile] = &profiles[..] else { panic!("one profile") };
+        assert_eq!(profile.environment.beside.as_ref(), Some(&name));
+        assert_eq!(profile.environment, sweep.environment().unwrap());
+        let record = profile.load.as_ref().unwrap();
+        assert_eq!(record.cores, [other]);
+        assert!(record.footprint_bytes > 0);
+        for rates in [record.alone, record.during] {
+            assert!(rates.bytes_per_s > 0 && rates.flops_per_s > 0, "{name}: {record:?}");
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_model_beside_a_load_that_died_has_failed_and_the_next_one_gets_another_load() {
+    let Some((core, _)) = two_cores() else { return };
+    let mut sweep = sweep("faulty", &["a", "kill", "b"]);
+    sweep.protocol.protocol.seed = 1;
+    sweep.options.cores = vec![core];
+    let folder = tempfile::tempdir().unwrap();
+    let marker = folder.path().join("marker").into_os_string();
+    let env = vec![("VITEMPO_TEST_MARKER".into(), marker)];
+    sweep.target = WorkerCommand { env, ..worker() }.into();
+    sweep.beside = Some(Beside { load: model_load("dies", "faulty"), cores: Vec::new() });
+    let (profiles, summary) = plain(&sweep);
+    assert_eq!((summary.measured, summary.failed.len()), (2, 1), "{:?}", summary.failed);
+    for profile in &profiles {
+        match (&profile.status, profile.model.name.as_str()) {
+            (Status::Failed(reason), "kill") => {
+                assert!(reason.contains("the load") && reason.contains("SIGABRT"), "{reason}");
+                assert!(profile.load.is_none() && profile.e2e.wall_ns.is_empty());
+                assert!(profile.environment.beside.is_some());
+            }
+            (Status::Ok, "a" | "b") => assert!(profile.load.is_some()),
+            (status, name) => panic!("{name}: {status:?}"),
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_load_that_cannot_run_ends_the_sweep_with_its_reason() {
+    let Some((core, _)) = two_cores() else { return };
+    let error = |load: Load, cores: Vec<usize>| {
+        let mut sweep = sweep("null", &["a"]);
+        sweep.options.cores = vec![core];
+        sweep.beside = Some(Beside { load, cores });
+        let hooks = Hooks {
+            done: &|_, _| false,
+            sink: &mut |_| Ok(()),
+            progress: &mut |_| {},
+            interrupted: &AtomicBool::new(false),
+        };
+        sweep.run(hooks).unwrap_err().to_string()
+    };
+    for (load, cores, says) in [
+        (Load::Matmul, vec![core], "is a core of the measured models"),
+        (model_load("refuse", "faulty"), vec![], "Col2Im"),
+        (model_load("m", "nope"), vec![], "no backend is called `nope`"),
+    ] {
+        let said = error(load, cores);
+        assert!(said.contains(says), "{said}");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_load_runs_and_rests_as_it_is_told() {
+    let Some((_, core)) = two_cores() else { return };
+    let never = AtomicBool::new(false);
+    let load = model_load("reference", "rten");
+    let mut running = LoadWorker::of(&worker(), &load, vec![core], 0, &never).unwrap();
+    assert!(running.prepared().footprint_bytes > 0);
+    assert_eq!(running.tally(&never).unwrap().passes, 0, "it rests at first");
+    running.go(&never).unwrap();
+    std::thread::sleep(Duration::from_millis(200));
+    let went = running.pause(&never).unwrap();
+    assert!(went.passes > 0 && went.wall_ns > 0, "{went:?}");
+    assert_eq!(went.runs_ns.len() as u64, went.passes);
+    std::thread::sleep(Duration::from_millis(50));
+    assert_eq!(running.tally(&never).unwrap().passes, 0, "it rests again");
 }

@@ -71,7 +71,10 @@ pub fn environments(
     each: Each<'_>,
 ) -> Result<(), ReportError> {
     for folder in folders {
-        for id in Dataset::environments(folder)?.into_keys() {
+        let described = Dataset::described_environments(folder)?;
+        let is_alone = |id: &String| described.get(id).is_none_or(|e| e.beside.is_none());
+        // Rows beside loads serve the slowdown model, not the tables of accuracy.
+        for id in Dataset::environments(folder)?.into_keys().filter(is_alone) {
             let dataset = Dataset::load_environment(folder, |other| other == id)?;
             for warning in &dataset.warnings {
                 progress(Progress::Warning(&warning.to_string()));

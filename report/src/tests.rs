@@ -29,6 +29,7 @@ fn environment(precision: Precision, memory_format: Option<MemoryFormat>) -> Env
         power_mode: None,
         isa: "isa".into(),
         os: "os".into(),
+        beside: None,
     }
 }
 
@@ -121,6 +122,7 @@ fn measurement(
         operators,
         peak_memory_bytes: Some(5_000_000),
         energy_per_inference_uj: None,
+        load: None,
         status: Status::Ok,
     }
 }

@@ -54,6 +54,7 @@ impl NewDevice {
             power_mode: None,
             isa: String::new(),
             os: String::new(),
+            beside: None,
         }
     }
 }

@@ -232,6 +232,7 @@ impl CompareOptions<'_> {
             run_timeout: TIMEOUT,
             target: self.worker.clone().into(),
             session: SESSION.to_owned(),
+            beside: None,
         };
         Campaign { sweep, out: self.out, retry_failed: false, resume: true }
     }

@@ -46,6 +46,7 @@ impl LoweringEvaluation {
             run_timeout: RUN_TIMEOUT,
             target: self.worker.into(),
             session: campaign::session_name(),
+            beside: None,
         };
         lowering_accuracy::evaluate(&sweep, progress, interrupted)
     }

@@ -186,6 +186,7 @@ impl Verification<'_> {
             run_timeout: TIMEOUT,
             target: self.worker.clone().into(),
             session: session.to_owned(),
+            beside: None,
         }
     }
 }

@@ -3,6 +3,7 @@
 //!
 //! | question | where |
 //! |---|---|
+//! | how much do two models slow each other down, and how well is that forecast? | [`contention`] |
 //! | which of a paper's figures follow from its others, and which contradict each other? | [`papers`] |
 //! | how good are placements, on engines, that were chosen from forecasts? | [`placements`] |
 //! | which system serves several models best, on engines? | [`systems`] |
@@ -10,6 +11,7 @@
 //!
 //! The program `vitempo-studies` prints them; `studies/README.md` has its commands.
 
+pub mod contention;
 pub mod papers;
 pub mod placements;
 pub mod published;

@@ -8,6 +8,15 @@ use std::{
     path::Path,
     process::{Command, Output},
 };
+use vitempo::{
+    graph::{GraphBuilder, Processor, TensorSpec},
+    predictors::{
+        PredictorBundle,
+        contention::{Form, Peaks, SlowdownModel},
+    },
+    profiler::{pinning, reference},
+};
+use vitempo_studies::contention::score::attends;
 
 fn root() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
@@ -166,6 +175,82 @@ fn all_systems_run_and_a_record_is_continued() {
     let three =
         [&["systems", "--tasks", &tasks, "--costs", &costs, "--counts", "3"], &of[2..]].concat();
     assert!(refused(&three).contains("the zoo has 2"));
+}
+
+/// A bundle that ships, with a slowdown model.
+fn with_contention(folder: &Path) -> String {
+    let shipped = root().join("bundles/epyc-rten-f32-1t.vtb");
+    let mut bundle = PredictorBundle::load(&shipped).expect("a bundle that ships");
+    bundle.contention = Some(SlowdownModel {
+        other: Processor::Cpu,
+        form: Form::Traffic,
+        coefficients: vec![0.5],
+        peaks: Peaks { flops_per_s: 1e11, bytes_per_s: 1e10, cache_bytes: 32e6 },
+        largest: 3.0,
+        level: 0.9,
+        log_error: 0.1,
+        loads: Vec::new(),
+        forms: Vec::new(),
+    });
+    let path = folder.join("contended.vtb");
+    bundle.save(&path).expect("a file");
+    path.display().to_string()
+}
+
+#[test]
+fn pairs_of_models_run_and_their_record_is_continued() {
+    let [one, other, ..] = pinning::usable()[..] else {
+        eprintln!("skipped: one core");
+        return;
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let record = folder.path().join("pairs.json").display().to_string();
+    let bundle = with_contention(folder.path());
+    let models = ["tests/models/mobilevit_xxs.onnx", "tests/models/edgenext_xx_small.onnx"];
+    let engine = |core: usize| format!("rten@{core},{bundle}");
+    let (first, second) = (engine(one), engine(other));
+    let engines = ["--engine", &first, "--engine", &second, "--record", &record];
+    let base = [&["contention"], &models[..], &engines].concat();
+    let all = |more: &[&'static str]| [&base[..], more].concat();
+    let short = ["--window", "20ms", "--format", "json"];
+    let output = studies(&all(&short));
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let found: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let scores = found["scores"].as_array().expect("scores");
+    assert_eq!(scores.len(), 2 * 4, "both of four pairs");
+    for score in scores {
+        assert!(score["measured"].as_f64().is_some_and(|factor| factor > 0.0), "{score}");
+        assert!(score["forecast"]["point"].as_f64().is_some_and(|f| f >= 1.0), "{score}");
+    }
+    assert_eq!(found["all"]["pairs"], 8);
+    assert_eq!(found["stream"].as_array().map(Vec::len), Some(0), "both models attend");
+    let kept: Value =
+        serde_json::from_slice(&std::fs::read(&record).expect("a record")).expect("JSON");
+    let streams = kept["streams"].as_array().expect("streams");
+    assert_eq!(streams.len(), 4, "two models on two engines");
+    assert!(streams.iter().all(|row| row["stream_bytes_per_s"].as_u64() > Some(0)), "{streams:?}");
+
+    let again = studies(&all(&short));
+    assert!(!text(&again.stderr).contains(" beside "), "it is measured once");
+    assert_eq!(again.stdout, output.stdout);
+    let table = ok(&all(&["--window", "20ms"]));
+    assert!(table.contains("x that of no contention"), "{table}");
+    assert!(ok(&all(&["--window", "20ms", "--each"])).contains("edgenext_xx_small"));
+    assert!(refused(&all(&["--window", "30ms"])).contains("its windows differ"));
+    let elsewhere = folder.path().join("other.json").display().to_string();
+    let same = ["--engine", &first, "--engine", &first, "--record", &elsewhere];
+    let same = refused(&[&["contention"], &models[..], &same].concat());
+    assert!(same.contains("both engines are on core"), "{same}");
+}
+
+#[test]
+fn models_with_attention_are_told_from_others() {
+    let graph = reference::graph().expect("a graph");
+    assert!(attends(&graph), "it has transformer blocks");
+    let mut convolutions = GraphBuilder::new("convolutions");
+    let x = convolutions.input("x", TensorSpec::f32([1, 3, 8, 8]));
+    let x = convolutions.conv("conv", x, 8, 3, 1, 1, 1, true).expect("a layer");
+    assert!(!attends(&convolutions.finish(vec![x]).expect("a graph")));
 }
 
 #[test]

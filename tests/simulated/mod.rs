@@ -25,6 +25,7 @@ pub fn environment(framework: &str, isa: &str) -> Environment {
         power_mode: None,
         isa: isa.into(),
         os: "Linux".into(),
+        beside: None,
     }
 }
 
@@ -80,6 +81,7 @@ fn visit(graph: &Graph, environment: &Environment) -> ModelProfile {
         executed: None,
         peak_memory_bytes: None,
         energy_per_inference_uj: None,
+        load: None,
         status: Status::Ok,
     }
 }

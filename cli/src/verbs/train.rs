@@ -16,6 +16,9 @@ use vitempo::{
 
 /// Trains predictors on a dataset
 ///
+/// Where it has rows of `vitempo profile --beside`, the bundle gets a slowdown model, for
+/// `vitempo predict --beside`.
+///
 /// Example: vitempo train data/ --split split.json --method gbdt --out epyc-onnxruntime-f32-1t.vtb
 #[derive(clap::Args, Debug)]
 pub struct TrainArgs {
@@ -82,10 +85,13 @@ pub fn run(args: &TrainArgs) -> CliResult {
     };
     let options = TrainOptions { seed: args.seed, level: args.level, ..TrainOptions::default() };
     let bar = Training::start();
-    let bundle = training::train(&dataset, &split, args.method, &options, &mut |p| {
+    let mut bundle = training::train(&dataset, &split, args.method, &options, &mut |p| {
         bar.show(&p, args.method);
     })?;
     drop(bar);
+    if let Some(reason) = training::fit_contention(&mut bundle, &dataset, &split)? {
+        progress::say(format!("warning: contention is not known to this bundle: {reason}"));
+    }
     bundle.save(&args.out)?;
     output::print(
         &super::bundle::BundleReport { bundle: &bundle, location: &args.out.clone().into() },

@@ -50,6 +50,7 @@ fn profile(
         operators,
         peak_memory_bytes: None,
         energy_per_inference_uj: None,
+        load: None,
         status: Status::Ok,
     }
 }

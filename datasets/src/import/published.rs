@@ -40,5 +40,6 @@ fn environment(
         power_mode: None,
         isa: String::new(),
         os: String::new(),
+        beside: None,
     }
 }

@@ -5,6 +5,7 @@ use super::*;
 use crate::column::Column;
 use crate::simulated::{append_all, environment, failed, graph, profile, stored, sweep};
 use std::collections::BTreeMap;
+use vitempo_graph::{LoadRecord, ResourceRates};
 
 #[test]
 fn a_peak_memory_of_0_is_read_as_null() {
@@ -279,6 +280,9 @@ fn one_environment_is_read_alone_from_tables_and_journal() {
         Dataset::environments(folder.path()).unwrap(),
         BTreeMap::from([(id.clone(), 5), (other.clone(), 7)])
     );
+    let described = Dataset::described_environments(folder.path()).unwrap();
+    assert_eq!(described[&id], environment());
+    assert_eq!((described.len(), described[&other].threads), (2, 2));
     for wanted in [&id, &other] {
         let dataset = Dataset::load_environment(folder.path(), |id| id == wanted).unwrap();
         let expected: Vec<ModelProfile> =
@@ -355,4 +359,36 @@ fn a_table_of_many_groups_of_rows_is_whole() {
     )
     .unwrap();
     assert_eq!((some.rows(), some.number(1)), (30_000, 7));
+}
+
+#[test]
+fn loads_on_other_cores_are_kept_and_their_rows_are_environments_of_their_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let graphs: BTreeMap<String, Graph> = [(graph(0, 5).architecture(), graph(0, 5))].into();
+    let alone = profile(0, &graph(0, 5), "monday", 0, 3);
+    let rates = ResourceRates { bytes_per_s: 9_000_000_000, flops_per_s: 1_500_000_000 };
+    let mut beside = alone.clone();
+    beside.environment.beside = Some("stream".to_owned());
+    beside.load = Some(LoadRecord {
+        cores: vec![0],
+        footprint_bytes: 128 << 20,
+        cache_bytes: Some(32 << 20),
+        alone: rates,
+        during: ResourceRates { bytes_per_s: 8_000_000_000, ..rates },
+    });
+    let mut store = Store::open_or_create(folder.path()).unwrap();
+    append_all(&mut store, &[alone.clone(), beside.clone()], &graphs);
+    let journal = Dataset::load(folder.path()).unwrap();
+    store.compact().unwrap();
+    let tables = Dataset::load(folder.path()).unwrap();
+    for dataset in [journal, tables] {
+        assert_eq!(dataset.profiles, [alone.clone(), beside.clone()]);
+    }
+    let id = alone.environment.id();
+    let only = Dataset::load_environment(folder.path(), |other| other == id).unwrap();
+    assert_eq!(only.profiles, [alone]);
+    let described = Dataset::described_environments(folder.path()).unwrap();
+    assert_eq!(described[&beside.environment.id()].beside.as_deref(), Some("stream"));
+    let report = crate::validate(folder.path(), &crate::Tolerances::default()).unwrap();
+    assert!(report.findings.iter().all(|f| f.check != "impossible-load"), "{:?}", report.findings);
 }

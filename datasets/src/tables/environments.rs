@@ -32,8 +32,9 @@ pub(crate) const SCHEMA: TableSchema = TableSchema {
         ("power_mode", OptionalText),
         ("isa", Text),
         ("os", Text),
+        ("beside", OptionalText),
     ],
-    added: &[("memory_format", 2)],
+    added: &[("memory_format", 2), ("beside", 5)],
 };
 
 /// One row.
@@ -72,6 +73,7 @@ pub(crate) fn build<'a>(
             Cell::OptionalText(e.power_mode.as_deref()),
             Cell::Text(&e.isa),
             Cell::Text(&e.os),
+            Cell::OptionalText(e.beside.as_deref()),
         ]);
     }
     table
@@ -95,6 +97,7 @@ fn read_row(table: &Table, row: usize) -> Result<EnvironmentRow, DatasetError> {
         power_mode: table.optional_text("power_mode", row).map(str::to_owned),
         isa: table.text("isa", row).to_owned(),
         os: table.text("os", row).to_owned(),
+        beside: table.optional_text("beside", row).map(str::to_owned),
     };
     Ok(EnvironmentRow {
         id: table.text("environment_id", row).to_owned(),

@@ -9,7 +9,7 @@ use crate::{
         TableSchema,
     },
 };
-use vitempo_graph::{Executed, ModelProfile, Origin, Protocol, Samples, Status};
+use vitempo_graph::{Executed, LoadRecord, ModelProfile, Origin, Protocol, Samples, Status};
 
 pub(crate) const SCHEMA: TableSchema = TableSchema {
     name: "model_measurements",
@@ -37,6 +37,7 @@ pub(crate) const SCHEMA: TableSchema = TableSchema {
         ("peak_memory_bytes", OptionalInteger),
         ("source", OptionalText),
         ("energy_per_inference_uj", OptionalInteger),
+        ("load_json", OptionalText),
     ],
     added: &[
         ("executed_precision", 2),
@@ -44,6 +45,7 @@ pub(crate) const SCHEMA: TableSchema = TableSchema {
         ("peak_memory_bytes", 2),
         ("source", 3),
         ("energy_per_inference_uj", 4),
+        ("load_json", 5),
     ],
 };
 
@@ -67,6 +69,7 @@ pub(crate) struct RunRow {
     pub(crate) peak_memory_bytes: Option<u64>,
     pub(crate) source: Option<String>,
     pub(crate) energy_per_inference_uj: Option<u64>,
+    pub(crate) load: Option<LoadRecord>,
 }
 
 /// Adds the row of one model run.
@@ -77,6 +80,7 @@ pub(crate) fn push(
     environment_variant: &str,
 ) -> Result<(), DatasetError> {
     let (status, reason) = status_cells(&profile.status);
+    let load = profile.load.as_ref().map(|load| to_json(&profile.model.name, load)).transpose()?;
     table.push([
         Cell::Text(&key.environment_id),
         Cell::Text(environment_variant),
@@ -101,6 +105,7 @@ pub(crate) fn push(
         Cell::OptionalInteger(profile.peak_memory_bytes),
         Cell::OptionalText(profile.source.as_deref()),
         Cell::OptionalInteger(profile.energy_per_inference_uj),
+        Cell::OptionalText(load.as_deref()),
     ]);
     Ok(())
 }
@@ -126,6 +131,7 @@ fn read_row(table: &Table, row: usize) -> Result<RunRow, DatasetError> {
         peak_memory_bytes: table.optional_integer("peak_memory_bytes", row),
         energy_per_inference_uj: table.optional_integer("energy_per_inference_uj", row),
         source: table.optional_text("source", row).map(str::to_owned),
+        load: table.optional_json("load_json", row)?,
     })
 }
 

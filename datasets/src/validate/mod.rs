@@ -11,6 +11,7 @@
 mod derived;
 mod executed;
 mod files;
+mod loads;
 mod memory;
 mod references;
 mod samples;
@@ -296,6 +297,7 @@ pub fn validate(folder: &Path, tolerances: &Tolerances) -> Result<ValidationRepo
     inspection.check_values(&readable);
     inspection.check_written(&readable);
     inspection.check_peaks(&readable);
+    inspection.check_loads(&readable);
     inspection.check_executed(&readable);
     inspection.check_origins();
     let mut report = inspection.report;

@@ -439,3 +439,39 @@ fn a_flood_of_findings_is_counted_not_listed() {
     assert_eq!(report.findings.iter().filter(|f| f.check == "dangling-reference").count(), 5);
     assert_eq!(report.unlisted["dangling-reference"], 15 * 6 - 5);
 }
+
+#[test]
+fn loads_that_do_not_fit_their_rows_are_found() {
+    let folder = tempfile::tempdir().unwrap();
+    stored(folder.path(), 2);
+    let rates = r#"{"bytes_per_s":5,"flops_per_s":5}"#;
+    let load = |core: usize, alone: &str| {
+        format!(r#"{{"cores":[{core}],"footprint_bytes":1,"alone":{alone},"during":{rates}}}"#)
+    };
+    let faults = |beside: Option<&str>, load: Option<&str>| {
+        edit(folder.path(), "environments", |table| {
+            if let Some(beside) = beside {
+                set_text(table, "beside", 0, beside);
+            }
+        });
+        edit(folder.path(), "model_measurements", |table| {
+            if let Some(load) = load {
+                set_text(table, "load_json", 0, load);
+            }
+        });
+        let report = report(folder.path());
+        let of_loads = report.findings.iter().filter(|f| f.check == "impossible-load");
+        of_loads.filter(|f| f.row == Some(0)).map(|f| f.what.clone()).collect::<Vec<_>>().join("; ")
+    };
+    assert_eq!(faults(None, None), "");
+    assert!(faults(None, Some(&load(0, rates))).contains("has no load"));
+    let nothing = r#"{"bytes_per_s":0,"flops_per_s":0}"#;
+    for (record, says) in [
+        (load(0, rates), ""),
+        (load(3, rates), "core 3 is both"),
+        (load(0, nothing), "did nothing alone"),
+    ] {
+        let found = faults(Some("stream"), Some(&record));
+        assert!(found.contains(says) && found.is_empty() == says.is_empty(), "{record}: {found}");
+    }
+}

@@ -98,5 +98,6 @@ fn environment(framework: &Framework, precision: Precision, format: MemoryFormat
         power_mode: None,
         isa: "avx2".into(),
         os: "Linux".into(),
+        beside: None,
     }
 }

@@ -191,6 +191,7 @@ mod tests {
             power_mode: None,
             isa: String::new(),
             os: String::new(),
+            beside: None,
         }
     }
 

@@ -159,6 +159,7 @@ mod tests {
             power_mode: None,
             isa: String::new(),
             os: String::new(),
+            beside: None,
         }
     }
 

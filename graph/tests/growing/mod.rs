@@ -294,5 +294,6 @@ fn environment(
         power_mode: None,
         isa: "avx2,avx512f".to_owned(),
         os: String::new(),
+        beside: None,
     }
 }

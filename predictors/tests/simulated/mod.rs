@@ -45,6 +45,7 @@ pub fn environment(threads: usize) -> Environment {
         power_mode: None,
         isa: "avx512f".into(),
         os: "Linux".into(),
+        beside: None,
     }
 }
 
@@ -202,6 +203,7 @@ pub fn run(graph: &Graph, round: usize, spread: f64, drift: f64) -> ModelProfile
         executed: None,
         peak_memory_bytes: None,
         energy_per_inference_uj: None,
+        load: None,
         status: Status::Ok,
     }
 }

@@ -1,7 +1,7 @@
 //! Worker processes: each engine and thread count runs in a process of its own.
 //!
 //! A crash or an endless run of an engine is therefore a row with its reason, and engines never
-//! share threads or memory. The host starts a worker ([`WorkerCommand`]) and sends it requests
+//! share threads or memory. A load runs between two requests ([`crate::load`]). The host starts a worker ([`WorkerCommand`]) and sends it requests
 //! ([`Worker::ask`]); one [`Request`] and one [`Reply`] are one line of JSON each, over stdin and a
 //! private copy of stdout: engines print to stdout, so the worker redirects stdout to stderr. The
 //! worker ends when its stdin is closed, which happens whenever its host ends.
@@ -17,6 +17,7 @@ pub use station::{Outcome, Station};
 
 use crate::{
     backends::{Availability, RunOptions, coverage::Coverage},
+    load::{Drive, LoadRequest, Prepared, Tally},
     model_run::ModelRun,
     protocol::RunProtocol,
     source::Source,
@@ -56,6 +57,10 @@ pub enum Request {
     /// Measure one model.
     #[serde(rename = "Visit")]
     Run(Box<RunRequest>),
+    /// Make a load ready.
+    Load(Box<LoadRequest>),
+    /// Let the load run or rest, and report what it did.
+    Drive(Drive),
     /// Compile one model and report who runs which operator.
     Cover(Box<CoverageRequest>),
 }
@@ -100,6 +105,10 @@ pub enum Reply {
     /// To [`Request::Run`].
     #[serde(rename = "Visited")]
     Ran(Box<ModelRun>),
+    /// To [`Request::Load`].
+    Prepared(Prepared),
+    /// To [`Request::Drive`].
+    Tallied(Tally),
     /// To [`Request::Cover`].
     Covered(Coverage),
     /// It did not work.

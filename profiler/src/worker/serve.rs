@@ -3,6 +3,7 @@
 use super::{CoverageRequest, FOLDER_VARIABLE, Reply, Request, RunRequest};
 use crate::{
     backends::{self, Backend, RunOptions, Session, coverage::Coverage},
+    load::{Drive, LoadRequest, Prepared, Running, Tally},
     model_run, pinning, reference, source,
 };
 use std::{
@@ -29,8 +30,8 @@ pub fn serve(backends: &[Box<dyn Backend>]) -> io::Result<()> {
     ignore_interrupts();
     let mut replies = private_stdout()?;
     let requests = requests();
-    let mut server = Server { backends, reference: None, pinned: None };
-    while let Ok(line) = requests.recv() {
+    let mut server = Server { backends, reference: None, pinned: None, load: None };
+    while let Some(line) = server.next(&requests) {
         let reply = serde_json::from_str(&line).map_or_else(
             |e| failed(format!("the request cannot be read: {e}")),
             |request| server.answer(request),
@@ -78,6 +79,7 @@ struct Server<'a> {
     backends: &'a [Box<dyn Backend>],
     reference: Option<Reference>,
     pinned: Option<Vec<usize>>,
+    load: Option<Running>,
 }
 
 /// The reference workload, loaded once for a backend and its options.
@@ -93,6 +95,18 @@ fn failed(reason: impl ToString) -> Reply {
 }
 
 impl Server<'_> {
+    /// The next request; the load runs until it comes. `None`: the host is gone.
+    fn next(&mut self, requests: &mpsc::Receiver<String>) -> Option<String> {
+        while let Some(load) = self.load.as_mut().filter(|load| load.is_going()) {
+            match requests.try_recv() {
+                Ok(line) => return Some(line),
+                Err(mpsc::TryRecvError::Empty) => load.pass(),
+                Err(mpsc::TryRecvError::Disconnected) => return None,
+            }
+        }
+        requests.recv().ok()
+    }
+
     /// A panic of an engine is an answer too.
     fn answer(&mut self, request: Request) -> Reply {
         catch_unwind(AssertUnwindSafe(|| self.act(request).unwrap_or_else(failed))).unwrap_or_else(
@@ -115,6 +129,8 @@ impl Server<'_> {
                 Ok(Reply::Probed(self.backend(&backend)?.probe(&options)))
             }
             Request::Run(request) => self.run(*request).map(|run| Reply::Ran(Box::new(run))),
+            Request::Load(request) => self.prepare(*request).map(Reply::Prepared),
+            Request::Drive(what) => self.drive(what).map(Reply::Tallied),
             Request::Cover(request) => self.coverage(&request).map(Reply::Covered),
         }
     }
@@ -129,10 +145,7 @@ impl Server<'_> {
 
     fn run(&mut self, request: RunRequest) -> Result<model_run::ModelRun, String> {
         let RunRequest { backend, options, protocol, name, graph, source } = request;
-        if self.pinned.as_ref() != Some(&options.cores) {
-            pinning::pin(&options.cores).map_err(|e| e.to_string())?;
-            self.pinned = Some(options.cores.clone());
-        }
+        self.pin(&options.cores)?;
         if protocol.reference_repeats > 0 {
             self.load_reference(&backend, &options)?;
         }
@@ -143,6 +156,35 @@ impl Server<'_> {
         let result = model_run::run(self.backend(&backend)?, &model, &options, &protocol, session);
         self.reference = reference;
         result.map_err(|e| e.to_string())
+    }
+
+    fn pin(&mut self, cores: &[usize]) -> Result<(), String> {
+        if self.pinned.as_deref() != Some(cores) {
+            pinning::pin(cores).map_err(|e| e.to_string())?;
+            self.pinned = Some(cores.to_vec());
+        }
+        Ok(())
+    }
+
+    fn prepare(&mut self, request: LoadRequest) -> Result<Prepared, String> {
+        self.load = None;
+        self.pin(&request.cores)?;
+        let (running, prepared) = Running::prepare(request, |name| self.backend(name))?;
+        self.load = Some(running);
+        Ok(prepared)
+    }
+
+    fn drive(&mut self, what: Drive) -> Result<Tally, String> {
+        let load = self.load.as_mut().ok_or("there is no load")?;
+        match what {
+            Drive::Go => {
+                let rested = load.tally();
+                load.go();
+                rested.map(|_| Tally::default())
+            }
+            Drive::Tally => load.tally(),
+            Drive::Pause => load.pause(),
+        }
     }
 
     fn coverage(&self, request: &CoverageRequest) -> Result<Coverage, String> {

@@ -1,13 +1,15 @@
 //! A worker for tests: all backends, and one that fails in the way that the model's name describes.
 
-use std::{io, thread::sleep, time::Duration};
+use std::{io, path::PathBuf, thread::sleep, time::Duration};
 use vitempo_profiler::{
-    Availability, Backend, BackendError, Model, RunOptions, Session, WorkerCommand, backends,
+    Availability, Backend, BackendError, Model, OutputValues, ProfiledRuns, RunOptions, RunTime,
+    Session, WorkerCommand, backends,
     remote::{self, AgentOptions, Log},
     worker,
 };
 
-/// The null backend, but for models called `crash`, `panic`, `hang`, `refuse` and `print`.
+/// The null backend, but for models called `crash`, `panic`, `hang`, `refuse`, `print`, `kill` (ends
+/// the other worker's `dies`) and `dies`.
 struct Faulty(Box<dyn Backend>);
 
 impl Backend for Faulty {
@@ -32,6 +34,12 @@ impl Backend for Faulty {
             "panic" => panic!("what a model"),
             "hang" => sleep(Duration::from_secs(600)),
             "slow" => sleep(Duration::from_millis(300)),
+            "kill" => {
+                let written = marker().map(|marker| std::fs::write(marker, "now"));
+                assert!(written.is_some_and(|written| written.is_ok()), "no marker");
+                sleep(Duration::from_millis(300));
+            }
+            "dies" => return Ok(Box::new(Mortal(self.0.load(model, options)?))),
             "print" => println!("engines print to stdout"),
             "refuse" => {
                 return Err(BackendError::Load {
@@ -43,6 +51,31 @@ impl Backend for Faulty {
             _ => {}
         }
         self.0.load(model, options)
+    }
+}
+
+/// The file whose presence ends a session of `dies`.
+fn marker() -> Option<PathBuf> {
+    std::env::var_os("VITEMPO_TEST_MARKER").map(PathBuf::from)
+}
+
+/// Aborts the process as soon as there is a marker, which it removes.
+struct Mortal(Box<dyn Session>);
+
+impl Session for Mortal {
+    fn run(&mut self) -> Result<RunTime, BackendError> {
+        if marker().is_some_and(|marker| std::fs::remove_file(marker).is_ok()) {
+            std::process::abort();
+        }
+        self.0.run()
+    }
+
+    fn profile(&mut self, warmups: usize, repeats: usize) -> Result<ProfiledRuns, BackendError> {
+        self.0.profile(warmups, repeats)
+    }
+
+    fn outputs(&mut self) -> Result<Vec<OutputValues>, BackendError> {
+        self.0.outputs()
     }
 }
 

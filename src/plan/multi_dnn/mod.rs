@@ -6,8 +6,11 @@
 //! | the request, by names | [`Request`] |
 //! | the plan, from measured costs or from forecasts | [`place`], `place_tasks` with the feature `train` |
 //! | how do all systems compare over the stitching paper's grid of objectives? | [`grid`] |
+//! | how much do processors slow each other down, by forecasts? | `contention` |
 //! | arrival times of queries from a file | [`trace`] |
 
+#[cfg(feature = "train")]
+pub(crate) mod contention;
 pub mod grid;
 pub mod trace;
 
@@ -233,7 +236,18 @@ pub fn place_tasks(
     progress: &mut dyn FnMut(super::stitch::StitchProgress<'_>),
 ) -> Result<Placing, PlacingError> {
     let costs = super::stitch::planning::costs(file, stitching, progress)?;
-    place(costs.zoo, &costs.slos, request)
+    place(costs.zoo, &costs.slos, &request.or_slowdown(&costs.slowdown))
+}
+
+impl Request {
+    /// The request, with these slowdowns where it gives none.
+    #[must_use]
+    pub fn or_slowdown(&self, forecast: &[Slowdown]) -> Self {
+        match self.slowdown.is_empty() {
+            true => Self { slowdown: forecast.to_vec(), ..self.clone() },
+            false => self.clone(),
+        }
+    }
 }
 
 /// Objectives of one task take precedence over those of all tasks, later ones over earlier ones.

@@ -55,8 +55,14 @@ impl Processor {
         self.bundles.first().map(LatencyModel::environment)
     }
 
+    /// Its bundles.
+    #[cfg(feature = "train")]
+    pub(crate) fn bundles(&self) -> impl Iterator<Item = &Bundle> {
+        self.bundles.iter()
+    }
+
     /// The bundle for quantised variants, or for others.
-    fn bundle(&self, quantized: bool) -> Option<&Bundle> {
+    pub(crate) fn bundle(&self, quantized: bool) -> Option<&Bundle> {
         let int8 = |bundle: &&Bundle| bundle.environment().precision == Precision::I8;
         if quantized {
             self.bundles.iter().find(int8).or(self.bundles.first())

@@ -11,6 +11,7 @@ use super::{
     stitching::{Measured, Stitching, TaskSource},
     systems,
 };
+use crate::plan::multi_dnn::{Slowdown, contention};
 use crate::zoo::{
     tasks::TasksFile,
     variants::{Variants, Weights},
@@ -121,6 +122,8 @@ pub struct Costs {
     pub slos: Vec<Slo>,
     /// Where the predictors of each processor were measured.
     pub environments: Vec<Option<Environment>>,
+    /// Slowdowns of every pair of processors, where their bundles have slowdown models; else empty.
+    pub slowdown: Vec<Slowdown>,
 }
 
 /// Costs of the tasks of a file, by forecasts or from a costs file.
@@ -136,7 +139,7 @@ pub fn costs(
     if let Some(path) = &request.costs {
         let zoo = Tasks::read(file, request, Weights::Shapes)?.of_costs(path)?;
         let environments = vec![None; zoo.processors().len()];
-        return Ok(Costs { zoo, slos, environments });
+        return Ok(Costs { zoo, slos, environments, slowdown: Vec::new() });
     }
     let named = request.bundles(file);
     if named.is_empty() {
@@ -146,7 +149,9 @@ pub fn costs(
     let tasks = Tasks::read(file, request, Weights::Shapes)?;
     let zoo = tasks.forecast(&processors, request.link, progress)?;
     let environments = processors.iter().map(|p| p.environment().cloned()).collect();
-    Ok(Costs { zoo, slos, environments })
+    let slowdown = contention::forecast(&tasks.variants, &processors)
+        .map_err(|source| StitchingError::Prediction { what: "contention".to_owned(), source })?;
+    Ok(Costs { zoo, slos, environments, slowdown })
 }
 
 /// The best plan by forecasts, or by measurements on engines where there are no bundles. Stitched

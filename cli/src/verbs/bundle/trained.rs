@@ -3,17 +3,45 @@
 use crate::verbs::{
     error::CliResult,
     error_tables::{E2E_HEADINGS, e2e_row, evaluation_json, kinds_table},
-    output::{Report, Table},
+    output::{Report, Table, percent},
 };
 use serde_json::json;
 use std::fmt::Write;
 use vitempo::bundle::{Location, whole_models};
-use vitempo::predictors::PredictorBundle;
+use vitempo::predictors::{PredictorBundle, SlowdownModel};
 
 /// A bundle, described.
 pub struct BundleReport<'a> {
     pub bundle: &'a PredictorBundle,
     pub location: &'a Location,
+}
+
+/// Whether contention is known, and how well.
+fn contention_text(model: Option<&SlowdownModel>) -> String {
+    let Some(model) = model else {
+        return "Contention   not known: forecasts are of models alone\n".to_owned();
+    };
+    let (error, none) = model.errors();
+    let mut text = format!(
+        "Contention   known beside a {}: form `{}`, {} off on loads left out ({} if none is \
+        assumed)\n\n",
+        model.other,
+        model.form,
+        percent(error),
+        percent(none)
+    );
+    let mut table = Table::new(&["Load", "Models", "Slowdown", "Left out", "If none"], 1);
+    for load in &model.loads {
+        table.row([
+            load.load.clone(),
+            load.models.to_string(),
+            format!("{:.2} x", load.slowdown),
+            percent(load.error),
+            percent(load.error_of_none),
+        ]);
+    }
+    text += &table.to_text();
+    text
 }
 
 impl Report for BundleReport<'_> {
@@ -37,6 +65,7 @@ impl Report for BundleReport<'_> {
         if p.skipped > 0 {
             let _ = writeln!(text, "Left out     {} rows that could not be used", p.skipped);
         }
+        text += &contention_text(b.contention.as_ref());
         let _ = writeln!(text, "\nHeld out ({}-fold cross-validation by architecture):\n", p.folds);
         text += &kinds_table(&b.held_out).to_text();
         let mut table = Table::new(E2E_HEADINGS, 2);
@@ -71,6 +100,7 @@ impl Report for BundleReport<'_> {
                 "skipped": p.skipped,
                 "trained_on": p.trained_on,
             },
+            "contention": b.contention,
             "held_out": evaluation_json(&b.held_out),
             "on_real": b.on_real.as_ref().map(evaluation_json),
         }))

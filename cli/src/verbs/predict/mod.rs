@@ -11,7 +11,10 @@ use super::{
 };
 use report::Printed;
 use std::path::PathBuf;
-use vitempo::forecast::{ForecastError, Listed, ModelForecasts, forecast_each};
+use vitempo::contention::{BesideError, Neighbour};
+use vitempo::forecast::{
+    ForecastError, Listed, ModelForecasts, forecast_each, forecast_each_beside,
+};
 use vitempo::graph::Latency;
 use vitempo::predictors::adapt::ListedModel;
 
@@ -28,6 +31,11 @@ pub struct PredictArgs {
     /// Bundle of either kind: a file, or a name that `vitempo bundle list` shows
     #[arg(long, value_name = "NAME")]
     pub bundle: PathBuf,
+
+    /// Forecast the latency while another processor is busy, too: with a load that the bundle was
+    /// fitted to, e.g. stream, or with a model in the environment of another bundle
+    #[arg(long, value_name = "LOAD|FILE@BUNDLE")]
+    pub beside: Option<String>,
 
     /// Show every operator that will run
     #[arg(long)]
@@ -48,11 +56,38 @@ impl From<ForecastError> for CliError {
     }
 }
 
+impl From<BesideError> for CliError {
+    fn from(error: BesideError) -> Self {
+        let hint = match &error {
+            BesideError::Unknown(_) => {
+                "measure models with `vitempo profile --beside`, and train on them".to_owned()
+            }
+            BesideError::NoNeighbour { known, .. } => {
+                format!("it was fitted to: {}", known.join(", "))
+            }
+            _ => String::new(),
+        };
+        let error = match error {
+            BesideError::Bundle(error) => return error.into(),
+            BesideError::Model(error) => return error.into(),
+            BesideError::Prediction(error) => return error.into(),
+            other => Self::user(other),
+        };
+        if hint.is_empty() { error } else { error.hint(hint) }
+    }
+}
+
 pub fn run(args: &PredictArgs) -> CliResult {
     let bundle = super::bundle::open(&args.bundle)?;
     let models = args.models.read_each()?;
-    let ModelForecasts { forecasts, mut left_out } =
-        forecast_each(&bundle, models, &args.models.read_options());
+    let options = args.models.read_options();
+    let ModelForecasts { forecasts, mut left_out } = match &args.beside {
+        None => forecast_each(&bundle, models, &options),
+        Some(asked) => {
+            let neighbour = Neighbour::named(asked, &bundle, &options)?;
+            forecast_each_beside(&bundle, models, &options, &neighbour)?
+        }
+    };
     let asked = forecasts.len() + left_out.len();
     if asked == 1
         && let Some((_, error)) = left_out.pop()

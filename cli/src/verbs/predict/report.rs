@@ -7,8 +7,29 @@ use super::super::{
 use serde_json::json;
 use std::fmt::Write;
 use vitempo::Bundle;
-use vitempo::forecast::{KindLatency, ModelForecast};
+use vitempo::forecast::{BesideForecast, KindLatency, ModelForecast};
 use vitempo::graph::{LatencyModel, OperatorPrediction, PredictionSource, TensorSpec};
+
+/// Columns of CSV.
+const COLUMNS: &[&str] = &[
+    "model",
+    "bundle",
+    "environment",
+    "latency_ns",
+    "lower_ns",
+    "upper_ns",
+    "level",
+    "operators",
+    "fallback",
+    "extrapolating",
+];
+
+fn beside_cells(beside: &BesideForecast) -> Vec<String> {
+    let p = beside.forecast.prediction.latency;
+    let latencies = [p.point(), p.lower(), p.upper()].map(|l| format!("{:.0}", l.ns()));
+    let slowdown = format!("{:.4}", beside.forecast.slowdown.point());
+    [beside.neighbour.clone(), slowdown].into_iter().chain(latencies).collect()
+}
 
 /// What is printed.
 pub struct Printed<'a> {
@@ -26,21 +47,12 @@ impl Report for Printed<'_> {
     }
 
     fn csv(&self) -> CliResult<String> {
-        let mut table = Table::new(
-            &[
-                "model",
-                "bundle",
-                "environment",
-                "latency_ns",
-                "lower_ns",
-                "upper_ns",
-                "level",
-                "operators",
-                "fallback",
-                "extrapolating",
-            ],
-            3,
-        );
+        let beside: &[&str] = match self.forecasts.iter().any(|f| f.beside.is_some()) {
+            true => &["beside", "slowdown", "beside_ns", "beside_lower_ns", "beside_upper_ns"],
+            false => &[],
+        };
+        let headings = [COLUMNS, beside].concat();
+        let mut table = Table::new(&headings, 3);
         for f in &self.forecasts {
             let p = f.prediction.latency;
             let numbers = [p.point(), p.lower(), p.upper()].map(|l| format!("{:.0}", l.ns()));
@@ -55,7 +67,8 @@ impl Report for Printed<'_> {
                 self.bundle.name().to_owned(),
                 self.bundle.environment().id(),
             ];
-            table.row(words.into_iter().chain(numbers).chain(counts));
+            let beside = f.beside.iter().flat_map(beside_cells);
+            table.row(words.into_iter().chain(numbers).chain(counts).chain(beside));
         }
         table.to_csv()
     }
@@ -94,6 +107,9 @@ impl Forecast<'_> {
             p.upper(),
             p.level * 100.0
         );
+        if let Some(line) = self.beside_line() {
+            text += &line;
+        }
         if let Some(measured) = self.0.measured() {
             let _ = writeln!(text, "Measured   {measured}, listed in the bundle for this graph");
         }
@@ -113,6 +129,21 @@ impl Forecast<'_> {
             text += &self.operators_table();
         }
         text
+    }
+
+    /// Latency and slowdown beside the neighbour.
+    fn beside_line(&self) -> Option<String> {
+        let BesideForecast { neighbour, forecast } = self.0.beside.as_ref()?;
+        let (p, slowdown) = (forecast.prediction.latency, forecast.slowdown);
+        Some(format!(
+            "Beside     {}   [{} .. {}]   {:.2} x [{:.2} .. {:.2}] while {neighbour} runs\n",
+            p.point(),
+            p.lower(),
+            p.upper(),
+            slowdown.point(),
+            slowdown.lower(),
+            slowdown.upper()
+        ))
     }
 
     fn is_adapted(&self) -> bool {
@@ -212,6 +243,14 @@ impl Forecast<'_> {
                 "unsupported": unsupported,
             },
         });
+        if let Some(BesideForecast { neighbour, forecast }) = &self.0.beside {
+            let p = forecast.prediction.latency;
+            out["beside"] = json!({
+                "neighbour": neighbour,
+                "slowdown": forecast.slowdown,
+                "latency_ns": {"point": p.point(), "lower": p.lower(), "upper": p.upper(), "level": p.level},
+            });
+        }
         if let Some(measured) = self.0.measured() {
             out["measured_ns"] = json!(measured);
         }

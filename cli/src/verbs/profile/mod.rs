@@ -17,7 +17,7 @@ use report::Profiled;
 use std::{path::PathBuf, time::Duration};
 use vitempo::campaign::{self, Campaign, CampaignError, Outcome, Repeats};
 use vitempo::graph::OpKind;
-use vitempo::profiler::{Progress, Sweep, Target, energy::Meter};
+use vitempo::profiler::{LoadSpec, Progress, Sweep, Target, energy::Meter};
 
 /// Measures models end to end and operator by operator
 ///
@@ -75,6 +75,15 @@ pub struct ProfileArgs {
     #[arg(long, value_parser = quantity::positive)]
     pub profiled_repeats: Option<usize>,
 
+    /// Measure while another core runs a load: stream, stream:2GB/s, stream:64MiB, matmul or
+    /// model:FILE@ENGINE. Rows with a load are an environment of their own
+    #[arg(long, value_name = "LOAD", conflicts_with = "remote")]
+    pub beside: Option<LoadSpec>,
+
+    /// Logical cores of the load; by default the first one that is not measured
+    #[arg(long, value_delimiter = ',', value_name = "LIST", requires = "beside")]
+    pub beside_cores: Vec<usize>,
+
     /// Repeat model runs that failed in an earlier session
     #[arg(long, conflicts_with = "session")]
     pub retry_failed: bool,
@@ -128,6 +137,11 @@ pub fn run(args: &ProfileArgs) -> CliResult {
     let options = args.engine.run.options();
     let engine = (args.engine.backend.as_str(), &options);
     let models = campaign::measured(models, &args.ops, &target, engine)?;
+    let beside = args
+        .beside
+        .as_ref()
+        .map(|load| campaign::beside(load, &args.beside_cores, &args.models.read_options()))
+        .transpose()?;
     let sweep = Sweep {
         models,
         backend: args.engine.backend.clone(),
@@ -137,6 +151,7 @@ pub fn run(args: &ProfileArgs) -> CliResult {
         run_timeout: args.run_timeout,
         target,
         session: args.session.clone().unwrap_or_else(campaign::session_name),
+        beside,
     };
     if let (Target::Local(_), Err(reason)) = (&sweep.target, Meter::find(sweep.options.processor)) {
         progress::say(format!("energy is not recorded: {reason}"));

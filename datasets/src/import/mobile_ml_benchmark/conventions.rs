@@ -155,6 +155,7 @@ impl Setting {
             power_mode: None,
             isa: String::new(),
             os: known.map_or_else(String::new, |(_, _, os)| (*os).to_owned()),
+            beside: None,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! `vitempo-studies`: prints what papers print beside what vitempo computes, evaluates adaptation
-//! on published latencies, and runs placements that were chosen from forecasts and plans for several
-//! models.
+//! on published latencies, and runs placements, pairs of models and plans for several models.
 
+mod contention;
 mod paper;
 mod placements;
 mod print;
@@ -13,22 +13,28 @@ use print::Failure;
 use std::process::ExitCode;
 
 /// Prints what papers print beside what vitempo computes, evaluates adaptation on published
-/// latencies, and runs placements that were chosen from forecasts and plans for several models
+/// latencies, and runs placements, pairs of models and plans for several models
 #[derive(Parser, Debug)]
 #[command(name = "vitempo-studies", version)]
 enum Studies {
+    Contention(contention::ContentionArgs),
     Paper(paper::PaperArgs),
     Placements(placements::PlacementsArgs),
     Published(published::PublishedArgs),
     Systems(systems::SystemsArgs),
+    /// Runs models on behalf of another process of this program
+    #[command(hide = true)]
+    Worker,
 }
 
 fn main() -> ExitCode {
     let done = match Studies::parse() {
+        Studies::Contention(args) => contention::run(&args),
         Studies::Paper(args) => paper::run(&args),
         Studies::Placements(args) => placements::run(&args),
         Studies::Published(args) => published::run(&args),
         Studies::Systems(args) => systems::run(&args),
+        Studies::Worker => vitempo::profiler::worker::main().map_err(Failure::new),
     };
     let Err(Failure { message, hint }) = done else { return ExitCode::SUCCESS };
     eprintln!("error: {message}");

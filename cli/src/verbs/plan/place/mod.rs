@@ -103,7 +103,8 @@ pub struct PlaceArgs {
     pub over: u64,
 
     /// How many times as long NAME takes while OTHER is busy, e.g. a/b=1.2; once for every pair,
-    /// both ways round. Without it contention is not known, and none is assumed
+    /// both ways round. Without it the bundles' slowdown models count; without those contention is
+    /// not known, and none is assumed
     #[arg(long, value_name = "NAME/OTHER=FACTOR", value_parser = arguments::slowdown)]
     pub slowdown: Vec<Slowdown>,
 
@@ -155,9 +156,10 @@ pub struct PlaceArgs {
 }
 
 pub fn run(args: &PlaceArgs) -> CliResult {
-    let request = args.request()?;
     let file = args.tasks.as_deref().map(TasksFile::read).transpose()?;
+    let asked = args.request()?;
     let costs = args.costs(file.as_ref())?;
+    let request = asked.or_slowdown(&costs.slowdown);
     if args.grid {
         return output::print(&PrintedGrid(grid(&costs.zoo, &request)?), args.format);
     }
@@ -187,6 +189,7 @@ struct Costs {
     slos: Vec<Slo>,
     processors: Vec<PlanProcessor>,
     origin: CostsOrigin,
+    slowdown: Vec<Slowdown>,
 }
 
 impl PlaceArgs {
@@ -199,7 +202,8 @@ impl PlaceArgs {
                     |(name, how): &(String, String)| PlanProcessor::of_record(name, how);
                 let processors = record.processors.iter().map(described).collect();
                 let (zoo, slos) = (record.zoo()?, record.asked());
-                Ok(Costs { zoo, slos, processors, origin: CostsOrigin::Measured })
+                let (origin, slowdown) = (CostsOrigin::Measured, Vec::new());
+                Ok(Costs { zoo, slos, processors, origin, slowdown })
             }
             (None, Some(file)) => {
                 let costs = planning::costs(file, &self.stitching(), &mut say)?;
@@ -212,7 +216,7 @@ impl PlaceArgs {
                     Some(_) => CostsOrigin::File,
                     None => CostsOrigin::Forecast,
                 };
-                Ok(Costs { zoo, slos, processors, origin })
+                Ok(Costs { zoo, slos, processors, origin, slowdown: costs.slowdown })
             }
             (None, None) => Err(CliError::ours("neither a record nor tasks")),
         }

@@ -19,7 +19,8 @@ use vitempo::{
     planners::multi_dnn::{Objective, PlacedTask, PlacedWay, Score, systems::Named},
 };
 use words::{
-    accuracy, gain, goal, latency, loading, placed_on, proof, proof_name, variants, violated,
+    accuracy, contention, gain, goal, latency, loading, placed_on, proof, proof_name, variants,
+    violated,
 };
 
 /// A plan, to be printed.
@@ -115,11 +116,7 @@ impl Printed<'_> {
             percent(plan.throughput_gap()),
             thousands(plan.evaluations)
         );
-        let contention = match plan.contention_known {
-            true => "known, and part of the plan",
-            false => "not known: busy processors may slow each other down more than planned",
-        };
-        let _ = writeln!(text, "contention: {contention}");
+        let _ = writeln!(text, "contention: {}", contention(&self.0.zoo, &self.0.contention));
         if self.0.cold {
             let _ = writeln!(text, "{}", loading(&self.0.zoo));
         }
@@ -266,6 +263,7 @@ impl Report for Printed<'_> {
             "systems": systems.collect::<Vec<_>>(),
             "shares": shares,
             "contention_known": plan.contention_known,
+            "slowdown": plan.contention_known.then(|| self.0.contention.factors()),
             "memory_bytes": plan.memory_bytes,
             "loading": loading_name(self.0),
             "evidence": plan.evidence,

@@ -2,7 +2,7 @@
 
 use crate::verbs::output::percent;
 use vitempo::graph::Latency;
-use vitempo::planners::multi_dnn::{MultiDnnPlan, Objective, PlacedWay, Proof, Score};
+use vitempo::planners::multi_dnn::{Contention, MultiDnnPlan, Objective, PlacedWay, Proof, Score};
 use vitempo::planners::stitch::Zoo;
 
 pub fn latency(ns: f64) -> String {
@@ -17,6 +17,22 @@ pub fn loading(zoo: &Zoo) -> &'static str {
             "compiling and loading: not measured; 23.7 and 3 times the latency, the stitching \
             paper's figures"
         }
+    }
+}
+
+/// What is known about busy processors.
+pub fn contention(zoo: &Zoo, contention: &Contention) -> String {
+    let names = zoo.processors();
+    let each = contention.factors().iter().enumerate().flat_map(|(one, row)| {
+        let others = row.iter().enumerate().filter(move |(other, _)| *other != one);
+        others.map(move |(other, factor)| {
+            format!("`{}` takes {factor:.2} x while `{}` is busy", names[one], names[other])
+        })
+    });
+    let each: Vec<String> = each.collect();
+    match each.is_empty() {
+        true => "not known: busy processors may slow each other down more than planned".to_owned(),
+        false => format!("known, and part of the plan: {}", each.join(", ")),
     }
 }
 

@@ -1,0 +1,176 @@
+//! [`LoadSpec`]: a load as command lines have it: `stream`, `stream:2GB/s`, `stream:64MiB`,
+//! `stream:2GB/s,64MiB`, `matmul`, `model:FILE@ENGINE`.
+
+use std::{fmt, path::PathBuf, str::FromStr};
+
+/// Units of sizes, larger ones first.
+const UNITS: [(&str, u64); 7] = [
+    ("GiB", 1 << 30),
+    ("GB", 1_000_000_000),
+    ("MiB", 1 << 20),
+    ("MB", 1_000_000),
+    ("KiB", 1 << 10),
+    ("kB", 1000),
+    ("B", 1),
+];
+/// Smallest buffer of a stream, bytes.
+const SMALLEST: u64 = 1 << 20;
+/// Largest buffer of a stream, and largest rate, bytes (per second).
+const LARGEST: u64 = 1 << 40;
+
+/// A load that was asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LoadSpec {
+    /// See [`super::Load::Stream`].
+    Stream {
+        /// See [`super::Load::Stream`].
+        rate_bytes_per_s: Option<u64>,
+        /// See [`super::Load::Stream`].
+        size_bytes: Option<u64>,
+    },
+    /// See [`super::Load::Matmul`].
+    Matmul,
+    /// A model on an engine.
+    Model {
+        /// Its file.
+        file: PathBuf,
+        /// Name of the backend.
+        backend: String,
+    },
+}
+
+/// Why a text is no load.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{text}` is no load: {reason}; expected stream, stream:2GB/s, stream:64MiB, matmul or \
+    model:FILE@ENGINE"
+)]
+pub struct LoadSpecError {
+    /// The text.
+    pub text: String,
+    /// What is wrong.
+    pub reason: String,
+}
+
+impl FromStr for LoadSpec {
+    type Err = LoadSpecError;
+
+    fn from_str(text: &str) -> Result<Self, LoadSpecError> {
+        parse(text).map_err(|reason| LoadSpecError { text: text.to_owned(), reason })
+    }
+}
+
+fn parse(text: &str) -> Result<LoadSpec, String> {
+    let (kind, rest) = match text.split_once(':') {
+        Some((kind, rest)) => (kind, Some(rest)),
+        None => (text, None),
+    };
+    match (kind, rest) {
+        ("stream", None) => Ok(LoadSpec::Stream { rate_bytes_per_s: None, size_bytes: None }),
+        ("stream", Some(rest)) => stream(rest),
+        ("matmul", None) => Ok(LoadSpec::Matmul),
+        ("matmul", Some(_)) => Err("a matmul has no settings".to_owned()),
+        ("model", Some(rest)) => match rest.rsplit_once('@') {
+            Some((file, backend)) if !file.is_empty() && !backend.is_empty() => {
+                Ok(LoadSpec::Model { file: file.into(), backend: backend.to_owned() })
+            }
+            _ => Err("a model has a file and an engine".to_owned()),
+        },
+        _ => Err("the kind is unknown".to_owned()),
+    }
+}
+
+fn stream(settings: &str) -> Result<LoadSpec, String> {
+    let (mut rate, mut size) = (None, None);
+    for setting in settings.split(',') {
+        let (slot, bytes) = match setting.trim().strip_suffix("/s") {
+            Some(bytes) => (&mut rate, bytes),
+            None => (&mut size, setting.trim()),
+        };
+        let bytes = quantity(bytes).ok_or_else(|| format!("`{setting}` has no size or rate"))?;
+        if slot.replace(bytes).is_some() {
+            return Err("a setting is given twice".to_owned());
+        }
+    }
+    if size.is_some_and(|size| size < SMALLEST) {
+        return Err("the buffer is smaller than 1 MiB".to_owned());
+    }
+    Ok(LoadSpec::Stream { rate_bytes_per_s: rate, size_bytes: size })
+}
+
+/// Bytes, above 0.
+fn quantity(text: &str) -> Option<u64> {
+    let (number, unit) =
+        UNITS.iter().find_map(|(unit, bytes)| Some((text.strip_suffix(unit)?, *bytes)))?;
+    let bytes = number.trim().parse::<f64>().ok()? * unit as f64;
+    (bytes >= 1.0 && bytes <= LARGEST as f64).then_some(bytes.round() as u64)
+}
+
+/// In the largest unit in which the number is whole.
+fn spelled(bytes: u64) -> String {
+    let whole = UNITS.iter().filter(|(_, unit)| bytes.is_multiple_of(*unit));
+    let (unit, size) = whole.min_by_key(|(_, size)| bytes / size).unwrap_or(&("B", 1));
+    format!("{}{unit}", bytes / size)
+}
+
+impl fmt::Display for LoadSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Stream { rate_bytes_per_s, size_bytes } => {
+                let rate = rate_bytes_per_s.map(|rate| spelled(rate) + "/s");
+                let settings: Vec<String> =
+                    rate.into_iter().chain(size_bytes.map(spelled)).collect();
+                match settings.is_empty() {
+                    true => f.write_str("stream"),
+                    false => write!(f, "stream:{}", settings.join(",")),
+                }
+            }
+            Self::Matmul => f.write_str("matmul"),
+            Self::Model { file, backend } => write!(f, "model:{}@{backend}", file.display()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loads_are_read_and_written_alike() {
+        for (text, spelled) in [
+            ("stream", "stream"),
+            ("stream:2GB/s", "stream:2GB/s"),
+            ("stream:2000MB/s", "stream:2GB/s"),
+            ("stream:64MiB", "stream:64MiB"),
+            ("stream:64MiB, 0.5GB/s", "stream:500MB/s,64MiB"),
+            ("stream:1500000B/s", "stream:1500kB/s"),
+            ("matmul", "matmul"),
+            ("model:a/b@c.onnx@rten", "model:a/b@c.onnx@rten"),
+        ] {
+            let load: Result<LoadSpec, _> = text.parse();
+            assert_eq!(load.as_ref().map(ToString::to_string).as_deref(), Ok(spelled), "{text}");
+            assert_eq!(spelled.parse(), load, "{text}");
+        }
+    }
+
+    #[test]
+    fn other_texts_are_refused_with_a_reason() {
+        for (text, reason) in [
+            ("", "the kind"),
+            ("streams", "the kind"),
+            ("stream:", "no size or rate"),
+            ("stream:2", "no size or rate"),
+            ("stream:-2GB/s", "no size or rate"),
+            ("stream:nanGB", "no size or rate"),
+            ("stream:infGB/s", "no size or rate"),
+            ("stream:1kB", "smaller than 1 MiB"),
+            ("stream:1GB/s,2GB/s", "twice"),
+            ("matmul:3", "no settings"),
+            ("model:a.onnx", "a file and an engine"),
+            ("model:@rten", "a file and an engine"),
+        ] {
+            let refused = text.parse::<LoadSpec>();
+            assert!(refused.is_err_and(|e| e.reason.contains(reason)), "{text}");
+        }
+    }
+}
