@@ -5,7 +5,7 @@
 //! over. What was measured is in the record after every pair.
 
 use super::{PairRecord, Record, StreamRecord};
-use crate::placements::RecordError;
+use crate::record::RecordError;
 use std::{
     collections::HashMap,
     path::Path,

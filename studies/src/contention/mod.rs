@@ -15,10 +15,10 @@
 pub mod measure;
 pub mod score;
 
-use crate::placements::RecordError;
+use crate::record::{self, RecordError};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
-use vitempo::graph::{Environment, files::write_whole};
+use vitempo::graph::Environment;
 
 /// Everything that was measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -65,14 +65,7 @@ impl Record {
     /// # Errors
     /// [`RecordError`] naming the file, and the field at fault.
     pub fn read(path: &Path) -> Result<Option<Self>, RecordError> {
-        let refused = |reason: String| RecordError { path: path.to_owned(), reason };
-        match std::fs::read(path) {
-            Ok(bytes) => {
-                serde_json::from_slice(&bytes).map(Some).map_err(|e| refused(e.to_string()))
-            }
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(refused(error.to_string())),
-        }
+        record::read(path)
     }
 
     /// Writes it, whole or not at all.
@@ -80,9 +73,7 @@ impl Record {
     /// # Errors
     /// [`RecordError`] naming the file.
     pub fn write(&self, path: &Path) -> Result<(), RecordError> {
-        let refused = |reason: String| RecordError { path: path.to_owned(), reason };
-        let text = serde_json::to_string(self).map_err(|error| refused(error.to_string()))?;
-        write_whole(path, text.as_bytes()).map_err(|error| refused(error.to_string()))
+        record::write(self, path)
     }
 
     fn has_pair(&self, models: [&str; 2]) -> bool {
