@@ -289,11 +289,11 @@ fn numbers_of_the_readme_hold() {
         let entries = std::fs::read_dir(root().join(folder)).expect("bundles").flatten();
         entries.filter(|entry| entry.path().extension().is_some_and(|e| e == "vtb")).count()
     };
-    assert_eq!(bundles("bundles"), 11, "the README says eleven");
-    assert!(readme.contains("Bundles of eleven environments ship"));
+    assert_eq!(bundles("bundles"), 9, "the README says nine");
+    assert!(readme.contains("Bundles of nine environments ship"));
     let adapted = bundles("bundles/adapted");
     assert!(readme.contains(&format!("and {adapted} of phones")), "{adapted} adapted bundles");
-    let embedded = format!("The {} shipped bundles", 11 + adapted);
+    let embedded = format!("The {} shipped bundles", 9 + adapted);
     assert!(read("docs/decisions/0020-bundles-by-name.md").contains(&embedded), "{embedded}");
     let manifest: toml::Table = read("Cargo.toml").parse().expect("a manifest");
     let rust = manifest["workspace"]["package"]["rust-version"].as_str().expect("a version");
