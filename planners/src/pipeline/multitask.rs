@@ -16,7 +16,7 @@
 
 use super::Tasks;
 use crate::cost::{CostError, Interval};
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, ops::Range};
 
 mod enumeration;
 mod plan;
@@ -216,8 +216,9 @@ impl MultiTask {
         let (&encoder, others) = places.split_first()?;
         let (decoders, postprocessing) = others.split_at_checked(self.decoders.len())?;
         let encoder_ns = (*self.encoder.latency_ns.get(encoder)?)?;
-        let mut load = self.decoder_load(encoder, decoders)?;
-        let after = self.postprocessing_load(decoders, postprocessing)?;
+        let first_after = 1 + self.decoders.len();
+        let mut load = self.load(places, 1..first_after)?;
+        let after = self.load(places, first_after..first_after + self.postprocessing.len())?;
         let busiest = |load: &[Interval]| load.iter().copied().fold(Interval::ZERO, Interval::max);
         let (decoders_ns, postprocessing_ns) = (busiest(&load), busiest(&after));
         let latency_ns = encoder_ns + decoders_ns + postprocessing_ns;
@@ -242,39 +243,42 @@ impl MultiTask {
         })
     }
 
-    /// Time of decoders on each processor; the features are sent to each once.
-    fn decoder_load(&self, encoder: usize, decoders: &[usize]) -> Option<Vec<Interval>> {
+    /// Time of some parts, with what they receive, on each processor.
+    fn load(&self, places: &[usize], parts: Range<usize>) -> Option<Vec<Interval>> {
         let mut load = vec![Interval::ZERO; self.processors.len()];
-        let mut has_features = vec![false; self.processors.len()];
-        *has_features.get_mut(encoder)? = true;
-        for (part, &processor) in self.decoders.iter().zip(decoders) {
-            let own = (*part.latency_ns.get(processor)?)?;
-            let received = if has_features[processor] {
-                Interval::ZERO
-            } else {
-                self.hand_over_ns[encoder][processor]?
-            };
-            has_features[processor] = true;
-            load[processor] = load[processor] + received + own;
+        for index in parts {
+            let &processor = places.get(index)?;
+            let own = (*self.part(index)?.latency_ns.get(processor)?)?;
+            let sum = load.get_mut(processor)?;
+            *sum = *sum + self.received_ns(places, index)? + own;
         }
         Some(load)
     }
 
-    /// Time of postprocessing on each processor.
-    fn postprocessing_load(&self, decoders: &[usize], places: &[usize]) -> Option<Vec<Interval>> {
-        let mut load = vec![Interval::ZERO; self.processors.len()];
-        for (index, after) in self.postprocessing.iter().enumerate() {
-            let &processor = places.get(index)?;
-            let own = (*after.part.latency_ns.get(processor)?)?;
-            let from = *decoders.get(after.decoder)?;
-            let received = if from == processor {
-                Interval::ZERO
-            } else {
-                after.hand_over_ns[from][processor]?
-            };
-            load[processor] = load[processor] + received + own;
+    /// A part by its index in [`MultiTask::parts`].
+    pub(super) fn part(&self, index: usize) -> Option<&Part> {
+        let Some(index) = index.checked_sub(1) else { return Some(&self.encoder) };
+        match index.checked_sub(self.decoders.len()) {
+            None => self.decoders.get(index),
+            Some(after) => self.postprocessing.get(after).map(|p| &p.part),
         }
-        Some(load)
+    }
+
+    /// The time of receiving what a part reads, before it runs: the features, once per processor
+    /// other than the encoder's, before its first decoder; a prediction, where postprocessing is on
+    /// another processor than its decoder. `None` where it cannot be sent.
+    pub(super) fn received_ns(&self, places: &[usize], part: usize) -> Option<Interval> {
+        let &to = places.get(part)?;
+        let Some(decoder) = part.checked_sub(1) else { return Some(Interval::ZERO) };
+        let (from, times) = match decoder.checked_sub(self.decoders.len()) {
+            None if places[1..part].contains(&to) => return Some(Interval::ZERO),
+            None => (places[0], &self.hand_over_ns),
+            Some(after) => {
+                let after = self.postprocessing.get(after)?;
+                (*places.get(1 + after.decoder)?, &after.hand_over_ns)
+            }
+        };
+        if from == to { Some(Interval::ZERO) } else { *times.get(from)?.get(to)? }
     }
 }
 

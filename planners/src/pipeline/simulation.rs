@@ -45,20 +45,17 @@ impl Simulation {
             ProcessorModel { bandwidth_share, ..ProcessorModel::named(name) }
         };
         let processors = model.processors.iter().enumerate().map(processor).collect();
-        let task = |(part, processor): (usize, usize), received: u64| Task {
+        let places = schedule.places();
+        let point = |time: Option<Interval>| time.map_or(0, Interval::point);
+        let task = |&(part, processor): &(usize, usize)| Task {
             processor,
-            compute_ns: part_ns(model, part, processor),
-            memory_ns: received,
+            compute_ns: point(model.part(part).and_then(|p| *p.latency_ns.get(processor)?)),
+            memory_ns: point(model.received_ns(&places, part)),
             cv: self.cv,
             model: 0,
         };
         let stage = |steps: &Vec<Vec<(usize, usize)>>| {
-            let step = |tasks: &Vec<(usize, usize)>| {
-                tasks
-                    .iter()
-                    .map(|&placed| task(placed, received_ns(model, schedule, placed)))
-                    .collect()
-            };
+            let step = |tasks: &Vec<(usize, usize)>| tasks.iter().map(task).collect();
             StageModel {
                 name: if steps.len() > 1 { "frame" } else { "stage" }.to_owned(),
                 queue: self.queue,
@@ -95,34 +92,6 @@ impl Schedule {
             Execution::Pipelined => steps.into_iter().map(|step| vec![step]).collect(),
         }
     }
-}
-
-fn part_ns(model: &MultiTask, part: usize, processor: usize) -> u64 {
-    let part = model.parts().nth(part);
-    part.and_then(|part| part.latency_ns.get(processor).copied().flatten())
-        .map_or(0, Interval::point)
-}
-
-/// The time of receiving before a task computes: the features, once per processor other than the
-/// encoder's, before its first decoder; a prediction, where postprocessing is on another processor
-/// than its decoder.
-fn received_ns(model: &MultiTask, schedule: &Schedule, (part, processor): (usize, usize)) -> u64 {
-    let Some(decoder) = part.checked_sub(1) else { return 0 };
-    let (from, times) = match decoder.checked_sub(model.decoders.len()) {
-        None => {
-            let first = schedule.decoders.iter().position(|&other| other == processor);
-            if first != Some(decoder) {
-                return 0;
-            }
-            (schedule.encoder, &model.hand_over_ns)
-        }
-        Some(after) => {
-            let Some(after) = model.postprocessing.get(after) else { return 0 };
-            (schedule.decoders[after.decoder], &after.hand_over_ns)
-        }
-    };
-    let time = times.get(from).and_then(|row| row.get(processor).copied().flatten());
-    if from == processor { 0 } else { time.map_or(0, Interval::point) }
 }
 
 /// Contention, and each processor's share of it, so that every processor has the given slowdown

@@ -5,7 +5,7 @@
 //! power budget by a PID rule as in the Linux kernel's power allocator, or step by step around a
 //! trip point.
 
-use super::device::ProcessorModel;
+use super::{constants::Constants, device::ProcessorModel};
 use serde::{Deserialize, Serialize};
 
 /// Heat capacities, resistances, and the rule that keeps the chip cool.
@@ -26,6 +26,22 @@ pub struct Thermal {
     pub start_c: f64,
     /// The rule of the governor.
     pub throttle: Throttle,
+}
+
+impl Thermal {
+    /// A phone as [`Constants`] estimate it, at the temperature of the air.
+    #[must_use]
+    pub fn estimated(constants: &Constants, ambient_c: f64, throttle: Throttle) -> Self {
+        Self {
+            ambient_c,
+            junction_to_skin_k_per_w: constants.junction_to_skin_k_per_w,
+            junction_j_per_k: constants.junction_j_per_k,
+            skin_to_ambient_k_per_w: constants.skin_to_ambient_k_per_w,
+            skin_j_per_k: constants.skin_j_per_k,
+            start_c: ambient_c,
+            throttle,
+        }
+    }
 }
 
 /// How frequency levels follow the chip's temperature.

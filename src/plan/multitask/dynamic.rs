@@ -57,6 +57,12 @@ pub struct Rule {
     pub background: Vec<Background>,
 }
 
+impl Rule {
+    fn draws_power(&self) -> bool {
+        self.power_w.iter().any(|(_, watts)| *watts > 0.0)
+    }
+}
+
 /// What became of the frames. Level of evidence: simulation.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Course {
@@ -119,8 +125,7 @@ impl Placements {
         if let Some(name) = named.into_iter().find(|name| !self.model.processors.contains(name)) {
             return Err(refuse(&format!("there is no processor `{name}`")));
         }
-        let draws = rule.power_w.iter().any(|(_, watts)| *watts > 0.0);
-        if matches!(rule.trigger, Trigger::Temperature(_)) && !draws {
+        if matches!(rule.trigger, Trigger::Temperature(_)) && !rule.draws_power() {
             return Err(refuse("temperatures need the power of a processor"));
         }
         if matches!(rule.trigger, Trigger::Load(_)) && rule.background.is_empty() {
@@ -145,9 +150,11 @@ impl Placements {
     fn device(&self, schedule: &Schedule, rule: &Rule) -> Scenario {
         let mut scenario = self.simulation.scenario(&self.model, schedule);
         scenario.duration_ns = rule.duration_ns;
-        if rule.power_w.iter().any(|(_, watts)| *watts > 0.0) {
+        if rule.draws_power() {
+            // Power does not depend on a frequency here, so that there is nothing to throttle.
+            let (constants, throttle) = (Constants::default(), Throttle::Never);
             scenario.base_w = rule.base_w;
-            scenario.thermal = Some(surface(&Constants::default()));
+            scenario.thermal = Some(Thermal::estimated(&constants, AMBIENT_C, throttle));
         }
         for processor in &mut scenario.processors {
             let watts = rule.power_w.iter().find(|(name, _)| *name == processor.name);
@@ -174,19 +181,6 @@ fn alternatives(placed: &Placements) -> Option<[Schedule; 2]> {
     let other = same.iter().find(leaves);
     let second = other.or_else(|| same.iter().find(|s| s.encoder != first.encoder))?;
     Some([first.clone(), (*second).clone()])
-}
-
-/// A phone's chip and surface, without a governor: power does not depend on the frequency here.
-fn surface(constants: &Constants) -> Thermal {
-    Thermal {
-        ambient_c: AMBIENT_C,
-        junction_to_skin_k_per_w: constants.junction_to_skin_k_per_w,
-        junction_j_per_k: constants.junction_j_per_k,
-        skin_to_ambient_k_per_w: constants.skin_to_ambient_k_per_w,
-        skin_j_per_k: constants.skin_j_per_k,
-        start_c: AMBIENT_C,
-        throttle: Throttle::Never,
-    }
 }
 
 /// Other applications as a stream of short tasks.

@@ -130,21 +130,14 @@ fn cpu(constants: &Constants) -> ProcessorModel {
 }
 
 fn thermal(constants: &Constants) -> Thermal {
-    Thermal {
-        ambient_c: AMBIENT_C,
-        junction_to_skin_k_per_w: constants.junction_to_skin_k_per_w,
-        junction_j_per_k: constants.junction_j_per_k,
-        skin_to_ambient_k_per_w: constants.skin_to_ambient_k_per_w,
-        skin_j_per_k: constants.skin_j_per_k,
-        start_c: AMBIENT_C,
-        throttle: Throttle::PowerAllocator {
-            switch_on_c: constants.throttle_on_c,
-            desired_c: constants.throttle_desired_c,
-            sustainable_w: constants.sustainable_w,
-            k_p_w_per_k: constants.throttle_w_per_k,
-            k_i_w_per_k: 0.0,
-        },
-    }
+    let throttle = Throttle::PowerAllocator {
+        switch_on_c: constants.throttle_on_c,
+        desired_c: constants.throttle_desired_c,
+        sustainable_w: constants.sustainable_w,
+        k_p_w_per_k: constants.throttle_w_per_k,
+        k_i_w_per_k: 0.0,
+    };
+    Thermal::estimated(constants, AMBIENT_C, throttle)
 }
 
 #[cfg(test)]
