@@ -37,7 +37,7 @@ pub struct RoundProgress<'a> {
 struct PartTimes {
     /// By engine and part, ns.
     samples: Vec<Vec<Vec<u64>>>,
-    /// By engine, of the undivided model, ns.
+    /// By engine, of the undivided model, ns; empty where a bundle forecasts it.
     whole: Vec<Vec<u64>>,
     /// Slowdown of each engine while all others work, one value per measurement.
     slowdowns: Vec<Vec<f64>>,
@@ -113,8 +113,12 @@ impl Planning {
         let engines = 0..session.engines().len();
         let samples =
             engines.clone().map(on_engine).collect::<Result<Vec<_>, LiveSessionError>>()?;
-        let whole =
-            engines.map(|engine| session.whole(engine, frames)).collect::<Result<_, _>>()?;
+        let whole = match self.model.processors.is_empty() {
+            true => {
+                engines.map(|engine| session.whole(engine, frames)).collect::<Result<_, _>>()?
+            }
+            false => Vec::new(),
+        };
         let slowdown = side_by_side(session, &values, &samples)?;
         Ok(PartTimes { samples, whole, slowdowns: vec![slowdown] })
     }
