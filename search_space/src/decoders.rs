@@ -174,13 +174,7 @@ fn resized(
     if (x.height, x.width) == (height, width) {
         return Ok(x);
     }
-    let text = |t: &str| Attribute::Text(t.to_owned());
-    let sizes = [1, x.channels, height, width].map(|size| size as i64);
-    let attributes = Attributes::new()
-        .with("mode", text("linear"))
-        .with("coordinate_transformation_mode", text("pytorch_half_pixel"))
-        .with_ints("sizes", sizes);
-    let y = b.op(name, OpKind::Resize, attributes, &[x.x])?;
+    let y = b.resize(name, x.x, [height, width], "linear", "pytorch_half_pixel")?;
     Ok(Features { height, width, ..x.with(y) })
 }
 
@@ -224,12 +218,8 @@ impl Features {
         if layout == Layout::Image || prefix_tokens == 0 {
             return self.into_image(b, name);
         }
-        let attributes = Attributes::new()
-            .with_ints("axes", [1])
-            .with_ints("starts", [prefix_tokens as i64])
-            .with_ints("ends", [self.tokens() as i64])
-            .with_ints("steps", [1]);
-        let x = b.op(&format!("{name}.patches"), OpKind::Slice, attributes, &[self.x])?;
+        let patches = (1, prefix_tokens, self.tokens(), 1);
+        let x = b.slice(&format!("{name}.patches"), self.x, &[patches])?;
         Self { x, prefix_tokens: 0, ..self }.into_image(b, name)
     }
 }

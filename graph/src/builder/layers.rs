@@ -225,6 +225,58 @@ impl GraphBuilder {
         self.op(name, OpKind::Concat, Attributes::new().with_int("axis", axis as i64), inputs)
     }
 
+    /// Part of a tensor: of each of these dimensions `(axis, start, end, step)`, every `step`-th
+    /// element.
+    ///
+    /// # Errors
+    /// [`GraphError::Node`] when there is no such dimension.
+    pub fn slice(
+        &mut self,
+        name: &str,
+        x: ValueId,
+        axes: &[(usize, usize, usize, usize)],
+    ) -> Result<ValueId, GraphError> {
+        let list = |of: fn(&(usize, usize, usize, usize)) -> usize| {
+            axes.iter().map(|a| of(a) as i64).collect::<Vec<_>>()
+        };
+        let attributes = Attributes::new()
+            .with_ints("axes", list(|a| a.0))
+            .with_ints("starts", list(|a| a.1))
+            .with_ints("ends", list(|a| a.2))
+            .with_ints("steps", list(|a| a.3));
+        self.op(name, OpKind::Slice, attributes, &[x])
+    }
+
+    /// An image N, C, H, W at another height and width; `mode` and `transformation` (of
+    /// coordinates) as ONNX names them.
+    ///
+    /// # Errors
+    /// [`GraphError::Node`] when `x` is not an image.
+    pub fn resize(
+        &mut self,
+        name: &str,
+        x: ValueId,
+        [height, width]: [usize; 2],
+        mode: &str,
+        transformation: &str,
+    ) -> Result<ValueId, GraphError> {
+        let tensor = self.known(name, x)?;
+        let &[batch, channels, _, _] = tensor.shape.as_slice() else {
+            return Err(refuse(name, format!("an image N, C, H, W is resized, this is {tensor}")));
+        };
+        let text = |t: &str| Attribute::Text(t.to_owned());
+        let mut attributes = Attributes::new()
+            .with("mode", text(mode))
+            .with("coordinate_transformation_mode", text(transformation));
+        if mode == "nearest" {
+            attributes.set("nearest_mode", text("floor"));
+        } else if mode == "cubic" {
+            attributes.set("cubic_coeff_a", Attribute::Float(-0.75));
+        }
+        let sizes = [batch, channels, height, width].map(|size| size as i64);
+        self.op(name, OpKind::Resize, attributes.with_ints("sizes", sizes), &[x])
+    }
+
     /// Mean over all spatial dimensions: N, C, 1, 1.
     ///
     /// # Errors

@@ -269,7 +269,7 @@ fn pyramid_fusion(n: &mut Network, g: &mut Generator) -> Built {
     let up = conv(n, low, fine, 1, 1, 1)?;
     let (mode, transformation) =
         if g.unit() < 0.5 { ("linear", "pytorch_half_pixel") } else { ("nearest", "asymmetric") };
-    let up = resized(n, up, fine, side, mode, transformation)?;
+    let up = resized(n, up, side, mode, transformation)?;
     let x = binary(n, OpKind::Add, x, up)?;
     let x = unary(n, OpKind::Relu, x)?;
     let down = conv(n, x, coarse, 3, 2, 1)?;

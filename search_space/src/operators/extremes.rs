@@ -57,7 +57,7 @@ fn large_resize(n: &mut Network, g: &mut Generator) -> Built {
     let x = n.b.input("x", TensorSpec::f32([1, c, side, side]));
     let x = conv(n, x, c, 1, 1, 1)?;
     let (mode, transformation) = interpolation(g);
-    let y = resized(n, x, c, side * factor, mode, transformation)?;
+    let y = resized(n, x, side * factor, mode, transformation)?;
     conv(n, y, pick(g, &[1, 8, 16]), 1, 1, 1)
 }
 

@@ -233,7 +233,7 @@ fn resize(n: &mut Network, g: &mut Generator) -> Built {
     } else {
         pick(g, &["half_pixel", "align_corners", "pytorch_half_pixel"])
     };
-    let y = resized(n, x, c, h * factor, mode, transformation)?;
+    let y = resized(n, x, h * factor, mode, transformation)?;
     conv(n, y, c, 1, 1, 1)
 }
 
@@ -250,31 +250,16 @@ pub(super) fn interpolation(g: &mut Generator) -> (&'static str, &'static str) {
     )
 }
 
-/// An image of `c` channels at another size; `mode` and `transformation` as the field names them.
+/// A square image at another size; `mode` and `transformation` as the field names them.
 pub(super) fn resized(
     n: &mut Network,
     x: ValueId,
-    c: usize,
     side: usize,
     mode: &str,
     transformation: &str,
 ) -> Built {
-    let text = |t: &str| Attribute::Text(t.to_owned());
-    let mut attributes = Attributes::new()
-        .with("mode", text(mode))
-        .with("coordinate_transformation_mode", text(transformation));
-    if mode == "nearest" {
-        attributes.set("nearest_mode", text("floor"));
-    } else if mode == "cubic" {
-        attributes.set("cubic_coeff_a", Attribute::Float(-0.75));
-    }
     let name = n.name();
-    n.b.op(
-        &name,
-        OpKind::Resize,
-        attributes.with_ints("sizes", vec![1, c as i64, side as i64, side as i64]),
-        &[x],
-    )
+    n.b.resize(&name, x, [side, side], mode, transformation)
 }
 
 fn activation(n: &mut Network, g: &mut Generator) -> Built {

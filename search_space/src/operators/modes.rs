@@ -47,7 +47,7 @@ fn cubic_resize(n: &mut Network, g: &mut Generator) -> Built {
     let to = (from as f64 * pick(g, &[0.5, 0.93, 1.5, 2.0, 2.0])).ceil() as usize;
     let x = if c < 8 { written(n, [1, c, from, from])? } else { convolved(n, [1, c, from, from])? };
     let transformation = pick(g, &["half_pixel", "pytorch_half_pixel", "align_corners"]);
-    let y = resized(n, x, c, to, "cubic", transformation)?;
+    let y = resized(n, x, to, "cubic", transformation)?;
     unary(n, OpKind::Abs, y)
 }
 

@@ -107,7 +107,7 @@ fn permuted_image(n: &mut Network, g: &mut Generator) -> Built {
         2 => conv(n, x, c, pick(g, &[3, 5]), 1, c)?,
         _ => {
             let (mode, transformation) = interpolation(g);
-            resized(n, x, c, side * factor, mode, transformation)?
+            resized(n, x, side * factor, mode, transformation)?
         }
     };
     let c = n.channels(y);
@@ -123,7 +123,7 @@ fn permuted_fusion(n: &mut Network, g: &mut Generator) -> Built {
     let mut parts = Vec::new();
     for (level, input) in ["a", "b", "d", "e"].into_iter().enumerate().take(levels) {
         let x = image_of_tokens(n, g, input, c, side >> level)?;
-        parts.push(resized(n, x, c, side, mode, transformation)?);
+        parts.push(resized(n, x, side, mode, transformation)?);
     }
     let y = concat(n, &parts, 1)?;
     let out = channels(g, (MOST_MACS / (levels * c * side * side)).clamp(8, 256));

@@ -58,16 +58,8 @@ fn any_permutation(n: &mut Network, g: &mut Generator) -> Built {
 
 /// Every `step`-th element of these dimensions `(axis, start, end, step)`.
 pub(super) fn cut(n: &mut Network, x: ValueId, axes: &[(usize, usize, usize, usize)]) -> Built {
-    let list = |of: fn(&(usize, usize, usize, usize)) -> usize| {
-        axes.iter().map(|a| of(a) as i64).collect::<Vec<_>>()
-    };
-    let attributes = Attributes::new()
-        .with_ints("axes", list(|a| a.0))
-        .with_ints("starts", list(|a| a.1))
-        .with_ints("ends", list(|a| a.2))
-        .with_ints("steps", list(|a| a.3));
     let name = n.name();
-    n.b.op(&name, OpKind::Slice, attributes, &[x])
+    n.b.slice(&name, x, axes)
 }
 
 /// Four neighbours become one token of four times the channels.

@@ -1,7 +1,8 @@
 //! Operators on tokens `[1, N, C]`, and on heads of tokens `[1, heads, N, d]`.
 
 use super::{
-    Built, MOST_ELEMENTS, Network, Template, between, binary, channels, pick, transposed, unary,
+    Built, MOST_ELEMENTS, Network, Template, between, binary, channels, pick, rearrangements::cut,
+    transposed, unary,
 };
 use crate::Generator;
 use vitempo_graph::{Attribute, Attributes, OpKind, TensorSpec, ValueId};
@@ -299,15 +300,9 @@ fn expand(n: &mut Network, g: &mut Generator) -> Built {
 
 fn slice(n: &mut Network, g: &mut Generator) -> Built {
     let (x, count, c) = warm(n, g, 1024)?;
-    let (axis, extent) = pick(g, &[(1i64, count), (2, c), (2, c)]);
+    let (axis, extent) = pick(g, &[(1, count), (2, c), (2, c)]);
     let (start, end) = pick(g, &[(1, extent), (0, extent.div_ceil(2)), (extent / 2, extent)]);
-    let attributes = Attributes::new()
-        .with_ints("starts", vec![start as i64])
-        .with_ints("ends", vec![end.max(start + 1) as i64])
-        .with_ints("axes", vec![axis])
-        .with_ints("steps", vec![1]);
-    let name = n.name();
-    let y = n.b.op(&name, OpKind::Slice, attributes, &[x])?;
+    let y = cut(n, x, &[(axis, start, end.max(start + 1), 1)])?;
     unary(n, OpKind::Abs, y)
 }
 
