@@ -15,9 +15,7 @@
 pub mod measure;
 pub mod score;
 
-use crate::record::{self, RecordError};
 use serde::{Deserialize, Serialize};
-use std::path::Path;
 use vitempo::graph::Environment;
 
 /// Everything that was measured.
@@ -60,22 +58,6 @@ pub struct StreamRecord {
 }
 
 impl Record {
-    /// Reads a record; `None` where the file does not exist.
-    ///
-    /// # Errors
-    /// [`RecordError`] naming the file, and the field at fault.
-    pub fn read(path: &Path) -> Result<Option<Self>, RecordError> {
-        record::read(path)
-    }
-
-    /// Writes it, whole or not at all.
-    ///
-    /// # Errors
-    /// [`RecordError`] naming the file.
-    pub fn write(&self, path: &Path) -> Result<(), RecordError> {
-        record::write(self, path)
-    }
-
     fn has_pair(&self, models: [&str; 2]) -> bool {
         self.pairs.iter().any(|pair| pair.models.each_ref().map(String::as_str) == models)
     }

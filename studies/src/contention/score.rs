@@ -10,6 +10,7 @@ use vitempo::{
     contention::{BesideError, Neighbour, predict_beside},
     graph::{Graph, Interval, OpKind},
     models::Model,
+    profiler::statistics::median,
 };
 
 /// One model beside another.
@@ -67,17 +68,6 @@ impl Score {
     #[must_use]
     pub fn error(&self) -> Option<f64> {
         Some((self.forecast?.point() / self.measured - 1.0).abs())
-    }
-}
-
-fn median(samples: &[u64]) -> Option<f64> {
-    let mut sorted = samples.to_vec();
-    sorted.sort_unstable();
-    let middle = sorted.len() / 2;
-    match sorted.len() {
-        0 => None,
-        n if n % 2 == 1 => Some(sorted[middle] as f64),
-        _ => Some((sorted[middle - 1] as f64 + sorted[middle] as f64) / 2.0),
     }
 }
 

@@ -6,7 +6,7 @@
 //! changes of the machine do not fall on one of them. No bundle has seen the models.
 
 use super::{Division, EngineRecord, ModelRecord, PartRecord, PlacementRecord, Record};
-use crate::record::RecordError;
+use crate::record::{self, RecordError};
 use std::{
     path::Path,
     sync::{Arc, atomic::AtomicBool},
@@ -57,14 +57,6 @@ pub enum PlacementsError {
     /// The record.
     #[error(transparent)]
     Record(#[from] RecordError),
-    /// The record's engines, parts, frames or rounds are not those of the protocol.
-    #[error("{path} was measured by another protocol: its {what} differ")]
-    OtherProtocol {
-        /// The record.
-        path: String,
-        /// What differs.
-        what: &'static str,
-    },
     /// An engine is not available.
     #[error("processor `{processor}`: {reason}")]
     Engine {
@@ -127,10 +119,14 @@ pub fn measure(
         rounds: protocol.rounds,
         models: Vec::new(),
     };
-    let mut record = match Record::read(protocol.record)? {
-        Some(found) => same_protocol(found, &empty, protocol.record)?,
-        None => empty,
-    };
+    let mut record = record::continued(protocol.record, empty, |found, asked| {
+        [
+            ("engines", found.engines != asked.engines),
+            ("numbers of parts", found.parts != asked.parts),
+            ("frames", found.frames != asked.frames),
+            ("rounds", found.rounds != asked.rounds),
+        ]
+    })?;
     for model in models {
         let name = &model.identity.name;
         if record.models.iter().any(|known| known.model == *name) {
@@ -142,24 +138,9 @@ pub fn measure(
         };
         let divisions = protocol.parts.iter().map(division).collect::<Result<_, _>>()?;
         record.models.push(ModelRecord { model: name.clone(), divisions });
-        record.write(protocol.record)?;
+        record::write(&record, protocol.record)?;
     }
     Ok(record)
-}
-
-fn same_protocol(found: Record, asked: &Record, path: &Path) -> Result<Record, PlacementsError> {
-    let differs = [
-        ("engines", found.engines != asked.engines),
-        ("numbers of parts", found.parts != asked.parts),
-        ("frames", found.frames != asked.frames),
-        ("rounds", found.rounds != asked.rounds),
-    ];
-    match differs.into_iter().find(|(_, differs)| *differs) {
-        Some((what, _)) => {
-            Err(PlacementsError::OtherProtocol { path: path.display().to_string(), what })
-        }
-        None => Ok(found),
-    }
 }
 
 fn engine_record((engine, bundle): &(Engine, Bundle)) -> Result<EngineRecord, PlacementsError> {

@@ -10,9 +10,7 @@
 pub mod measure;
 pub mod score;
 
-use crate::record::{self, RecordError};
 use serde::{Deserialize, Serialize};
-use std::path::Path;
 use vitempo::graph::Environment;
 use vitempo::planners::cost::Interval;
 
@@ -88,22 +86,4 @@ pub struct PlacementRecord {
     /// Largest difference from the results of the whole model, as a share of its largest value;
     /// `None` if an engine computes nothing.
     pub apart: Option<f64>,
-}
-
-impl Record {
-    /// Reads a record; `None` where the file does not exist.
-    ///
-    /// # Errors
-    /// [`RecordError`] naming the file, and the field at fault.
-    pub fn read(path: &Path) -> Result<Option<Self>, RecordError> {
-        record::read(path)
-    }
-
-    /// Writes it, whole or not at all.
-    ///
-    /// # Errors
-    /// [`RecordError`] naming the file.
-    pub fn write(&self, path: &Path) -> Result<(), RecordError> {
-        record::write(self, path)
-    }
 }

@@ -3,7 +3,7 @@
 //! waiting queries.
 
 use super::{Configuration, PlanRecord, Planned, Query, Record, TasksStudy};
-use crate::record::RecordError;
+use crate::record::{self, RecordError};
 use std::{
     path::Path,
     sync::{Arc, atomic::AtomicBool},
@@ -14,10 +14,10 @@ use vitempo::{
         live::Engine,
         multi_dnn::{Placing, PlacingError, Request, place, place_system},
         run::{
-            CostsOrigin, Limit, Made, Outcome, PlanProcessor, RunError, RunEvent, RunLog,
-            RunOptions, RunPlan, run,
+            CostsOrigin, Limit, Made, Outcome, PhaseTask, PlanProcessor, PlanWay, RunError,
+            RunEvent, RunLog, RunOptions, RunPlan, run,
         },
-        stitch::{record, systems::objectives},
+        stitch::{record::Record as Costs, systems::objectives},
     },
     planners::{
         multi_dnn::{
@@ -35,7 +35,7 @@ pub struct Protocol<'a> {
     /// The zoo.
     pub tasks: &'a TasksFile,
     /// Its costs, measured on these engines.
-    pub costs: &'a record::Record,
+    pub costs: &'a Costs,
     /// The engines, instead of the costs' own; empty: those.
     pub engines: Vec<Engine>,
     /// Numbers of tasks: the first of the zoo.
@@ -59,9 +59,6 @@ pub enum SystemsError {
     /// The record.
     #[error(transparent)]
     Record(#[from] RecordError),
-    /// The record has other tasks, plans or numbers.
-    #[error("{0} was measured by another protocol, or with other costs")]
-    OtherProtocol(String),
     /// A configuration cannot be planned.
     #[error(transparent)]
     Placing(#[from] PlacingError),
@@ -105,10 +102,16 @@ pub fn measure(protocol: &Protocol<'_>, progress: &dyn Fn(&str)) -> Result<Recor
         saturation: protocol.saturation,
         studies,
     };
-    let mut record = match Record::read(protocol.record)? {
-        Some(found) => same_protocol(found, &empty, protocol.record)?,
-        None => empty,
-    };
+    let mut record = record::continued(protocol.record, empty, |found, asked| {
+        let planned = |of: &Record| of.studies.iter().map(TasksStudy::unmeasured).collect();
+        let (found_plans, asked_plans): (Vec<_>, Vec<_>) = (planned(found), planned(asked));
+        [
+            ("rounds", found.rounds != asked.rounds),
+            ("waiting queries", found.saturation != asked.saturation),
+            ("processors", found.processors != asked.processors),
+            ("plans", found_plans != asked_plans),
+        ]
+    })?;
     for (study, plans) in plans.iter().enumerate() {
         for (index, plan) in plans.iter().enumerate() {
             if !record.studies[study].plans[index].at_once.is_empty() {
@@ -118,28 +121,24 @@ pub fn measure(protocol: &Protocol<'_>, progress: &dyn Fn(&str)) -> Result<Recor
             progress(&format!("plan {} of {} for {names}", index + 1, plans.len()));
             let device = runs(protocol, plan, &mut record.studies[study].plans[index])?;
             record.device = device;
-            record.write(protocol.record)?;
+            record::write(&record, protocol.record)?;
         }
     }
     Ok(record)
 }
 
-/// Whether a record has the same plans; runs and the device do not count.
-fn same_protocol(found: Record, asked: &Record, path: &Path) -> Result<Record, SystemsError> {
-    let mut bare = found.clone();
-    bare.device.clear();
-    for plan in bare.studies.iter_mut().flat_map(|study| &mut study.plans) {
-        *plan = unmeasured(std::mem::take(&mut plan.ways), std::mem::take(&mut plan.priorities));
-    }
-    if bare == *asked {
-        Ok(found)
-    } else {
-        Err(SystemsError::OtherProtocol(path.display().to_string()))
+impl TasksStudy {
+    /// The same plans, without runs.
+    fn unmeasured(&self) -> Self {
+        let plan = |p: &PlanRecord| PlanRecord::unmeasured(p.ways.clone(), p.priorities.clone());
+        Self { plans: self.plans.iter().map(plan).collect(), ..self.clone() }
     }
 }
 
-fn unmeasured(ways: Vec<Vec<vitempo::plan::run::PlanWay>>, priorities: Vec<u32>) -> PlanRecord {
-    PlanRecord { ways, priorities, at_once: Vec::new(), waiting: 0, span_ns: 0, apart: None }
+impl PlanRecord {
+    fn unmeasured(ways: Vec<Vec<PlanWay>>, priorities: Vec<u32>) -> Self {
+        Self { ways, priorities, at_once: Vec::new(), waiting: 0, span_ns: 0, apart: None }
+    }
 }
 
 /// Every system's plan for every configuration of the first tasks, and the distinct plans.
@@ -176,10 +175,10 @@ fn planned(
         let (mut systems, mut least_violated) = (Vec::new(), 0);
         for (system, placing) in all(&zoo, &slos, &request)? {
             let plan = RunPlan::of(&[(0, placing.clone())], &made)?;
-            let of_task = |phase: &vitempo::plan::run::PhaseTask| phase.priority;
+            let of_task = |phase: &PhaseTask| phase.priority;
             let ways = plan.tasks.iter().map(|task| task.ways.clone()).collect();
             let priorities = plan.phases[0].tasks.iter().map(of_task).collect();
-            let new = unmeasured(ways, priorities);
+            let new = PlanRecord::unmeasured(ways, priorities);
             let known = study.plans.iter().position(|known| *known == new);
             let index = known.unwrap_or_else(|| {
                 study.plans.push(new);

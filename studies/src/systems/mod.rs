@@ -12,9 +12,7 @@
 pub mod measure;
 pub mod score;
 
-use crate::record::{self, RecordError};
 use serde::{Deserialize, Serialize};
-use std::path::Path;
 use vitempo::plan::run::{PlanProcessor, PlanWay};
 
 /// Everything that was planned and measured.
@@ -95,22 +93,4 @@ pub struct Query {
     pub way: usize,
     /// From arrival to result; `None`: lost or failed.
     pub latency_ns: Option<u64>,
-}
-
-impl Record {
-    /// Reads a record; `None` where the file does not exist.
-    ///
-    /// # Errors
-    /// [`RecordError`] naming the file, and the field at fault.
-    pub fn read(path: &Path) -> Result<Option<Self>, RecordError> {
-        record::read(path)
-    }
-
-    /// Writes it, whole or not at all.
-    ///
-    /// # Errors
-    /// [`RecordError`] naming the file.
-    pub fn write(&self, path: &Path) -> Result<(), RecordError> {
-        record::write(self, path)
-    }
 }

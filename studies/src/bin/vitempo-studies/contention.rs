@@ -1,19 +1,19 @@
 //! `vitempo-studies contention`: pairs of models on two engines, and their forecast slowdown.
 
-use super::print::{self, Failure, Format, Table, percent};
+use super::{
+    arguments,
+    print::{self, Failure, Format, Table, percent},
+};
 use serde_json::json;
 use std::{path::PathBuf, time::Duration};
-use vitempo::{
-    Bundle,
-    graph::onnx::ReadOptions,
-    models::{self, Model},
-    profiler::WorkerCommand,
-    quantity,
-};
-use vitempo_studies::contention::{
-    Record,
-    measure::{ContentionStudyError, Engine, Protocol, measure},
-    score::{Classes, Means, Score, classes, means, score},
+use vitempo::{Bundle, models::Model, profiler::WorkerCommand, quantity};
+use vitempo_studies::{
+    contention::{
+        Record,
+        measure::{ContentionStudyError, Engine, Protocol, measure},
+        score::{Classes, Means, Score, classes, means, score},
+    },
+    record::RecordError,
 };
 
 /// Runs models alone, in pairs on two engines and beside a stream, and compares the slowdowns with
@@ -63,11 +63,7 @@ fn time(text: &str) -> Result<Duration, String> {
 }
 
 pub fn run(args: &ContentionArgs) -> Result<(), Failure> {
-    let models: Vec<Model> = models::files(&args.models)
-        .and_then(|files| {
-            files.iter().map(|file| models::read(file, &ReadOptions::default())).collect()
-        })
-        .map_err(Failure::new)?;
+    let models = arguments::models(&args.models)?;
     let [one, other] = &args.engines[..] else {
         return Err(Failure::new("pairs need two engines")
             .hint("--engine rten@1,BUNDLE --engine onnxruntime@0,BUNDLE"));
@@ -89,7 +85,7 @@ pub fn run(args: &ContentionArgs) -> Result<(), Failure> {
     let record = measure(&models, &protocol, &say).map_err(|error| {
         let failure = Failure::new(&error);
         match error {
-            ContentionStudyError::OtherProtocol { .. } => {
+            ContentionStudyError::Record(RecordError::OtherProtocol { .. }) => {
                 failure.hint("repeat its engines and --window, or name another --record")
             }
             _ => failure,

@@ -1,6 +1,7 @@
 //! `vitempo-studies`: prints what papers print beside what vitempo computes, evaluates adaptation
 //! on published latencies, and runs placements, pairs of models and plans for several models.
 
+mod arguments;
 mod contention;
 mod paper;
 mod placements;

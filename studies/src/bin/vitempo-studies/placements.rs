@@ -1,18 +1,19 @@
 //! `vitempo-studies placements`: placements that are chosen from forecasts, on engines.
 
-use super::print::{self, Failure, Format, Table, percent};
+use super::{
+    arguments,
+    print::{self, Failure, Format, Table, percent},
+};
 use serde_json::json;
 use std::{path::PathBuf, sync::Arc};
-use vitempo::{
-    Bundle,
-    graph::onnx::ReadOptions,
-    models::{self, Model},
-    plan::live::Engine,
-};
-use vitempo_studies::placements::{
-    Record,
-    measure::{PlacementsError, Protocol, measure},
-    score::{Goal, Planner, Scores, mean, score},
+use vitempo::{Bundle, plan::live::Engine};
+use vitempo_studies::{
+    placements::{
+        Record,
+        measure::{PlacementsError, Protocol, measure},
+        score::{Goal, Planner, Scores, mean, score},
+    },
+    record::{self, RecordError},
 };
 
 /// Runs every placement of models in two and three parts on engines, and compares the placements
@@ -76,7 +77,7 @@ pub fn run(args: &PlacementsArgs) -> Result<(), Failure> {
 }
 
 fn read(args: &PlacementsArgs) -> Result<Record, Failure> {
-    Record::read(&args.record).map_err(Failure::new)?.ok_or_else(|| {
+    record::read(&args.record).map_err(Failure::new)?.ok_or_else(|| {
         Failure::new(format!("{} does not exist", args.record.display()))
             .hint("give models to measure")
     })
@@ -96,11 +97,7 @@ fn measured(args: &PlacementsArgs) -> Result<Record, Failure> {
     let open = |(engine, bundle): &(Engine, String)| -> Result<(Engine, Bundle), Failure> {
         Ok((engine.clone(), Bundle::open(bundle).map_err(Failure::new)?))
     };
-    let models = models::files(&args.models)
-        .and_then(|files| {
-            files.iter().map(|file| models::read(file, &ReadOptions::default())).collect()
-        })
-        .map_err(Failure::new)?;
+    let models = arguments::models(&args.models)?;
     let protocol = Protocol {
         engines: args.engines.iter().map(open).collect::<Result<_, _>>()?,
         parts: args.parts.clone(),
@@ -109,12 +106,11 @@ fn measured(args: &PlacementsArgs) -> Result<Record, Failure> {
         record: &args.record,
         interrupted: Arc::default(),
     };
-    let models: Vec<Model> = models;
     let say = |next: &str| eprintln!("{next} ...");
     measure(&models, &protocol, &say).map_err(|error| {
         let failure = Failure::new(&error);
         match error {
-            PlacementsError::OtherProtocol { .. } => failure.hint(
+            PlacementsError::Record(RecordError::OtherProtocol { .. }) => failure.hint(
                 "repeat its engines, --parts, --frames and --rounds, or name another --record",
             ),
             _ => failure,

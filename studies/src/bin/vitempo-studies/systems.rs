@@ -6,11 +6,14 @@ use std::{
     path::{Path, PathBuf},
     sync::Arc,
 };
-use vitempo::{plan::stitch::record, zoo::tasks::TasksFile};
-use vitempo_studies::systems::{
-    Record,
-    measure::{Protocol, SystemsError, measure},
-    score::{Scores, score},
+use vitempo::{plan::stitch::record::Record as Costs, zoo::tasks::TasksFile};
+use vitempo_studies::{
+    record::{self, RecordError},
+    systems::{
+        Record,
+        measure::{Protocol, SystemsError, measure},
+        score::{Scores, score},
+    },
 };
 
 /// Runs the plans of all systems for several models at once on engines, over the stitching paper's
@@ -52,7 +55,7 @@ pub struct SystemsArgs {
 pub fn run(args: &SystemsArgs) -> Result<(), Failure> {
     let record = match (&args.tasks, &args.costs) {
         (Some(tasks), Some(costs)) => measured(args, tasks, costs)?,
-        _ => Record::read(&args.record).map_err(Failure::new)?.ok_or_else(|| {
+        _ => record::read(&args.record).map_err(Failure::new)?.ok_or_else(|| {
             Failure::new(format!("{} does not exist", args.record.display()))
                 .hint("give --tasks and --costs to measure")
         })?,
@@ -72,7 +75,7 @@ fn measured(args: &SystemsArgs, tasks: &Path, costs: &Path) -> Result<Record, Fa
         return Err(Failure::new("--rounds and --saturation are 1 or more"));
     }
     let tasks = TasksFile::read(tasks).map_err(Failure::new)?;
-    let costs = record::Record::read(costs).map_err(Failure::new)?;
+    let costs = Costs::read(costs).map_err(Failure::new)?;
     let protocol = Protocol {
         tasks: &tasks,
         costs: &costs,
@@ -87,7 +90,7 @@ fn measured(args: &SystemsArgs, tasks: &Path, costs: &Path) -> Result<Record, Fa
     measure(&protocol, &|next| eprintln!("{next} ...")).map_err(|error| {
         let failure = Failure::new(&error);
         match error {
-            SystemsError::OtherProtocol(_) => {
+            SystemsError::Record(RecordError::OtherProtocol { .. }) => {
                 failure.hint("repeat its options and costs, or name another --record")
             }
             _ => failure,
