@@ -183,9 +183,7 @@ pub fn beside(
     options: &ReadOptions,
 ) -> Result<Beside, ModelError> {
     let load = match load {
-        LoadSpec::Stream { rate_bytes_per_s, size_bytes } => {
-            Load::Stream { rate_bytes_per_s: *rate_bytes_per_s, size_bytes: *size_bytes }
-        }
+        LoadSpec::Stream(stream) => Load::Stream(*stream),
         LoadSpec::Matmul => Load::Matmul,
         LoadSpec::Model { file, backend } => {
             let Model { path, identity, graph, .. } = models::read(file, options)?;

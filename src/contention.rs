@@ -80,8 +80,7 @@ impl Bundle {
     /// # Errors
     /// [`BesideError::Unknown`] and [`BesideError::Elsewhere`].
     pub fn contention_with(&self, other: &Environment) -> Result<&SlowdownModel, BesideError> {
-        let known = self.contention();
-        let model = known.ok_or_else(|| BesideError::Unknown(self.name().to_owned()))?;
+        let model = self.known_contention()?;
         let own = self.environment();
         if own.device == other.device && model.other == other.processor {
             return Ok(model);
@@ -92,6 +91,21 @@ impl Bundle {
             what: format!("slowdown by {}", described(&own.device, model.other)),
             found: described(&other.device, other.processor),
         })
+    }
+
+    fn known_contention(&self) -> Result<&SlowdownModel, BesideError> {
+        self.contention().ok_or_else(|| BesideError::Unknown(self.name().to_owned()))
+    }
+
+    /// The slowdown model for a neighbour.
+    pub(crate) fn contention_beside(
+        &self,
+        neighbour: &Neighbour,
+    ) -> Result<&SlowdownModel, BesideError> {
+        match &neighbour.environment {
+            Some(other) => self.contention_with(other),
+            None => self.contention_with(self.environment()),
+        }
     }
 }
 
@@ -114,8 +128,7 @@ impl Neighbour {
     /// # Errors
     /// [`BesideError`] where the bundle has no slowdown model, or `asked` names nothing.
     pub fn named(asked: &str, bundle: &Bundle, options: &ReadOptions) -> Result<Self, BesideError> {
-        let unknown = || BesideError::Unknown(bundle.name().to_owned());
-        let model = bundle.contention().ok_or_else(unknown)?;
+        let model = bundle.known_contention()?;
         if let Some(fitted) = model.load(asked) {
             let (name, demand) = (fitted.load.clone(), fitted.demand);
             return Ok(Self { name, demand, environment: None });
@@ -144,9 +157,7 @@ pub fn predict_beside(
     graph: &Graph,
     neighbour: &Neighbour,
 ) -> Result<BesidePrediction, BesideError> {
-    let own = bundle.environment();
-    let model = bundle.contention_with(neighbour.environment.as_ref().unwrap_or(own));
-    let (model, alone) = (model?, bundle.predict(graph)?);
+    let (model, alone) = (bundle.contention_beside(neighbour)?, bundle.predict(graph)?);
     Ok(model.beside(&bundle.lowered(graph)?, &alone, &neighbour.demand))
 }
 

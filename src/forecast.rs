@@ -114,8 +114,7 @@ pub fn forecast_each_beside(
     options: &ReadOptions,
     neighbour: &Neighbour,
 ) -> Result<ModelForecasts, BesideError> {
-    let own = bundle.environment();
-    let model = bundle.contention_with(neighbour.environment.as_ref().unwrap_or(own))?;
+    let model = bundle.contention_beside(neighbour)?;
     let beside = |graph: &Graph, alone: &GraphPrediction| -> Result<_, PredictionError> {
         let forecast = model.beside(&bundle.lowered(graph)?, alone, &neighbour.demand);
         Ok(Some(BesideForecast { neighbour: neighbour.name.clone(), forecast }))

@@ -79,9 +79,7 @@ pub enum SamplingError {
 /// # Errors
 /// [`SamplingError`] for an unknown space, and for a count that is not possible.
 pub fn sample_named(space: &str, count: usize, seed: u64) -> Result<Vec<Sample>, SamplingError> {
-    if !(1..=MOST_SAMPLES).contains(&count) {
-        return Err(SamplingError::Count(count));
-    }
+    check(count)?;
     Ok(match space {
         operators::NAME => sample_operators(count, seed)?,
         operators::BLOCKS => {
@@ -100,15 +98,18 @@ pub fn sample(space: &Space, count: usize, seed: u64) -> Result<Vec<Sample>, Sam
     drawn(space, count, seed, Architecture::to_graph)
 }
 
+fn check(count: usize) -> Result<(), SamplingError> {
+    let is_possible = (1..=MOST_SAMPLES).contains(&count);
+    if is_possible { Ok(()) } else { Err(SamplingError::Count(count)) }
+}
+
 fn drawn(
     space: &Space,
     count: usize,
     seed: u64,
     graph: impl Fn(&Architecture) -> Result<Graph, SpaceError>,
 ) -> Result<Vec<Sample>, SamplingError> {
-    if !(1..=MOST_SAMPLES).contains(&count) {
-        return Err(SamplingError::Count(count));
-    }
+    check(count)?;
     let digits = count.saturating_sub(1).to_string().len().max(3);
     let mut samples = Vec::with_capacity(count);
     for (index, architecture) in space.sample_many(count, seed)?.into_iter().enumerate() {

@@ -12,7 +12,7 @@ use vitempo_graph::{ModelIdentity, ModelProfile, Origin, Status};
 #[cfg(target_os = "linux")]
 use vitempo_profiler::{
     Beside, Load,
-    load::{LoadModel, LoadWorker},
+    load::{LoadModel, LoadWorker, StreamSpec},
 };
 use vitempo_profiler::{
     Hooks, RunOptions, RunProtocol, Source, Summary, Sweep, SweepModel, WorkerCommand, reference,
@@ -278,7 +278,7 @@ fn model_load(name: &str, backend: &str) -> Load {
 #[test]
 fn rows_beside_a_load_carry_it_and_what_it_did() {
     let Some((core, other)) = two_cores() else { return };
-    let stream = Load::Stream { rate_bytes_per_s: None, size_bytes: Some(8 << 20) };
+    let stream = Load::Stream(StreamSpec { size_bytes: Some(8 << 20), ..StreamSpec::default() });
     for load in [stream, Load::Matmul, model_load("reference", "rten")] {
         let name = load.name();
         let mut sweep = sweep("rten", &["a"]);

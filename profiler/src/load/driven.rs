@@ -32,7 +32,7 @@ pub enum LoadError {
     /// Agents run no loads.
     #[error("a load runs on this machine, but the models run on that of an agent")]
     Remote,
-    /// A core is not there.
+    /// A core does not exist.
     #[error(transparent)]
     Pinning(#[from] PinningError),
     /// Its worker.

@@ -28,7 +28,7 @@ pub use beside::{Beside, load_cores};
 pub use driven::{Drive, LoadError, LoadWorker, Prepared};
 pub(crate) use running::Running;
 pub use running::Tally;
-pub use spec::{LoadSpec, LoadSpecError};
+pub use spec::{LoadSpec, LoadSpecError, StreamSpec};
 
 use crate::{backends::RunOptions, source::Source};
 use serde::{Deserialize, Serialize};
@@ -45,12 +45,7 @@ const EMBEDDED: &str = "rten";
 #[derive(Clone, Debug)]
 pub enum Load {
     /// The triad over a large buffer.
-    Stream {
-        /// Bytes per second; `None`: as fast as it goes.
-        rate_bytes_per_s: Option<u64>,
-        /// Size of the three arrays together; `None`: four times the last-level cache.
-        size_bytes: Option<u64>,
-    },
+    Stream(StreamSpec),
     /// Matrix products in the cache.
     Matmul,
     /// A model, run after run.
@@ -83,12 +78,7 @@ pub struct LoadRequest {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum LoadWork {
     /// See [`Load::Stream`].
-    Stream {
-        /// See [`Load::Stream`].
-        rate_bytes_per_s: Option<u64>,
-        /// See [`Load::Stream`].
-        size_bytes: Option<u64>,
-    },
+    Stream(StreamSpec),
     /// A model on an engine.
     Model {
         /// Name of the backend.
@@ -110,10 +100,7 @@ impl Load {
     #[must_use]
     pub fn name(&self) -> String {
         match self {
-            Self::Stream { rate_bytes_per_s, size_bytes } => {
-                LoadSpec::Stream { rate_bytes_per_s: *rate_bytes_per_s, size_bytes: *size_bytes }
-                    .to_string()
-            }
+            Self::Stream(stream) => stream.to_string(),
             Self::Matmul => LoadSpec::Matmul.to_string(),
             Self::Model(model) => {
                 let ModelIdentity { name, architecture, .. } = &model.identity;
@@ -130,10 +117,7 @@ impl Load {
     pub fn request(&self, cores: Vec<usize>, seed: u64) -> Result<LoadRequest, GraphError> {
         let options = RunOptions { cores: cores.clone(), seed, ..RunOptions::default() };
         let work = match self {
-            Self::Stream { rate_bytes_per_s, size_bytes } => {
-                let (rate_bytes_per_s, size_bytes) = (*rate_bytes_per_s, *size_bytes);
-                LoadWork::Stream { rate_bytes_per_s, size_bytes }
-            }
+            Self::Stream(stream) => LoadWork::Stream(*stream),
             Self::Matmul => LoadWork::Model {
                 backend: EMBEDDED.to_owned(),
                 options: options.into(),
@@ -189,7 +173,9 @@ mod tests {
             let backend = backend.to_owned();
             Load::Model(LoadModel { identity, graph, source: Source::Graph, backend }.into())
         };
-        let stream = |rate_bytes_per_s, size_bytes| Load::Stream { rate_bytes_per_s, size_bytes };
+        let stream = |rate_bytes_per_s, size_bytes| {
+            Load::Stream(StreamSpec { rate_bytes_per_s, size_bytes })
+        };
         let loads = [
             stream(None, None),
             stream(Some(2_000_000_000), None),

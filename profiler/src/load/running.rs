@@ -72,8 +72,8 @@ impl Running {
     ) -> Result<(Self, Prepared), String> {
         let cache_bytes = request.cores.first().and_then(|&core| stream::cache_bytes(core));
         let (passes, footprint_bytes) = match request.work {
-            LoadWork::Stream { rate_bytes_per_s, size_bytes } => {
-                let stream = Stream::new(rate_bytes_per_s, size_bytes, cache_bytes)?;
+            LoadWork::Stream(spec) => {
+                let stream = Stream::new(spec, cache_bytes)?;
                 let footprint = stream.footprint_bytes();
                 (Passes::Stream(stream), footprint)
             }

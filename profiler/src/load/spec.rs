@@ -1,6 +1,7 @@
 //! [`LoadSpec`]: a load as command lines have it: `stream`, `stream:2GB/s`, `stream:64MiB`,
 //! `stream:2GB/s,64MiB`, `matmul`, `model:FILE@ENGINE`.
 
+use serde::{Deserialize, Serialize};
 use std::{fmt, path::PathBuf, str::FromStr};
 
 /// Units of sizes, larger ones first.
@@ -18,16 +19,20 @@ const SMALLEST: u64 = 1 << 20;
 /// Largest buffer of a stream, and largest rate, bytes (per second).
 const LARGEST: u64 = 1 << 40;
 
+/// A stream.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StreamSpec {
+    /// Bytes per second; `None`: as fast as it goes.
+    pub rate_bytes_per_s: Option<u64>,
+    /// Size of the three arrays together; `None`: four times the last-level cache.
+    pub size_bytes: Option<u64>,
+}
+
 /// A load that was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LoadSpec {
     /// See [`super::Load::Stream`].
-    Stream {
-        /// See [`super::Load::Stream`].
-        rate_bytes_per_s: Option<u64>,
-        /// See [`super::Load::Stream`].
-        size_bytes: Option<u64>,
-    },
+    Stream(StreamSpec),
     /// See [`super::Load::Matmul`].
     Matmul,
     /// A model on an engine.
@@ -66,8 +71,8 @@ fn parse(text: &str) -> Result<LoadSpec, String> {
         None => (text, None),
     };
     match (kind, rest) {
-        ("stream", None) => Ok(LoadSpec::Stream { rate_bytes_per_s: None, size_bytes: None }),
-        ("stream", Some(rest)) => stream(rest),
+        ("stream", None) => Ok(LoadSpec::Stream(StreamSpec::default())),
+        ("stream", Some(rest)) => stream(rest).map(LoadSpec::Stream),
         ("matmul", None) => Ok(LoadSpec::Matmul),
         ("matmul", Some(_)) => Err("a matmul has no settings".to_owned()),
         ("model", Some(rest)) => match rest.rsplit_once('@') {
@@ -80,22 +85,22 @@ fn parse(text: &str) -> Result<LoadSpec, String> {
     }
 }
 
-fn stream(settings: &str) -> Result<LoadSpec, String> {
-    let (mut rate, mut size) = (None, None);
+fn stream(settings: &str) -> Result<StreamSpec, String> {
+    let mut stream = StreamSpec::default();
     for setting in settings.split(',') {
         let (slot, bytes) = match setting.trim().strip_suffix("/s") {
-            Some(bytes) => (&mut rate, bytes),
-            None => (&mut size, setting.trim()),
+            Some(bytes) => (&mut stream.rate_bytes_per_s, bytes),
+            None => (&mut stream.size_bytes, setting.trim()),
         };
         let bytes = quantity(bytes).ok_or_else(|| format!("`{setting}` has no size or rate"))?;
         if slot.replace(bytes).is_some() {
             return Err("a setting is given twice".to_owned());
         }
     }
-    if size.is_some_and(|size| size < SMALLEST) {
+    if stream.size_bytes.is_some_and(|size| size < SMALLEST) {
         return Err("the buffer is smaller than 1 MiB".to_owned());
     }
-    Ok(LoadSpec::Stream { rate_bytes_per_s: rate, size_bytes: size })
+    Ok(stream)
 }
 
 /// Bytes, above 0.
@@ -113,18 +118,21 @@ fn spelled(bytes: u64) -> String {
     format!("{}{unit}", bytes / size)
 }
 
+impl fmt::Display for StreamSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let rate = self.rate_bytes_per_s.map(|rate| spelled(rate) + "/s");
+        let settings: Vec<String> = rate.into_iter().chain(self.size_bytes.map(spelled)).collect();
+        match settings.is_empty() {
+            true => f.write_str("stream"),
+            false => write!(f, "stream:{}", settings.join(",")),
+        }
+    }
+}
+
 impl fmt::Display for LoadSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Stream { rate_bytes_per_s, size_bytes } => {
-                let rate = rate_bytes_per_s.map(|rate| spelled(rate) + "/s");
-                let settings: Vec<String> =
-                    rate.into_iter().chain(size_bytes.map(spelled)).collect();
-                match settings.is_empty() {
-                    true => f.write_str("stream"),
-                    false => write!(f, "stream:{}", settings.join(",")),
-                }
-            }
+            Self::Stream(stream) => stream.fmt(f),
             Self::Matmul => f.write_str("matmul"),
             Self::Model { file, backend } => write!(f, "model:{}@{backend}", file.display()),
         }

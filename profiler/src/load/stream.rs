@@ -2,6 +2,7 @@
 //! arrays of f32, a piece at a time. Counted are 12 bytes and 2 FLOP per element; that a store first
 //! reads its cache line is not counted.
 
+use super::StreamSpec;
 use std::{
     fs,
     time::{Duration, Instant},
@@ -28,11 +29,8 @@ pub(super) struct Stream {
 }
 
 impl Stream {
-    pub(super) fn new(
-        rate_bytes_per_s: Option<u64>,
-        size_bytes: Option<u64>,
-        cache_bytes: Option<u64>,
-    ) -> Result<Self, String> {
+    pub(super) fn new(spec: StreamSpec, cache_bytes: Option<u64>) -> Result<Self, String> {
+        let StreamSpec { rate_bytes_per_s, size_bytes } = spec;
         let size = size_bytes.unwrap_or(cache_bytes.unwrap_or(USUAL_CACHE) * TIMES_CACHE);
         let elements = usize::try_from(size / ELEMENT_BYTES).map_err(|e| e.to_string())?;
         let array = |value: f32| {
@@ -113,9 +111,13 @@ fn parse_size(text: &str) -> Option<u64> {
 mod tests {
     use super::*;
 
+    fn spec(rate_bytes_per_s: Option<u64>, size: u64) -> StreamSpec {
+        StreamSpec { rate_bytes_per_s, size_bytes: Some(size) }
+    }
+
     #[test]
     fn passes_go_round_the_whole_buffer_and_count_it() {
-        let mut stream = Stream::new(None, Some(3 << 20), None).unwrap();
+        let mut stream = Stream::new(spec(None, 3 << 20), None).unwrap();
         let all = stream.footprint_bytes();
         let (mut bytes, mut passes) = (0, 0);
         while bytes < all {
@@ -129,7 +131,7 @@ mod tests {
 
     #[test]
     fn a_rate_is_not_exceeded() {
-        let mut stream = Stream::new(Some(50_000_000), Some(1 << 20), None).unwrap();
+        let mut stream = Stream::new(spec(Some(50_000_000), 1 << 20), None).unwrap();
         let start = Instant::now();
         let bytes: u64 = (0..5).map(|_| stream.pass().0).sum();
         assert!(start.elapsed().as_secs_f64() * 50e6 >= bytes as f64);

@@ -1,10 +1,11 @@
 //! Worker processes: each engine and thread count runs in a process of its own.
 //!
 //! A crash or an endless run of an engine is therefore a row with its reason, and engines never
-//! share threads or memory. A load runs between two requests ([`crate::load`]). The host starts a worker ([`WorkerCommand`]) and sends it requests
-//! ([`Worker::ask`]); one [`Request`] and one [`Reply`] are one line of JSON each, over stdin and a
-//! private copy of stdout: engines print to stdout, so the worker redirects stdout to stderr. The
-//! worker ends when its stdin is closed, which happens whenever its host ends.
+//! share threads or memory. A load runs between two requests ([`crate::load`]). The host starts a
+//! worker ([`WorkerCommand`]) and sends it requests ([`Worker::ask`]); one [`Request`] and one
+//! [`Reply`] are one line of JSON each, over stdin and a private copy of stdout: engines print to
+//! stdout, so the worker redirects stdout to stderr. The worker ends when its stdin is closed, which
+//! happens whenever its host ends.
 
 mod client;
 mod serve;

@@ -5,7 +5,7 @@
 //! over. What was measured is in the record after every pair.
 
 use super::{PairRecord, Record, StreamRecord};
-use crate::record::RecordError;
+use crate::record::{self, RecordError};
 use std::{
     collections::HashMap,
     path::Path,
@@ -19,7 +19,7 @@ use vitempo::{
     models::Model,
     profiler::{
         Load, RunOptions, Source, SweepError, Target, WorkerCommand,
-        load::{LoadError, LoadModel, LoadWorker, Tally},
+        load::{LoadError, LoadModel, LoadWorker, StreamSpec, Tally},
     },
 };
 
@@ -63,14 +63,6 @@ pub enum ContentionStudyError {
     /// The record.
     #[error(transparent)]
     Record(#[from] RecordError),
-    /// The record's engines or window are not those of the protocol.
-    #[error("{path} was measured by another protocol: its {what} differ")]
-    OtherProtocol {
-        /// The record.
-        path: String,
-        /// What differs.
-        what: &'static str,
-    },
     /// An engine is not available.
     #[error(transparent)]
     Engine(#[from] SweepError),
@@ -104,10 +96,12 @@ pub fn measure(
         pairs: Vec::new(),
         streams: Vec::new(),
     };
-    let mut record = match Record::read(protocol.record)? {
-        Some(found) => same_protocol(found, &empty, protocol.record)?,
-        None => empty,
-    };
+    let mut record = record::continued(protocol.record, empty, |found, asked| {
+        [
+            ("engines", found.engines != asked.engines),
+            ("windows", found.window_ms != asked.window_ms),
+        ]
+    })?;
     let mut crew = Crew { models, protocol, workers: HashMap::new() };
     for step in steps(models.len()) {
         if protocol.budget.is_some_and(|budget| start.elapsed() >= budget) {
@@ -119,7 +113,7 @@ pub fn measure(
                 if !record.has_stream(engine, name) {
                     progress(&format!("{name} beside a stream"));
                     record.streams.push(crew.stream(engine, model)?);
-                    record.write(protocol.record)?;
+                    record::write(&record, protocol.record)?;
                 }
             }
             Step::Pair(one, other) => {
@@ -127,7 +121,7 @@ pub fn measure(
                 if !record.has_pair(names) {
                     progress(&format!("{} beside {}", names[0], names[1]));
                     record.pairs.push(crew.pair([one, other])?);
-                    record.write(protocol.record)?;
+                    record::write(&record, protocol.record)?;
                 }
             }
         }
@@ -146,23 +140,6 @@ fn environments(protocol: &Protocol<'_>) -> Result<Vec<Environment>, ContentionS
         Ok(target.probe(&engine.backend, &options)?)
     };
     protocol.engines.iter().map(probe).collect()
-}
-
-fn same_protocol(
-    found: Record,
-    asked: &Record,
-    path: &Path,
-) -> Result<Record, ContentionStudyError> {
-    let differs = [
-        ("engines", found.engines != asked.engines),
-        ("windows", found.window_ms != asked.window_ms),
-    ];
-    match differs.into_iter().find(|(_, differs)| *differs) {
-        Some((what, _)) => {
-            Err(ContentionStudyError::OtherProtocol { path: path.display().to_string(), what })
-        }
-        None => Ok(found),
-    }
 }
 
 /// What is measured next.
@@ -256,7 +233,7 @@ impl Crew<'_> {
         let (engine, role) = key;
         let engine = &self.protocol.engines[engine];
         let load = match role {
-            Role::Stream => Load::Stream { rate_bytes_per_s: None, size_bytes: None },
+            Role::Stream => Load::Stream(StreamSpec::default()),
             Role::Model(model) => {
                 let Model { path, identity, graph, .. } = self.models[model].clone();
                 let (source, backend) = (Source::File(path), engine.backend.clone());
