@@ -47,6 +47,7 @@ fn rows_beside_loads_train_a_slowdown_model_and_nothing_else() {
     let rows =
         ok(&["dataset", "export", &data, "--table", "model_measurements", "--format", "csv"]);
     assert_eq!(rows.matches("flops_per_s").count(), 2 * 10, "alone and during, of ten rows");
+    assert_eq!(rows.matches("model_alone_ns").count(), 10, "the model just before");
     ok(&["dataset", "validate", &data]);
 
     let bundle = folder.path("known.vtb");

@@ -28,6 +28,10 @@ pub struct LoadRecord {
     pub alone: ResourceRates,
     /// Its rates during this model run.
     pub during: ResourceRates,
+    /// End-to-end latencies of the model just before this model run, while the load rested, ns;
+    /// empty where they were not measured.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub model_alone_ns: Vec<u64>,
 }
 
 /// Memory that one run of these kernels touches, bytes: all weights, and the activations of the

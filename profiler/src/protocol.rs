@@ -67,6 +67,12 @@ impl RunProtocol {
         (self.protocol.warmups.min(fitting.max(1)), self.profiled_repeats.min(fitting.max(3)))
     }
 
+    /// The same end to end, without timing operators and without the reference workload.
+    #[must_use]
+    pub fn end_to_end_alone(&self) -> Self {
+        Self { profiled_repeats: 0, reference_repeats: 0, outputs: false, ..self.clone() }
+    }
+
     /// Whether sampling continues after these samples and this time.
     #[must_use]
     pub fn wants_more(&self, samples: &Samples, elapsed: Duration) -> bool {

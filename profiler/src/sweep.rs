@@ -281,34 +281,44 @@ impl Run<'_, '_> {
     }
 
     /// The result of the model run, and what the load did meanwhile; `None` if interrupted. Where
-    /// the load did not run, the model run has failed.
+    /// the load did not run, or the model not without it, the model run has failed.
     fn beside_load(
         &mut self,
         model: &SweepModel,
     ) -> Result<Option<(Outcome, Option<LoadRecord>)>, SweepError> {
-        let interrupted = self.hooks.interrupted;
-        if let Some(companion) = &mut self.companion {
-            match companion.begin(interrupted) {
-                None => return Ok(None),
-                Some(Err(reason)) => return Ok(Some((Err(reason), None))),
-                Some(Ok(())) => {}
-            }
+        if self.companion.is_none() {
+            let outcome = self.ask(model, self.sweep.protocol.clone())?;
+            return Ok(outcome.map(|outcome| (outcome, None)));
         }
-        let Some(outcome) = self.ask(model)? else { return Ok(None) };
-        let Some(companion) = &mut self.companion else { return Ok(Some((outcome, None))) };
-        let Some(load) = companion.end(interrupted) else { return Ok(None) };
-        Ok(Some(match load {
+        let alone = match self.ask(model, self.sweep.protocol.end_to_end_alone())? {
+            None => return Ok(None),
+            Some(Err(reason)) => return Ok(Some((Err(reason), None))),
+            Some(Ok(run)) => run.e2e.wall_ns,
+        };
+        let interrupted = self.hooks.interrupted;
+        match self.companion.as_mut().and_then(|companion| companion.begin(interrupted)) {
+            None => return Ok(None),
+            Some(Err(reason)) => return Ok(Some((Err(reason), None))),
+            Some(Ok(())) => {}
+        }
+        let Some(outcome) = self.ask(model, self.sweep.protocol.clone())? else { return Ok(None) };
+        let ended = self.companion.as_mut().and_then(|companion| companion.end(alone, interrupted));
+        Ok(ended.map(|load| match load {
             Ok(load) => (outcome, Some(load)),
             Err(reason) => (outcome.and(Err(reason)), None),
         }))
     }
 
     /// The result of the model run; `None` if interrupted.
-    fn ask(&mut self, model: &SweepModel) -> Result<Option<Outcome>, SweepError> {
+    fn ask(
+        &mut self,
+        model: &SweepModel,
+        protocol: RunProtocol,
+    ) -> Result<Option<Outcome>, SweepError> {
         let request = RunRequest {
             backend: self.sweep.backend.clone(),
             options: self.options.clone(),
-            protocol: self.sweep.protocol.clone(),
+            protocol,
             name: model.identity.name.clone(),
             graph: model.graph.clone(),
             source: model.source.clone(),

@@ -375,6 +375,7 @@ fn loads_on_other_cores_are_kept_and_their_rows_are_environments_of_their_own() 
         cache_bytes: Some(32 << 20),
         alone: rates,
         during: ResourceRates { bytes_per_s: 8_000_000_000, ..rates },
+        model_alone_ns: vec![1_000_000, 1_100_000],
     });
     let mut store = Store::open_or_create(folder.path()).unwrap();
     append_all(&mut store, &[alone.clone(), beside.clone()], &graphs);

@@ -2,7 +2,9 @@
 //!
 //! An equation is a model beside a load (end to end), or one of its kernels, weighted by its share
 //! of the model's time; errors are relative to the slowdown. Latencies are medians: a load that
-//! comes and goes counts for its share of the time. Every form is fitted to all loads but one, and
+//! comes and goes counts for its share of the time. Where the model was measured alone just before
+//! ([`LoadRecord::model_alone_ns`]), this is what it is compared with, and its kernels' latencies
+//! alone are scaled by as much: the speed of the machine at that time cancels. Every form is fitted to all loads but one, and
 //! judged by the models beside that one.
 
 use super::{
@@ -96,7 +98,7 @@ pub fn fit(
         .enumerate()
         .flat_map(|(load, runs)| {
             let alone = |p: &ModelProfile| models.get(p.model.architecture.as_str());
-            runs.iter().filter_map(move |(p, _)| Pair::of(load, p, alone(p)?))
+            runs.iter().filter_map(move |(p, record)| Pair::of(load, p, record, alone(p)?))
         })
         .collect();
     let peaks = loads.peaks(&models);
@@ -144,13 +146,22 @@ fn kernels_of(profile: &ModelProfile) -> Vec<(&OpSpec, (f64, f64))> {
 }
 
 impl Pair {
-    fn of(load: usize, profile: &ModelProfile, alone: &Alone<'_>) -> Option<Self> {
-        let slowdown = profile.e2e.median_ns().filter(|ns| *ns > 0.0)? / alone.e2e_ns;
+    fn of(
+        load: usize,
+        profile: &ModelProfile,
+        record: &LoadRecord,
+        alone: &Alone<'_>,
+    ) -> Option<Self> {
+        let before: Vec<f64> = record.model_alone_ns.iter().map(|&ns| ns as f64).collect();
+        let e2e_ns = metrics::median(&before).filter(|ns| *ns > 0.0).unwrap_or(alone.e2e_ns);
+        let slower = e2e_ns / alone.e2e_ns;
+        let slowdown = profile.e2e.median_ns().filter(|ns| *ns > 0.0)? / e2e_ns;
         let beside: BTreeMap<String, f64> =
             kernels_of(profile).into_iter().map(|(op, (_, ns))| (op.id(), ns)).collect();
         let total: f64 = alone.kernels.iter().map(|(_, kernel, count)| kernel.ns * count).sum();
         let kernel = |(op, kernel, count): &(&OpSpec, Kernel, f64)| {
-            let times = beside.get(&op.id()).filter(|_| kernel.ns > 0.0).map(|ns| ns / kernel.ns);
+            let ns = kernel.ns * slower;
+            let times = beside.get(&op.id()).filter(|_| ns > 0.0).map(|beside| beside / ns);
             (*kernel, kernel.ns * count / total, times)
         };
         let kernels: Vec<_> = alone.kernels.iter().map(kernel).collect();

@@ -1,4 +1,5 @@
-//! [`Companion`]: the load of a sweep, and its record for each model run.
+//! [`Companion`]: the load of a sweep, and its record for each model run. It rests while a model is
+//! measured alone, and runs while the same model is measured beside it.
 
 use super::{Load, LoadError, LoadWorker};
 use crate::{
@@ -87,7 +88,7 @@ impl Companion {
         sleep(SETTLING);
         worker.tally(interrupted)?;
         sleep(ALONE);
-        let alone = worker.tally(interrupted)?.rates();
+        let alone = worker.pause(interrupted)?.rates();
         if alone == ResourceRates::default() {
             return Err(LoadError::Failed("it finished no pass in a second".to_owned()));
         }
@@ -95,21 +96,30 @@ impl Companion {
         Ok(())
     }
 
-    /// Before a model run. `None`: interrupted. An inner error is a reason for which the model run
-    /// fails.
+    /// Before a model run: it runs from now on. `None`: interrupted. An inner error is a reason for
+    /// which the model run fails.
     pub(crate) fn begin(&mut self, interrupted: &AtomicBool) -> Option<Result<(), String>> {
         let begun = self.ensure(interrupted).and_then(|()| match &mut self.running {
-            Some((worker, _)) => worker.tally(interrupted).map(drop),
+            Some((worker, _)) => {
+                worker.go(interrupted)?;
+                sleep(SETTLING);
+                worker.tally(interrupted).map(drop)
+            }
             None => Ok(()),
         });
         self.outcome(begun)
     }
 
-    /// After a model run: what it did meanwhile. `None`: interrupted. An inner error is a reason
-    /// for which the model run fails.
-    pub(crate) fn end(&mut self, interrupted: &AtomicBool) -> Option<Result<LoadRecord, String>> {
+    /// After a model run: it rests, and what it did meanwhile. `model_alone_ns`: latencies of the
+    /// model while it rested. `None`: interrupted. An inner error is a reason for which the model
+    /// run fails.
+    pub(crate) fn end(
+        &mut self,
+        model_alone_ns: Vec<u64>,
+        interrupted: &AtomicBool,
+    ) -> Option<Result<LoadRecord, String>> {
         let ended = match &mut self.running {
-            Some((worker, alone)) => worker.tally(interrupted).and_then(|tally| {
+            Some((worker, alone)) => worker.pause(interrupted).and_then(|tally| {
                 let prepared = worker.prepared();
                 let record = LoadRecord {
                     cores: self.cores.clone(),
@@ -117,6 +127,7 @@ impl Companion {
                     cache_bytes: prepared.cache_bytes,
                     alone: *alone,
                     during: tally.rates(),
+                    model_alone_ns,
                 };
                 match has_run(&record) {
                     true => Ok(record),
@@ -178,6 +189,7 @@ mod tests {
             cache_bytes: None,
             alone,
             during: ResourceRates { bytes_per_s, flops_per_s: 0 },
+            model_alone_ns: Vec::new(),
         };
         assert_eq!([0, 49, 50, 900].map(|rate| has_run(&record(rate))), [false, false, true, true]);
     }

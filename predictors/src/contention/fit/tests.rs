@@ -132,6 +132,7 @@ fn data() -> (Vec<ModelProfile>, Vec<ModelProfile>) {
                 cache_bytes: Some(32_000_000),
                 alone: rates,
                 during: ResourceRates { flops_per_s: load.1 / 2, bytes_per_s: load.2 / 2 },
+                model_alone_ns: Vec::new(),
             });
             profile
         })
@@ -174,6 +175,32 @@ fn the_same_rows_give_the_same_model() {
     let one = serde_json::to_string(&fit(&alone, &beside, 0.9).unwrap()).unwrap();
     let other = serde_json::to_string(&fit(&alone, &beside, 0.9).unwrap()).unwrap();
     assert_eq!(one, other);
+}
+
+#[test]
+fn latencies_just_before_cancel_the_speed_of_the_machine() {
+    let (alone, mut beside) = data();
+    let model = fit(&alone, &beside, 0.9).unwrap();
+    // Half of the loads came while everything took 1.25 times as long.
+    let slow = |ns: u64| (ns as f64 * 1.25) as u64;
+    for profile in beside.iter_mut().filter(|p| p.environment.beside.as_deref() < Some("n")) {
+        profile.e2e.wall_ns.iter_mut().for_each(|ns| *ns = slow(*ns));
+        for wall_ns in profile.operators.iter_mut().map(|m| &mut m.samples.wall_ns) {
+            wall_ns.iter_mut().for_each(|ns| *ns = slow(*ns));
+        }
+        let before = alone.iter().find(|a| a.model == profile.model).unwrap();
+        let load = profile.load.as_mut().unwrap();
+        load.model_alone_ns = before.e2e.wall_ns.iter().map(|&ns| slow(ns)).collect();
+    }
+    let corrected = fit(&alone, &beside, 0.9).unwrap();
+    assert_eq!(corrected.form, model.form);
+    for (one, other) in corrected.coefficients.iter().zip(&model.coefficients) {
+        assert!((one - other).abs() < 0.01, "{corrected:?} {model:?}");
+    }
+    let loads = beside.iter_mut().filter_map(|p| p.load.as_mut());
+    loads.for_each(|load| load.model_alone_ns.clear());
+    let uncorrected = fit(&alone, &beside, 0.9).unwrap();
+    assert!(uncorrected.errors().0 > 5.0 * corrected.errors().0, "{uncorrected:?}");
 }
 
 #[test]
