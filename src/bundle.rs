@@ -318,4 +318,12 @@ impl LatencyModel for Bundle {
     fn lowered(&self, graph: &Graph) -> Result<Graph, PredictionError> {
         self.model().lowered(graph)
     }
+
+    fn predict_lowered(
+        &self,
+        graph: &Graph,
+        budget: &Budget,
+    ) -> Result<(Graph, GraphPrediction), PredictionError> {
+        self.model().predict_lowered(graph, budget)
+    }
 }

@@ -12,7 +12,7 @@ use crate::{
 };
 use std::path::Path;
 use vitempo_graph::{
-    Environment, Graph, LatencyModel, PredictionError, Processor, onnx::ReadOptions,
+    Budget, Environment, Graph, LatencyModel, PredictionError, Processor, onnx::ReadOptions,
 };
 use vitempo_predictors::contention::{BesidePrediction, Demand, SlowdownModel};
 
@@ -157,8 +157,9 @@ pub fn predict_beside(
     graph: &Graph,
     neighbour: &Neighbour,
 ) -> Result<BesidePrediction, BesideError> {
-    let (model, alone) = (bundle.contention_beside(neighbour)?, bundle.predict(graph)?);
-    Ok(model.beside(&bundle.lowered(graph)?, &alone, &neighbour.demand))
+    let model = bundle.contention_beside(neighbour)?;
+    let (lowered, alone) = bundle.predict_lowered(graph, &Budget::default())?;
+    Ok(model.beside(&lowered, &alone, &neighbour.demand))
 }
 
 #[cfg(test)]

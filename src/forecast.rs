@@ -101,7 +101,7 @@ pub struct KindLatency {
 /// Forecasts each model that can be read, within the limits of `options`.
 #[must_use]
 pub fn forecast_each(bundle: &Bundle, models: Models, options: &ReadOptions) -> ModelForecasts {
-    each(bundle, models, options, &|_, _| Ok(None))
+    each(bundle, models, options, None)
 }
 
 /// [`forecast_each`], and the latencies beside a neighbour.
@@ -115,32 +115,35 @@ pub fn forecast_each_beside(
     neighbour: &Neighbour,
 ) -> Result<ModelForecasts, BesideError> {
     let model = bundle.contention_beside(neighbour)?;
-    let beside = |graph: &Graph, alone: &GraphPrediction| -> Result<_, PredictionError> {
-        let forecast = model.beside(&bundle.lowered(graph)?, alone, &neighbour.demand);
-        Ok(Some(BesideForecast { neighbour: neighbour.name.clone(), forecast }))
+    let beside = |lowered: &Graph, alone: &GraphPrediction| {
+        let forecast = model.beside(lowered, alone, &neighbour.demand);
+        BesideForecast { neighbour: neighbour.name.clone(), forecast }
     };
-    Ok(each(bundle, models, options, &beside))
+    Ok(each(bundle, models, options, Some(&beside)))
 }
 
-/// The forecast of a graph beside a neighbour, from that alone.
-type Beside<'a> =
-    &'a dyn Fn(&Graph, &GraphPrediction) -> Result<Option<BesideForecast>, PredictionError>;
+/// The forecast of a lowered graph beside a neighbour, from that alone.
+type Beside<'a> = &'a dyn Fn(&Graph, &GraphPrediction) -> BesideForecast;
 
 fn each(
     bundle: &Bundle,
     models: Models,
     options: &ReadOptions,
-    beside: Beside<'_>,
+    beside: Option<Beside<'_>>,
 ) -> ModelForecasts {
     let Models { read, unreadable } = models;
     let mut forecasts = Vec::new();
     let mut left_out: Vec<(PathBuf, ForecastError)> =
         unreadable.into_iter().map(|(path, error)| (path, error.into())).collect();
     for model in read {
-        let both = bundle.predict_within(&model.graph, &options.budget()).and_then(|alone| {
-            let beside = beside(&model.graph, &alone)?;
-            Ok((alone, beside))
-        });
+        let (graph, budget) = (&model.graph, options.budget());
+        let both = match beside {
+            None => bundle.predict_within(graph, &budget).map(|alone| (alone, None)),
+            Some(beside) => bundle.predict_lowered(graph, &budget).map(|(lowered, alone)| {
+                let beside = beside(&lowered, &alone);
+                (alone, Some(beside))
+            }),
+        };
         match both {
             Ok((prediction, beside)) => {
                 let listed = listed(bundle, &model);

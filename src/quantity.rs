@@ -1,24 +1,25 @@
-//! Times with their units, as files and command lines have them.
+//! Times with their units, as files and command lines have them; and other quantities
+//! ([`vitempo_graph::quantity`]).
 
 use jiff::SignedDuration;
 use std::time::Duration;
+pub use vitempo_graph::quantity::{
+    BYTE_UNITS, LARGEST, QuantityError, accuracy, bytes, counted, percent, scaled,
+};
 
-/// Times are shorter, in ns: a float represents all of them exactly.
-const LARGEST_NS: u64 = 9_000_000_000_000_000;
-
-/// Why a text is not a quantity.
+/// Why a text is not a time.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum QuantityError {
+pub enum TimeError {
     /// Not a number with a unit of time.
     #[error("`{text}` is not a time with a unit; write e.g. {example}")]
-    Time {
+    Unit {
         /// As it was given.
         text: String,
         /// What is one.
         example: String,
     },
-    /// A quantity larger than the range of computation.
+    /// A time larger than the range of computation.
     #[error("`{0}` is too large")]
     TooLarge(String),
 }
@@ -26,24 +27,24 @@ pub enum QuantityError {
 /// A time with its unit: `90s`, `33.3ms`, `1h30m`. The example is for the error.
 ///
 /// # Errors
-/// [`QuantityError::Time`] for anything else.
-pub fn duration(text: &str, example: &str) -> Result<Duration, QuantityError> {
+/// [`TimeError::Unit`] for anything else.
+pub fn duration(text: &str, example: &str) -> Result<Duration, TimeError> {
     text.parse::<SignedDuration>()
         .ok()
         .and_then(|time| Duration::try_from(time).ok())
-        .ok_or_else(|| QuantityError::Time { text: text.to_owned(), example: example.to_owned() })
+        .ok_or_else(|| TimeError::Unit { text: text.to_owned(), example: example.to_owned() })
 }
 
 /// Nanoseconds: `33.3ms`, `500us`, `2s`.
 ///
 /// # Errors
-/// As [`duration`], and [`QuantityError::TooLarge`] from about 104 days on.
-pub fn time_ns(text: &str) -> Result<u64, QuantityError> {
+/// As [`duration`], and [`TimeError::TooLarge`] from about 104 days on.
+pub fn time_ns(text: &str) -> Result<u64, TimeError> {
     let time = duration(text, "33.3ms")?;
     u64::try_from(time.as_nanos())
         .ok()
-        .filter(|ns| *ns < LARGEST_NS)
-        .ok_or_else(|| QuantityError::TooLarge(text.to_owned()))
+        .filter(|ns| *ns < LARGEST)
+        .ok_or_else(|| TimeError::TooLarge(text.to_owned()))
 }
 
 #[cfg(test)]

@@ -181,6 +181,19 @@ pub trait LatencyModel {
     /// # Errors
     /// [`PredictionError::Lowering`] when the kernels are not known.
     fn lowered(&self, graph: &Graph) -> Result<Graph, PredictionError>;
+
+    /// Both [`LatencyModel::lowered`] and [`LatencyModel::predict_within`].
+    ///
+    /// # Errors
+    /// As [`LatencyModel::predict_within`].
+    fn predict_lowered(
+        &self,
+        graph: &Graph,
+        budget: &Budget,
+    ) -> Result<(Graph, GraphPrediction), PredictionError> {
+        let prediction = self.predict_within(graph, budget)?;
+        Ok((self.lowered(graph)?, prediction))
+    }
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@
 //! | and for images of another size? | [`resized()`] |
 //! | how much may one model cost? | [`Budget`] |
 //! | how is a file written whole or not at all? | [`files`] |
+//! | which number is `64MiB`, or `15%`? | [`quantity`] |
 //! | where and how was something measured? | [`Environment`], [`Measurement`], [`ModelProfile`] |
 //! | beside which load? | [`LoadRecord`] |
 //! | what does a forecast look like? | [`LatencyModel`], [`Prediction`], [`Interval`] |
@@ -39,6 +40,7 @@ pub mod op;
 mod op_family;
 pub mod patterns;
 mod peak_memory;
+pub mod quantity;
 pub mod quantize;
 mod resampling;
 mod resized;
@@ -63,7 +65,7 @@ pub use latency_model::{
 };
 pub use load::{LoadRecord, ResourceRates, footprint_bytes};
 pub use measurement::{
-    Executed, Measurement, ModelIdentity, ModelProfile, Origin, Protocol, Samples, Status,
+    Executed, Measurement, ModelIdentity, ModelProfile, Origin, Protocol, Samples, Status, median,
 };
 pub use op::{Attribute, Attributes, Ints, OpKind, OpSpec, Operand};
 pub use op_family::OpFamily;

@@ -216,7 +216,10 @@ impl Samples {
     }
 }
 
-fn median(samples: &[u64]) -> Option<f64> {
+/// The middle of the sorted samples; the mean of the two middle ones of an even number. `None`
+/// without samples.
+#[must_use]
+pub fn median(samples: &[u64]) -> Option<f64> {
     let mut sorted = samples.to_vec();
     sorted.sort_unstable();
     let middle = sorted.len() / 2;

@@ -251,10 +251,19 @@ impl LatencyModel for PredictorBundle {
         graph: &Graph,
         budget: &Budget,
     ) -> Result<GraphPrediction, PredictionError> {
+        Ok(self.predict_lowered(graph, budget)?.1)
+    }
+
+    fn predict_lowered(
+        &self,
+        graph: &Graph,
+        budget: &Budget,
+    ) -> Result<(Graph, GraphPrediction), PredictionError> {
         let lowered = self.lower_within(graph, budget)?;
         let ended = |source| PredictionError::Exceeded { model: graph.name().to_owned(), source };
         let estimates = self.estimates_within(&lowered, budget).map_err(ended)?;
-        Ok(self.explained(&lowered, &estimates))
+        let prediction = self.explained(&lowered, &estimates);
+        Ok((lowered, prediction))
     }
 
     fn lowered(&self, graph: &Graph) -> Result<Graph, PredictionError> {

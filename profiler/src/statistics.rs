@@ -4,12 +4,7 @@
 //! distribution. Timings have a hard floor and a long upper tail, so order statistics are used
 //! throughout.
 
-/// The middle of the sorted samples; the mean of the two middle ones of an even number. `None`
-/// without samples.
-#[must_use]
-pub fn median(samples: &[u64]) -> Option<f64> {
-    quantile_sorted(&sorted(samples), 0.5)
-}
+pub use vitempo_graph::median;
 
 /// Median absolute deviation from the median, not scaled. `None` without samples.
 #[must_use]

@@ -2,42 +2,20 @@
 
 use super::*;
 use crate::forecast::{BesideForecast, forecast_each, forecast_each_beside};
+use contended::STREAM;
 use std::path::PathBuf;
-use vitempo_predictors::{
-    PredictorBundle,
-    contention::{FittedLoad, Form, Peaks},
-};
+use vitempo_graph as graph;
+use vitempo_predictors as predictors;
+
+#[path = "../../tests/contended/mod.rs"]
+mod contended;
 
 fn shipped(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
 }
 
-const STREAM: Demand = Demand { flops_per_s: 1e9, bytes_per_s: 1e10, footprint_bytes: 1e9 };
-
-/// A bundle that ships, with a model by which memory traffic of both makes kernels slower.
 fn with_contention(folder: &Path) -> Bundle {
-    let mut bundle = PredictorBundle::load(&shipped("bundles/epyc-rten-f32-1t.vtb"))
-        .unwrap_or_else(|e| panic!("{e}"));
-    bundle.contention = Some(SlowdownModel {
-        other: Processor::Cpu,
-        form: Form::Traffic,
-        coefficients: vec![0.5],
-        peaks: Peaks { flops_per_s: 1e11, bytes_per_s: 1e10, cache_bytes: 32e6 },
-        largest: 3.0,
-        level: 0.9,
-        log_error: 0.1,
-        loads: vec![FittedLoad {
-            load: "stream".to_owned(),
-            demand: STREAM,
-            models: 3,
-            slowdown: 1.3,
-            error: 0.02,
-            error_of_none: 0.2,
-        }],
-        forms: Vec::new(),
-    });
-    let path = folder.join("contended.vtb");
-    bundle.save(&path).unwrap_or_else(|e| panic!("{e}"));
+    let path = contended::bundle(&shipped(""), folder);
     Bundle::open(&path).unwrap_or_else(|e| panic!("{e}"))
 }
 

@@ -7,7 +7,7 @@
 //! have of their sum, so that the costs of all operators add up to the forecast of the model.
 
 use std::collections::BTreeMap;
-use vitempo_graph::{Graph, GraphPrediction, Latency, LatencyModel, PredictionError};
+use vitempo_graph::{Budget, Graph, GraphPrediction, Latency, LatencyModel, PredictionError};
 use vitempo_planners::cost::{
     Attribution, CostError, Costs, CostsFile, Interval, Link, ProcessorCosts,
 };
@@ -112,8 +112,7 @@ pub fn of_operators(
     graph: &Graph,
     bundle: &dyn LatencyModel,
 ) -> Result<OperatorCosts, PredictionError> {
-    let prediction = bundle.predict(graph)?;
-    let kernels = bundle.lowered(graph)?;
+    let (kernels, prediction) = bundle.predict_lowered(graph, &Budget::default())?;
     let attribution = Attribution::of(graph, &kernels, &shares(&prediction));
     Ok(OperatorCosts { attribution, prediction })
 }

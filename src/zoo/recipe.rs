@@ -5,6 +5,7 @@ use super::ZooError;
 use std::{fmt, str::FromStr};
 use vitempo_graph::{
     Graph,
+    quantity::{self, QuantityError},
     quantize::{self, Options, Values},
     sparsify,
 };
@@ -61,15 +62,11 @@ impl FromStr for Recipe {
 fn step(text: &str) -> Result<Step, ParseRecipeError> {
     let unknown = || ParseRecipeError::Unknown(text.to_owned());
     let (kind, percent) = match text.split_once('=') {
-        Some((kind, percent)) => (
-            kind,
-            Some(
-                percent
-                    .strip_suffix('%')
-                    .and_then(|p| p.trim().parse::<f64>().ok())
-                    .ok_or_else(unknown)?,
-            ),
-        ),
+        Some((kind, share)) => match quantity::percent(share) {
+            Ok(percent) => (kind, Some(percent)),
+            Err(QuantityError::Range(_)) => return Err(ParseRecipeError::Share(text.to_owned())),
+            Err(_) => return Err(unknown()),
+        },
         None => (text, None),
     };
     match (kind, percent) {

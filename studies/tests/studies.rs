@@ -9,14 +9,14 @@ use std::{
     process::{Command, Output},
 };
 use vitempo::{
-    graph::{GraphBuilder, Processor, TensorSpec},
-    predictors::{
-        PredictorBundle,
-        contention::{Form, Peaks, SlowdownModel},
-    },
+    graph::{self, GraphBuilder, TensorSpec},
+    predictors,
     profiler::{pinning, reference},
 };
 use vitempo_studies::contention::score::attends;
+
+#[path = "../../tests/contended/mod.rs"]
+mod contended;
 
 fn root() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
@@ -177,26 +177,6 @@ fn all_systems_run_and_a_record_is_continued() {
     assert!(refused(&three).contains("the zoo has 2"));
 }
 
-/// A bundle that ships, with a slowdown model.
-fn with_contention(folder: &Path) -> String {
-    let shipped = root().join("bundles/epyc-rten-f32-1t.vtb");
-    let mut bundle = PredictorBundle::load(&shipped).expect("a bundle that ships");
-    bundle.contention = Some(SlowdownModel {
-        other: Processor::Cpu,
-        form: Form::Traffic,
-        coefficients: vec![0.5],
-        peaks: Peaks { flops_per_s: 1e11, bytes_per_s: 1e10, cache_bytes: 32e6 },
-        largest: 3.0,
-        level: 0.9,
-        log_error: 0.1,
-        loads: Vec::new(),
-        forms: Vec::new(),
-    });
-    let path = folder.join("contended.vtb");
-    bundle.save(&path).expect("a file");
-    path.display().to_string()
-}
-
 #[test]
 fn pairs_of_models_run_and_their_record_is_continued() {
     let [one, other, ..] = pinning::usable()[..] else {
@@ -205,7 +185,7 @@ fn pairs_of_models_run_and_their_record_is_continued() {
     };
     let folder = tempfile::tempdir().expect("a folder");
     let record = folder.path().join("pairs.json").display().to_string();
-    let bundle = with_contention(folder.path());
+    let bundle = contended::bundle(root(), folder.path()).display().to_string();
     let models = ["tests/models/mobilevit_xxs.onnx", "tests/models/edgenext_xx_small.onnx"];
     let engine = |core: usize| format!("rten@{core},{bundle}");
     let (first, second) = (engine(one), engine(other));

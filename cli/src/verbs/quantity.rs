@@ -1,7 +1,7 @@
 //! Quantities with units on the command line, in the units planners take.
 
 use std::time::Duration;
-use vitempo::quantity;
+use vitempo::quantity::{self, BYTE_UNITS};
 
 /// A time with its unit: `90s`, `33.3ms`, `1h30m`.
 pub fn duration(text: &str, example: &str) -> Result<Duration, String> {
@@ -31,19 +31,20 @@ pub fn energy_nj(text: &str) -> Result<u64, String> {
     counted(text, &[("nJ", 1.0), ("uJ", 1e3), ("mJ", 1e6), ("J", 1e9)], "120mJ")
 }
 
-/// Bytes: `40MB`, `64MiB`, `512k`.
+/// Bytes: `40MB`, `64MiB`; a plain number is bytes.
 pub fn bytes(text: &str) -> Result<u64, String> {
-    let units = [
-        ("", 1.0),
-        ("B", 1.0),
-        ("kB", 1e3),
-        ("MB", 1e6),
-        ("GB", 1e9),
-        ("KiB", 1024.0),
-        ("MiB", 1_048_576.0),
-        ("GiB", 1_073_741_824.0),
-    ];
+    let units: Vec<(&str, f64)> = BYTE_UNITS.into_iter().chain([("", 1.0)]).collect();
     counted(text, &units, "40MB")
+}
+
+/// A percentage from 0 to 100, as a share: `15%`.
+pub fn share(text: &str) -> Result<f64, String> {
+    quantity::percent(text).map(|percent| percent / 100.0).map_err(|e| e.to_string())
+}
+
+/// An accuracy in percent: `75.5%`, `75.5`.
+pub fn accuracy(text: &str) -> Result<f64, String> {
+    quantity::accuracy(text).map_err(|e| format!("an accuracy of {e}"))
 }
 
 /// Bytes per second: `20Mbit/s`, `3MB/s`.
@@ -95,31 +96,12 @@ pub fn above_zero(text: &str) -> Result<f64, String> {
         .ok_or_else(|| "expected a number above 0".to_owned())
 }
 
-/// Quantities are smaller: a float holds all of them exactly.
-const LARGEST: u64 = 9_000_000_000_000_000;
-
-fn counted(text: &str, units: &[(&str, f64)], example: &str) -> Result<u64, String> {
-    let value = scaled(text, units, example)?.round();
-    if value < LARGEST as f64 { Ok(value as u64) } else { Err(format!("`{text}` is too large")) }
+fn counted(text: &str, units: &[(&str, f64)], example: &'static str) -> Result<u64, String> {
+    quantity::counted(text, units, example).map_err(|e| e.to_string())
 }
 
-fn scaled(text: &str, units: &[(&str, f64)], example: &str) -> Result<f64, String> {
-    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-    let number: f64 = text[..end]
-        .parse()
-        .map_err(|_| format!("`{text}` does not begin with a number; write e.g. {example}"))?;
-    let known = || {
-        units
-            .iter()
-            .map(|(unit, _)| *unit)
-            .filter(|unit| !unit.is_empty())
-            .collect::<Vec<_>>()
-            .join(", ")
-    };
-    let found = units.iter().find(|(unit, _)| *unit == text[end..].trim());
-    found.map(|(_, scale)| number * scale).ok_or_else(|| {
-        format!("`{}` is not a unit here; write e.g. {example} (units: {})", &text[end..], known())
-    })
+fn scaled(text: &str, units: &[(&str, f64)], example: &'static str) -> Result<f64, String> {
+    quantity::scaled(text, units, example).map_err(|e| e.to_string())
 }
 
 #[cfg(test)]
@@ -138,6 +120,9 @@ mod tests {
             time_ns("3 weeks").is_err_and(|e| e.contains("not a time") && e.contains("33.3ms"))
         );
         assert!(bytes("many").is_err_and(|e| e.contains("number")));
+        assert_eq!((share("15%"), accuracy("75.5")), (Ok(0.15), Ok(75.5)));
+        assert!(share("15").is_err_and(|e| e.contains("15%")));
+        assert!(accuracy("190%").is_err_and(|e| e.contains("between 0 and 100")));
         assert!(time_ns("99999999999s").is_err_and(|e| e.contains("too large")));
     }
 

@@ -33,7 +33,7 @@ pub use model::{BesidePrediction, FittedLoad, FormError, Peaks, SlowdownModel};
 
 use serde::{Deserialize, Serialize};
 use vitempo_graph::{
-    Graph, GraphPrediction, LatencyModel, LoadRecord, OpSpec, PredictionError, Work,
+    Budget, Graph, GraphPrediction, LatencyModel, LoadRecord, OpSpec, PredictionError, Work,
     footprint_bytes,
 };
 
@@ -95,8 +95,8 @@ impl Demand {
     /// # Errors
     /// [`PredictionError`] where it has no forecast.
     pub fn of_model(forecaster: &dyn LatencyModel, graph: &Graph) -> Result<Self, PredictionError> {
-        let latency_ns = forecaster.predict(graph)?.latency.point().ns();
-        Ok(Self::of_kernels(&forecaster.lowered(graph)?, latency_ns))
+        let (lowered, forecast) = forecaster.predict_lowered(graph, &Budget::default())?;
+        Ok(Self::of_kernels(&lowered, forecast.latency.point().ns()))
     }
 
     /// Of kernels that together take this long.

@@ -3,17 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 use std::{fmt, path::PathBuf, str::FromStr};
+use vitempo_graph::quantity::{self, BYTE_UNITS};
 
-/// Units of sizes, larger ones first.
-const UNITS: [(&str, u64); 7] = [
-    ("GiB", 1 << 30),
-    ("GB", 1_000_000_000),
-    ("MiB", 1 << 20),
-    ("MB", 1_000_000),
-    ("KiB", 1 << 10),
-    ("kB", 1000),
-    ("B", 1),
-];
 /// Smallest buffer of a stream, bytes.
 const SMALLEST: u64 = 1 << 20;
 /// Largest buffer of a stream, and largest rate, bytes (per second).
@@ -92,7 +83,8 @@ fn stream(settings: &str) -> Result<StreamSpec, String> {
             Some(bytes) => (&mut stream.rate_bytes_per_s, bytes),
             None => (&mut stream.size_bytes, setting.trim()),
         };
-        let bytes = quantity(bytes).ok_or_else(|| format!("`{setting}` has no size or rate"))?;
+        let bytes = quantity::bytes(bytes.trim()).ok().filter(|size| (1..=LARGEST).contains(size));
+        let bytes = bytes.ok_or_else(|| format!("`{setting}` has no size or rate"))?;
         if slot.replace(bytes).is_some() {
             return Err("a setting is given twice".to_owned());
         }
@@ -103,18 +95,11 @@ fn stream(settings: &str) -> Result<StreamSpec, String> {
     Ok(stream)
 }
 
-/// Bytes, above 0.
-fn quantity(text: &str) -> Option<u64> {
-    let (number, unit) =
-        UNITS.iter().find_map(|(unit, bytes)| Some((text.strip_suffix(unit)?, *bytes)))?;
-    let bytes = number.trim().parse::<f64>().ok()? * unit as f64;
-    (bytes >= 1.0 && bytes <= LARGEST as f64).then_some(bytes.round() as u64)
-}
-
 /// In the largest unit in which the number is whole.
 fn spelled(bytes: u64) -> String {
-    let whole = UNITS.iter().filter(|(_, unit)| bytes.is_multiple_of(*unit));
-    let (unit, size) = whole.min_by_key(|(_, size)| bytes / size).unwrap_or(&("B", 1));
+    let units = BYTE_UNITS.iter().map(|&(unit, size)| (unit, size as u64));
+    let whole = units.filter(|(_, size)| bytes.is_multiple_of(*size));
+    let (unit, size) = whole.min_by_key(|(_, size)| bytes / size).unwrap_or(("B", 1));
     format!("{}{unit}", bytes / size)
 }
 

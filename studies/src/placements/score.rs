@@ -4,7 +4,7 @@
 
 use super::{Division, PlacementRecord, Record};
 use serde::Serialize;
-use vitempo::{predictors::metrics, search::spearman};
+use vitempo::{graph::median, predictors::metrics, search::spearman};
 
 /// What a placement is to minimise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -68,10 +68,6 @@ impl Goal {
     fn measured(self, placement: &PlacementRecord) -> f64 {
         metrics::median(&self.rounds(placement)).unwrap_or(f64::NAN)
     }
-}
-
-fn median(samples: &[u64]) -> Option<f64> {
-    metrics::median(&samples.iter().map(|&ns| ns as f64).collect::<Vec<_>>())
 }
 
 /// Scores of one model in one number of parts, for one goal. Shares are of 1.

@@ -39,14 +39,10 @@ pub struct DynamicArgs {
     pub background: Vec<Background>,
 }
 
-fn share(text: &str) -> Option<f64> {
-    Some(text.strip_suffix('%')?.parse::<f64>().ok()? / 100.0)
-}
-
 fn parse_trigger(text: &str) -> Result<Trigger, String> {
     let degrees = text.strip_suffix('C').and_then(|number| number.parse::<f64>().ok());
     let degrees = degrees.filter(|c| c.is_finite()).map(Trigger::Temperature);
-    let load = share(text).filter(|load| (0.0..=1.0).contains(load)).map(Trigger::Load);
+    let load = quantity::share(text).ok().map(Trigger::Load);
     degrees.or(load).ok_or_else(|| "expected a temperature (38C) or a load (50%)".to_owned())
 }
 
@@ -66,7 +62,7 @@ fn parse_background(text: &str) -> Result<Background, String> {
             (quantity::time_ns(from)?, quantity::time_ns(until)?)
         }
     };
-    let share = share(load).ok_or(EXPECTED)?;
+    let share = quantity::share(load).map_err(|e| format!("{e}; {EXPECTED}"))?;
     Ok(Background { processor: name.to_owned(), share, from_ns, until_ns })
 }
 

@@ -62,7 +62,7 @@ pub struct OffloadArgs {
     #[arg(long, value_name = "ENERGY", value_parser = quantity::joules)]
     pub max_energy: Option<f64>,
     /// Least mean average precision, %
-    #[arg(long, value_name = "PERCENT", value_parser = percentage)]
+    #[arg(long, value_name = "PERCENT", value_parser = quantity::accuracy)]
     pub min_accuracy: Option<f64>,
 
     /// Also show dominated choices
@@ -93,13 +93,6 @@ impl Minimise {
             Self::Power => Least::Power,
         }
     }
-}
-
-fn percentage(text: &str) -> Result<f64, String> {
-    let percent = text.trim_end_matches('%').trim().parse::<f64>().ok();
-    percent
-        .filter(|percent| (0.0..=100.0).contains(percent))
-        .ok_or_else(|| format!("`{text}` is no accuracy between 0 and 100 %"))
 }
 
 impl From<WeighError> for CliError {

@@ -11,11 +11,7 @@ pub fn parse(text: &str) -> Result<Objective, String> {
     let (task, slo) =
         text.rsplit_once('=').map_or((None, text), |(task, slo)| (Some(task.to_owned()), slo));
     let (accuracy, latency) = slo.split_once(',').ok_or(EXPECTED)?;
-    let percent: f64 =
-        accuracy.trim().trim_end_matches('%').trim().parse().map_err(|_| EXPECTED)?;
-    if !(0.0..=100.0).contains(&percent) {
-        return Err(format!("an accuracy of {percent} is not between 0 and 100 %"));
-    }
+    let percent = quantity::accuracy(accuracy).map_err(|e| format!("{e}; {EXPECTED}"))?;
     Ok(Objective {
         task,
         slo: Slo {

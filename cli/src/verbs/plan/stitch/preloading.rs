@@ -6,14 +6,10 @@ use vitempo::plan::stitch::preloading::{self, Budget};
 
 /// Parses `15%` or `64MB`.
 pub fn parse_budget(text: &str) -> Result<Budget, String> {
-    let Some(percent) = text.trim().strip_suffix('%') else {
-        return quantity::bytes(text).map(Budget::Bytes);
-    };
-    let percent =
-        percent.trim().parse::<f64>().ok().filter(|percent| (0.0..=100.0).contains(percent));
-    percent
-        .map(|percent| Budget::Share(percent / 100.0))
-        .ok_or_else(|| format!("`{text}` is no share between 0 and 100 %"))
+    match text.trim().ends_with('%') {
+        true => quantity::share(text).map(Budget::Share),
+        false => quantity::bytes(text).map(Budget::Bytes),
+    }
 }
 
 /// The values of `--preload`.
