@@ -8,7 +8,7 @@
 //! | how is a plan evaluated? | [`Evaluator`], [`Score`] |
 //! | which bound holds for every plan? | [`Bound`] |
 //! | the best plan within a budget of evaluations | [`plan`] |
-//! | the plans of the stitching paper's systems | [`systems`] |
+//! | the plans of the stitching paper's systems | [`plans_of_systems`], [`systems`] |
 //! | which way does a query take, and which query runs next, in a runtime? | [`Expectation`], [`Dispatcher`] |
 //! | measured queries in the simulator; the plan's forecast for given queries | [`replay()`], [`forecast`] |
 //!
@@ -53,7 +53,7 @@ pub use outcome::{Compared, MultiDnnPlan, PlacedPiece, PlacedTask, PlacedWay, Pr
 pub use policy::{Kind, Policy, Way};
 pub use problem::{Contention, Fetches, Objective, Problem};
 pub use replay::{Lane, Replay, ReplayError, Replayed, forecast, replay};
-pub use search::{Settings, plan, plan_of};
+pub use search::{Settings, SystemPlan, plan, plans_of_systems};
 
 use crate::{simulator::ScenarioError, stitch::StitchError};
 

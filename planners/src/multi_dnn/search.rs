@@ -22,7 +22,10 @@ use super::{
     policy::{Policy, Way},
     systems::{Named, Orders},
 };
-use crate::{Evidence, stitch::orders};
+use crate::{
+    Evidence,
+    stitch::{StitchError, orders},
+};
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 use std::cmp::Ordering;
 
@@ -68,23 +71,35 @@ pub fn plan(
         });
     }
     let proof = search.run(starts);
-    search.finished(proof, compared)
+    let best = search.best.take();
+    let best = best.ok_or_else(|| MultiDnnError::invalid("plans", "none was evaluated"))?;
+    let planned = search.planned(best);
+    let evaluations = search.evaluator.evaluations();
+    Ok(MultiDnnPlan { proof, compared, evaluations, ..planned })
 }
 
-/// The plan of a system that plans are compared with, evaluated like that of [`plan`]. It is not
-/// searched for, and may not fit into the memory.
+/// A system's plan, or why it has none.
+pub type SystemPlan = (Named, Result<MultiDnnPlan, StitchError>);
+
+/// The plans of the systems that plans are compared with, evaluated like that of [`plan`]. They are
+/// not searched for, and may not fit into the memory.
 ///
 /// # Errors
-/// [`MultiDnnError`] naming the invalid field, or the task that cannot run in the system's orders.
-pub fn plan_of(
+/// [`MultiDnnError`] naming the invalid field. A system without a plan has a task that cannot run in
+/// its orders.
+pub fn plans_of_systems(
     problem: &Problem<'_>,
     orders: &Orders,
-    system: Named,
-) -> Result<MultiDnnPlan, MultiDnnError> {
+) -> Result<Vec<SystemPlan>, MultiDnnError> {
     let mut search = Search::new(problem, Settings::default())?;
-    let policy = search.evaluator.plan_of(system, orders)?;
-    search.best = Some((search.evaluator.score(&policy), policy));
-    search.finished(Proof::Open, Vec::new())
+    let of = |system: Named| {
+        let plan = search.evaluator.plan_of(system, orders).map(|policy| {
+            let score = search.evaluator.score(&policy);
+            MultiDnnPlan { evaluations: 1, ..search.planned((score, policy)) }
+        });
+        (system, plan)
+    };
+    Ok(Named::ALL.into_iter().map(of).collect())
 }
 
 /// Evaluates the plans of all systems; best first among those that fit into memory.
@@ -400,29 +415,23 @@ impl<'a> Search<'a> {
         }
     }
 
-    fn finished(
-        mut self,
-        proof: Proof,
-        compared: Vec<Compared>,
-    ) -> Result<MultiDnnPlan, MultiDnnError> {
-        let Some((score, policy)) = self.best else {
-            return Err(MultiDnnError::invalid("plans", "none was evaluated"));
-        };
+    /// The plan of a policy, without a proof and without systems to compare it with.
+    fn planned(&mut self, (score, policy): (Score, Policy)) -> MultiDnnPlan {
         let problem = self.evaluator.model.problem;
         let tasks = MultiDnnPlan::tasks(&mut self.evaluator, &policy);
         let ways: Vec<&[Way]> = policy.ways.iter().map(Vec::as_slice).collect();
-        Ok(MultiDnnPlan {
+        MultiDnnPlan {
             memory_bytes: self.evaluator.model.memory_bytes(&ways),
             tasks,
             policy,
             score,
             bound: self.bound,
-            proof,
+            proof: Proof::Open,
             objective: problem.objective,
-            evaluations: self.evaluator.evaluations(),
-            compared,
+            evaluations: 0,
+            compared: Vec::new(),
             contention_known: problem.contention != super::Contention::Unknown,
             evidence: Evidence::Simulation,
-        })
+        }
     }
 }

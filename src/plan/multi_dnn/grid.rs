@@ -44,6 +44,14 @@ pub struct Grid {
     pub beside_unstitched: (usize, usize),
 }
 
+impl Grid {
+    /// The rows of this planner: for the fewest violations, and for the most queries per second.
+    #[must_use]
+    pub fn planned(&self) -> &[GridRow] {
+        self.rows.get(Named::ALL.len()..).unwrap_or_default()
+    }
+}
+
 #[derive(Default)]
 struct Sum {
     violated: u64,

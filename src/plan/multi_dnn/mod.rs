@@ -18,11 +18,11 @@ use super::stitch::{objectives::Objective as Asked, preloading::Budget};
 use vitempo_planners::{
     multi_dnn::{
         Arrivals, Contention, Fetches, MultiDnnError, MultiDnnPlan, Objective, Problem, Settings,
-        TaskArrivals, plan, plan_of,
+        SystemPlan, TaskArrivals, plan, plans_of_systems,
         systems::{Named, Orders},
     },
     simulator::constants::Constants,
-    stitch::{Slo, Zoo, evaluate::Fetching, preload::Loaded},
+    stitch::{Slo, StitchError, Zoo, evaluate::Fetching, preload::Loaded},
 };
 
 /// Default time for which queries arrive, ns.
@@ -70,7 +70,7 @@ pub enum PlacingError {
     Stitching(#[from] super::stitch::StitchingError),
     /// Costs that do not fit each other.
     #[error(transparent)]
-    Stitch(#[from] vitempo_planners::stitch::StitchError),
+    Stitch(#[from] StitchError),
 }
 
 /// The factor by which a processor is slower while another is busy.
@@ -160,36 +160,48 @@ pub struct Placing {
 /// # Errors
 /// [`PlacingError`] naming the task, processor or field at fault.
 pub fn place(zoo: Zoo, slos: &[Slo], request: &Request) -> Result<Placing, PlacingError> {
-    placing(zoo, slos, request, |problem, orders| plan(problem, orders, request.settings))
+    let slos = asked(&zoo, slos, &request.objectives)?;
+    let problem = problem(&zoo, slos, request)?;
+    let plan = plan(&problem, &Orders::of(&zoo)?, request.settings)?;
+    Ok(Placing::of(plan, &problem, request))
 }
 
-/// The plan of a system of the stitching paper for a zoo with known costs.
+/// A system of the stitching paper with its plan, or why it has none.
+pub type PlacedSystem = (Named, Result<Placing, StitchError>);
+
+/// The plans of the stitching paper's systems for a zoo with known costs; of a system that has
+/// none, the reason.
 ///
 /// # Errors
-/// As [`place`], and where a task cannot run in the system's orders.
-pub fn place_system(
-    zoo: Zoo,
+/// As [`place`].
+pub fn place_systems(
+    zoo: &Zoo,
     slos: &[Slo],
     request: &Request,
-    system: Named,
-) -> Result<Placing, PlacingError> {
-    placing(zoo, slos, request, |problem, orders| plan_of(problem, orders, system))
+) -> Result<Vec<PlacedSystem>, PlacingError> {
+    let slos = asked(zoo, slos, &request.objectives)?;
+    let problem = problem(zoo, slos, request)?;
+    let plans = plans_of_systems(&problem, &Orders::of(zoo)?)?.into_iter();
+    let placing = |(system, plan): SystemPlan| {
+        (system, plan.map(|plan| Placing::of(plan, &problem, request)))
+    };
+    Ok(plans.map(placing).collect())
 }
 
-fn placing(
-    zoo: Zoo,
-    slos: &[Slo],
-    request: &Request,
-    plan: impl Fn(&Problem<'_>, &Orders) -> Result<MultiDnnPlan, MultiDnnError>,
-) -> Result<Placing, PlacingError> {
-    let slos = asked(&zoo, slos, &request.objectives)?;
-    let (plan, arrivals, contention, memory_bytes) = {
-        let problem = problem(&zoo, slos.clone(), request)?;
-        let plan = plan(&problem, &Orders::of(&zoo)?)?;
-        (plan, problem.arrivals, problem.contention, problem.memory_bytes)
-    };
-    let (at_once, cold) = (request.arrivals.is_empty(), request.cold);
-    Ok(Placing { slos, plan, at_once, zoo, arrivals, contention, memory_bytes, cold })
+impl Placing {
+    /// A plan with the problem that it is for.
+    fn of(plan: MultiDnnPlan, problem: &Problem<'_>, request: &Request) -> Self {
+        Self {
+            zoo: problem.zoo.clone(),
+            slos: problem.slos.clone(),
+            plan,
+            at_once: request.arrivals.is_empty(),
+            arrivals: problem.arrivals.clone(),
+            contention: problem.contention.clone(),
+            memory_bytes: problem.memory_bytes,
+            cold: request.cold,
+        }
+    }
 }
 
 /// Plans for objectives that change: those of the request first, then from each time on with

@@ -34,11 +34,21 @@ fn the_measured_zoo_is_planned_and_no_system_is_better() {
     let simulated = evaluator.simulated(&placing.plan.policy).expect("a simulation");
     assert_eq!(&simulated, score, "the simulator has the last word");
     assert!(placing.plan.contention_known);
+    let placing_bound = placing.plan.bound;
     assert!(placing.plan.bound.violated <= score.violated);
     for compared in &placing.plan.compared {
         let other = compared.score.as_ref().expect("every system runs");
         assert!(score.violated <= other.violated, "{}", compared.system);
     }
+    let systems = place_systems(&zoo, &record.asked(), &request).expect("plans");
+    let alone = |(system, placing): &(_, Result<Placing, _>)| {
+        let plan = &placing.as_ref().expect("every system runs").plan;
+        assert_eq!((plan.bound, plan.evaluations), (placing_bound, 1));
+        (*system, plan.score)
+    };
+    let compared = &placing.plan.compared;
+    let scores = compared.iter().map(|c| (c.system, *c.score.as_ref().expect("every system runs")));
+    assert!(systems.iter().map(alone).eq(scores), "the same as beside the plan");
     let total: f64 = placing.plan.shares().iter().map(|(_, share)| share).sum();
     assert!((total - 1.0).abs() < 1e-9);
     assert_eq!(placing.plan.shares()[0].0, Kind::Whole);

@@ -12,7 +12,7 @@ use vitempo::{
     graph::onnx::ReadOptions,
     plan::{
         live::Engine,
-        multi_dnn::{Placing, PlacingError, Request, place, place_system},
+        multi_dnn::{Placing, PlacingError, Request, place, place_systems},
         run::{
             CostsOrigin, Limit, Made, Outcome, PhaseTask, PlanProcessor, PlanWay, RunError,
             RunEvent, RunLog, RunOptions, RunPlan, run,
@@ -20,10 +20,7 @@ use vitempo::{
         stitch::{record::Record as Costs, systems::objectives},
     },
     planners::{
-        multi_dnn::{
-            Arrivals, MultiDnnError, Objective, Settings, TaskArrivals,
-            systems::{Named, Orders},
-        },
+        multi_dnn::{Arrivals, Objective, Settings, TaskArrivals, systems::Orders},
         stitch::{Slo, StitchError, Zoo, slo::Ranges},
     },
     zoo::tasks::TasksFile,
@@ -203,13 +200,9 @@ fn planned(
 /// The plans of all systems that can run, then those of the planner.
 fn all(zoo: &Zoo, slos: &[Slo], request: &Request) -> Result<Vec<(String, Placing)>, SystemsError> {
     let mut placings = Vec::new();
-    for system in Named::ALL {
-        match place_system(zoo.clone(), slos, request, system) {
-            Ok(placing) => placings.push((system.to_string(), placing)),
-            // A system that has no plan for this configuration.
-            Err(PlacingError::Plan(MultiDnnError::Stitch(_))) => {}
-            Err(error) => return Err(error.into()),
-        }
+    for (system, placing) in place_systems(zoo, slos, request)? {
+        // Some systems have no plan for a configuration.
+        placings.extend(placing.ok().map(|placing| (system.to_string(), placing)));
     }
     for (name, objective) in [
         ("planned together, fewest violations", Objective::Violations),
