@@ -150,3 +150,99 @@ fn tasks_are_planned_from_forecasts() {
     assert_eq!(plan["proof"], "enumerated", "one task of 4 stitched variants");
     assert_eq!(count(&plan["score"]["queries"]), 1);
 }
+
+fn tasks() -> String {
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/plans/z5/tasks.toml").to_owned()
+}
+
+/// Costs of the subgraphs of both tasks of `z5`: a variant takes 1000 ns and more a position on
+/// `a`, a tenth of that on `b`, and 10 kB.
+fn costs_of_two_models() -> String {
+    let mut nodes = Vec::new();
+    for (task, variants) in [("t0", 3), ("t1", 2)] {
+        for (variant, position) in (0..variants).flat_map(|v| (1..=3).map(move |p| (v, p))) {
+            nodes.push(serde_json::json!({
+                "name": format!("{task}/v{variant}/{position}"),
+                "latency_ns": {"a": 1000 + 100 * variant, "b": 100 + 10 * variant},
+                "memory_bytes": 10_000,
+            }));
+        }
+    }
+    let processors = serde_json::json!([{"name": "a"}, {"name": "b"}]);
+    serde_json::json!({"model": "z5", "processors": processors, "nodes": nodes, "tensors": []})
+        .to_string()
+}
+
+#[test]
+fn several_models_are_planned_from_one_costs_file() {
+    let folder = Folder::new();
+    let costs = folder.file("costs.json", costs_of_two_models());
+    let (tasks, out) = (tasks(), folder.path("plan.json"));
+    let base = ["plan", "place", "--tasks", &tasks, "--costs", &costs, "--evaluations", "3000"];
+    let asked = |slo: &'static str| [&base[..], &["--slo", slo, "--out", &out]].concat();
+    // A variant takes 300 ns on b. Both tasks come at once: the second waits, and ends after 600 ns.
+    let one = json(&asked("50%,599ns"));
+    assert_eq!((count(&one["score"]["queries"]), count(&one["score"]["violated"])), (2 * 2, 2));
+    assert_eq!(count(&one["bound"]["violated"]), 2, "no plan is better");
+    let both = json(&asked("50%,600ns"));
+    assert_eq!(count(&both["score"]["violated"]), 0);
+    assert_eq!(json(&asked("50%,600ns")), both, "the same again");
+    for task in both["tasks"].as_array().expect("tasks") {
+        let ways = task["ways"].as_array().expect("ways");
+        assert!(ways.iter().any(|way| way["alone_ns"] == 300), "{task}");
+    }
+    let systems = both["systems"].as_array().expect("systems");
+    assert_eq!(systems.len(), 8);
+    let plan: Value =
+        serde_json::from_str(&std::fs::read_to_string(&out).expect("a plan")).expect("JSON");
+    assert_eq!(plan["costs"], "file", "{plan}");
+    // With as much memory as one variant of each takes, and no more.
+    let memory = |size: &'static str| [&asked("50%,600ns")[..], &["--memory", size]].concat();
+    assert_eq!(count(&json(&memory("60kB"))["memory_bytes"]), 60_000);
+    let refused = refused(&memory("59kB"));
+    let expected =
+        "memory: the tasks take at least 60000 bytes together, the budget is 59000 bytes";
+    assert!(refused.contains(expected) && refused.contains("raise --memory"), "{refused}");
+}
+
+#[test]
+fn costs_of_several_models_are_refused_by_field() {
+    let folder = Folder::new();
+    let (tasks, text) = (tasks(), costs_of_two_models());
+    let with = |from: &str, to: &str| {
+        assert!(text.contains(from), "{from}");
+        let costs = folder.file("costs.json", text.replacen(from, to, 1));
+        refused(&["plan", "place", "--tasks", &tasks, "--costs", &costs])
+    };
+    for (from, to, expected) in [
+        (r#""memory_bytes""#, r#""memory""#, "`nodes[0].memory`: unknown field `memory`"),
+        (r#"{"name":"a"}"#, r#"{"name":"a","cores":2}"#, "`processors[0].cores`: unknown field"),
+        (r#""model":"z5""#, r#""model":"z5","slos":[]"#, "unknown field `slos`"),
+        (r#""model":"z5""#, r#""model":"z5","nodes":[]"#, "duplicate field `nodes`"),
+        (r#"{"a":1000,"#, r#"{"a":5,"a":1000,"#, "processor `a` is listed twice"),
+        (r#""name":"b""#, r#""name":"a""#, "processor `a` is listed twice"),
+        ("t1/v1/3", "t1/v1/2", "node `t1/v1/2` is listed twice"),
+        ("t1/v1/3", "t1/v1/4", "it lacks the node `t1/v1/3`"),
+        (r#""a":1000"#, r#""a":-1"#, "`nodes[0].latency_ns.a`: "),
+        (r#""a":1000"#, r#""gpu":1000"#, "processor `gpu`"),
+        (r#"{"name":"a"}"#, r#"{"name":"a","memory_bytes":1}"#, "processor `a`: memory_bytes"),
+    ] {
+        let message = with(from, to);
+        assert!(message.contains("costs.json") && message.contains(expected), "{to}: {message}");
+    }
+    let toml = std::fs::read_to_string(&tasks).expect("tasks");
+    let costs = folder.file("costs.json", &text);
+    for (from, to, expected) in [
+        ("positions = 3", "positions = 3\nthreads = 2", "unknown field `threads`"),
+        ("accuracy = 90", "accuracy = 90\nlatency = \"1ms\"", "unknown field `latency`"),
+        ("accuracy = 90", "accuracy = 90\naccuracy = 80", "duplicate key"),
+        ("name = \"t1\"", "name = \"t0\"", "task `t0`: it is listed twice"),
+        ("accuracy = 90", "accuracy = 190", "accuracy"),
+        ("accuracy = 50", "accuracy = 150", "accuracy"),
+    ] {
+        assert!(toml.contains(from), "{from}");
+        let file = folder.file("tasks.toml", toml.replacen(from, to, 1));
+        let message = refused(&["plan", "place", "--tasks", &file, "--costs", &costs]);
+        assert!(message.contains("tasks.toml") && message.contains(expected), "{to}: {message}");
+    }
+}
