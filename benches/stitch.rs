@@ -8,7 +8,7 @@ use rand::RngExt;
 use std::{hint::black_box, sync::Arc};
 use timing::median_us;
 use vitempo::planners::stitch::{
-    Additive, Monotone, Optimiser, Order, Reading, Slo, Zoo, each_variant,
+    Additive, Monotone, Optimiser, Order, Reading, Slo, Zoo, default_budget, each_variant,
     hotness::{Lattice, counted, hotness},
     orders::each_once,
     preload::{Loaded, exact, round_robin},
@@ -162,8 +162,11 @@ fn preloading() {
         let greedy = round_robin(&zoo, &hotness, budget)
             .keeps(&zoo, &order, &configurations)
             .expect("a number");
-        let found = exact(&zoo, &order, &configurations, budget).expect("few variants");
-        let us = median_us(3, || drop(black_box(exact(&zoo, &order, &configurations, budget))));
+        let found =
+            exact(&zoo, &order, &configurations, budget, &default_budget()).expect("few variants");
+        let us = median_us(3, || {
+            drop(black_box(exact(&zoo, &order, &configurations, budget, &default_budget())));
+        });
         println!(
             "{:<10} {greedy:>12} {:>12} {:>12} {us:>9.0} us",
             format!("{percent} %"),

@@ -142,6 +142,100 @@ fn a_link_has_one_bandwidth_in_a_regret() {
 }
 
 #[test]
+fn a_regret_is_exact_or_marked_as_a_bound() {
+    // By hand: at 3 ns per byte, inside the interval of the link from a to b, 390 us for 200 us.
+    let file = input("pipeline_regret_inside.json");
+    let exact = json(&["plan", "pipeline", "--costs", &file]);
+    let worst = exact[0]["regret"]["worst"].as_u64().expect("a regret");
+    assert!(worst.abs_diff(190_000) < 10, "{exact}");
+    assert_eq!(exact[0]["regret"]["is_bound"], false);
+    let table = ok(&["plan", "pipeline", "--costs", &file]);
+    assert!(table.contains("saves at most 48.7 % of what this one then takes\n"), "{table}");
+    let bounded = ["plan", "pipeline", "--costs", &file, "--max-latency", "1ms"];
+    let bound = json(&bounded);
+    assert_eq!(
+        (&bound[0]["regret"]["is_bound"], &bound[0]["regret"]["worst"]),
+        (&true.into(), &400_000.into())
+    );
+    assert!(ok(&bounded).contains("66.7 % of what this one then takes (an upper bound)"));
+    let csv = ok(&[&bounded[..], &["--format", "csv"]].concat());
+    assert!(csv.contains("regret_is_bound") && csv.trim_end().ends_with(",true"), "{csv}");
+    let front = ok(&["plan", "pipeline", "--costs", &file, "--pareto"]);
+    assert!(front.contains("Regret") && !front.contains("at most"), "{front}");
+
+    let model = input("m32.onnx");
+    let forecast = ["--encoder", "/encoder", "--bandwidth", "8GB/s"];
+    let processors =
+        ["--processor", "a=epyc-onnxruntime-f32-1t", "--processor", "b=epyc-rten-f32-1t"];
+    let multitask = [&["plan", "multitask", &model][..], &forecast, &processors].concat();
+    let plan = json(&multitask);
+    let regret = &plan["regret"];
+    assert!(regret["worst"].as_u64() > Some(0) && regret["is_bound"] == false, "{regret}");
+    let share = format!(
+        "by {:.1} % of this one's at most\n",
+        100.0 * regret["share"].as_f64().unwrap_or(0.0)
+    );
+    assert!(ok(&multitask).contains(&share), "{share}");
+}
+
+/// Costs of many nodes in a row on many processors, with links between all.
+fn many_processors(processors: usize, nodes: usize) -> String {
+    let name = |p: usize| format!("p{p}");
+    let latency = |n: usize| -> serde_json::Map<String, Value> {
+        (0..processors)
+            .map(|p| (name(p), (1000 + (7919 * n + 104_729 * p) % 5000).into()))
+            .collect()
+    };
+    let node = |n: usize| serde_json::json!({"name": format!("n{n}"), "latency_ns": latency(n)});
+    let tensor = |n: usize| {
+        serde_json::json!({
+            "name": format!("t{n}"), "size_bytes": 100 + 37 * n % 900,
+            "producer": n.checked_sub(1).map(|n| format!("n{n}")), "consumers": [format!("n{n}")],
+        })
+    };
+    let pairs = (0..processors).flat_map(|a| (0..processors).map(move |b| (a, b)));
+    let link = |(a, b): (usize, usize)| serde_json::json!({"from": name(a), "to": name(b), "link": {"bandwidth_bytes_per_s": 1_000_000_000}});
+    let links: Vec<Value> = pairs.filter(|(a, b)| a != b).map(link).collect();
+    let names: Vec<Value> = (0..processors).map(|p| serde_json::json!({"name": name(p)})).collect();
+    serde_json::json!({
+        "model": "many", "processors": names, "links": links,
+        "nodes": (0..nodes).map(node).collect::<Vec<_>>(),
+        "tensors": (0..nodes).map(tensor).collect::<Vec<_>>(),
+    })
+    .to_string()
+}
+
+#[test]
+fn a_pipeline_that_is_cut_short_is_not_called_proven() {
+    let folder = Folder::new();
+    let costs = folder.file("costs.json", many_processors(7, 150));
+    let command = ["plan", "pipeline", "--costs", &costs];
+    let whole = json(&command);
+    assert_eq!(
+        (&whole[0]["search"]["is_complete"], &whole[0]["optimal"]["gap"]),
+        (&true.into(), &0.0.into())
+    );
+    assert_eq!(ok(&command), ok(&command), "the same again");
+    let short = [&command[..], &["--budget", "1us"]].concat();
+    let cut = json(&short);
+    assert_eq!(cut[0]["search"]["is_complete"], false);
+    let period = |plan: &Value| plan["predicted"]["period_ns"]["point"].as_f64().expect("a period");
+    let gap = cut[0]["optimal"]["gap"].as_f64().expect("a gap");
+    assert!(gap > 0.0 && period(&cut[0]) <= period(&whole[0]) * (1.0 + gap), "{cut}");
+    let table = ok(&short);
+    assert!(table.contains("within") && !table.contains("proven best"), "{table}");
+    assert!(
+        table.contains("the budget ended: there may be a better pipeline (--budget)"),
+        "{table}"
+    );
+    let front = ok(&[&short[..], &["--pareto"]].concat());
+    assert!(front.contains("the budget ended: there may be more of these"), "{front}");
+    let bounded = refused(&[&short[..], &["--max-latency", "1us"]].concat());
+    assert!(bounded.contains("was found within the budget; there may be one"), "{bounded}");
+    assert!(bounded.contains("give --budget more time"), "{bounded}");
+}
+
+#[test]
 fn searches_end_with_a_proof_or_a_bound() {
     let knapsack = split("split_knapsack16_not_optimal.json", &["--max-memory", "365279B"]);
     assert_eq!(knapsack[0]["optimal"]["gap"], 0.0, "{knapsack}");
@@ -261,6 +355,49 @@ fn stitched_plans_take_costs_from_a_file() {
     let tasks = input("z5/tasks.toml");
     let lacking = refused(&["plan", "stitch", "--tasks", &tasks, "--costs", &lacking]);
     assert!(lacking.contains("lacking.json: it lacks the node `t1/v1/3`"), "{lacking}");
+}
+
+#[test]
+fn stitched_plans_that_are_cut_short_have_a_bound() {
+    let folder = Folder::new();
+    let names: Vec<String> = (0..10).map(|p| format!("p{p}")).collect();
+    let mut nodes = Vec::new();
+    for (task, variants) in [("t0", 3), ("t1", 2)] {
+        for (variant, position) in (0..variants).flat_map(|v| (1..=3).map(move |p| (v, p))) {
+            let ns = |p: usize| 1000 * (variant + 1) + (p as u64 * 7919 + position * 613) % 900;
+            let latency: serde_json::Map<String, Value> =
+                names.iter().enumerate().map(|(p, name)| (name.clone(), ns(p).into())).collect();
+            nodes.push(serde_json::json!({
+                "name": format!("{task}/v{variant}/{position}"),
+                "latency_ns": latency, "memory_bytes": 1000 * (4 - variant),
+            }));
+        }
+    }
+    let processors: Vec<Value> = names.iter().map(|n| serde_json::json!({"name": n})).collect();
+    let costs =
+        serde_json::json!({"model": "z5", "processors": processors, "nodes": nodes, "tensors": []});
+    let costs = folder.file("costs.json", costs.to_string());
+    let asked = ["--costs", &costs, "--any-order", "--slo", "80%,3us", "--memory", "60%"];
+    let whole = stitched("z5", &asked);
+    assert_eq!(whole["search"]["is_complete"], true);
+    assert_eq!(
+        (&whole["search"]["orders"], &whole["search"]["orders_left"]),
+        (&1000.into(), &0.into())
+    );
+    assert_eq!(whole["preload"]["proven"], true);
+    assert_eq!(stitched("z5", &asked), whole, "the same again");
+    let short = [&asked[..], &["--budget", "1us"]].concat();
+    let cut = stitched("z5", &short);
+    assert_eq!(cut["search"]["is_complete"], false);
+    assert!(cut["search"]["orders_left"].as_u64() > Some(0), "{}", cut["search"]);
+    let least = cut["search"]["violations_at_least"].as_u64().expect("a bound");
+    let count = |plan: &Value| plan["violations"].as_u64().expect("a count");
+    assert!(least <= count(&whole) && least <= count(&cut), "{least}");
+    let file = input("z5/tasks.toml");
+    let table = ok(&[&["plan", "stitch", "--tasks", &file][..], &short].concat());
+    let left = cut["search"]["orders_left"].to_string();
+    let note = format!("the budget ended (--budget): {left} of 1000 orders were not searched");
+    assert!(table.contains(&note), "{note}:\n{table}");
 }
 
 #[test]

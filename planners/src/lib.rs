@@ -22,6 +22,7 @@ pub mod aria;
 pub mod cost;
 pub mod energy;
 mod evidence;
+mod meter;
 pub mod multi_dnn;
 mod parts;
 pub mod picture;

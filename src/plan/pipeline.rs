@@ -74,8 +74,7 @@ pub fn costs(
 pub fn equal_counts(pipeline: &Pipeline<'_>, costs: &Costs) -> Option<Interval> {
     let order: Vec<usize> = (0..costs.processors().len()).collect();
     let cuts = naive::equal_counts(costs.nodes().len(), &order);
-    let objective = PipelineObjective::Throughput { latency_at_most: None };
-    pipeline.plan_of(&cuts, objective)?.plan.predicted.period_ns
+    pipeline.period_ns(&cuts)
 }
 
 /// For every node the index of its stage.

@@ -52,6 +52,12 @@ impl Link {
         Some(moving + Interval::exact(self.fixed_ns(bytes)))
     }
 
+    /// Time to transfer one tensor at a given bandwidth, ns, without `setup`; `None` at bandwidth 0.
+    #[must_use]
+    pub fn transfer_at_ns(&self, bytes: u64, bytes_per_s: u64) -> Option<u64> {
+        Some(nanoseconds(bytes, bytes_per_s)?.saturating_add(self.fixed_ns(bytes)))
+    }
+
     /// The part of a transfer that does not depend on the bandwidth, ns.
     #[must_use]
     pub fn fixed_ns(&self, bytes: u64) -> u64 {

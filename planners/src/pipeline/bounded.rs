@@ -4,34 +4,38 @@
 //! This latency is computed backwards over (processors used, the last of them, nodes done): a stage
 //! and its successors take receiving + nodes up to its end + the least latency from there. The ends
 //! that satisfy the period are a range, so the least of (nodes up to the end + latency from there)
-//! is found in a stack of falling values: O(2^P P^2 n log n) per step. Only the last step, in which
-//! the period is known, computes the stages themselves.
+//! is found in a stack of falling values: O(2^P P^2 n log n) per step, n P steps of the budget for
+//! each set of processors and its last.
 
 use super::{
-    Cut,
-    exact::{Limits, Table, bottleneck, state, states},
+    exact::{bottleneck, state, states},
+    search::{NoPipeline, Times},
     stages::StageTimes,
 };
+use crate::meter::Meter;
 
-/// The pipeline of least period whose latency is at most `latency`; among equals the least latency.
-pub(super) fn least_period(times: &StageTimes, latency: u64) -> Option<Vec<Cut>> {
+/// The least period of a pipeline whose latency is at most `latency`, ns.
+pub(super) fn least_period(
+    times: Times<'_>,
+    latency: u64,
+    meter: &mut Meter<'_>,
+) -> Result<u64, NoPipeline> {
     let mut search = Search::new(times);
-    let shortest = search.within(u64::MAX).latency;
-    if shortest > latency {
-        return None;
+    let any = search.within(u64::MAX, meter)?;
+    if any.latency > latency {
+        return Err(NoPipeline::Impossible);
     }
-    // No stage of the pipeline of least latency takes longer than the whole pipeline.
-    let (mut low, mut high) = (bottleneck(times)?, shortest);
+    let (mut low, mut high) = (bottleneck(times.stages, meter)?, any.longest);
     while low < high {
         let period = low + (high - low) / 2;
-        let found = search.within(period);
+        let found = search.within(period, meter).map_err(|e| e.but_at_least(low))?;
         if found.latency <= latency {
             high = period.min(found.longest);
         } else {
             low = found.next;
         }
     }
-    Table::least_latency(times, Limits { period: high, latency }).map(|table| table.cuts())
+    Ok(high)
 }
 
 /// The result of one step of the bisection, ns.
@@ -45,7 +49,7 @@ struct Within {
 }
 
 struct Search<'a> {
-    times: &'a StageTimes,
+    times: Times<'a>,
     /// `[state + i]`: least latency of nodes `i` and after.
     rest: Vec<u64>,
     /// `[used]`: the largest number of nodes that these processors can run.
@@ -56,17 +60,18 @@ struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
-    fn new(times: &'a StageTimes) -> Self {
+    fn new(times: Times<'a>) -> Self {
+        let StageTimes { nodes, processors, .. } = *times.stages;
         Self {
             times,
-            rest: vec![u64::MAX; states(times)],
-            furthest: vec![0; 1 << times.processors],
-            ends: Vec::with_capacity(times.nodes),
+            rest: vec![u64::MAX; states(times.stages)],
+            furthest: vec![0; 1 << processors],
+            ends: Vec::with_capacity(nodes),
         }
     }
 
-    fn within(&mut self, period: u64) -> Within {
-        let times = self.times;
+    fn within(&mut self, period: u64, meter: &mut Meter<'_>) -> Result<Within, NoPipeline> {
+        let times = self.times.stages;
         self.reach(period);
         self.rest.fill(u64::MAX);
         let mut found = Within { latency: u64::MAX, longest: 0, next: u64::MAX };
@@ -74,15 +79,15 @@ impl<'a> Search<'a> {
             for last in members(used) {
                 self.rest[state(times, used, last) + times.nodes] = 0;
                 self.prepend(used, last, period, &mut found);
+                meter.spend(times.nodes * times.processors)?;
             }
         }
-        found
+        Ok(found)
     }
 
     /// Computes how many nodes each set of processors can run if receiving takes no time.
     fn reach(&mut self, period: u64) {
-        let times = self.times;
-        for used in 1..1usize << times.processors {
+        for used in 1..1usize << self.times.stages.processors {
             let far =
                 |last: usize| self.furthest_end(last, self.furthest[used & !(1 << last)], period);
             let furthest = members(used).map(far).max().unwrap_or(0);
@@ -92,7 +97,8 @@ impl<'a> Search<'a> {
 
     /// The furthest end of a stage that computes for at most this time.
     fn furthest_end(&self, processor: usize, start: usize, at_most: u64) -> usize {
-        let (prefix, reach) = (self.times.prefix(processor), self.times.reach(processor, start));
+        let times = self.times.stages;
+        let (prefix, reach) = (times.prefix(processor), times.reach(processor, start));
         let most = prefix[start].saturating_add(at_most);
         start + prefix[start + 1..=reach].partition_point(|&sum| sum <= most)
     }
@@ -100,9 +106,9 @@ impl<'a> Search<'a> {
     /// Adds a stage on `next` in front of the stages that follow once `used` are taken; `next` is
     /// the last of these.
     fn prepend(&mut self, used: usize, next: usize, period: u64, found: &mut Within) {
-        let (times, before) = (self.times, used & !(1 << next));
+        let (times, before) = (self.times.stages, used & !(1 << next));
         let (row, prefix, work) =
-            (state(times, used, next), times.prefix(next), times.at_least(before));
+            (state(times, used, next), self.times.sums.prefix(next), times.at_least(before));
         let room = times.room(before, period);
         let low = if before == 0 { 0 } else { work.partition_point(|&ns| ns > room).max(1) };
         if low > 1 {
@@ -146,10 +152,11 @@ impl<'a> Search<'a> {
         period: u64,
         found: &mut Within,
     ) -> u64 {
-        let (times, prefix) = (self.times, self.times.prefix(next));
-        let Some(receive) = times.receive(last, next, start) else { return u64::MAX };
-        let reach = times.reach(next, start);
-        let stage = |end: usize| receive.saturating_add(prefix[end] - prefix[start]);
+        let Some((more, receive)) = self.times.receive(last, next, start) else { return u64::MAX };
+        let Times { sums, stages } = self.times;
+        let (staged, summed) = (stages.prefix(next), sums.prefix(next));
+        let reach = stages.reach(next, start);
+        let stage = |end: usize| receive.saturating_add(staged[end] - staged[start]);
         let end = period
             .checked_sub(receive)
             .map_or(start, |computing| self.furthest_end(next, start, computing));
@@ -163,7 +170,7 @@ impl<'a> Search<'a> {
         let nearest = self.ends.partition_point(|&(at, _)| at > end);
         self.ends
             .get(nearest)
-            .map_or(u64::MAX, |&(_, sum)| receive.saturating_add(sum - prefix[start]))
+            .map_or(u64::MAX, |&(_, sum)| more.saturating_add(sum - summed[start]))
     }
 }
 

@@ -8,6 +8,7 @@
 //! | one encoder with several decoders on several processors | [`multitask`] |
 //! | where a model's encoder ends | [`Tasks`] |
 //! | how a placement performs in the simulator | [`Simulation`] |
+//! | how far a search may go | [`Pipeline::within`] |
 //! | baselines without a plan | [`naive`] |
 //!
 //! The period is the slowest stage, a stage being its incoming transfer and its operators; the
@@ -17,19 +18,24 @@ mod bounded;
 mod exact;
 pub mod multitask;
 pub mod naive;
+mod planned;
+mod regret;
+mod search;
 mod simulation;
 mod stages;
 mod tasks;
 
+pub use search::STEPS;
 pub use simulation::Simulation;
 pub use tasks::{Boundaries, Tasks, TasksError};
 
 use crate::{
-    Evidence, Optimality, Plan, Predicted, Regret, Stage, Transfer,
+    Plan,
     cost::{CostError, Costs, End, Interval},
 };
-use exact::{Limits, Table};
+use search::{Found, NoPipeline};
 use stages::StageTimes;
+use vitempo_graph::Budget;
 
 /// Largest number of processors of a pipeline: the search is exponential in it.
 pub const MOST_PROCESSORS: usize = 10;
@@ -53,6 +59,12 @@ pub enum PipelineError {
     /// No pipeline is within the bounds.
     #[error("no pipeline keeps {bounds}")]
     Impossible {
+        /// The bounds.
+        bounds: String,
+    },
+    /// The search ended before a pipeline within the bounds was found.
+    #[error("no pipeline that keeps {bounds} was found within the budget; there may be one")]
+    GaveUp {
         /// The bounds.
         bounds: String,
     },
@@ -99,6 +111,18 @@ pub struct PipelinePlan {
     pub cuts: Vec<Cut>,
     /// The plan to print: stages, transfers, predicted costs.
     pub plan: Plan,
+    /// Whether the search ended within its budget.
+    pub is_complete: bool,
+}
+
+/// Pipelines that no other pipeline dominates in period and latency.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PipelineFront {
+    /// The pipelines, shortest period first.
+    pub plans: Vec<PipelinePlan>,
+    /// Whether the front is complete: the search ended within its budget. Else pipelines of shorter
+    /// periods may be missing.
+    pub is_complete: bool,
 }
 
 /// A model and the processors its pipeline may use, each for one stage at most.
@@ -106,6 +130,7 @@ pub struct PipelinePlan {
 pub struct Pipeline<'a> {
     costs: &'a Costs,
     times: StageTimes,
+    budget: Budget,
 }
 
 impl<'a> Pipeline<'a> {
@@ -127,46 +152,86 @@ impl<'a> Pipeline<'a> {
             }
             .into());
         }
-        Ok(Self { costs, times: StageTimes::of(costs, home, End::Point) })
+        let times = StageTimes::of(costs, home, End::Point);
+        Ok(Self { costs, times, budget: search::default_budget() })
+    }
+
+    /// The same problem with another budget for its searches: steps, and a function that returns
+    /// whether to stop. When the budget ends, the best pipeline found is returned with the proven
+    /// bound, and an upper bound on its regret.
+    #[must_use]
+    pub fn within(mut self, budget: Budget) -> Self {
+        self.budget = budget;
+        self
     }
 
     /// The best pipeline, proven by dynamic programming over (processors used, last one, nodes
     /// done).
     ///
     /// # Errors
-    /// [`PipelineError::Impossible`] when none satisfies the bound.
+    /// [`PipelineError::Impossible`] when none satisfies the bound, [`PipelineError::GaveUp`] when
+    /// the budget ended before one was found.
     pub fn best(&self, objective: PipelineObjective) -> Result<PipelinePlan, PipelineError> {
-        let found = solve(&self.times, objective).ok_or_else(|| self.nothing(objective))?;
-        Ok(self.plan(objective, found))
+        let found = search::best(&self.times, objective, &self.budget);
+        Ok(self.plan(objective, found.map_err(|none| self.nothing(objective, none))?))
     }
 
     /// Only the stages of the best pipeline, without a plan around them.
     #[must_use]
     pub fn cuts(&self, objective: PipelineObjective) -> Option<Vec<Cut>> {
-        solve(&self.times, objective)
+        Some(search::best(&self.times, objective, &self.budget).ok()?.cuts)
     }
 
-    /// The Pareto front of period and latency, shortest period first.
+    /// The Pareto front of period and latency.
     ///
     /// # Errors
     /// As [`Pipeline::best`], when there is none at all.
-    pub fn pareto(&self) -> Result<Vec<PipelinePlan>, PipelineError> {
-        let mut list = Vec::new();
+    pub fn pareto(&self) -> Result<PipelineFront, PipelineError> {
+        let mut plans = Vec::new();
         let mut objective = PipelineObjective::Latency { period_at_most: None };
-        while let Some(cuts) = solve(&self.times, objective) {
-            let period = self.times.period(&cuts);
-            list.push(self.plan(objective, cuts));
-            let Some(less) = period.checked_sub(1) else { break };
-            objective = PipelineObjective::Latency { period_at_most: Some(less) };
+        let end = loop {
+            let found = match search::best(&self.times, objective, &self.budget) {
+                Ok(found) => found,
+                Err(none) => break none,
+            };
+            // What a coarse search finds may be dominated; the first is shown, others are not.
+            if !found.is_complete && !plans.is_empty() {
+                break NoPipeline::OutOfBudget { at_least: found.at_least };
+            }
+            let (period, is_complete) = (self.times.period(&found.cuts), found.is_complete);
+            plans.push(self.plan(objective, found));
+            match period.checked_sub(1) {
+                Some(less) if is_complete => {
+                    objective = PipelineObjective::Latency { period_at_most: Some(less) };
+                }
+                Some(_) => break NoPipeline::OutOfBudget { at_least: 0 },
+                None => break NoPipeline::Impossible,
+            }
+        };
+        plans.reverse();
+        if plans.is_empty() {
+            return Err(self.nothing(objective, end));
         }
-        list.reverse();
-        if list.is_empty() { Err(self.nothing(objective)) } else { Ok(list) }
+        Ok(PipelineFront { plans, is_complete: end == NoPipeline::Impossible })
     }
 
     /// The plan of given stages. `None` unless they cover all nodes in order, and each processor is
     /// used once, can run its nodes and is linked to the processor before it.
     #[must_use]
     pub fn plan_of(&self, cuts: &[Cut], objective: PipelineObjective) -> Option<PipelinePlan> {
+        self.period_ns(cuts)?;
+        let cuts = cuts.to_vec();
+        let (at_least, is_complete) = match search::best(&self.times, objective, &self.budget) {
+            Ok(best) => (best.at_least, best.is_complete),
+            Err(NoPipeline::OutOfBudget { at_least }) => (at_least, false),
+            Err(NoPipeline::Impossible) => (0, true),
+        };
+        Some(self.plan(objective, Found { cuts, at_least, is_complete }))
+    }
+
+    /// The period of given stages, without a search, ns; `None` where [`Pipeline::plan_of`] is.
+    #[must_use]
+    pub fn period_ns(&self, cuts: &[Cut]) -> Option<Interval> {
         let fits = |index: usize, cut: &Cut| {
             let start = index.checked_sub(1).map_or(0, |before| cuts[before].to);
             let once = cuts[..index].iter().all(|other| other.processor != cut.processor);
@@ -179,113 +244,26 @@ impl<'a> Pipeline<'a> {
         let valid = covered
             && cuts.iter().enumerate().all(|(index, cut)| fits(index, cut))
             && self.times.each(cuts).all(|t| t.is_some());
-        valid.then(|| self.plan(objective, cuts.to_vec()))
+        valid.then(|| self.interval(&self.ends(), &|times| times.period(cuts)))
     }
 
-    fn nothing(&self, objective: PipelineObjective) -> PipelineError {
+    fn nothing(&self, objective: PipelineObjective, none: NoPipeline) -> PipelineError {
         let bounds = describe_bounds(objective);
-        let unbounded = solve(&self.times, PipelineObjective::Latency { period_at_most: None });
-        if unbounded.is_some() && !bounds.is_empty() {
-            return PipelineError::Impossible { bounds: bounds.join(" and ") };
+        let kept = |bounds: &[String]| match bounds {
+            [] => "memories and confined tensors".to_owned(),
+            bounds => bounds.join(" and "),
+        };
+        if none != NoPipeline::Impossible {
+            return PipelineError::GaveUp { bounds: kept(&bounds) };
+        }
+        let unbounded = PipelineObjective::Latency { period_at_most: None };
+        let unbounded = search::best(&self.times, unbounded, &self.budget).map(drop);
+        if unbounded != Err(NoPipeline::Impossible) && !bounds.is_empty() {
+            return PipelineError::Impossible { bounds: kept(&bounds) };
         }
         let node = exact::furthest(&self.times);
         let name = self.costs.nodes().get(node).map_or_else(String::new, |n| n.name.clone());
         PipelineError::Unreachable { node: name }
-    }
-
-    fn plan(&self, objective: PipelineObjective, cuts: Vec<Cut>) -> PipelinePlan {
-        let costs = self.costs;
-        let name = |processor: usize| costs.processors()[processor].name.clone();
-        let stage = |cut: &Cut| Stage {
-            processor: name(cut.processor),
-            nodes: costs.nodes()[cut.from..cut.to].iter().map(|n| n.name.clone()).collect(),
-            latency_ns: costs.nodes()[cut.from..cut.to]
-                .iter()
-                .filter_map(|n| n.latency_ns[cut.processor])
-                .sum(),
-            memory_bytes: costs.nodes()[cut.from..cut.to].iter().map(|n| n.memory_bytes).sum(),
-        };
-        let at = |end| StageTimes::of(costs, self.times.home, end);
-        let (lower, upper) = (at(End::Lower), at(End::Upper));
-        let interval = |of: &dyn Fn(&StageTimes) -> u64| {
-            let point = of(&self.times);
-            Interval::clamped(point, of(&lower), of(&upper))
-        };
-        let minimised = match objective {
-            PipelineObjective::Throughput { .. } => "period",
-            PipelineObjective::Latency { .. } => "latency",
-        };
-        let optimal = Optimality {
-            minimised: minimised.to_owned(),
-            bounds: describe_bounds(objective),
-            cost_model: "a processor takes one stage of consecutive operators, and receives \
-                before it computes; stages overlap without slowing each other"
-                .to_owned(),
-            gap: self.gap(objective, &cuts),
-        };
-        let plan = Plan {
-            model: costs.model().to_owned(),
-            stages: cuts.iter().map(stage).collect(),
-            transfers: self.transfers(&cuts),
-            predicted: Predicted {
-                latency_ns: interval(&|times| times.latency(&cuts)),
-                period_ns: Some(interval(&|times| times.period(&cuts))),
-                device_energy_nj: None,
-            },
-            optimal,
-            regret: self.regret(objective, &cuts, &lower, &upper),
-            evidence: Evidence::CostModel,
-        };
-        PipelinePlan { cuts, plan }
-    }
-
-    fn gap(&self, objective: PipelineObjective, cuts: &[Cut]) -> f64 {
-        let value = |cuts: &[Cut]| value(objective, &self.times, cuts);
-        let best = solve(&self.times, objective).map_or(0, |best| value(&best));
-        value(cuts).saturating_sub(best) as f64 / best.max(1) as f64
-    }
-
-    fn transfers(&self, cuts: &[Cut]) -> Vec<Transfer> {
-        let name = |processor: usize| self.costs.processors()[processor].name.clone();
-        let starts = std::iter::once(self.times.home).chain(cuts.iter().map(|c| c.processor));
-        let hand_over = |(from, cut): (usize, &Cut)| {
-            let tensors: Vec<_> = stages::live(self.costs, cut.from).collect();
-            let link = self.costs.link(from, cut.processor)?;
-            let sum: Interval = tensors.iter().filter_map(|t| link.transfer_ns(t.size_bytes)).sum();
-            (!tensors.is_empty()).then(|| Transfer {
-                from: name(from),
-                to: name(cut.processor),
-                tensors: tensors.iter().map(|t| t.name.clone()).collect(),
-                size_bytes: tensors.iter().map(|t| t.size_bytes).sum(),
-                latency_ns: sum + Interval::exact(link.setup_ns),
-            })
-        };
-        starts.zip(cuts).filter_map(hand_over).collect()
-    }
-
-    /// The worst case over all costs in their intervals of (this pipeline - the best one). For a
-    /// period: some stage of this pipeline at its upper end and all else at its lower end; for a
-    /// latency: this whole pipeline at its upper end (Kasperski 2008).
-    fn regret(
-        &self,
-        objective: PipelineObjective,
-        cuts: &[Cut],
-        lower: &StageTimes,
-        upper: &StageTimes,
-    ) -> Option<Regret> {
-        let at_worst = |of_stage: &dyn Fn(usize) -> bool| -> Option<Regret> {
-            let times = lower.raised(upper, cuts, of_stage);
-            let best = solve(&times, objective)?;
-            let paid = value(objective, &times, cuts);
-            Some(Regret::of(paid.saturating_sub(value(objective, &times, &best)), paid))
-        };
-        match objective {
-            PipelineObjective::Throughput { .. } => {
-                let stages = (0..cuts.len()).filter_map(|stage| at_worst(&|s| s == stage));
-                stages.max_by_key(|regret| regret.worst)
-            }
-            PipelineObjective::Latency { .. } => at_worst(&|_| true),
-        }
     }
 }
 
@@ -306,23 +284,6 @@ fn describe_bounds(objective: PipelineObjective) -> Vec<String> {
         }
         PipelineObjective::Latency { period_at_most } => {
             at_most("period", period_at_most).into_iter().collect()
-        }
-    }
-}
-
-fn solve(times: &StageTimes, objective: PipelineObjective) -> Option<Vec<Cut>> {
-    let least_latency = |period: u64| {
-        Table::least_latency(times, Limits { period, latency: u64::MAX }).map(|t| t.cuts())
-    };
-    match objective {
-        PipelineObjective::Latency { period_at_most } => {
-            least_latency(period_at_most.unwrap_or(u64::MAX))
-        }
-        PipelineObjective::Throughput { latency_at_most: None } => {
-            least_latency(exact::bottleneck(times)?)
-        }
-        PipelineObjective::Throughput { latency_at_most: Some(latency) } => {
-            bounded::least_period(times, latency)
         }
     }
 }

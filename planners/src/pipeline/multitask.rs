@@ -20,6 +20,7 @@ use std::{collections::BTreeSet, ops::Range};
 
 mod enumeration;
 mod plan;
+mod regret;
 
 pub use enumeration::{Leading, STEPS, default_budget};
 

@@ -1,8 +1,8 @@
 //! [`StageTimes`]: the time of any stage, computed in constant time from prefix sums of latencies
 //! and from the tensors that are live at each possible cut.
 
-use super::Cut;
-use crate::cost::{Costs, End, Interval, TensorCosts};
+use super::{Cut, PipelineObjective};
+use crate::cost::{Costs, End, Link, TensorCosts};
 
 /// Times of all possible stages at one end of the costs' intervals, ns.
 #[derive(Clone, Debug)]
@@ -70,8 +70,9 @@ impl StageTimes {
                 .for_each(|node| rest[node] = rest[node + 1].saturating_add(fastest(node)));
             rest
         };
+        let at_end = |link: &Link, bytes: u64| link.transfer_ns(bytes).map(|ns| ns.at(end));
         let pairs = (0..processors * processors)
-            .map(|pair| receive(costs, pair / processors, pair % processors, end));
+            .map(|pair| receive(costs, (pair / processors, pair % processors), &at_end));
         Self {
             nodes,
             processors,
@@ -147,7 +148,7 @@ impl StageTimes {
         self.each(cuts).fold(0u64, |sum, t| sum.saturating_add(t.unwrap_or(u64::MAX)))
     }
 
-    /// These times, but with those of `upper` for the chosen stages of a pipeline.
+    /// These times, but with the nodes' times of `upper` in the chosen stages of a pipeline.
     pub(super) fn raised(
         &self,
         upper: &Self,
@@ -155,10 +156,7 @@ impl StageTimes {
         chosen: &dyn Fn(usize) -> bool,
     ) -> Self {
         let mut times = self.clone();
-        for (index, cut) in cuts.iter().enumerate().filter(|(index, _)| chosen(*index)) {
-            let from = index.checked_sub(1).map_or(self.home, |before| cuts[before].processor);
-            let pair = from * self.processors + cut.processor;
-            times.receive[pair][cut.from] = upper.receive[pair][cut.from];
+        for (_, cut) in cuts.iter().enumerate().filter(|(index, _)| chosen(*index)) {
             let (low, high) = (&self.prefix[cut.processor], &upper.prefix[cut.processor]);
             let step = |n: usize| {
                 if (cut.from..cut.to).contains(&n) {
@@ -172,6 +170,63 @@ impl StageTimes {
                 .collect();
         }
         times
+    }
+
+    /// Replaces the times of receiving over one link, by cut.
+    pub(super) fn set_link(&mut self, (from, to): (usize, usize), receive: Vec<Option<u64>>) {
+        self.receive[from * self.processors + to] = receive;
+    }
+
+    /// Times of receiving over one link, by cut.
+    pub(super) fn link(&self, (from, to): (usize, usize)) -> &[Option<u64>] {
+        &self.receive[from * self.processors + to]
+    }
+
+    /// No pipeline has less of what is minimised, ns: the fastest processor of each node, and for a
+    /// period all work divided evenly.
+    pub(super) fn at_least_for(&self, objective: PipelineObjective) -> u64 {
+        let rest = self.at_least(0);
+        match objective {
+            PipelineObjective::Latency { .. } => rest[0],
+            PipelineObjective::Throughput { .. } => {
+                let longest = rest.windows(2).map(|pair| pair[0].saturating_sub(pair[1])).max();
+                self.period_for(0, rest[0]).max(longest.unwrap_or(0))
+            }
+        }
+    }
+
+    /// The same times with cuts at few places only, which divide the work evenly; and these places.
+    pub(super) fn coarse(&self, most: usize) -> (Self, Vec<usize>) {
+        let rest = self.at_least(0);
+        let share = (rest[0] / most.max(1) as u64).max(1);
+        let mut places = vec![0];
+        let mut next = share;
+        for place in (1..self.nodes).filter(|&place| self.cuttable[place]) {
+            if rest[0] - rest[place].min(rest[0]) >= next {
+                places.push(place);
+                next = (rest[0] - rest[place]).saturating_add(share);
+            }
+        }
+        places.push(self.nodes);
+        let at = |row: &Vec<u64>| places.iter().map(|&place| row[place]).collect::<Vec<u64>>();
+        let reach = |row: &Vec<usize>| {
+            let within = |&place: &usize| {
+                places.partition_point(|&other| other <= row[place]).saturating_sub(1)
+            };
+            places.iter().map(within).collect::<Vec<usize>>()
+        };
+        let receive = |row: &Vec<Option<u64>>| places.iter().map(|&place| row[place]).collect();
+        let coarse = Self {
+            nodes: places.len() - 1,
+            processors: self.processors,
+            home: self.home,
+            prefix: self.prefix.iter().map(at).collect(),
+            reach: self.reach.iter().map(reach).collect(),
+            receive: self.receive.iter().map(receive).collect(),
+            at_least: self.at_least.iter().map(at).collect(),
+            cuttable: vec![true; places.len()],
+        };
+        (coarse, places)
     }
 }
 
@@ -207,8 +262,13 @@ fn reach(costs: &Costs, processor: usize, home: usize) -> Vec<usize> {
     reach
 }
 
-/// Time of receiving over one link at every cut.
-fn receive(costs: &Costs, from: usize, to: usize, end: End) -> Vec<Option<u64>> {
+/// Time of receiving over one link at every cut, where a tensor of so many bytes takes the given
+/// time, ns.
+pub(super) fn receive(
+    costs: &Costs,
+    (from, to): (usize, usize),
+    transfer_ns: &dyn Fn(&Link, u64) -> Option<u64>,
+) -> Vec<Option<u64>> {
     let places = costs.nodes().len() + 1;
     if from == to {
         return vec![Some(0); places];
@@ -227,11 +287,11 @@ fn receive(costs: &Costs, from: usize, to: usize, end: End) -> Vec<Option<u64>> 
         let (first, past) = (span.start, span.end);
         count[first] += 1;
         count[past] -= 1;
-        let transfer = link.transfer_ns(tensor.size_bytes).filter(|_| !tensor.confined);
-        match transfer.map(|t: Interval| i128::from(t.at(end))) {
+        let transfer = transfer_ns(link, tensor.size_bytes).filter(|_| !tensor.confined);
+        match transfer {
             Some(ns) => {
-                sums[first] += ns;
-                sums[past] -= ns;
+                sums[first] += i128::from(ns);
+                sums[past] -= i128::from(ns);
             }
             None => {
                 down[first] += 1;

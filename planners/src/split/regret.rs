@@ -5,7 +5,8 @@
 //! other costs at their lower ends (Kasperski 2008, minmax regret of sums). A link has one
 //! bandwidth for all transfers. The difference between two splits is linear in the time per byte of
 //! each link, so the regret is convex in it, and largest where each link is at one end of its
-//! interval.
+//! interval. Where the budget ends before the best split of that case is proven, the regret is an
+//! upper bound, by the bound on that split.
 
 use super::{Objective, Split, criteria::At};
 use crate::{Regret, cost::End};
@@ -21,7 +22,7 @@ impl Split<'_> {
         let down = ends(self.ends.down.as_ref().is_none_or(is_certain));
         let corners = up.iter().flat_map(|&up| down.iter().map(move |&down| (up, down)));
         let regrets = corners.map(|corner| self.regret_at(objective, side, corner));
-        regrets.reduce(|a, b| if b?.worst > a?.worst { b } else { a })?
+        regrets.reduce(|a, b| Some(a?.max(b?)))?
     }
 
     /// The worst case with each link at one end.
@@ -37,6 +38,7 @@ impl Split<'_> {
         let best = self.solve_terms(&worst_terms, objective).ok()?;
         let paid = worst_terms.cost(&self.closure, &side);
         let small = |value: u128| u64::try_from(value).unwrap_or(u64::MAX);
-        Some(Regret::of(small(paid.saturating_sub(best.at_least)), small(paid)))
+        let regret = Regret::of(small(paid.saturating_sub(best.at_least)), small(paid));
+        Some(if best.value > best.at_least { regret.as_bound() } else { regret })
     }
 }

@@ -11,6 +11,7 @@ use super::{
     Assignment, Optimiser, Order, Slo, StitchError, Stitched, each_variant, menu::Menu,
     search::Search,
 };
+use crate::meter::Meter;
 
 /// The variants over which "lowest average latency" is averaged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,8 +110,11 @@ impl Optimiser<'_> {
                 ns.is_some() && self.allows(task, position, part.variant)
             });
         }
-        Search::new(self.zoo.tasks().get(task)?.accuracy.as_ref(), &parts)
-            .fastest(slo.accuracy_bp, slo.latency_ns)
+        Search::new(self.zoo.tasks().get(task)?.accuracy.as_ref(), &parts).fastest(
+            slo.accuracy_bp,
+            slo.latency_ns,
+            &mut Meter::unlimited(),
+        )
     }
 
     /// The mean over tasks of the mean latency of Theta^t in one order, times the number of tasks,

@@ -42,6 +42,11 @@ impl<'a> Front<'a> {
         Self { accuracy, layers }
     }
 
+    /// Number of points of all layers.
+    pub(super) fn points(&self) -> usize {
+        self.layers.iter().map(Vec::len).sum()
+    }
+
     /// The fastest with at most this drop; among equals the least drop.
     pub(super) fn fastest(&self, allowed_drop: u32) -> Option<Stitched> {
         let last = self.layers.last()?;

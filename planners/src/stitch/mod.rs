@@ -46,7 +46,7 @@ pub use algorithm1::Reading;
 pub use assembly::{AssemblyError, Misfit, assemble, fit};
 pub use cut::CutError;
 pub use enumeration::{MOST_ENUMERATED, each_variant};
-pub use optimiser::{Assignment, Choice, Optimiser};
+pub use optimiser::{Assignment, Choice, EachOrder, Optimiser, STEPS, default_budget};
 pub use orders::Order;
 pub use slo::Slo;
 pub use zoo::{MOST_POSITIONS, Stitched, Subgraph, Task, Zoo};

@@ -8,7 +8,18 @@
 //! accurate variant.
 
 use super::{Order, Slo, StitchError, Stitched, Zoo, loaded::Loaded, menu::Menu};
-use crate::cost::Interval;
+use crate::{cost::Interval, meter::Meter};
+use vitempo_graph::{Budget, Limits};
+
+/// Default budget of a search over orders, steps: of each point of a front, and eight for each
+/// prefix of a stitched variant.
+pub const STEPS: u64 = 1 << 31;
+
+/// The default budget of a search.
+#[must_use]
+pub fn default_budget() -> Budget {
+    Budget::new(Limits { steps: STEPS, ..Limits::NONE })
+}
 
 /// The variant that a task runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -106,6 +117,25 @@ impl Assignment {
     }
 }
 
+/// The best plan in each order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EachOrder {
+    /// The orders that were searched, each with its best plan; `None` where a task cannot run in it.
+    pub plans: Vec<(Order, Option<Assignment>)>,
+    /// Number of orders that were not searched to their end, because the budget ended.
+    pub left: usize,
+    /// In no order fewer tasks violate their objective.
+    pub violations_at_least: usize,
+}
+
+impl EachOrder {
+    /// The best plan of all orders; the first of equals.
+    #[must_use]
+    pub fn best(&self) -> Option<&Assignment> {
+        self.plans.iter().filter_map(|(_, plan)| plan.as_ref()).min_by_key(|plan| plan.rank())
+    }
+}
+
 /// The tasks on a chip, and the orders to choose from.
 #[derive(Clone, Copy, Debug)]
 pub struct Optimiser<'a> {
@@ -147,20 +177,81 @@ impl<'a> Optimiser<'a> {
         for order in self.orders {
             let Some(menus) = self.menus(order) else { continue };
             for (slos, best) in configurations.iter().zip(&mut best) {
-                let stitched = menus.iter().zip(slos).map(|(menu, slo)| {
-                    menu.fastest(slo.accuracy_bp).or_else(|| menu.most_accurate())
-                });
-                let stitched: Vec<Option<Stitched>> = stitched.collect();
-                if stitched.iter().any(Option::is_none) {
+                let Some(found) = self.in_order(order, &menus, slos, &mut Meter::unlimited())
+                else {
                     break;
-                }
-                let found = Assignment::of(self.zoo, order, slos, stitched);
+                };
                 if best.as_ref().is_none_or(|best| found.rank() < best.rank()) {
                     *best = Some(found);
                 }
             }
         }
         best.into_iter().collect::<Option<Vec<_>>>().ok_or_else(|| self.impossible())
+    }
+
+    /// The best plan of each order, for one configuration. When the budget ends, at least one order
+    /// in which all tasks run has a plan, if there is one, but this may not be its best.
+    ///
+    /// # Errors
+    /// [`StitchError::Impossible`] when in each order some task cannot run; [`StitchError::Zoo`] for
+    /// a configuration of another number of tasks.
+    pub fn each_order(&self, slos: &[Slo], budget: &Budget) -> Result<EachOrder, StitchError> {
+        self.zoo.check_configurations(std::slice::from_ref(&slos.to_vec()))?;
+        let mut meter = Meter::new(budget);
+        let mut plans: Vec<(Order, Option<Assignment>)> = Vec::new();
+        let (mut searched, mut runs) = (0, false);
+        for order in self.orders {
+            let plan = match self.menus(order) {
+                Some(menus) => {
+                    let steps: usize = menus.iter().map(Menu::steps).sum();
+                    // The end of the budget is seen below.
+                    let _ = meter.spend(steps);
+                    self.in_order(order, &menus, slos, &mut meter)
+                }
+                None => None,
+            };
+            if meter.is_over() && runs {
+                break;
+            }
+            searched += usize::from(!meter.is_over());
+            runs |= plan.is_some();
+            plans.push((order.clone(), plan));
+        }
+        let left = self.orders.len() - searched;
+        let each = EachOrder { plans, left, violations_at_least: 0 };
+        let best = each.best().ok_or_else(|| self.impossible())?;
+        let violations_at_least =
+            if left == 0 { best.violations } else { self.never_met(slos).min(best.violations) };
+        Ok(EachOrder { violations_at_least, ..each })
+    }
+
+    /// The best plan in one order; `None` where a task cannot run in it.
+    fn in_order(
+        &self,
+        order: &Order,
+        menus: &[Menu<'_>],
+        slos: &[Slo],
+        meter: &mut Meter<'_>,
+    ) -> Option<Assignment> {
+        let each = menus.iter().zip(slos);
+        let stitched = each.map(|(menu, slo)| menu.choose(slo.accuracy_bp, meter));
+        let stitched: Vec<Option<Stitched>> = stitched.collect();
+        let runs = stitched.iter().all(Option::is_some);
+        runs.then(|| Assignment::of(self.zoo, order, slos, stitched))
+    }
+
+    /// Number of tasks that violate their objective in every order: no variant is as accurate, or
+    /// the fastest subgraphs on the fastest processors are too slow together.
+    fn never_met(&self, slos: &[Slo]) -> usize {
+        let is_met = |task: &super::Task, slo: &Slo| {
+            let fastest = |row: &Vec<super::Subgraph>| {
+                let times = row.iter().flat_map(|subgraph| subgraph.latency_ns.iter().flatten());
+                times.map(|ns| ns.point()).min().unwrap_or(u64::MAX)
+            };
+            let least = task.subgraphs.iter().map(fastest).fold(0, u64::saturating_add);
+            task.accuracy.at_most(&[]) >= slo.accuracy_bp && least <= slo.latency_ns
+        };
+        self.zoo.tasks().iter().zip(slos).filter(|(task, slo)| !is_met(task, slo)).count()
     }
 
     /// Whether a subgraph may be used at all.

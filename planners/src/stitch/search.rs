@@ -4,10 +4,14 @@
 //! A prefix is abandoned when it cannot become faster than the best variant found, or cannot become
 //! accurate enough. A subgraph is left out if another at its position is no slower and
 //! [`Accuracy::no_worse`]. Optionally a second latency, in another order, is bounded as well
-//! (algorithm 1 as printed).
+//! (algorithm 1 as printed). When the budget ends, the best found so far is returned.
 
 use super::{Accuracy, Stitched, zoo::Part};
+use crate::meter::Meter;
 use std::cmp::Reverse;
+
+/// Steps of a budget for each prefix that is looked at.
+const PREFIX_STEPS: usize = 8;
 
 pub(super) struct Search<'a> {
     accuracy: &'a dyn Accuracy,
@@ -43,11 +47,17 @@ impl<'a> Search<'a> {
 
     /// The fastest at least this accurate, and within this latency in the other order; among equals
     /// the most accurate.
-    pub(super) fn fastest(&self, at_least_bp: u32, other_at_most_ns: u64) -> Option<Stitched> {
+    pub(super) fn fastest(
+        &self,
+        at_least_bp: u32,
+        other_at_most_ns: u64,
+        meter: &mut Meter<'_>,
+    ) -> Option<Stitched> {
         let mut descent = Descent {
             search: self,
             at_least_bp,
             other_at_most_ns,
+            meter,
             chosen: Vec::with_capacity(self.parts.len()),
             best: None,
         };
@@ -58,15 +68,23 @@ impl<'a> Search<'a> {
     }
 
     /// The most accurate; among equals the fastest.
-    pub(super) fn most_accurate(&self) -> Option<Stitched> {
+    pub(super) fn most_accurate(&self, meter: &mut Meter<'_>) -> Option<Stitched> {
         let mut highest = None;
         if self.runs() {
-            self.climb(&mut Vec::with_capacity(self.parts.len()), &mut highest);
+            self.climb(&mut Vec::with_capacity(self.parts.len()), &mut highest, meter);
         }
-        self.fastest(highest?, u64::MAX)
+        self.fastest(highest?, u64::MAX, meter)
     }
 
-    fn climb(&self, chosen: &mut Vec<usize>, highest: &mut Option<u32>) {
+    /// The fastest at each position.
+    pub(super) fn lightest(&self) -> Option<Stitched> {
+        let variants = self.parts.iter().map(|row| Some(row.first()?.variant));
+        let variants: Vec<usize> = variants.collect::<Option<_>>()?;
+        let accuracy_bp = self.accuracy.of(&variants);
+        Some(Stitched { variants, latency_ns: self.rest.first()?.0, accuracy_bp })
+    }
+
+    fn climb(&self, chosen: &mut Vec<usize>, highest: &mut Option<u32>, meter: &mut Meter<'_>) {
         let Some(row) = self.parts.get(chosen.len()) else {
             *highest = (*highest).max(Some(self.accuracy.of(chosen)));
             return;
@@ -79,25 +97,26 @@ impl<'a> Search<'a> {
         }
         promising.sort_by_key(|&(at_most, _)| Reverse(at_most));
         for (at_most, variant) in promising {
-            if *highest >= Some(at_most) {
+            if *highest >= Some(at_most) || meter.spend(PREFIX_STEPS).is_err() {
                 return;
             }
             chosen.push(variant);
-            self.climb(chosen, highest);
+            self.climb(chosen, highest, meter);
             chosen.pop();
         }
     }
 }
 
-struct Descent<'a, 'b> {
+struct Descent<'a, 'b, 'c> {
     search: &'b Search<'a>,
     at_least_bp: u32,
     other_at_most_ns: u64,
+    meter: &'b mut Meter<'c>,
     chosen: Vec<usize>,
     best: Option<Stitched>,
 }
 
-impl Descent<'_, '_> {
+impl Descent<'_, '_, '_> {
     fn go_on(&mut self, latency_ns: u64, other_ns: u64) {
         let search = self.search;
         let Some(row) = search.parts.get(self.chosen.len()) else { return self.offer(latency_ns) };
@@ -108,7 +127,9 @@ impl Descent<'_, '_> {
                 other_ns.saturating_add(part.other_ns),
             );
             let least = reached.saturating_add(rest);
-            if self.best.as_ref().is_some_and(|best| least > best.latency_ns) {
+            if self.best.as_ref().is_some_and(|best| least > best.latency_ns)
+                || self.meter.spend(PREFIX_STEPS).is_err()
+            {
                 return;
             }
             if other.saturating_add(other_rest) > self.other_at_most_ns {

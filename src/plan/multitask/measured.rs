@@ -4,7 +4,10 @@
 use super::{MultitaskError, Placed, Placements, Planning, Round};
 use crate::plan::live::{LiveSession, LiveSessionError, Measured, interval};
 use std::sync::Arc;
-use vitempo_planners::{cost::Interval, pipeline::multitask::Schedule};
+use vitempo_planners::{
+    cost::Interval,
+    pipeline::multitask::{Schedule, default_budget},
+};
 use vitempo_predictors::metrics;
 use vitempo_profiler::{
     OutputValues,
@@ -98,7 +101,8 @@ impl Planning {
         for row in &mut rows {
             row.schedule = last.renewed(&row.schedule)?;
         }
-        Ok(Placements::new(last.model, rows, last.simulation, search).with_whole(last.whole_ns))
+        let placements = Placements::new(last.model, rows, last.simulation, search);
+        Ok(placements.with_whole(last.whole_ns).with_cost_regret(&default_budget()))
     }
 
     /// Measures the times of the parts on the engines, and how much engines slow each other down.

@@ -151,7 +151,8 @@ impl Planning {
             let (_, simulated) = self.simulate(&row.schedule)?;
             row.rounds.push(Round { simulated, live: None, apart: None });
         }
-        Ok(Placements::new(self.model, rows, self.simulation, search).with_whole(self.whole_ns))
+        let placements = Placements::new(self.model, rows, self.simulation, search);
+        Ok(placements.with_whole(self.whole_ns).with_cost_regret(&self.budget))
     }
 
     /// The same with another budget for trying placements.

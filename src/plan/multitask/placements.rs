@@ -5,7 +5,9 @@
 //! run round by round, with costs measured just before that run; the figures are medians over the
 //! rounds. Times are in ns.
 
+use vitempo_graph::Budget;
 use vitempo_planners::{
+    Regret,
     cost::Interval,
     pipeline::{
         Simulation,
@@ -111,6 +113,9 @@ pub struct Placements {
     /// By processor, the latency of the undivided model in one session, ns; empty where it is not
     /// known.
     pub whole_ns: Vec<Option<Interval>>,
+    /// The most by which another placement may have a shorter period than the chosen one, if each
+    /// cost takes any value in its interval; `None` where it was not computed.
+    pub cost_regret: Option<Regret>,
 }
 
 /// The extent of the search for the best placements.
@@ -142,13 +147,21 @@ impl Placements {
         search: Search,
     ) -> Self {
         rows.sort_by_key(|row| (row.schedule.period_ns.point(), row.schedule.latency_ns.point()));
-        Self { model, rows, simulation, search, whole_ns: Vec::new() }
+        Self { model, rows, simulation, search, whole_ns: Vec::new(), cost_regret: None }
     }
 
     /// With the latencies of the undivided model.
     #[must_use]
     pub fn with_whole(self, whole_ns: Vec<Option<Interval>>) -> Self {
         Self { whole_ns, ..self }
+    }
+
+    /// With the regret of the first placement against all placements of both executions.
+    #[must_use]
+    pub fn with_cost_regret(self, budget: &Budget) -> Self {
+        let regret = |row: &Placed| self.model.regret(&row.schedule, Execution::Pipelined, budget);
+        let cost_regret = self.rows.first().map(regret);
+        Self { cost_regret, ..self }
     }
 
     /// By processor, the latency of all parts, one after the other, and of the undivided model, ns:

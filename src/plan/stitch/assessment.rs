@@ -5,15 +5,20 @@ use super::{
     record::{Record, RecordedTask},
     systems::{QUERIES, fixed_order, longest_ns, objectives},
 };
+use crate::plan::multi_dnn::{
+    PlacingError, Request,
+    grid::{GridRow, grid},
+};
 use crate::zoo::{
     ZooError,
     recall::{Recall, SAMPLES},
 };
 use std::collections::BTreeSet;
 use vitempo_planners::{
+    multi_dnn::{MultiDnnError, Settings},
     simulator::constants::Constants,
     stitch::{
-        Order, Slo, StitchError, Zoo,
+        Order, Slo, StitchError, Zoo, default_budget,
         evaluate::Fetching,
         hotness,
         preload::{self, Loaded},
@@ -29,6 +34,9 @@ const BUDGETS: [u64; 8] = [5, 10, 15, 25, 40, 55, 75, 100];
 /// Additional violation rate up to which memory counts as enough: one percentage point.
 const AS_MANY: f64 = 0.01;
 
+/// Evaluations of the planner for several models at once, for each configuration of the grid.
+pub const EVALUATIONS: u64 = 2000;
+
 /// Why a record cannot be assessed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -39,6 +47,9 @@ pub enum AssessmentError {
     /// Accuracies that no estimator can be fitted to.
     #[error(transparent)]
     Recall(#[from] ZooError),
+    /// The tasks cannot be planned together.
+    #[error(transparent)]
+    Placing(#[from] PlacingError),
     /// A record without orders.
     #[error("there is no order of processors")]
     NoOrder,
@@ -80,6 +91,10 @@ pub struct Assessment<'a> {
     pub zoo: Zoo,
     /// The systems that do not stitch, then stitching.
     pub systems: Vec<SystemRates>,
+    /// The planner for several models at once, over the grid with a query of each task at the same
+    /// time: for the fewest violations, and for the most queries per second. Empty where there are
+    /// too many tasks or variants for it.
+    pub together: Vec<GridRow>,
     /// Memory budgets, rising; the last one holds all subgraphs.
     pub budgets: Vec<Budgeted>,
     /// Recalls of the tasks whose stitched variants were all measured, each table of accuracies
@@ -97,9 +112,10 @@ impl<'a> Assessment<'a> {
         let orders: Vec<Order> = record.orders.iter().cloned().map(Order::new).collect();
         let fixed = fixed_order(&zoo);
         let systems = systems(&zoo, &orders, &fixed)?;
+        let together = together(&zoo)?;
         let budgets = budgets(&zoo, &orders, &objectives(&zoo, &fixed, Ranges::grid)?)?;
         let recalls = recalls(record)?;
-        Ok(Self { zoo, systems, budgets, recalls })
+        Ok(Self { zoo, systems, together, budgets, recalls })
     }
 
     /// Whether every other system does better with several tasks at once, in both respects.
@@ -182,6 +198,15 @@ fn systems(zoo: &Zoo, orders: &[Order], fixed: &Order) -> Result<Vec<SystemRates
     System::BASELINES.into_iter().chain([System::STITCHED]).map(one).collect()
 }
 
+fn together(zoo: &Zoo) -> Result<Vec<GridRow>, PlacingError> {
+    let settings = Settings { evaluations: EVALUATIONS, ..Settings::default() };
+    match grid(zoo, &Request { saturation: QUERIES, settings, ..Request::default() }) {
+        Ok(grid) => Ok(grid.planned().to_vec()),
+        Err(PlacingError::Plan(MultiDnnError::TooMany { .. })) => Ok(Vec::new()),
+        Err(error) => Err(error),
+    }
+}
+
 /// Violation rates with part of the memory, in the order that meets the most SLOs with all of it.
 fn budgets(
     zoo: &Zoo,
@@ -211,7 +236,7 @@ fn budgets(
         let budget = u64::try_from(bytes).unwrap_or(u64::MAX);
         Ok(Budgeted {
             percent,
-            exact: missed(&preload::exact(zoo, order, grid, budget)?.loaded)?,
+            exact: missed(&preload::exact(zoo, order, grid, budget, &default_budget())?.loaded)?,
             round_robin: missed(&preload::round_robin(zoo, &hotness, budget))?,
         })
     };

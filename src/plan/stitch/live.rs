@@ -12,7 +12,7 @@ use std::sync::{Arc, atomic::AtomicBool};
 use vitempo_graph::Graph;
 use vitempo_planners::{
     cost::Interval,
-    stitch::{Order, Slo, StitchError, Zoo},
+    stitch::{Order, Slo, StitchError, Zoo, default_budget},
 };
 use vitempo_profiler::{
     OutputValues, RunOptions, inputs,
@@ -223,7 +223,7 @@ impl StitchSession {
         progress: &mut dyn FnMut(StitchProgress<'_>),
     ) -> Result<Vec<TriedOrder>, StitchSessionError> {
         let mut tried = Vec::new();
-        for (order, best) in each_order(zoo, orders, slos)? {
+        for (order, best) in each_order(zoo, orders, slos, &default_budget())?.plans {
             let Some(best) = best else { continue };
             progress(StitchProgress::Order { order: &zoo.named(&order) });
             let mut measured = Vec::new();

@@ -35,9 +35,10 @@ pub mod systems;
 pub use error::StitchingError;
 
 use super::costs::Estimated;
+use vitempo_graph::Budget;
 use vitempo_planners::stitch::{
-    Assignment, Optimiser, Order, Reading, Slo, StitchError, Zoo, orders as each_placement,
-    preload::Loaded,
+    Assignment, EachOrder, Optimiser, Order, Reading, Slo, StitchError, Zoo,
+    orders as each_placement, preload::Loaded,
 };
 
 /// The current or next step.
@@ -101,7 +102,8 @@ pub fn orders(
     }
 }
 
-/// The plan for the given objectives; `loaded`: with these subgraphs only.
+/// The plan for the given objectives; `loaded`: with these subgraphs only. When the budget ends, the
+/// best found (the choice of algorithm 1 has no budget).
 ///
 /// # Errors
 /// [`StitchError`] naming a task that cannot run in any order.
@@ -111,34 +113,28 @@ pub fn best(
     loaded: Option<&Loaded>,
     slos: &[Slo],
     selection: Selection,
+    budget: &Budget,
 ) -> Result<Assignment, StitchError> {
     let optimiser = Optimiser::new(zoo, orders)?;
     let optimiser = loaded.map_or(optimiser, |loaded| optimiser.among(loaded));
-    let configurations = [slos.to_vec()];
-    let plans = match selection {
-        Selection::AsPrinted => optimiser.as_printed(&configurations, Reading::Algorithm)?,
-        Selection::MostObjectives => optimiser.best(&configurations)?,
+    let plan = match selection {
+        Selection::AsPrinted => {
+            optimiser.as_printed(&[slos.to_vec()], Reading::Algorithm)?.into_iter().next()
+        }
+        Selection::MostObjectives => optimiser.each_order(slos, budget)?.best().cloned(),
     };
-    let none = || StitchError::Zoo { reason: "an optimiser gave no plan".to_owned() };
-    plans.into_iter().next().ok_or_else(none)
+    plan.ok_or_else(|| StitchError::Zoo { reason: "an optimiser gave no plan".to_owned() })
 }
 
-/// The best plan in each order; `None` where a task cannot run in it.
+/// The best plan in each order, within a budget.
 ///
 /// # Errors
-/// [`StitchError`] where objectives do not fit the tasks.
+/// [`StitchError`] where objectives do not fit the tasks, or a task cannot run in any order.
 pub fn each_order(
     zoo: &Zoo,
     orders: &[Order],
     slos: &[Slo],
-) -> Result<Vec<(Order, Option<Assignment>)>, StitchError> {
-    let one = |order: &Order| {
-        let alone = std::slice::from_ref(order);
-        match Optimiser::new(zoo, alone)?.best(&[slos.to_vec()]) {
-            Ok(best) => Ok((order.clone(), best.into_iter().next())),
-            Err(StitchError::Impossible { .. }) => Ok((order.clone(), None)),
-            Err(error) => Err(error),
-        }
-    };
-    orders.iter().map(one).collect()
+    budget: &Budget,
+) -> Result<EachOrder, StitchError> {
+    Optimiser::new(zoo, orders)?.each_order(slos, budget)
 }

@@ -6,9 +6,9 @@ use super::{
     forecasts::Processor,
     objectives::{self, Objective},
     orders,
-    preloading::{Budget, Way, preload},
+    preloading::{Budget, Memory, Way, preload},
     record::Trials,
-    stitching::{Measured, Stitching, TaskSource},
+    stitching::{Measured, Searched, Stitching, TaskSource},
     systems,
 };
 use crate::plan::multi_dnn::{Slowdown, contention};
@@ -21,11 +21,11 @@ use std::{
     path::{Path, PathBuf},
     sync::Arc,
 };
-use vitempo_graph::{Environment, onnx::ReadOptions};
+use vitempo_graph::{Budget as SearchBudget, Environment, onnx::ReadOptions};
 use vitempo_planners::{
     cost::{CostError, CostsFile, Link},
     simulator::constants::Constants,
-    stitch::{Accuracy, Order, Slo, Subgraph, Task, Zoo, evaluate::Fetching},
+    stitch::{Accuracy, EachOrder, Order, Slo, Subgraph, Task, Zoo, evaluate::Fetching},
 };
 
 /// Largest number of orders that run.
@@ -53,6 +53,8 @@ pub struct Request {
     pub memory: Option<(Budget, Way)>,
     /// Whether systems that do not stitch are simulated as well.
     pub systems: bool,
+    /// Of the search over orders and of exact preloading, together.
+    pub budget: SearchBudget,
     /// Seed of the accuracy estimator, and of the choice of stitched variants that run.
     pub seed: u64,
     /// The options for reading models.
@@ -214,21 +216,26 @@ struct Choosing<'a> {
 /// The best plan; with a memory budget, the best of loaded subgraphs in its order.
 fn choose(from: Choosing<'_>) -> Result<Stitching, StitchingError> {
     let Choosing { file, request, tasks, zoo, orders, slos, environments } = from;
-    let selection = request.selection;
-    let mut plan = best(&zoo, &orders, None, &slos, selection)?;
+    let (selection, steps) = (request.selection, &request.budget);
+    let EachOrder { plans: mut each, left, violations_at_least } =
+        each_order(&zoo, &orders, &slos, steps)?;
+    each.sort_by_key(|(_, best)| best.as_ref().map_or((true, None), |b| (false, Some(b.rank()))));
+    let mut plan = match (selection, each.first()) {
+        (Selection::MostObjectives, Some((_, Some(best)))) => best.clone(),
+        _ => best(&zoo, &orders, None, &slos, selection, steps)?,
+    };
     let mut preloading = None;
     if let Some((budget, way)) = request.memory {
-        let chosen = preload(&zoo, &plan.order, &orders, &slos, budget, way)?;
+        let memory = Memory { budget, way, steps };
+        let chosen = preload(&zoo, &plan.order, &orders, &slos, memory)?;
         let usable = chosen.loaded.or_fetched(&zoo, &plan.order);
         let order = std::slice::from_ref(&plan.order);
         // A subgraph that is not in memory is fetched first, and its latency includes that time.
         let fetching = Fetching::from(&Constants::default());
         let fetched = zoo.with_fetching(&chosen.loaded, fetching);
-        plan = best(&fetched, order, Some(&usable), &slos, selection)?;
+        plan = best(&fetched, order, Some(&usable), &slos, selection, steps)?;
         preloading = Some(chosen);
     }
-    let mut each = each_order(&zoo, &orders, &slos)?;
-    each.sort_by_key(|(_, best)| best.as_ref().map_or((true, None), |b| (false, Some(b.rank()))));
     each.truncate(MOST_LISTED);
     let memory = preloading.as_ref().map(|preloading| (&plan.order, &preloading.loaded));
     let systems = match request.systems {
@@ -240,6 +247,7 @@ fn choose(from: Choosing<'_>) -> Result<Stitching, StitchingError> {
         tasks: tasks.sources,
         slos,
         plan,
+        search: Searched { orders_left: left, violations_at_least },
         orders,
         each,
         preloading,

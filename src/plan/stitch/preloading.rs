@@ -4,6 +4,7 @@
 //! Objectives are the given ones, and the 25 of the paper's grid over the originals' ranges, which
 //! represent later ones. The given ones come first: each counts as more than the whole grid.
 
+use vitempo_graph::Budget as SearchBudget;
 use vitempo_planners::stitch::{
     Order, Slo, StitchError, Zoo, hotness,
     preload::{self, Loaded},
@@ -32,6 +33,36 @@ pub enum Way {
     AsPrinted,
 }
 
+/// The memory, and how to fill it.
+#[derive(Clone, Copy, Debug)]
+pub struct Memory<'a> {
+    /// Its size.
+    pub budget: Budget,
+    /// How to choose.
+    pub way: Way,
+    /// Of an exact search.
+    pub steps: &'a SearchBudget,
+}
+
+/// How close an exact search came to its bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounded {
+    /// Number of objectives that loaded subgraphs meet; each of the given ones counts as `weight`.
+    pub met: usize,
+    /// No choice within the memory budget meets more, counted in the same way.
+    pub at_most: usize,
+    /// The weight of a given objective: one more than the grid has configurations.
+    pub weight: usize,
+}
+
+impl Bounded {
+    /// Whether no choice meets more.
+    #[must_use]
+    pub const fn is_proven(&self) -> bool {
+        self.met == self.at_most
+    }
+}
+
 /// The subgraphs kept in memory.
 #[derive(Clone, Debug)]
 pub struct Preloading {
@@ -43,9 +74,8 @@ pub struct Preloading {
     pub full_bytes: u64,
     /// Number of objectives of the grid that loaded subgraphs meet, and of all.
     pub keeps: (usize, usize),
-    /// Whether no preloading within the budget meets more objectives, as proven by an exact search;
-    /// `None` for other searches.
-    pub proven: Option<bool>,
+    /// The bound of an exact search; `None` for other searches.
+    pub bound: Option<Bounded>,
 }
 
 /// Chooses the subgraphs that stay in memory in an order, which was chosen from `orders`.
@@ -58,8 +88,7 @@ pub fn preload(
     order: &Order,
     orders: &[Order],
     asked: &[Slo],
-    budget: Budget,
-    way: Way,
+    Memory { budget, way, steps }: Memory<'_>,
 ) -> Result<Preloading, StitchError> {
     let full_bytes = Loaded::everything(zoo).memory_bytes();
     let budget_bytes = match budget {
@@ -72,7 +101,8 @@ pub fn preload(
         .map(|task| Ok(Ranges::of_originals(zoo, task, order)?.grid()))
         .collect::<Result<Vec<_>, StitchError>>()?;
     let grid = shared(&grids);
-    let first = std::iter::repeat_n(asked.to_vec(), grid.len() + 1);
+    let weight = grid.len() + 1;
+    let first = std::iter::repeat_n(asked.to_vec(), weight);
     let configurations: Vec<Vec<Slo>> = first.chain(grid.iter().cloned()).collect();
     let own = |task: usize| {
         configurations.iter().filter_map(|slos| slos.get(task).copied()).collect::<Vec<_>>()
@@ -83,11 +113,10 @@ pub fn preload(
             .map(|task| hotness::hotness(zoo, task, order, &own(task)))
             .collect::<Result<Vec<_>, StitchError>>()
     };
-    let (loaded, proven) = match way {
+    let (loaded, bound) = match way {
         Way::Exact => {
-            let found = preload::exact(zoo, order, &configurations, budget_bytes)?;
-            let proven = found.keeps == found.at_most;
-            (found.loaded, Some(proven))
+            let found = preload::exact(zoo, order, &configurations, budget_bytes, steps)?;
+            (found.loaded, Some(Bounded { met: found.keeps, at_most: found.at_most, weight }))
         }
         Way::RoundRobin => (preload::round_robin(zoo, &hotness()?, budget_bytes), None),
         Way::AsPrinted => {
@@ -99,5 +128,5 @@ pub fn preload(
         }
     };
     let keeps = (loaded.keeps(zoo, order, &grid)?, grid.len() * zoo.tasks().len());
-    Ok(Preloading { loaded, budget_bytes, full_bytes, keeps, proven })
+    Ok(Preloading { loaded, budget_bytes, full_bytes, keeps, bound })
 }

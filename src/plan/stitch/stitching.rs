@@ -29,6 +29,8 @@ pub struct Stitching {
     pub tasks: Vec<TaskSource>,
     /// In the order of the file.
     pub slos: Vec<Slo>,
+    /// The extent of the search for the plan.
+    pub search: Searched,
     /// The best order and each task's stitched variant.
     pub plan: Assignment,
     /// All orders to choose from.
@@ -48,6 +50,15 @@ pub struct Stitching {
     pub environments: Vec<(String, String)>,
     /// The measurements on engines, if there are any.
     pub measured: Option<Measured>,
+}
+
+/// The extent of a search over orders.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Searched {
+    /// Number of orders that were not searched to their end, because the budget ended.
+    pub orders_left: usize,
+    /// In no order fewer tasks violate their objective, even with all subgraphs in memory.
+    pub violations_at_least: usize,
 }
 
 /// The measurements on engines.

@@ -3,7 +3,7 @@
 use super::super::{interrupt::interrupted, progress, quantity};
 use std::{
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicU64, Ordering},
     },
     time::{Duration, Instant},
@@ -24,14 +24,15 @@ pub struct BudgetArgs {
 }
 
 impl BudgetArgs {
-    /// Starts the clock. So many steps as are meant for the time, and no more time: on a machine
-    /// that is fast enough the same plan is found each time.
+    /// So many steps as are meant for the time, and no more time: on a machine that is fast enough
+    /// the same plan is found each time. The clock starts with the search, not with measurements
+    /// before it.
     pub fn start(self, steps: u64) -> Budget {
-        let (begun, whole) = (Instant::now(), Duration::from_nanos(self.budget));
+        let (begun, whole) = (OnceLock::new(), Duration::from_nanos(self.budget));
         let steps = (steps as f64 * whole.as_secs_f64() / USUAL.as_secs_f64()) as u64;
         let (said, stop) = (Arc::new(AtomicU64::new(0)), interrupted());
         let is_over = move || {
-            let gone = begun.elapsed();
+            let gone = begun.get_or_init(Instant::now).elapsed();
             let words = gone.as_secs() / BETWEEN_WORDS.as_secs();
             if said.fetch_max(words, Ordering::Relaxed) < words && gone < whole {
                 let (gone, whole) = (gone.as_secs(), whole.as_secs_f64());

@@ -8,6 +8,7 @@ use super::{
         output::{self, Format, percent},
         quantity,
     },
+    budget::BudgetArgs,
     costs,
     live::{LiveArgs, in_a_line, outcome_json},
     report::Plans,
@@ -26,7 +27,7 @@ use vitempo::planners::{
     Evidence,
     cost::{Costs, Link},
     picture,
-    pipeline::{Pipeline, PipelineError, PipelineObjective, PipelinePlan},
+    pipeline::{Pipeline, PipelineError, PipelineFront, PipelineObjective, PipelinePlan, STEPS},
 };
 
 /// Cuts a model into stages on different processors that work on different frames at the same time
@@ -80,6 +81,9 @@ pub struct PipelineArgs {
     pub out: Option<PathBuf>,
 
     #[command(flatten)]
+    pub budget: BudgetArgs,
+
+    #[command(flatten)]
     pub live: LiveArgs,
 
     /// Format of the output
@@ -107,7 +111,10 @@ pub(super) fn parse_processor(text: &str) -> Result<(String, PathBuf), String> {
 
 impl From<PipelineError> for CliError {
     fn from(error: PipelineError) -> Self {
-        Self::user(error)
+        match error {
+            PipelineError::GaveUp { .. } => Self::user(error).hint("give --budget more time"),
+            _ => Self::user(error),
+        }
     }
 }
 
@@ -123,13 +130,16 @@ pub fn run(args: &PipelineArgs) -> CliResult {
     let is_used = args.out.is_some() || !args.live.engines.is_empty();
     let model = args.models.read(args.costs.is_some(), is_used, "--out and --live")?;
     let costs = args.costs(model.as_ref())?;
-    let pipeline = Pipeline::new(&costs, 0)?;
+    let pipeline = Pipeline::new(&costs, 0)?.within(args.budget.start(STEPS));
     if args.pareto {
-        let plans = pipeline.pareto()?.into_iter().map(|p| p.plan).collect();
-        return output::print(&Plans::front(plans, Vec::new()), args.format);
+        let PipelineFront { plans, is_complete } = pipeline.pareto()?;
+        let notes = incomplete(is_complete, "there may be more of these");
+        let plans = plans.into_iter().map(|p| p.plan).collect();
+        return output::print(&Plans::front(plans, notes), args.format);
     }
     let best = pipeline.best(args.objective()?)?;
-    let (mut notes, mut extra) = (Vec::new(), None);
+    let mut notes = incomplete(best.is_complete, "there may be a better pipeline");
+    let mut extra = json!({"search": {"is_complete": best.is_complete}});
     if let Some(path) = &args.svg {
         files::write(path, picture::stages(&best.plan, 3).as_bytes())?;
     }
@@ -148,11 +158,17 @@ pub fn run(args: &PipelineArgs) -> CliResult {
         }
         if !args.live.engines.is_empty() {
             let (measured, lines) = args.measured(model, &best, &part_of)?;
-            extra = Some(json!({"live": measured}));
+            extra["live"] = measured;
             notes.extend(lines);
         }
     }
-    output::print(&Plans::one(best.plan, extra, notes), args.format)
+    output::print(&Plans::one(best.plan, Some(extra), notes), args.format)
+}
+
+/// A note where the budget ended before the search did.
+fn incomplete(is_complete: bool, so: &str) -> Vec<String> {
+    let note = || format!("the budget ended: {so} (--budget)");
+    (!is_complete).then(note).into_iter().collect()
 }
 
 impl PipelineArgs {

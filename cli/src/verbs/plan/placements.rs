@@ -98,6 +98,15 @@ impl PlacementReport {
             let chosen = describe(chosen, &model.processors);
             let _ = writeln!(text, "chosen: {chosen}; {proven}   ({})", Evidence::CostModel);
         }
+        if let Some(regret) = self.placements.cost_regret {
+            let _ = writeln!(
+                text,
+                "if times are anywhere in their intervals, another placement's period is shorter \
+                by {} of this one's at most{}",
+                output::percent(regret.share),
+                if regret.is_bound { " (an upper bound)" } else { "" }
+            );
+        }
         if search.placements > rows.len() as u128 {
             let _ = writeln!(text, "the best {} are listed and simulated", rows.len());
         }
@@ -233,7 +242,8 @@ impl Report for PlacementReport {
     }
 
     fn json(&self) -> CliResult<Value> {
-        let Placements { model, rows, simulation, search, whole_ns } = &self.placements;
+        let Placements { model, rows, simulation, search, whole_ns, cost_regret } =
+            &self.placements;
         let name = |processor: usize| model.processors[processor].clone();
         let by_processor = |times: &[Option<Interval>]| -> Value {
             let times = model.processors.iter().cloned().zip(times.iter().map(|ns| json!(ns)));
@@ -268,7 +278,7 @@ impl Report for PlacementReport {
         Ok(json!({
             "model": model.model, "dynamic": dynamic, "parts": parts, "features_bytes": model.features_bytes,
             "prediction_bytes": predictions, "whole_latency_ns": by_processor(whole_ns), "engines": self.engines,
-            "slowdown_side_by_side": simulation.slowdown, "placements": placements, "live_regret": self.placements.regret().map(|r| r.0),
+            "slowdown_side_by_side": simulation.slowdown, "placements": placements, "regret": cost_regret, "live_regret": self.placements.regret().map(|r| r.0),
             "search": {"placements": search.placements.to_string(), "is_complete": search.is_complete, "at_least_ns": search.at_least_ns},
         }))
     }

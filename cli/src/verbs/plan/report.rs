@@ -54,6 +54,7 @@ impl Report for Plans {
                 "device_energy_nj",
                 "gap",
                 "regret_share",
+                "regret_is_bound",
             ],
             2,
         );
@@ -70,6 +71,7 @@ impl Report for Plans {
                 optional(p.device_energy_nj.map(|i| i.point())),
                 plan.optimal.gap.to_string(),
                 plan.regret.map_or_else(String::new, |r| r.share.to_string()),
+                plan.regret.map_or_else(String::new, |r| r.is_bound.to_string()),
             ]);
         }
         table.to_csv()
@@ -109,7 +111,7 @@ fn list(plans: &[Plan]) -> String {
             duration(p.latency_ns),
             p.period_ns.map_or_else(dash, duration),
             p.device_energy_nj.map_or_else(dash, |nj| energy(nj.point())),
-            plan.regret.map_or_else(dash, |r| super::super::output::percent(r.share)),
+            plan.regret.map_or_else(dash, |r| r.percent()),
         ]);
     }
     let model = plans.first().map_or("", |p| p.model.as_str());

@@ -1,26 +1,23 @@
 //! A placement of a multi-task model as a plan to print.
 
 use super::{MultiTask, Part, Schedule, TransferTimes, default_budget};
-use crate::{
-    Evidence, Optimality, Plan, Predicted, Regret, Stage, Transfer,
-    cost::{CostError, End},
-};
+use crate::{Evidence, Optimality, Plan, Predicted, Stage, Transfer, cost::CostError};
 use std::collections::BTreeSet;
 
 impl MultiTask {
-    /// A placement as a plan to print. Its gap is against all placements of the same execution.
+    /// A placement as a plan to print. Its gap and its regret are against all placements of the same
+    /// execution.
     ///
     /// # Errors
     /// As [`MultiTask::check`].
     pub fn plan(&self, schedule: &Schedule) -> Result<Plan, CostError> {
         self.check()?;
-        let (mut least, mut lower) = (u64::MAX, u64::MAX);
+        let mut least = u64::MAX;
         let is_complete = self.each(schedule.execution, &default_budget(), |other| {
             least = least.min(other.period_ns.point());
-            lower = lower.min(other.period_ns.at(End::Lower));
         });
         if !is_complete {
-            (least, lower) = (self.period_at_least(schedule.execution), 0);
+            least = self.period_at_least(schedule.execution);
         }
         let gap = schedule.period_ns.point().saturating_sub(least) as f64 / least.max(1) as f64;
         let name = |processor: usize| self.processors[processor].clone();
@@ -67,12 +64,7 @@ impl MultiTask {
                     .to_owned(),
                 gap,
             },
-            // An upper bound: this placement at its upper end, every other placement at its lower
-            // end.
-            regret: Some(Regret::of(
-                schedule.period_ns.at(End::Upper).saturating_sub(lower),
-                schedule.period_ns.at(End::Upper),
-            )),
+            regret: Some(self.regret(schedule, schedule.execution, &default_budget())),
             evidence: Evidence::CostModel,
         })
     }

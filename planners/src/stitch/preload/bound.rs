@@ -7,6 +7,8 @@
 //! because no byte is paid for twice. The linear relaxation of the integer programme is weaker: it
 //! loads a tenth of each of ten subgraphs.
 
+use crate::meter::Meter;
+
 /// Variants of one task, each as one subgraph index per position.
 pub(super) type Variants = [Vec<usize>];
 
@@ -28,30 +30,34 @@ pub(super) struct Found {
     pub at_least: u64,
 }
 
-struct Search<'a> {
+struct Search<'a, 'b> {
     memory: &'a [u64],
     objectives: &'a [&'a Variants],
     below: u64,
     best: Option<Cheapest>,
-    nodes: &'a mut usize,
+    meter: &'a mut Meter<'b>,
+    /// Steps for each case.
+    steps: usize,
     unproven: u64,
 }
 
 /// The least memory below a limit. `memory` by subgraph; each objective lists the variants that
-/// meet it. Visits at most `nodes` cases, and counts them down.
+/// meet it. Each case takes as many steps; when the budget ends, `at_least` has what is open.
 pub(super) fn cheapest(
     memory: &[u64],
     objectives: &[&Variants],
     below: u64,
-    nodes: &mut usize,
+    meter: &mut Meter<'_>,
+    steps: usize,
 ) -> Found {
-    let mut search = Search { memory, objectives, below, best: None, nodes, unproven: NEVER };
+    let mut search =
+        Search { memory, objectives, below, best: None, meter, steps, unproven: NEVER };
     search.branch(memory.to_vec(), 0);
     let Search { best, below, unproven, .. } = search;
     Found { best, at_least: below.min(unproven) }
 }
 
-impl Search<'_> {
+impl Search<'_, '_> {
     /// Searches all solutions that load the subgraphs of cost 0 (paid for by `spent`) and none of
     /// cost [`NEVER`].
     fn branch(&mut self, costs: Vec<u64>, spent: u64) {
@@ -64,11 +70,10 @@ impl Search<'_> {
         if bound >= self.below {
             return;
         }
-        if *self.nodes == 0 {
+        if self.meter.spend(self.steps).is_err() {
             self.unproven = self.unproven.min(bound);
             return;
         }
-        *self.nodes -= 1;
         let undecided = greedy.subgraphs.iter().copied().filter(|&s| costs[s] > 0);
         let Some(subgraph) = undecided.max_by_key(|&s| costs[s]) else { return };
         let with = |cost: u64| {

@@ -10,12 +10,11 @@ use super::{
     super::{Order, Slo, StitchError, Zoo, each_variant},
     bound::{Variants, cheapest},
 };
+use crate::meter::Meter;
 use std::collections::BTreeMap;
 
 /// Largest number of sets of strictest objectives that are searched.
 const MOST_SETS: usize = 1 << 16;
-/// Budget of one task's searches together, steps; a case visits each variant about ten times.
-const MOST_STEPS: usize = 40_000_000;
 
 /// Subgraphs (position times variants plus variant) that meet some number of objectives.
 #[derive(Clone, Debug)]
@@ -42,13 +41,15 @@ struct Group {
 }
 
 impl Cover {
-    /// The cover of one task, with at most this memory.
+    /// The cover of one task, with at most this memory. A case of the search visits each variant
+    /// about ten times, a step each.
     pub(super) fn of_task(
         zoo: &Zoo,
         task: usize,
         order: &Order,
         slos: &[Slo],
         budget_bytes: u64,
+        meter: &mut Meter<'_>,
     ) -> Result<Self, StitchError> {
         let found = zoo
             .tasks()
@@ -79,13 +80,13 @@ impl Cover {
             sets.into_iter().map(|set| (kept(&set), set)).collect();
         sets.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(&b.1)));
         let widest = groups.iter().map(|g| g.numbers.len()).max().unwrap_or(0);
-        let mut nodes = MOST_STEPS / (10 * widest * zoo.positions()).max(1);
+        let steps = (10 * widest * zoo.positions()).max(1);
         let mut cover = Self { levels: Vec::new(), at_least: Vec::new() };
         let (mut below, mut floor) = (budget_bytes.saturating_add(1), u64::MAX);
         for (objectives, set) in sets {
             let lists: Vec<&Variants> =
                 set.iter().map(|&group| groups[group].variants.as_slice()).collect();
-            let found = cheapest(&memory, &lists, below, &mut nodes);
+            let found = cheapest(&memory, &lists, below, meter, steps);
             floor = floor.min(found.at_least);
             cover.at_least.push((objectives, floor));
             if let Some(best) = found.best {

@@ -5,13 +5,16 @@
 //! <= x for each of a variant's subgraphs; sum of memory x within the budget. A greedy choice can
 //! be arbitrarily bad, because a variant needs all of its subgraphs. Tasks share only the budget,
 //! so each task's trade-off between objectives and memory is searched separately
-//! (`super::cover`), and a knapsack over tasks combines them.
+//! (`super::cover`), and a knapsack over tasks combines them. Each task may spend an equal share of
+//! what is left of the budget.
 
 use super::{
     super::{Order, Slo, StitchError, Zoo},
     Loaded,
     cover::{Cover, Level},
 };
+use crate::meter::Meter;
+use vitempo_graph::Budget;
 
 /// The best preloading found, and the bound on every other.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,7 +28,8 @@ pub struct Exact {
     pub at_most: usize,
 }
 
-/// Finds the preloading that meets the most objectives within a budget.
+/// Finds the preloading that meets the most objectives within a memory budget. When the budget of
+/// the search ends, the best found is returned with the bound proven by then.
 ///
 /// # Errors
 /// [`StitchError::TooMany`] for too many stitched variants, [`StitchError::Task`] for objectives in
@@ -35,14 +39,19 @@ pub fn exact(
     order: &Order,
     configurations: &[Vec<Slo>],
     budget_bytes: u64,
+    budget: &Budget,
 ) -> Result<Exact, StitchError> {
     zoo.check_order(order)?;
     zoo.check_configurations(configurations)?;
     let own = |task: usize| {
         configurations.iter().filter_map(|slos| slos.get(task).copied()).collect::<Vec<_>>()
     };
-    let covers: Vec<Cover> = (0..zoo.tasks().len())
-        .map(|task| Cover::of_task(zoo, task, order, &own(task), budget_bytes))
+    let tasks = zoo.tasks().len();
+    let covers: Vec<Cover> = (0..tasks)
+        .map(|task| {
+            let mut meter = Meter::of_share(budget, tasks - task);
+            Cover::of_task(zoo, task, order, &own(task), budget_bytes, &mut meter)
+        })
         .collect::<Result<_, _>>()?;
     let found: Vec<Vec<(usize, u64)>> = covers
         .iter()

@@ -425,3 +425,36 @@ fn of_orders_with_equal_means_the_better_balanced_is_chosen() {
         ("b-a".to_owned(), 20, 10)
     );
 }
+
+#[test]
+fn a_budget_that_ends_leaves_a_plan_and_a_true_bound() {
+    let mut rng = StdRng::seed_from_u64(31);
+    let orders = orders::any(3, 3).expect("orders");
+    let (mut cut, mut reached) = (0, 0);
+    for round in 0..90 {
+        let zoo = random_zoo(&mut rng, KINDS[round % 3], Size(3, 4, 3, 3));
+        let slos: Vec<Slo> = (0..3).map(|_| random_slo(&mut rng, 3)).collect();
+        let optimiser = Optimiser::new(&zoo, &orders).expect("orders");
+        let Ok(best) = optimiser.best(std::slice::from_ref(&slos)) else { continue };
+        let within = |steps: u64| {
+            let limits = vitempo_graph::Limits { steps, ..vitempo_graph::Limits::NONE };
+            optimiser.each_order(&slos, &vitempo_graph::Budget::new(limits)).expect("orders")
+        };
+        let whole = within(u64::MAX);
+        assert_eq!(whole.best(), best.first(), "round {round}");
+        assert_eq!((whole.left, whole.violations_at_least), (0, best[0].violations));
+        for steps in [1, 1 << 13] {
+            let found = within(steps);
+            assert_eq!(found, within(steps), "round {round}: the same again");
+            let plan = found.best().expect("a plan");
+            assert!(plan.rank() >= best[0].rank(), "round {round}");
+            assert!(found.violations_at_least <= best[0].violations, "round {round}");
+            cut += u32::from(found.left > 0);
+            reached += u32::from(found.left > 0 && found.violations_at_least > 0);
+            if found.left == 0 {
+                assert_eq!(found, whole, "round {round}");
+            }
+        }
+    }
+    assert!(cut > 20 && reached > 0, "{cut} searches were cut, {reached} with a bound above 0");
+}

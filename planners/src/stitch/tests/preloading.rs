@@ -149,7 +149,8 @@ fn exact_preloading_equals_enumeration_of_every_set() {
         let order = Order::new((0..size.2).collect());
         let configurations = random_configurations(&mut rng, &zoo, 7);
         let budget = rng.random_range(0..=Loaded::everything(&zoo).memory_bytes() / 2);
-        let found = exact(&zoo, &order, &configurations, budget).expect("few variants");
+        let found =
+            exact(&zoo, &order, &configurations, budget, &default_budget()).expect("few variants");
         let subgraphs = every_subgraph(&zoo);
         let of = |set: u32| {
             let mut loaded = Loaded::nothing(&zoo);
@@ -225,7 +226,8 @@ fn at_the_papers_size_exact_preloading_is_proven_and_no_worse() {
     let mut before = 0;
     for percent in [5, 15, 30, 55, 100] {
         let budget = full.memory_bytes() * percent / 100;
-        let found = exact(&zoo, &order, &configurations, budget).expect("few variants");
+        let found =
+            exact(&zoo, &order, &configurations, budget, &default_budget()).expect("few variants");
         let greedy = round_robin(&zoo, &hotness, budget)
             .keeps(&zoo, &order, &configurations)
             .expect("a number");
@@ -244,4 +246,29 @@ fn at_the_papers_size_exact_preloading_is_proven_and_no_worse() {
         before = found.keeps;
     }
     assert_eq!(before, most);
+}
+
+#[test]
+fn a_budget_that_ends_leaves_a_preloading_and_a_true_bound() {
+    let (zoo, order, configurations) = the_papers_size(43);
+    let full = Loaded::everything(&zoo).memory_bytes();
+    let mut cut = 0;
+    for percent in [5, 15, 30] {
+        let memory = full * percent / 100;
+        let within = |steps: u64| {
+            let limits = vitempo_graph::Limits { steps, ..vitempo_graph::Limits::NONE };
+            let budget = vitempo_graph::Budget::new(limits);
+            exact(&zoo, &order, &configurations, memory, &budget).expect("few variants")
+        };
+        let best = within(u64::MAX);
+        assert_eq!(best.keeps, best.at_most, "{percent} %");
+        for steps in [1, 1 << 20] {
+            let found = within(steps);
+            assert_eq!(found, within(steps), "the same again");
+            assert!(found.loaded.memory_bytes() <= memory && found.keeps <= best.keeps);
+            assert!(found.at_most >= best.keeps, "{percent} %: {steps} steps");
+            cut += u32::from(found.at_most > found.keeps);
+        }
+    }
+    assert!(cut > 0, "no search was cut");
 }

@@ -174,7 +174,9 @@ fn stitching_misses_less_than_every_baseline_at_the_papers_size() {
     assert!(at_once.violated >= stitched.violated);
     // Less memory can only violate more: a negative control of preloading.
     let budget = Loaded::everything(&zoo).memory_bytes() * 15 / 100;
-    let preloaded = exact(&zoo, &order, &configurations, budget).expect("few variants").loaded;
+    let preloaded = exact(&zoo, &order, &configurations, budget, &default_budget())
+        .expect("few variants")
+        .loaded;
     let [some, none] = [&preloaded, &Loaded::nothing(&zoo)].map(|loaded| {
         rate(System::STITCHED, Setting { loaded: Some((&order, loaded)), ..all }).violated
     });

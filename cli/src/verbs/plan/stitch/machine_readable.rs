@@ -96,6 +96,12 @@ impl Printed {
             "bottleneck_ns": plan.bottleneck_ns,
             "tasks": self.0.planned().map(task).collect::<Vec<_>>(),
             "orders": self.0.each.iter().map(order).collect::<Vec<_>>(),
+            "search": {
+                "is_complete": self.0.search.orders_left == 0,
+                "orders": self.0.orders.len(),
+                "orders_left": self.0.search.orders_left,
+                "violations_at_least": self.0.search.violations_at_least,
+            },
             "preload": self.0.preloading.as_ref().map(|found| self.memory_json(found)),
             "loading_is_measured": self.0.zoo.loading_is_measured(),
             "systems": self.0.systems.iter().map(system_json).collect::<Vec<_>>(),
@@ -118,7 +124,8 @@ impl Printed {
             "full_bytes": found.full_bytes,
             "grid_met": found.keeps.0,
             "grid": found.keeps.1,
-            "proven": found.proven,
+            "proven": found.bound.map(|bound| bound.is_proven()),
+            "bound": found.bound.map(|b| json!({"met": b.met, "at_most": b.at_most, "weight": b.weight})),
             "tasks": tasks.collect::<Vec<_>>(),
         })
     }

@@ -18,7 +18,7 @@ use super::super::{
     progress,
     quantity::{self, positive},
 };
-use super::{live::parse_engine, pipeline::parse_processor};
+use super::{budget::BudgetArgs, live::parse_engine, pipeline::parse_processor};
 use preloading::Way;
 use report::Printed;
 use std::path::PathBuf;
@@ -31,7 +31,7 @@ use vitempo::plan::{
         preloading::Budget,
     },
 };
-use vitempo::planners::cost::Link;
+use vitempo::planners::{cost::Link, stitch::STEPS};
 use vitempo::zoo::TasksFile;
 
 /// Chooses an order of processors for several tasks, and a stitched variant for each, that meet the
@@ -116,6 +116,9 @@ pub struct StitchArgs {
     pub seed: u64,
 
     #[command(flatten)]
+    pub budget: BudgetArgs,
+
+    #[command(flatten)]
     pub dimensions: Dimensions,
 
     /// Format of the output
@@ -156,6 +159,7 @@ impl StitchArgs {
             },
             memory: self.memory.map(|budget| (budget, self.preload.into())),
             systems: self.systems,
+            budget: self.budget.start(STEPS),
             seed: self.seed,
             read: self.dimensions.read_options(),
         }

@@ -12,7 +12,7 @@ use serde_json::Value;
 use std::fmt::Write;
 use vitempo::plan::stitch::{
     Selection,
-    stitching::{SloStatus, Stitching},
+    stitching::{Searched, SloStatus, Stitching},
 };
 use vitempo::planners::{
     Evidence, duration,
@@ -82,7 +82,8 @@ impl Printed {
         }
         let (all, mut text) = (self.0.orders.len(), table.to_text());
         if all > MOST_SHOWN {
-            let _ = writeln!(text, "the best {MOST_SHOWN} of {all} orders");
+            let shown = MOST_SHOWN.min(self.0.each.len());
+            let _ = writeln!(text, "the best {shown} of {all} orders");
         }
         if self.0.preloading.is_some() {
             text += "orders: with every subgraph in memory\n";
@@ -115,6 +116,15 @@ impl Printed {
             latency(self.0.plan.mean_latency_ns() as u64),
             latency(self.0.plan.bottleneck_ns)
         );
+        let Searched { orders_left, violations_at_least } = self.0.search;
+        if orders_left > 0 {
+            let _ = writeln!(
+                text,
+                "the budget ended (--budget): {orders_left} of {} orders were not searched to \
+                their end; in each order at least {violations_at_least} tasks violate their SLO",
+                self.0.orders.len()
+            );
+        }
         if self.0.planned().any(|task| task.status() == SloStatus::MetByForecast) {
             let _ = writeln!(
                 text,

@@ -5,7 +5,10 @@ use super::super::place::words;
 use std::fmt::Write;
 use vitempo::graph::Latency;
 use vitempo::plan::stitch::{
-    preloading::Preloading, record::Trials, stitching::Stitching, systems::SystemOutcome,
+    preloading::{Bounded, Preloading},
+    record::Trials,
+    stitching::Stitching,
+    systems::SystemOutcome,
 };
 use vitempo::planners::Evidence;
 
@@ -26,7 +29,7 @@ pub fn loading(stitching: &Stitching) -> String {
 pub fn memory(stitching: &Stitching, preloading: &Preloading) -> String {
     let mut text = String::new();
     let kilobytes = |bytes: u64| format!("{} kB", thousands(bytes.div_ceil(1000)));
-    let Preloading { loaded, budget_bytes, full_bytes, keeps, proven } = preloading;
+    let Preloading { loaded, budget_bytes, full_bytes, keeps, bound } = preloading;
     let share = |bytes: u64| percent(bytes as f64 / (*full_bytes).max(1) as f64);
     let _ = writeln!(
         text,
@@ -36,10 +39,15 @@ pub fn memory(stitching: &Stitching, preloading: &Preloading) -> String {
         kilobytes(*budget_bytes),
         share(*budget_bytes)
     );
-    let proven = match proven {
-        Some(true) => ", and no choice within the budget meets more",
-        Some(false) => "; a better choice is not ruled out",
-        None => "",
+    let proven = match bound {
+        Some(bound) if bound.is_proven() => {
+            ", and no choice within the memory budget meets more".to_owned()
+        }
+        Some(Bounded { met, at_most, weight }) => format!(
+            "; the search ended before it was complete (--budget): where each SLO above counts \
+            {weight} times, this choice meets {met}, and none meets more than {at_most}"
+        ),
+        None => String::new(),
     };
     let _ = writeln!(
         text,
