@@ -3,7 +3,10 @@
 use super::Page;
 use crate::verbs::output::percent;
 use std::fmt::Write;
-use vitempo::plan::stitch::systems::{QUERIES, fixed_order};
+use vitempo::plan::stitch::{
+    assessment::EVALUATIONS,
+    systems::{QUERIES, fixed_order},
+};
 use vitempo::planners::Evidence;
 
 impl Page<'_> {
@@ -24,6 +27,21 @@ impl Page<'_> {
                 j.name, j.queries_per_s
             );
         }
+        for row in &self.found.together {
+            let at_once = percent(row.violated as f64 / row.queries.max(1) as f64);
+            let _ = writeln!(
+                text,
+                "| {} | - | {at_once} | - | - | {:.1} |",
+                row.name, row.queries_per_s
+            );
+        }
+        let together = match self.found.together.is_empty() {
+            true => String::new(),
+            false => format!(
+                " Planned together: not of the paper; `plan place` for each configuration of the \
+                grid, with {EVALUATIONS} evaluations of plans whose tasks wait for each other."
+            ),
+        };
         let _ = writeln!(
             text,
             "\nLevel of evidence: {}, with measured costs. Grid: 5 x 5 SLOs over the ranges \
@@ -33,7 +51,7 @@ impl Page<'_> {
              itself; at once: one of each task comes at the same time, over all orders of \
              arrival. Throughput: {QUERIES} queries of each task, mean over the \
              grid. -P: cut, in the order {}; -NP: whole, on the processor where it is done \
-             first.\n",
+             first.{together}\n",
             Evidence::Simulation,
             self.found.zoo.named(&fixed_order(&self.found.zoo))
         );
