@@ -80,9 +80,13 @@ fn random_costs(rng: &mut StdRng, operators: usize, processors: usize, skips: f6
             tensors[from].consumers.push(reader);
         }
     }
-    let link = Link { transmit_w: 1.0, ..Link::of_bandwidth(1_000_000_000) };
+    // Only what the first processor sends counts for its energy.
+    let link = |from: usize| Link {
+        transmit_w: if from == 0 { 1.0 } else { 0.0 },
+        ..Link::of_bandwidth(1_000_000_000)
+    };
     let links: BTreeMap<_, _> = (0..processors)
-        .flat_map(|a| (0..processors).filter(move |&b| a != b).map(move |b| ((a, b), link)))
+        .flat_map(|a| (0..processors).filter(move |&b| a != b).map(move |b| ((a, b), link(a))))
         .collect();
     let names = (0..processors).map(|p| ProcessorCosts::named(format!("p{p}"))).collect();
     Costs::new("random", names, links, nodes, tensors, vec![]).expect("costs that fit")
