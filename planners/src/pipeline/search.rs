@@ -13,8 +13,13 @@ use vitempo_graph::{Budget, Limits as BudgetLimits};
 /// Default budget of a pipeline, steps; a step is one end of one stage.
 pub const STEPS: u64 = 1 << 34;
 
-/// Number of stages' ends that a coarse search tries.
+/// Steps of a coarse search, which is not cut: some tenths of a second.
+const COARSE_STEPS: u64 = 1 << 26;
+/// Number of stages' ends that a coarse search tries where the latency is bounded: it searches many
+/// times.
 const PLACES: usize = 24;
+/// The same once the order of processors is known.
+const REFINED: usize = 1000;
 
 /// The default budget of a search.
 pub(super) fn default_budget() -> Budget {
@@ -141,13 +146,31 @@ pub(super) fn best(
         Err(NoPipeline::Impossible) => Err(NoPipeline::Impossible),
         Err(NoPipeline::OutOfBudget { at_least }) => {
             let at_least = at_least.max(times.at_least_for(objective));
-            let (coarse, places) = times.coarse(PLACES);
-            let unlimited = Budget::new(BudgetLimits::NONE);
-            let found = solve(&coarse, objective, &unlimited)
-                .map_err(|_| NoPipeline::OutOfBudget { at_least })?;
-            let cut = |cut: Cut| Cut { from: places[cut.from], to: places[cut.to], ..cut };
-            let cuts: Vec<Cut> = found.into_iter().map(cut).collect();
+            let cuts = coarse(times, objective, places(times, objective))
+                .ok_or(NoPipeline::OutOfBudget { at_least })?;
+            let refined = match objective {
+                PipelineObjective::Throughput { latency_at_most: Some(_) } => None,
+                _ => coarse(&times.along(&cuts), objective, REFINED),
+            };
+            let cuts = refined.filter(|refined| value(refined) < value(&cuts)).unwrap_or(cuts);
             Ok(Found { at_least: at_least.min(value(&cuts)), cuts, is_complete: false })
         }
     }
+}
+
+/// Number of stages' ends that a coarse search can try.
+fn places(times: &StageTimes, objective: PipelineObjective) -> usize {
+    let sets = (times.processors * times.processors) << times.processors;
+    match objective {
+        PipelineObjective::Throughput { latency_at_most: Some(_) } => PLACES,
+        _ => (4 * COARSE_STEPS / sets.max(1) as u64).isqrt() as usize,
+    }
+}
+
+/// The best pipeline with cuts at few places only.
+fn coarse(times: &StageTimes, objective: PipelineObjective, most: usize) -> Option<Vec<Cut>> {
+    let (coarse, places) = times.coarse(most);
+    let found = solve(&coarse, objective, &Budget::new(BudgetLimits::NONE)).ok()?;
+    let cut = |cut: Cut| Cut { from: places[cut.from], to: places[cut.to], ..cut };
+    Some(found.into_iter().map(cut).collect())
 }

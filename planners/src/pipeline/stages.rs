@@ -195,6 +195,19 @@ impl StageTimes {
         }
     }
 
+    /// The same times with only those links that a pipeline uses: others have its order.
+    pub(super) fn along(&self, cuts: &[Cut]) -> Self {
+        let mut times = self.clone();
+        let before = std::iter::once(self.home).chain(cuts.iter().map(|cut| cut.processor));
+        let used: Vec<(usize, usize)> = before.zip(cuts.iter().map(|cut| cut.processor)).collect();
+        for pair in (0..self.processors).flat_map(|a| (0..self.processors).map(move |b| (a, b))) {
+            if pair.0 != pair.1 && !used.contains(&pair) {
+                times.set_link(pair, vec![None; self.nodes + 1]);
+            }
+        }
+        times
+    }
+
     /// The same times with cuts at few places only, which divide the work evenly; and these places.
     pub(super) fn coarse(&self, most: usize) -> (Self, Vec<usize>) {
         let rest = self.at_least(0);

@@ -439,6 +439,56 @@ fn the_worst_bandwidth_of_a_period_may_be_inside_the_interval() {
     assert!(at(333_333_333).abs_diff(190_000) <= ROUNDING);
 }
 
+/// Nodes in a row that run on every processor, with links between all.
+fn long_row(rng: &mut StdRng, nodes: usize, processors: usize) -> Costs {
+    let node = |i: usize, rng: &mut StdRng| NodeCosts {
+        name: format!("n{i}"),
+        latency_ns: (0..processors)
+            .map(|_| Some(Interval::exact(rng.random_range(1000..5000))))
+            .collect(),
+        energy_nj: vec![None; processors],
+        memory_bytes: 0,
+    };
+    let node_costs = (0..nodes).map(|i| node(i, rng)).collect();
+    let tensor = |i: usize, rng: &mut StdRng| TensorCosts {
+        name: format!("t{i}"),
+        size_bytes: rng.random_range(1..1000),
+        producer: i.checked_sub(1),
+        consumers: vec![i],
+        output: false,
+        confined: false,
+    };
+    let tensors = (0..nodes).map(|i| tensor(i, rng)).collect();
+    let pairs = (0..processors).flat_map(|a| (0..processors).map(move |b| (a, b)));
+    let links = pairs.filter(|(a, b)| a != b);
+    let links = links.map(|pair| (pair, Link::of_bandwidth(1_000_000_000))).collect();
+    let named = (0..processors).map(|p| ProcessorCosts::named(format!("p{p}"))).collect();
+    Costs::new("row", named, links, node_costs, tensors, vec![]).expect("costs that fit")
+}
+
+#[test]
+fn a_search_that_is_cut_is_refined_in_its_order() {
+    let mut rng = StdRng::seed_from_u64(18);
+    let costs = long_row(&mut rng, 1500, 9);
+    let limits = vitempo_graph::Limits { steps: 1, ..vitempo_graph::Limits::NONE };
+    let pipeline = Pipeline::new(&costs, 0).expect("a problem").within(Budget::new(limits));
+    let objective = PipelineObjective::Throughput { latency_at_most: None };
+    let found = pipeline.best(objective).expect("a pipeline");
+    assert!(!found.is_complete && found.cuts.len() > 1);
+    let period = |cuts: &[Cut]| pipeline.period_ns(cuts).expect("it runs").point();
+    let at = period(&found.cuts);
+    // No single cut can be moved for the better.
+    for index in 1..found.cuts.len() {
+        for by in [-1isize, 1] {
+            let mut moved = found.cuts.clone();
+            let Some(place) = moved[index].from.checked_add_signed(by) else { continue };
+            (moved[index - 1].to, moved[index].from) = (place, place);
+            let moved = pipeline.period_ns(&moved);
+            assert!(moved.is_none_or(|ns| ns.point() * 101 / 100 >= at), "cut {index}");
+        }
+    }
+}
+
 #[test]
 fn a_budget_that_ends_leaves_a_true_bound() {
     let mut rng = StdRng::seed_from_u64(17);
