@@ -17,6 +17,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod coverage;
+
+pub use coverage::{Coverage, Unsupported};
+
 use crate::{
     Bundle,
     contention::{BesideError, Neighbour},

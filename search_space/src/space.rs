@@ -80,6 +80,20 @@ impl Space {
         }
     }
 
+    /// The space that comes with the crate whose encodings begin as `text` does.
+    ///
+    /// # Errors
+    /// [`SpaceError::Encoding`] where no family's encodings begin so.
+    pub fn of_encoding(text: &str) -> Result<Self, SpaceError> {
+        let family = Architecture::family_of(text);
+        let mut spaces = Self::names().filter_map(|name| Self::named(name).ok());
+        spaces.find(|space| Some(space.family()) == family).ok_or_else(|| SpaceError::Encoding {
+            text: text.to_owned(),
+            at: text.split('-').next().unwrap_or_default().to_owned(),
+            reason: "no search space has encodings that begin like this".to_owned(),
+        })
+    }
+
     /// A space from the text of a TOML file, whose key `family` determines its other keys; errors
     /// name it `file`.
     ///

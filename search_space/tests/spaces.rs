@@ -352,3 +352,14 @@ fn what_is_not_in_an_isotropic_space_is_named() {
         assert!(message.contains(part), "{text}: {message}");
     }
 }
+
+#[test]
+fn an_encoding_names_its_space() {
+    for name in Space::names() {
+        let space = Space::named(name).expect("a space");
+        let encoding = space.sample(3).encode();
+        assert_eq!(Space::of_encoding(&encoding).expect("its space").name(), name);
+    }
+    let error = Space::of_encoding("vit.onnx").expect_err("no encoding").to_string();
+    assert!(error.contains("`vit.onnx` is not an encoded architecture"), "{error}");
+}

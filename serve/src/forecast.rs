@@ -4,6 +4,7 @@ use super::{problem::Problem, registry::RegisteredBundle, request::Question, tab
 use axum::http::StatusCode;
 use serde::Serialize;
 use std::{borrow::Cow, sync::Arc};
+use vitempo::forecast::Coverage;
 use vitempo::graph::{
     Graph, GraphPrediction, Latency, LatencyModel, OperatorPrediction, Prediction,
     onnx::ReadOptions,
@@ -25,45 +26,6 @@ pub struct Forecast {
     /// Every operator that will run, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operators: Option<Vec<OperatorPrediction>>,
-}
-
-/// How many operators are forecast in which way.
-#[derive(Clone, Debug, Default, Serialize)]
-pub struct Coverage {
-    /// Kernels that will run.
-    pub operators: usize,
-    /// Of these, by a trained predictor.
-    pub trained: usize,
-    /// Of these, from their work alone.
-    pub fallback: usize,
-    /// Of the trained ones, outside the range of the training data.
-    pub extrapolating: usize,
-    /// Operators that vitempo does not support.
-    pub unsupported: Vec<Unsupported>,
-}
-
-impl Coverage {
-    fn of(graph: &Graph, prediction: &GraphPrediction) -> Self {
-        let (operators, fallback) = (prediction.operators.len(), prediction.fallbacks().count());
-        let unsupported = graph.unsupported().map(|(node, operator)| Unsupported {
-            node: node.to_owned(),
-            operator: operator.to_owned(),
-        });
-        Self {
-            operators,
-            trained: operators - fallback,
-            fallback,
-            extrapolating: prediction.extrapolating().count(),
-            unsupported: unsupported.collect(),
-        }
-    }
-}
-
-/// A node of the model whose operator vitempo does not support.
-#[derive(Clone, Debug, Serialize)]
-pub struct Unsupported {
-    node: String,
-    operator: String,
 }
 
 /// A bundle that was asked for.

@@ -107,16 +107,7 @@ impl From<OnnxError> for Problem {
             ),
             _ => Self::unprocessable(error.to_string()),
         };
-        Self { node: node(&error).map(Box::from), ..problem }
-    }
-}
-
-fn node(error: &OnnxError) -> Option<&str> {
-    match error {
-        OnnxError::Node { node, .. } | OnnxError::AbsentValues { node, .. } => Some(node),
-        OnnxError::Budget { place, .. } => place.node(),
-        OnnxError::Graph { source, .. } => source.node(),
-        _ => None,
+        Self { node: error.node().map(Box::from), ..problem }
     }
 }
 

@@ -112,7 +112,8 @@ impl Forecasts<'_> {
     }
 }
 
-fn by_graph(
+/// The forecast of one architecture, by its graph.
+pub(super) fn by_graph(
     model: &dyn LatencyModel,
     architecture: &Architecture,
 ) -> Result<Prediction, QueryError> {

@@ -34,6 +34,7 @@
 //! | how is an architecture looked up? | `asked`, `lookup` |
 //! | how are queries answered, and how are answers checked? | `tables` |
 //! | what forecasts where latencies do not add up over kernels? | `forecasts` |
+//! | how do several threads share tables? | [`SharedForecasts`] |
 //!
 //! Answers of tables equal those of `PredictorBundle::predict` except for the order of the sum:
 //! they differ by less than 1e-12 of the latency. [`SpaceModel`] takes bundles of either kind.
@@ -49,12 +50,14 @@ mod numbers;
 mod pattern;
 mod pool;
 mod rows;
+mod shared;
 mod table;
 mod tables;
 mod template;
 
 pub use forecasts::{Forecasts, SpaceModel};
 pub use meter::{Amount, Latencies, Meter, Size, Sizes};
+pub use shared::SharedForecasts;
 pub use tables::{Statistics, Tables};
 
 use tables::TOGETHER;

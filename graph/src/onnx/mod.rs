@@ -139,6 +139,19 @@ pub enum OnnxError {
     },
 }
 
+impl OnnxError {
+    /// The node that is at fault, where it is one.
+    #[must_use]
+    pub fn node(&self) -> Option<&str> {
+        match self {
+            Self::Node { node, .. } | Self::AbsentValues { node, .. } => Some(node),
+            Self::Budget { place, .. } => place.node(),
+            Self::Graph { source, .. } => source.node(),
+            _ => None,
+        }
+    }
+}
+
 /// Where in a model a budget ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {

@@ -1,0 +1,48 @@
+//! [`Coverage`]: how many operators of a forecast come from trained predictors, and which of the
+//! model's operators vitempo does not support.
+
+use serde::{Deserialize, Serialize};
+use vitempo_graph::{Graph, GraphPrediction};
+
+/// How many operators are forecast in which way.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Coverage {
+    /// Kernels that will run.
+    pub operators: usize,
+    /// Of these, by a trained predictor.
+    pub trained: usize,
+    /// Of these, from their work alone.
+    pub fallback: usize,
+    /// Of the trained ones, outside the range of the training data.
+    pub extrapolating: usize,
+    /// Operators that vitempo does not support.
+    pub unsupported: Vec<Unsupported>,
+}
+
+/// A node of the model whose operator vitempo does not support.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unsupported {
+    /// Name of the node.
+    pub node: String,
+    /// Name of the operator.
+    pub operator: String,
+}
+
+impl Coverage {
+    /// Of the forecast for a model as its file has it.
+    #[must_use]
+    pub fn of(graph: &Graph, prediction: &GraphPrediction) -> Self {
+        let (operators, fallback) = (prediction.operators.len(), prediction.fallbacks().count());
+        let unsupported = graph.unsupported().map(|(node, operator)| Unsupported {
+            node: node.to_owned(),
+            operator: operator.to_owned(),
+        });
+        Self {
+            operators,
+            trained: operators - fallback,
+            fallback,
+            extrapolating: prediction.extrapolating().count(),
+            unsupported: unsupported.collect(),
+        }
+    }
+}
