@@ -1,6 +1,6 @@
 # `make` builds the program, `make demo` shows it, `make test` tests it. All of them first install
 # what the build needs (scripts/setup.sh).
-.PHONY: build demo test bench lint doc agent wasm man package sbom setup engines clean
+.PHONY: build demo test python wheel bench lint doc agent wasm man package sbom setup engines clean
 
 SHELL := /bin/sh
 env = . ./.tools/env;
@@ -15,6 +15,19 @@ demo: setup
 
 test: engines
 	$(env) cargo test --release --locked --workspace
+	$(MAKE) python
+
+# The Python package, installed into .tools/venv, and its tests with every warning an error.
+python:
+	./scripts/setup.sh python
+	$(env) scripts/wheel.sh
+	$(env) pip install --quiet --disable-pip-version-check --force-reinstall --no-deps target/wheels/vitempo-*.whl
+	$(env) python -m pytest -q -W error python
+
+# The wheel of the Python package, in target/wheels; an error where it is larger than 25 MiB.
+wheel:
+	./scripts/setup.sh python
+	$(env) scripts/wheel.sh
 
 # Compiled forests beside the libraries that trained them, the frame runtime beside plain loops,
 # queries beside their targets, the service beside the library.

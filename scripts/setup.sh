@@ -3,6 +3,7 @@
 # Debian 12 has 3.25) and libclang.
 # libclang comes from apt when this runs as root, otherwise, like CMake, as a PyPI wheel into
 # .tools/ of this folder.
+# With the argument `python` it also fetches what building and testing the Python package needs.
 # Prints nothing but progress; writes .tools/env, which the Makefile reads: engines for tests go to
 # .tools/vitempo unless VITEMPO_HOME is set.
 set -eu
@@ -47,6 +48,17 @@ has_libclang() {
 PATH="$tools/venv/bin:$PATH"
 cmake_is_new_enough || fetch "cmake>=3.28"
 has_libclang || { [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null && say "installing libclang-dev" && apt-get update -qq && apt-get install -y -qq libclang-dev >/dev/null; } || fetch "libclang==18.1.1"
+
+# The Python package: maturin builds it, numpy is what it needs, pytest and mypy test it.
+if [ "${1:-}" = python ]; then
+    venv
+    wanted="maturin>=1.9,<2 numpy pytest>=7.4 mypy>=1.11"
+    "$tools/venv/bin/python" -c "import maturin, mypy, numpy, pytest" 2>/dev/null || {
+        say "fetching $wanted from PyPI"
+        # shellcheck disable=SC2086
+        "$tools/venv/bin/pip" install --quiet --disable-pip-version-check $wanted
+    }
+fi
 
 # `vitempo backends install` fetches with pip.
 python3 -m pip --version >/dev/null 2>&1 || ( venv ) || say "no pip: engines that the tests need cannot be fetched, and these tests will be skipped"

@@ -28,6 +28,7 @@ const ROOMS: &[(&str, &[&str], &[&str])] = &[
     ("serve", &["vitempo"], &["axum", "hyper", "tokio"]),
     ("report", &["vitempo"], &["plotters"]),
     ("cli", &["vitempo", "vitempo-serve", "vitempo-report"], &["clap"]),
+    ("python", &["vitempo"], &["numpy", "pyo3"]),
     ("studies", &["vitempo"], &["clap"]),
     ("fuzz/bodies", &["vitempo", "vitempo-serve"], &[]),
 ];
@@ -91,6 +92,27 @@ fn forecasting_needs_no_feature() {
             assert!(!predictors.contains(*library), "forecasting needs {library}");
         }
     }
+}
+
+/// A wheel is small and builds in minutes: engines, training and dataframes are not in it.
+#[test]
+fn the_python_package_forecasts_and_plans_only() {
+    let manifest = manifest("python");
+    let features = &manifest["dependencies"]["vitempo"]["features"];
+    let features: BTreeSet<&str> =
+        features.as_array().expect("a list").iter().filter_map(toml::Value::as_str).collect();
+    assert_eq!(features, BTreeSet::from(["embedded-bundles", "plan"]));
+    let planning = manifest_features(".", "plan");
+    for heavy in ["dep:vitempo-datasets", "dep:vitempo-profiler"] {
+        assert!(!planning.contains(heavy), "plans need {heavy}");
+    }
+}
+
+/// What a feature of a crate enables.
+fn manifest_features(folder: &str, feature: &str) -> BTreeSet<String> {
+    let manifest = manifest(folder);
+    let enabled = manifest["features"][feature].as_array().expect("a list");
+    enabled.iter().filter_map(|name| name.as_str().map(str::to_owned)).collect()
 }
 
 #[test]

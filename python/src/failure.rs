@@ -1,0 +1,186 @@
+//! [`Failure`]: errors of the facade as Python's exceptions, those of `vitempo/errors.py`, with the
+//! node they speak of and what to do about it.
+
+use pyo3::{PyErr, prelude::*, types::PyDict};
+use std::io;
+use vitempo::{
+    BundleError,
+    graph::{PredictionError, lowering::LoweringError, onnx::OnnxError},
+    models::ModelError,
+    plan::{costs::PlanCostsError, split::PlanSplitError},
+    planners::pipeline::PipelineError,
+    query::QueryError,
+    search::{ObjectiveError, SearchError},
+    search_space::SpaceError,
+};
+
+/// Why a function of the package failed.
+#[derive(Debug)]
+pub enum Failure {
+    /// An exception of Python's.
+    Python(PyErr),
+    /// An exception of `vitempo/errors.py`.
+    Ours { class: &'static str, message: String, node: Option<String>, hint: Option<String> },
+}
+
+impl Failure {
+    /// Without a node and a hint.
+    pub fn new(class: &'static str, error: impl ToString) -> Self {
+        Self::Ours { class, message: error.to_string(), node: None, hint: None }
+    }
+
+    /// With what to do about it.
+    pub fn hint(self, text: impl Into<String>) -> Self {
+        match self {
+            Self::Ours { class, message, node, .. } => {
+                Self::Ours { class, message, node, hint: Some(text.into()) }
+            }
+            python @ Self::Python(_) => python,
+        }
+    }
+
+    fn at(self, of: Option<&str>) -> Self {
+        match self {
+            Self::Ours { class, message, hint, .. } => {
+                Self::Ours { class, message, node: of.map(str::to_owned), hint }
+            }
+            python @ Self::Python(_) => python,
+        }
+    }
+
+    fn read(message: String, source: &io::Error) -> Self {
+        match source.kind() {
+            io::ErrorKind::NotFound => Self::new("ModelNotFound", message),
+            _ => Self::new("InvalidModel", message),
+        }
+    }
+}
+
+impl From<PyErr> for Failure {
+    fn from(error: PyErr) -> Self {
+        Self::Python(error)
+    }
+}
+
+impl From<Failure> for PyErr {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Python(error) => error,
+            Failure::Ours { class, message, node, hint } => Python::attach(|py| {
+                made(py, class, &message, node, hint).unwrap_or_else(|error| error)
+            }),
+        }
+    }
+}
+
+fn made(
+    py: Python<'_>,
+    class: &str,
+    message: &str,
+    node: Option<String>,
+    hint: Option<String>,
+) -> PyResult<PyErr> {
+    let fields = PyDict::new(py);
+    fields.set_item("node", node)?;
+    fields.set_item("hint", hint)?;
+    let class = py.import("vitempo.errors")?.getattr(class)?;
+    Ok(PyErr::from_value(class.call((message,), Some(&fields))?))
+}
+
+impl From<OnnxError> for Failure {
+    fn from(error: OnnxError) -> Self {
+        let message = error.to_string();
+        match &error {
+            OnnxError::Io { source, .. } => Self::read(message, source),
+            OnnxError::Dynamic { symbol, .. } => {
+                Self::new("DynamicShape", message).hint(format!("give dims={{\"{symbol}\": 1}}"))
+            }
+            OnnxError::Budget { .. } => Self::new("LimitExceeded", message).at(error.node()),
+            _ => Self::new("InvalidModel", message).at(error.node()),
+        }
+    }
+}
+
+impl From<ModelError> for Failure {
+    fn from(error: ModelError) -> Self {
+        match error {
+            ModelError::Onnx(error) => error.into(),
+            other => Self::new("InvalidModel", other),
+        }
+    }
+}
+
+impl From<PredictionError> for Failure {
+    fn from(error: PredictionError) -> Self {
+        let class = match &error {
+            PredictionError::Exceeded { .. }
+            | PredictionError::Lowering(LoweringError::Exceeded { .. }) => "LimitExceeded",
+            _ => "UnsupportedOperator",
+        };
+        Self::new(class, &error).at(error.node())
+    }
+}
+
+impl From<BundleError> for Failure {
+    fn from(error: BundleError) -> Self {
+        match &error {
+            BundleError::Unknown { .. } => Self::new("UnknownBundle", &error)
+                .hint("vitempo.bundles() lists the bundles that a name finds"),
+            _ => Self::new("InvalidBundle", &error),
+        }
+    }
+}
+
+impl From<SpaceError> for Failure {
+    fn from(error: SpaceError) -> Self {
+        match &error {
+            SpaceError::Encoding { .. } | SpaceError::Outside { .. } => {
+                Self::new("InvalidEncoding", &error)
+            }
+            _ => Self::new("InvalidSpace", &error),
+        }
+    }
+}
+
+impl From<QueryError> for Failure {
+    fn from(error: QueryError) -> Self {
+        match error {
+            QueryError::Space(error) => error.into(),
+            QueryError::Prediction(error) => error.into(),
+        }
+    }
+}
+
+impl From<SearchError> for Failure {
+    fn from(error: SearchError) -> Self {
+        match error {
+            SearchError::Query(error) | SearchError::Objective(ObjectiveError::Query(error)) => {
+                error.into()
+            }
+            SearchError::NothingFits { .. } => Self::new("NothingFits", &error)
+                .hint("raise the ceiling, or search a space with smaller architectures"),
+            other => Self::new("SearchError", other),
+        }
+    }
+}
+
+impl From<PlanCostsError> for Failure {
+    fn from(error: PlanCostsError) -> Self {
+        match error {
+            PlanCostsError::Prediction { source, .. } => source.into(),
+            other => Self::new("PlanError", other),
+        }
+    }
+}
+
+impl From<PlanSplitError> for Failure {
+    fn from(error: PlanSplitError) -> Self {
+        Self::new("PlanError", error)
+    }
+}
+
+impl From<PipelineError> for Failure {
+    fn from(error: PipelineError) -> Self {
+        Self::new("PlanError", error)
+    }
+}

@@ -1,0 +1,268 @@
+//! [`Forecast`]: the latency of one model with its interval, its operators, and what it consists
+//! of.
+
+use crate::{
+    bundle::Bundle,
+    failure::Failure,
+    model::Model,
+    space::Space,
+    table::{Column, Columns, Table},
+};
+use pyo3::{prelude::*, sync::PyOnceLock, types::PyBytes};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use vitempo::{
+    forecast::Coverage,
+    graph::{GraphPrediction, Latency, LatencyModel, Prediction, PredictionSource},
+};
+
+/// The latency of one model. It never changes.
+#[pyclass(frozen, module = "vitempo")]
+pub struct Forecast {
+    model: String,
+    latency: Prediction,
+    of: Of,
+}
+
+/// What was forecast.
+enum Of {
+    /// A model.
+    Model(Box<Details>),
+    /// An architecture by tables; its operators are computed when they are asked for.
+    Architecture { bundle: Py<Bundle>, space: Py<Space>, details: PyOnceLock<Box<Details>> },
+}
+
+/// What a forecast consists of.
+#[derive(Serialize, Deserialize)]
+struct Details {
+    bundle: String,
+    environment: String,
+    prediction: GraphPrediction,
+    coverage: Coverage,
+}
+
+impl Details {
+    fn new(bundle: &Bundle, prediction: GraphPrediction, coverage: Coverage) -> Self {
+        let environment = bundle.bundle.environment().describe();
+        Self { bundle: bundle.bundle.name().to_owned(), environment, prediction, coverage }
+    }
+
+    fn operators(&self) -> Arc<Columns> {
+        let operators = &self.prediction.operators;
+        let source = |source| match source {
+            PredictionSource::Model => "model",
+            PredictionSource::Fallback => "fallback",
+        };
+        Columns::new([
+            ("name", Column::text(operators.iter().map(|o| &o.name))),
+            ("kind", Column::text(operators.iter().map(|o| o.kind.name()))),
+            ("ms", Column::Numbers(operators.iter().map(|o| o.latency_ns.ms()).collect())),
+            ("source", Column::text(operators.iter().map(|o| source(o.source)))),
+            ("extrapolating", Column::flags(operators.iter().map(|o| o.extrapolating))),
+        ])
+    }
+}
+
+impl Forecast {
+    /// Of a model.
+    pub fn of_model(
+        bundle: &Bundle,
+        model: &Model,
+        prediction: GraphPrediction,
+        coverage: Coverage,
+    ) -> Self {
+        let latency = prediction.latency;
+        let details = Box::new(Details::new(bundle, prediction, coverage));
+        Self { model: model.graph.name().to_owned(), latency, of: Of::Model(details) }
+    }
+
+    /// Of an architecture.
+    pub fn of_encoding(
+        bundle: &Bound<'_, Bundle>,
+        space: &Bound<'_, Space>,
+        encoding: String,
+    ) -> Result<Self, Failure> {
+        let architecture = space.get().space.decode(&encoding)?;
+        let latency = bundle.get().over(space.get()).predict(&architecture)?;
+        Ok(Self::tabulated(bundle, space, encoding, latency))
+    }
+
+    /// Of an architecture whose latency is known.
+    pub fn tabulated(
+        bundle: &Bound<'_, Bundle>,
+        space: &Bound<'_, Space>,
+        encoding: String,
+        latency: Prediction,
+    ) -> Self {
+        let (bundle, space) = (bundle.clone().unbind(), space.clone().unbind());
+        let of = Of::Architecture { bundle, space, details: PyOnceLock::new() };
+        Self { model: encoding, latency, of }
+    }
+
+    fn details(&self, py: Python<'_>) -> Result<&Details, Failure> {
+        let (bundle, space, details) = match &self.of {
+            Of::Model(details) => return Ok(details),
+            Of::Architecture { bundle, space, details } => (bundle.get(), space.get(), details),
+        };
+        let made = details.get_or_try_init(py, || -> Result<Box<Details>, Failure> {
+            let graph = space.space.decode(&self.model)?.to_graph()?;
+            let prediction = bundle.bundle.predict(&graph)?;
+            let coverage = Coverage::of(&graph, &prediction);
+            Ok(Box::new(Details::new(bundle, prediction, coverage)))
+        })?;
+        Ok(made)
+    }
+}
+
+#[pymethods]
+impl Forecast {
+    /// Name of the model, or the encoding.
+    #[getter]
+    fn model(&self) -> &str {
+        &self.model
+    }
+
+    /// Name of the bundle.
+    #[getter]
+    fn bundle(&self) -> &str {
+        match &self.of {
+            Of::Model(details) => &details.bundle,
+            Of::Architecture { bundle, .. } => bundle.get().bundle.name(),
+        }
+    }
+
+    /// The environment in which the latency holds, in a line.
+    #[getter]
+    fn environment(&self) -> String {
+        match &self.of {
+            Of::Model(details) => details.environment.clone(),
+            Of::Architecture { bundle, .. } => bundle.get().bundle.environment().describe(),
+        }
+    }
+
+    /// Latency end to end, ms.
+    #[getter]
+    fn ms(&self) -> f64 {
+        self.latency.point().ms()
+    }
+
+    /// Lower end of the interval, ms.
+    #[getter]
+    fn lower(&self) -> f64 {
+        self.latency.lower().ms()
+    }
+
+    /// Upper end of the interval, ms.
+    #[getter]
+    fn upper(&self) -> f64 {
+        self.latency.upper().ms()
+    }
+
+    /// Share of forecasts whose latency lies in the interval, 0 to 1.
+    #[getter]
+    fn level(&self) -> f64 {
+        self.latency.level
+    }
+
+    /// What is added to the sum over operators, ms.
+    #[getter]
+    fn overhead(&self, py: Python<'_>) -> Result<f64, Failure> {
+        Ok(self.details(py)?.prediction.overhead.ms())
+    }
+
+    /// The kernels that the framework runs, in their order: columns name, kind, ms, source (`model`
+    /// or `fallback`: estimated from its work alone) and extrapolating.
+    #[getter]
+    fn operators(&self, py: Python<'_>) -> Result<Table, Failure> {
+        Ok(Table(self.details(py)?.operators()))
+    }
+
+    /// How many kernels are forecast in which way.
+    #[getter]
+    fn coverage<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>, Failure> {
+        let of = &self.details(py)?.coverage;
+        let class = py.import("vitempo._types")?.getattr("Coverage")?;
+        Ok(class.call1((of.operators, of.trained, of.fallback, of.extrapolating))?)
+    }
+
+    /// Nodes of the model whose operator vitempo does not support.
+    #[getter]
+    fn unsupported<'py>(&self, py: Python<'py>) -> Result<Vec<Bound<'py, PyAny>>, Failure> {
+        let class = py.import("vitempo._types")?.getattr("Unsupported")?;
+        let nodes = self.details(py)?.coverage.unsupported.iter();
+        Ok(nodes
+            .map(|at| class.call1((at.node.as_str(), at.operator.as_str())))
+            .collect::<PyResult<_>>()?)
+    }
+
+    fn __float__(&self) -> f64 {
+        self.ms()
+    }
+
+    fn __repr__(&self) -> String {
+        let Prediction { level, .. } = self.latency;
+        let [point, lower, upper] =
+            [self.latency.point(), self.latency.lower(), self.latency.upper()]
+                .map(|latency: Latency| latency.to_string());
+        format!(
+            "Forecast({}: {point} [{lower} .. {upper}], {:.0} % interval, {})",
+            self.model,
+            100.0 * level,
+            self.bundle()
+        )
+    }
+
+    fn _repr_html_(slf: &Bound<'_, Self>) -> PyResult<String> {
+        slf.py().import("vitempo._card")?.call_method1("forecast", (slf,))?.extract()
+    }
+
+    fn __eq__(&self, other: &Self) -> bool {
+        (&self.model, self.latency, self.bundle()) == (&other.model, other.latency, other.bundle())
+    }
+
+    fn __hash__(&self) -> u64 {
+        self.latency.point().ns().to_bits()
+    }
+
+    fn __reduce__<'py>(
+        slf: &Bound<'py, Self>,
+    ) -> Result<(Bound<'py, PyAny>, Bound<'py, PyAny>), Failure> {
+        let (py, of, class) = (slf.py(), slf.get(), slf.get_type());
+        match &of.of {
+            Of::Model(details) => {
+                let kept = serde_json::to_vec(&(&of.model, details))
+                    .map_err(|error| Failure::new("VitempoError", error))?;
+                let content = (PyBytes::new(py, &kept),).into_pyobject(py)?.into_any();
+                Ok((class.getattr("_restored")?, content))
+            }
+            Of::Architecture { bundle, space, .. } => {
+                let ends = [of.ms(), of.lower(), of.upper(), of.level()];
+                let content = (bundle, space, &of.model, ends).into_pyobject(py)?.into_any();
+                Ok((class.getattr("_tabulated")?, content))
+            }
+        }
+    }
+
+    #[staticmethod]
+    fn _restored(kept: &[u8]) -> Result<Self, Failure> {
+        let (model, details): (String, Details) =
+            serde_json::from_slice(kept).map_err(|error| Failure::new("VitempoError", error))?;
+        Ok(Self { model, latency: details.prediction.latency, of: Of::Model(Box::new(details)) })
+    }
+
+    #[staticmethod]
+    fn _tabulated(
+        bundle: &Bound<'_, Bundle>,
+        space: &Bound<'_, Space>,
+        encoding: String,
+        ends: [f64; 4],
+    ) -> Self {
+        Self::tabulated(bundle, space, encoding, prediction(ends))
+    }
+}
+
+/// A forecast of its point and ends, ms, and the level.
+pub fn prediction([point, lower, upper, level]: [f64; 4]) -> Prediction {
+    let ends = vitempo::graph::Interval::clamped(point, lower, upper);
+    Prediction::new(ends.map(Latency::from_ms), level)
+}

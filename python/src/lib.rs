@@ -1,0 +1,44 @@
+//! The extension module of the Python package `vitempo`: conversions between Python's values and
+//! those of the facade, without decisions. The package around it is in `vitempo/`, the types it
+//! shows to checkers in `vitempo/_vitempo.pyi`.
+//!
+//! | question | where |
+//! |---|---|
+//! | which values does `predict` take? | `model.rs`, `vitempo/_inputs.py` |
+//! | what does it return? | `forecast.rs`, `batch.rs` |
+//! | how do tables reach pandas, polars and pyarrow? | `table.rs`, `arrow.rs` |
+//! | which exceptions are raised? | `failure.rs`, `vitempo/errors.py` |
+//! | how does Ctrl-C end work that runs without the interpreter's lock? | `interrupt.rs` |
+
+mod arrow;
+mod batch;
+mod bundle;
+mod encodings;
+mod failure;
+mod forecast;
+mod interrupt;
+mod model;
+mod plan;
+mod searching;
+mod space;
+mod table;
+
+#[pyo3::pymodule]
+mod _vitempo {
+    #[pymodule_export]
+    use super::{
+        batch::Forecasts,
+        bundle::{Bundle, bundles},
+        forecast::Forecast,
+        model::{Model, read},
+        plan::{plan_pipeline, plan_split},
+        searching::search,
+        space::Space,
+        table::Table,
+    };
+
+    /// Version of the package.
+    #[allow(non_upper_case_globals)]
+    #[pymodule_export]
+    const __version__: &str = env!("CARGO_PKG_VERSION");
+}

@@ -1,0 +1,190 @@
+//! [`Model`]: a model that was read, for several forecasts; [`Input`]: whatever `predict` takes.
+
+use crate::{encodings::Encodings, failure::Failure, interrupt::Interrupt};
+use pyo3::{
+    exceptions::PyTypeError,
+    prelude::*,
+    types::{PyBytes, PyDict, PyString},
+};
+use std::collections::BTreeMap;
+use vitempo::{
+    graph::{
+        Budget, Graph, Stop,
+        onnx::{self, ReadOptions},
+    },
+    models,
+    search_space::Architecture,
+};
+
+/// A model that was read: its operators, without weights.
+#[pyclass(frozen, module = "vitempo")]
+pub struct Model {
+    pub graph: Graph,
+    notes: Vec<String>,
+}
+
+/// What is to be forecast.
+pub enum Input {
+    /// A model.
+    Model(Py<Model>),
+    /// An architecture of a search space.
+    Encoding(String),
+    /// Several.
+    Encodings(Encodings),
+}
+
+/// How to read a model.
+pub struct Reading<'a, 'py> {
+    /// Inputs to export a module with.
+    pub inputs: Option<&'a Bound<'py, PyAny>>,
+    /// Extents of symbolic dimensions.
+    pub dims: Option<BTreeMap<String, usize>>,
+}
+
+#[pymethods]
+impl Model {
+    /// Its name.
+    #[getter]
+    fn name(&self) -> &str {
+        self.graph.name()
+    }
+
+    /// Digest of structure, attributes and shapes; names and weights do not count.
+    #[getter]
+    fn architecture(&self) -> String {
+        self.graph.architecture()
+    }
+
+    /// Differences between the operators and the file.
+    #[getter]
+    fn notes(&self) -> Vec<String> {
+        self.notes.clone()
+    }
+
+    /// Operators of each kind.
+    #[getter]
+    fn kinds(&self) -> BTreeMap<String, usize> {
+        self.graph.kinds()
+    }
+
+    /// Nodes whose operator vitempo does not support: name and operator.
+    #[getter]
+    fn unsupported(&self) -> Vec<(String, String)> {
+        let owned = |(node, operator): (&str, &str)| (node.to_owned(), operator.to_owned());
+        self.graph.unsupported().map(owned).collect()
+    }
+
+    fn __len__(&self) -> usize {
+        self.graph.nodes().len()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Model({}: {} operators)", self.graph.name(), self.graph.nodes().len())
+    }
+}
+
+/// Reads a model once, for several forecasts.
+#[pyfunction]
+#[pyo3(signature = (model, *, inputs=None, dims=None))]
+pub fn read(
+    model: &Bound<'_, PyAny>,
+    inputs: Option<&Bound<'_, PyAny>>,
+    dims: Option<BTreeMap<String, usize>>,
+) -> Result<Py<Model>, Failure> {
+    match Input::of(model, Reading { inputs, dims })? {
+        Input::Model(model) => Ok(model),
+        Input::Encoding(text) => {
+            let space = vitempo::search_space::Space::of_encoding(&text)?;
+            let graph = space.decode(&text)?.to_graph()?;
+            Ok(Py::new(model.py(), Model { graph, notes: Vec::new() })?)
+        }
+        Input::Encodings(_) => {
+            Err(PyTypeError::new_err("one model is read at a time; give one encoding").into())
+        }
+    }
+}
+
+/// Whether a text is an encoding rather than the path of a file.
+pub fn is_encoding(text: &str) -> bool {
+    Architecture::family_of(text).is_some() && !text.ends_with(".onnx")
+}
+
+impl Input {
+    /// Reads a model, or recognises encodings. `vitempo/_inputs.py` reduces what other libraries
+    /// have to a file, bytes, or encodings.
+    pub fn of(value: &Bound<'_, PyAny>, reading: Reading<'_, '_>) -> Result<Self, Failure> {
+        let py = value.py();
+        if let Ok(text) = value.cast::<PyString>() {
+            let text = text.to_cow()?;
+            return if is_encoding(&text) {
+                Ok(Self::Encoding(text.into_owned()))
+            } else {
+                file(py, &text, reading.dims).map(Self::Model)
+            };
+        }
+        if let Ok(model) = value.cast::<Model>() {
+            return Ok(Self::Model(model.clone().unbind()));
+        }
+        let reduce = py.import("vitempo._inputs")?.getattr("reduce")?;
+        let (kind, name, content): (String, String, Bound<'_, PyAny>) =
+            reduce.call1((value, reading.inputs))?.extract()?;
+        match kind.as_str() {
+            "file" => file(py, &name, reading.dims).map(Self::Model),
+            "bytes" => {
+                let content = content.cast::<PyBytes>().map_err(PyErr::from)?.as_bytes();
+                bytes(py, &name, content, reading.dims).map(Self::Model)
+            }
+            _ => Encodings::of(&content).map(Self::Encodings),
+        }
+    }
+}
+
+/// Options of a read that Ctrl-C ends.
+fn options(dims: Option<BTreeMap<String, usize>>, interrupt: &Interrupt) -> ReadOptions {
+    let interrupt = interrupt.clone();
+    let stop = Stop::when(move || interrupt.is_pending());
+    ReadOptions { dimensions: dims.unwrap_or_default(), stop, ..ReadOptions::default() }
+}
+
+/// A budget for one forecast that Ctrl-C ends.
+pub fn budget(interrupt: &Interrupt) -> Budget {
+    options(None, interrupt).budget()
+}
+
+fn file(
+    py: Python<'_>,
+    path: &str,
+    dims: Option<BTreeMap<String, usize>>,
+) -> Result<Py<Model>, Failure> {
+    let interrupt = Interrupt::default();
+    let options = options(dims, &interrupt);
+    let read = interrupt.or(py.detach(|| models::read(path.as_ref(), &options)))?;
+    noted(py, read.graph, read.notes)
+}
+
+fn bytes(
+    py: Python<'_>,
+    name: &str,
+    content: &[u8],
+    dims: Option<BTreeMap<String, usize>>,
+) -> Result<Py<Model>, Failure> {
+    let interrupt = Interrupt::default();
+    let options = options(dims, &interrupt);
+    let read = py.detach(|| onnx::read_bytes_with_notes(name, content, &options));
+    let read = interrupt.or(read)?;
+    noted(py, read.graph, read.notes)
+}
+
+/// The model; notes on it go to Python's log.
+fn noted(py: Python<'_>, graph: Graph, notes: Vec<onnx::ReadNote>) -> Result<Py<Model>, Failure> {
+    let notes: Vec<String> = notes.iter().map(ToString::to_string).collect();
+    if !notes.is_empty() {
+        let arguments = PyDict::new(py);
+        arguments.set_item("stacklevel", 2)?;
+        let log = py.import("logging")?.call_method1("getLogger", ("vitempo",))?;
+        for note in &notes {
+            log.call_method("info", ("%s: %s", graph.name(), note), Some(&arguments))?;
+        }
+    }
+    Ok(Py::new(py, Model { graph, notes })?)
+}

@@ -1,0 +1,139 @@
+"""The modules for other tools, by the tools' published interfaces; with the tools where they are
+installed."""
+
+from __future__ import annotations
+
+import logging
+
+import numpy as np
+import pytest
+from conftest import MODELS
+
+import vitempo
+from vitempo import nn_meter
+from vitempo.archai import LatencyEvaluator
+from vitempo.callback import ForecastCallback
+from vitempo.estimator import LatencyRegressor
+from vitempo.nni import LatencyProfiler
+from vitempo.optuna import Ceiling
+
+MODEL = MODELS / "mobilevit_xxs.onnx"
+
+
+def test_nn_meter(phone, caplog):
+    predictor = nn_meter.load_latency_predictor("cortexA76cpu_tflite21")
+    with caplog.at_level(logging.INFO, logger="vitempo"):
+        latency = predictor.predict(str(MODEL), model_type="onnx")
+    assert latency == phone.predict(MODEL).ms and "Predict latency" in caplog.text
+    assert isinstance(latency, float)
+    named = [p["name"] for p in nn_meter.list_latency_predictors()]
+    assert "cortexA76cpu_tflite21" in named and set(vitempo.bundles()) < set(named)
+    for name in named[:3]:
+        nn_meter.load_latency_predictor(name, predictor_version=1.0)
+    with pytest.raises(NotImplementedError, match="convert the model"):
+        predictor.predict("model.pb", "pb")
+    for name in ["myriadvpu_openvino2019r2", "unknown"]:
+        with pytest.raises(NotImplementedError):
+            nn_meter.load_latency_predictor(name)
+    with pytest.raises(NotImplementedError, match="the version 1.0"):
+        nn_meter.load_latency_predictor("cortexA76cpu_tflite21", 2.0)
+
+
+def test_nni(bundle, space):
+    frozen: list[dict[str, int]] = []
+    models = dict(enumerate(space.sample(3)))
+
+    class ModelSpace:
+        """As nni.nas.nn.pytorch.ModelSpace: `freeze` makes the model of a sample."""
+
+        def freeze(self, sample):
+            frozen.append(dict(sample))
+            return models[sample["choice"]]
+
+    profiler = LatencyProfiler(ModelSpace(), bundle.name)
+    latencies = [profiler.profile({"choice": choice}) for choice in [0, 1, 2, 1]]
+    assert latencies == [bundle.predict(models[c]).ms for c in [0, 1, 2, 1]]
+    assert frozen == [{"choice": 0}, {"choice": 1}, {"choice": 2}], "each sample once"
+    direct = LatencyProfiler(None, bundle, to_model=lambda sample: models[sample["choice"]])
+    assert direct.profile({"choice": 2}) == latencies[2]
+
+
+def test_archai_speaks_seconds(bundle):
+    class ArchaiModel:
+        """As archai.discrete_search.api.ArchaiModel: the module is `arch`."""
+
+        def __init__(self, arch):
+            self.arch, self.archid, self.metadata = arch, "0", {}
+
+    forecast = bundle.predict(MODEL)
+    evaluator = LatencyEvaluator(bundle)
+    assert evaluator.evaluate(ArchaiModel(MODEL), None) == forecast.ms / 1000
+    assert evaluator.evaluate(ArchaiModel(MODEL), budget=1.0) == forecast.ms / 1000
+    upper = LatencyEvaluator(bundle.name, upper=True)
+    assert upper.evaluate(ArchaiModel(MODEL)) == forecast.upper / 1000
+
+
+class Trial:
+    """As optuna.trial.Trial."""
+
+    def __init__(self):
+        self.user_attrs = {}
+
+    def set_user_attr(self, key, value):
+        self.user_attrs[key] = value
+
+
+def test_optuna_constraints(bundle):
+    forecast, trial = bundle.predict(MODEL), Trial()
+    ceiling = Ceiling(bundle, ms=forecast.upper + 1)
+    assert ceiling.check(trial, MODEL) == forecast
+    assert trial.user_attrs["latency_ms"] == forecast.ms
+    assert ceiling.violation(trial) == (pytest.approx(-1.0),)
+    Ceiling(bundle, ms=forecast.ms - 0.5, upper=False).forecast(trial, MODEL)
+    assert ceiling.violation(trial) == (pytest.approx(0.5),)
+
+
+def test_optuna_itself(bundle, encodings):
+    optuna = pytest.importorskip("optuna")
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    batch = bundle.predict(encodings)
+    ceiling = Ceiling(bundle, ms=float(np.median(batch.upper)))
+
+    def objective(trial):
+        index = trial.suggest_int("index", 0, len(encodings) - 1)
+        return ceiling.check(trial, encodings[index]).ms
+
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    study.optimize(objective, n_trials=20)
+    states = {trial.state for trial in study.trials}
+    assert states == {optuna.trial.TrialState.COMPLETE, optuna.trial.TrialState.PRUNED}
+
+
+def test_an_estimator_over_encodings(bundle, encodings):
+    regressor = LatencyRegressor(bundle.name)
+    assert regressor.fit(encodings) is regressor
+    ms = regressor.predict(encodings)
+    np.testing.assert_allclose(ms, bundle.predict(encodings).ms, rtol=1e-12)
+    np.testing.assert_allclose(regressor.predict(np.array(encodings)[:, None]), ms, rtol=1e-12)
+    ends = regressor.predict_interval(encodings)
+    assert ends.shape == (len(encodings), 2) and (ends[:, 0] <= ms).all()
+    assert regressor.score(encodings, ms) == pytest.approx(1.0)
+    assert regressor.score(encodings, ms + 100 * (ms - ms.mean())) < 0.5
+    assert regressor.get_params() == {"bundle": bundle.name, "space": None}
+    other = LatencyRegressor().set_params(bundle="pixel4-tflite-cpu-f32")
+    assert other.predict(encodings[:2])[0] != ms[0]
+    with pytest.raises(ValueError, match="no parameter `depth`"):
+        other.set_params(depth=3)
+
+
+def test_a_callback_shows_a_line_per_device(bundle):
+    lines: list[str] = []
+    callback = ForecastCallback([bundle.name, "pixel4-tflite-cpu-f32"], show=lines.append)
+    forecasts = callback(MODEL)
+    assert len(lines) == 2 and f"{forecasts[0].ms:.3g} ms" in lines[0]
+    callback.on_fit_start(None, MODEL)
+    assert len(lines) == 4
+    callback.on_train_batch_end(None, MODEL, 1, 2, 3)
+    assert callback.state_dict() == {} and callback.state_key == "ForecastCallback"
+    with pytest.raises(AttributeError):
+        callback.unknown

@@ -1,0 +1,96 @@
+"""Errors are typed exceptions with the node they speak of and a hint."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+from conftest import MODELS, ROOT
+
+import vitempo
+
+
+def test_an_unknown_bundle_names_similar_ones():
+    with pytest.raises(vitempo.UnknownBundle) as caught:
+        vitempo.Bundle.load("epyc-onnxruntime-f32")
+    assert isinstance(caught.value, LookupError)
+    assert "epyc-onnxruntime-f32-1t" in caught.value.message
+    assert caught.value.hint == "vitempo.bundles() lists the bundles that a name finds"
+    assert str(caught.value).endswith(f"hint: {caught.value.hint}")
+
+
+def test_files_that_are_no_bundles_and_no_models(bundle, tmp_path):
+    with pytest.raises(vitempo.InvalidBundle, match="not a usable bundle"):
+        vitempo.Bundle.load(MODELS / "latencies.csv")
+    with pytest.raises(vitempo.InvalidModel):
+        bundle.predict(ROOT / "Cargo.toml")
+    with pytest.raises(vitempo.InvalidModel):
+        bundle.predict(b"\x00\x01")
+    damaged = tmp_path / "damaged.onnx"
+    damaged.write_bytes((MODELS / "mobilevit_xxs.onnx").read_bytes()[:5000])
+    with pytest.raises(ValueError, match="damaged.onnx"):
+        bundle.predict(damaged)
+    with pytest.raises(vitempo.ModelNotFound, match="absent.onnx"):
+        bundle.predict(tmp_path / "absent.onnx")
+    with pytest.raises(FileNotFoundError):
+        bundle.predict("absent.onnx")
+
+
+def test_a_dynamic_dimension_says_how_to_give_it(bundle):
+    onnx = pytest.importorskip("onnx")
+    helper, tensor = onnx.helper, onnx.TensorProto
+    graph = helper.make_graph(
+        [helper.make_node("Relu", ["x"], ["y"], name="relu")],
+        "dynamic",
+        [helper.make_tensor_value_info("x", tensor.FLOAT, ["batch", 3, 8, 8])],
+        [helper.make_tensor_value_info("y", tensor.FLOAT, ["batch", 3, 8, 8])],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    with pytest.raises(vitempo.DynamicShape) as caught:
+        bundle.predict(model)
+    assert caught.value.hint == 'give dims={"batch": 1}'
+    assert bundle.predict(model, dims={"batch": 1}).ms > 0
+
+
+def test_an_operator_that_is_not_supported_is_named(bundle):
+    onnx = pytest.importorskip("onnx")
+    helper, tensor = onnx.helper, onnx.TensorProto
+    graph = helper.make_graph(
+        [
+            helper.make_node("Relu", ["x"], ["y"], name="relu"),
+            helper.make_node("Det", ["y"], ["z"], name="determinant"),
+        ],
+        "odd",
+        [helper.make_tensor_value_info("x", tensor.FLOAT, [1, 8, 8])],
+        [helper.make_tensor_value_info("z", tensor.FLOAT, [1])],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    forecast = bundle.predict(model)
+    assert forecast.unsupported == [("determinant", "Det")]
+    assert forecast.unsupported[0].operator == "Det"
+    assert forecast.coverage.fallback > 0
+    assert "not supported" in forecast._repr_html_()
+
+
+def test_exceptions_survive_a_pickle():
+    error = vitempo.DynamicShape("wrong", node="conv", hint="mend it")
+    again = pickle.loads(pickle.dumps(error))
+    assert type(again) is vitempo.DynamicShape
+    assert (again.message, again.node, again.hint) == ("wrong", "conv", "mend it")
+    assert str(again) == "wrong\nhint: mend it"
+
+
+def test_every_exception_has_one_base():
+    for name in vitempo.__all__:
+        value = getattr(vitempo, name)
+        if isinstance(value, type) and issubclass(value, Exception):
+            assert issubclass(value, vitempo.VitempoError), name
+
+
+def test_spaces_and_encodings(space):
+    with pytest.raises(vitempo.InvalidSpace, match="there is no search space `vit`"):
+        vitempo.Space("vit")
+    with pytest.raises(vitempo.InvalidEncoding, match="hv1-288"):
+        space.decode("hv1-288")
+    with pytest.raises(vitempo.InvalidSpace):
+        vitempo.Space.parse("family = 3")

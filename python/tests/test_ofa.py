@@ -1,0 +1,110 @@
+"""Latency tables of once-for-all: keys, YAML, and that layers add up to networks."""
+
+from __future__ import annotations
+
+import pytest
+
+import vitempo
+from vitempo import ofa
+from vitempo._onnx import Network
+
+
+def conv(inside, outside, kernel, stride, expand, act="relu", se=False):
+    return {
+        "in_channels": inside,
+        "out_channels": outside,
+        "kernel_size": kernel,
+        "stride": stride,
+        "expand_ratio": expand,
+        "mid_channels": None,
+        "act_func": act,
+        "use_se": se,
+    }
+
+
+def network(of_v3: bool) -> dict:
+    """A configuration as `MyNetwork.config` of once-for-all has it."""
+    swish = "h_swish" if of_v3 else "relu6"
+    blocks = [
+        {"conv": conv(16, 16, 3, 1, 1, "relu"), "shortcut": {"name": "IdentityLayer"}},
+        {"conv": conv(16, 24, 3, 2, 4, "relu"), "shortcut": None},
+        {"conv": None, "shortcut": {"name": "IdentityLayer"}},
+        {"conv": conv(24, 40, 5, 2, 3, swish, se=of_v3), "shortcut": None},
+        {"conv": conv(40, 40, 5, 1, 6, swish, se=of_v3), "shortcut": {"name": "IdentityLayer"}},
+    ]
+    config = {"first_conv": {"out_channels": 16}, "blocks": blocks}
+    if of_v3:
+        config["final_expand_layer"] = {"in_channels": 40, "out_channels": 240}
+        config["feature_mix_layer"] = {"in_channels": 240, "out_channels": 320}
+    else:
+        config["feature_mix_layer"] = {"in_channels": 40, "out_channels": 320}
+    config["classifier"] = {"in_features": 320, "out_features": 1000}
+    return config
+
+
+def test_keys_are_those_that_the_tables_are_asked_for():
+    assert ofa.layers([network(True)], 160) == [
+        "Conv-input:160x160x3-output:80x80x16",
+        "expanded_conv-input:80x80x16-output:80x80x16-expand:16-kernel:3-stride:1-idskip:1-se:0-hs:0",
+        "expanded_conv-input:80x80x16-output:40x40x24-expand:64-kernel:3-stride:2-idskip:0-se:0-hs:0",
+        "expanded_conv-input:40x40x24-output:20x20x40-expand:72-kernel:5-stride:2-idskip:0-se:1-hs:1",
+        "expanded_conv-input:20x20x40-output:20x20x40-expand:240-kernel:5-stride:1-idskip:1-se:1-hs:1",
+        "Conv_1-input:20x20x40-output:20x20x240",
+        "AvgPool2D-input:20x20x240-output:1x1x240",
+        "Conv_2-input:1x1x240-output:1x1x320",
+        "Logits-input:1x1x320-output:1000",
+    ]
+    proxyless = ofa.layers([network(False), network(False)], 161)
+    assert proxyless[0] == "Conv-input:161x161x3-output:81x81x16"
+    assert proxyless[1] == (
+        "expanded_conv-input:81x81x16-output:81x81x16-expand:1-kernel:3-stride:1-idskip:1"
+    )
+    assert proxyless[2].startswith("expanded_conv-input:81x81x16-output:41x41x24-")
+    assert proxyless[-1] == "Logits-input:21x21x320-output:1000"
+
+
+def whole(keys: list[str], activation: str) -> bytes:
+    """The layers of these keys one after the other."""
+    first = ofa.Layer.parse(keys[0])
+    net = Network("whole", [1, 3, first.inside[0], first.inside[1]])
+    x = "image"
+    for key in keys:
+        x = ofa.add(net, x, ofa.Layer.parse(key), activation)
+    return net.finish(x, [1, 1000])
+
+
+@pytest.mark.parametrize("name", ["epyc-onnxruntime-f32-1t", "pixel4-tflite-cpu-f32"])
+@pytest.mark.parametrize("of_v3", [False, True])
+def test_layers_add_up_to_the_network(name, of_v3):
+    bundle = vitempo.Bundle.load(name)
+    keys = ofa.layers([network(of_v3)], 224)
+    table = ofa.table(bundle, keys)
+    assert set(table) == set(keys) and all(row["count"] == 1 for row in table.values())
+    assert all(row["mean"] >= 0 for row in table.values())
+    total = sum(table[key]["mean"] for key in keys)
+    forecast = bundle.predict(whole(keys, "h_swish" if of_v3 else "relu6"))
+    assert forecast.unsupported == []
+    assert total == pytest.approx(forecast.ms - forecast.overhead, rel=0.3)
+
+
+def test_the_yaml_is_read_as_once_for_all_reads_it(bundle, tmp_path):
+    keys = ofa.layers([network(True)], 128)
+    table = ofa.table(bundle, keys)
+    path = tmp_path / "table.yaml"
+    ofa.write(path, table)
+    lines = path.read_text().splitlines()
+    assert lines[0] == f"{keys[0]}:" and lines[1] == "  count: 1"
+    yaml = pytest.importorskip("yaml")
+    read = yaml.safe_load(path.read_text())
+    assert read == table and isinstance(read[keys[0]]["mean"], float)
+
+
+def test_keys_that_describe_no_layer(bundle):
+    with pytest.raises(vitempo.InvalidModel, match="does not describe a layer"):
+        ofa.table(bundle, ["Conv-input:3x3"])
+    with pytest.raises(vitempo.InvalidModel, match="not a layer of these tables"):
+        ofa.table(bundle, ["Pool-input:8x8x3-output:4x4x3"])
+
+
+def test_divisible_channels():
+    assert [ofa.divisible(n) for n in (1, 18, 20, 60, 66)] == [8, 24, 24, 64, 64]

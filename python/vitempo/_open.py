@@ -1,0 +1,20 @@
+"""Bundles by what names them, and forecasts of one model whose type is not known."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Union, cast
+
+from ._vitempo import Bundle, Forecast
+
+Named = Union[Bundle, str, "os.PathLike[str]"]
+
+
+def opened(bundle: Named) -> Bundle:
+    """The bundle itself, or that of a name or a path."""
+    return bundle if isinstance(bundle, Bundle) else Bundle.load(bundle)
+
+
+def predict_one(bundle: Bundle, model: Any, **options: Any) -> Forecast:
+    """`Bundle.predict` for one model of any kind that it takes."""
+    return cast(Forecast, cast(Any, bundle).predict(model, **options))

@@ -1,0 +1,136 @@
+"""Searches a space for the architectures with the highest score within a latency ceiling."""
+
+# pyright: reportUnknownMemberType=false
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Callable, Optional, Union
+
+from . import _vitempo
+from ._open import Named, opened
+from ._vitempo import Bundle, Space
+
+Objective = Union[str, Callable[[list[str]], Sequence[float]]]
+Told = Callable[[int, Optional[float]], object]
+
+
+@dataclass(frozen=True)
+class Latency:
+    """A forecast latency and its interval, ms."""
+
+    ms: float
+    lower: float
+    upper: float
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """An architecture of the front: its encoding, its score, and a latency for each bundle."""
+
+    encoding: str
+    score: float
+    latencies: list[Latency]
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """What a search found.
+
+    Attributes:
+        front: The architectures within the ceilings that no other dominates, the highest score
+            first.
+        candidates: How many architectures were evaluated.
+    """
+
+    front: list[Candidate]
+    candidates: int
+
+    @property
+    def best(self) -> Candidate:
+        """The highest score."""
+        return self.front[0]
+
+
+def search(
+    space: Union[Space, str, os.PathLike[str]],
+    bundles: Union[Named, Sequence[Named]],
+    objective: Objective = "flops",
+    *,
+    ceilings: Union[float, Sequence[float], None] = None,
+    candidates: int = 10_000,
+    population: int = 100,
+    seed: int = 0,
+    upper: bool = False,
+    progress: Union[bool, Told] = False,
+) -> SearchResult:
+    """Searches by evolution (NSGA-II): maximises the score, minimises the latency of each bundle.
+
+    Args:
+        space: A space, its name, or the path of its definition.
+        bundles: One bundle or several, or names or paths.
+        objective: `flops` or `parameters` as stand-ins for accuracy, or a function from encodings
+            to scores of the same number; larger is better.
+        ceilings: The most time a run may take on each bundle, ms.
+        candidates: Distinct architectures to evaluate.
+        population: Architectures in a generation, and most of the front.
+        seed: The same seed, space, bundles and scores give the same front.
+        upper: The ceiling holds for the upper end of the interval instead of the forecast.
+        progress: True shows a bar where tqdm is installed; a function is called with the number
+            of evaluated architectures and the best score so far.
+
+    Raises:
+        NothingFits: No candidate is within the ceilings.
+    """
+    options = {
+        "ceilings": _ceilings(ceilings),
+        "candidates": candidates,
+        "population": population,
+        "seed": seed,
+        "upper": upper,
+    }
+    of = space if isinstance(space, Space) else Space(space)
+    with _shown(progress, candidates) as told:
+        evaluated, front = _vitempo.search(of, _opened(bundles), objective, options, told)
+    members = [
+        Candidate(encoding, score, [Latency(*ends) for ends in latencies])
+        for encoding, score, latencies in front
+    ]
+    return SearchResult(members, evaluated)
+
+
+def _opened(bundles: Union[Named, Sequence[Named]]) -> list[Bundle]:
+    several = [bundles] if isinstance(bundles, (Bundle, str, os.PathLike)) else bundles
+    return [opened(bundle) for bundle in several]
+
+
+def _ceilings(ceilings: Union[float, Sequence[float], None]) -> list[float]:
+    if ceilings is None:
+        return []
+    return [float(ceilings)] if isinstance(ceilings, (int, float)) else [float(c) for c in ceilings]
+
+
+@contextmanager
+def _shown(progress: Union[bool, Told], total: int) -> Generator[Optional[Told], None, None]:
+    if callable(progress):
+        yield progress
+        return
+    if not progress:
+        yield None
+        return
+    try:
+        from tqdm.auto import tqdm
+    except ImportError:
+        yield None
+        return
+    with tqdm(total=total, unit="architectures") as bar:
+
+        def told(done: int, best: Optional[float]) -> None:
+            bar.update(done - bar.n)
+            if best is not None:
+                bar.set_postfix(best=f"{best:.4g}")
+
+        yield told

@@ -1,0 +1,83 @@
+"""Modules of torch as ONNX. Imported only where such a module is forecast."""
+
+# pyright: basic, reportMissingImports=false
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import io
+import os
+import tempfile
+import warnings
+from collections.abc import Generator
+from typing import Any, Optional
+
+from .errors import InvalidModel
+
+
+def export(module: Any, inputs: Optional[Any]) -> bytes:
+    """The ONNX model of a module, by torch's exporter through TorchScript, else by the newer one.
+
+    `inputs` is a tensor, a tuple of tensors, or the shape of one tensor; modules of timm name the
+    shape themselves.
+    """
+    import torch
+
+    arguments = example_inputs(module, inputs)
+    has_choice = "dynamo" in inspect.signature(torch.onnx.export).parameters
+    newer = {"dynamo": True, "verbose": False, "external_data": False}
+    ways: list[dict[str, Any]] = [{"dynamo": False}, newer] if has_choice else [{}]
+    first: Optional[Exception] = None
+    with _evaluating(module), torch.no_grad(), _quiet(), tempfile.TemporaryDirectory() as folder:
+        for number, options in enumerate(ways):
+            path = os.path.join(folder, f"{number}.onnx")
+            try:
+                torch.onnx.export(module, arguments, path, **options)
+                with open(path, "rb") as file:
+                    return file.read()
+            except Exception as error:  # torch documents no class of its exporters' errors
+                first = first or error
+    raise InvalidModel(
+        f"torch cannot export {type(module).__name__}: {first}",
+        hint="export the module to ONNX yourself and give the file",
+    ) from first
+
+
+def example_inputs(module: Any, inputs: Optional[Any]) -> tuple[Any, ...]:
+    """Inputs to trace a module with."""
+    import torch
+
+    if inputs is None:
+        size = (getattr(module, "default_cfg", None) or {}).get("input_size")
+        if size is None:
+            raise InvalidModel(
+                f"{type(module).__name__} needs example inputs to be exported",
+                hint="give inputs=torch.zeros(1, 3, 224, 224), or its shape",
+            )
+        inputs = (1, *size)
+    if isinstance(inputs, (tuple, list)) and all(isinstance(size, int) for size in inputs):
+        parameter = next(module.parameters(), None)
+        like = {} if parameter is None else {"dtype": parameter.dtype, "device": parameter.device}
+        return (torch.zeros(tuple(inputs), **like),)
+    return tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
+
+
+@contextlib.contextmanager
+def _evaluating(module: Any) -> Generator[None, None, None]:
+    """In evaluation mode, and each submodule in its own mode afterwards."""
+    modes = [(part, part.training) for part in module.modules()]
+    module.eval()
+    try:
+        yield
+    finally:
+        for part, training in modes:
+            part.training = training
+
+
+@contextlib.contextmanager
+def _quiet() -> Generator[None, None, None]:
+    """Without warnings and prints of the exporters."""
+    with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+        warnings.simplefilter("ignore")
+        yield

@@ -1,0 +1,83 @@
+"""The exceptions of vitempo. Each has the node it speaks of and a hint, where there are any."""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+
+class VitempoError(Exception):
+    """The base of all exceptions of vitempo.
+
+    Attributes:
+        message: What is wrong.
+        node: Name of the model's node that is at fault; None where it is none.
+        hint: What to do about it; None where that is open.
+    """
+
+    def __init__(
+        self, message: str, *, node: Optional[str] = None, hint: Optional[str] = None
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.node = node
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return self.message if self.hint is None else f"{self.message}\nhint: {self.hint}"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_restored, (type(self), self.message, self.node, self.hint))
+
+
+def _restored(
+    kind: type[VitempoError], message: str, node: Optional[str], hint: Optional[str]
+) -> VitempoError:
+    return kind(message, node=node, hint=hint)
+
+
+class InvalidModel(VitempoError, ValueError):
+    """The file or the object is not a model that can be read."""
+
+
+class ModelNotFound(InvalidModel, FileNotFoundError):
+    """There is no such file."""
+
+
+class DynamicShape(InvalidModel):
+    """A dimension of an input has no value; `dims` gives it one."""
+
+
+class UnsupportedOperator(VitempoError):
+    """The bundle's framework cannot run an operator of the model."""
+
+
+class LimitExceeded(VitempoError):
+    """The model takes more memory or work than one model may."""
+
+
+class UnknownBundle(VitempoError, LookupError):
+    """There is no bundle of this name."""
+
+
+class InvalidBundle(VitempoError, ValueError):
+    """The file is not a bundle that can be used."""
+
+
+class InvalidSpace(VitempoError, ValueError):
+    """The search space cannot be read, or is too small."""
+
+
+class InvalidEncoding(VitempoError, ValueError):
+    """The text or the object is not an architecture of the space."""
+
+
+class SearchError(VitempoError):
+    """A search cannot be made with these options."""
+
+
+class NothingFits(SearchError):
+    """No architecture is within the ceiling."""
+
+
+class PlanError(VitempoError):
+    """There is no plan, or none within the bounds."""

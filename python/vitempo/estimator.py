@@ -1,0 +1,75 @@
+"""A regressor over encodings with the interface of scikit-learn, without needing it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any, Optional, Union
+
+import numpy as np
+import numpy.typing as npt
+
+from ._vitempo import Bundle, Forecasts, Space
+
+Floats = npt.NDArray[np.float64]
+
+
+class LatencyRegressor:
+    """Latencies of encodings in ms. It is fitted already; `fit` only checks its arguments.
+
+    Args:
+        bundle: The device: a bundle, its name, or its path.
+        space: The space of the encodings; by default the one that comes with vitempo.
+    """
+
+    def __init__(
+        self,
+        bundle: Union[Bundle, str] = "epyc-onnxruntime-f32-1t",
+        space: Union[Space, str, os.PathLike[str], None] = None,
+    ) -> None:
+        self.bundle = bundle
+        self.space = space
+        self._opened: Optional[Bundle] = None
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The arguments of the constructor."""
+        return {"bundle": self.bundle, "space": self.space}
+
+    def set_params(self, **params: Any) -> LatencyRegressor:
+        """Changes arguments of the constructor."""
+        for name, value in params.items():
+            if name not in ("bundle", "space"):
+                raise ValueError(f"LatencyRegressor has no parameter `{name}`")
+            setattr(self, name, value)
+        self._opened = None
+        return self
+
+    def fit(self, X: Any, y: Optional[Any] = None) -> LatencyRegressor:
+        """Forecasts the first encoding, so that wrong ones are seen here; learns nothing."""
+        self._forecasts(list(X)[:1])
+        return self
+
+    def predict(self, X: Any) -> Floats:
+        """Latencies, ms, of encodings of shape (n,) or (n, 1); float64, shape (n,)."""
+        return self._forecasts(X).ms
+
+    def predict_interval(self, X: Any) -> Floats:
+        """Lower and upper ends of the intervals, ms; float64, shape (n, 2)."""
+        forecasts = self._forecasts(X)
+        return np.column_stack([forecasts.lower, forecasts.upper])
+
+    def score(self, X: Any, y: Sequence[float]) -> float:
+        """The coefficient of determination of the forecasts for measured latencies `y`, ms."""
+        measured = np.asarray(y, dtype=np.float64)
+        residual = float(((measured - self.predict(X)) ** 2).sum())
+        total = float(((measured - measured.mean()) ** 2).sum())
+        return 1.0 - residual / total if total else 0.0
+
+    def _forecasts(self, X: Any) -> Forecasts:
+        values = np.asarray(X)
+        if values.ndim == 2 and values.shape[1] == 1:
+            values = values[:, 0]
+        if self._opened is None:
+            named = self.bundle
+            self._opened = named if isinstance(named, Bundle) else Bundle.load(named)
+        return self._opened.predict(values, space=self.space)

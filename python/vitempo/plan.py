@@ -1,0 +1,209 @@
+"""Plans: where each operator of a model runs. Costs are the forecasts of bundles."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Optional
+
+from . import _vitempo
+from ._open import Named, opened
+from ._vitempo import Model, read
+
+__all__ = ["Interval", "Plan", "Stage", "Transfer", "pipeline", "split"]
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A time and the range it lies in, ms."""
+
+    ms: float
+    lower: float
+    upper: float
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Nodes that run on one processor, one after the other, and the bytes of their weights."""
+
+    processor: str
+    nodes: list[str]
+    latency: Interval
+    memory_bytes: int
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """Tensors that one processor sends to another."""
+
+    sender: str
+    receiver: str
+    tensors: list[str]
+    size_bytes: int
+    latency: Interval
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Where each part of a model runs.
+
+    Attributes:
+        model: Name of the model.
+        stages: In the order in which a frame passes them.
+        transfers: What is sent between stages.
+        latency: From the input of a frame to its results.
+        period: Between the results of two frames, where frames overlap.
+        gap: No plan in the cost model is better by more than this share; 0 where that is proven.
+    """
+
+    model: str
+    stages: list[Stage]
+    transfers: list[Transfer]
+    latency: Interval
+    period: Optional[Interval]
+    gap: float
+    _json: str
+    _text: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """All fields as vitempo's JSON has them; ns, nJ, bytes."""
+        found: dict[str, Any] = json.loads(self._json)
+        return found
+
+    def __str__(self) -> str:
+        return self._text
+
+    def __repr__(self) -> str:
+        parts = " -> ".join(f"{s.processor}: {len(s.nodes)} nodes" for s in self.stages)
+        return f"Plan({self.model}: {parts}, {self.latency.ms:.3g} ms)"
+
+
+def split(
+    model: Any,
+    device: Named,
+    server: Named,
+    *,
+    bandwidth: float,
+    round_trip: float = 0.0,
+    active_power: float = 0.0,
+    idle_power: float = 0.0,
+    transmit_power: float = 0.0,
+    minimise: str = "latency",
+    max_latency: Optional[float] = None,
+    max_energy: Optional[float] = None,
+    max_memory: Optional[int] = None,
+    confine: Sequence[str] = (),
+    inputs: Optional[Any] = None,
+    dims: Optional[dict[str, int]] = None,
+) -> Plan:
+    """The best division of a model between a device and a server.
+
+    Args:
+        model: As for `Bundle.predict`, one model.
+        device: Bundle of the device.
+        server: Bundle of the server.
+        bandwidth: Of the link, in both directions, Mbit/s.
+        round_trip: Once per inference that uses the server, ms.
+        active_power: What the device draws while it computes, W.
+        idle_power: While it waits, W.
+        transmit_power: While it sends, W.
+        minimise: `latency`, `device_energy`, `device_memory`, `bytes_sent` or `server_memory`.
+        max_latency: Bound, ms.
+        max_energy: Bound on the energy of the device, mJ.
+        max_memory: Bound on the weights on the device, bytes.
+        confine: Names of tensors that may not leave the device.
+
+    Raises:
+        PlanError: No split is within the bounds.
+    """
+    options = {
+        "bytes_per_s": round(bandwidth * 1e6 / 8),
+        "round_trip_ns": _ns(round_trip),
+        "transmit_w": transmit_power,
+        "active_w": active_power,
+        "idle_w": idle_power,
+        "minimise": minimise,
+        "latency_ns": _ns(max_latency),
+        "device_energy_nj": _ns(max_energy),
+        "device_memory_bytes": max_memory,
+        "confined": list(confine),
+    }
+    graph = _graph(model, inputs, dims)
+    found = _vitempo.plan_split(graph, opened(device), opened(server), json.dumps(options))
+    return _plan(*found)
+
+
+def pipeline(
+    model: Any,
+    processors: Mapping[str, Named],
+    *,
+    bandwidth: float,
+    hand_over: float = 0.0,
+    minimise: str = "period",
+    max_latency: Optional[float] = None,
+    max_period: Optional[float] = None,
+    inputs: Optional[Any] = None,
+    dims: Optional[dict[str, int]] = None,
+) -> Plan:
+    """The best pipeline of a model over processors that work on different frames.
+
+    Args:
+        model: As for `Bundle.predict`, one model.
+        processors: Names of processors and their bundles; inputs arrive at the first.
+        bandwidth: Between any two processors, Mbit/s.
+        hand_over: Fixed time of each transfer of a tensor, ms.
+        minimise: `period` or `latency`.
+        max_latency: Bound where the period is minimised, ms.
+        max_period: Bound where the latency is minimised, ms.
+
+    Raises:
+        PlanError: No pipeline is within the bounds.
+    """
+    options = {
+        "bytes_per_s": round(bandwidth * 1e6 / 8),
+        "message_ns": _ns(hand_over),
+        "minimise": minimise,
+        "latency_ns": _ns(max_latency),
+        "period_ns": _ns(max_period),
+    }
+    named = [(name, opened(bundle)) for name, bundle in processors.items()]
+    graph = _graph(model, inputs, dims)
+    return _plan(*_vitempo.plan_pipeline(graph, named, json.dumps(options)))
+
+
+def _graph(model: Any, inputs: Optional[Any], dims: Optional[dict[str, int]]) -> Model:
+    return read(model, inputs=inputs, dims=dims)
+
+
+def _ns(milli: Optional[float]) -> Optional[int]:
+    """Nano from milli: ns from ms, nJ from mJ."""
+    return None if milli is None else round(milli * 1e6)
+
+
+def _interval(of: Mapping[str, int]) -> Interval:
+    return Interval(of["point"] / 1e6, of["lower"] / 1e6, of["upper"] / 1e6)
+
+
+def _plan(text: str, table: str) -> Plan:
+    of = json.loads(text)
+    stages = [
+        Stage(s["processor"], s["nodes"], _interval(s["latency_ns"]), s["memory_bytes"])
+        for s in of["stages"]
+    ]
+    transfers = [
+        Transfer(t["from"], t["to"], t["tensors"], t["size_bytes"], _interval(t["latency_ns"]))
+        for t in of["transfers"]
+    ]
+    predicted = of["predicted"]
+    period = predicted.get("period_ns")
+    return Plan(
+        of["model"],
+        stages,
+        transfers,
+        _interval(predicted["latency_ns"]),
+        None if period is None else _interval(period),
+        of["optimal"]["gap"],
+        text,
+        table,
+    )
