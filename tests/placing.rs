@@ -85,9 +85,36 @@ fn arrivals_are_periodic_random_or_from_a_file() {
     let trace = "task,arrival_ns\nstripes,0\nmobilevit_xxs,0\nedgenext_xx_small,5\n\
         vit_tiny_patch16_224,90000000\nstripes,100000000\n";
     let trace = folder.file("trace.csv", trace);
-    let traced = as_json(&["--trace", &trace, "--cold", "--memory", "60%"]);
+    let traced = as_json(&["--trace", &trace, "--memory", "60%"]);
     assert_eq!(count(&traced["score"]["queries"]), 5);
     assert!(count(&traced["memory_bytes"]) > 0);
+}
+
+#[test]
+fn a_cold_start_needs_times_of_loading() {
+    let unknown = as_refused(&["--cold"]);
+    assert!(unknown.contains("the time of loading variant `dense` at position 1"), "{unknown}");
+    assert!(unknown.contains("hint: ") && unknown.contains("--record"), "{unknown}");
+    let text = std::fs::read_to_string(record()).expect("the record");
+    let mut known: Value = serde_json::from_str(&text).expect("JSON");
+    for task in known["tasks"].as_array_mut().expect("tasks") {
+        for subgraph in task["subgraphs"].as_array_mut().expect("positions") {
+            for subgraph in subgraph.as_array_mut().expect("subgraphs") {
+                subgraph["load_ns"] = serde_json::json!([900_000_000, 1_000_000_000]);
+            }
+        }
+    }
+    let folder = Folder::new();
+    let record = folder.file("record.json", known.to_string());
+    let plan = |more: &[&str]| {
+        let base = ["plan", "place", "--record", &record, "--evaluations", "100"];
+        json(&[&base, more].concat())
+    };
+    let (cold, warm) = (plan(&["--cold"]), plan(&[]));
+    assert_eq!((&cold["loading"], &warm["loading"]), (&"measured".into(), &Value::Null));
+    let latency = |plan: &Value| plan["score"]["mean_latency_ns"].as_f64().expect("a latency");
+    // Two subgraphs at least are loaded in each query.
+    assert!(latency(&cold) > latency(&warm) + 1_800_000_000.0);
 }
 
 #[test]

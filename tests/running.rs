@@ -107,7 +107,7 @@ fn a_plan_runs_and_its_log_is_replayed() {
         serde_json::from_str(&std::fs::read_to_string(&plan).expect("a plan")).expect("JSON");
     assert_eq!(written["tasks"][0]["variants"][0]["model"], "zoo/one.structured-50.onnx");
     assert_eq!(written["costs"], "measured");
-    assert_eq!(written["loading"], "paper", "the record has no times of loading");
+    assert_eq!(written["loading"], "unknown", "the record has no times of loading");
     assert_eq!(count(&written["forecast"][0]["queries"]), 4, "two tasks in two orders");
     let log = zoo.folder.path("log.jsonl");
     let run = json(&["run", &plan, "--queries", "7", "--log", &log]);
@@ -319,4 +319,208 @@ fn tensors_are_handed_from_every_engine_to_every_other() {
             assert!(apart < 1e-3, "{first} to {second}: {apart}");
         }
     }
+}
+
+/// A run with processes of their own for engines, and what it says on standard error.
+struct Running {
+    child: std::process::Child,
+    said: std::io::Lines<std::io::BufReader<std::process::ChildStderr>>,
+    /// Processes of the engines `a` and `b`.
+    engines: [String; 2],
+}
+
+impl Running {
+    /// Starts a run and waits until queries arrive.
+    fn start(args: &[&str]) -> Self {
+        use std::{io::BufRead, process::Stdio};
+        let mut child = program::command()
+            .args(args)
+            .args(["--format", "json"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("vitempo starts");
+        let stderr = child.stderr.take().expect("standard error");
+        let said = std::io::BufReader::new(stderr).lines();
+        let mut run = Self { child, said, engines: [String::new(), String::new()] };
+        for (name, process) in ["a", "b"].into_iter().zip([0, 1]) {
+            let prefix = format!("{name}: process ");
+            let line = run.says(&prefix);
+            line.strip_prefix(&prefix).expect("a process").clone_into(&mut run.engines[process]);
+        }
+        run.says("running queries");
+        run
+    }
+
+    fn signal(&self, name: &str, process: &str) {
+        let sent = std::process::Command::new("kill").args([name, process]).status();
+        assert!(sent.expect("kill").success(), "kill {name} {process}");
+    }
+
+    /// What it says next with these words in it.
+    fn says(&mut self, words: &str) -> String {
+        let lines = self.said.by_ref().map(|line| line.expect("text"));
+        lines.into_iter().find(|line| line.contains(words)).unwrap_or_else(|| panic!("{words}"))
+    }
+
+    fn result(self) -> Value {
+        let output = self.child.wait_with_output().expect("it ends");
+        assert!(output.status.success());
+        serde_json::from_slice(&output.stdout).expect("JSON on standard output")
+    }
+}
+
+/// Task `one` runs on `a` and task `two` on `b`.
+fn apart(zoo: &Zoo, period: &str, over: &str) -> String {
+    let arrivals = ["--slo", "80%,5s", "--arrivals", period, "--over", over];
+    let text = std::fs::read_to_string(zoo.plan(BOTH, &arrivals)).expect("a plan");
+    let mut plan: Value = serde_json::from_str(&text).expect("JSON");
+    for (task, processor) in plan["tasks"].as_array_mut().expect("tasks").iter_mut().zip(["a", "b"])
+    {
+        for way in task["ways"].as_array_mut().expect("ways") {
+            let piece = object!({"processor": processor, "first": 1, "last": 2, "latency_ns": 1});
+            way["pieces"] = object!([piece]);
+        }
+    }
+    zoo.folder.file("apart.json", plan.to_string())
+}
+
+/// What became of the queries of a task: done, lost, and neither.
+fn became(events: &[Value], task: u64) -> [usize; 3] {
+    let own = || of(events, "query").into_iter().filter(|query| query["task"] == task);
+    let count = |outcome: &str| own().filter(|query| query["outcome"] == outcome).count();
+    let (done, lost) = (count("done"), count("lost"));
+    [done, lost, own().count() - done - lost]
+}
+
+#[test]
+fn a_killed_engine_loses_its_query_and_is_started_again() {
+    if !has_two_cores() {
+        return;
+    }
+    let zoo = Zoo::new();
+    let (plan, log) = (apart(&zoo, "20ms", "3s"), zoo.folder.path("log.jsonl"));
+    let mut run = Running::start(&["run", &plan, "--timeout", "60", "--log", &log]);
+    let [a, b] = run.engines.clone();
+    assert!(!a.is_empty() && !b.is_empty() && a != b);
+    // A stopped process is sure to have a query when it is killed.
+    run.signal("-STOP", &a);
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    run.signal("-KILL", &a);
+    let ended = run.says("its engine ended");
+    assert!(ended.starts_with("a: its engine ended: the worker ended (signal: 9"), "{ended}");
+    assert!(ended.ends_with("1 queries are lost; it is started again"), "{ended}");
+    assert!(run.says("was started again").starts_with("a: "));
+    let result = run.result();
+    let events = zoo.events("log.jsonl");
+    assert_eq!((became(&events, 0), became(&events, 1)), ([149, 1, 0], [150, 0, 0]));
+    assert_eq!(count(&result["tasks"][0]["lost"]), 1);
+    assert_eq!(count(&result["tasks"][1]["lost"]), 0);
+    assert_eq!(result["engines_lost"][0]["processor"], "a");
+    assert_eq!(count(&result["engines_lost"][0]["queries"]), 1);
+    assert_eq!(count(&result["engines_started"]), 1);
+    let lost = &of(&events, "engine_lost")[0];
+    let query = of(&events, "query").into_iter().find(|query| query["outcome"] == "lost");
+    let query = query.expect("a lost query");
+    assert_eq!((&lost["queries"][0], &query["violated"]), (&query["query"], &object!(true)));
+    assert!(query["reason"].as_str().is_some_and(|reason| reason.contains("signal: 9")));
+    let started = &of(&events, "engine_started")[0];
+    assert_eq!(started["processor"], 0);
+    assert_ne!(a.parse(), Ok(count(&started["process"])), "another process");
+    // The results of the new process are those of the whole model, too.
+    assert!(result["tasks"][0]["apart"].as_f64().is_some_and(|apart| apart < 1e-4));
+    let replayed = json(&["run", "--replay", &log]);
+    assert_eq!(count(&replayed["left_out"]), 1);
+}
+
+#[test]
+fn an_engine_that_hangs_is_ended_and_after_a_few_times_left_out() {
+    if !has_two_cores() {
+        return;
+    }
+    let zoo = Zoo::new();
+    let (plan, log) = (apart(&zoo, "50ms", "10s"), zoo.folder.path("log.jsonl"));
+    let mut run = Running::start(&["run", &plan, "--timeout", "1", "--log", &log]);
+    let mut engine = run.engines[0].clone();
+    for restart in ["it is started again"; 3].into_iter().chain(["it is not started again"]) {
+        run.signal("-STOP", &engine);
+        let ended = run.says("its engine ended");
+        assert!(
+            ended.starts_with("a: its engine ended: no answer within the time limit"),
+            "{ended}"
+        );
+        assert!(ended.ends_with(restart), "{ended}");
+        if restart == "it is started again" {
+            let started = run.says("was started again");
+            engine = started.rsplit(' ').next().expect("a process").to_owned();
+        }
+    }
+    let result = run.result();
+    let events = zoo.events("log.jsonl");
+    let [done, lost, others] = became(&events, 0);
+    assert_eq!((done + lost, others), (200, 0));
+    assert!(lost >= 4, "{lost} queries of the stopped engine are lost");
+    assert_eq!(became(&events, 1), [200, 0, 0], "the other engine goes on");
+    assert_eq!(count(&result["tasks"][0]["lost"]), lost as u64);
+    assert_eq!(result["engines_lost"].as_array().map(Vec::len), Some(4));
+    assert_eq!(count(&result["engines_started"]), 3);
+}
+
+#[test]
+fn engines_in_the_programs_own_process_compute_the_same() {
+    if !has_two_cores() {
+        return;
+    }
+    let zoo = Zoo::new();
+    let (plan, log) = (zoo.plan(BOTH, &["--slo", "80%,50ms"]), zoo.folder.path("log.jsonl"));
+    let run = json(&["run", &plan, "--in-process", "--log", &log]);
+    for task in run["tasks"].as_array().expect("tasks") {
+        assert_eq!(count(&task["lost"]) + count(&task["failed"]), 0);
+        assert!(task["apart"].as_f64().is_some_and(|apart| apart < 1e-4), "{task}");
+    }
+    assert!(zoo.events("log.jsonl")[0]["processors"][0]["process"].is_null());
+}
+
+#[test]
+fn repeated_violations_fall_back_to_a_faster_variant() {
+    if !has_two_cores() {
+        return;
+    }
+    let zoo = Zoo::new();
+    let slos = ["--slo", "one=90%,60ms", "--slo", "two=80%,60ms"];
+    let plan = zoo.plan(BOTH, &[&slos[..], &["--arrivals", "30ms", "--over", "900ms"]].concat());
+    let text = std::fs::read_to_string(&plan).expect("a plan");
+    let mut written: Value = serde_json::from_str(&text).expect("JSON");
+    let one = written["tasks"][0].clone();
+    let fallbacks = written["phases"][0]["tasks"][0]["fallbacks"].clone();
+    let fallback = count(&fallbacks[0]) as usize;
+    assert_eq!(one["ways"][fallback]["variants"], object!(["structured-50", "structured-50"]));
+    assert!(written["phases"][0]["tasks"][1]["fallbacks"].is_null(), "nothing is faster");
+    // An objective that no query meets.
+    written["phases"][0]["tasks"][0]["latency_ns"] = object!(1);
+    let plan = zoo.folder.file("late.json", written.to_string());
+    let log = zoo.folder.path("log.jsonl");
+    let run = json(&["run", &plan, "--log", &log]);
+    let events = zoo.events("log.jsonl");
+    let switches = of(&events, "switch");
+    assert_eq!(switches.len(), fallbacks.as_array().expect("fallbacks").len());
+    assert_eq!(
+        (&switches[0]["task"], &switches[0]["from"], &switches[0]["to"]),
+        (&object!(0), &object!(0), &object!(1))
+    );
+    let lanes = events[0]["lanes"].as_array().expect("lanes");
+    let level = |query: &&Value| count(&lanes[count(&query["lane"]) as usize]["level"]);
+    let own: Vec<&Value> = of(&events, "query").into_iter().filter(|q| q["task"] == 0).collect();
+    let fell_back = own.iter().filter(|query| level(query) > 0).count();
+    assert!(fell_back > 0 && level(&own[0]) == 0 && own.len() == 30, "{fell_back} of 30");
+    assert_eq!(count(&run["tasks"][0]["fell_back"]), fell_back as u64);
+    assert_eq!((count(&run["tasks"][1]["fell_back"]), count(&run["tasks"][1]["switches"])), (0, 0));
+    let replayed = json(&["run", "--replay", &log]);
+    assert_eq!(count(&replayed["switches"]), switches.len() as u64);
+    assert_eq!(count(&replayed["left_out"]), 0);
+    let kept = json(&["run", &plan, "--no-fallback"]);
+    assert_eq!(
+        (count(&kept["tasks"][0]["fell_back"]), count(&kept["tasks"][0]["switches"])),
+        (0, 0)
+    );
 }

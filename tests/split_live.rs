@@ -90,8 +90,10 @@ fn halves_of_a_real_model_compute_the_same_in_every_precision() {
         assert!(features == "f32" || apart > 0.0, "{features}: {similarity}");
         assert_eq!((&live["frames"], &live["evidence"]), (&2.into(), &"live".into()));
         assert_eq!((&live["lost"], &live["not_run"]), (&json!([]), &0.into()));
-        let forecast = &live["compared"]["latency"]["forecast_ns"];
-        assert_eq!(forecast, &plan["predicted"]["latency_ns"]);
+        // 49 and 54 bytes of messages beside their tensors, at 50 MB/s.
+        let point = |latency: &Value| number(&latency["point"]);
+        let forecast = point(&live["compared"]["latency"]["forecast_ns"]);
+        assert_eq!(forecast, point(&plan["predicted"]["latency_ns"]) + 980.0 + 1080.0);
         recorded(&record, features, live);
     }
     // The cut moves where less is sent; what is sent is what the plan says, checked above.

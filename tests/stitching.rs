@@ -261,7 +261,30 @@ fn plans_keep_what_can_be_kept_and_say_what_is_missed() {
         task["latency_ns"]["point"].as_u64().or(task["latency_ns"].as_u64()).expect("a latency");
     assert_eq!(task["late_ns"], point - 1);
 
+    let unknown = [
+        "plan",
+        "stitch",
+        "--tasks",
+        &tasks,
+        "--processor",
+        &processors[0],
+        "--processor",
+        &processors[1],
+        "--slo",
+        "10%,100s",
+        "--memory",
+        "0%",
+    ];
+    let unknown = refused(&unknown);
+    assert!(unknown.contains("the time of loading variant"), "{unknown}");
+    // Times of loading are forecast for these engines.
+    let known = ["npu=epyc-rten-f32-1t", "cpu=epyc-onnxruntime-f32-1t"];
+    let plan = |more: &[&str]| {
+        let base = ["plan", "stitch", "--tasks", &tasks, "--processor", known[0], "--processor"];
+        json(&[&base[..], &known[1..], more].concat())
+    };
     let all = plan(&["--slo", "10%,100s", "--memory", "100%"]);
+    assert_eq!(all["loading"], "forecast");
     let memory = &all["preload"];
     assert!(
         number(&memory["memory_bytes"]) <= number(&memory["budget_bytes"])
@@ -281,9 +304,9 @@ fn plans_keep_what_can_be_kept_and_say_what_is_missed() {
         "--tasks",
         &tasks,
         "--processor",
-        &processors[0],
+        known[0],
         "--processor",
-        &processors[1],
+        known[1],
         "--slo",
         "100%,1ns",
         "--memory",

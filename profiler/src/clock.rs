@@ -60,11 +60,27 @@ fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
+/// Wall-clock time since a moment that all processes of this system share, ns; `None` where there
+/// is no such clock.
+pub(crate) fn monotonic_ns() -> Option<u64> {
+    monotonic_time().map(nanoseconds)
+}
+
 #[cfg(unix)]
 fn process_cpu_time() -> Option<Duration> {
+    time_of(libc::CLOCK_PROCESS_CPUTIME_ID)
+}
+
+#[cfg(unix)]
+fn monotonic_time() -> Option<Duration> {
+    time_of(libc::CLOCK_MONOTONIC)
+}
+
+#[cfg(unix)]
+fn time_of(clock: libc::clockid_t) -> Option<Duration> {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is a valid place for the call to write to, and is not kept.
-    let status = unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &raw mut time) };
+    let status = unsafe { libc::clock_gettime(clock, &raw mut time) };
     let seconds = u64::try_from(time.tv_sec).ok()?;
     let nanos = u32::try_from(time.tv_nsec).ok()?;
     (status == 0).then(|| Duration::new(seconds, nanos))
@@ -72,6 +88,11 @@ fn process_cpu_time() -> Option<Duration> {
 
 #[cfg(not(unix))]
 fn process_cpu_time() -> Option<Duration> {
+    None
+}
+
+#[cfg(not(unix))]
+fn monotonic_time() -> Option<Duration> {
     None
 }
 

@@ -14,6 +14,7 @@
 //! | what are the outcomes of ARIA and the baselines over a trace? | [`aria`] |
 //! | what are the parts of a divided model, as graphs and as files? | [`partition`], [`parts`] |
 //! | how long does a plan take on engines? | `live`, with the feature `profile` |
+//! | how long does an engine take to load a model that nobody loaded? | [`loading`] |
 //! | plans for several models as files, runs of them, logs | [`run`] |
 
 pub mod aria;
@@ -21,6 +22,7 @@ pub mod costs;
 pub mod dissection;
 #[cfg(feature = "profile")]
 pub mod live;
+pub mod loading;
 pub mod multi_dnn;
 pub mod multitask;
 pub mod offload;

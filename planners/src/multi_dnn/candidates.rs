@@ -103,7 +103,7 @@ pub(super) fn alike(model: &Model<'_>, task: usize, ways: &[Way]) -> bool {
 }
 
 /// All accurate ways that no other way in the same order dominates.
-fn accurate(model: &Model<'_>, task: usize) -> Vec<Loaded> {
+pub(super) fn accurate(model: &Model<'_>, task: usize) -> Vec<Loaded> {
     let mut found = Vec::new();
     for order in 0..model.orders.len() {
         let joined = model.repeats(order);

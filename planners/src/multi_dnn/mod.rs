@@ -10,6 +10,7 @@
 //! | the best plan within a budget of evaluations | [`plan`] |
 //! | the plans of the stitching paper's systems | [`plans_of_systems`], [`systems`] |
 //! | which way does a query take, and which query runs next, in a runtime? | [`Expectation`], [`Dispatcher`] |
+//! | when does a task fall back to a faster way, and when does it return? | [`Switching`] |
 //! | measured queries in the simulator; the plan's forecast for given queries | [`replay()`], [`forecast`] |
 //!
 //! Unlike [`crate::stitch::Optimiser`], which considers each task alone, this planner evaluates
@@ -30,6 +31,7 @@ mod candidates;
 mod dispatcher;
 mod evaluator;
 mod expectation;
+mod fallbacks;
 mod lanes;
 mod model;
 mod outcome;
@@ -39,6 +41,7 @@ mod queueing;
 mod relaxation;
 pub mod replay;
 mod search;
+mod switching;
 pub mod systems;
 #[cfg(test)]
 mod tests;
@@ -48,12 +51,14 @@ pub use bound::Bound;
 pub use dispatcher::{Admission, Dispatcher, Ended, Start};
 pub use evaluator::{Evaluator, Score};
 pub use expectation::{Expectation, Step};
+pub use fallbacks::MOST_FALLBACKS;
 pub use model::{MOST_PROCESSORS, MOST_WAYS};
 pub use outcome::{Compared, MultiDnnPlan, PlacedPiece, PlacedTask, PlacedWay, Proof};
 pub use policy::{Kind, Policy, Way};
 pub use problem::{Contention, Fetches, Objective, Problem};
 pub use replay::{Lane, Replay, ReplayError, Replayed, forecast, replay};
 pub use search::{Settings, SystemPlan, plan, plans_of_systems};
+pub use switching::{Observed, Rule, Switched, Switching};
 
 use crate::{simulator::ScenarioError, stitch::StitchError};
 

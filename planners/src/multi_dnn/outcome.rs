@@ -4,6 +4,7 @@ use super::{
     Bound, Evaluator, Objective, Policy, Problem, Score,
     evaluator::TaskOutcome,
     expectation::Step,
+    fallbacks::fallbacks,
     policy::{Kind, Way},
     systems::Named,
 };
@@ -63,6 +64,8 @@ pub struct PlacedTask {
     pub name: String,
     /// One way, or several to choose from on arrival.
     pub ways: Vec<PlacedWay>,
+    /// Faster ways for a task that violates its objective repeatedly ([`super::Switching`]).
+    pub fallbacks: Vec<PlacedWay>,
     /// The lowest number is next where queries wait.
     pub priority: u32,
     /// Number of queries, over all scenarios.
@@ -157,8 +160,10 @@ impl MultiDnnPlan {
         let outcomes = evaluator.by_task(policy);
         let place = |(task, outcome): (usize, TaskOutcome)| {
             let ways = policy.ways[task].iter().zip(&outcome.by_way);
+            let fallbacks = fallbacks(evaluator, policy, task).into_iter();
             PlacedTask {
                 name: evaluator.model.problem.zoo.tasks()[task].name.clone(),
+                fallbacks: fallbacks.map(|way| placed(evaluator, task, way, 0)).collect(),
                 ways: ways.map(|(&way, &queries)| placed(evaluator, task, way, queries)).collect(),
                 priority: policy.priorities[task],
                 queries: outcome.queries,

@@ -1,7 +1,7 @@
 //! [`Problem`]: the input of a plan for several models on one device.
 
 use super::{Arrivals, MultiDnnError};
-use crate::stitch::{Order, Slo, Zoo, evaluate::Fetching, preload::Loaded};
+use crate::stitch::{Order, Slo, StitchError, Zoo, preload::Loaded};
 
 /// The objective; further criteria decide between equals.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -47,11 +47,11 @@ pub struct Fetches {
 impl Fetches {
     /// From times of each subgraph on each processor: task, position, variant and processor to ns.
     #[must_use]
-    pub fn new(zoo: &Zoo, ns: impl Fn(usize, usize, usize, usize) -> u64) -> Self {
-        let of = |task: usize, position: usize, variant: usize| {
+    pub fn new(zoo: &Zoo, mut ns: impl FnMut(usize, usize, usize, usize) -> u64) -> Self {
+        let mut of = |task: usize, position: usize, variant: usize| {
             (0..zoo.processors().len()).map(|p| ns(task, position, variant, p)).collect()
         };
-        let rows = |task: usize, found: &crate::stitch::Task| {
+        let mut rows = |task: usize, found: &crate::stitch::Task| {
             let row = |(position, row): (usize, &Vec<_>)| {
                 (0..row.len()).map(|variant| of(task, position, variant)).collect()
             };
@@ -60,17 +60,25 @@ impl Fetches {
         Self { ns: zoo.tasks().iter().enumerate().map(|(task, found)| rows(task, found)).collect() }
     }
 
-    /// The measured times of subgraphs, else multiples of their latencies, for subgraphs that are
-    /// not loaded on the processor of their position in an order.
-    #[must_use]
-    pub fn multiples(zoo: &Zoo, order: &Order, loaded: &Loaded, fetching: Fetching) -> Self {
-        Self::new(zoo, |task, position, variant, processor| {
+    /// The times of loading subgraphs that are not loaded on the processor of their position in an
+    /// order.
+    ///
+    /// # Errors
+    /// [`StitchError::LoadingUnknown`] naming a subgraph whose time is not known.
+    pub fn missing(zoo: &Zoo, order: &Order, loaded: &Loaded) -> Result<Self, StitchError> {
+        let mut unknown = None;
+        let fetches = Self::new(zoo, |task, position, variant, processor| {
             let here = order.processors().get(position) == Some(&processor);
             if here && loaded.holds(task, position, variant) {
                 return 0;
             }
-            zoo.tasks()[task].subgraphs[position][variant].fetch_ns(processor, fetching)
-        })
+            let ns = zoo.fetch_ns((task, position, variant), processor);
+            ns.unwrap_or_else(|error| {
+                unknown.get_or_insert(error);
+                0
+            })
+        });
+        unknown.map_or(Ok(fetches), Err)
     }
 
     pub(super) fn ns(&self, task: usize, position: usize, variant: usize, processor: usize) -> u64 {

@@ -11,7 +11,6 @@ use crate::{
     cost::{Interval, Link},
     stitch::{
         Additive, Order, Slo, Subgraph, Task, Zoo,
-        evaluate::Fetching,
         preload::Loaded,
         systems::{Setting, System},
     },
@@ -394,8 +393,7 @@ fn systems_do_as_the_stitching_module_simulates_them() {
             let Ok(policy) = evaluator.plan_of(named, &orders) else { continue };
             let score = evaluator.score(&policy);
             let slos = [problem.slos.clone()];
-            let fetching = Fetching { compile: 0.0, load: 0.0 };
-            let violations = setting.violations(system, &slos, 0, fetching).expect("a rate");
+            let violations = setting.violations(system, &slos, 0).expect("a rate");
             assert_eq!(score.violated as usize, violations.violated, "round {round}: {named}");
             assert_eq!(score.queries as usize, violations.of);
             let rate = setting
@@ -490,8 +488,8 @@ fn contention_and_fetching_change_plans() {
     assert_eq!((fetched.score.violated, on(&fetched)), (0, vec!["p1".into(), "p1".into()]));
     let nothing = Loaded::nothing(&zoo);
     let order = Order::new(vec![0]);
-    let all = Fetching { compile: 1.0, load: 1.0 };
-    problem.fetches = Some(Fetches::multiples(&zoo, &order, &nothing, all));
+    assert!(Fetches::missing(&zoo, &order, &nothing).is_err(), "no time of loading is known");
+    problem.fetches = Some(Fetches::new(&zoo, |_, _, _, processor| [20, 24][processor]));
     assert_eq!(planned(&problem).score.violated, 4, "each takes three times as long at first");
 }
 

@@ -86,10 +86,6 @@ constants! {
         fence on a phone");
     dispatch_npu_ns = 750_000.0, "ns", Estimate("a remote procedure call into an accelerator's \
         driver");
-    switch_inferences = 3.0, "inferences", Source("loading a model that is compiled already takes \
-        3 inferences: SparseLoom");
-    compile_inferences = 23.7, "inferences", Source("compiling a model takes 23.7 inferences: \
-        SparseLoom");
     npu_w = 2.0, "W", Estimate("a phone's accelerator at full load; it is built to draw less than \
         the processor");
     background_w = 2.99, "W", Source("base, camera and preview at 1.497 GHz: AR energy study, \

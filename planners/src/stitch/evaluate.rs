@@ -3,9 +3,7 @@
 //!
 //! Every processor is a queue; a task's subgraphs pass through the processors of its order; a whole
 //! variant takes one of them. A subgraph that is not loaded is compiled and loaded first, on its
-//! processor; that takes its measured time there, else multiples of its latency.
-
-pub use super::fetching::Fetching;
+//! processor.
 
 use super::{
     Slo, StitchError,
@@ -50,19 +48,19 @@ impl Setting<'_> {
     /// processors; with more than the longest latency, each has the chip to itself.
     ///
     /// # Errors
-    /// [`StitchError`] when a task cannot run, or a configuration does not match the tasks.
+    /// [`StitchError`] when a task cannot run, a configuration does not match the tasks, or the time
+    /// of loading a subgraph is not known.
     pub fn violations(
         &self,
         system: System,
         configurations: &[Vec<Slo>],
         spacing_ns: u64,
-        fetching: Fetching,
     ) -> Result<Violations, StitchError> {
         let (mut violated, mut of) = (0, 0);
         let arrivals = arrivals(self.zoo.tasks().len())?;
         for (slos, chosen) in configurations.iter().zip(self.choose(system, configurations)?) {
             for arriving in &arrivals {
-                let jobs = self.once_each(system, &chosen, arriving, spacing_ns, fetching)?;
+                let jobs = self.once_each(system, &chosen, arriving, spacing_ns)?;
                 let outcome = self.simulated(&jobs)?;
                 for (stream, &task) in outcome.streams.iter().zip(arriving) {
                     let latency_ns = stream.latency_ns.first().copied().unwrap_or(u64::MAX);
@@ -120,7 +118,6 @@ impl Setting<'_> {
         chosen: &[Chosen],
         arriving: &[usize],
         spacing_ns: u64,
-        fetching: Fetching,
     ) -> Result<Vec<Job>, StitchError> {
         let mut free = vec![0; self.zoo.processors().len()];
         let job = |(index, &task): (usize, &usize)| {
@@ -131,10 +128,7 @@ impl Setting<'_> {
                     stages.iter_mut().zip(&chosen[task].variants).enumerate()
                 {
                     if !loaded.holds(task, position, variant) {
-                        let subgraph = &self.zoo.tasks()[task].subgraphs[position][variant];
-                        let measured = subgraph.load_ns.get(stage.0).copied().flatten();
-                        let multiple = (fetching.compile + fetching.load) * stage.2 as f64;
-                        stage.1 = measured.unwrap_or(multiple.round() as u64);
+                        stage.1 = self.zoo.fetch_ns((task, position, variant), stage.0)?;
                     }
                 }
             }

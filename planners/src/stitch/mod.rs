@@ -49,7 +49,7 @@ pub use enumeration::{MOST_ENUMERATED, each_variant};
 pub use optimiser::{Assignment, Choice, EachOrder, Optimiser, STEPS, default_budget};
 pub use orders::Order;
 pub use slo::Slo;
-pub use zoo::{MOST_POSITIONS, Stitched, Subgraph, Task, Zoo};
+pub use zoo::{Loading, MOST_POSITIONS, Stitched, Subgraph, Task, Zoo};
 
 use crate::simulator::ScenarioError;
 
@@ -102,6 +102,14 @@ pub enum StitchError {
         what: &'static str,
         /// Largest number that the method can take.
         most: u128,
+    },
+    /// A subgraph that has to be loaded, and whose time of loading is not known.
+    #[error("task `{task}`: the time of loading {subgraph} is not known")]
+    LoadingUnknown {
+        /// Name of the task.
+        task: String,
+        /// Variant, position and processor, in words.
+        subgraph: String,
     },
     /// The simulator refuses the scenario.
     #[error(transparent)]

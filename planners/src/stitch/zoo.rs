@@ -7,7 +7,7 @@
 //! is a property of the link; the size of a transfer belongs to the subgraph that produces the
 //! tensor.
 
-use super::{Accuracy, Order, Slo, StitchError, evaluate::Fetching};
+use super::{Accuracy, Order, Slo, StitchError};
 use crate::cost::{Interval, Link};
 use serde::{Deserialize, Serialize};
 use std::{
@@ -28,22 +28,33 @@ pub struct Subgraph {
     pub memory_bytes: u64,
     /// Size of the tensor for the next position, bytes.
     pub boundary_bytes: u64,
-    /// Measured time of reading, compiling and loading it on each processor, ns; empty: not
-    /// measured.
+    /// Time of reading, compiling and loading it on each processor, ns; empty: not known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub load_ns: Vec<Option<u64>>,
 }
 
 impl Subgraph {
-    /// Time of compiling and loading it on a processor, ns: the measured one, else multiples of its
-    /// latency; 0 where it cannot run.
+    /// Time of reading, compiling and loading it on a processor, ns; 0 where it cannot run, `None`
+    /// where the time is not known.
     #[must_use]
-    pub fn fetch_ns(&self, processor: usize, fetching: Fetching) -> u64 {
-        let Some(run) = self.latency_ns.get(processor).copied().flatten() else { return 0 };
-        let measured = self.load_ns.get(processor).copied().flatten();
-        let multiple = || ((fetching.compile + fetching.load) * run.point() as f64).round() as u64;
-        measured.unwrap_or_else(multiple)
+    pub fn fetch_ns(&self, processor: usize) -> Option<u64> {
+        match self.latency_ns.get(processor).copied().flatten() {
+            None => Some(0),
+            Some(_) => self.load_ns.get(processor).copied().flatten(),
+        }
     }
+}
+
+/// Where times of loading come from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Loading {
+    /// Not known for every subgraph wherever it runs.
+    #[default]
+    Unknown,
+    /// Forecast.
+    Forecast,
+    /// Measured.
+    Measured,
 }
 
 /// One task: a model in several variants.
@@ -86,6 +97,7 @@ pub struct Zoo {
     links: BTreeMap<(usize, usize), Link>,
     pub(super) tasks: Vec<Task>,
     positions: usize,
+    loads_are_forecast: bool,
 }
 
 impl Zoo {
@@ -100,7 +112,7 @@ impl Zoo {
         tasks: Vec<Task>,
     ) -> Result<Self, StitchError> {
         let positions = tasks.first().map_or(0, |t| t.subgraphs.len());
-        let zoo = Self { processors, links, tasks, positions };
+        let zoo = Self { processors, links, tasks, positions, loads_are_forecast: false };
         if zoo.processors.is_empty() || zoo.tasks.is_empty() {
             return Err(StitchError::zoo("a zoo needs a processor and a task"));
         }
@@ -162,14 +174,48 @@ impl Zoo {
         Ok(())
     }
 
-    /// Whether the time of compiling and loading is measured for every subgraph wherever it runs.
+    /// The same, whose times of loading are forecast.
     #[must_use]
-    pub fn loading_is_measured(&self) -> bool {
-        let measured = |subgraph: &Subgraph| {
-            let runs = subgraph.latency_ns.iter().enumerate().filter(|(_, ns)| ns.is_some());
-            runs.into_iter().all(|(p, _)| subgraph.load_ns.get(p).copied().flatten().is_some())
+    pub const fn with_forecast_loads(mut self) -> Self {
+        self.loads_are_forecast = true;
+        self
+    }
+
+    /// Where the times of loading come from.
+    #[must_use]
+    pub fn loading(&self) -> Loading {
+        let is_known = |subgraph: &Subgraph| {
+            (0..self.processors.len()).all(|p| subgraph.fetch_ns(p).is_some())
         };
-        self.tasks.iter().flat_map(|task| task.subgraphs.iter().flatten()).all(measured)
+        let mut subgraphs = self.tasks.iter().flat_map(|task| task.subgraphs.iter().flatten());
+        match (subgraphs.all(is_known), self.loads_are_forecast) {
+            (false, _) => Loading::Unknown,
+            (true, true) => Loading::Forecast,
+            (true, false) => Loading::Measured,
+        }
+    }
+
+    /// Time of loading a subgraph on a processor, ns; 0 where it cannot run.
+    ///
+    /// # Errors
+    /// [`StitchError::LoadingUnknown`].
+    pub fn fetch_ns(
+        &self,
+        (task, position, variant): (usize, usize, usize),
+        processor: usize,
+    ) -> Result<u64, StitchError> {
+        let found = self.tasks.get(task);
+        let subgraph = found.and_then(|task| task.subgraphs.get(position)?.get(variant));
+        let ns = subgraph.and_then(|subgraph| subgraph.fetch_ns(processor));
+        ns.ok_or_else(|| {
+            let variant = found.and_then(|t| t.variants.get(variant)).map_or("?", String::as_str);
+            let processor = self.processors.get(processor).map_or("?", String::as_str);
+            let position = position + 1;
+            StitchError::LoadingUnknown {
+                task: found.map_or_else(String::new, |task| task.name.clone()),
+                subgraph: format!("variant `{variant}` at position {position} on `{processor}`"),
+            }
+        })
     }
 
     /// Names of the processors.

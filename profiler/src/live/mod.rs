@@ -8,32 +8,43 @@
 //! transferred: the results of a part are the inputs of the next one, and the times include the
 //! transfer.
 //!
-//! All engines of a [`Rig`] run in one process: an engine's threads inherit the cores of the thread
-//! that loads it. Times are ns of the wall clock.
+//! An engine's threads inherit the cores of the thread that loads it. That is a thread of this
+//! process, so that an engine that crashes ends it, or the main thread of a worker
+//! ([`Engines::Workers`]), whose end is an error. Times are ns of the wall clock.
 //!
 //! | part | where |
 //! |---|---|
 //! | engines with their cores, ready to run parts | [`Rig`] |
+//! | engines in processes of their own: what if one ends or hangs? | [`Workers`] |
+//! | how do tensors get from one engine to the next? | [`Tensors`] |
 //! | stages, queues, where frames come from | [`Stage`], [`Trial`] |
 //! | what was measured | [`Run`] |
 //! | one part at a time, and a camera's clock | [`Ticket`], [`FrameClock`] |
 //! | several parts in a row, with their loading | [`Piece`], [`Pieces`] |
 
+pub(crate) mod engine;
 mod line;
 mod piece;
+mod process;
 mod server;
+pub(crate) mod tensors;
 mod ticket;
 
+pub use engine::{PartError, PartFile};
 pub use line::{Arrivals, Run, Stage, Task, Trial};
-pub use piece::{Computed, Finished, LoadTime, Piece, Pieces};
+pub use piece::{Computed, Finished, LoadTime, Piece, Pieces, Started};
+pub use process::Workers;
+pub use tensors::{SharedTensor, SharedTensors, Tensors};
 pub use ticket::{Answer, FrameClock, Ticket};
 
 use crate::{
     backends::{OutputValues, RunOptions},
     pinning::{self, PinningError},
 };
-use server::Server;
+use process::PartFiles;
+use server::{Seat, Server};
 use std::sync::Arc;
+use tensors::Pool;
 use vitempo_graph::{Environment, Graph};
 
 /// One engine on cores of its own.
@@ -84,6 +95,16 @@ pub enum LiveError {
         /// What is wrong.
         reason: String,
     },
+    /// The process of an engine ended, or was ended because it did not answer.
+    #[error("processor `{processor}`: {reason}")]
+    Ended {
+        /// Name of the processor.
+        processor: String,
+        /// How it ended.
+        reason: String,
+        /// Whether the next work starts it again.
+        starts_again: bool,
+    },
     /// A part failed.
     #[error("part `{part}` on processor `{processor}`: {reason}")]
     Task {
@@ -116,28 +137,95 @@ pub enum LiveError {
     Interrupted,
 }
 
+impl LiveError {
+    fn of_part(parts: &[Graph], part: usize, processor: &str, reason: String) -> Self {
+        let part = parts.get(part).map_or_else(String::new, |graph| graph.name().to_owned());
+        Self::Task { part, processor: processor.to_owned(), reason }
+    }
+}
+
+/// Where engines run.
+#[derive(Clone, Debug, Default)]
+pub enum Engines {
+    /// In threads of this process.
+    #[default]
+    Here,
+    /// Each in a process of its own.
+    Workers(Workers),
+}
+
 /// Engines, each on cores of its own, that load the parts of a model when they are first asked to
 /// run them.
 #[derive(Debug)]
 pub struct Rig {
     servers: Vec<Server>,
     parts: Arc<Vec<Graph>>,
+    /// Tensors that processes share.
+    pool: Option<Pool>,
 }
 
 impl Rig {
-    /// Starts every engine and pins it.
+    /// Starts every engine in this process and pins it.
     ///
     /// # Errors
     /// [`LiveError`] naming the processor that does not start, or whose cores are not its own.
     pub fn start(processors: &[LiveProcessor], parts: Vec<Graph>) -> Result<Self, LiveError> {
+        Self::start_in(&Engines::Here, processors, parts)
+    }
+
+    /// Starts every engine and pins it.
+    ///
+    /// # Errors
+    /// [`LiveError`] naming the processor that does not start, or whose cores are not its own.
+    pub fn start_in(
+        engines: &Engines,
+        processors: &[LiveProcessor],
+        parts: Vec<Graph>,
+    ) -> Result<Self, LiveError> {
         let cores = own_cores(processors, &pinning::usable())?;
         let parts = Arc::new(parts);
+        let shared = match engines {
+            Engines::Here => None,
+            Engines::Workers(workers) => {
+                let files =
+                    PartFiles::new(Arc::clone(&parts)).map_err(|e| LiveError::Processor {
+                        processor: processors.first().map_or_else(String::new, |p| p.name.clone()),
+                        reason: format!("no temporary folder: {e}"),
+                    })?;
+                Some((workers, Arc::new(files), Pool::default()))
+            }
+        };
+        let seat = || match &shared {
+            None => Seat::Here(Arc::clone(&parts)),
+            Some((workers, files, pool)) => {
+                Seat::Process((*workers).clone(), Arc::clone(files), pool.clone())
+            }
+        };
         let start = |(processor, cores): (&LiveProcessor, Vec<usize>)| {
             let options = RunOptions { cores, ..processor.options.clone() };
-            Server::start(&LiveProcessor { options, ..processor.clone() }, Arc::clone(&parts))
+            Server::start(&LiveProcessor { options, ..processor.clone() }, seat())
         };
         let servers = processors.iter().zip(cores).map(start).collect::<Result<_, _>>()?;
-        Ok(Self { servers, parts })
+        let pool = shared.map(|(_, _, pool)| pool);
+        Ok(Self { servers, parts, pool })
+    }
+
+    /// Values as the engines hand them over: where engines run in processes of their own, these are
+    /// copied to where all of them read.
+    ///
+    /// # Errors
+    /// When there is no room for them.
+    pub fn tensors(&self, values: &[Arc<OutputValues>]) -> std::io::Result<Tensors> {
+        let here = Tensors::Here(values.to_vec());
+        match &self.pool {
+            None => Ok(here),
+            Some(pool) => pool.shared(&here).map(Tensors::Shared),
+        }
+    }
+
+    /// Identifier of each engine's process as it was started, if that is not this one.
+    pub fn processes(&self) -> impl Iterator<Item = Option<u32>> {
+        self.servers.iter().map(Server::process)
     }
 
     /// The cores of each processor; none where the system does not pin.

@@ -4,11 +4,12 @@
 
 use super::{
     LiveError, Rig,
-    server::{Job, PieceJob},
+    server::{Job, PieceJob, Timed},
+    tensors::Tensors,
 };
-use crate::backends::OutputValues;
+use serde::{Deserialize, Serialize};
 use std::{
-    sync::{Arc, mpsc},
+    sync::mpsc,
     time::{Duration, Instant},
 };
 
@@ -25,11 +26,14 @@ pub struct Piece {
     /// Parts of this processor that are unloaded first.
     pub unload: Vec<usize>,
     /// The inputs of the first part are among these.
-    pub values: Vec<Arc<OutputValues>>,
+    pub values: Tensors,
+    /// How long it is expected to take, ns; an engine in a process of its own counts as hung after
+    /// a multiple of this time ([`super::Workers`]).
+    pub expected_ns: u64,
 }
 
 /// How long an engine took to read, compile and load a part.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoadTime {
     /// Index of the part.
     pub part: usize,
@@ -41,13 +45,24 @@ pub struct LoadTime {
 #[derive(Clone, Debug, Default)]
 pub struct Computed {
     /// The outputs of the last part.
-    pub values: Vec<Arc<OutputValues>>,
+    pub values: Tensors,
     /// Parts that had to be loaded.
     pub loads: Vec<LoadTime>,
     /// Transfer of inputs into the engine.
     pub feed_ns: u64,
     /// Running, with the transfer of outputs out of the engine.
     pub run_ns: u64,
+}
+
+/// An engine's process that was started again; it has no part loaded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Started {
+    /// Identifier of the process.
+    pub process: Option<u32>,
+    /// How long it took, ns.
+    pub ns: u64,
+    /// Why the one before ended.
+    pub reason: String,
 }
 
 /// A piece that ended.
@@ -63,6 +78,8 @@ pub struct Finished {
     pub ended_ns: u64,
     /// When the caller got the result.
     pub noticed_ns: u64,
+    /// Its engine was started again before, which is part of the time until the engine ended.
+    pub started: Option<Started>,
     /// What came of it.
     pub result: Result<Computed, LiveError>,
 }
@@ -71,9 +88,7 @@ pub struct Finished {
 pub(super) struct Reported {
     pub(super) id: usize,
     pub(super) processor: usize,
-    pub(super) begun: Instant,
-    pub(super) ended: Instant,
-    pub(super) result: Result<Computed, LiveError>,
+    pub(super) timed: Timed,
 }
 
 /// Submits pieces to the engines of a rig and collects what they report.
@@ -113,7 +128,7 @@ impl Rig {
         self.check_part(processor, first)?;
         let (reply, answer) = mpsc::channel();
         self.servers[processor].submit(Job::Unload { parts: parts.to_vec(), reply })?;
-        answer.recv().map_err(|_| self.servers[processor].ended())
+        answer.recv().map_err(|_| self.servers[processor].ended())?
     }
 }
 
@@ -132,9 +147,9 @@ impl Pieces<'_> {
         for &part in &piece.parts {
             self.rig.check_part(piece.processor, part)?;
         }
-        let Piece { id, processor, parts, unload, values } = piece;
+        let Piece { id, processor, parts, unload, values, expected_ns } = piece;
         let reply = self.sender.clone();
-        let job = PieceJob { id, processor, parts, unload, values, reply };
+        let job = PieceJob { id, processor, parts, unload, values, expected_ns, reply };
         self.rig.servers[processor].submit(Job::Piece(job))
     }
 
@@ -142,14 +157,15 @@ impl Pieces<'_> {
     #[must_use]
     pub fn next(&self, until_ns: u64) -> Option<Finished> {
         let wait = Duration::from_nanos(until_ns.saturating_sub(self.now_ns()));
-        let Reported { id, processor, begun, ended, result } =
-            self.reports.recv_timeout(wait).ok()?;
+        let Reported { id, processor, timed } = self.reports.recv_timeout(wait).ok()?;
+        let Timed { begun, ended, started, result } = timed;
         Some(Finished {
             id,
             processor,
             begun_ns: self.since_start(begun),
             ended_ns: self.since_start(ended),
             noticed_ns: self.now_ns(),
+            started,
             result,
         })
     }

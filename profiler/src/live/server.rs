@@ -1,25 +1,19 @@
-//! One engine's thread: pinned, it loads parts when they are first asked for and runs one job after
-//! the other, in the order they come.
+//! One engine's thread: it starts the engine, in itself or in a process of its own, and runs one job
+//! after the other, in the order in which they come.
 
 use super::{
-    LiveError, LiveProcessor,
-    piece::{Computed, LoadTime, Reported},
+    LiveError, LiveProcessor, LoadTime, PartError, Started,
+    engine::{Engine, Parts, Ran},
+    piece::{Computed, Reported},
+    process::{EngineProcess, PartFiles, Workers},
+    tensors::{Pool, Tensors},
 };
-use crate::{
-    backends::{self, Backend, Model, ModelSource, OutputValues, Session},
-    clock::Stopwatch,
-    environment, pinning,
-    source::{self, Source},
-};
+use crate::backends::{self, OutputValues};
 use std::{
-    collections::HashMap,
-    fs,
-    panic::{AssertUnwindSafe, catch_unwind},
     sync::{Arc, mpsc},
     thread::JoinHandle,
     time::Instant,
 };
-use tempfile::TempDir;
 use vitempo_graph::{Environment, Graph};
 
 /// Engines may go deep in large graphs; the main thread has as much.
@@ -30,7 +24,7 @@ pub(super) enum Job {
     Part(PartJob),
     Piece(PieceJob),
     Load { part: usize, reply: mpsc::Sender<Result<Option<LoadTime>, LiveError>> },
-    Unload { parts: Vec<usize>, reply: mpsc::Sender<()> },
+    Unload { parts: Vec<usize>, reply: mpsc::Sender<Result<(), LiveError>> },
 }
 
 /// One part of one frame to be run.
@@ -47,7 +41,8 @@ pub(super) struct PieceJob {
     pub(super) processor: usize,
     pub(super) parts: Vec<usize>,
     pub(super) unload: Vec<usize>,
-    pub(super) values: Vec<Arc<OutputValues>>,
+    pub(super) values: Tensors,
+    pub(super) expected_ns: u64,
     pub(super) reply: mpsc::Sender<Reported>,
 }
 
@@ -58,45 +53,87 @@ pub(super) struct Done {
     pub(super) busy_ns: u64,
 }
 
+/// What came of a piece.
+pub(super) struct Timed {
+    pub(super) begun: Instant,
+    pub(super) ended: Instant,
+    /// The engine was started again before.
+    pub(super) started: Option<Started>,
+    pub(super) result: Result<Computed, LiveError>,
+}
+
+/// An engine that does one thing after the other.
+pub(super) trait Serve {
+    fn part(&mut self, part: usize, values: &[Arc<OutputValues>]) -> Result<Done, LiveError>;
+    fn piece(
+        &mut self,
+        parts: &[usize],
+        unload: &[usize],
+        values: Tensors,
+        expected_ns: u64,
+    ) -> Timed;
+    fn load(&mut self, part: usize) -> Result<Option<LoadTime>, LiveError>;
+    fn unload(&mut self, parts: &[usize]) -> Result<(), LiveError>;
+}
+
+/// Where an engine runs.
+pub(super) enum Seat {
+    /// In its thread.
+    Here(Arc<Vec<Graph>>),
+    /// In a process of its own.
+    Process(Workers, Arc<PartFiles>, Pool),
+}
+
+/// An engine that has started.
+pub(super) struct Ready {
+    pub(super) environment: Environment,
+    /// Identifier of its process, if that is not this one.
+    pub(super) process: Option<u32>,
+}
+
 /// A running engine; it ends with this value.
 #[derive(Debug)]
 pub(super) struct Server {
     name: String,
     cores: Vec<usize>,
     environment: Environment,
+    process: Option<u32>,
     jobs: Option<mpsc::Sender<Job>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Server {
-    /// Starts the thread, pins it to the cores and finds the backend.
-    pub(super) fn start(
-        processor: &LiveProcessor,
-        parts: Arc<Vec<Graph>>,
-    ) -> Result<Self, LiveError> {
+    /// Starts the thread and the engine, on its cores.
+    pub(super) fn start(processor: &LiveProcessor, seat: Seat) -> Result<Self, LiveError> {
         let refuse =
             |reason: String| LiveError::Processor { processor: processor.name.clone(), reason };
         let (jobs, requests) = mpsc::channel::<Job>();
         let (ready, started) = mpsc::channel();
         let own = processor.clone();
-        let serve = move || match Engine::start(own, parts) {
-            Ok((engine, environment)) => {
-                let _ = ready.send(Ok(environment));
-                engine.serve(&requests);
-            }
-            Err(error) => {
+        let body = move || {
+            let failed = match seat {
+                Seat::Here(parts) => run_here(&own, parts, &ready, &requests),
+                Seat::Process(workers, parts, pool) => {
+                    EngineProcess::start(own, workers, parts, pool).map(|(mut engine, found)| {
+                        let _ = ready.send(Ok(found));
+                        serve(&mut engine, &requests);
+                    })
+                }
+            };
+            if let Err(error) = failed {
                 let _ = ready.send(Err(error));
             }
         };
         let thread = std::thread::Builder::new()
             .name(processor.name.clone())
             .stack_size(STACK_BYTES)
-            .spawn(serve);
+            .spawn(body);
         let thread = thread.map_err(|e| refuse(format!("its thread does not start: {e}")))?;
         let ended = |_| refuse("its thread ended while it started".to_owned());
-        let environment = started.recv().map_err(ended)??;
+        let Ready { environment, process } = started.recv().map_err(ended)??;
         Ok(Self {
             environment,
+            process,
             name: processor.name.clone(),
             cores: processor.options.cores.clone(),
             jobs: Some(jobs),
@@ -110,6 +147,11 @@ impl Server {
 
     pub(super) fn cores(&self) -> &[usize] {
         &self.cores
+    }
+
+    /// Identifier of the process that the engine was started in, if that is not this one.
+    pub(super) fn process(&self) -> Option<u32> {
+        self.process
     }
 
     /// Appends a job to the queue.
@@ -132,142 +174,87 @@ impl Drop for Server {
     }
 }
 
-struct Engine {
-    processor: LiveProcessor,
-    backend: Box<dyn Backend>,
+/// Starts an engine in this thread and serves requests.
+fn run_here(
+    processor: &LiveProcessor,
     parts: Arc<Vec<Graph>>,
-    sessions: HashMap<usize, Box<dyn Session>>,
-    /// Parts as files in the engine's form, from which they are loaded.
-    models: HashMap<usize, Model>,
-    folder: TempDir,
+    ready: &mpsc::Sender<Result<Ready, LiveError>>,
+    requests: &mpsc::Receiver<Job>,
+) -> Result<(), LiveError> {
+    let refuse =
+        |reason: String| LiveError::Processor { processor: processor.name.clone(), reason };
+    let backend = backends::by_name(&processor.backend).map_err(|e| refuse(e.to_string()))?;
+    let given = Parts::Graphs(Arc::clone(&parts));
+    let started = Engine::start(backend.as_ref(), &processor.options, given);
+    let (engine, environment) = started.map_err(refuse)?;
+    let _ = ready.send(Ok(Ready { environment, process: None }));
+    serve(&mut Here { engine, parts, processor: &processor.name }, requests);
+    Ok(())
 }
 
-impl Engine {
-    /// The engine, and the environment in which it runs.
-    fn start(
-        processor: LiveProcessor,
-        parts: Arc<Vec<Graph>>,
-    ) -> Result<(Self, Environment), LiveError> {
-        let refuse = |e: &dyn std::fmt::Display| LiveError::Processor {
-            processor: processor.name.clone(),
-            reason: e.to_string(),
-        };
-        pinning::pin(&processor.options.cores)?;
-        let backend = backends::by_name(&processor.backend).map_err(|e| refuse(&e))?;
-        let capabilities =
-            backend.probe(&processor.options).require(backend.name()).map_err(|e| refuse(&e))?;
-        capabilities.check(backend.name(), &processor.options).map_err(|e| refuse(&e))?;
-        let environment = environment::detect(backend.name(), &capabilities, &processor.options)?;
-        let folder = tempfile::Builder::new().prefix("vitempo-parts").tempdir();
-        let folder = folder.map_err(|e| refuse(&format!("no temporary folder: {e}")))?;
-        let (sessions, models) = (HashMap::new(), HashMap::new());
-        Ok((Self { processor, backend, parts, sessions, models, folder }, environment))
-    }
-
-    fn serve(mut self, requests: &mpsc::Receiver<Job>) {
-        while let Ok(job) = requests.recv() {
-            // The requester may have given up.
-            match job {
-                Job::Part(PartJob { part, values, reply }) => {
-                    let done = self.guarded(part, |engine| engine.run(part, &values));
-                    let _ = reply.send(done);
-                }
-                Job::Piece(job) => self.piece(job),
-                Job::Load { part, reply } => {
-                    let loaded = self.guarded(part, |engine| engine.loaded(part));
-                    let _ = reply.send(loaded);
-                }
-                Job::Unload { parts, reply } => {
-                    parts.iter().for_each(|part| drop(self.sessions.remove(part)));
-                    let _ = reply.send(());
-                }
+fn serve(engine: &mut dyn Serve, requests: &mpsc::Receiver<Job>) {
+    while let Ok(job) = requests.recv() {
+        // The requester may have given up.
+        match job {
+            Job::Part(PartJob { part, values, reply }) => {
+                let _ = reply.send(engine.part(part, &values));
+            }
+            Job::Piece(PieceJob { id, processor, parts, unload, values, expected_ns, reply }) => {
+                let timed = engine.piece(&parts, &unload, values, expected_ns);
+                let _ = reply.send(Reported { id, processor, timed });
+            }
+            Job::Load { part, reply } => {
+                let _ = reply.send(engine.load(part));
+            }
+            Job::Unload { parts, reply } => {
+                let _ = reply.send(engine.unload(&parts));
             }
         }
     }
+}
 
-    /// A failure or a panic of the engine as an error that names the part.
-    fn guarded<T>(
-        &mut self,
-        part: usize,
-        act: impl FnOnce(&mut Self) -> Result<T, String>,
-    ) -> Result<T, LiveError> {
-        let done = catch_unwind(AssertUnwindSafe(|| act(self))).unwrap_or_else(|_| {
-            // Its state is uncertain.
-            self.sessions.remove(&part);
-            Err("the engine panicked".to_owned())
-        });
-        done.map_err(|reason| LiveError::Task {
-            part: self.parts.get(part).map_or_else(String::new, |graph| graph.name().to_owned()),
-            processor: self.processor.name.clone(),
-            reason,
-        })
+/// An engine in this thread.
+struct Here<'a> {
+    engine: Engine<'a>,
+    parts: Arc<Vec<Graph>>,
+    processor: &'a str,
+}
+
+impl Here<'_> {
+    fn failed(&self, PartError { part, reason }: PartError) -> LiveError {
+        LiveError::of_part(&self.parts, part, self.processor, reason)
     }
 
-    fn piece(&mut self, job: PieceJob) {
-        let PieceJob { id, processor, parts, unload, values, reply } = job;
+    fn compute(&mut self, parts: &[usize], values: &Tensors) -> Result<Computed, LiveError> {
+        let first = parts.first().copied().unwrap_or_default();
+        let unread = |e: std::io::Error| PartError { part: first, reason: e.to_string() };
+        let values = values.read().map_err(|e| self.failed(unread(e)))?;
+        let ran = self.engine.piece(parts, values).map_err(|e| self.failed(e))?;
+        let Ran { values, loads, feed_ns, run_ns } = ran;
+        Ok(Computed { values: Tensors::Here(values), loads, feed_ns, run_ns })
+    }
+}
+
+impl Serve for Here<'_> {
+    fn part(&mut self, part: usize, values: &[Arc<OutputValues>]) -> Result<Done, LiveError> {
+        let ran = self.engine.run(part, values);
+        let (values, busy_ns) = ran.map_err(|e| self.failed(e))?;
+        Ok(Done { part, values, busy_ns })
+    }
+
+    fn piece(&mut self, parts: &[usize], unload: &[usize], values: Tensors, _: u64) -> Timed {
         let begun = Instant::now();
-        unload.iter().for_each(|part| drop(self.sessions.remove(part)));
-        let mut computed = Computed { values, ..Computed::default() };
-        let each = parts
-            .iter()
-            .try_for_each(|&part| self.guarded(part, |engine| engine.compute(part, &mut computed)));
-        let result = each.map(|()| computed);
-        let _ = reply.send(Reported { id, processor, begun, ended: Instant::now(), result });
+        self.engine.unload(unload);
+        let result = self.compute(parts, &values);
+        Timed { begun, ended: Instant::now(), started: None, result }
     }
 
-    /// Runs a part on the values so far, and replaces them.
-    fn compute(&mut self, part: usize, computed: &mut Computed) -> Result<(), String> {
-        computed.loads.extend(self.loaded(part)?);
-        let session = self.sessions.get_mut(&part).ok_or("it is not loaded")?;
-        let watch = Stopwatch::start();
-        let values: Vec<&OutputValues> = computed.values.iter().map(AsRef::as_ref).collect();
-        session.feed(&values).map_err(|e| e.to_string())?;
-        computed.feed_ns += watch.stop().wall_ns;
-        let watch = Stopwatch::start();
-        let outputs = session.outputs().map_err(|e| e.to_string())?;
-        computed.run_ns += watch.stop().wall_ns;
-        computed.values = outputs.into_iter().map(Arc::new).collect();
-        Ok(())
+    fn load(&mut self, part: usize) -> Result<Option<LoadTime>, LiveError> {
+        self.engine.load(part).map_err(|e| self.failed(e))
     }
 
-    fn run(&mut self, part: usize, values: &[Arc<OutputValues>]) -> Result<Done, String> {
-        self.loaded(part)?;
-        let session = self.sessions.get_mut(&part).ok_or("it is not loaded")?;
-        let values: Vec<&OutputValues> = values.iter().map(AsRef::as_ref).collect();
-        let watch = Stopwatch::start();
-        let outputs = session.feed(&values).and_then(|()| session.outputs());
-        let busy_ns = watch.stop().wall_ns;
-        Ok(Done { part, values: outputs.map_err(|e| e.to_string())?, busy_ns })
-    }
-
-    /// Loads a part that is not loaded, and says how long the engine took. The file is made when the
-    /// part is first loaded, which is not counted.
-    fn loaded(&mut self, part: usize) -> Result<Option<LoadTime>, String> {
-        if self.sessions.contains_key(&part) {
-            return Ok(None);
-        }
-        self.prepare(part)?;
-        let model = self.models.get(&part).ok_or("it has no file")?;
-        let watch = Stopwatch::start();
-        let session = self.backend.load(model, &self.processor.options);
-        let ns = watch.stop().wall_ns;
-        self.sessions.insert(part, session.map_err(|e| e.to_string())?);
-        Ok(Some(LoadTime { part, ns }))
-    }
-
-    fn prepare(&mut self, part: usize) -> Result<(), String> {
-        if self.models.contains_key(&part) {
-            return Ok(());
-        }
-        let graph = self.parts.get(part).ok_or_else(|| format!("there is no part {part}"))?;
-        let (backend, options) = (self.backend.as_ref(), &self.processor.options);
-        let mut model = source::ready(graph.name(), &Source::Graph, graph, backend, options)?;
-        if let ModelSource::Bytes(bytes) = &model.source {
-            let path = self.folder.path().join(format!("part-{part}.onnx"));
-            fs::write(&path, bytes).map_err(|e| format!("{}: {e}", path.display()))?;
-            model.source = ModelSource::File(path);
-        }
-        self.models.insert(part, model);
+    fn unload(&mut self, parts: &[usize]) -> Result<(), LiveError> {
+        self.engine.unload(parts);
         Ok(())
     }
 }

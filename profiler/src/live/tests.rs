@@ -175,7 +175,8 @@ fn pieces_load_what_is_missing_and_report_it() {
         processor: 0,
         parts: parts.to_vec(),
         unload: unload.to_vec(),
-        values: frame(),
+        values: Tensors::Here(frame()),
+        expected_ns: 0,
     };
     let finished = |piece: Piece| {
         pieces.submit(piece).expect("an engine");
@@ -187,7 +188,8 @@ fn pieces_load_what_is_missing_and_report_it() {
     assert_eq!(rig.load(0, 0), Ok(None), "it is loaded");
     let loads = |piece: Piece| {
         let computed = finished(piece).result.expect("results");
-        let names: Vec<&str> = computed.values.iter().map(|value| value.name.as_str()).collect();
+        let values = computed.values.read().expect("values");
+        let names: Vec<&str> = values.iter().map(|value| value.name.as_str()).collect();
         assert_eq!(names, ["left_out"], "the results of the last part");
         computed.loads.iter().map(|load| load.part).collect::<Vec<_>>()
     };
@@ -198,10 +200,11 @@ fn pieces_load_what_is_missing_and_report_it() {
     assert_eq!(loads(piece(3, &[0, 1], &[])), [0, 1]);
     let line = run(&rig, &[stage(0, &[&[(0, 0)], &[(1, 0)]])]).expect("a run");
     let result = finished(piece(4, &[0, 1], &[])).result.expect("results");
-    assert_eq!(Some(&*result.values[0]), named(&line.values, "left_out"));
+    let values = result.values.read().expect("values");
+    assert_eq!(Some(&*values[0]), named(&line.values, "left_out"));
     // A piece that fails does not end the engine.
     let wrong = Arc::new(OutputValues { name: "x".into(), shape: vec![1], values: vec![0.0] });
-    let failed = finished(Piece { values: vec![wrong], ..piece(5, &[0], &[]) });
+    let failed = finished(Piece { values: Tensors::Here(vec![wrong]), ..piece(5, &[0], &[]) });
     assert!(matches!(failed.result, Err(LiveError::Task { part, .. }) if part == "encoder"));
     assert_eq!(loads(piece(6, &[0, 1], &[])), [0usize; 0]);
     assert!(matches!(pieces.submit(piece(7, &[9], &[])), Err(LiveError::Unknown { .. })));

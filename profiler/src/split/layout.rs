@@ -10,7 +10,7 @@
 //! have.
 
 use super::features::Encoding;
-use crate::backends::OutputValues;
+use crate::{backends::OutputValues, remote::frame::OVERHEAD};
 use std::{borrow::Borrow, sync::Arc};
 use vitempo_graph::{Graph, TensorSpec, ValueId};
 
@@ -21,6 +21,9 @@ pub(crate) const ECHO: u32 = u32::MAX;
 pub(crate) const ASK_HEAD: usize = 12;
 /// The same on the way back.
 pub(crate) const REPLY_HEAD: usize = 17;
+
+/// Bytes of a message to the server, and of one back, beside their tensors.
+pub const MESSAGE_BYTES: [u64; 2] = [(ASK_HEAD + OVERHEAD) as u64, (REPLY_HEAD + OVERHEAD) as u64];
 
 struct Entry {
     name: String,

@@ -28,6 +28,7 @@ mod throughput;
 pub use bucket::{DEPTH_NS, Shape, TokenBucket};
 pub use error::SplitRunError;
 pub use features::{Encoding, Features, ParseFeaturesError, sent_bytes};
+pub use layout::MESSAGE_BYTES;
 pub use pass::{FrameTimes, Lost, Pass};
 pub use rig::{Halves, SplitRig, SplitSettings};
 pub use server::{Reach, Shapes};

@@ -85,7 +85,7 @@ fn tail(stderr: &str) -> String {
 pub struct Worker {
     child: Child,
     _folder: TempDir,
-    stdin: ChildStdin,
+    stdin: Arc<Mutex<ChildStdin>>,
     replies: mpsc::Receiver<String>,
     stderr: Arc<Mutex<Vec<u8>>>,
     /// Ends when the worker's stderr is read to its end.
@@ -94,6 +94,8 @@ pub struct Worker {
 
 /// Bytes of a worker's stderr that are kept for messages.
 const STDERR_TAIL: usize = 2000;
+/// Bytes that every pipe takes from a writer at once, also when nobody reads.
+const PIPE_BYTES: usize = 4096;
 /// Interval of checks for an interruption.
 const SLICE: Duration = Duration::from_millis(50);
 
@@ -132,6 +134,7 @@ impl Worker {
         let tail = Arc::new(Mutex::new(Vec::new()));
         let kept = Arc::clone(&tail);
         let stderr_reader = std::thread::spawn(move || keep_tail(stderr, &kept));
+        let stdin = Arc::new(Mutex::new(stdin));
         Ok(Self { child, _folder: folder, stdin, replies, stderr: tail, stderr_reader })
     }
 
@@ -149,10 +152,10 @@ impl Worker {
         let mut line =
             serde_json::to_string(request).map_err(|e| WorkerError::Garbled(e.to_string()))?;
         line.push('\n');
-        if self.stdin.write_all(line.as_bytes()).and_then(|()| self.stdin.flush()).is_err() {
+        let asked = Instant::now();
+        if self.send(line).is_err() {
             return Err(self.died());
         }
-        let asked = Instant::now();
         loop {
             match self.replies.recv_timeout(SLICE.min(timeout)) {
                 Ok(line) => {
@@ -175,10 +178,33 @@ impl Worker {
         }
     }
 
+    /// Sends a line. A long one goes from a thread of its own, because a worker that hangs does not
+    /// read; where that fails, there is no reply.
+    fn send(&self, line: String) -> io::Result<()> {
+        let is_short = line.len() <= PIPE_BYTES;
+        let write = move |stdin: &Mutex<ChildStdin>| {
+            let mut stdin = stdin.lock().unwrap_or_else(PoisonError::into_inner);
+            stdin.write_all(line.as_bytes()).and_then(|()| stdin.flush())
+        };
+        if is_short {
+            return write(&self.stdin);
+        }
+        let stdin = Arc::clone(&self.stdin);
+        std::thread::spawn(move || write(&stdin));
+        Ok(())
+    }
+
     /// Identifier of the process.
     #[must_use]
     pub fn process_id(&self) -> u32 {
         self.child.id()
+    }
+
+    /// Why the process cannot be asked any more; `None` while it runs.
+    #[must_use]
+    pub fn ended(&mut self) -> Option<WorkerError> {
+        let is_running = matches!(self.child.try_wait(), Ok(None));
+        (!is_running).then(|| self.died())
     }
 
     fn died(&mut self) -> WorkerError {

@@ -1,23 +1,26 @@
 //! Worker processes: each engine and thread count runs in a process of its own.
 //!
 //! A crash or an endless run of an engine is therefore a row with its reason, and engines never
-//! share threads or memory. A load runs between two requests ([`crate::load`]). The host starts a
-//! worker ([`WorkerCommand`]) and sends it requests ([`Worker::ask`]); one [`Request`] and one
+//! share threads or memory. A load runs between two requests ([`crate::load`]); parts of models stay
+//! loaded from one request to the next ([`crate::live`]). The host starts a worker ([`WorkerCommand`]) and sends it requests ([`Worker::ask`]); one [`Request`] and one
 //! [`Reply`] are one line of JSON each, over stdin and a private copy of stdout: engines print to
 //! stdout, so the worker redirects stdout to stderr. The worker ends when its stdin is closed, which
 //! happens whenever its host ends.
 
 mod client;
+mod parts;
 mod serve;
 mod station;
 
 pub use client::{Worker, WorkerCommand, WorkerError};
+pub use parts::{PartsRequest, PieceReply, PieceRequest};
 pub(crate) use serve::private_stdout;
 pub use serve::{main, serve};
 pub use station::{Outcome, Station};
 
 use crate::{
     backends::{Availability, RunOptions, coverage::Coverage},
+    live::{LoadTime, PartError},
     load::{Drive, LoadRequest, Prepared, Tally},
     model_run::ModelRun,
     protocol::RunProtocol,
@@ -25,7 +28,7 @@ use crate::{
 };
 use serde::{Deserialize, Serialize};
 use std::ffi::CStr;
-use vitempo_graph::Graph;
+use vitempo_graph::{Environment, Graph};
 
 /// Gives a worker its folder for temporary files.
 const FOLDER: &CStr = c"VITEMPO_WORKER_FOLDER";
@@ -64,6 +67,14 @@ pub enum Request {
     Drive(Drive),
     /// Compile one model and report who runs which operator.
     Cover(Box<CoverageRequest>),
+    /// Start an engine for these parts.
+    Parts(Box<PartsRequest>),
+    /// Load a part.
+    LoadPart(usize),
+    /// Unload parts.
+    UnloadParts(Vec<usize>),
+    /// Run parts.
+    Piece(Box<PieceRequest>),
 }
 
 /// One model to be compiled.
@@ -112,6 +123,14 @@ pub enum Reply {
     Tallied(Tally),
     /// To [`Request::Cover`].
     Covered(Coverage),
+    /// To [`Request::Parts`].
+    Started(Box<Environment>),
+    /// To [`Request::LoadPart`]; `None`: it was loaded.
+    PartLoaded(Result<Option<LoadTime>, PartError>),
+    /// To [`Request::UnloadParts`].
+    PartsUnloaded,
+    /// To [`Request::Piece`].
+    Computed(Result<Box<PieceReply>, PartError>),
     /// It did not work.
     Failed {
         /// Why.

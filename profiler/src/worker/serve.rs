@@ -1,6 +1,8 @@
 //! The worker's side: reads requests, runs them one after the other on the main thread, answers.
 
-use super::{CoverageRequest, FOLDER_VARIABLE, Reply, Request, RunRequest};
+use super::{
+    CoverageRequest, FOLDER_VARIABLE, PartsRequest, Reply, Request, RunRequest, parts::Held,
+};
 use crate::{
     backends::{self, Backend, RunOptions, Session, coverage::Coverage},
     load::{Drive, LoadRequest, Prepared, Running, Tally},
@@ -30,7 +32,7 @@ pub fn serve(backends: &[Box<dyn Backend>]) -> io::Result<()> {
     ignore_interrupts();
     let mut replies = private_stdout()?;
     let requests = requests();
-    let mut server = Server { backends, reference: None, pinned: None, load: None };
+    let mut server = Server { backends, reference: None, pinned: None, load: None, held: None };
     while let Some(line) = server.next(&requests) {
         let reply = serde_json::from_str(&line).map_or_else(
             |e| failed(format!("the request cannot be read: {e}")),
@@ -80,6 +82,7 @@ struct Server<'a> {
     reference: Option<Reference>,
     pinned: Option<Vec<usize>>,
     load: Option<Running>,
+    held: Option<Held<'a>>,
 }
 
 /// The reference workload, loaded once for a backend and its options.
@@ -94,7 +97,7 @@ fn failed(reason: impl ToString) -> Reply {
     Reply::Failed { reason: reason.to_string(), restart: false }
 }
 
-impl Server<'_> {
+impl<'a> Server<'a> {
     /// The next request; the load runs until it comes. `None`: the host is gone.
     fn next(&mut self, requests: &mpsc::Receiver<String>) -> Option<String> {
         while let Some(load) = self.load.as_mut().filter(|load| load.is_going()) {
@@ -132,10 +135,30 @@ impl Server<'_> {
             Request::Load(request) => self.prepare(*request).map(Reply::Prepared),
             Request::Drive(what) => self.drive(what).map(Reply::Tallied),
             Request::Cover(request) => self.coverage(&request).map(Reply::Covered),
+            Request::Parts(request) => self.hold(*request),
+            Request::LoadPart(part) => Ok(Reply::PartLoaded(self.held()?.load(part))),
+            Request::UnloadParts(parts) => {
+                self.held()?.unload(&parts);
+                Ok(Reply::PartsUnloaded)
+            }
+            Request::Piece(request) => {
+                Ok(Reply::Computed(self.held()?.piece(&request).map(Box::new)))
+            }
         }
     }
 
-    fn backend(&self, name: &str) -> Result<&dyn Backend, String> {
+    fn hold(&mut self, request: PartsRequest) -> Result<Reply, String> {
+        self.pin(&request.options.cores)?;
+        let (held, environment) = Held::start(self.backend(&request.backend)?, request)?;
+        self.held = Some(held);
+        Ok(Reply::Started(Box::new(environment)))
+    }
+
+    fn held(&mut self) -> Result<&mut Held<'a>, String> {
+        self.held.as_mut().ok_or_else(|| "it has no parts".to_owned())
+    }
+
+    fn backend(&self, name: &str) -> Result<&'a dyn Backend, String> {
         let known = || self.backends.iter().map(|b| b.name()).collect::<Vec<_>>().join(", ");
         let found = self.backends.iter().find(|b| b.name() == name);
         found

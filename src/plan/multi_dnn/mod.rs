@@ -21,8 +21,7 @@ use vitempo_planners::{
         SystemPlan, TaskArrivals, plan, plans_of_systems,
         systems::{Named, Orders},
     },
-    simulator::constants::Constants,
-    stitch::{Slo, StitchError, Zoo, evaluate::Fetching, preload::Loaded},
+    stitch::{Order, Slo, StitchError, Zoo, preload::Loaded},
 };
 
 /// Default time for which queries arrive, ns.
@@ -288,12 +287,10 @@ pub(super) fn problem<'a>(
     let mut problem = Problem::new(zoo, slos, arrivals(zoo, request)?);
     problem.contention = contention(zoo, &request.slowdown)?;
     problem.active_w = active_w(zoo, &request.active_w)?;
-    problem.fetches = request.cold.then(|| {
-        let (order, nothing) = (Orders::of(zoo).map(|o| o.fixed), Loaded::nothing(zoo));
-        let fetching = Fetching::from(&Constants::default());
-        let order = order.unwrap_or_else(|_| vitempo_planners::stitch::Order::new(Vec::new()));
-        Fetches::multiples(zoo, &order, &nothing, fetching)
-    });
+    if request.cold {
+        let order = Orders::of(zoo).map_or_else(|_| Order::new(Vec::new()), |orders| orders.fixed);
+        problem.fetches = Some(Fetches::missing(zoo, &order, &Loaded::nothing(zoo))?);
+    }
     problem.memory_bytes = request.memory.map(|budget| match budget {
         Budget::Bytes(bytes) => bytes,
         Budget::Share(share) => (Loaded::everything(zoo).memory_bytes() as f64 * share) as u64,

@@ -27,14 +27,16 @@ pub enum CostsOrigin {
     File,
 }
 
-/// Where the plan's times of compiling and loading come from.
+/// Where the plan's times of loading come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LoadingOrigin {
     /// Measured on engines.
     Measured,
-    /// The stitching paper's multiples of a subgraph's latency.
-    Paper,
+    /// Forecast from the subgraphs' operators and weights.
+    Forecast,
+    /// Not known.
+    Unknown,
 }
 
 /// The whole file.
@@ -177,6 +179,9 @@ pub struct PhaseTask {
     pub latency_ns: u64,
     /// Indices of the ways to choose from.
     pub ways: Vec<usize>,
+    /// Indices of faster ways for a task that violates its objective repeatedly, the slowest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fallbacks: Vec<usize>,
     /// The lowest number is next.
     pub priority: u32,
 }
@@ -369,11 +374,13 @@ impl RunPlan {
                 return Err(self.invalid(field, reason));
             }
             for (own, task) in phase.tasks.iter().zip(&self.tasks) {
-                if own.ways.is_empty() || own.ways.iter().any(|&way| way >= task.ways.len()) {
+                let mut ways = own.ways.iter().chain(&own.fallbacks);
+                if own.ways.is_empty() || ways.any(|&way| way >= task.ways.len()) {
                     let reason = format!(
-                        "task `{}` has ways {:?} of {}",
+                        "task `{}` has ways {:?} and fallbacks {:?} of {}",
                         task.name,
                         own.ways,
+                        own.fallbacks,
                         task.ways.len()
                     );
                     return Err(self.invalid(field, reason));

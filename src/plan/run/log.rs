@@ -58,6 +58,9 @@ pub struct LogProcessor {
     pub cores: Vec<usize>,
     /// Number of threads.
     pub threads: usize,
+    /// Identifier of the process that it started in; `None`: the program's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub process: Option<u32>,
 }
 
 /// A way of a task in a phase.
@@ -70,6 +73,9 @@ pub struct LogLane {
     pub phase: usize,
     /// Index among the task's ways.
     pub way: usize,
+    /// 0 for the ways of the plan, then one for each fallback.
+    #[serde(default)]
+    pub level: usize,
     /// Names of variants by position.
     pub variants: Vec<String>,
     /// The lowest number is next.
@@ -90,7 +96,7 @@ pub enum Outcome {
     Done,
     /// The queue was full.
     Refused,
-    /// It was on an engine that ended, or needed one.
+    /// It ran on an engine that ended, or needed one that is not started again.
     Lost,
     /// Its engine reported an error.
     Failed,
@@ -109,7 +115,7 @@ pub struct PieceRecord {
     pub dispatched_ns: u64,
     /// When the engine began.
     pub begun_ns: u64,
-    /// How long it loaded subgraphs.
+    /// How long it loaded subgraphs; before that, how long it was started again if it had ended.
     pub loading_ns: u64,
     /// How long it took the inputs.
     pub feed_ns: u64,
@@ -216,6 +222,18 @@ pub enum RunEvent {
         /// When.
         at_ns: u64,
     },
+    /// A task violated its objective repeatedly and falls back to a faster way, or returns: queries
+    /// that arrive from now on take ways of another level.
+    Switch {
+        /// Index of the task.
+        task: usize,
+        /// When.
+        at_ns: u64,
+        /// The level before.
+        from: usize,
+        /// The level from now on.
+        to: usize,
+    },
     /// A query ended.
     Query(QueryRecord),
     /// An engine ended.
@@ -228,6 +246,22 @@ pub enum RunEvent {
         reason: String,
         /// Queries that were lost with it.
         queries: Vec<usize>,
+        /// Whether the next piece starts it again.
+        #[serde(default)]
+        starts_again: bool,
+    },
+    /// An engine that had ended was started again, with nothing loaded.
+    EngineStarted {
+        /// Index of the processor.
+        processor: usize,
+        /// When.
+        at_ns: u64,
+        /// Identifier of the new process.
+        process: Option<u32>,
+        /// How long it took.
+        ns: u64,
+        /// Why the one before ended.
+        reason: String,
     },
     /// The difference of a task's results from those of the whole model on one engine, as a share of
     /// the largest value; the last query of a lane counts.

@@ -19,7 +19,7 @@ use std::{
 use vitempo_graph::{Environment, onnx::ReadOptions};
 use vitempo_planners::{
     multi_dnn::{PlacedTask, PlacedWay},
-    stitch::Zoo,
+    stitch::{Loading, Zoo},
 };
 
 /// Where a plan comes from, and where it will be written.
@@ -96,6 +96,11 @@ impl RunPlan {
                     accuracy_bp: slo.accuracy_bp,
                     latency_ns: slo.latency_ns,
                     ways: placed.ways.iter().map(|way| add(&mut task.ways, way, zoo)).collect(),
+                    fallbacks: placed
+                        .fallbacks
+                        .iter()
+                        .map(|way| add(&mut task.ways, way, zoo))
+                        .collect(),
                     priority: placed.priority,
                 });
             }
@@ -114,10 +119,10 @@ impl RunPlan {
             version: VERSION,
             made_by: format!("vitempo {}", env!("CARGO_PKG_VERSION")),
             costs: made.costs,
-            loading: if zoo.loading_is_measured() {
-                LoadingOrigin::Measured
-            } else {
-                LoadingOrigin::Paper
+            loading: match zoo.loading() {
+                Loading::Measured => LoadingOrigin::Measured,
+                Loading::Forecast => LoadingOrigin::Forecast,
+                Loading::Unknown => LoadingOrigin::Unknown,
             },
             processors: made.processors.clone(),
             tasks,

@@ -155,8 +155,14 @@ impl Memory {
 
     /// A processor is gone, with all that it held.
     pub fn lose(&mut self, processor: usize) {
-        let gone: Vec<Place> = self.held.keys().filter(|p| p.0 == processor).copied().collect();
-        for place in gone {
+        self.restarted(processor, &[]);
+    }
+
+    /// A processor was started again, and only these subgraphs are loaded.
+    pub fn restarted(&mut self, processor: usize, parts: &[(usize, u64)]) {
+        let is_kept = |place: &Place| parts.iter().any(|(part, _)| *part == place.1);
+        let held = self.held.keys().filter(|place| place.0 == processor && !is_kept(place));
+        for place in held.copied().collect::<Vec<Place>>() {
             self.forget(place);
         }
     }
@@ -195,7 +201,11 @@ mod tests {
         assert_eq!(memory.forget((0, 1)), 10);
         assert_eq!(room(&memory), Room::Now(vec![]));
         assert_eq!(memory.largest_bytes(), 30);
+        memory.pin(0, &[(5, 10)]);
+        memory.restarted(0, &[(5, 10)]);
+        assert!(memory.holds((0, 5)) && !memory.holds((0, 0)));
         memory.lose(0);
+        assert!(!memory.holds((0, 5)));
         assert!(!memory.holds((0, 0)) && memory.holds((1, 2)));
         assert_eq!(memory.room(0, &[(4, 20)], |_| true), Room::Now(vec![]));
     }

@@ -21,11 +21,15 @@ mod error;
 #[cfg(feature = "profile")]
 mod execution;
 mod file;
+#[cfg(feature = "profile")]
+mod header;
 mod log;
 mod make;
 pub mod memory;
 mod replay;
 mod routes;
+#[cfg(feature = "profile")]
+mod runtime;
 pub mod schedule;
 #[cfg(feature = "profile")]
 mod session;
@@ -47,4 +51,4 @@ pub use routes::{Route, Routes};
 pub use schedule::Limit;
 #[cfg(feature = "profile")]
 pub use session::RunOptions;
-pub use summary::{Summary, TaskSummary};
+pub use summary::{EngineLoss, Summary, TaskSummary};

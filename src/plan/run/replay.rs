@@ -2,7 +2,9 @@
 //! transfer of inputs, running) and arrivals: simulated beside measured. What the simulator lacks is
 //! hand-over outside the engines, so the difference is what that costs.
 
-use super::{LogLane, Outcome, PieceRecord, QueryRecord, RunError, RunLog, summary::quantile};
+use super::{
+    LogLane, Outcome, PieceRecord, QueryRecord, RunError, RunEvent, RunLog, summary::quantile,
+};
 use std::collections::BTreeMap;
 use vitempo_planners::multi_dnn::{Lane, Replayed, Step, replay as simulate};
 
@@ -34,6 +36,8 @@ pub struct ReplayedLog {
     pub out_of_order: usize,
     /// Number of pieces.
     pub pieces: usize,
+    /// How often tasks changed their level; each query is simulated on the way that it took.
+    pub switches: usize,
     /// Simulated start and end of each piece, by query and number of the piece.
     pub steps: BTreeMap<(usize, usize), (u64, u64)>,
 }
@@ -108,6 +112,7 @@ pub fn replay(log: &RunLog) -> Result<ReplayedLog, RunError> {
         left_out,
         out_of_order: first.iter().map(differ).sum(),
         pieces: found.steps.len(),
+        switches: log.events.iter().filter(|e| matches!(e, RunEvent::Switch { .. })).count(),
         steps: steps.map(|s| ((done[s.query].query, s.step), (s.start_ns, s.end_ns))).collect(),
     })
 }

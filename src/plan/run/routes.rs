@@ -12,6 +12,8 @@ pub struct Route {
     pub task: usize,
     /// Index among the task's ways.
     pub way: usize,
+    /// 0 for the ways of the plan, then one for each fallback.
+    pub level: usize,
     /// Whether it is as accurate as the phase's objective.
     pub accurate: bool,
     /// Largest latency, ns.
@@ -36,7 +38,12 @@ impl Routes {
         let mut routes = Vec::new();
         for (phase, found) in plan.phases.iter().enumerate() {
             for (task, own) in found.tasks.iter().enumerate() {
-                routes.extend(own.ways.iter().map(|&way| route(plan, phase, task, way, own)));
+                let ways = own.ways.iter().map(|&way| (way, 0));
+                let fallbacks = own.fallbacks.iter().copied().zip(1..);
+                routes.extend(
+                    ways.chain(fallbacks)
+                        .map(|(way, level)| route(plan, (phase, task), (way, level), own)),
+                );
             }
         }
         let from_ns = plan.phases.iter().map(|phase| phase.from_ns).collect();
@@ -47,6 +54,28 @@ impl Routes {
     #[must_use]
     pub fn phase(&self, at_ns: u64) -> usize {
         self.from_ns.iter().filter(|from| **from <= at_ns).count().saturating_sub(1)
+    }
+
+    /// Leaves out the fallbacks for which this is false.
+    pub fn keep_fallbacks(&mut self, keep: impl Fn(&Route) -> bool) {
+        self.routes.retain(|route| route.level == 0 || keep(route));
+        let mut before: Option<(usize, usize, usize)> = None;
+        for route in self.routes.iter_mut().filter(|route| route.level > 0) {
+            let last = before.filter(|last| (last.0, last.1) == (route.phase, route.task));
+            route.level = last.map_or(1, |last| last.2 + 1);
+            before = Some((route.phase, route.task, route.level));
+        }
+    }
+
+    /// The least planned time of a task in a phase by level, ns.
+    #[must_use]
+    pub fn planned_ns(&self, phase: usize, task: usize) -> Vec<u64> {
+        let of_level = |level: usize| {
+            let key = (phase, task, level);
+            let own = self.routes.iter().filter(|r| (r.phase, r.task, r.level) == key);
+            own.map(|route| route.lane.steps.iter().map(|step| step.ns).sum()).min()
+        };
+        (0..).map_while(of_level).collect()
     }
 
     /// The lane of a query that arrives at this time: of the task's ways that are usable, the one
@@ -82,7 +111,12 @@ impl Routes {
     }
 }
 
-fn route(plan: &RunPlan, phase: usize, task: usize, way: usize, own: &PhaseTask) -> Route {
+fn route(
+    plan: &RunPlan,
+    (phase, task): (usize, usize),
+    (way, level): (usize, usize),
+    own: &PhaseTask,
+) -> Route {
     let found = &plan.tasks[task].ways[way];
     let step = |piece: &super::PlanPiece| Step {
         processor: plan.processor(&piece.processor).unwrap_or_default(),
@@ -93,6 +127,7 @@ fn route(plan: &RunPlan, phase: usize, task: usize, way: usize, own: &PhaseTask)
         phase,
         task,
         way,
+        level,
         accurate: found.accuracy_bp >= own.accuracy_bp,
         slo_ns: own.latency_ns,
         lane: Lane { steps, priority: own.priority },

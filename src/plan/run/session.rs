@@ -16,7 +16,7 @@ use std::{
 use vitempo_graph::{Graph, onnx::ReadOptions};
 use vitempo_profiler::{
     OutputValues, RunOptions as EngineOptions, conformance, inputs,
-    live::{LiveProcessor, Rig},
+    live::{Engines, LiveProcessor, Rig, Tensors, Workers},
 };
 
 /// Queries that may wait for a processor.
@@ -39,6 +39,11 @@ pub struct RunOptions {
     pub cold: bool,
     /// Queries that may wait for a processor; one that arrives when so many wait is refused.
     pub bound: usize,
+    /// Whether tasks that violate their objectives repeatedly fall back to faster ways of the plan.
+    pub fallbacks: bool,
+    /// How engines run in processes of their own; `None`: in threads of this process, so that an
+    /// engine that crashes ends it.
+    pub workers: Option<Workers>,
     /// Set it from another thread to end the run.
     pub interrupted: Arc<AtomicBool>,
 }
@@ -53,6 +58,8 @@ impl Default for RunOptions {
             eviction: Eviction::default(),
             cold: false,
             bound: BOUND,
+            fallbacks: true,
+            workers: None,
             interrupted: Arc::new(AtomicBool::new(false)),
         }
     }
@@ -77,6 +84,8 @@ pub(super) struct Session {
     pub steps: Vec<Vec<Vec<(usize, u64)>>>,
     /// Inputs by task.
     pub inputs: Vec<Vec<Arc<OutputValues>>>,
+    /// The same, as engines are handed them.
+    pub tensors: Vec<Tensors>,
     /// The whole model of each lane: index of its part, behind the subgraphs.
     wholes: Vec<usize>,
 }
@@ -128,11 +137,20 @@ impl Session {
         let whole = |key| keys.iter().position(|known| *known == key).unwrap_or(0) + first;
         let wholes = routes.routes.iter().map(|route| whole(of_lane(route))).collect();
         let steps = routes.routes.iter().map(|route| steps(plan, route, &parts)).collect();
-        let rig = Rig::start(&processors, graphs)?;
+        let seats = options.workers.clone().map_or(Engines::Here, Engines::Workers);
+        let rig = Rig::start_in(&seats, &processors, graphs)?;
         if let (Some(environment), false) = (rig.environments().next(), options.anywhere) {
             plan.check_device(&environment.device)?;
         }
-        Ok(Self { rig, parts, steps, inputs, wholes })
+        let shared = |(task, inputs): (&PlanTask, &Vec<_>)| {
+            let refuse = |e: std::io::Error| RunError::Inputs {
+                task: task.name.clone(),
+                reason: e.to_string(),
+            };
+            rig.tensors(inputs).map_err(refuse)
+        };
+        let tensors = plan.tasks.iter().zip(&inputs).map(shared).collect::<Result<_, _>>()?;
+        Ok(Self { rig, parts, steps, inputs, tensors, wholes })
     }
 
     /// Results of the whole model of a lane on the engine of its first step; unloaded afterwards.

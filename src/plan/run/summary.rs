@@ -19,6 +19,10 @@ pub struct TaskSummary {
     pub lost: usize,
     /// Those that an engine failed to run, or that an interruption left.
     pub failed: usize,
+    /// How often the task changed its level: fell back to a faster way, or returned.
+    pub switches: usize,
+    /// Queries that took a fallback.
+    pub fell_back: usize,
     /// Median latency of completed queries, measured, and forecast for the same queries.
     pub p50_ns: (u64, u64),
     /// 99th percentile of latency.
@@ -27,6 +31,19 @@ pub struct TaskSummary {
     pub means_ns: [f64; 4],
     /// Largest difference of results from those of the whole model; `None`: not compared.
     pub apart: Option<f64>,
+}
+
+/// An engine that ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EngineLoss {
+    /// Name of its processor.
+    pub processor: String,
+    /// Why it ended.
+    pub reason: String,
+    /// Number of queries that were lost with it.
+    pub queries: usize,
+    /// Whether it was started again when it was needed next.
+    pub starts_again: bool,
 }
 
 /// The figures of a log.
@@ -46,8 +63,10 @@ pub struct Summary {
     pub evictions: usize,
     /// Most memory of loaded subgraphs at one time, bytes.
     pub largest_bytes: u64,
-    /// Engines that ended: processor, reason, and number of queries lost at once.
-    pub engines_lost: Vec<(String, String, usize)>,
+    /// Engines that ended while they had work.
+    pub engines_lost: Vec<EngineLoss>,
+    /// How often an engine that had ended was started again.
+    pub engines_started: usize,
     /// Whether the user interrupted the run.
     pub interrupted: bool,
 }
@@ -77,6 +96,7 @@ impl Summary {
             evictions: 0,
             largest_bytes: 0,
             engines_lost: Vec::new(),
+            engines_started: 0,
             interrupted: false,
         };
         log.events.iter().for_each(|event| summary.add(log, event));
@@ -101,11 +121,16 @@ impl Summary {
                 *sum += *ns as f64;
             }
             RunEvent::Evict { .. } => self.evictions += 1,
-            RunEvent::EngineLost { processor, reason, queries, .. } => {
+            RunEvent::EngineLost { processor, reason, queries, starts_again, .. } => {
                 let found = log.header.processors.get(*processor);
-                let name = found.map_or_else(String::new, |p| p.name.clone());
-                self.engines_lost.push((name, reason.clone(), queries.len()));
+                self.engines_lost.push(EngineLoss {
+                    processor: found.map_or_else(String::new, |p| p.name.clone()),
+                    reason: reason.clone(),
+                    queries: queries.len(),
+                    starts_again: *starts_again,
+                });
             }
+            RunEvent::EngineStarted { .. } => self.engines_started += 1,
             RunEvent::End { interrupted, largest_bytes, .. } => {
                 (self.interrupted, self.largest_bytes) = (*interrupted, *largest_bytes);
             }
@@ -149,6 +174,10 @@ fn task_summary(
         let lane = one.0.lane.and_then(|lane| log.header.lanes.get(lane));
         lane.is_none_or(|lane| !lane.accurate || latency(one).is_none_or(|ns| ns > lane.slo_ns))
     };
+    let is_fallback = |query: &QueryRecord| {
+        let lane = query.lane.and_then(|lane| log.header.lanes.get(lane));
+        lane.is_some_and(|lane| lane.level > 0)
+    };
     let mean = |of: fn(&QueryRecord) -> u64| {
         done.iter().map(|(q, _)| of(q) as f64).sum::<f64>() / done.len().max(1) as f64
     };
@@ -165,6 +194,12 @@ fn task_summary(
         refused: count(Outcome::Refused),
         lost: count(Outcome::Lost),
         failed: count(Outcome::Failed) + count(Outcome::Interrupted),
+        switches: log
+            .events
+            .iter()
+            .filter(|event| matches!(event, RunEvent::Switch { task: own, .. } if *own == task))
+            .count(),
+        fell_back: own.iter().filter(|(query, _)| is_fallback(query)).count(),
         p50_ns: (quantile(&measured, 0.5), quantile(&expected, 0.5)),
         p99_ns: (quantile(&measured, 0.99), quantile(&expected, 0.99)),
         means_ns: [

@@ -5,6 +5,7 @@ use vitempo_planners::{
     Plan,
     cost::{Costs, Interval},
 };
+use vitempo_profiler::split::MESSAGE_BYTES;
 
 /// The forecast of a split, ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,7 +26,9 @@ pub struct Forecast {
 }
 
 impl Forecast {
-    /// The forecast of a plan between the first processor of the costs and the second.
+    /// The forecast of a plan between the first processor of the costs and the second. All tensors
+    /// of a direction go in one message, whose own bytes ([`MESSAGE_BYTES`]) count here; costs know
+    /// tensors only.
     #[must_use]
     pub fn of(plan: &Plan, costs: &Costs) -> Self {
         let name = |index: usize| costs.processors().get(index).map(|p| p.name.as_str());
@@ -38,10 +41,16 @@ impl Forecast {
             let transfers = plan.transfers.iter().filter(|t| Some(t.from.as_str()) == name(from));
             transfers.map(|t| t.latency_ns + Interval::exact(setup)).sum::<Interval>()
         };
+        let is_used = plan.stages.iter().any(|s| Some(s.processor.as_str()) == name(1));
+        let message = |from: usize, to: usize| {
+            let link = costs.link(from, to).filter(|_| is_used);
+            link.and_then(|link| link.transfer_ns(MESSAGE_BYTES[from])).unwrap_or(Interval::ZERO)
+        };
+        let messages = [message(0, 1), message(1, 0)];
         let parts @ [device_ns, there_ns, server_ns, back_ns] =
-            [stage(0), transfer(0, 1), stage(1), transfer(1, 0)];
+            [stage(0), transfer(0, 1) + messages[0], stage(1), transfer(1, 0) + messages[1]];
         let period_ns = parts.into_iter().fold(Interval::ZERO, Interval::max);
-        let latency_ns = plan.predicted.latency_ns;
+        let latency_ns = plan.predicted.latency_ns + messages[0] + messages[1];
         Self { latency_ns, period_ns, device_ns, there_ns, server_ns, back_ns }
     }
 }

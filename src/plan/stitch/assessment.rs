@@ -16,11 +16,8 @@ use crate::zoo::{
 use std::collections::BTreeSet;
 use vitempo_planners::{
     multi_dnn::{MultiDnnError, Settings},
-    simulator::constants::Constants,
     stitch::{
-        Order, Slo, StitchError, Zoo, default_budget,
-        evaluate::Fetching,
-        hotness,
+        Order, Slo, StitchError, Zoo, default_budget, hotness,
         preload::{self, Loaded},
         profiling::Profiling,
         slo::Ranges,
@@ -173,14 +170,13 @@ impl<'a> Assessment<'a> {
 
 fn systems(zoo: &Zoo, orders: &[Order], fixed: &Order) -> Result<Vec<SystemRates>, StitchError> {
     let setting = Setting { zoo, fixed, orders, loaded: None };
-    let fetching = Fetching::from(&Constants::default());
-    let apart = longest_ns(zoo, fetching);
+    let apart = longest_ns(zoo);
     let grid = objectives(zoo, fixed, Ranges::grid)?;
     let accurate = objectives(zoo, fixed, Ranges::accuracy_guaranteed)?;
     let fast = objectives(zoo, fixed, Ranges::latency_guaranteed)?;
     let one = |system: System| -> Result<SystemRates, StitchError> {
         let missed = |slos: &[Vec<Slo>], spacing: u64| -> Result<f64, StitchError> {
-            Ok(setting.violations(system, slos, spacing, fetching)?.rate())
+            Ok(setting.violations(system, slos, spacing)?.rate())
         };
         let rates = grid
             .iter()

@@ -6,7 +6,10 @@
 use super::{StitchProgress, StitchingError};
 use crate::{
     Bundle,
-    plan::costs::Estimated,
+    plan::{
+        costs::Estimated,
+        loading::{LoadingModel, ModelSize},
+    },
     zoo::{variants::Variants, weights},
 };
 use std::path::PathBuf;
@@ -84,7 +87,8 @@ pub fn sizes(graph: &Graph, last: bool) -> (u64, u64) {
     (memory, if last { 0 } else { handed.fold(0, u64::saturating_add) })
 }
 
-/// Forecasts the subgraphs of a task, by position, then variant.
+/// Forecasts the subgraphs of a task, by position, then variant: latencies, and times of loading
+/// where these of the bundle's engine are known.
 ///
 /// # Errors
 /// [`StitchingError`] naming task, variant and processor of the first subgraph that no bundle
@@ -103,6 +107,7 @@ pub fn subgraphs(
     let mut estimated = vec![vec![Estimated::default(); processors.len()]; variants.names.len()];
     let mut one = |variant: usize, graph: &Graph, last: bool| -> Result<_, StitchingError> {
         let mut latency_ns = Vec::with_capacity(processors.len());
+        let mut load_ns = Vec::with_capacity(processors.len());
         for (processor, estimated) in processors.iter().zip(&mut estimated[variant]) {
             let bundle = processor.bundle(variants.quantized[variant]).ok_or_else(|| {
                 StitchingError::Int8Alone {
@@ -115,9 +120,11 @@ pub fn subgraphs(
             })?;
             estimated.add(Estimated::of(&prediction));
             latency_ns.push(Some(Interval::from(&prediction.latency)));
+            let engine = &bundle.environment().framework;
+            load_ns.push(LoadingModel::shipped().forecast_ns(engine, ModelSize::of(graph)));
         }
         let (memory_bytes, boundary_bytes) = sizes(graph, last);
-        Ok(Subgraph { latency_ns, memory_bytes, boundary_bytes, load_ns: Vec::new() })
+        Ok(Subgraph { latency_ns, memory_bytes, boundary_bytes, load_ns })
     };
     let positions = variants.subgraphs.len();
     let mut rows = Vec::with_capacity(positions);

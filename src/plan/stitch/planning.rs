@@ -24,8 +24,7 @@ use std::{
 use vitempo_graph::{Budget as SearchBudget, Environment, onnx::ReadOptions};
 use vitempo_planners::{
     cost::{CostError, CostsFile, Link},
-    simulator::constants::Constants,
-    stitch::{Accuracy, EachOrder, Order, Slo, Subgraph, Task, Zoo, evaluate::Fetching},
+    stitch::{Accuracy, EachOrder, Order, Slo, Subgraph, Task, Zoo},
 };
 
 /// Largest number of orders that run.
@@ -231,8 +230,7 @@ fn choose(from: Choosing<'_>) -> Result<Stitching, StitchingError> {
         let usable = chosen.loaded.or_fetched(&zoo, &plan.order);
         let order = std::slice::from_ref(&plan.order);
         // A subgraph that is not in memory is fetched first, and its latency includes that time.
-        let fetching = Fetching::from(&Constants::default());
-        let fetched = zoo.with_fetching(&chosen.loaded, fetching);
+        let fetched = zoo.with_fetching(&chosen.loaded, &usable)?;
         plan = best(&fetched, order, Some(&usable), &slos, selection, steps)?;
         preloading = Some(chosen);
     }
@@ -326,7 +324,7 @@ impl Tasks {
             .map(|variants| forecasts::subgraphs(variants, processors, progress))
             .collect::<Result<Vec<_>, _>>()?;
         let names = processors.iter().map(|processor| processor.name.clone()).collect();
-        self.zoo(names, subgraphs, link)
+        Ok(self.zoo(names, subgraphs, link)?.with_forecast_loads())
     }
 
     /// Costs of a file: a node for each subgraph; its transfer to the next position is the tensors

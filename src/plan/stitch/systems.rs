@@ -3,10 +3,9 @@
 
 use vitempo_planners::{
     cost::End,
-    simulator::constants::Constants,
     stitch::{
         Order, Slo, StitchError, Subgraph, Zoo,
-        evaluate::{Fetching, Violations},
+        evaluate::Violations,
         preload::Loaded,
         slo::{Ranges, shared},
         systems::{Setting, System},
@@ -33,7 +32,8 @@ pub struct SystemOutcome {
 /// not choose an order use processors in listed order.
 ///
 /// # Errors
-/// [`StitchError`] naming the task that cannot run in the orders.
+/// [`StitchError`] naming the task that cannot run in the orders, or the subgraph whose time of
+/// loading is not known.
 pub fn simulate(
     zoo: &Zoo,
     orders: &[Order],
@@ -42,14 +42,13 @@ pub fn simulate(
 ) -> Result<Vec<SystemOutcome>, StitchError> {
     let fixed = fixed_order(zoo);
     let grid = objectives(zoo, &fixed, Ranges::grid)?;
-    let fetching = Fetching::from(&Constants::default());
-    let apart = longest_ns(zoo, fetching);
+    let apart = longest_ns(zoo);
     let setting = Setting { zoo, fixed: &fixed, orders, loaded: None };
     let one = |system: System,
                name: String,
                setting: &Setting<'_>|
      -> Result<SystemOutcome, StitchError> {
-        let missed = |spacing_ns| setting.violations(system, &grid, spacing_ns, fetching);
+        let missed = |spacing_ns| setting.violations(system, &grid, spacing_ns);
         Ok(SystemOutcome {
             system: name,
             alone: missed(apart)?,
@@ -95,7 +94,7 @@ pub fn objectives(
 
 /// Upper bound on the latency of a query, ns, even if all its subgraphs have to be fetched.
 #[must_use]
-pub fn longest_ns(zoo: &Zoo, fetching: Fetching) -> u64 {
+pub fn longest_ns(zoo: &Zoo) -> u64 {
     let slowest = |row: &Vec<Subgraph>| {
         row.iter().flat_map(|s| s.latency_ns.iter().flatten()).map(|ns| ns.at(End::Upper)).max()
     };
@@ -104,6 +103,5 @@ pub fn longest_ns(zoo: &Zoo, fetching: Fetching) -> u64 {
     let rows = || zoo.tasks().iter().flat_map(|task| &task.subgraphs);
     let run: u64 = rows().filter_map(slowest).fold(0, u64::saturating_add);
     let loads: u64 = rows().filter_map(loading).fold(0, u64::saturating_add);
-    let multiples = (run as f64 * (2.0 + fetching.compile + fetching.load)).ceil() as u64;
-    multiples.saturating_add(loads)
+    run.saturating_mul(2).saturating_add(loads)
 }

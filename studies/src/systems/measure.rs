@@ -170,7 +170,9 @@ fn planned(
     let mut plans = Vec::new();
     for slos in objectives(&zoo, &Orders::of(&zoo)?.fixed, Ranges::grid)? {
         let (mut systems, mut least_violated) = (Vec::new(), 0);
-        for (system, placing) in all(&zoo, &slos, &request)? {
+        for (system, mut placing) in all(&zoo, &slos, &request)? {
+            // The plans of systems are compared as they are.
+            placing.plan.tasks.iter_mut().for_each(|task| task.fallbacks.clear());
             let plan = RunPlan::of(&[(0, placing.clone())], &made)?;
             let of_task = |phase: &PhaseTask| phase.priority;
             let ways = plan.tasks.iter().map(|task| task.ways.clone()).collect();

@@ -12,14 +12,20 @@ use super::{
     plan::live::parse_engine,
     progress,
     quantity::{self, positive},
+    worker::worker,
 };
 use clap::{ArgGroup, ValueEnum};
 use replayed::Replayed;
 use report::Printed;
-use std::path::PathBuf;
-use vitempo::plan::{
-    live::Engine,
-    run::{Limit, RunLog, RunOptions, RunPlan, Summary, memory::Eviction, replay, run as execute},
+use std::{path::PathBuf, time::Duration};
+use vitempo::{
+    plan::{
+        live::Engine,
+        run::{
+            Limit, RunLog, RunOptions, RunPlan, Summary, memory::Eviction, replay, run as execute,
+        },
+    },
+    profiler::live::Workers,
 };
 
 /// `--evict`.
@@ -37,7 +43,7 @@ pub enum Evict {
 /// Example: vitempo run plan.json --live a=onnxruntime@0 --live b=rten@1 --seconds 10 --log
 /// log.jsonl
 ///
-/// Each processor is an engine on cores of its own, with one queue. Queries arrive as the plan says;
+/// Each processor is an engine in a process and on cores of its own, with one queue. Queries arrive as the plan says;
 /// each takes, on arrival, the way that is expected to end first. The output has violations, queries
 /// per second and latencies beside the forecast. `--replay` runs the queries of a log in the
 /// simulator instead, with their measured times.
@@ -84,6 +90,20 @@ pub struct RunArgs {
     #[arg(long, value_name = "COUNT", default_value = "1000", value_parser = positive)]
     pub bound: usize,
 
+    /// Do not fall back to faster ways of the plan when an objective is violated repeatedly
+    #[arg(long, requires = "plan")]
+    pub no_fallback: bool,
+
+    /// An engine that has not answered for so long is ended and started again: also after 100 times
+    /// as long as its work is expected to take, if that is longer; ten times as long where it loads
+    #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = quantity::above_zero)]
+    pub timeout: f64,
+
+    /// Run engines in threads of this process, which hands tensors over faster; an engine that
+    /// crashes ends the run, and one that hangs is waited for
+    #[arg(long, requires = "plan")]
+    pub in_process: bool,
+
     /// Write a log of every query, as JSON lines
     #[arg(long, value_name = "LOG.jsonl", requires = "plan")]
     pub log: Option<PathBuf>,
@@ -96,7 +116,7 @@ pub struct RunArgs {
 pub fn run(args: &RunArgs) -> CliResult {
     match (&args.plan, &args.replay) {
         (Some(path), _) => {
-            let log = execute(&RunPlan::read(path)?, &args.options(), &mut |what| {
+            let log = execute(&RunPlan::read(path)?, &args.options()?, &mut |what| {
                 progress::say(what);
             })?;
             if let Some(path) = &args.log {
@@ -111,8 +131,11 @@ pub fn run(args: &RunArgs) -> CliResult {
 }
 
 impl RunArgs {
-    fn options(&self) -> RunOptions {
-        RunOptions {
+    fn options(&self) -> CliResult<RunOptions> {
+        let timeout = Duration::try_from_secs_f64(self.timeout);
+        let timeout = timeout.map_err(|e| CliError::user(format!("--timeout: {e}")))?;
+        let workers = || worker().map(|command| Workers { timeout, ..Workers::new(command) });
+        Ok(RunOptions {
             engines: self.engines.clone(),
             anywhere: self.anywhere,
             limit: match (self.queries, self.seconds) {
@@ -127,7 +150,9 @@ impl RunArgs {
             },
             cold: self.cold,
             bound: self.bound,
+            fallbacks: !self.no_fallback,
+            workers: (!self.in_process).then(workers).transpose()?,
             interrupted: interrupted(),
-        }
+        })
     }
 }

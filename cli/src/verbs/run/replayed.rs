@@ -57,12 +57,13 @@ impl Report for Replayed {
                 signed(task.period_error()),
             ]);
         }
-        let ReplayedLog { left_out, out_of_order, pieces, .. } = self.0;
+        let ReplayedLog { left_out, out_of_order, pieces, switches, .. } = self.0;
         let share = percent(out_of_order as f64 / pieces.max(1) as f64);
         format!(
             "{}\nsimulated with the measured times of loading, input and running; hand-over is not \
             simulated   ({})\n{out_of_order} of {pieces} pieces ({share}) start at another place in \
-            the order of their processor; {left_out} queries that did not complete are left out\n",
+            the order of their processor; {left_out} queries that did not complete are left out; tasks \
+            changed their variants {switches} times\n",
             table.to_text(),
             Evidence::Simulation
         )
@@ -103,6 +104,7 @@ impl Report for Replayed {
             "left_out": self.0.left_out,
             "out_of_order": self.0.out_of_order,
             "pieces": self.0.pieces,
+            "switches": self.0.switches,
             "evidence": Evidence::Simulation,
         }))
     }

@@ -7,7 +7,7 @@ use super::super::{
 use serde_json::{Value, json};
 use std::fmt::Write;
 use vitempo::graph::Latency;
-use vitempo::plan::run::{RunLog, Summary, TaskSummary};
+use vitempo::plan::run::{EngineLoss, RunLog, Summary, TaskSummary};
 use vitempo::planners::Evidence;
 
 /// A log with its figures, to be printed.
@@ -95,16 +95,19 @@ impl Printed {
                 (task.refused, "refused: the queue was full"),
                 (task.lost, "lost with their engine"),
                 (task.failed, "failed or interrupted"),
+                (task.fell_back, "fell back to a faster way of the plan"),
             ] {
                 if count > 0 {
                     let _ = writeln!(text, "{}: {count} queries {what}", task.name);
                 }
             }
         }
-        for (processor, reason, queries) in &summary.engines_lost {
+        for EngineLoss { processor, reason, queries, starts_again } in &summary.engines_lost {
+            let again =
+                if *starts_again { "; it was started again when it was needed" } else { "" };
             let _ = writeln!(
                 text,
-                "engine of {processor} ended, {queries} queries lost with it: {reason}"
+                "engine of {processor} ended, {queries} queries lost with it: {reason}{again}"
             );
         }
         if summary.interrupted {
@@ -123,6 +126,8 @@ fn task_json(task: &TaskSummary) -> Value {
         "refused": task.refused,
         "lost": task.lost,
         "failed": task.failed,
+        "switches": task.switches,
+        "fell_back": task.fell_back,
         "latency_p50_ns": {"measured": task.p50_ns.0, "forecast": task.p50_ns.1},
         "latency_p99_ns": {"measured": task.p99_ns.0, "forecast": task.p99_ns.1},
         "mean_waiting_ns": waiting,
@@ -173,8 +178,13 @@ impl Report for Printed {
         let (summary, header) = (&self.summary, &self.log.header);
         let [before, during] =
             summary.loads.map(|(count, ns)| json!({"count": count, "mean_ns": ns}));
-        let lost = summary.engines_lost.iter().map(|(processor, reason, queries)| {
-            json!({"processor": processor, "reason": reason, "queries": queries})
+        let lost = summary.engines_lost.iter().map(|loss| {
+            json!({
+                "processor": loss.processor,
+                "reason": loss.reason,
+                "queries": loss.queries,
+                "starts_again": loss.starts_again,
+            })
         });
         Ok(json!({
             "device": header.device,
@@ -190,6 +200,7 @@ impl Report for Printed {
             "evictions": summary.evictions,
             "largest_bytes": summary.largest_bytes,
             "engines_lost": lost.collect::<Vec<_>>(),
+            "engines_started": summary.engines_started,
             "interrupted": summary.interrupted,
             "evidence": Evidence::Live,
         }))

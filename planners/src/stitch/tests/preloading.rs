@@ -2,7 +2,6 @@
 
 use super::{
     super::{
-        evaluate::Fetching,
         hotness::{Hotness, hotness},
         preload::{Loaded, as_printed, exact, round_robin},
     },
@@ -87,15 +86,26 @@ fn hotness_as_printed_is_equation_7() {
 #[test]
 fn what_is_not_loaded_takes_fetching_too() {
     let mut rng = StdRng::seed_from_u64(44);
-    let zoo = random_zoo(&mut rng, Kind::Additive, Size(1, 2, 2, 1));
+    let mut zoo = random_zoo(&mut rng, Kind::Additive, Size(1, 2, 2, 1));
     let mut loaded = Loaded::nothing(&zoo);
     loaded.load(&zoo, 0, 0, 0);
-    let fetched = zoo.with_fetching(&loaded, Fetching { compile: 20.0, load: 3.0 });
+    assert_eq!(zoo.loading(), Loading::Unknown);
+    let everything = Loaded::everything(&zoo);
+    assert!(zoo.with_fetching(&loaded, &loaded).is_ok(), "nothing is fetched");
+    let unknown = zoo.with_fetching(&loaded, &everything).map(|_| ()).map_err(|e| e.to_string());
+    assert!(unknown.is_err_and(|e| e.contains("at position 1") && e.contains("is not known")));
+    for (nth, subgraph) in zoo.tasks[0].subgraphs.iter_mut().flatten().enumerate() {
+        subgraph.load_ns = vec![Some(1000 + nth as u64)];
+    }
+    assert_eq!(zoo.loading(), Loading::Measured);
+    assert_eq!(zoo.clone().with_forecast_loads().loading(), Loading::Forecast);
+    let fetched = zoo.with_fetching(&loaded, &everything).expect("known times");
     let order = Order::new(vec![0, 0]);
     for (position, variant) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
         let ns = |zoo: &Zoo| zoo.step_ns(0, &order, position, variant).map(Interval::point);
-        let times = if (position, variant) == (0, 0) { 1 } else { 24 };
-        assert_eq!(ns(&fetched), ns(&zoo).map(|ns| times * ns), "{position} {variant}");
+        let nth = 2 * position as u64 + variant as u64;
+        let load_ns = if nth == 0 { 0 } else { 1000 + nth };
+        assert_eq!(ns(&fetched), ns(&zoo).map(|ns| ns + load_ns), "{position} {variant}");
     }
 }
 
@@ -197,7 +207,7 @@ pub(super) fn the_papers_size(seed: u64) -> (Zoo, Order, Vec<Vec<Slo>>) {
                 .collect(),
             memory_bytes: (20 - v) * rng.random_range(40_000..60_000),
             boundary_bytes: 0,
-            load_ns: Vec::new(),
+            load_ns: vec![Some(20_000_000); 3],
         };
         let subgraphs = (0..3).map(|_| (0..10).map(&mut subgraph).collect()).collect();
         let accuracy = Arc::new(Additive::of_originals(&accuracies, 3).expect("accuracies"));

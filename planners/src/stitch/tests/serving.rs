@@ -2,14 +2,12 @@
 
 use super::{
     super::{
-        evaluate::Fetching,
         preload::{Loaded, exact},
         systems::{Setting, System},
     },
     preloading::the_papers_size,
     *,
 };
-use crate::simulator::constants::Constants;
 
 /// Two processors; each task has variants whose two subgraphs take the given ns on both, and the
 /// given accuracies.
@@ -19,7 +17,7 @@ fn by_hand(tasks: &[(&[u64], &[u32])]) -> Zoo {
             latency_ns: vec![Some(Interval::exact(ns)); 2],
             memory_bytes: 1,
             boundary_bytes: 0,
-            load_ns: Vec::new(),
+            load_ns: vec![Some(27 * ns); 2],
         };
         let row: Vec<Subgraph> = ns.iter().map(subgraph).collect();
         let accuracy = Arc::new(Additive::of_originals(accuracies, 2).expect("accuracies"));
@@ -37,8 +35,6 @@ fn by_hand(tasks: &[(&[u64], &[u32])]) -> Zoo {
     )
     .expect("a zoo")
 }
-
-const FETCHING: Fetching = Fetching { compile: 23.7, load: 3.0 };
 
 fn setting<'a>(zoo: &'a Zoo, orders: &'a [Order]) -> Setting<'a> {
     Setting { zoo, fixed: &orders[0], orders, loaded: None }
@@ -83,7 +79,7 @@ fn tasks_that_come_at_once_queue_up_and_missing_subgraphs_are_fetched() {
     let orders = orders::each_once(2, 2).expect("orders");
     let slos = vec![vec![Slo { accuracy_bp: 9000, latency_ns: 20 }; 2]];
     let rate = |system, spacing, setting: Setting<'_>| {
-        setting.violations(system, &slos, spacing, FETCHING).expect("a rate")
+        setting.violations(system, &slos, spacing).expect("a rate")
     };
     let all = setting(&zoo, &orders);
     let apart = rate(System::STITCHED, 1000, all);
@@ -138,10 +134,9 @@ fn stitching_misses_less_than_every_baseline_at_the_papers_size() {
     let (zoo, order, configurations) = the_papers_size(44);
     let orders = orders::each_once(3, 3).expect("orders");
     let all = Setting { zoo: &zoo, fixed: &order, orders: &orders, loaded: None };
-    let fetching = Fetching::from(&Constants::default());
     let alone = 1_000_000_000;
     let rate = |system, setting: Setting<'_>| {
-        setting.violations(system, &configurations, alone, fetching).expect("a rate")
+        setting.violations(system, &configurations, alone).expect("a rate")
     };
     let stitched = rate(System::STITCHED, all);
     assert_eq!(stitched.of, 25 * 24 * 4);
@@ -157,14 +152,12 @@ fn stitching_misses_less_than_every_baseline_at_the_papers_size() {
         eprintln!(
             "{system:<10} misses {:5.1} % ({:5.1} % when all come at once)",
             100.0 * baseline.rate(),
-            {
-                100.0 * all.violations(system, &configurations, 0, fetching).expect("a rate").rate()
-            }
+            { 100.0 * all.violations(system, &configurations, 0).expect("a rate").rate() }
         );
         // Cut in the same fixed order, stitching has every original to choose from.
         assert!(!system.cut || baseline.violated >= stitched.violated, "{system}");
     }
-    let at_once = all.violations(System::STITCHED, &configurations, 0, fetching).expect("a rate");
+    let at_once = all.violations(System::STITCHED, &configurations, 0).expect("a rate");
     eprintln!(
         "{:<10} misses {:5.1} % ({:5.1} % when all come at once)",
         "stitched",

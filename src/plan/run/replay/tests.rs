@@ -13,6 +13,7 @@ fn header(lanes: Vec<LogLane>, processors: usize) -> LogHeader {
         engine_version: "0".to_owned(),
         cores: vec![p],
         threads: 1,
+        process: None,
     };
     LogHeader {
         format: "vitempo run log".to_owned(),
@@ -44,6 +45,7 @@ fn synthetic(seed: u64, handover: u64) -> RunLog {
             task: lanes.len() % 2,
             phase: 0,
             way: lanes.len() / 2,
+            level: 0,
             variants: vec!["v".to_owned(); 2],
             priority,
             accurate: true,

@@ -3,6 +3,7 @@
 
 mod arguments;
 mod contention;
+mod loading;
 mod paper;
 mod placements;
 mod print;
@@ -19,6 +20,7 @@ use std::process::ExitCode;
 #[command(name = "vitempo-studies", version)]
 enum Studies {
     Contention(contention::ContentionArgs),
+    Loading(loading::LoadingArgs),
     Paper(paper::PaperArgs),
     Placements(placements::PlacementsArgs),
     Published(published::PublishedArgs),
@@ -31,6 +33,7 @@ enum Studies {
 fn main() -> ExitCode {
     let done = match Studies::parse() {
         Studies::Contention(args) => contention::run(&args),
+        Studies::Loading(args) => loading::run(&args),
         Studies::Paper(args) => paper::run(&args),
         Studies::Placements(args) => placements::run(&args),
         Studies::Published(args) => published::run(&args),

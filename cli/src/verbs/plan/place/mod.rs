@@ -113,8 +113,8 @@ pub struct PlaceArgs {
     pub power: Vec<(String, f64)>,
 
     /// Nothing is loaded at first: the first run of a subgraph compiles and loads it, which takes as
-    /// long as measured in the record, else 23.7 and 3 times as long as to run it (the stitching
-    /// paper's figures)
+    /// long as measured in the record, or as forecast for a bundle's engine; refused where that is
+    /// not known
     #[arg(long)]
     pub cold: bool,
 

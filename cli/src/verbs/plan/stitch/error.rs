@@ -6,11 +6,15 @@ use vitempo::planners::stitch::StitchError;
 
 const ANY_ORDER: &str = "--any-order lets a processor take several positions";
 
+const LOADING: &str = "`vitempo plan stitch --live NAME=BACKEND --record` measures times of loading; \
+    for bundles of rten, ONNX Runtime, OpenVINO and LiteRT they are forecast";
+
 impl From<StitchError> for CliError {
     fn from(error: StitchError) -> Self {
         let hint = match &error {
             StitchError::TooMany { .. } => "--preload round-robin looks at no variant one by one",
             StitchError::Impossible { .. } => ANY_ORDER,
+            StitchError::LoadingUnknown { .. } => LOADING,
             _ => return Self::user(error),
         };
         Self::user(error).hint(hint)

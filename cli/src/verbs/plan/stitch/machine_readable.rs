@@ -1,5 +1,6 @@
 //! A plan of stitched variants as CSV and JSON.
 
+use super::super::place::words;
 use super::{
     super::super::{error::CliResult, output::Table},
     report::Printed,
@@ -103,7 +104,7 @@ impl Printed {
                 "violations_at_least": self.0.search.violations_at_least,
             },
             "preload": self.0.preloading.as_ref().map(|found| self.memory_json(found)),
-            "loading_is_measured": self.0.zoo.loading_is_measured(),
+            "loading": words::loading_name(&self.0.zoo),
             "systems": self.0.systems.iter().map(system_json).collect::<Vec<_>>(),
             "as_printed": self.0.selection == Selection::AsPrinted,
             "accuracy_is": self.0.accuracy_is,

@@ -158,8 +158,7 @@ impl Printed<'_> {
 
 /// The origin of times of loading; nothing where everything is loaded.
 fn loading_name(placing: &Placing) -> Option<&'static str> {
-    let origin = if placing.zoo.loading_is_measured() { "measured" } else { "paper" };
-    placing.cold.then_some(origin)
+    placing.cold.then(|| words::loading_name(&placing.zoo))
 }
 
 fn score_json(score: &Score) -> Value {

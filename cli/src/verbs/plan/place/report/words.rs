@@ -3,20 +3,27 @@
 use crate::verbs::output::percent;
 use vitempo::graph::Latency;
 use vitempo::planners::multi_dnn::{Contention, MultiDnnPlan, Objective, PlacedWay, Proof, Score};
-use vitempo::planners::stitch::Zoo;
+use vitempo::planners::stitch::{Loading, Zoo};
 
 pub fn latency(ns: f64) -> String {
     Latency::from_ns(ns).to_string()
 }
 
-/// The origin of times of compiling and loading.
+/// The origin of times of loading.
 pub fn loading(zoo: &Zoo) -> &'static str {
-    match zoo.loading_is_measured() {
-        true => "compiling and loading: measured, subgraph by subgraph",
-        false => {
-            "compiling and loading: not measured; 23.7 and 3 times the latency, the stitching \
-            paper's figures"
-        }
+    match zoo.loading() {
+        Loading::Measured => "compiling and loading: measured, subgraph by subgraph",
+        Loading::Forecast => "compiling and loading: forecast from operators and weights",
+        Loading::Unknown => "compiling and loading: not known",
+    }
+}
+
+/// The same as one word.
+pub fn loading_name(zoo: &Zoo) -> &'static str {
+    match zoo.loading() {
+        Loading::Measured => "measured",
+        Loading::Forecast => "forecast",
+        Loading::Unknown => "unknown",
     }
 }
 

@@ -5,32 +5,41 @@
 //! both directions of the link and server each work on another frame. Results are compared with
 //! those of the whole model on the device's engine. Times are ns.
 
-use super::{
-    bisection::{Difference, LiveBreakPoint, bisect},
-    forecast::Forecast,
-};
+mod compared;
+mod difference;
+mod error;
+mod measured;
+mod setup;
+mod similarity;
+
+pub use compared::{Compared, compare};
+pub use error::LiveSplitError;
+pub use measured::{MeasuredSplit, between_ns};
+pub use similarity::Similarity;
+
+use super::bisection::{Difference, LiveBreakPoint, bisect};
 use crate::{
     models::Model,
     plan::{
-        costs::{PlanCostsError, nodes_of},
-        live::{Engine, interval},
-        partition::{Partition, PartitionError, weighted},
+        costs::nodes_of,
+        live::Engine,
+        partition::{PartitionError, weighted},
     },
 };
+use difference::difference;
+use measured::periods;
+use setup::{engines, halves, links, shapes};
+use similarity::cosine;
 use std::{
     sync::{Arc, atomic::AtomicBool},
     time::Duration,
 };
-use vitempo_graph::{Environment, Graph, onnx::ReadOptions};
-use vitempo_planners::cost::{Costs, Interval, Link};
+use vitempo_graph::{Environment, onnx::ReadOptions};
+use vitempo_planners::cost::{Costs, Link};
 use vitempo_profiler::{
-    OutputValues, RunOptions, SweepError, Target, WorkerCommand, conformance, inputs,
+    OutputValues, RunOptions, Target, WorkerCommand, conformance, inputs,
     live::named,
-    split::{
-        Features, FrameTimes, Halves, Lost, Pass, Reach, Shape, Shapes, SplitRig, SplitRunError,
-        SplitSettings, Throughput,
-    },
-    statistics,
+    split::{Features, Lost, Pass, Reach, Shapes, SplitRig, SplitRunError, SplitSettings},
 };
 
 /// Frames before those that count.
@@ -60,102 +69,6 @@ pub struct SplitOptions {
     pub worker: WorkerCommand,
     /// Set it from another thread to stop.
     pub interrupted: Arc<AtomicBool>,
-}
-
-/// Why a split does not run.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum LiveSplitError {
-    /// An end does not start, fails or is lost.
-    #[error(transparent)]
-    Run(#[from] SplitRunError),
-    /// The device's engine is not available.
-    #[error("the device: {0}")]
-    Device(#[from] SweepError),
-    /// A processor of the costs without an engine.
-    #[error("processor `{processor}` has no engine")]
-    NoEngine {
-        /// Its name.
-        processor: String,
-    },
-    /// An engine for a processor that the costs lack, or that has one already.
-    #[error("no processor needs the engine of `{name}`: there are `{device}` and `{server}`")]
-    UnknownEngine {
-        /// The given name.
-        name: String,
-        /// The device's name.
-        device: String,
-        /// The server's name.
-        server: String,
-    },
-    /// A link that cannot be shaped like this.
-    #[error("the link from `{from}` to `{to}` {reason}")]
-    Link {
-        /// The sender.
-        from: String,
-        /// The receiver.
-        to: String,
-        /// What is wrong.
-        reason: &'static str,
-    },
-    /// The model cannot be cut like this.
-    #[error(transparent)]
-    Partition(#[from] PartitionError),
-    /// The costs are of another model.
-    #[error(transparent)]
-    Costs(#[from] PlanCostsError),
-    /// The inputs cannot be filled, or results have other shapes.
-    #[error("{0}")]
-    Values(String),
-}
-
-/// Similarity of the results of a split with those of the whole model.
-#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
-pub struct Similarity {
-    /// Number of seeded inputs.
-    pub inputs: usize,
-    /// Mean cosine over inputs and outputs.
-    pub cosine: f64,
-    /// Largest difference, as a share of the largest value of its output.
-    pub apart: f64,
-}
-
-/// Measurements of a split.
-#[derive(Clone, Debug, PartialEq)]
-pub struct MeasuredSplit {
-    /// Frames one at a time.
-    pub alone: Vec<FrameTimes>,
-    /// Frames that follow each other.
-    pub streamed: Vec<FrameTimes>,
-    /// Times between results of frames that follow each other.
-    pub periods_ns: Vec<u64>,
-    /// Frames that were lost with the server.
-    pub lost: Vec<Lost>,
-    /// Frames that did not begin because the server was lost too often.
-    pub not_run: usize,
-    /// The real rates of the link; `None` where the server is not used.
-    pub link: Option<Throughput>,
-    /// `None` where engines compute nothing, or no frame was completed any more.
-    pub similarity: Option<Similarity>,
-}
-
-impl MeasuredSplit {
-    /// Median of something about frames alone, and the middle four fifths.
-    pub fn alone(&self, of: impl Fn(&FrameTimes) -> u64) -> Option<Interval> {
-        interval(&self.alone.iter().map(of).collect::<Vec<_>>())
-    }
-
-    /// The same of periods.
-    #[must_use]
-    pub fn period_ns(&self) -> Option<Interval> {
-        interval(&self.periods_ns)
-    }
-}
-
-/// What neither engine accounts for: the link both ways, and handing over.
-#[must_use]
-pub fn between_ns(times: &FrameTimes) -> u64 {
-    times.latency_ns.saturating_sub(times.device_ns).saturating_sub(times.server_ns)
 }
 
 /// An end of the split: its engine, and where it runs.
@@ -352,150 +265,10 @@ impl LiveSplit {
     }
 }
 
-/// Latency of the one split minus that of the other, over pairs of frames that follow each other.
-fn difference(pass: &Pass, slower: usize, bytes_per_s: f64) -> Option<Difference> {
-    let is_pair = |pair: &&[FrameTimes]| {
-        pair[0].frame + 1 == pair[1].frame && pair[0].frame.is_multiple_of(2)
-    };
-    let signed = |pair: &[FrameTimes]| {
-        let (a, b) = (pair[0].latency_ns as f64, pair[1].latency_ns as f64);
-        if pair[0].split == slower { a - b } else { b - a }
-    };
-    let differences: Vec<f64> = pass.frames.windows(2).filter(is_pair).map(signed).collect();
-    // Order statistics take whole numbers from 0.
-    let least = differences.iter().copied().fold(f64::INFINITY, f64::min);
-    let shifted: Vec<u64> = differences.iter().map(|d| (d - least) as u64).collect();
-    let median_ns = statistics::median(&shifted)? + least;
-    let range = || Some(*shifted.iter().max()? as f64 / 2.0);
-    let of_median = |(low, high): (u64, u64)| (high - low) as f64 / 2.0;
-    let noise_ns = statistics::median_interval(&shifted).map(of_median).or_else(range)?;
-    Some(Difference { bytes_per_s, median_ns, noise_ns })
-}
-
-/// Times between the results of frames that follow each other, once all parts are busy.
-fn periods(frames: &[FrameTimes]) -> Vec<u64> {
-    let follows = |pair: &&[FrameTimes]| {
-        pair[0].frame + 1 == pair[1].frame && pair[0].completed_ns <= pair[1].completed_ns
-    };
-    let busy = frames.get(IN_FLIGHT.saturating_sub(1)..).unwrap_or_default();
-    let period = |pair: &[FrameTimes]| pair[1].completed_ns - pair[0].completed_ns;
-    busy.windows(2).filter(follows).map(period).collect()
-}
-
-/// The engines of device and server.
-fn engines<'a>(names: [&str; 2], engines: &'a [Engine]) -> Result<[&'a Engine; 2], LiveSplitError> {
-    let of = |name: &str| {
-        let mut found = engines.iter().filter(|engine| engine.name == name);
-        let engine = found.next();
-        engine.ok_or_else(|| LiveSplitError::NoEngine { processor: name.to_owned() })
-    };
-    let ends = [of(names[0])?, of(names[1])?];
-    match engines.iter().find(|engine| ends.iter().all(|end| !std::ptr::eq(*end, *engine))) {
-        Some(other) => Err(LiveSplitError::UnknownEngine {
-            name: other.name.clone(),
-            device: names[0].to_owned(),
-            server: names[1].to_owned(),
-        }),
-        None => Ok(ends),
-    }
-}
-
-/// The link to the server and the one back; results come back without cost where the costs have
-/// none.
-fn links(costs: &Costs, names: [&str; 2]) -> Result<[Link; 2], LiveSplitError> {
-    let one = |from: usize, to: usize| {
-        let error = |reason| LiveSplitError::Link {
-            from: names[from].to_owned(),
-            to: names[to].to_owned(),
-            reason,
-        };
-        let link = costs.link(from, to).ok_or_else(|| error("is not in the costs"))?;
-        let rate = link.bandwidth_bytes_per_s.point() as f64;
-        if !RATES.contains(&rate) {
-            return Err(error("has a rate that cannot be shaped: expected 64 kbit/s to 4 Gbit/s"));
-        }
-        if link.message_ns > 0 || link.conversion_bytes_per_s.is_some() {
-            return Err(error("has message_ns or conversion_bytes_per_s, which are not shaped"));
-        }
-        Ok(*link)
-    };
-    Ok([one(0, 1)?, one(1, 0)?])
-}
-
-/// The link at so many times its bandwidth.
-fn shapes(links: &[Link; 2], factor: f64) -> Shapes {
-    let shape = |link: &Link| {
-        let bytes_per_s = (link.bandwidth_bytes_per_s.point() as f64 * factor).round() as u64;
-        Some(Shape { bytes_per_s: bytes_per_s.max(1), setup_ns: link.setup_ns })
-    };
-    Shapes { there: shape(&links[0]), back: shape(&links[1]) }
-}
-
-/// Both halves of a model; one where the other has no node.
-fn halves(
-    whole: &Graph,
-    model: &Model,
-    nodes: &[usize],
-    on_device: &[bool],
-) -> Result<Halves, LiveSplitError> {
-    let is_here = |&node: &usize| on_device.get(node).copied().unwrap_or(true);
-    let part_of: Vec<usize> = nodes.iter().map(|node| usize::from(!is_here(node))).collect();
-    if part_of.iter().all(|&part| part == 0) {
-        return Ok(Halves { device: Some(whole.clone()), server: None });
-    }
-    if part_of.iter().all(|&part| part == 1) {
-        return Ok(Halves { device: None, server: Some(whole.clone()) });
-    }
-    let mut parts = Partition::divide(whole, model, &part_of, &["device", "server"])?;
-    let server = parts.pop();
-    Ok(Halves { device: parts.pop(), server })
-}
-
-fn cosine(a: &[f32], b: &[f32]) -> f64 {
-    let dot = |a: &[f32], b: &[f32]| {
-        a.iter().zip(b).map(|(x, y)| f64::from(*x) * f64::from(*y)).sum::<f64>()
-    };
-    let cosine = dot(a, b) / (dot(a, a) * dot(b, b)).sqrt();
-    if cosine.is_finite() { cosine } else { f64::from(u8::from(a == b)) }
-}
-
-/// The forecast of a split beside its measurement.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Compared {
-    /// What is compared.
-    pub what: &'static str,
-    /// What the costs say, ns.
-    pub forecast_ns: Interval,
-    /// What was measured, ns; `None` without samples.
-    pub measured_ns: Option<Interval>,
-}
-
-impl Compared {
-    /// The measurement relative to the forecast: 0.1 for 10 % more.
-    #[must_use]
-    pub fn off(&self) -> Option<f64> {
-        let forecast = self.forecast_ns.point();
-        let measured = self.measured_ns?.point() as f64;
-        (forecast > 0).then(|| measured / forecast as f64 - 1.0)
-    }
-}
-
-/// Latency, period, and the parts of the latency.
-#[must_use]
-pub fn compare(forecast: &Forecast, measured: &MeasuredSplit) -> Vec<Compared> {
-    let row = |what, forecast_ns, measured_ns| Compared { what, forecast_ns, measured_ns };
-    vec![
-        row("latency", forecast.latency_ns, measured.alone(|t| t.latency_ns)),
-        row("period", forecast.period_ns, measured.period_ns()),
-        row("device", forecast.device_ns, measured.alone(|t| t.device_ns)),
-        row("link", forecast.there_ns + forecast.back_ns, measured.alone(between_ns)),
-        row("server", forecast.server_ns, measured.alone(|t| t.server_ns)),
-    ]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use vitempo_profiler::split::FrameTimes;
 
     fn times(frame: usize, split: usize, latency_ns: u64, completed_ns: u64) -> FrameTimes {
         FrameTimes {
