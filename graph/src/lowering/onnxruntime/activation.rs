@@ -17,8 +17,17 @@ fn fused() -> Attributes {
     Attributes::new().with_int(FUSED, 1)
 }
 
-/// `x / 2 * (1 + erf(x / sqrt 2))` becomes Gelu. Whether anything changed.
+/// `x / 2 * (1 + erf(x / sqrt 2))` becomes the engine's own Gelu. Whether anything changed.
 pub(super) fn gelu(graph: &mut Rewriter) -> bool {
+    fuse_gelu(graph, &fused())
+}
+
+/// The same with ONNX's Gelu, where the file's operator set has it.
+pub(super) fn onnx_gelu(graph: &mut Rewriter) -> bool {
+    fuse_gelu(graph, &Attributes::new())
+}
+
+fn fuse_gelu(graph: &mut Rewriter, attributes: &Attributes) -> bool {
     let mut changed = false;
     for index in graph.order() {
         let Some(span) = activation::erf_gelu(graph, index, true)
@@ -26,8 +35,9 @@ pub(super) fn gelu(graph: &mut Rewriter) -> bool {
         else {
             continue;
         };
-        changed |=
-            graph.fuse("gelu", OpKind::Gelu, fused(), vec![span.input], span.output).is_some();
+        changed |= graph
+            .fuse("gelu", OpKind::Gelu, attributes.clone(), vec![span.input], span.output)
+            .is_some();
     }
     changed
 }

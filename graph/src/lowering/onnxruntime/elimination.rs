@@ -56,10 +56,13 @@ pub(super) fn fold_constants(graph: &mut Rewriter) -> bool {
     })
 }
 
-/// Lets equal operators on equal inputs be computed once. Whether anything changed.
+/// Lets equal operators on equal inputs be computed once, except DQs: every reader has its own. Whether anything changed.
 pub(super) fn share(graph: &mut Rewriter) -> bool {
     let scalars = shared_scalars(graph);
-    let private = |node: &Node| node.op.attributes.text(reshape::ORIGIN) == Some(reshape::OF_GEMM);
+    let private = |node: &Node| {
+        node.op.kind == OpKind::Dequantize
+            || node.op.attributes.text(reshape::ORIGIN) == Some(reshape::OF_GEMM)
+    };
     elimination::share(graph, private, |v| *scalars.get(&v).unwrap_or(&v))
 }
 

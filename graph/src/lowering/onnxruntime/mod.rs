@@ -14,6 +14,7 @@ mod domain;
 mod elimination;
 mod int8;
 mod normalization;
+mod pairs;
 mod permutation;
 mod product;
 mod reshape;
@@ -74,14 +75,19 @@ pub fn lower_for(
     if environment.memory_format == Some(MemoryFormat::ChannelsLast) {
         asked = Cow::Owned(images_channels_last(&asked)?);
     }
-    if environment.precision == Precision::I8 {
+    let mut rules = Rules {
+        block: match environment.memory_format {
+            Some(MemoryFormat::ChannelsFirst) => None,
+            _ => Some(block(environment)),
+        },
+        has_gelu: false,
+    };
+    if environment.precision == Precision::I8 && !quantize::is_quantized(&asked) {
         let options = quantize::Options::default();
         asked = Cow::Owned(quantize::qdq_within(&asked, &options, budget)?);
+        rules.has_gelu = true;
     }
-    match environment.memory_format {
-        Some(MemoryFormat::ChannelsFirst) => kernels(asked, None, budget),
-        _ => kernels(asked, Some(block(environment)), budget),
-    }
+    kernels(asked, rules, budget)
 }
 
 /// The kernels ONNX Runtime runs for `graph` with blocks of that many channels.
@@ -89,86 +95,106 @@ pub fn lower_for(
 /// # Errors
 /// [`GraphError`] when the result is no graph, which would be a mistake in the rules.
 pub fn lower(graph: &Graph, block: usize) -> Result<Graph, GraphError> {
-    kernels(Cow::Borrowed(graph), Some(block), &Budget::default())
+    let rules = Rules { block: Some(block), has_gelu: false };
+    kernels(Cow::Borrowed(graph), rules, &Budget::default())
 }
 
-/// `block`: channels of a block; `None` where the engine leaves memory formats alone (optimization
-/// level 2).
-fn kernels(
-    graph: Cow<'_, Graph>,
+/// What decides which rules hold, besides the graph.
+#[derive(Clone, Copy, Debug)]
+struct Rules {
+    /// Channels of a block; `None` where the engine leaves memory formats alone (optimization level
+    /// 2).
     block: Option<usize>,
-    budget: &Budget,
-) -> Result<Graph, GraphError> {
-    let quantized = quantize::is_quantized(&graph);
+    /// Whether the file's operator set has Gelu, as in files that vitempo writes: it is fused at
+    /// the first level then.
+    has_gelu: bool,
+}
+
+fn kernels(graph: Cow<'_, Graph>, rules: Rules, budget: &Budget) -> Result<Graph, GraphError> {
+    let is_quantized = quantize::is_quantized(&graph);
     let channels_last = int8::channels_last_before(&graph);
     let mut rewriter = Rewriter::of(graph, budget);
     let graph = &mut rewriter;
     int8::mark_channels_last(graph, &channels_last);
-    if quantized {
-        elimination::fold_constants(graph);
-        product::fuse_bias(graph);
-        int8::spread(graph);
-    }
-    if !quantized {
+    let mut weights = int8::Weights::default();
+    if is_quantized {
+        weights = int8::Weights::taken_from(graph);
+        int8::share_parameters(graph);
+        int8::one_per_reader(graph);
+    } else {
         attention::fuse(graph);
     }
-    repeat(graph, level_one);
-    if block.is_some() {
+    repeat(graph, &level_one(is_quantized, rules));
+    if rules.block.is_some() {
         convolution::fuse_hard_swish(graph);
     }
     activation::spell_out_hard_swish(graph);
-    if quantized {
-        int8::fuse(graph);
-    }
-    repeat(graph, level_two);
-    if let Some(block) = block.filter(|&block| block > 1) {
+    repeat(graph, &level_two(is_quantized, rules));
+    weights.put_back(graph);
+    if let Some(block) = rules.block.filter(|&block| block > 1) {
         blocked::convert(graph, block);
     }
-    if quantized && block.is_some() {
+    if is_quantized && rules.block.is_some() {
         int8::work_channels_last(graph);
     }
-    if block.is_some() {
+    if rules.block.is_some() {
         convolution::fuse_residuals(graph);
     }
     let kernels = rewriter.finish_with(seal)?;
-    let is_spoken = !quantized && channels_last.is_empty();
+    let is_spoken = !is_quantized && channels_last.is_empty();
     Ok(if is_spoken { kernels } else { int8::spoken_channels_first(kernels) })
 }
 
-fn repeat(graph: &mut Rewriter, level: fn(&mut Rewriter) -> bool) {
+type Step = fn(&mut Rewriter) -> bool;
+
+/// Takes the steps again and again until nothing changes, but not for ever.
+fn repeat(graph: &mut Rewriter, steps: &[Step]) {
     for _ in 0..ROUNDS {
-        if !level(graph) {
+        if !steps.iter().fold(false, |changed, step| step(graph) | changed) {
             break;
         }
     }
 }
 
-type Step = fn(&mut Rewriter) -> bool;
-
-fn run(graph: &mut Rewriter, steps: &[Step]) -> bool {
-    steps.iter().fold(false, |changed, step| step(graph) | changed)
-}
-
-fn level_one(graph: &mut Rewriter) -> bool {
-    let steps: &[Step] = &[
-        elimination::no_ops,
-        convolution::fold_neighbours,
-        convolution::fold_paddings,
+fn level_one(is_quantized: bool, rules: Rules) -> Vec<Step> {
+    let mut steps: Vec<Step> =
+        vec![elimination::no_ops, convolution::fold_neighbours, convolution::fold_paddings];
+    if is_quantized {
+        steps.push(int8::merge_double_pairs);
+    }
+    let rest: [Step; 4] = [
         elimination::share,
         elimination::fold_constants,
         product::fuse_bias,
         reshape::fuse_neighbours,
-        |g| transpose::optimize(g, false),
     ];
-    run(graph, steps)
+    steps.extend(rest);
+    if rules.has_gelu {
+        steps.push(activation::onnx_gelu);
+    }
+    if is_quantized {
+        steps.push(int8::propagate);
+        steps.push(int8::one_per_reader);
+    }
+    steps.push(|g| transpose::optimize(g, false));
+    steps
 }
 
-fn level_two(graph: &mut Rewriter) -> bool {
-    let steps: &[Step] = &[
-        |g| transpose::optimize(g, true),
-        product::fuse_activations,
-        convolution::fuse_activations,
-        activation::gelu,
+fn level_two(is_quantized: bool, rules: Rules) -> Vec<Step> {
+    let mut steps: Vec<Step> = Vec::new();
+    if is_quantized {
+        steps.push(int8::drop_clips);
+    }
+    steps.push(|g| transpose::optimize(g, true));
+    if is_quantized {
+        steps.push(int8::select);
+    }
+    steps.push(product::fuse_activations);
+    steps.push(convolution::fuse_activations);
+    if !rules.has_gelu {
+        steps.push(activation::gelu);
+    }
+    let rest: [Step; 6] = [
         split::fuse_gathers,
         product::fuse_transposes,
         activation::bias_gelu,
@@ -176,7 +202,8 @@ fn level_two(graph: &mut Rewriter) -> bool {
         activation::quick_gelu,
         product::fuse_scales,
     ];
-    run(graph, steps)
+    steps.extend(rest);
+    steps
 }
 
 /// Brings the attributes of a kernel into their canonical form and forgets what only the rules

@@ -21,6 +21,15 @@ pub(super) fn compose(first: &[usize], second: &[usize]) -> Vec<usize> {
     second.iter().map(|&p| first[p]).collect()
 }
 
+/// From channels last to channels first.
+pub(super) fn channels_last_to_first(rank: usize) -> Vec<usize> {
+    let mut perm: Vec<usize> = (0..rank).collect();
+    if rank > 1 {
+        perm[1..].rotate_right(1);
+    }
+    perm
+}
+
 /// Whether nothing moves.
 pub(super) fn is_identity(perm: &[usize]) -> bool {
     perm.iter().enumerate().all(|(i, &p)| i == p)
@@ -89,6 +98,7 @@ mod tests {
         assert_eq!(valid(&[0, 2, 1]), Some(vec![0, 2, 1]));
         assert_eq!(valid(&[0, 2, 2]), None);
         assert_eq!(valid(&[0, -1]), None);
+        assert_eq!(channels_last_to_first(4), [0, 3, 1, 2]);
         assert_eq!(squeeze(&[2], &perm), [0, 2, 1, 3]);
         assert_eq!(unsqueeze(&[0, 3], &[2, 0, 1]), [0, 4, 1, 3, 2]);
         assert_eq!(of_reshape(&[1, 512, 4, 1], &[1, 1, 512, 4]), Some(vec![0, 3, 1, 2]));

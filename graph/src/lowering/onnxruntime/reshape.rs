@@ -6,7 +6,7 @@
 //! made itself, [`Written`] those of the file.
 
 use crate::{
-    Attribute, Attributes, Node, OpKind, Precision, TensorSpec, Written,
+    Attribute, Attributes, Node, OpKind, TensorSpec, Written,
     patterns::rewriter::{NodeIndex, Rewriter},
     shape::ones_added,
 };
@@ -81,12 +81,7 @@ fn allows_zero(graph: &Rewriter, index: NodeIndex) -> bool {
 pub(super) fn fuse_neighbours(graph: &mut Rewriter) -> bool {
     let mut changed = false;
     for index in graph.order() {
-        // Reshapes of integers have a DQ and a Q between them while this rule runs.
-        let integers = graph
-            .ends(index)
-            .and_then(|(x, _)| graph.tensor(x))
-            .is_some_and(|t| t.precision == Precision::U8);
-        if integers || form(graph, index) != Some(Form::Reshape) || allows_zero(graph, index) {
+        if form(graph, index) != Some(Form::Reshape) || allows_zero(graph, index) {
             continue;
         }
         while let Some((input, output)) = graph.ends(index) {

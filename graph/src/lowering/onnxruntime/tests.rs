@@ -154,6 +154,26 @@ fn a_transpose_passes_a_split_and_cancels() {
     assert_eq!(g.nodes()[0].op.attributes.int("axis"), Some(2));
 }
 
+/// Beside another reader, only a transpose that undoes it draws a transpose past an operator.
+#[test]
+fn a_transpose_passes_an_operator_of_several_readers_to_the_one_that_undoes_it() {
+    for (perm, passes) in [([0, 2, 1, 3], true), ([0, 1, 3, 2], false)] {
+        let mut b = GraphBuilder::new("t");
+        let x = b.input("x", TensorSpec::f32([3, 8, 6, 4]));
+        let x = plain(&mut b, "abs", OpKind::Abs, &[x]);
+        let turned = transpose(&mut b, "t", x, &[0, 2, 1, 3]);
+        let gate = plain(&mut b, "gate", OpKind::Sigmoid, &[turned]);
+        let back = transpose(&mut b, "back", gate, &perm);
+        let outputs = vec![
+            plain(&mut b, "relu", OpKind::Relu, &[back]),
+            plain(&mut b, "pool", OpKind::GlobalAveragePool, &[gate]),
+        ];
+        let kernels = lower(&b.finish(outputs).unwrap(), 1).unwrap();
+        let transposes = kernels.nodes().iter().filter(|n| n.op.kind == OpKind::Transpose).count();
+        assert_eq!(transposes, if passes { 1 } else { 2 });
+    }
+}
+
 #[test]
 fn slices_that_cover_a_tensor_are_a_split() {
     let slice = |b: &mut GraphBuilder, x: ValueId, from: i64, to: i64| {
@@ -248,7 +268,12 @@ fn held_to_channels_first_the_third_level_is_off() {
     let graph = b.finish(vec![sum]).unwrap();
     assert_eq!(
         kernels(
-            &super::kernels(std::borrow::Cow::Borrowed(&graph), None, &Budget::default()).unwrap()
+            &super::kernels(
+                std::borrow::Cow::Borrowed(&graph),
+                super::Rules { block: None, has_gelu: false },
+                &Budget::default()
+            )
+            .unwrap()
         ),
         ["conv/relu", "conv", "add"]
     );

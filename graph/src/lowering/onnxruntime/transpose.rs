@@ -6,17 +6,21 @@
 //! cost of transposing a tensor is its number of dimensions larger than 1.
 
 mod crowd;
+mod inputs;
+mod leading;
+mod units;
 
 use super::{
     permutation as perms,
     reshape::{self, Form},
 };
 use crate::{
-    Attribute, Attributes, OpKind, Precision, TensorSpec, ValueId,
+    Attribute, Attributes, Node, OpKind, Precision, TensorSpec, ValueId,
+    onnx::quantized::LAST,
     patterns::rewriter::{NodeIndex, Rewriter},
 };
 use crowd::Crowds;
-use foldhash::{HashSet, HashSetExt};
+use leading::Leading;
 
 /// How a transpose passes through an operator.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -35,8 +39,12 @@ enum Handler {
     Reshape,
     /// Only once nodes are assigned to the CPU, and only between channels first and channels last.
     Resize,
-    /// Known to the optimizer, but refused for floats.
+    /// Known to the optimizer, but refused.
     Never,
+    /// Only on integers that belong to the CPU, whose kernel for channels last is faster.
+    MaxPool,
+    /// Only on integers, whose kernels can work channels last.
+    Pool,
 }
 
 impl Handler {
@@ -86,18 +94,12 @@ impl Handler {
             | K::ReduceL2
             | K::ReduceProd => Self::First,
             K::Gather if node.op.attributes.int("index").is_some() => Self::First,
+            K::Gather => Self::Never,
             K::Concat => Self::Concat,
             K::Transpose => Self::Transpose,
             K::Resize => Self::Resize,
-            K::MaxPool => Self::Never,
-            // Each is between a DQ and a Q of its own, which transposes do not cross.
-            K::Reshape
-                if graph
-                    .tensor(*node.inputs.first()?)
-                    .is_some_and(|t| t.precision == Precision::U8) =>
-            {
-                return None;
-            }
+            K::MaxPool if !works_channels_last(node) => Self::MaxPool,
+            K::AveragePool | K::GlobalAveragePool if reads_integers(graph, node) => Self::Pool,
             K::Reshape => match reshape::form(graph, index)? {
                 Form::Reshape => Self::Reshape,
                 Form::Squeeze(_) => Self::Squeeze,
@@ -125,6 +127,15 @@ impl Handler {
     }
 }
 
+fn works_channels_last(node: &Node) -> bool {
+    node.op.attributes.int(LAST) == Some(1)
+}
+
+fn reads_integers(graph: &Rewriter, node: &Node) -> bool {
+    let x = node.inputs.first().and_then(|&x| graph.tensor(x));
+    x.is_some_and(|x| matches!(x.precision, Precision::U8 | Precision::I8))
+}
+
 /// The permutation of the transpose at `index`.
 fn permutation(graph: &Rewriter, index: NodeIndex) -> Option<Vec<usize>> {
     let node = graph.node(index).filter(|n| n.op.kind == OpKind::Transpose)?;
@@ -143,20 +154,19 @@ fn transpose_attributes(perm: &[usize]) -> Attributes {
 /// Whether anything changed.
 pub(super) fn optimize(graph: &mut Rewriter, assigned: bool) -> bool {
     let order = graph.order();
-    let leading = leading_to_transpose(graph, &order);
+    let leading = Leading::of(graph, &order);
     let mut pass = Pass { leading, crowds: Crowds::default(), assigned };
     let mut changed = false;
     for index in order {
         let inputs = graph.node(index).map_or(0, |n| n.inputs.len());
         changed |= (0..inputs).any(|position| turn(graph, index, position, &mut pass));
     }
-    changed
+    units::repair(graph) | changed
 }
 
 /// The state of one run over the graph.
 struct Pass {
-    /// Values from which a path of operators that let transposes through leads to a transpose.
-    leading: HashSet<ValueId>,
+    leading: Leading,
     crowds: Crowds,
     /// Whether nodes belong to the CPU already.
     assigned: bool,
@@ -173,23 +183,6 @@ fn turn(graph: &mut Rewriter, index: NodeIndex, position: usize, pass: &mut Pass
         .is_some_and(|perm| process(graph, transpose, index, &perm, position, pass))
 }
 
-/// Values from which a path of operators that let transposes through leads to a transpose.
-fn leading_to_transpose(graph: &Rewriter, order: &[NodeIndex]) -> HashSet<ValueId> {
-    let mut leading = HashSet::new();
-    for &index in order.iter().rev() {
-        let Some(node) = graph.node(index) else { continue };
-        if node.op.kind == OpKind::Transpose {
-            leading.extend(node.inputs.first().copied());
-        } else if node.outputs.iter().any(|v| leading.contains(v)) {
-            let Some(handler) = Handler::of(graph, index).filter(|h| h.transposes_outputs()) else {
-                continue;
-            };
-            leading.extend(handler.inputs(graph, index).into_iter().map(|i| node.inputs[i]));
-        }
-    }
-    leading
-}
-
 fn rank_cost(graph: &Rewriter, value: ValueId) -> i64 {
     graph.tensor(value).map_or(5, |t| t.shape.iter().filter(|&&d| d != 1).count() as i64)
 }
@@ -203,7 +196,7 @@ fn input_cost(graph: &Rewriter, value: ValueId, perm: &[usize], crowds: &mut Cro
     if graph.is_constant(value) {
         return 0;
     }
-    if let Some(transpose) = graph.producer(value)
+    if let Some(transpose) = graph.producer(value).map(|producer| before_dq(graph, producer))
         && let Some(other) = permutation(graph, transpose)
     {
         return if other == perm && likely_removable(graph, transpose, crowds) {
@@ -215,6 +208,19 @@ fn input_cost(graph: &Rewriter, value: ValueId, perm: &[usize], crowds: &mut Cro
     rank_cost(graph, value)
 }
 
+/// The node itself; for a DQ the node that provides its integers, for a squeeze before it the
+/// transpose before that.
+fn before_dq(graph: &Rewriter, producer: NodeIndex) -> NodeIndex {
+    let before = |index: NodeIndex| graph.ends(index).and_then(|(x, _)| graph.producer(x));
+    match before(producer).filter(|_| graph.is(producer, &OpKind::Dequantize)) {
+        Some(squeeze) if matches!(reshape::form(graph, squeeze), Some(Form::Squeeze(_))) => {
+            before(squeeze).filter(|&n| graph.is(n, &OpKind::Transpose)).unwrap_or(producer)
+        }
+        Some(node) => node,
+        None => producer,
+    }
+}
+
 fn worthwhile(
     graph: &Rewriter,
     index: NodeIndex,
@@ -223,20 +229,31 @@ fn worthwhile(
     pass: &mut Pass,
 ) -> bool {
     let Some(node) = graph.node(index) else { return false };
-    if handler == Handler::Transpose {
+    if handler == Handler::Transpose || (pass.assigned && is_faster_channels_last(graph, index)) {
         return true;
     }
     let inputs = handler.inputs(graph, index);
     let costs = inputs.iter().map(|&i| input_cost(graph, node.inputs[i], perm, &mut pass.crowds));
     let mut cost: i64 = costs.sum();
-    // A squeeze that several read stays where it is.
-    let leads = |v: &ValueId| {
-        pass.leading.contains(v) && (handler != Handler::Squeeze || graph.uses(*v) == 1)
-    };
+    let leads = |&v: &ValueId| pass.leading.leads(graph, v, perm);
     if cost < 0 && handler.transposes_outputs() && !node.outputs.iter().any(leads) {
         cost += node.outputs.iter().map(|&v| rank_cost(graph, v)).max().unwrap_or(0);
     }
     cost < 0
+}
+
+/// Whether the CPU's kernel for channels last is faster, so that a transpose passes at any cost.
+fn is_faster_channels_last(graph: &Rewriter, index: NodeIndex) -> bool {
+    let Some(node) = graph.node(index) else { return false };
+    let is_image = node.inputs.first().is_some_and(|&x| graph.shape(x).len() == 4);
+    match node.op.kind {
+        OpKind::MaxPool => true,
+        OpKind::Resize => {
+            let mode = node.op.attributes.text("mode");
+            is_image && reads_integers(graph, node) && mode == Some("linear")
+        }
+        _ => false,
+    }
 }
 
 fn process(
@@ -255,7 +272,7 @@ fn process(
     match handler {
         Handler::Simple => push_through(graph, index, perm, &inputs, perm),
         Handler::Broadcast => {
-            normalize_ranks(graph, index, perm.len(), &inputs)
+            inputs::normalize_ranks(graph, index, perm.len(), &inputs)
                 && push_through(graph, index, perm, &inputs, perm)
         }
         Handler::First | Handler::Concat => push_with_attributes(graph, index, perm, &inputs),
@@ -269,8 +286,35 @@ fn process(
             let between_layouts = perm == [0, 2, 3, 1] || perm == [0, 3, 1, 2];
             pass.assigned && between_layouts && push_with_attributes(graph, index, perm, &inputs)
         }
+        Handler::MaxPool => pass.assigned && pool_channels_last(graph, index, perm),
+        Handler::Pool => pool_channels_last(graph, index, perm),
         Handler::Never => false,
     }
+}
+
+/// A pooling of integers works channels last behind a transpose from there, and channels first
+/// behind one to there.
+fn pool_channels_last(graph: &mut Rewriter, index: NodeIndex, perm: &[usize]) -> bool {
+    let Some(node) = graph.node(index).filter(|node| reads_integers(graph, node)) else {
+        return false;
+    };
+    let is_last = works_channels_last(node);
+    let from_last = perms::channels_last_to_first(perm.len());
+    let fits = if is_last { perms::invert(perm) == from_last } else { perm == from_last };
+    if !fits || perm.len() < 2 || node.outputs.len() != 1 {
+        return false;
+    }
+    if let Some(attributes) = graph.attributes_mut(index) {
+        attributes.set(LAST, Attribute::Int(i64::from(!is_last)));
+    }
+    push_through(graph, index, perm, &[0], perm)
+}
+
+/// Lets a node read and provide its first tensors channels last, between transposes.
+pub(super) fn wrap_channels_last(graph: &mut Rewriter, index: NodeIndex, rank: usize) {
+    let back = perms::channels_last_to_first(rank);
+    inputs::transpose_input(graph, index, 0, &perms::invert(&back));
+    transpose_outputs(graph, index, &back);
 }
 
 /// Inserts the inverse of `perm` before the inputs and `output_perm` after the outputs.
@@ -283,61 +327,10 @@ fn push_through(
 ) -> bool {
     let inverse = perms::invert(perm);
     for &position in inputs {
-        transpose_input(graph, index, position, &inverse);
+        inputs::transpose_input(graph, index, position, &inverse);
     }
     transpose_outputs(graph, index, output_perm);
     true
-}
-
-fn transpose_input(graph: &mut Rewriter, index: NodeIndex, position: usize, perm: &[usize]) {
-    let Some(input) = graph.node(index).and_then(|n| n.inputs.get(position).copied()) else {
-        return;
-    };
-    let tensor = permuted(graph.tensor(input), perm);
-    if graph.is_constant(input) {
-        let single = graph.tensor(input).is_none_or(|t| t.elements() == 1);
-        if let (false, Some(tensor)) = (single, tensor) {
-            let turned = graph.constant("transposed", tensor, None);
-            graph.set_input(index, position, turned);
-        }
-        return;
-    }
-    if let Some(before) = graph.producer(input)
-        && let Some(first) = permutation(graph, before).filter(|p| p.len() == perm.len())
-        && let Some((source, _)) = graph.ends(before)
-    {
-        let combined = perms::compose(&first, perm);
-        let value = if perms::is_identity(&combined) {
-            source
-        } else {
-            graph.add_with_output(
-                "transpose",
-                OpKind::Transpose,
-                transpose_attributes(&combined),
-                vec![source],
-                tensor,
-            )
-        };
-        graph.set_input(index, position, value);
-        if graph.uses(input) == 0 {
-            graph.remove(before);
-        }
-        return;
-    }
-    let same = graph
-        .consumers(input)
-        .find(|&c| c != index && permutation(graph, c).as_deref() == Some(perm));
-    let value = match same.and_then(|c| graph.ends(c)) {
-        Some((_, output)) => output,
-        None => graph.add_with_output(
-            "transpose",
-            OpKind::Transpose,
-            transpose_attributes(perm),
-            vec![input],
-            tensor,
-        ),
-    };
-    graph.set_input(index, position, value);
 }
 
 fn transpose_outputs(graph: &mut Rewriter, index: NodeIndex, perm: &[usize]) {
@@ -356,65 +349,6 @@ fn transpose_outputs(graph: &mut Rewriter, index: NodeIndex, perm: &[usize]) {
             vec![inner],
             vec![output],
         );
-    }
-}
-
-/// Gives all inputs at `positions` the rank `rank`, by dimensions of extent 1 in front.
-fn normalize_ranks(
-    graph: &mut Rewriter,
-    index: NodeIndex,
-    rank: usize,
-    positions: &[usize],
-) -> bool {
-    let inputs = graph.node(index).map(|n| n.inputs.clone()).unwrap_or_default();
-    if positions.iter().any(|&p| graph.tensor(inputs[p]).is_none_or(|t| t.rank() > rank)) {
-        return false;
-    }
-    for &position in positions {
-        let missing = rank - graph.shape(inputs[position]).len();
-        if missing > 0 {
-            unsqueeze_input(graph, index, position, missing);
-        }
-    }
-    true
-}
-
-fn unsqueeze_input(graph: &mut Rewriter, index: NodeIndex, position: usize, missing: usize) {
-    let Some(input) = graph.node(index).and_then(|n| n.inputs.get(position).copied()) else {
-        return;
-    };
-    let axes: Vec<usize> = (0..missing).collect();
-    let Some(tensor) = graph.tensor(input).cloned() else { return };
-    let shape =
-        std::iter::repeat_n(1, missing).chain(tensor.shape.iter().copied()).collect::<Vec<_>>();
-    let tensor = TensorSpec { shape: shape.into(), ..tensor };
-    let producer = graph.producer(input);
-    let value = if graph.is_constant(input) {
-        let data = graph.data(input).cloned();
-        graph.constant("unsqueezed", tensor, data)
-    } else if let Some(squeeze) =
-        producer.filter(|&p| reshape::form(graph, p) == Some(Form::Squeeze(axes.clone())))
-    {
-        graph.ends(squeeze).map_or(input, |(source, _)| source)
-    } else {
-        let output = graph.add_with_output(
-            "unsqueeze",
-            OpKind::Reshape,
-            reshape::attributes("Unsqueeze", &axes),
-            vec![input],
-            Some(tensor),
-        );
-        let perm = producer.and_then(|p| permutation(graph, p));
-        match (perm, graph.producer(output)) {
-            (Some(perm), Some(unsqueeze)) => {
-                push_through_unsqueeze(graph, unsqueeze, &perm).unwrap_or(output)
-            }
-            _ => output,
-        }
-    };
-    graph.set_input(index, position, value);
-    if let Some(orphan) = producer.filter(|_| graph.uses(input) == 0) {
-        graph.remove_with_inputs(orphan);
     }
 }
 

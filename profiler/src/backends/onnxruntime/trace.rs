@@ -166,14 +166,15 @@ impl<'a> Labels<'a> {
 
     fn take(&mut self, name: &str, arguments: &Arguments) -> Option<&'a OpSpec> {
         let outputs: Vec<TensorSpec> = tensors(&arguments.output_type_shape).collect();
-        let first_input = tensors(&arguments.input_type_shape).next();
+        // A concatenation of integers has scales among its inputs, before the first tensor.
+        let inputs: Vec<TensorSpec> = tensors(&arguments.input_type_shape).collect();
         let fits = |node: &Node| {
-            let reads = node
-                .op
-                .inputs
-                .first()
-                .zip(first_input.as_ref())
-                .is_none_or(|(a, b)| a.tensor.stored_shape() == b.shape);
+            let reads = inputs.is_empty()
+                || node
+                    .op
+                    .inputs
+                    .first()
+                    .is_none_or(|a| inputs.iter().any(|b| a.tensor.stored_shape() == b.shape));
             reads && node.op.outputs.iter().zip(&outputs).all(|(a, b)| a.stored_shape() == b.shape)
         };
         let named =
