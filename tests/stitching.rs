@@ -206,24 +206,17 @@ fn plans_keep_what_can_be_kept_and_say_what_is_missed() {
         &["--positions", "2", "--compare", "rten", "--inputs", "1"],
     );
     let processors = ["npu", "cpu"].map(|name| format!("{name}={bundle}"));
-    let plan = |more: &[&str]| {
-        json(
-            &[
-                &[
-                    "plan",
-                    "stitch",
-                    "--tasks",
-                    &tasks,
-                    "--processor",
-                    &processors[0],
-                    "--processor",
-                    &processors[1],
-                ],
-                more,
-            ]
-            .concat(),
-        )
-    };
+    let words = [
+        "plan",
+        "stitch",
+        "--tasks",
+        &tasks,
+        "--processor",
+        &processors[0],
+        "--processor",
+        &processors[1],
+    ];
+    let plan = |more: &[&str]| json(&[&words[..], more].concat());
 
     let phone = json(&[
         "plan",
@@ -261,21 +254,7 @@ fn plans_keep_what_can_be_kept_and_say_what_is_missed() {
         task["latency_ns"]["point"].as_u64().or(task["latency_ns"].as_u64()).expect("a latency");
     assert_eq!(task["late_ns"], point - 1);
 
-    let unknown = [
-        "plan",
-        "stitch",
-        "--tasks",
-        &tasks,
-        "--processor",
-        &processors[0],
-        "--processor",
-        &processors[1],
-        "--slo",
-        "10%,100s",
-        "--memory",
-        "0%",
-    ];
-    let unknown = refused(&unknown);
+    let unknown = refused(&[&words[..], &["--slo", "10%,100s", "--memory", "0%"]].concat());
     assert!(unknown.contains("the time of loading variant"), "{unknown}");
     // Times of loading are forecast for these engines.
     let known = ["npu=epyc-rten-f32-1t", "cpu=epyc-onnxruntime-f32-1t"];

@@ -98,7 +98,7 @@ pub fn search(
             Box::new(Scored { function: objective.clone().unbind(), interrupt: interrupt.clone() })
         }
     };
-    let mut told = |now: Progress| {
+    let mut report = |now: Progress| {
         let called = progress.as_ref().map_or(Ok(()), |progress| {
             Python::attach(|py| progress.call1(py, (now.candidates, now.best)).map(drop))
         });
@@ -106,7 +106,7 @@ pub fn search(
     };
     let found = py.detach(|| -> Result<Outcome, Failure> {
         let devices = devices(&bundles, &ceilings)?;
-        Ok(vitempo::search::search(space, &devices, objective.as_mut(), options, &mut told)?)
+        Ok(vitempo::search::search(space, &devices, objective.as_mut(), options, &mut report)?)
     });
     let found = interrupt.or(found)?;
     Ok((found.candidates, found.front.iter().map(member).collect()))

@@ -35,11 +35,11 @@ def test_a_function_scores_architectures(bundle):
         asked.extend(encodings)
         return [-float(len(encoding)) for encoding in encodings]
 
-    told: list[int] = []
+    reported: list[int] = []
     found = vitempo.search(
-        "hybrid-vit", bundle, shortest, progress=lambda done, best: told.append(done), **FAST
+        "hybrid-vit", bundle, shortest, progress=lambda done, best: reported.append(done), **FAST
     )
-    assert len(asked) == len(set(asked)) == 600 and told[-1] == 600
+    assert len(asked) == len(set(asked)) == 600 and reported[-1] == 600
     assert found.best.score == max(-len(encoding) for encoding in asked)
 
 

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 from . import errors, plan
 from ._compare import Comparison, predict_on
-from ._search import Candidate, Latency, SearchResult, search
+from ._latency import Latency
+from ._search import Candidate, SearchResult, search
 from ._types import Coverage, Unsupported
 from ._vitempo import (
     Bundle,

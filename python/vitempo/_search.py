@@ -11,20 +11,12 @@ from dataclasses import dataclass
 from typing import Callable, Optional, Union
 
 from . import _vitempo
+from ._latency import Latency
 from ._open import Named, opened
 from ._vitempo import Bundle, Space
 
 Objective = Union[str, Callable[[list[str]], Sequence[float]]]
-Told = Callable[[int, Optional[float]], object]
-
-
-@dataclass(frozen=True)
-class Latency:
-    """A forecast latency and its interval, ms."""
-
-    ms: float
-    lower: float
-    upper: float
+Progress = Callable[[int, Optional[float]], object]
 
 
 @dataclass(frozen=True)
@@ -65,7 +57,7 @@ def search(
     population: int = 100,
     seed: int = 0,
     upper: bool = False,
-    progress: Union[bool, Told] = False,
+    progress: Union[bool, Progress] = False,
 ) -> SearchResult:
     """Searches by evolution (NSGA-II): maximises the score, minimises the latency of each bundle.
 
@@ -93,8 +85,8 @@ def search(
         "upper": upper,
     }
     of = space if isinstance(space, Space) else Space(space)
-    with _shown(progress, candidates) as told:
-        evaluated, front = _vitempo.search(of, _opened(bundles), objective, options, told)
+    with _shown(progress, candidates) as shown:
+        evaluated, front = _vitempo.search(of, _opened(bundles), objective, options, shown)
     members = [
         Candidate(encoding, score, [Latency(*ends) for ends in latencies])
         for encoding, score, latencies in front
@@ -114,7 +106,7 @@ def _ceilings(ceilings: Union[float, Sequence[float], None]) -> list[float]:
 
 
 @contextmanager
-def _shown(progress: Union[bool, Told], total: int) -> Generator[Optional[Told], None, None]:
+def _shown(progress: Union[bool, Progress], total: int) -> Generator[Optional[Progress], None, None]:
     if callable(progress):
         yield progress
         return
@@ -128,9 +120,9 @@ def _shown(progress: Union[bool, Told], total: int) -> Generator[Optional[Told],
         return
     with tqdm(total=total, unit="architectures") as bar:
 
-        def told(done: int, best: Optional[float]) -> None:
+        def shown(done: int, best: Optional[float]) -> None:
             bar.update(done - bar.n)
             if best is not None:
                 bar.set_postfix(best=f"{best:.4g}")
 
-        yield told
+        yield shown

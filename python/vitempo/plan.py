@@ -8,19 +8,11 @@ from dataclasses import dataclass
 from typing import Any, Optional
 
 from . import _vitempo
+from ._latency import Latency
 from ._open import Named, opened
-from ._vitempo import Model, read
+from ._vitempo import read
 
-__all__ = ["Interval", "Plan", "Stage", "Transfer", "pipeline", "split"]
-
-
-@dataclass(frozen=True)
-class Interval:
-    """A time and the range it lies in, ms."""
-
-    ms: float
-    lower: float
-    upper: float
+__all__ = ["Plan", "Stage", "Transfer", "pipeline", "split"]
 
 
 @dataclass(frozen=True)
@@ -29,7 +21,7 @@ class Stage:
 
     processor: str
     nodes: list[str]
-    latency: Interval
+    latency: Latency
     memory_bytes: int
 
 
@@ -41,7 +33,7 @@ class Transfer:
     receiver: str
     tensors: list[str]
     size_bytes: int
-    latency: Interval
+    latency: Latency
 
 
 @dataclass(frozen=True)
@@ -60,8 +52,8 @@ class Plan:
     model: str
     stages: list[Stage]
     transfers: list[Transfer]
-    latency: Interval
-    period: Optional[Interval]
+    latency: Latency
+    period: Optional[Latency]
     gap: float
     _json: str
     _text: str
@@ -129,7 +121,7 @@ def split(
         "device_memory_bytes": max_memory,
         "confined": list(confine),
     }
-    graph = _graph(model, inputs, dims)
+    graph = read(model, inputs=inputs, dims=dims)
     found = _vitempo.plan_split(graph, opened(device), opened(server), json.dumps(options))
     return _plan(*found)
 
@@ -168,12 +160,8 @@ def pipeline(
         "period_ns": _ns(max_period),
     }
     named = [(name, opened(bundle)) for name, bundle in processors.items()]
-    graph = _graph(model, inputs, dims)
+    graph = read(model, inputs=inputs, dims=dims)
     return _plan(*_vitempo.plan_pipeline(graph, named, json.dumps(options)))
-
-
-def _graph(model: Any, inputs: Optional[Any], dims: Optional[dict[str, int]]) -> Model:
-    return read(model, inputs=inputs, dims=dims)
 
 
 def _ns(milli: Optional[float]) -> Optional[int]:
@@ -181,18 +169,18 @@ def _ns(milli: Optional[float]) -> Optional[int]:
     return None if milli is None else round(milli * 1e6)
 
 
-def _interval(of: Mapping[str, int]) -> Interval:
-    return Interval(of["point"] / 1e6, of["lower"] / 1e6, of["upper"] / 1e6)
+def _latency(of: Mapping[str, int]) -> Latency:
+    return Latency(of["point"] / 1e6, of["lower"] / 1e6, of["upper"] / 1e6)
 
 
 def _plan(text: str, table: str) -> Plan:
     of = json.loads(text)
     stages = [
-        Stage(s["processor"], s["nodes"], _interval(s["latency_ns"]), s["memory_bytes"])
+        Stage(s["processor"], s["nodes"], _latency(s["latency_ns"]), s["memory_bytes"])
         for s in of["stages"]
     ]
     transfers = [
-        Transfer(t["from"], t["to"], t["tensors"], t["size_bytes"], _interval(t["latency_ns"]))
+        Transfer(t["from"], t["to"], t["tensors"], t["size_bytes"], _latency(t["latency_ns"]))
         for t in of["transfers"]
     ]
     predicted = of["predicted"]
@@ -201,8 +189,8 @@ def _plan(text: str, table: str) -> Plan:
         of["model"],
         stages,
         transfers,
-        _interval(predicted["latency_ns"]),
-        None if period is None else _interval(period),
+        _latency(predicted["latency_ns"]),
+        None if period is None else _latency(period),
         of["optimal"]["gap"],
         text,
         table,

@@ -63,30 +63,30 @@ impl Amount for Sum {
 
 /// Forecasts of a bundle, with their marks.
 #[derive(Clone, Debug)]
-struct Marked(Arc<PredictorBundle>);
+struct Marked(Latencies<Arc<PredictorBundle>>);
 
 impl Meter for Marked {
     type Amount = Sum;
     type Context = WorkingSet;
 
     fn kernels(&self, graph: Graph) -> Result<Vec<OpSpec>, QueryError> {
-        Latencies(&self.0).kernels(graph)
+        self.0.kernels(graph)
     }
 
     fn is_local(&self) -> bool {
-        Latencies(&self.0).is_local()
+        self.0.is_local()
     }
 
     fn context(&self, bytes: &WorkingSetBytes) -> WorkingSet {
-        Latencies(&self.0).context(bytes)
+        self.0.context(bytes)
     }
 
     fn contexts(&self, kernels: &[OpSpec]) -> Vec<WorkingSet> {
-        Latencies(&self.0).contexts(kernels)
+        self.0.contexts(kernels)
     }
 
     fn measure(&self, kernels: impl FnOnce(&mut dyn FnMut(&OpSpec, WorkingSet))) -> Vec<Sum> {
-        Latencies(&self.0).estimates(kernels).into_iter().map(Sum::of).collect()
+        self.0.estimates(kernels).into_iter().map(Sum::of).collect()
     }
 }
 
@@ -152,7 +152,7 @@ impl TableCache {
         space: &Space,
         architectures: &[Architecture],
     ) -> Option<Vec<Sum>> {
-        let meter = Marked(bundle.clone());
+        let meter = Marked(Latencies(bundle.clone()));
         if architectures.is_empty() || !meter.is_local() {
             return None;
         }

@@ -43,7 +43,7 @@ impl SpaceModel for Bundle {
 pub struct Forecasts<'m>(Way<'m>);
 
 enum Way<'m> {
-    Tables(Box<Tables<Latencies<'m>>>),
+    Tables(Box<Tables<Latencies<&'m PredictorBundle>>>),
     Graphs { space: Box<Space>, model: &'m dyn LatencyModel },
 }
 

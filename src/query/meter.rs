@@ -2,6 +2,7 @@
 //! environment of a bundle, or work.
 
 use super::QueryError;
+use std::{borrow::Borrow, fmt::Debug};
 use vitempo_graph::{Framework, Graph, OpSpec, Work};
 use vitempo_predictors::{Batch, Estimate, PredictorBundle, Tally, WorkingSet, WorkingSetBytes};
 
@@ -14,7 +15,7 @@ const LOCAL: [Framework; 4] =
     [Framework::LiteRt, Framework::LiteRtBuiltin, Framework::Null, Framework::OnnxRuntime];
 
 /// Something that adds up over kernels.
-pub trait Amount: Copy + Default + std::fmt::Debug {
+pub trait Amount: Copy + Default + Debug {
     /// `other` so many times more.
     #[must_use]
     fn plus(self, other: &Self, times: i64) -> Self;
@@ -29,7 +30,7 @@ pub trait Meter {
     type Amount: Amount;
 
     /// What of the whole model decides the amounts of its kernels.
-    type Context: Copy + Ord + std::hash::Hash + std::fmt::Debug;
+    type Context: Copy + Ord + std::hash::Hash + Debug;
 
     /// The kernels that count, of a model as its file has it.
     ///
@@ -74,20 +75,20 @@ impl Amount for Tally {
     }
 }
 
-/// Latency as a bundle forecasts it.
+/// Latency as a bundle forecasts it, borrowed or shared.
 #[derive(Clone, Copy, Debug)]
-pub struct Latencies<'b>(pub &'b PredictorBundle);
+pub struct Latencies<B>(pub B);
 
-impl Meter for Latencies<'_> {
+impl<B: Borrow<PredictorBundle> + Debug> Meter for Latencies<B> {
     type Amount = Tally;
     type Context = WorkingSet;
 
     fn kernels(&self, graph: Graph) -> Result<Vec<OpSpec>, QueryError> {
-        Ok(self.0.kernels(&graph)?)
+        Ok(self.bundle().kernels(&graph)?)
     }
 
     fn is_local(&self) -> bool {
-        Framework::named(&self.0.environment.framework)
+        Framework::named(&self.bundle().environment.framework)
             .is_some_and(|framework| LOCAL.contains(&framework))
     }
 
@@ -96,7 +97,7 @@ impl Meter for Latencies<'_> {
     }
 
     fn contexts(&self, kernels: &[OpSpec]) -> Vec<WorkingSet> {
-        self.0.working_sets(kernels)
+        self.bundle().working_sets(kernels)
     }
 
     fn measure(&self, kernels: impl FnOnce(&mut dyn FnMut(&OpSpec, WorkingSet))) -> Vec<Tally> {
@@ -107,13 +108,19 @@ impl Meter for Latencies<'_> {
     }
 }
 
-impl Latencies<'_> {
+impl<B: Borrow<PredictorBundle>> Latencies<B> {
+    /// The bundle.
+    #[must_use]
+    pub fn bundle(&self) -> &PredictorBundle {
+        self.0.borrow()
+    }
+
     /// As [`Meter::measure`], before anything is added up.
     pub fn estimates(
         &self,
         kernels: impl FnOnce(&mut dyn FnMut(&OpSpec, WorkingSet)),
     ) -> Vec<Estimate> {
-        let mut batch = Batch::new(&self.0.predictors);
+        let mut batch = Batch::new(&self.bundle().predictors);
         kernels(&mut |kernel, working_set| batch.push(kernel, working_set));
         batch.estimates()
     }

@@ -60,6 +60,7 @@ pub use meter::{Amount, Latencies, Meter, Size, Sizes};
 pub use shared::SharedForecasts;
 pub use tables::{Statistics, Tables};
 
+use std::{borrow::Borrow, fmt::Debug};
 use tables::TOGETHER;
 use vitempo_graph::{Prediction, PredictionError};
 use vitempo_predictors::PredictorBundle;
@@ -76,13 +77,15 @@ pub enum QueryError {
     Prediction(#[from] PredictionError),
 }
 
-impl<'b> Tables<Latencies<'b>> {
+impl<'b> Tables<Latencies<&'b PredictorBundle>> {
     /// Latencies of a space's architectures in the environment of a bundle.
     #[must_use]
     pub fn of(space: &Space, bundle: &'b PredictorBundle) -> Self {
         Self::new(space, Latencies(bundle))
     }
+}
 
+impl<B: Borrow<PredictorBundle> + Debug> Tables<Latencies<B>> {
     /// End-to-end forecasts for architectures, in their order.
     ///
     /// # Errors
@@ -121,7 +124,7 @@ impl<'b> Tables<Latencies<'b>> {
         inside: bool,
     ) -> Result<Vec<Prediction>, QueryError> {
         let tallies = self.sums_where(architectures, inside)?;
-        let Latencies(bundle) = *self.meter();
+        let bundle = self.meter().bundle();
         Ok(tallies.iter().map(|tally| bundle.end_to_end(tally)).collect())
     }
 }

@@ -12,8 +12,8 @@ use std::sync::{
     Arc, Mutex, MutexGuard, PoisonError,
     atomic::{AtomicUsize, Ordering::Relaxed},
 };
-use vitempo_graph::{Graph, OpSpec, Prediction};
-use vitempo_predictors::{PredictorBundle, Tally, WorkingSet, WorkingSetBytes};
+use vitempo_graph::Prediction;
+use vitempo_predictors::PredictorBundle;
 use vitempo_search_space::{Architecture, Space};
 
 /// Architectures from which tables are made.
@@ -29,36 +29,7 @@ const GRAPHS_BETWEEN_QUESTIONS: usize = 16;
 /// Rows of tables that are kept, about 128 bytes each.
 const MOST_ROWS: u64 = 1 << 22;
 
-/// Latency as a shared bundle forecasts it.
-#[derive(Clone, Debug)]
-struct SharedLatencies(Arc<PredictorBundle>);
-
-impl Meter for SharedLatencies {
-    type Amount = Tally;
-    type Context = WorkingSet;
-
-    fn kernels(&self, graph: Graph) -> Result<Vec<OpSpec>, QueryError> {
-        Latencies(&self.0).kernels(graph)
-    }
-
-    fn is_local(&self) -> bool {
-        Latencies(&self.0).is_local()
-    }
-
-    fn context(&self, bytes: &WorkingSetBytes) -> WorkingSet {
-        Latencies(&self.0).context(bytes)
-    }
-
-    fn contexts(&self, kernels: &[OpSpec]) -> Vec<WorkingSet> {
-        Latencies(&self.0).contexts(kernels)
-    }
-
-    fn measure(&self, kernels: impl FnOnce(&mut dyn FnMut(&OpSpec, WorkingSet))) -> Vec<Tally> {
-        Latencies(&self.0).measure(kernels)
-    }
-}
-
-type OwnTables = Box<Tables<SharedLatencies>>;
+type OwnTables = Box<Tables<Latencies<Arc<PredictorBundle>>>>;
 
 /// Forecasts of the architectures of one space by one bundle.
 ///
@@ -154,7 +125,7 @@ impl SharedForecasts {
         if self.asked.load(Relaxed) >= WORTHWHILE {
             return Some(bundle);
         }
-        if !Latencies(bundle).is_local() {
+        if !Latencies(bundle.as_ref()).is_local() {
             return None;
         }
         let before = self.asked.fetch_add(more.min(WORTHWHILE), Relaxed);
@@ -168,18 +139,12 @@ impl SharedForecasts {
         stopped: &(dyn Fn() -> bool + Sync),
     ) -> Result<Option<Vec<Prediction>>, QueryError> {
         let mut forecasts = Vec::with_capacity(encodings.len());
-        let mut architectures = Vec::with_capacity(BETWEEN_QUESTIONS.min(encodings.len()));
         self.with_tables(bundle, |tables| {
             for some in encodings.chunks(BETWEEN_QUESTIONS) {
                 if stopped() {
                     return Ok(None);
                 }
-                architectures.clear();
-                for encoding in some {
-                    architectures.push(self.space.decode(encoding.as_ref())?);
-                }
-                let sums = tables.sums_where(&architectures, true)?;
-                forecasts.extend(sums.iter().map(|sum| bundle.end_to_end(sum)));
+                forecasts.extend(tables.predict_encodings(some)?);
             }
             Ok(Some(forecasts))
         })
@@ -212,10 +177,10 @@ impl SharedForecasts {
     fn with_tables<T>(
         &self,
         bundle: &Arc<PredictorBundle>,
-        work: impl FnOnce(&mut Tables<SharedLatencies>) -> T,
+        work: impl FnOnce(&mut OwnTables) -> T,
     ) -> T {
         let idle = self.idle().pop();
-        let made = || Box::new(Tables::new(&self.space, SharedLatencies(bundle.clone())));
+        let made = || Box::new(Tables::new(&self.space, Latencies(bundle.clone())));
         let mut tables = idle.unwrap_or_else(made);
         let result = work(&mut tables);
         if tables.rows() <= MOST_ROWS {

@@ -303,10 +303,11 @@ impl<M: Meter> Table<M> {
 mod tests {
     use super::super::{Latencies, Sizes};
     use super::*;
+    use vitempo_predictors::PredictorBundle;
 
     #[test]
     fn a_row_is_a_cache_line() {
-        assert_eq!(size_of::<Row<Latencies<'_>>>(), 64);
+        assert_eq!(size_of::<Row<Latencies<&PredictorBundle>>>(), 64);
     }
 
     #[test]

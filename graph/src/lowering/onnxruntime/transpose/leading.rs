@@ -11,7 +11,7 @@ use crate::{
 use foldhash::{HashMap, HashMapExt};
 use smallvec::SmallVec;
 
-/// Of more different permutations behind a value, the others are not told apart.
+/// Of more permutations behind a value, the others are not distinguished.
 const MOST_PERMUTATIONS: usize = 8;
 
 /// Numbers of permutations.
