@@ -48,8 +48,17 @@ pub struct Provenance {
     pub rows: usize,
     /// Model runs and operators that could not be used.
     pub skipped: usize,
+    /// Model runs that were used although others ran on their cores: too few would have remained.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub disturbed: usize,
     /// Digests of the architectures trained on, sorted: none is used for evaluation.
     pub trained_on: Vec<String>,
+}
+
+/// The signature is serde's.
+#[allow(clippy::trivially_copy_pass_by_ref)]
+const fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 /// All of a bundle but its regressors and metrics.

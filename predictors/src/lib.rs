@@ -43,6 +43,7 @@ mod forecast;
 pub mod forest;
 #[cfg(feature = "train")]
 mod importance;
+mod interference;
 pub mod interval;
 mod location;
 pub mod metrics;

@@ -8,6 +8,7 @@
 use crate::{
     Drift, PredictorError,
     features::{Surroundings, WorkingSet},
+    interference::{ByInterference, by_interference},
     location,
     location::QuietRuns,
     metrics,
@@ -20,9 +21,6 @@ use vitempo_graph::{ModelProfile, OpSpec, Origin, Status};
 pub const FLOOR_NS: f64 = 50.0;
 /// A timer's tick, ns: rows around it count less, because their relative error is mostly the tick.
 const TICK_NS: f64 = 1000.0;
-/// A model run whose CPU share is below this part of the usual one was interfered with: others ran
-/// on its cores, and its samples are a mixture.
-const LEAST_CPU_SHARE: f64 = 0.85;
 
 /// One distinct operator in one model.
 #[derive(Clone, Debug, PartialEq)]
@@ -78,6 +76,9 @@ pub struct TrainingRows {
     pub drift: Drift,
     /// Model runs, operators and samples that could not be used.
     pub skipped: Vec<Skipped>,
+    /// Model runs that are used although others ran on their cores, because too few architectures
+    /// would remain without them.
+    pub disturbed: usize,
     /// Where the numbers come from.
     pub origin: Origin,
 }
@@ -99,31 +100,25 @@ impl TrainingRows {
     pub fn with_drift(profiles: &[ModelProfile], drift: Drift) -> Result<Self, PredictorError> {
         let origin = check_same(profiles)?;
         let mut runs: BTreeMap<(&str, &str), Vec<&ModelProfile>> = BTreeMap::new();
-        let mut skipped = Vec::new();
-        let usual = metrics::median(&profiles.iter().filter_map(cpu_share).collect::<Vec<_>>());
-        for profile in profiles {
-            let share = cpu_share(profile);
-            match &profile.status {
-                Status::Ok
-                    if share
-                        .zip(usual)
-                        .is_some_and(|(share, usual)| share < LEAST_CPU_SHARE * usual) =>
-                {
-                    let reason =
-                        "interfered with: it had far less of its cores than the other model runs"
-                            .to_owned();
-                    skipped.push(Skipped {
-                        what: format!("{} / round {}", profile.model.name, profile.round),
-                        reason,
-                    });
-                }
-                Status::Failed(reason) => skipped
-                    .push(Skipped { what: profile.model.name.clone(), reason: reason.clone() }),
-                Status::Ok => runs
-                    .entry((&profile.model.name, &profile.model.architecture))
-                    .or_default()
-                    .push(profile),
+        let failed = profiles.iter().filter_map(|profile| match &profile.status {
+            Status::Failed(reason) => {
+                Some(Skipped { what: profile.model.name.clone(), reason: reason.clone() })
             }
+            Status::Ok => None,
+        });
+        let mut skipped: Vec<Skipped> = failed.collect();
+        let ByInterference { used, disturbed, left_out } = by_interference(profiles);
+        skipped.extend(
+            left_out.into_iter().map(|profile| Skipped {
+                what: format!("{} / round {}", profile.model.name, profile.round),
+                reason: "interfered with: it had far less of its cores than the other model runs"
+                    .to_owned(),
+            }),
+        );
+        for profile in used {
+            runs.entry((&profile.model.name, &profile.model.architecture))
+                .or_default()
+                .push(profile);
         }
         let (mut rows, mut models) = (Vec::new(), Vec::new());
         for ((name, architecture), mut runs) in runs {
@@ -161,7 +156,7 @@ impl TrainingRows {
                 reasons: reasons(&skipped),
             });
         }
-        Ok(Self { rows, models, drift, skipped, origin })
+        Ok(Self { rows, models, drift, skipped, disturbed, origin })
     }
 
     /// Whether a model was measured end to end; if not, it is a network around an operator or a
@@ -193,12 +188,6 @@ impl TrainingRows {
         }
         hasher.finalize().to_hex().to_string()
     }
-}
-
-/// CPU time over wall time, end to end; `None` where the engine does not report it.
-fn cpu_share(profile: &ModelProfile) -> Option<f64> {
-    let (cpu, wall) = (profile.e2e.median_cpu_ns()?, profile.e2e.median_ns()?);
-    (cpu > 0.0 && wall > 0.0).then_some(cpu / wall)
 }
 
 fn check_same(profiles: &[ModelProfile]) -> Result<Origin, PredictorError> {

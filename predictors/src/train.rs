@@ -171,6 +171,7 @@ pub fn train(
         architectures: rows.architectures(),
         rows: rows.rows.len(),
         skipped: rows.skipped.len(),
+        disturbed: rows.disturbed,
         trained_on: rows
             .models
             .iter()

@@ -216,6 +216,38 @@ fn visits_that_were_interfered_with_are_skipped_and_counted() {
 }
 
 #[test]
+fn a_machine_that_is_always_busy_leaves_enough_to_train_on() {
+    let (mut profiles, graphs) = simulated::data(9, 1, 0.02);
+    // Two runs of each model. All runs of seven models have 40 to 70 % of their cores; the other
+    // two models have one undisturbed run more than there are disturbed ones.
+    let (rest, busy): (Vec<_>, Vec<_>) =
+        profiles.drain(..).partition(|p| p.model.name.as_str() < "m3");
+    let mut profiles: Vec<ModelProfile> = (0..4).flat_map(|_| rest.clone()).collect();
+    profiles.iter_mut().for_each(|p| p.e2e.cpu_ns = p.e2e.wall_ns.clone());
+    for (index, mut profile) in busy.into_iter().enumerate() {
+        let percent = 40 + 10 * (index as u64 / 2 % 4);
+        profile.e2e.cpu_ns = profile.e2e.wall_ns.iter().map(|ns| ns * percent / 100).collect();
+        profiles.push(profile);
+    }
+    let rows = TrainingRows::from_profiles(&profiles).unwrap();
+    assert_eq!((rows.architectures(), rows.disturbed), (5, 3));
+    // The least disturbed ones: 70 %, then 60 %.
+    let names: Vec<&str> = rows.models.iter().map(|model| model.name.as_str()).collect();
+    assert_eq!(names, ["m1", "m2", "m5", "m6", "m9"]);
+    assert_eq!(rows.skipped.len(), 14 - 3);
+    let trained =
+        train(&profiles, &graphs, Method::Lasso, &TrainOptions::default(), &mut |_| {}).unwrap();
+    assert_eq!(trained.provenance.disturbed, 3);
+    // With enough others, models that were always disturbed are left out.
+    let (mut many, _) = simulated::data(9, 1, 0.02);
+    many.iter_mut().for_each(|p| p.e2e.cpu_ns = p.e2e.wall_ns.clone());
+    let of_one = many.iter_mut().filter(|p| p.model.name == "m4");
+    of_one.for_each(|p| p.e2e.cpu_ns.iter_mut().for_each(|ns| *ns /= 2));
+    let rows = TrainingRows::from_profiles(&many).unwrap();
+    assert_eq!((rows.architectures(), rows.disturbed, rows.skipped.len()), (8, 0, 2));
+}
+
+#[test]
 fn another_environment_is_an_error() {
     let (mut profiles, _) = simulated::data(4, 1, 0.02);
     profiles[2].environment = simulated::environment(2);

@@ -65,6 +65,14 @@ impl Report for BundleReport<'_> {
         if p.skipped > 0 {
             let _ = writeln!(text, "Left out     {} rows that could not be used", p.skipped);
         }
+        if p.disturbed > 0 {
+            let _ = writeln!(
+                text,
+                "Disturbed    {} model runs were used although others ran on their cores: measure \
+                again on a machine at rest",
+                p.disturbed
+            );
+        }
         text += &contention_text(b.contention.as_ref());
         let _ = writeln!(text, "\nHeld out ({}-fold cross-validation by architecture):\n", p.folds);
         text += &kinds_table(&b.held_out).to_text();
@@ -98,6 +106,7 @@ impl Report for BundleReport<'_> {
                 "architectures": p.architectures,
                 "rows": p.rows,
                 "skipped": p.skipped,
+                "disturbed": p.disturbed,
                 "trained_on": p.trained_on,
             },
             "contention": b.contention,
