@@ -233,6 +233,64 @@ fn several_models_are_planned_from_one_costs_file() {
 }
 
 #[test]
+fn times_of_loading_may_be_those_of_a_costs_file() {
+    let folder = Folder::new();
+    let (tasks, text) = (tasks(), costs_of_two_models());
+    let mut costs: Value = serde_json::from_str(&text).expect("JSON");
+    for node in costs["nodes"].as_array_mut().expect("nodes") {
+        node["load_ns"] = serde_json::json!({"a": 500_000, "b": 30_000});
+        node["compile_ns"] = serde_json::json!({"b": 10_000});
+    }
+    let known = folder.file("known.json", costs.to_string());
+    let without = folder.file("without.json", &text);
+    let place = |costs: &str, more: &[&str]| {
+        let base = ["plan", "place", "--tasks", &tasks, "--costs", costs];
+        [&base[..], &["--slo", "50%,1ms", "--evaluations", "200"], more]
+            .concat()
+            .iter()
+            .map(|&argument| argument.to_owned())
+            .collect::<Vec<String>>()
+    };
+    let run =
+        |arguments: &[String]| json(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
+    let out = folder.path("plan.json");
+    let cold = run(&place(&known, &["--cold", "--out", &out]));
+    assert_eq!(cold["loading"], "file");
+    let latency = |plan: &Value| plan["score"]["mean_latency_ns"].as_f64().expect("a latency");
+    let warm = run(&place(&known, &[]));
+    // Each of the three subgraphs of a query takes 40 us or more to compile and load.
+    assert!(latency(&cold) >= latency(&warm) + 3.0 * 40_000.0, "{cold}");
+    let plan: Value =
+        serde_json::from_str(&std::fs::read_to_string(&out).expect("a plan")).expect("JSON");
+    assert_eq!(plan["loading"], "file");
+    let arguments = place(&without, &["--cold"]);
+    let refusal = refused(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
+    assert!(refusal.contains("the time of loading variant `v0` at position 1"), "{refusal}");
+    // Preloading: what is not in memory is fetched, which the latency contains.
+    let stitch = |costs: &str, more: &[&str]| -> Vec<String> {
+        let base = ["plan", "stitch", "--tasks", &tasks, "--costs", costs, "--slo", "50%,1ms"];
+        [&base[..], &["--any-order"], more].concat().iter().map(|&a| a.to_owned()).collect()
+    };
+    let sum = |plan: &Value| -> u64 {
+        let tasks = plan["tasks"].as_array().expect("tasks");
+        tasks.iter().map(|task| count(&task["latency_ns"]["point"])).sum()
+    };
+    let (all, half) = (run(&stitch(&known, &[])), run(&stitch(&known, &["--memory", "30kB"])));
+    assert_eq!(sum(&all), 2 * 300, "all subgraphs in memory: {all}");
+    assert!(sum(&half) >= 2 * 300 + 3 * 40_000, "one task fetches its subgraphs: {half}");
+    let arguments = stitch(&without, &["--memory", "30kB"]);
+    let refusal = refused(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
+    assert!(refusal.contains("the time of loading"), "{refusal}");
+    let pipeline = refused(&["plan", "pipeline", "--costs", &known]);
+    assert!(pipeline.contains("load_ns and compile_ns count for subgraphs"), "{pipeline}");
+    costs["nodes"][0]["compile_ns"] = serde_json::json!({"gpu": 1});
+    let wrong = folder.file("wrong.json", costs.to_string());
+    let arguments = place(&wrong, &[]);
+    let refusal = refused(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
+    assert!(refusal.contains("compile_ns has processor `gpu`"), "{refusal}");
+}
+
+#[test]
 fn costs_of_several_models_are_refused_by_field() {
     let folder = Folder::new();
     let (tasks, text) = (tasks(), costs_of_two_models());

@@ -398,6 +398,32 @@ fn stitched_plans_that_are_cut_short_have_a_bound() {
     let left = cut["search"]["orders_left"].to_string();
     let note = format!("the budget ended (--budget): {left} of 1000 orders were not searched");
     assert!(table.contains(&note), "{note}:\n{table}");
+    // Algorithm 1 and the comparison with systems end as well, and say so.
+    let asked = ["--costs", &costs, "--any-order", "--slo", "80%,3us"];
+    let printed = [&asked[..], &["--as-printed", "--systems"]].concat();
+    let whole = stitched("z5", &printed);
+    assert_eq!(whole["search"]["is_complete"], true);
+    let latency = |plan: &Value| {
+        let mean = plan["mean_latency_ns"].as_f64().expect("a latency");
+        let least = plan["search"]["as_printed"]["latency_at_least_ns"].as_u64();
+        (2.0 * mean, least.expect("a bound") as f64)
+    };
+    let (total, least) = latency(&whole);
+    assert!((total - least).abs() < 1e-6, "both tasks: proven");
+    let systems = |plan: &Value| plan["systems"].as_array().expect("systems").clone();
+    assert!(systems(&whole).iter().all(|system| system["is_complete"] == true));
+    let short = [&printed[..], &["--budget", "1us"]].concat();
+    let cut = stitched("z5", &short);
+    assert_eq!(cut["search"]["is_complete"], false);
+    assert!(cut["search"]["as_printed"]["orders_left"].as_u64() > Some(0), "{}", cut["search"]);
+    let (total, least) = latency(&cut);
+    assert!(least <= total && least <= latency(&whole).0, "{least}");
+    assert_eq!(systems(&cut).len(), systems(&whole).len());
+    assert!(systems(&cut).iter().any(|system| system["is_complete"] == false));
+    assert!(systems(&cut).iter().all(|system| system["outcomes"].as_u64() > Some(0)));
+    let table = ok(&[&["plan", "stitch", "--tasks", &file][..], &short].concat());
+    assert!(table.contains("(--budget): algorithm 1 did not compare"), "{table}");
+    assert!(table.contains("* the budget ended (--budget): the best variants found"), "{table}");
 }
 
 #[test]

@@ -16,6 +16,7 @@ use serde::{
 use std::{
     collections::{BTreeMap, HashMap},
     fmt,
+    marker::PhantomData,
     path::Path,
 };
 
@@ -70,6 +71,21 @@ pub struct NodeEntry {
     /// Memory of the weights, bytes.
     #[serde(default)]
     pub memory_bytes: u64,
+    /// Time of reading and loading it by processor, ns: from its file to a session that can run,
+    /// without compiling where that is given apart. A processor that is not listed: not known.
+    #[serde(
+        default,
+        skip_serializing_if = "BTreeMap::is_empty",
+        deserialize_with = "by_unique_name"
+    )]
+    pub load_ns: BTreeMap<String, u64>,
+    /// Time of compiling it by processor, ns, which is added.
+    #[serde(
+        default,
+        skip_serializing_if = "BTreeMap::is_empty",
+        deserialize_with = "by_unique_name"
+    )]
+    pub compile_ns: BTreeMap<String, u64>,
 }
 
 /// A [`TensorCosts`] by node name.
@@ -123,8 +139,14 @@ impl CostsFile {
     /// Resolves names.
     ///
     /// # Errors
-    /// [`CostError`] for a name that is not listed, and as [`Costs::new`].
+    /// [`CostError`] for a name that is not listed, for times of loading, which only
+    /// [`Self::check_with_loads`] takes, and as [`Costs::new`].
     pub fn check(self) -> Result<Costs, CostError> {
+        self.refuse_loads()?;
+        self.resolve()
+    }
+
+    pub(super) fn resolve(self) -> Result<Costs, CostError> {
         super::unique("processor", self.processors.iter().map(|p| &p.name))?;
         super::unique("node", self.nodes.iter().map(|n| &n.name))?;
         let processors = Names::new("processor", self.processors.iter().map(|p| &p.name));
@@ -194,6 +216,8 @@ impl From<&Costs> for CostsFile {
             latency_ns: named(&n.latency_ns),
             energy_nj: named(&n.energy_nj),
             memory_bytes: n.memory_bytes,
+            load_ns: BTreeMap::new(),
+            compile_ns: BTreeMap::new(),
         });
         let tensors = costs.tensors.iter().map(|t| TensorEntry {
             name: t.name.clone(),
@@ -227,27 +251,27 @@ impl From<&Costs> for CostsFile {
 }
 
 /// Reads a map without duplicate names.
-fn by_unique_name<'de, D: Deserializer<'de>>(
+fn by_unique_name<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
     deserializer: D,
-) -> Result<BTreeMap<String, Interval>, D::Error> {
-    struct Unique;
-    impl<'de> Visitor<'de> for Unique {
-        type Value = BTreeMap<String, Interval>;
+) -> Result<BTreeMap<String, T>, D::Error> {
+    struct Unique<T>(PhantomData<T>);
+    impl<'de, T: Deserialize<'de>> Visitor<'de> for Unique<T> {
+        type Value = BTreeMap<String, T>;
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             f.write_str("an object with a cost by name of a processor")
         }
         fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
             let mut named = BTreeMap::new();
-            while let Some((name, interval)) = map.next_entry::<String, Interval>()? {
+            while let Some((name, cost)) = map.next_entry::<String, T>()? {
                 if named.contains_key(&name) {
                     return Err(A::Error::custom(format!("processor `{name}` is listed twice")));
                 }
-                named.insert(name, interval);
+                named.insert(name, cost);
             }
             Ok(named)
         }
     }
-    deserializer.deserialize_map(Unique)
+    deserializer.deserialize_map(Unique(PhantomData))
 }
 
 struct Names<'a> {

@@ -9,10 +9,12 @@ mod file;
 mod from_graph;
 mod kernels;
 mod link;
+mod loads;
 
 pub use file::{CostsFile, LinkEntry, NodeEntry, TensorEntry};
 pub use kernels::Attribution;
 pub use link::Link;
+pub use loads::Loads;
 pub use vitempo_graph::End;
 
 use serde::{Deserialize, Serialize};

@@ -92,7 +92,8 @@ impl Evaluator<'_> {
         let chosen = match system {
             Named::Baseline(baseline) => {
                 let (fixed, from) = (&orders.fixed, orders.chosen_from.as_slice());
-                let setting = Setting { zoo: problem.zoo, fixed, orders: from, loaded: None };
+                let setting =
+                    Setting { zoo: problem.zoo, fixed, orders: from, loaded: None, budget: None };
                 setting.choose(baseline, std::slice::from_ref(&problem.slos))?.pop()
             }
             Named::SparseLoom => Some(printed(problem, &orders.chosen_from)?),

@@ -384,8 +384,13 @@ fn systems_do_as_the_stitching_module_simulates_them() {
         problem.fetches = None;
         problem.arrivals = Arrivals::AtOnce;
         let orders = Orders::of(&zoo).expect("orders");
-        let setting =
-            Setting { zoo: &zoo, fixed: &orders.fixed, orders: &orders.chosen_from, loaded: None };
+        let setting = Setting {
+            zoo: &zoo,
+            fixed: &orders.fixed,
+            orders: &orders.chosen_from,
+            loaded: None,
+            budget: None,
+        };
         let mut evaluator = Evaluator::new(&problem).expect("a problem");
         let stitched = (Named::StitchedAlone, System::STITCHED);
         let systems = System::BASELINES.map(|system| (Named::Baseline(system), system));

@@ -12,6 +12,7 @@ use super::{
     search::Search,
 };
 use crate::meter::Meter;
+use vitempo_graph::Budget;
 
 /// The variants over which "lowest average latency" is averaged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +23,49 @@ pub enum Reading {
     Text,
 }
 
+/// The choice of algorithm 1 within a budget.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Printed {
+    /// The choice among the orders that were compared.
+    pub plan: Assignment,
+    /// Number of orders that were not compared to their end, because the budget ended.
+    pub left: usize,
+    /// In no order the variants of the tasks that have one are faster in sum, ns.
+    pub latency_at_least_ns: u64,
+}
+
 impl Optimiser<'_> {
+    /// The choice of algorithm 1 for one configuration, within a budget. When that ends, it is the
+    /// choice among the orders that were compared, of which there is one at least.
+    ///
+    /// # Errors
+    /// As [`Optimiser::as_printed`].
+    pub fn as_printed_within(&self, slos: &[Slo], budget: &Budget) -> Result<Printed, StitchError> {
+        self.zoo.check_configurations(std::slice::from_ref(&slos.to_vec()))?;
+        let mut meter = Meter::new(budget);
+        let mut accurate: Vec<Vec<Option<Stitched>>> = Vec::new();
+        for order in self.orders {
+            let of_order = self.menus(order).ok_or_else(|| self.impossible())?;
+            // The end of the budget is seen below.
+            let _ = meter.spend(of_order.iter().map(Menu::steps).sum());
+            let each = of_order.iter().zip(slos);
+            let found: Vec<Option<Stitched>> =
+                each.map(|(menu, slo)| menu.fastest_within(slo.accuracy_bp, &mut meter)).collect();
+            if meter.is_over() && !accurate.is_empty() {
+                break;
+            }
+            accurate.push(found);
+        }
+        let count = accurate.len();
+        let compared = Self { orders: &self.orders[..count], ..*self };
+        let plan = compared.printed(accurate, slos, Reading::Algorithm, &mut meter)?;
+        let left = if meter.is_over() { (self.orders.len() - count).max(1) } else { 0 };
+        let chosen = self.zoo.tasks().iter().zip(&plan.choices).filter(|(_, c)| c.is_some());
+        let at_least = chosen.map(|(task, _)| task.at_least_ns()).fold(0, u64::saturating_add);
+        let latency_at_least_ns = if left == 0 { plan.total_latency_ns } else { at_least };
+        Ok(Printed { plan, left, latency_at_least_ns })
+    }
+
     /// The choice of algorithm 1 for each configuration. If Theta is empty for all tasks, the first
     /// order.
     ///
@@ -41,14 +84,23 @@ impl Optimiser<'_> {
             .map(|order| self.menus(order))
             .collect::<Option<Vec<_>>>()
             .ok_or_else(|| self.impossible())?;
-        configurations.iter().map(|slos| self.printed(&menus, slos, reading)).collect()
+        let one = |slos: &Vec<Slo>| {
+            let of_order = |menus: &Vec<Menu<'_>>| {
+                menus.iter().zip(slos).map(|(menu, slo)| menu.fastest(slo.accuracy_bp)).collect()
+            };
+            let accurate = menus.iter().map(of_order).collect();
+            self.printed(accurate, slos, reading, &mut Meter::unlimited())
+        };
+        configurations.iter().map(one).collect()
     }
 
+    /// `by_order` has the fastest accurate variant of each task in each order.
     fn printed(
         &self,
-        menus: &[Vec<Menu<'_>>],
+        by_order: Vec<Vec<Option<Stitched>>>,
         slos: &[Slo],
         reading: Reading,
+        meter: &mut Meter<'_>,
     ) -> Result<Assignment, StitchError> {
         // By order, then task: the fastest of Theta; `None` for an empty Theta.
         let mut fastest: Vec<Vec<Option<Stitched>>> =
@@ -56,7 +108,7 @@ impl Optimiser<'_> {
         let mut with_theta = vec![false; slos.len()];
         for (task, slo) in slos.iter().enumerate() {
             let accurate: Vec<Option<Stitched>> =
-                menus.iter().map(|of_order| of_order.get(task)?.fastest(slo.accuracy_bp)).collect();
+                by_order.iter().map(|of_order| of_order.get(task).cloned().flatten()).collect();
             let witnesses: Vec<&Order> = self
                 .orders
                 .iter()
@@ -72,22 +124,28 @@ impl Optimiser<'_> {
                     // fast enough in no order or another.
                     Some(_) => witnesses
                         .iter()
-                        .filter_map(|other| self.fastest_that_is_fast_in(task, order, other, *slo))
+                        .filter_map(|&other| {
+                            self.fastest_that_is_fast_in(task, (order, other), *slo, meter)
+                        })
                         .min_by_key(|s| s.latency_ns),
                     None => None,
                 };
             }
         }
-        let mut best: Option<(f64, usize)> = None;
+        let mut best: Option<((usize, f64), usize)> = None;
         for (index, of_order) in fastest.iter().enumerate() {
-            let complete =
-                of_order.iter().zip(&with_theta).all(|(found, theta)| found.is_some() == *theta);
+            let lacks = |(found, theta): &(&Option<Stitched>, &bool)| found.is_some() != **theta;
+            let lacking = of_order.iter().zip(&with_theta).filter(lacks).count();
+            // Where the budget ended, variants may be missing that an order has.
+            if lacking > 0 && !meter.is_over() {
+                continue;
+            }
             let mean = match reading {
                 Reading::Algorithm => of_order.iter().flatten().map(|s| s.latency_ns as f64).sum(),
                 Reading::Text => self.mean_of_all(index, slos)?,
             };
-            if complete && best.is_none_or(|(least, _)| mean < least) {
-                best = Some((mean, index));
+            if best.is_none_or(|(least, _)| (lacking, mean) < least) {
+                best = Some(((lacking, mean), index));
             }
         }
         let (_, index) = best.ok_or_else(|| self.impossible())?;
@@ -98,9 +156,9 @@ impl Optimiser<'_> {
     fn fastest_that_is_fast_in(
         &self,
         task: usize,
-        order: &Order,
-        other: &Order,
+        (order, other): (&Order, &Order),
         slo: Slo,
+        meter: &mut Meter<'_>,
     ) -> Option<Stitched> {
         let mut parts = self.zoo.parts(task, order);
         for (position, row) in parts.iter_mut().enumerate() {
@@ -113,7 +171,7 @@ impl Optimiser<'_> {
         Search::new(self.zoo.tasks().get(task)?.accuracy.as_ref(), &parts).fastest(
             slo.accuracy_bp,
             slo.latency_ns,
-            &mut Meter::unlimited(),
+            meter,
         )
     }
 

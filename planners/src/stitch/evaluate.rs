@@ -22,6 +22,9 @@ pub struct Violations {
     pub violated: usize,
     /// Number of objectives.
     pub of: usize,
+    /// Whether the search for variants ended, and every order of arrival was simulated, before the
+    /// budget ended.
+    pub is_complete: bool,
     /// Always [`Evidence::Simulation`].
     pub evidence: Evidence,
 }
@@ -33,6 +36,9 @@ impl Violations {
         self.violated as f64 / self.of.max(1) as f64
     }
 }
+
+/// Steps of a budget for each simulated stage of a query.
+const STEPS_OF_A_STAGE: u64 = 64;
 
 /// The queries of one task and their stages.
 struct Job {
@@ -58,8 +64,17 @@ impl Setting<'_> {
     ) -> Result<Violations, StitchError> {
         let (mut violated, mut of) = (0, 0);
         let arrivals = arrivals(self.zoo.tasks().len())?;
-        for (slos, chosen) in configurations.iter().zip(self.choose(system, configurations)?) {
+        let (chosen, left) = match system.selection {
+            Selection::Stitched => self.stitched(configurations)?,
+            _ => (self.choose(system, configurations)?, 0),
+        };
+        let mut is_complete = left == 0;
+        'simulated: for (slos, chosen) in configurations.iter().zip(chosen) {
             for arriving in &arrivals {
+                if of > 0 && self.is_over(arriving.len()) {
+                    is_complete = false;
+                    break 'simulated;
+                }
                 let jobs = self.once_each(system, &chosen, arriving, spacing_ns)?;
                 let outcome = self.simulated(&jobs)?;
                 for (stream, &task) in outcome.streams.iter().zip(arriving) {
@@ -70,7 +85,7 @@ impl Setting<'_> {
                 }
             }
         }
-        Ok(Violations { violated, of, evidence: Evidence::Simulation })
+        Ok(Violations { violated, of, is_complete, evidence: Evidence::Simulation })
     }
 
     /// Queries per second when each task has `queries` queries, all waiting from the start, in the
@@ -110,6 +125,12 @@ impl Setting<'_> {
             .unwrap_or(0);
         let completed: u64 = outcome.streams.iter().map(|s| s.completed).sum();
         Ok(if done == 0 { 0.0 } else { completed as f64 / (done as f64 / 1e9) })
+    }
+
+    /// Whether the budget ends before the simulation of so many queries.
+    fn is_over(&self, queries: usize) -> bool {
+        let steps = (queries * self.zoo.positions()) as u64 * STEPS_OF_A_STAGE;
+        self.budget.is_some_and(|budget| budget.steps(steps).is_err())
     }
 
     fn once_each(

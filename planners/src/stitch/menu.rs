@@ -36,7 +36,11 @@ impl<'a> Menu<'a> {
     }
 
     /// The same within a budget; when it ends, the best found so far.
-    fn fastest_within(&self, at_least_bp: u32, meter: &mut Meter<'_>) -> Option<Stitched> {
+    pub(super) fn fastest_within(
+        &self,
+        at_least_bp: u32,
+        meter: &mut Meter<'_>,
+    ) -> Option<Stitched> {
         match self {
             Self::Sums(front, accuracy) => front.fastest(accuracy.allowed_drop(at_least_bp)?),
             Self::Any(search) => search.fastest(at_least_bp, u64::MAX, meter),

@@ -42,7 +42,7 @@ mod tests;
 mod zoo;
 
 pub use accuracy::{Accuracy, Additive, Monotone, Table};
-pub use algorithm1::Reading;
+pub use algorithm1::{Printed, Reading};
 pub use assembly::{AssemblyError, Misfit, assemble, fit};
 pub use cut::CutError;
 pub use enumeration::{MOST_ENUMERATED, each_variant};

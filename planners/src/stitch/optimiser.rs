@@ -141,7 +141,7 @@ impl EachOrder {
 pub struct Optimiser<'a> {
     pub(super) zoo: &'a Zoo,
     pub(super) orders: &'a [Order],
-    loaded: Option<&'a Loaded>,
+    pub(super) loaded: Option<&'a Loaded>,
 }
 
 impl<'a> Optimiser<'a> {
@@ -172,21 +172,45 @@ impl<'a> Optimiser<'a> {
     /// [`StitchError::Impossible`] when in each order some task cannot run; [`StitchError::Zoo`]
     /// for a configuration of another number of tasks.
     pub fn best(&self, configurations: &[Vec<Slo>]) -> Result<Vec<Assignment>, StitchError> {
+        Ok(self.best_within(configurations, None)?.0)
+    }
+
+    /// The same within a budget: the best found, and the number of orders that were not searched to
+    /// their end. Each configuration has a plan if there is one.
+    ///
+    /// # Errors
+    /// As [`Optimiser::best`].
+    pub fn best_within(
+        &self,
+        configurations: &[Vec<Slo>],
+        budget: Option<&Budget>,
+    ) -> Result<(Vec<Assignment>, usize), StitchError> {
         self.zoo.check_configurations(configurations)?;
+        let mut meter = budget.map_or_else(Meter::unlimited, Meter::new);
         let mut best: Vec<Option<Assignment>> = vec![None; configurations.len()];
+        let mut searched = 0;
         for order in self.orders {
-            let Some(menus) = self.menus(order) else { continue };
+            if meter.is_over() && best.iter().all(Option::is_some) {
+                break;
+            }
+            let Some(menus) = self.menus(order) else {
+                searched += 1;
+                continue;
+            };
+            // The end of the budget is seen above.
+            let _ = meter.spend(menus.iter().map(Menu::steps).sum());
             for (slos, best) in configurations.iter().zip(&mut best) {
-                let Some(found) = self.in_order(order, &menus, slos, &mut Meter::unlimited())
-                else {
+                let Some(found) = self.in_order(order, &menus, slos, &mut meter) else {
                     break;
                 };
                 if best.as_ref().is_none_or(|best| found.rank() < best.rank()) {
                     *best = Some(found);
                 }
             }
+            searched += usize::from(!meter.is_over());
         }
-        best.into_iter().collect::<Option<Vec<_>>>().ok_or_else(|| self.impossible())
+        let best = best.into_iter().collect::<Option<Vec<_>>>().ok_or_else(|| self.impossible())?;
+        Ok((best, self.orders.len() - searched))
     }
 
     /// The best plan of each order, for one configuration. When the budget ends, at least one order
@@ -244,12 +268,7 @@ impl<'a> Optimiser<'a> {
     /// the fastest subgraphs on the fastest processors are too slow together.
     fn never_met(&self, slos: &[Slo]) -> usize {
         let is_met = |task: &super::Task, slo: &Slo| {
-            let fastest = |row: &Vec<super::Subgraph>| {
-                let times = row.iter().flat_map(|subgraph| subgraph.latency_ns.iter().flatten());
-                times.map(|ns| ns.point()).min().unwrap_or(u64::MAX)
-            };
-            let least = task.subgraphs.iter().map(fastest).fold(0, u64::saturating_add);
-            task.accuracy.at_most(&[]) >= slo.accuracy_bp && least <= slo.latency_ns
+            task.accuracy.at_most(&[]) >= slo.accuracy_bp && task.at_least_ns() <= slo.latency_ns
         };
         self.zoo.tasks().iter().zip(slos).filter(|(task, slo)| !is_met(task, slo)).count()
     }

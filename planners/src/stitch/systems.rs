@@ -16,6 +16,7 @@
 
 use super::{Assignment, Optimiser, Order, Slo, StitchError, Zoo, loaded::Loaded};
 use std::{cmp::Reverse, fmt};
+use vitempo_graph::Budget;
 
 /// How a system chooses variants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,6 +78,8 @@ pub struct Setting<'a> {
     /// The subgraphs in memory for stitching, and the order that they were loaded for; `None`: all,
     /// in any order. The variants of baselines are always loaded.
     pub loaded: Option<(&'a Order, &'a Loaded)>,
+    /// Of the searches for stitched variants and of simulations; `None`: without end.
+    pub budget: Option<&'a Budget>,
 }
 
 /// The choice of one task.
@@ -101,7 +104,7 @@ impl Setting<'_> {
         configurations: &[Vec<Slo>],
     ) -> Result<Vec<Vec<Chosen>>, StitchError> {
         if system.selection == Selection::Stitched {
-            return self.stitched(configurations);
+            return Ok(self.stitched(configurations)?.0);
         }
         self.zoo.check_order(self.fixed)?;
         self.zoo.check_configurations(configurations)?;
@@ -123,15 +126,21 @@ impl Setting<'_> {
     }
 
     /// In the order that subgraphs are loaded for, a task runs only loaded ones if it can run with
-    /// these; else it fetches the missing ones.
-    fn stitched(&self, configurations: &[Vec<Slo>]) -> Result<Vec<Vec<Chosen>>, StitchError> {
-        let best = match self.loaded {
-            None => Optimiser::new(self.zoo, self.orders)?.best(configurations)?,
+    /// these; else it fetches the missing ones. Also returns the number of orders that were not
+    /// searched to their end, because the budget ended.
+    pub(super) fn stitched(
+        &self,
+        configurations: &[Vec<Slo>],
+    ) -> Result<(Vec<Vec<Chosen>>, usize), StitchError> {
+        let (best, left) = match self.loaded {
+            None => {
+                Optimiser::new(self.zoo, self.orders)?.best_within(configurations, self.budget)?
+            }
             Some((order, loaded)) => {
                 let usable = loaded.or_fetched(self.zoo, order);
                 Optimiser::new(self.zoo, std::slice::from_ref(order))?
                     .among(&usable)
-                    .best(configurations)?
+                    .best_within(configurations, self.budget)?
             }
         };
         let chosen = |assignment: Assignment| {
@@ -143,7 +152,7 @@ impl Setting<'_> {
             };
             choices.into_iter().flatten().map(|choice| of(choice.stitched)).collect()
         };
-        Ok(best.into_iter().map(chosen).collect())
+        Ok((best.into_iter().map(chosen).collect(), left))
     }
 
     fn originals(&self, task: usize, cut: bool) -> Result<Vec<Original>, StitchError> {

@@ -45,6 +45,18 @@ impl Subgraph {
     }
 }
 
+impl Task {
+    /// The latency of the fastest subgraph of each position on its fastest processor, in sum, ns: no
+    /// stitched variant is faster in any order.
+    pub(super) fn at_least_ns(&self) -> u64 {
+        let fastest = |row: &Vec<Subgraph>| {
+            let times = row.iter().flat_map(|subgraph| subgraph.latency_ns.iter().flatten());
+            times.map(|ns| ns.point()).min().unwrap_or(u64::MAX)
+        };
+        self.subgraphs.iter().map(fastest).fold(0, u64::saturating_add)
+    }
+}
+
 /// Where times of loading come from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Loading {
@@ -53,6 +65,8 @@ pub enum Loading {
     Unknown,
     /// Forecast.
     Forecast,
+    /// Stated in a costs file.
+    Stated,
     /// Measured.
     Measured,
 }
@@ -97,7 +111,8 @@ pub struct Zoo {
     links: BTreeMap<(usize, usize), Link>,
     pub(super) tasks: Vec<Task>,
     positions: usize,
-    loads_are_forecast: bool,
+    /// Where times of loading come from, where they are known.
+    loads_from: Loading,
 }
 
 impl Zoo {
@@ -112,7 +127,7 @@ impl Zoo {
         tasks: Vec<Task>,
     ) -> Result<Self, StitchError> {
         let positions = tasks.first().map_or(0, |t| t.subgraphs.len());
-        let zoo = Self { processors, links, tasks, positions, loads_are_forecast: false };
+        let zoo = Self { processors, links, tasks, positions, loads_from: Loading::Measured };
         if zoo.processors.is_empty() || zoo.tasks.is_empty() {
             return Err(StitchError::zoo("a zoo needs a processor and a task"));
         }
@@ -177,7 +192,14 @@ impl Zoo {
     /// The same, whose times of loading are forecast.
     #[must_use]
     pub const fn with_forecast_loads(mut self) -> Self {
-        self.loads_are_forecast = true;
+        self.loads_from = Loading::Forecast;
+        self
+    }
+
+    /// The same, whose times of loading are those of a costs file.
+    #[must_use]
+    pub const fn with_stated_loads(mut self) -> Self {
+        self.loads_from = Loading::Stated;
         self
     }
 
@@ -188,11 +210,7 @@ impl Zoo {
             (0..self.processors.len()).all(|p| subgraph.fetch_ns(p).is_some())
         };
         let mut subgraphs = self.tasks.iter().flat_map(|task| task.subgraphs.iter().flatten());
-        match (subgraphs.all(is_known), self.loads_are_forecast) {
-            (false, _) => Loading::Unknown,
-            (true, true) => Loading::Forecast,
-            (true, false) => Loading::Measured,
-        }
+        if subgraphs.all(is_known) { self.loads_from } else { Loading::Unknown }
     }
 
     /// Time of loading a subgraph on a processor, ns; 0 where it cannot run.

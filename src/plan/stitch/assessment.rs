@@ -169,7 +169,7 @@ impl<'a> Assessment<'a> {
 }
 
 fn systems(zoo: &Zoo, orders: &[Order], fixed: &Order) -> Result<Vec<SystemRates>, StitchError> {
-    let setting = Setting { zoo, fixed, orders, loaded: None };
+    let setting = Setting { zoo, fixed, orders, loaded: None, budget: None };
     let apart = longest_ns(zoo);
     let grid = objectives(zoo, fixed, Ranges::grid)?;
     let accurate = objectives(zoo, fixed, Ranges::accuracy_guaranteed)?;

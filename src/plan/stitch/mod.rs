@@ -37,7 +37,7 @@ pub use error::StitchingError;
 use super::costs::Estimated;
 use vitempo_graph::Budget;
 use vitempo_planners::stitch::{
-    Assignment, EachOrder, Optimiser, Order, Reading, Slo, StitchError, Zoo,
+    Assignment, EachOrder, Optimiser, Order, Printed, Slo, StitchError, Zoo,
     orders as each_placement, preload::Loaded,
 };
 
@@ -102,8 +102,27 @@ pub fn orders(
     }
 }
 
+/// A plan, and the extent of the search of algorithm 1 where that chose it.
+#[derive(Clone, Debug)]
+pub struct Best {
+    /// The plan.
+    pub plan: Assignment,
+    /// For [`Selection::AsPrinted`].
+    pub printed: Option<PrintedSearch>,
+}
+
+/// The extent of the search of algorithm 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PrintedSearch {
+    /// Number of orders that were not compared to their end, because the budget ended.
+    pub orders_left: usize,
+    /// In no order the variants of the tasks that have one are faster in sum, ns; all subgraphs in
+    /// memory.
+    pub latency_at_least_ns: u64,
+}
+
 /// The plan for the given objectives; `loaded`: with these subgraphs only. When the budget ends, the
-/// best found (the choice of algorithm 1 has no budget).
+/// best found.
 ///
 /// # Errors
 /// [`StitchError`] naming a task that cannot run in any order.
@@ -114,16 +133,18 @@ pub fn best(
     slos: &[Slo],
     selection: Selection,
     budget: &Budget,
-) -> Result<Assignment, StitchError> {
+) -> Result<Best, StitchError> {
     let optimiser = Optimiser::new(zoo, orders)?;
     let optimiser = loaded.map_or(optimiser, |loaded| optimiser.among(loaded));
-    let plan = match selection {
-        Selection::AsPrinted => {
-            optimiser.as_printed(&[slos.to_vec()], Reading::Algorithm)?.into_iter().next()
-        }
-        Selection::MostObjectives => optimiser.each_order(slos, budget)?.best().cloned(),
-    };
-    plan.ok_or_else(|| StitchError::Zoo { reason: "an optimiser gave no plan".to_owned() })
+    if selection == Selection::AsPrinted {
+        let Printed { plan, left, latency_at_least_ns } =
+            optimiser.as_printed_within(slos, budget)?;
+        let printed = Some(PrintedSearch { orders_left: left, latency_at_least_ns });
+        return Ok(Best { plan, printed });
+    }
+    let plan = optimiser.each_order(slos, budget)?.best().cloned();
+    let none = || StitchError::Zoo { reason: "an optimiser gave no plan".to_owned() };
+    Ok(Best { plan: plan.ok_or_else(none)?, printed: None })
 }
 
 /// The best plan in each order, within a budget.

@@ -2,7 +2,7 @@
 //! measured on engines, where it then runs stitched variants and orders.
 
 use super::{
-    Selection, StitchProgress, StitchingError, accuracies, best, each_order, forecasts,
+    Best, Selection, StitchProgress, StitchingError, accuracies, best, each_order, forecasts,
     forecasts::Processor,
     objectives::{self, Objective},
     orders,
@@ -52,7 +52,7 @@ pub struct Request {
     pub memory: Option<(Budget, Way)>,
     /// Whether systems that do not stitch are simulated as well.
     pub systems: bool,
-    /// Of the search over orders and of exact preloading, together.
+    /// Of the search over orders, of exact preloading and of systems, together.
     pub budget: SearchBudget,
     /// Seed of the accuracy estimator, and of the choice of stitched variants that run.
     pub seed: u64,
@@ -219,9 +219,12 @@ fn choose(from: Choosing<'_>) -> Result<Stitching, StitchingError> {
     let EachOrder { plans: mut each, left, violations_at_least } =
         each_order(&zoo, &orders, &slos, steps)?;
     each.sort_by_key(|(_, best)| best.as_ref().map_or((true, None), |b| (false, Some(b.rank()))));
-    let mut plan = match (selection, each.first()) {
-        (Selection::MostObjectives, Some((_, Some(best)))) => best.clone(),
-        _ => best(&zoo, &orders, None, &slos, selection, steps)?,
+    let (mut plan, printed) = match (selection, each.first()) {
+        (Selection::MostObjectives, Some((_, Some(best)))) => (best.clone(), None),
+        _ => {
+            let Best { plan, printed } = best(&zoo, &orders, None, &slos, selection, steps)?;
+            (plan, printed)
+        }
     };
     let mut preloading = None;
     if let Some((budget, way)) = request.memory {
@@ -231,13 +234,13 @@ fn choose(from: Choosing<'_>) -> Result<Stitching, StitchingError> {
         let order = std::slice::from_ref(&plan.order);
         // A subgraph that is not in memory is fetched first, and its latency includes that time.
         let fetched = zoo.with_fetching(&chosen.loaded, &usable)?;
-        plan = best(&fetched, order, Some(&usable), &slos, selection, steps)?;
+        plan = best(&fetched, order, Some(&usable), &slos, selection, steps)?.plan;
         preloading = Some(chosen);
     }
     each.truncate(MOST_LISTED);
     let memory = preloading.as_ref().map(|preloading| (&plan.order, &preloading.loaded));
     let systems = match request.systems {
-        true => systems::simulate(&zoo, &orders, &slos, memory)?,
+        true => systems::simulate(&zoo, &orders, &slos, memory, steps)?,
         false => Vec::new(),
     };
     Ok(Stitching {
@@ -245,7 +248,7 @@ fn choose(from: Choosing<'_>) -> Result<Stitching, StitchingError> {
         tasks: tasks.sources,
         slos,
         plan,
-        search: Searched { orders_left: left, violations_at_least },
+        search: Searched { orders_left: left, violations_at_least, printed },
         orders,
         each,
         preloading,
@@ -331,8 +334,8 @@ impl Tasks {
     /// that it provides and some node reads.
     fn of_costs(&self, path: &Path) -> Result<Zoo, StitchingError> {
         let refuse = |reason: String| StitchingError::Costs { path: path.to_owned(), reason };
-        let read = CostsFile::read(path).and_then(CostsFile::check);
-        let costs = read.map_err(|e| match e {
+        let read = CostsFile::read(path).and_then(CostsFile::check_with_loads);
+        let (costs, loads) = read.map_err(|e| match e {
             CostError::File { reason, .. } => refuse(reason),
             other => refuse(other.to_string()),
         })?;
@@ -365,7 +368,7 @@ impl Tasks {
                 latency_ns: node.latency_ns.clone(),
                 memory_bytes: node.memory_bytes,
                 boundary_bytes: handed.map(|tensor| tensor.size_bytes).sum(),
-                load_ns: Vec::new(),
+                load_ns: loads[at].clone(),
             })
         };
         let mut tasks = Vec::new();
@@ -387,7 +390,7 @@ impl Tasks {
         let pairs = (0..count).flat_map(|from| (0..count).map(move |to| (from, to)));
         let links = pairs.filter_map(|pair| Some((pair, *costs.link(pair.0, pair.1)?))).collect();
         let names = costs.processors().iter().map(|processor| processor.name.clone()).collect();
-        self.linked(names, tasks, links)
+        Ok(self.linked(names, tasks, links)?.with_stated_loads())
     }
 
     /// Assembles a zoo from subgraphs by task, position and variant.

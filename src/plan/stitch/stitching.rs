@@ -1,7 +1,7 @@
 //! [`Stitching`]: a plan of stitched variants, and its entry for each task.
 
 use super::{
-    Selection,
+    PrintedSearch, Selection,
     preloading::Preloading,
     record::{AccuracySource, Record, RecordError, Trials},
     systems::SystemOutcome,
@@ -59,6 +59,16 @@ pub struct Searched {
     pub orders_left: usize,
     /// In no order fewer tasks violate their objective, even with all subgraphs in memory.
     pub violations_at_least: usize,
+    /// The extent of the search of algorithm 1, where that chose.
+    pub printed: Option<PrintedSearch>,
+}
+
+impl Searched {
+    /// Whether no part of the search ended before its end.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.orders_left == 0 && self.printed.is_none_or(|printed| printed.orders_left == 0)
+    }
 }
 
 /// The measurements on engines.

@@ -1,6 +1,7 @@
 //! Compares stitching with systems that do not stitch, in the simulator: SLO violations on the grid
 //! over the originals' ranges, over all orders of arrival, and queries per second.
 
+use vitempo_graph::Budget;
 use vitempo_planners::{
     cost::End,
     stitch::{
@@ -28,8 +29,18 @@ pub struct SystemOutcome {
     pub queries_per_s: f64,
 }
 
+impl SystemOutcome {
+    /// Whether all of it was searched and simulated before the budget ended; else the shares are
+    /// those of the simulated part, with the best variants found.
+    #[must_use]
+    pub const fn is_complete(&self) -> bool {
+        self.alone.is_complete && self.at_once.is_complete
+    }
+}
+
 /// The six baselines, stitching, and stitching with loaded subgraphs in an order. Systems that do
-/// not choose an order use processors in listed order.
+/// not choose an order use processors in listed order. When the budget ends, outcomes are those of
+/// a part ([`SystemOutcome::is_complete`]).
 ///
 /// # Errors
 /// [`StitchError`] naming the task that cannot run in the orders, or the subgraph whose time of
@@ -39,11 +50,13 @@ pub fn simulate(
     orders: &[Order],
     asked: &[Slo],
     memory: Option<(&Order, &Loaded)>,
+    budget: &Budget,
 ) -> Result<Vec<SystemOutcome>, StitchError> {
     let fixed = fixed_order(zoo);
     let grid = objectives(zoo, &fixed, Ranges::grid)?;
     let apart = longest_ns(zoo);
-    let setting = Setting { zoo, fixed: &fixed, orders, loaded: None };
+    let budget = Some(budget);
+    let setting = Setting { zoo, fixed: &fixed, orders, loaded: None, budget };
     let one = |system: System,
                name: String,
                setting: &Setting<'_>|

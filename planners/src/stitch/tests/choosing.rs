@@ -427,6 +427,52 @@ fn of_orders_with_equal_means_the_better_balanced_is_chosen() {
 }
 
 #[test]
+fn a_budget_limits_algorithm_1_and_searches_over_configurations() {
+    let mut rng = StdRng::seed_from_u64(32);
+    let orders = orders::any(3, 3).expect("orders");
+    let (mut cut, mut fewer) = (0, 0);
+    for round in 0..90 {
+        let zoo = random_zoo(&mut rng, KINDS[round % 3], Size(3, 4, 3, 3));
+        let slos: Vec<Slo> = (0..3).map(|_| random_slo(&mut rng, 3)).collect();
+        let optimiser = Optimiser::new(&zoo, &orders).expect("orders");
+        let budget = |steps: u64| {
+            let limits = vitempo_graph::Limits { steps, ..vitempo_graph::Limits::NONE };
+            vitempo_graph::Budget::new(limits)
+        };
+        let configurations = vec![slos.clone(); 2];
+        if let Ok(best) = optimiser.best(&configurations) {
+            for steps in [1, 1 << 13, u64::MAX] {
+                let limited = optimiser.best_within(&configurations, Some(&budget(steps)));
+                let (found, left) = limited.expect("a plan for each configuration");
+                assert_eq!(found.len(), 2);
+                assert!(found.iter().zip(&best).all(|(f, b)| f.rank() >= b.rank()));
+                assert!(left > 0 || found == best, "round {round}");
+                assert!(left < orders.len() || steps == 1);
+                fewer += u32::from(left > 0);
+            }
+        }
+        let printed = optimiser.as_printed(std::slice::from_ref(&slos), Reading::Algorithm);
+        let Ok(printed) = printed else { continue };
+        for steps in [1, 1 << 13, u64::MAX] {
+            let found = optimiser.as_printed_within(&slos, &budget(steps)).expect("an order");
+            assert!(found.plan.total_latency_ns >= found.latency_at_least_ns, "round {round}");
+            if found.left == 0 {
+                assert_eq!(found.plan, printed[0], "round {round}");
+                continue;
+            }
+            cut += 1;
+            // Tasks that have a variant in some order have one in all of them together.
+            let both = found.plan.choices.iter().zip(&printed[0].choices);
+            let same = both.filter(|(own, _)| own.is_some()).map(|(_, whole)| {
+                whole.as_ref().map(|choice| choice.stitched.latency_ns).expect("a variant")
+            });
+            assert!(same.sum::<u64>() >= found.latency_at_least_ns, "round {round}");
+        }
+    }
+    assert!(cut > 5 && fewer > 5, "{cut} and {fewer} searches were cut");
+}
+
+#[test]
 fn a_budget_that_ends_leaves_a_plan_and_a_true_bound() {
     let mut rng = StdRng::seed_from_u64(31);
     let orders = orders::any(3, 3).expect("orders");

@@ -37,7 +37,7 @@ fn by_hand(tasks: &[(&[u64], &[u32])]) -> Zoo {
 }
 
 fn setting<'a>(zoo: &'a Zoo, orders: &'a [Order]) -> Setting<'a> {
-    Setting { zoo, fixed: &orders[0], orders, loaded: None }
+    Setting { zoo, fixed: &orders[0], orders, loaded: None, budget: None }
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn throughput_is_bounded_by_the_busiest_processor() {
 fn stitching_misses_less_than_every_baseline_at_the_papers_size() {
     let (zoo, order, configurations) = the_papers_size(44);
     let orders = orders::each_once(3, 3).expect("orders");
-    let all = Setting { zoo: &zoo, fixed: &order, orders: &orders, loaded: None };
+    let all = Setting { zoo: &zoo, fixed: &order, orders: &orders, loaded: None, budget: None };
     let alone = 1_000_000_000;
     let rate = |system, setting: Setting<'_>| {
         setting.violations(system, &configurations, alone).expect("a rate")

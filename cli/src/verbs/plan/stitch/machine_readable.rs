@@ -98,10 +98,14 @@ impl Printed {
             "tasks": self.0.planned().map(task).collect::<Vec<_>>(),
             "orders": self.0.each.iter().map(order).collect::<Vec<_>>(),
             "search": {
-                "is_complete": self.0.search.orders_left == 0,
+                "is_complete": self.0.search.is_complete(),
                 "orders": self.0.orders.len(),
                 "orders_left": self.0.search.orders_left,
                 "violations_at_least": self.0.search.violations_at_least,
+                "as_printed": self.0.search.printed.map(|printed| json!({
+                    "orders_left": printed.orders_left,
+                    "latency_at_least_ns": printed.latency_at_least_ns,
+                })),
             },
             "preload": self.0.preloading.as_ref().map(|found| self.memory_json(found)),
             "loading": words::loading_name(&self.0.zoo),
@@ -138,6 +142,7 @@ fn system_json(outcome: &SystemOutcome) -> Value {
         "violated_alone": outcome.alone.rate(),
         "violated_at_once": outcome.at_once.rate(),
         "outcomes": outcome.alone.of,
+        "is_complete": outcome.is_complete(),
         "queries_per_s": outcome.queries_per_s,
         "evidence": outcome.alone.evidence,
     })

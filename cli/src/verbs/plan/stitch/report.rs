@@ -11,7 +11,7 @@ use super::{
 use serde_json::Value;
 use std::fmt::Write;
 use vitempo::plan::stitch::{
-    Selection,
+    PrintedSearch, Selection,
     stitching::{Searched, SloStatus, Stitching},
 };
 use vitempo::planners::{
@@ -116,7 +116,19 @@ impl Printed {
             latency(self.0.plan.mean_latency_ns() as u64),
             latency(self.0.plan.bottleneck_ns)
         );
-        let Searched { orders_left, violations_at_least } = self.0.search;
+        let Searched { orders_left, violations_at_least, printed } = self.0.search;
+        if let Some(PrintedSearch { orders_left, latency_at_least_ns }) =
+            printed.filter(|printed| printed.orders_left > 0)
+        {
+            let chosen = self.0.plan.choices.iter().flatten().count().max(1) as u64;
+            let _ = writeln!(
+                text,
+                "the budget ended (--budget): algorithm 1 did not compare {orders_left} of {} \
+                orders; in each order the mean latency of these tasks is at least {}",
+                self.0.orders.len(),
+                latency(latency_at_least_ns / chosen)
+            );
+        }
         if orders_left > 0 {
             let _ = writeln!(
                 text,

@@ -70,20 +70,28 @@ pub fn memory(stitching: &Stitching, preloading: &Preloading) -> String {
 pub fn systems(systems: &[SystemOutcome]) -> String {
     let mut table = Table::new(&["System", "Violated, alone", "Violated, at once", "Queries/s"], 1);
     for outcome in systems {
+        let mark = if outcome.is_complete() { "" } else { " *" };
         table.row([
-            outcome.system.clone(),
+            format!("{}{mark}", outcome.system),
             percent(outcome.alone.rate()),
             percent(outcome.at_once.rate()),
             format!("{:.1}", outcome.queries_per_s),
         ]);
     }
-    let outcomes = systems.first().map_or(0, |system| system.alone.of);
+    let outcomes = systems.iter().map(|system| system.alone.of).max().unwrap_or(0);
     let note = format!(
         "of {outcomes} outcomes: a grid of SLOs, tasks, and orders in which these \
         arrive   ({})",
         Evidence::Simulation
     );
-    format!("{}{note}\n", table.to_text())
+    let ended = match systems.iter().all(SystemOutcome::is_complete) {
+        true => "",
+        false => {
+            "* the budget ended (--budget): the best variants found, and the outcomes that were \
+            simulated until then\n"
+        }
+    };
+    format!("{}{note}\n{ended}", table.to_text())
 }
 
 /// The measurements on engines.

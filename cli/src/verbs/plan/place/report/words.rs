@@ -14,6 +14,7 @@ pub fn loading(zoo: &Zoo) -> &'static str {
     match zoo.loading() {
         Loading::Measured => "compiling and loading: measured, subgraph by subgraph",
         Loading::Forecast => "compiling and loading: forecast from operators and weights",
+        Loading::Stated => "compiling and loading: from the costs file",
         Loading::Unknown => "compiling and loading: not known",
     }
 }
@@ -23,6 +24,7 @@ pub fn loading_name(zoo: &Zoo) -> &'static str {
     match zoo.loading() {
         Loading::Measured => "measured",
         Loading::Forecast => "forecast",
+        Loading::Stated => "file",
         Loading::Unknown => "unknown",
     }
 }
