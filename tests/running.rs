@@ -198,9 +198,93 @@ fn subgraphs_are_loaded_within_the_budget_and_evicted() {
     let cold = json(&["run", &plan, "--live", "b=null", "--anywhere", "--cold", "--queries", "4"]);
     assert_eq!(count(&cold["loads"]["before"]["count"]), 0);
     assert_eq!(count(&cold["loads"]["in_queries"]["count"]), 4);
+    check_memory(&run, &events);
+    let in_process = json(&[&["run", &plan, "--in-process"][..], &alone, &memory].concat());
+    assert_eq!(in_process["memory"], object!([]), "the program's memory is not an engine's");
     let least = refused(&["run", &plan, "--memory", "150kB"]);
     assert!(least.contains("needs 200000 bytes at once on `a`"), "{least}");
     assert!(least.contains("hint: raise --memory"), "{least}");
+}
+
+/// Resident memory is measured after each load and eviction, where the system reports it.
+fn check_memory(run: &Value, events: &[Value]) {
+    if !cfg!(target_os = "linux") {
+        assert_eq!(run["memory"], object!([]));
+        return;
+    }
+    let memory = &run["memory"][0];
+    assert_eq!(
+        (&memory["processor"], run["memory"].as_array().map(Vec::len)),
+        (&"a".into(), Some(1))
+    );
+    let least = 1_000_000;
+    assert!(count(&memory["start_bytes"]) > least && count(&memory["resident_bytes"]) > least);
+    assert_eq!(count(&memory["loaded_bytes"]), 200_000, "two subgraphs");
+    assert_eq!(memory["start_bytes"], events[0]["processors"][0]["resident_bytes"]);
+    let measured = of(events, "resident");
+    assert_eq!(measured.len() as u64, count(&memory["measurements"]));
+    // Each load is followed by one; subgraphs that are unloaded together share one.
+    let loads = of(events, "load").len();
+    assert!((loads + 1..=loads + of(events, "evict").len()).contains(&measured.len()));
+    let after = events.iter().zip(&events[1..]).filter(|(event, _)| event["event"] == "load");
+    for (load, next) in after {
+        assert_eq!((&next["event"], &next["processor"]), (&"resident".into(), &load["processor"]));
+    }
+    assert!(measured.iter().all(|event| count(&event["loaded_bytes"]) <= 200_000));
+}
+
+#[test]
+fn room_is_made_elsewhere_when_an_engine_does_not_answer() {
+    if !has_two_cores() {
+        return;
+    }
+    let zoo = Zoo::new();
+    let trace = "task,arrival_ns\none,0\ntwo,0\ntwo,1000000\ntwo,2000000\none,1000000000\n\
+        one,4200000000\n";
+    let trace = zoo.folder.file("trace.csv", trace);
+    let change = ["--slo-at", "4s=one=90%,5s", "--over", "5s"];
+    let plan = zoo.plan(BOTH, &[&["--slo", "80%,5s", "--trace", &trace][..], &change].concat());
+    let text = std::fs::read_to_string(plan).expect("a plan");
+    let mut plan: Value = serde_json::from_str(&text).expect("JSON");
+    // Task `one` runs on `a`, at first with one variant and later with the other; `two` on `b`.
+    for (task, processor) in [(0, "a"), (1, "b")] {
+        let own = &mut plan["tasks"][task];
+        let listed = own["variants"].as_array().expect("variants");
+        let name = |variant: &Value| variant["name"].as_str().expect("a name").to_owned();
+        let mut variants: Vec<String> = listed.iter().map(name).collect();
+        variants.sort_by_key(|name| name == "dense");
+        let (mut ways, mut subgraphs) = (Vec::new(), Vec::new());
+        for variant in &variants {
+            let piece = object!({"processor": processor, "first": 1, "last": 2, "latency_ns": 1});
+            ways.push(object!({"kind": "whole", "variants": [variant, variant], "accuracy_bp": 9000, "pieces": [piece]}));
+            subgraphs.extend((1..=2).map(|position| object!({"position": position, "variant": variant, "memory_bytes": 100_000})));
+        }
+        assert!(task == 1 || variants == ["structured-50", "dense"], "{variants:?}");
+        own["ways"] = ways.into();
+        own["subgraphs"] = subgraphs.into();
+    }
+    for (phase, way) in [(0, 0), (1, 1)] {
+        for (task, way) in [(0, way), (1, 0)] {
+            let own = &mut plan["phases"][phase]["tasks"][task];
+            own["ways"] = object!([way]);
+            own["fallbacks"] = object!([]);
+        }
+    }
+    let path = zoo.folder.file("stopped.json", plan.to_string());
+    let log = zoo.folder.path("log.jsonl");
+    let limits = ["--memory", "400kB", "--timeout", "100000", "--log", &log];
+    let run = Running::start(&[&["run", &path][..], &limits].concat());
+    let b = run.engines[1].clone();
+    // Its queries are done by then, and it has nothing to do any more.
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    run.signal("-STOP", &b);
+    let result = run.result();
+    let events = zoo.events("log.jsonl");
+    assert_eq!((became(&events, 0), became(&events, 1)), ([3, 0, 0], [3, 0, 0]));
+    assert_eq!(result["engines_lost"], object!([]));
+    let evicted: Vec<u64> =
+        of(&events, "evict").iter().map(|event| count(&event["processor"])).collect();
+    assert_eq!(evicted, [1, 1, 0, 0], "those of `b` first, which were used longest ago");
 }
 
 #[test]

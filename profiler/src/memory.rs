@@ -55,16 +55,21 @@ fn added(most_bytes: u64, start_bytes: u64) -> Option<u64> {
     most_bytes.checked_sub(start_bytes).filter(|&added| added > 0)
 }
 
+/// Resident memory of this process, bytes; `None` where the system does not report it.
+pub(crate) fn resident_bytes() -> Option<u64> {
+    status("VmRSS")
+}
+
 /// Returns memory that was freed to the system.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
-fn hand_back() {
+pub(crate) fn hand_back() {
     // SAFETY: it touches nothing but the allocator's own free lists, and may be called at any time
     // from any thread.
     unsafe { libc::malloc_trim(0) };
 }
 
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
-fn hand_back() {}
+pub(crate) fn hand_back() {}
 
 /// Makes the C library keep freed memory from now on, permanently. By default it may return large
 /// blocks to the system, depending on earlier allocations; an engine that allocates every tensor

@@ -7,7 +7,9 @@ use std::{process::Command, sync::Arc, time::Duration};
 use vitempo_graph::{Graph, GraphBuilder, OpKind, TensorSpec};
 use vitempo_profiler::{
     OutputValues, RunOptions, WorkerCommand, inputs,
-    live::{Engines, Finished, LiveError, LiveProcessor, Piece, Pieces, Rig, Tensors, Workers},
+    live::{
+        Engines, Finished, LiveError, LiveProcessor, Piece, Pieces, Report, Rig, Tensors, Workers,
+    },
     pinning,
 };
 
@@ -63,12 +65,23 @@ fn given() -> Vec<Arc<OutputValues>> {
     values.into_iter().map(Arc::new).collect()
 }
 
+fn piece(processor: usize, parts: &[usize], values: &Tensors) -> Piece {
+    let (parts, values, keep) = (parts.to_vec(), values.clone(), Vec::new());
+    Piece { id: 7, processor, parts, keep, unload: Vec::new(), values, expected_ns: 0 }
+}
+
+/// The next report, which is that of a piece.
+fn finished(pieces: &Pieces<'_>) -> Finished {
+    match pieces.next(u64::MAX >> 1) {
+        Some(Report::Finished(finished)) => finished,
+        other => panic!("{other:?}"),
+    }
+}
+
 /// Runs parts on a processor.
 fn run(pieces: &Pieces<'_>, processor: usize, parts: &[usize], values: &Tensors) -> Finished {
-    let (parts, values) = (parts.to_vec(), values.clone());
-    let piece = Piece { id: 7, processor, parts, unload: Vec::new(), values, expected_ns: 0 };
-    pieces.submit(piece).unwrap();
-    let finished = pieces.next(u64::MAX >> 1).unwrap();
+    pieces.submit(piece(processor, parts, values)).unwrap();
+    let finished = finished(pieces);
     assert!(finished.begun_ns <= finished.ended_ns && finished.ended_ns <= finished.noticed_ns);
     finished
 }
@@ -179,24 +192,59 @@ fn an_engine_that_hangs_is_ended() {
 }
 
 #[test]
+fn unloading_does_not_wait_for_a_process_that_does_not_answer() {
+    let Some(rig) = rig(&workers(Duration::from_secs(100_000)), &["rten", "rten"]) else { return };
+    let (pieces, inputs) = (rig.pieces(), Tensors::Here(given()));
+    assert_eq!(run(&pieces, 0, &[0], &inputs).result.unwrap().loads.len(), 1);
+    let process = rig.processes().next().flatten().unwrap();
+    signal("-STOP", process);
+    pieces.unload(0, &[0]).unwrap();
+    assert!(run(&pieces, 1, &[0], &inputs).result.is_ok(), "the other engine goes on");
+    signal("-CONT", process);
+    let Some(Report::Unloaded(unloaded)) = pieces.next(u64::MAX >> 1) else { panic!("an answer") };
+    assert_eq!((unloaded.processor, &unloaded.parts[..]), (0, &[0][..]));
+    unloaded.result.unwrap();
+    assert_eq!(run(&pieces, 0, &[0], &inputs).result.unwrap().loads.len(), 1, "it was unloaded");
+    // Nor does the end of a run wait.
+    signal("-STOP", process);
+    pieces.unload(0, &[0]).unwrap();
+    drop(pieces);
+    drop(rig);
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn resident_memory_of_processes_is_reported() {
+    let own = rig(&workers(LONG), &["rten"]).unwrap();
+    let (pieces, inputs) = (own.pieces(), Tensors::Here(given()));
+    let start = own.resident_bytes().next().flatten().expect("resident memory");
+    let loaded = own.load(0, 0).unwrap().expect("it was not loaded");
+    // A small part may fit into pages that were resident before; a process never has so little.
+    let least = 1 << 20;
+    assert!(start > least && loaded.resident_bytes.expect("resident memory") > least);
+    let again = Piece { unload: vec![0], ..piece(0, &[0, 1], &inputs) };
+    pieces.submit(again).unwrap();
+    let computed = finished(&pieces).result.unwrap();
+    assert!(computed.unloaded_resident_bytes.is_some_and(|bytes| bytes > least));
+    assert_eq!(computed.loads.len(), 2);
+    assert!(computed.loads.iter().all(|load| load.resident_bytes.is_some_and(|b| b > least)));
+    let shared = rig(&Engines::Here, &["rten"]).unwrap();
+    assert_eq!(shared.resident_bytes().next(), Some(None), "not the memory of an engine alone");
+    assert_eq!(shared.load(0, 0).unwrap().expect("a part").resident_bytes, None);
+}
+
+#[test]
 fn a_part_that_fails_is_named_and_the_engine_goes_on() {
     let rig = rig(&workers(LONG), &["faulty"]).unwrap();
     let (pieces, inputs) = (rig.pieces(), Tensors::Here(given()));
     for part in [REFUSE, PANIC, 99] {
-        let piece = Piece {
-            id: 0,
-            processor: 0,
-            parts: vec![part],
-            unload: Vec::new(),
-            values: inputs.clone(),
-            expected_ns: 0,
-        };
+        let piece = piece(0, &[part], &inputs);
         if part == 99 {
             assert!(matches!(pieces.submit(piece), Err(LiveError::Unknown { .. })));
             continue;
         }
         pieces.submit(piece).unwrap();
-        let finished = pieces.next(u64::MAX >> 1).unwrap();
+        let finished = finished(&pieces);
         assert_eq!(finished.started, None, "the process is the same");
         let name = parts()[part].name().to_owned();
         assert!(matches!(finished.result, Err(LiveError::Task { part, .. }) if part == name));

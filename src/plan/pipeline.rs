@@ -125,6 +125,19 @@ pub fn stage_names(pipeline: &PipelinePlan) -> Vec<String> {
     (1..=pipeline.cuts.len()).map(|stage| format!("stage {stage}")).collect()
 }
 
+/// By stage: index of its processor, and the time that the plan expects of it there, with what it
+/// receives, ns.
+#[must_use]
+pub fn part_times(pipeline: &PipelinePlan) -> Vec<(usize, u64)> {
+    let PipelinePlan { cuts, plan, .. } = pipeline;
+    let time = |stage: &vitempo_planners::Stage| {
+        // Each processor has one stage.
+        let received = plan.transfers.iter().filter(|transfer| transfer.to == stage.processor);
+        received.map(|transfer| transfer.latency_ns).fold(stage.latency_ns, |sum, ns| sum + ns)
+    };
+    cuts.iter().zip(&plan.stages).map(|(cut, s)| (cut.processor, time(s).point())).collect()
+}
+
 /// Runs a pipeline whose stages are the parts of the session.
 ///
 /// # Errors

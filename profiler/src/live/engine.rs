@@ -5,7 +5,7 @@ use super::LoadTime;
 use crate::{
     backends::{Backend, Model, ModelSource, OutputValues, RunOptions, Session},
     clock::Stopwatch,
-    environment, pinning,
+    environment, memory, pinning,
     source::{self, Source},
 };
 use serde::{Deserialize, Serialize};
@@ -50,7 +50,7 @@ pub struct PartError {
 /// What parts computed, one after the other.
 #[derive(Debug, Default)]
 pub(crate) struct Ran {
-    /// The outputs of the last part.
+    /// The outputs of the last part, then the earlier values that were kept.
     pub values: Vec<Arc<OutputValues>>,
     pub loads: Vec<LoadTime>,
     pub feed_ns: u64,
@@ -93,9 +93,20 @@ impl<'a> Engine<'a> {
         self.guarded(part, |engine| engine.loaded(part))
     }
 
-    /// Unloads parts.
-    pub fn unload(&mut self, parts: &[usize]) {
+    /// Unloads parts. In a process of its own, the memory goes back to the system, and what is still
+    /// resident is returned; `None` elsewhere, and where the system does not report it.
+    pub fn unload(&mut self, parts: &[usize]) -> Option<u64> {
         parts.iter().for_each(|part| drop(self.sessions.remove(part)));
+        if parts.is_empty() || !self.is_alone() {
+            return None;
+        }
+        memory::hand_back();
+        memory::resident_bytes()
+    }
+
+    /// Whether the process has no other engine, so that its memory is this engine's.
+    const fn is_alone(&self) -> bool {
+        matches!(self.parts, Parts::Files(_))
     }
 
     /// Runs a part on the values that are its inputs; also returns the time with their transfer.
@@ -115,15 +126,18 @@ impl<'a> Engine<'a> {
         })
     }
 
-    /// Runs parts one after the other; the outputs of each are the inputs of the next.
+    /// Runs parts one after the other; the outputs of each are the inputs of the next, and so are
+    /// earlier values with the names that are kept after a part.
     pub fn piece(
         &mut self,
         parts: &[usize],
+        keep: &[Vec<String>],
         values: Vec<Arc<OutputValues>>,
     ) -> Result<Ran, PartError> {
         let mut ran = Ran { values, ..Ran::default() };
-        for &part in parts {
-            self.guarded(part, |engine| engine.compute(part, &mut ran))?;
+        for (index, &part) in parts.iter().enumerate() {
+            let keep = keep.get(index).map_or(&[][..], Vec::as_slice);
+            self.guarded(part, |engine| engine.compute(part, keep, &mut ran))?;
         }
         Ok(ran)
     }
@@ -142,8 +156,8 @@ impl<'a> Engine<'a> {
         done.map_err(|reason| PartError { part, reason })
     }
 
-    /// Runs a part on the values so far, and replaces them.
-    fn compute(&mut self, part: usize, ran: &mut Ran) -> Result<(), String> {
+    /// Runs a part on the values so far, and replaces those that are not kept.
+    fn compute(&mut self, part: usize, keep: &[String], ran: &mut Ran) -> Result<(), String> {
         ran.loads.extend(self.loaded(part)?);
         let session = self.sessions.get_mut(&part).ok_or("it is not loaded")?;
         let watch = Stopwatch::start();
@@ -153,7 +167,11 @@ impl<'a> Engine<'a> {
         let watch = Stopwatch::start();
         let outputs = session.outputs().map_err(|e| e.to_string())?;
         ran.run_ns += watch.stop().wall_ns;
-        ran.values = outputs.into_iter().map(Arc::new).collect();
+        let mut kept = std::mem::take(&mut ran.values);
+        kept.retain(|value| {
+            keep.contains(&value.name) && outputs.iter().all(|output| output.name != value.name)
+        });
+        ran.values = outputs.into_iter().map(Arc::new).chain(kept).collect();
         Ok(())
     }
 
@@ -168,7 +186,8 @@ impl<'a> Engine<'a> {
         let session = self.backend.load(model, &self.options);
         let ns = watch.stop().wall_ns;
         self.sessions.insert(part, session.map_err(|e| e.to_string())?);
-        Ok(Some(LoadTime { part, ns }))
+        let resident_bytes = self.is_alone().then(memory::resident_bytes).flatten();
+        Ok(Some(LoadTime { part, ns, resident_bytes }))
     }
 
     fn prepare(&mut self, part: usize) -> Result<(), String> {

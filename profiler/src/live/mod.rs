@@ -32,7 +32,7 @@ mod ticket;
 
 pub use engine::{PartError, PartFile};
 pub use line::{Arrivals, Run, Stage, Task, Trial};
-pub use piece::{Computed, Finished, LoadTime, Piece, Pieces, Started};
+pub use piece::{Computed, Finished, LoadTime, Piece, Pieces, Report, Started, Unloaded};
 pub use process::Workers;
 pub use tensors::{SharedTensor, SharedTensors, Tensors};
 pub use ticket::{Answer, FrameClock, Ticket};
@@ -226,6 +226,12 @@ impl Rig {
     /// Identifier of each engine's process as it was started, if that is not this one.
     pub fn processes(&self) -> impl Iterator<Item = Option<u32>> {
         self.servers.iter().map(Server::process)
+    }
+
+    /// Resident memory of these processes with their engines started and nothing loaded, bytes;
+    /// `None` in this process, and where the system does not report it.
+    pub fn resident_bytes(&self) -> impl Iterator<Item = Option<u64>> {
+        self.servers.iter().map(Server::resident_bytes)
     }
 
     /// The cores of each processor; none where the system does not pin.

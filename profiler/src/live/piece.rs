@@ -14,7 +14,7 @@ use std::{
 };
 
 /// Parts that run one after the other on one processor; the results of each are the inputs of the
-/// next.
+/// next, with the values that are kept.
 #[derive(Clone, Debug)]
 pub struct Piece {
     /// The caller's number.
@@ -23,6 +23,9 @@ pub struct Piece {
     pub processor: usize,
     /// Indices of the parts.
     pub parts: Vec<usize>,
+    /// By part, names of earlier values that are handed on beside its outputs, because later parts
+    /// read them or they are results; none for the parts that it lacks.
+    pub keep: Vec<Vec<String>>,
     /// Parts of this processor that are unloaded first.
     pub unload: Vec<usize>,
     /// The inputs of the first part are among these.
@@ -39,13 +42,19 @@ pub struct LoadTime {
     pub part: usize,
     /// From the file to a session that can run, ns.
     pub ns: u64,
+    /// Resident memory of the engine's process just afterwards; `None` in the program's own
+    /// process, and where the system does not report it.
+    pub resident_bytes: Option<u64>,
 }
 
 /// What a piece computed, and how long it took; ns.
 #[derive(Clone, Debug, Default)]
 pub struct Computed {
-    /// The outputs of the last part.
+    /// The outputs of the last part, and the values that are kept.
     pub values: Tensors,
+    /// Resident memory of the engine's process after parts were unloaded, before any was loaded;
+    /// `None` where none was unloaded, and as for [`LoadTime::resident_bytes`].
+    pub unloaded_resident_bytes: Option<u64>,
     /// Parts that had to be loaded.
     pub loads: Vec<LoadTime>,
     /// Transfer of inputs into the engine.
@@ -84,11 +93,32 @@ pub struct Finished {
     pub result: Result<Computed, LiveError>,
 }
 
-/// A piece that ended, as the engine's thread reports it.
-pub(super) struct Reported {
-    pub(super) id: usize,
-    pub(super) processor: usize,
-    pub(super) timed: Timed,
+/// Parts that were to be unloaded while nothing else waited for it.
+#[derive(Debug)]
+pub struct Unloaded {
+    /// Index of the processor.
+    pub processor: usize,
+    /// Indices of the parts.
+    pub parts: Vec<usize>,
+    /// When the caller got the result, ns since the start of the clock.
+    pub noticed_ns: u64,
+    /// The resident memory of the engine's process afterwards, as for [`LoadTime::resident_bytes`].
+    pub result: Result<Option<u64>, LiveError>,
+}
+
+/// What engines report.
+#[derive(Debug)]
+pub enum Report {
+    /// A piece ended.
+    Finished(Finished),
+    /// Parts were unloaded.
+    Unloaded(Unloaded),
+}
+
+/// The same, as an engine's thread reports it.
+pub(super) enum Reported {
+    Piece { id: usize, processor: usize, timed: Timed },
+    Unloaded { processor: usize, parts: Vec<usize>, result: Result<Option<u64>, LiveError> },
 }
 
 /// Submits pieces to the engines of a rig and collects what they report.
@@ -124,11 +154,27 @@ impl Rig {
     /// # Errors
     /// [`LiveError`] naming the processor.
     pub fn unload(&self, processor: usize, parts: &[usize]) -> Result<(), LiveError> {
-        let Some(&first) = parts.first() else { return Ok(()) };
-        self.check_part(processor, first)?;
+        if parts.is_empty() {
+            return Ok(());
+        }
         let (reply, answer) = mpsc::channel();
-        self.servers[processor].submit(Job::Unload { parts: parts.to_vec(), reply })?;
-        answer.recv().map_err(|_| self.servers[processor].ended())?
+        self.submit_unload(processor, parts, reply)?;
+        match answer.recv() {
+            Ok(Reported::Unloaded { result, .. }) => result.map(|_| ()),
+            _ => Err(self.servers[processor].ended()),
+        }
+    }
+
+    fn submit_unload(
+        &self,
+        processor: usize,
+        parts: &[usize],
+        reply: mpsc::Sender<Reported>,
+    ) -> Result<(), LiveError> {
+        for &part in parts {
+            self.check_part(processor, part)?;
+        }
+        self.servers[processor].submit(Job::Unload { processor, parts: parts.to_vec(), reply })
     }
 }
 
@@ -147,26 +193,39 @@ impl Pieces<'_> {
         for &part in &piece.parts {
             self.rig.check_part(piece.processor, part)?;
         }
-        let Piece { id, processor, parts, unload, values, expected_ns } = piece;
-        let reply = self.sender.clone();
-        let job = PieceJob { id, processor, parts, unload, values, expected_ns, reply };
-        self.rig.servers[processor].submit(Job::Piece(job))
+        let (processor, reply) = (piece.processor, self.sender.clone());
+        self.rig.servers[processor].submit(Job::Piece(PieceJob { piece, reply }))
     }
 
-    /// The next piece that ends, or `None` when this time has come, ns since the start.
+    /// Unloads parts of a processor once it has done what it was asked before, without waiting for
+    /// that; it is reported.
+    ///
+    /// # Errors
+    /// [`LiveError`] for parts or processors that do not exist, or an engine that ended.
+    pub fn unload(&self, processor: usize, parts: &[usize]) -> Result<(), LiveError> {
+        self.rig.submit_unload(processor, parts, self.sender.clone())
+    }
+
+    /// The next report, or `None` when this time has come, ns since the start.
     #[must_use]
-    pub fn next(&self, until_ns: u64) -> Option<Finished> {
+    pub fn next(&self, until_ns: u64) -> Option<Report> {
         let wait = Duration::from_nanos(until_ns.saturating_sub(self.now_ns()));
-        let Reported { id, processor, timed } = self.reports.recv_timeout(wait).ok()?;
-        let Timed { begun, ended, started, result } = timed;
-        Some(Finished {
-            id,
-            processor,
-            begun_ns: self.since_start(begun),
-            ended_ns: self.since_start(ended),
-            noticed_ns: self.now_ns(),
-            started,
-            result,
+        Some(match self.reports.recv_timeout(wait).ok()? {
+            Reported::Piece { id, processor, timed } => {
+                let Timed { begun, ended, started, result } = timed;
+                Report::Finished(Finished {
+                    id,
+                    processor,
+                    begun_ns: self.since_start(begun),
+                    ended_ns: self.since_start(ended),
+                    noticed_ns: self.now_ns(),
+                    started,
+                    result,
+                })
+            }
+            Reported::Unloaded { processor, parts, result } => {
+                Report::Unloaded(Unloaded { processor, parts, noticed_ns: self.now_ns(), result })
+            }
         })
     }
 

@@ -4,7 +4,7 @@
 
 use super::{
     LiveError, LiveProcessor, LoadTime, PartError, PartFile, Started,
-    piece::Computed,
+    piece::{Computed, Piece},
     server::{Done, Ready, Serve, Timed},
     tensors::{Pool, Tensors},
 };
@@ -12,7 +12,9 @@ use crate::{
     backends::OutputValues,
     clock::{Stopwatch, monotonic_ns},
     source,
-    worker::{PartsRequest, PieceReply, PieceRequest, Reply, Request, Worker, WorkerCommand},
+    worker::{
+        PartsReply, PartsRequest, PieceReply, PieceRequest, Reply, Request, Worker, WorkerCommand,
+    },
 };
 use std::{
     collections::BTreeSet,
@@ -21,7 +23,7 @@ use std::{
     time::{Duration, Instant},
 };
 use tempfile::TempDir;
-use vitempo_graph::{Environment, Graph};
+use vitempo_graph::Graph;
 
 /// A process is ended when it takes so many times as long as its work is expected to take.
 const LATE: u64 = 100;
@@ -107,6 +109,8 @@ pub(super) struct EngineProcess {
     reason: String,
     /// The last start that was not reported.
     started: Option<Started>,
+    /// Set when nobody waits for an answer any more.
+    closing: Arc<AtomicBool>,
 }
 
 impl EngineProcess {
@@ -116,6 +120,7 @@ impl EngineProcess {
         workers: Workers,
         parts: Arc<PartFiles>,
         pool: Pool,
+        closing: Arc<AtomicBool>,
     ) -> Result<(Self, Ready), LiveError> {
         let mut process = Self {
             processor,
@@ -127,13 +132,14 @@ impl EngineProcess {
             losses: 0,
             reason: String::new(),
             started: None,
+            closing,
         };
-        let environment = process.begin()?;
+        let PartsReply { environment, resident_bytes } = process.begin()?;
         let id = process.worker.as_ref().map(Worker::process_id);
-        Ok((process, Ready { environment, process: id }))
+        Ok((process, Ready { environment, process: id, resident_bytes }))
     }
 
-    fn begin(&mut self) -> Result<Environment, LiveError> {
+    fn begin(&mut self) -> Result<PartsReply, LiveError> {
         let mut worker =
             Worker::start(&self.workers.command).map_err(|e| self.refuse(e.to_string()))?;
         let request = Request::Parts(Box::new(PartsRequest {
@@ -141,10 +147,10 @@ impl EngineProcess {
             options: self.processor.options.clone(),
             parts: self.parts.files.clone(),
         }));
-        match worker.ask(&request, START, &AtomicBool::new(false)) {
-            Ok(Reply::Started(environment)) => {
+        match worker.ask(&request, START, &self.closing) {
+            Ok(Reply::Started(reply)) => {
                 self.worker = Some(worker);
-                Ok(*environment)
+                Ok(*reply)
             }
             Ok(Reply::Failed { reason, .. }) => Err(self.refuse(reason)),
             Ok(_) => Err(self.refuse("the worker answered another question".to_owned())),
@@ -196,7 +202,7 @@ impl EngineProcess {
 
     fn ask(&mut self, request: &Request, limit: Duration) -> Result<Reply, LiveError> {
         let Some(worker) = self.worker.as_mut() else { return Err(self.ended()) };
-        match worker.ask(request, limit, &AtomicBool::new(false)) {
+        match worker.ask(request, limit, &self.closing) {
             Ok(Reply::Failed { reason, .. }) => Err(self.lose(reason)),
             Ok(reply) => Ok(reply),
             Err(error) => Err(self.lose(error.to_string())),
@@ -223,13 +229,8 @@ impl EngineProcess {
         }
     }
 
-    fn compute(
-        &mut self,
-        parts: &[usize],
-        unload: &[usize],
-        values: &Tensors,
-        expected_ns: u64,
-    ) -> Result<(PieceReply, Tensors), LiveError> {
+    fn compute(&mut self, piece: &Piece) -> Result<(PieceReply, Tensors), LiveError> {
+        let Piece { parts, keep, unload, values, expected_ns, .. } = piece;
         for &part in parts {
             self.parts.write(part, self.processor.options.seed).map_err(|e| self.failed(e))?;
         }
@@ -242,13 +243,14 @@ impl EngineProcess {
         let mut outputs = self.pool.take().map_err(|e| self.failed(no_file(e)))?;
         self.loaded.retain(|part| !unload.contains(part));
         let request = Request::Piece(Box::new(PieceRequest {
-            parts: parts.to_vec(),
-            unload: unload.to_vec(),
+            parts: parts.clone(),
+            keep: keep.clone(),
+            unload: unload.clone(),
             inputs: inputs.path(),
             tensors: inputs.tensors().to_vec(),
             outputs: outputs.path(),
         }));
-        let limit = self.limit(parts, expected_ns);
+        let limit = self.limit(parts, *expected_ns);
         match self.ask(&request, limit)? {
             Reply::Computed(Ok(mut reply)) => {
                 self.loaded.extend(parts);
@@ -265,23 +267,24 @@ impl EngineProcess {
 impl Serve for EngineProcess {
     fn part(&mut self, part: usize, values: &[Arc<OutputValues>]) -> Result<Done, LiveError> {
         self.running()?;
-        let inputs = Tensors::Here(self.parts.inputs(part, values));
-        let (reply, values) = self.compute(&[part], &[], &inputs, 0)?;
+        let piece = Piece {
+            id: 0,
+            processor: 0,
+            parts: vec![part],
+            keep: Vec::new(),
+            unload: Vec::new(),
+            values: Tensors::Here(self.parts.inputs(part, values)),
+            expected_ns: 0,
+        };
+        let (reply, values) = self.compute(&piece)?;
         let values = values.read().map_err(|e| self.refuse(e.to_string()))?;
         let values = values.into_iter().map(Arc::unwrap_or_clone).collect();
         Ok(Done { part, values, busy_ns: reply.feed_ns + reply.run_ns })
     }
 
-    fn piece(
-        &mut self,
-        parts: &[usize],
-        unload: &[usize],
-        values: Tensors,
-        expected_ns: u64,
-    ) -> Timed {
+    fn piece(&mut self, piece: Piece) -> Timed {
         let begun = Instant::now();
-        let computed =
-            self.running().and_then(|()| self.compute(parts, unload, &values, expected_ns));
+        let computed = self.running().and_then(|()| self.compute(&piece));
         let (ended, started) = (Instant::now(), self.started.take());
         let (reply, values) = match computed {
             Ok(computed) => computed,
@@ -292,12 +295,12 @@ impl Serve for EngineProcess {
             Instant::now().checked_sub(ago).filter(|at| (begun..=ended).contains(at))
         };
         let (worker_begun, worker_ended) = (since(reply.begun_ns), since(reply.ended_ns));
-        let PieceReply { loads, feed_ns, run_ns, .. } = reply;
+        let PieceReply { unloaded_resident_bytes, loads, feed_ns, run_ns, .. } = reply;
         Timed {
             begun: worker_begun.filter(|_| started.is_none()).unwrap_or(begun),
             ended: worker_ended.unwrap_or(ended),
             started,
-            result: Ok(Computed { values, loads, feed_ns, run_ns }),
+            result: Ok(Computed { values, unloaded_resident_bytes, loads, feed_ns, run_ns }),
         }
     }
 
@@ -316,13 +319,13 @@ impl Serve for EngineProcess {
     }
 
     /// A process that ended holds nothing.
-    fn unload(&mut self, parts: &[usize]) -> Result<(), LiveError> {
+    fn unload(&mut self, parts: &[usize]) -> Result<Option<u64>, LiveError> {
         if self.worker.is_none() {
-            return Ok(());
+            return Ok(None);
         }
         self.loaded.retain(|part| !parts.contains(part));
         match self.ask(&Request::UnloadParts(parts.to_vec()), self.workers.timeout)? {
-            Reply::PartsUnloaded => Ok(()),
+            Reply::PartsUnloaded(resident_bytes) => Ok(resident_bytes),
             _ => Err(self.other_answer()),
         }
     }

@@ -4,13 +4,17 @@
 use super::{
     LiveError, LiveProcessor, LoadTime, PartError, Started,
     engine::{Engine, Parts, Ran},
-    piece::{Computed, Reported},
+    piece::{Computed, Piece, Reported},
     process::{EngineProcess, PartFiles, Workers},
     tensors::{Pool, Tensors},
 };
 use crate::backends::{self, OutputValues};
 use std::{
-    sync::{Arc, mpsc},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+        mpsc,
+    },
     thread::JoinHandle,
     time::Instant,
 };
@@ -24,7 +28,7 @@ pub(super) enum Job {
     Part(PartJob),
     Piece(PieceJob),
     Load { part: usize, reply: mpsc::Sender<Result<Option<LoadTime>, LiveError>> },
-    Unload { parts: Vec<usize>, reply: mpsc::Sender<Result<(), LiveError>> },
+    Unload { processor: usize, parts: Vec<usize>, reply: mpsc::Sender<Reported> },
 }
 
 /// One part of one frame to be run.
@@ -37,12 +41,7 @@ pub(super) struct PartJob {
 
 /// Parts to be run one after the other.
 pub(super) struct PieceJob {
-    pub(super) id: usize,
-    pub(super) processor: usize,
-    pub(super) parts: Vec<usize>,
-    pub(super) unload: Vec<usize>,
-    pub(super) values: Tensors,
-    pub(super) expected_ns: u64,
+    pub(super) piece: Piece,
     pub(super) reply: mpsc::Sender<Reported>,
 }
 
@@ -65,15 +64,10 @@ pub(super) struct Timed {
 /// An engine that does one thing after the other.
 pub(super) trait Serve {
     fn part(&mut self, part: usize, values: &[Arc<OutputValues>]) -> Result<Done, LiveError>;
-    fn piece(
-        &mut self,
-        parts: &[usize],
-        unload: &[usize],
-        values: Tensors,
-        expected_ns: u64,
-    ) -> Timed;
+    fn piece(&mut self, piece: Piece) -> Timed;
     fn load(&mut self, part: usize) -> Result<Option<LoadTime>, LiveError>;
-    fn unload(&mut self, parts: &[usize]) -> Result<(), LiveError>;
+    /// The resident memory of its process afterwards.
+    fn unload(&mut self, parts: &[usize]) -> Result<Option<u64>, LiveError>;
 }
 
 /// Where an engine runs.
@@ -89,6 +83,8 @@ pub(super) struct Ready {
     pub(super) environment: Environment,
     /// Identifier of its process, if that is not this one.
     pub(super) process: Option<u32>,
+    /// Resident memory of that process with the engine started and nothing loaded.
+    pub(super) resident_bytes: Option<u64>,
 }
 
 /// A running engine; it ends with this value.
@@ -98,7 +94,10 @@ pub(super) struct Server {
     cores: Vec<usize>,
     environment: Environment,
     process: Option<u32>,
+    resident_bytes: Option<u64>,
     jobs: Option<mpsc::Sender<Job>>,
+    /// Set when nobody waits for an answer of its process any more.
+    closing: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -110,11 +109,14 @@ impl Server {
         let (jobs, requests) = mpsc::channel::<Job>();
         let (ready, started) = mpsc::channel();
         let own = processor.clone();
+        let closing = Arc::new(AtomicBool::new(false));
+        let is_closing = Arc::clone(&closing);
         let body = move || {
             let failed = match seat {
                 Seat::Here(parts) => run_here(&own, parts, &ready, &requests),
                 Seat::Process(workers, parts, pool) => {
-                    EngineProcess::start(own, workers, parts, pool).map(|(mut engine, found)| {
+                    let started = EngineProcess::start(own, workers, parts, pool, is_closing);
+                    started.map(|(mut engine, found)| {
                         let _ = ready.send(Ok(found));
                         serve(&mut engine, &requests);
                     })
@@ -130,10 +132,12 @@ impl Server {
             .spawn(body);
         let thread = thread.map_err(|e| refuse(format!("its thread does not start: {e}")))?;
         let ended = |_| refuse("its thread ended while it started".to_owned());
-        let Ready { environment, process } = started.recv().map_err(ended)??;
+        let Ready { environment, process, resident_bytes } = started.recv().map_err(ended)??;
         Ok(Self {
             environment,
             process,
+            resident_bytes,
+            closing,
             name: processor.name.clone(),
             cores: processor.options.cores.clone(),
             jobs: Some(jobs),
@@ -154,6 +158,11 @@ impl Server {
         self.process
     }
 
+    /// Resident memory of that process with nothing loaded, bytes.
+    pub(super) fn resident_bytes(&self) -> Option<u64> {
+        self.resident_bytes
+    }
+
     /// Appends a job to the queue.
     pub(super) fn submit(&self, job: Job) -> Result<(), LiveError> {
         let sent = self.jobs.as_ref().and_then(|jobs| jobs.send(job).ok());
@@ -168,6 +177,7 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         drop(self.jobs.take());
+        self.closing.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
@@ -187,7 +197,7 @@ fn run_here(
     let given = Parts::Graphs(Arc::clone(&parts));
     let started = Engine::start(backend.as_ref(), &processor.options, given);
     let (engine, environment) = started.map_err(refuse)?;
-    let _ = ready.send(Ok(Ready { environment, process: None }));
+    let _ = ready.send(Ok(Ready { environment, process: None, resident_bytes: None }));
     serve(&mut Here { engine, parts, processor: &processor.name }, requests);
     Ok(())
 }
@@ -199,15 +209,16 @@ fn serve(engine: &mut dyn Serve, requests: &mpsc::Receiver<Job>) {
             Job::Part(PartJob { part, values, reply }) => {
                 let _ = reply.send(engine.part(part, &values));
             }
-            Job::Piece(PieceJob { id, processor, parts, unload, values, expected_ns, reply }) => {
-                let timed = engine.piece(&parts, &unload, values, expected_ns);
-                let _ = reply.send(Reported { id, processor, timed });
+            Job::Piece(PieceJob { piece, reply }) => {
+                let (id, processor) = (piece.id, piece.processor);
+                let _ = reply.send(Reported::Piece { id, processor, timed: engine.piece(piece) });
             }
             Job::Load { part, reply } => {
                 let _ = reply.send(engine.load(part));
             }
-            Job::Unload { parts, reply } => {
-                let _ = reply.send(engine.unload(&parts));
+            Job::Unload { processor, parts, reply } => {
+                let result = engine.unload(&parts);
+                let _ = reply.send(Reported::Unloaded { processor, parts, result });
             }
         }
     }
@@ -225,13 +236,14 @@ impl Here<'_> {
         LiveError::of_part(&self.parts, part, self.processor, reason)
     }
 
-    fn compute(&mut self, parts: &[usize], values: &Tensors) -> Result<Computed, LiveError> {
-        let first = parts.first().copied().unwrap_or_default();
+    fn compute(&mut self, piece: &Piece) -> Result<Computed, LiveError> {
+        let first = piece.parts.first().copied().unwrap_or_default();
         let unread = |e: std::io::Error| PartError { part: first, reason: e.to_string() };
-        let values = values.read().map_err(|e| self.failed(unread(e)))?;
-        let ran = self.engine.piece(parts, values).map_err(|e| self.failed(e))?;
-        let Ran { values, loads, feed_ns, run_ns } = ran;
-        Ok(Computed { values: Tensors::Here(values), loads, feed_ns, run_ns })
+        let values = piece.values.read().map_err(|e| self.failed(unread(e)))?;
+        let ran = self.engine.piece(&piece.parts, &piece.keep, values);
+        let Ran { values, loads, feed_ns, run_ns } = ran.map_err(|e| self.failed(e))?;
+        let values = Tensors::Here(values);
+        Ok(Computed { values, loads, feed_ns, run_ns, ..Computed::default() })
     }
 }
 
@@ -242,10 +254,10 @@ impl Serve for Here<'_> {
         Ok(Done { part, values, busy_ns })
     }
 
-    fn piece(&mut self, parts: &[usize], unload: &[usize], values: Tensors, _: u64) -> Timed {
+    fn piece(&mut self, piece: Piece) -> Timed {
         let begun = Instant::now();
-        self.engine.unload(unload);
-        let result = self.compute(parts, &values);
+        self.engine.unload(&piece.unload);
+        let result = self.compute(&piece);
         Timed { begun, ended: Instant::now(), started: None, result }
     }
 
@@ -253,8 +265,7 @@ impl Serve for Here<'_> {
         self.engine.load(part).map_err(|e| self.failed(e))
     }
 
-    fn unload(&mut self, parts: &[usize]) -> Result<(), LiveError> {
-        self.engine.unload(parts);
-        Ok(())
+    fn unload(&mut self, parts: &[usize]) -> Result<Option<u64>, LiveError> {
+        Ok(self.engine.unload(parts))
     }
 }

@@ -174,13 +174,16 @@ fn pieces_load_what_is_missing_and_report_it() {
         id,
         processor: 0,
         parts: parts.to_vec(),
+        keep: Vec::new(),
         unload: unload.to_vec(),
         values: Tensors::Here(frame()),
         expected_ns: 0,
     };
     let finished = |piece: Piece| {
         pieces.submit(piece).expect("an engine");
-        let finished = pieces.next(u64::MAX >> 1).expect("it ends");
+        let Some(Report::Finished(finished)) = pieces.next(u64::MAX >> 1) else {
+            panic!("it ends")
+        };
         assert!(finished.begun_ns <= finished.ended_ns && finished.ended_ns <= finished.noticed_ns);
         finished
     };
@@ -207,6 +210,17 @@ fn pieces_load_what_is_missing_and_report_it() {
     let failed = finished(Piece { values: Tensors::Here(vec![wrong]), ..piece(5, &[0], &[]) });
     assert!(matches!(failed.result, Err(LiveError::Task { part, .. }) if part == "encoder"));
     assert_eq!(loads(piece(6, &[0, 1], &[])), [0usize; 0]);
+    pieces.unload(0, &[1]).expect("an engine");
+    let Some(Report::Unloaded(unloaded)) = pieces.next(u64::MAX >> 1) else { panic!("it ends") };
+    assert_eq!((unloaded.processor, unloaded.parts, unloaded.result), (0, vec![1], Ok(None)));
+    assert_eq!(loads(piece(8, &[0, 1], &[])), [1]);
+    // Values that later parts read, and results of earlier parts, are handed on by name.
+    let keep = vec![vec!["x".to_owned()], vec!["encoder_out".to_owned(), "x".to_owned()]];
+    let kept = finished(Piece { keep, ..piece(9, &[0, 1], &[]) }).result.expect("results");
+    let kept = kept.values.read().expect("values");
+    let names: Vec<&str> = kept.iter().map(|value| value.name.as_str()).collect();
+    assert_eq!(names, ["left_out", "encoder_out", "x"]);
+    assert_eq!(kept[2], frame()[0]);
     assert!(matches!(pieces.submit(piece(7, &[9], &[])), Err(LiveError::Unknown { .. })));
     assert!(pieces.next(0).is_none(), "nothing else ended");
 }

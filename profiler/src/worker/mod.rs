@@ -13,7 +13,7 @@ mod serve;
 mod station;
 
 pub use client::{Worker, WorkerCommand, WorkerError};
-pub use parts::{PartsRequest, PieceReply, PieceRequest};
+pub use parts::{PartsReply, PartsRequest, PieceReply, PieceRequest};
 pub(crate) use serve::private_stdout;
 pub use serve::{main, serve};
 pub use station::{Outcome, Station};
@@ -28,7 +28,7 @@ use crate::{
 };
 use serde::{Deserialize, Serialize};
 use std::ffi::CStr;
-use vitempo_graph::{Environment, Graph};
+use vitempo_graph::Graph;
 
 /// Gives a worker its folder for temporary files.
 const FOLDER: &CStr = c"VITEMPO_WORKER_FOLDER";
@@ -124,11 +124,12 @@ pub enum Reply {
     /// To [`Request::Cover`].
     Covered(Coverage),
     /// To [`Request::Parts`].
-    Started(Box<Environment>),
+    Started(Box<PartsReply>),
     /// To [`Request::LoadPart`]; `None`: it was loaded.
     PartLoaded(Result<Option<LoadTime>, PartError>),
-    /// To [`Request::UnloadParts`].
-    PartsUnloaded,
+    /// To [`Request::UnloadParts`]: resident memory afterwards, bytes; `None` where the system does
+    /// not report it.
+    PartsUnloaded(Option<u64>),
     /// To [`Request::Piece`].
     Computed(Result<Box<PieceReply>, PartError>),
     /// It did not work.

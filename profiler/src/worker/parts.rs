@@ -9,6 +9,7 @@ use crate::{
         engine::{Engine, Parts, Ran},
         tensors,
     },
+    memory,
 };
 use serde::{Deserialize, Serialize};
 use std::{
@@ -35,6 +36,8 @@ pub struct PartsRequest {
 pub struct PieceRequest {
     /// Indices of the parts.
     pub parts: Vec<usize>,
+    /// By part, names of earlier values that are handed on beside its outputs.
+    pub keep: Vec<Vec<String>>,
     /// Parts that are unloaded first.
     pub unload: Vec<usize>,
     /// File of the inputs.
@@ -53,14 +56,26 @@ pub struct PieceReply {
     pub begun_ns: Option<u64>,
     /// When the results were written.
     pub ended_ns: Option<u64>,
+    /// Resident memory after parts were unloaded, bytes; `None` where none was, or the system does
+    /// not report it.
+    pub unloaded_resident_bytes: Option<u64>,
     /// Parts that had to be loaded.
     pub loads: Vec<LoadTime>,
     /// Transfer of inputs into the engine.
     pub feed_ns: u64,
     /// Running, with the transfer of outputs out of the engine.
     pub run_ns: u64,
-    /// The outputs.
+    /// The outputs, and the values that are kept.
     pub tensors: Vec<SharedTensor>,
+}
+
+/// An engine that has started.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct PartsReply {
+    /// Where it runs.
+    pub environment: Environment,
+    /// Resident memory with nothing loaded, bytes; `None` where the system does not report it.
+    pub resident_bytes: Option<u64>,
 }
 
 /// The engine of a worker, with the shared files that it has opened.
@@ -74,18 +89,19 @@ impl<'a> Held<'a> {
     pub fn start(
         backend: &'a dyn Backend,
         request: PartsRequest,
-    ) -> Result<(Self, Environment), String> {
+    ) -> Result<(Self, PartsReply), String> {
         let PartsRequest { options, parts, .. } = request;
         let (engine, environment) = Engine::start(backend, &options, Parts::Files(parts))?;
-        Ok((Self { engine, files: HashMap::new() }, environment))
+        let reply = PartsReply { environment, resident_bytes: memory::resident_bytes() };
+        Ok((Self { engine, files: HashMap::new() }, reply))
     }
 
     pub fn load(&mut self, part: usize) -> Result<Option<LoadTime>, PartError> {
         self.engine.load(part)
     }
 
-    pub fn unload(&mut self, parts: &[usize]) {
-        self.engine.unload(parts);
+    pub fn unload(&mut self, parts: &[usize]) -> Option<u64> {
+        self.engine.unload(parts)
     }
 
     /// Reads the inputs, runs the parts, and writes the outputs.
@@ -93,15 +109,24 @@ impl<'a> Held<'a> {
         let begun_ns = monotonic_ns();
         let first = request.parts.first().copied().unwrap_or_default();
         let refuse = |reason: String| PartError { part: first, reason };
-        self.engine.unload(&request.unload);
+        let unloaded_resident_bytes = self.engine.unload(&request.unload);
         let inputs = tensors::read(self.file(&request.inputs).map_err(refuse)?, &request.tensors);
         let inputs = inputs.map_err(|e| refuse(format!("its inputs cannot be read: {e}")))?;
         let inputs = inputs.into_iter().map(Arc::new).collect();
-        let Ran { values, loads, feed_ns, run_ns } = self.engine.piece(&request.parts, inputs)?;
+        let ran = self.engine.piece(&request.parts, &request.keep, inputs)?;
+        let Ran { values, loads, feed_ns, run_ns } = ran;
         let written = tensors::write(self.file(&request.outputs).map_err(refuse)?, &values);
         let tensors = written.map_err(|e| refuse(format!("its outputs cannot be written: {e}")))?;
         let ended_ns = monotonic_ns();
-        Ok(PieceReply { begun_ns, ended_ns, loads, feed_ns, run_ns, tensors })
+        Ok(PieceReply {
+            begun_ns,
+            ended_ns,
+            unloaded_resident_bytes,
+            loads,
+            feed_ns,
+            run_ns,
+            tensors,
+        })
     }
 
     fn file(&mut self, path: &Path) -> Result<&File, String> {

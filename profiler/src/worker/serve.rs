@@ -137,10 +137,7 @@ impl<'a> Server<'a> {
             Request::Cover(request) => self.coverage(&request).map(Reply::Covered),
             Request::Parts(request) => self.hold(*request),
             Request::LoadPart(part) => Ok(Reply::PartLoaded(self.held()?.load(part))),
-            Request::UnloadParts(parts) => {
-                self.held()?.unload(&parts);
-                Ok(Reply::PartsUnloaded)
-            }
+            Request::UnloadParts(parts) => Ok(Reply::PartsUnloaded(self.held()?.unload(&parts))),
             Request::Piece(request) => {
                 Ok(Reply::Computed(self.held()?.piece(&request).map(Box::new)))
             }
@@ -149,9 +146,9 @@ impl<'a> Server<'a> {
 
     fn hold(&mut self, request: PartsRequest) -> Result<Reply, String> {
         self.pin(&request.options.cores)?;
-        let (held, environment) = Held::start(self.backend(&request.backend)?, request)?;
+        let (held, reply) = Held::start(self.backend(&request.backend)?, request)?;
         self.held = Some(held);
-        Ok(Reply::Started(Box::new(environment)))
+        Ok(Reply::Started(Box::new(reply)))
     }
 
     fn held(&mut self) -> Result<&mut Held<'a>, String> {

@@ -40,6 +40,21 @@ impl RunPlan {
     }
 }
 
+impl PlanProcessor {
+    /// With the engine and the cores on which a plan was run, if its costs are those of that engine
+    /// or of none.
+    #[must_use]
+    pub fn on(mut self, engines: &[Engine]) -> Self {
+        let found = engines.iter().find(|engine| engine.name == self.name);
+        let is_it =
+            |engine: &&Engine| self.engine.as_ref().is_none_or(|own| *own == engine.backend);
+        if let Some(engine) = found.filter(is_it) {
+            (self.engine, self.cores) = (Some(engine.backend.clone()), engine.cores.clone());
+        }
+        self
+    }
+}
+
 fn engine(processor: &PlanProcessor, given: &[Engine], anywhere: bool) -> Result<Engine, RunError> {
     let found = given.iter().find(|engine| engine.name == processor.name);
     match (found, &processor.engine) {

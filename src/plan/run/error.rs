@@ -1,6 +1,6 @@
 //! [`RunError`]: errors of plans as files, of runs and of logs.
 
-use crate::zoo::ZooError;
+use crate::{models::ModelError, plan::partition::PartitionError, zoo::ZooError};
 use std::{io, path::PathBuf};
 use vitempo_planners::multi_dnn::{MultiDnnError, ReplayError};
 
@@ -111,6 +111,15 @@ pub enum RunError {
     /// A log without a query that completed.
     #[error("{}: no query of it completed", .0.display())]
     NothingCompleted(PathBuf),
+    /// A placement that is to be written, but there is none.
+    #[error("there is no placement that runs")]
+    NoPlacement,
+    /// A model that is divided cannot be read.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    /// A model cannot be divided as planned.
+    #[error(transparent)]
+    Partition(#[from] PartitionError),
     /// The models cannot be read or cut.
     #[error(transparent)]
     Zoo(#[from] ZooError),

@@ -50,7 +50,10 @@ pub fn run(
     let mut runtime = Runtime::new(plan, &routes, &session, options, memory, progress);
     runtime.say("loading subgraphs, and comparing results with those of whole models");
     runtime.prepare()?;
-    runtime.events.retain(|event| matches!(event, RunEvent::Load { .. } | RunEvent::Evict { .. }));
+    let is_memory = |event: &RunEvent| {
+        matches!(event, RunEvent::Load { .. } | RunEvent::Evict { .. } | RunEvent::Resident { .. })
+    };
+    runtime.events.retain(is_memory);
     runtime.say("running queries");
     // The clock starts now.
     runtime.pieces = session.rig.pieces();

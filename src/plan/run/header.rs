@@ -17,7 +17,8 @@ pub(super) fn header(
 ) -> LogHeader {
     let environments: Vec<&Environment> = session.rig.environments().collect();
     let first = environments.first();
-    let found = plan.processors.iter().zip(&environments).zip(session.rig.processes());
+    let processes = session.rig.processes().zip(session.rig.resident_bytes());
+    let found = plan.processors.iter().zip(&environments).zip(processes);
     LogHeader {
         format: FORMAT.to_owned(),
         version: VERSION,
@@ -39,7 +40,7 @@ pub(super) fn header(
 fn processor(
     processor: &PlanProcessor,
     environment: &Environment,
-    process: Option<u32>,
+    (process, resident_bytes): (Option<u32>, Option<u64>),
 ) -> LogProcessor {
     LogProcessor {
         name: processor.name.clone(),
@@ -48,6 +49,7 @@ fn processor(
         cores: environment.cores.clone(),
         threads: environment.threads,
         process,
+        resident_bytes,
     }
 }
 

@@ -1,7 +1,10 @@
 //! [`RunLog`]: what happened in a run, as JSON lines: a header, then one event a line. Times are ns
 //! since the run began.
 
-use super::RunError;
+use super::{
+    RunError,
+    file::{is_no_deadline, no_deadline},
+};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
@@ -61,6 +64,10 @@ pub struct LogProcessor {
     /// Identifier of the process that it started in; `None`: the program's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub process: Option<u32>,
+    /// Resident memory of that process with the engine started and nothing loaded; `None` where the
+    /// system does not report it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resident_bytes: Option<u64>,
 }
 
 /// A way of a task in a phase.
@@ -82,7 +89,8 @@ pub struct LogLane {
     pub priority: u32,
     /// Whether it is as accurate as the objective asks.
     pub accurate: bool,
-    /// Largest latency.
+    /// Largest latency; [`super::NO_DEADLINE_NS`], which is left out of the file, is none.
+    #[serde(default = "no_deadline", skip_serializing_if = "is_no_deadline")]
     pub slo_ns: u64,
     /// Index of the processor and planned time of each piece.
     pub steps: Vec<(usize, u64)>,
@@ -207,6 +215,17 @@ pub enum RunEvent {
         position: usize,
         /// Name of the variant.
         variant: String,
+    },
+    /// The resident memory of an engine's process, just after it loaded or unloaded a subgraph.
+    Resident {
+        /// When; 0 before the run.
+        at_ns: u64,
+        /// Index of the processor.
+        processor: usize,
+        /// As the system reports it: the engine, its code, its buffers, and what it has loaded.
+        resident_bytes: u64,
+        /// Memory of the weights that it has loaded, which is what budgets count.
+        loaded_bytes: u64,
     },
     /// Queries of a round begin to arrive.
     Round {

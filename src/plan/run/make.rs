@@ -122,6 +122,7 @@ impl RunPlan {
             loading: match zoo.loading() {
                 Loading::Measured => LoadingOrigin::Measured,
                 Loading::Forecast => LoadingOrigin::Forecast,
+                Loading::Stated => LoadingOrigin::File,
                 Loading::Unknown => LoadingOrigin::Unknown,
             },
             processors: made.processors.clone(),
@@ -180,6 +181,7 @@ fn task(made: &Made<'_>, zoo: &Zoo, index: usize, entry: &TaskEntry) -> Result<P
     Ok(PlanTask {
         name: entry.name.clone(),
         cuts,
+        nodes: Vec::new(),
         variants: known.variants.iter().map(variant).collect(),
         subgraphs,
         ways: Vec::new(),
@@ -217,7 +219,7 @@ fn keep_what_is_used(task: &mut PlanTask) {
     task.variants.retain(|v| used.iter().any(|(_, variant)| *variant == v.name));
 }
 
-fn digest(path: &Path) -> Result<String, RunError> {
+pub(super) fn digest(path: &Path) -> Result<String, RunError> {
     let failed = |source| RunError::Io { action: "read", path: path.to_owned(), source };
     Ok(blake3::hash(&std::fs::read(path).map_err(failed)?).to_hex().to_string())
 }
@@ -237,7 +239,7 @@ impl PlanVariant {
 }
 
 /// The path of a model from the folder of a plan.
-fn relative(plan: &Path, model: &Path) -> PathBuf {
+pub(super) fn relative(plan: &Path, model: &Path) -> PathBuf {
     let folder = plan.parent().filter(|parent| !parent.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));
     let (Ok(folder), Ok(model)) = (folder.canonicalize(), model.canonicalize()) else {

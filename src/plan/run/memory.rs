@@ -19,9 +19,11 @@ pub type Place = (usize, usize);
 /// Whether there is room for subgraphs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Room {
-    /// Once these are unloaded.
-    Now(Vec<Place>),
-    /// When other work has ended.
+    /// Once these parts of the same processor are unloaded.
+    Now(Vec<usize>),
+    /// Once these, of other processors, are unloaded.
+    Elsewhere(Vec<Place>),
+    /// When other work has ended, or what is being unloaded is gone.
     Later,
 }
 
@@ -38,6 +40,8 @@ pub struct Memory {
     budget: Option<u64>,
     eviction: Eviction,
     held: BTreeMap<Place, Held>,
+    /// Subgraphs that are being unloaded, with their bytes, which count until they are gone.
+    leaving: BTreeMap<Place, u64>,
     planned: BTreeMap<Place, u64>,
     bytes: u64,
     largest: u64,
@@ -54,7 +58,8 @@ impl Memory {
         planned: BTreeMap<Place, u64>,
     ) -> Self {
         let held = BTreeMap::new();
-        Self { budget, eviction, held, planned, bytes: 0, largest: 0, uses: 0 }
+        let leaving = BTreeMap::new();
+        Self { budget, eviction, held, leaving, planned, bytes: 0, largest: 0, uses: 0 }
     }
 
     /// Subgraphs in the order in which they are loaded before a run: those with most planned queries
@@ -80,37 +85,52 @@ impl Memory {
     }
 
     /// Room for subgraphs of one processor, with their bytes. Only subgraphs that nothing uses, on
-    /// processors that are `idle`, make room.
+    /// processors that are `idle`, make room. What processors that `answer` are unloading is waited
+    /// for; the others are left out, so that one that does not answer holds up nobody for whom
+    /// there is other room.
     #[must_use]
     pub fn room(
         &self,
         processor: usize,
         parts: &[(usize, u64)],
         idle: impl Fn(usize) -> bool,
+        answers: impl Fn(usize) -> bool,
     ) -> Room {
         let Some(budget) = self.budget else { return Room::Now(Vec::new()) };
         let is_new = |(part, _): &&(usize, u64)| !self.holds((processor, *part));
         let needed: u64 = parts.iter().filter(is_new).map(|(_, bytes)| *bytes).sum();
-        let mut over = self.bytes.saturating_add(needed).saturating_sub(budget);
+        let all = self.bytes.saturating_add(needed).saturating_sub(budget);
+        let leaving = self.leaving.iter().filter(|(place, _)| answers(place.0));
+        let mut over = all.saturating_sub(leaving.map(|(_, bytes)| *bytes).sum());
+        let waits = over < all;
         let is_own =
             |place: &Place| place.0 == processor && parts.iter().any(|(part, _)| *part == place.1);
         let mut free: Vec<(&Place, &Held)> = self
             .held
             .iter()
             .filter(|(place, held)| {
-                held.pins == 0 && !is_own(place) && (place.0 == processor || idle(place.0))
+                let is_free = place.0 == processor || (idle(place.0) && answers(place.0));
+                held.pins == 0 && !is_own(place) && is_free
             })
             .collect();
         free.sort_by_key(|(place, held)| (self.rank(**place), held.used));
-        let mut victims = Vec::new();
+        let (mut own, mut others) = (Vec::new(), Vec::new());
         for (place, held) in free {
             if over == 0 {
                 break;
             }
             over = over.saturating_sub(held.bytes);
-            victims.push(*place);
+            if place.0 == processor {
+                own.push(place.1);
+            } else {
+                others.push(*place);
+            }
         }
-        if over == 0 { Room::Now(victims) } else { Room::Later }
+        match (over, others.is_empty()) {
+            (0, false) => Room::Elsewhere(others),
+            (0, true) if !waits => Room::Now(own),
+            _ => Room::Later,
+        }
     }
 
     fn rank(&self, place: Place) -> u64 {
@@ -125,6 +145,26 @@ impl Memory {
         let bytes = self.held.remove(&place).map_or(0, |held| held.bytes);
         self.bytes = self.bytes.saturating_sub(bytes);
         bytes
+    }
+
+    /// A subgraph is being unloaded. Its bytes count until it is gone ([`Self::left`]).
+    pub fn leave(&mut self, place: Place) {
+        if let Some(held) = self.held.remove(&place) {
+            self.leaving.insert(place, held.bytes);
+        }
+    }
+
+    /// A subgraph that was being unloaded is gone.
+    pub fn left(&mut self, place: Place) {
+        let bytes = self.leaving.remove(&place).unwrap_or(0);
+        self.bytes = self.bytes.saturating_sub(bytes);
+    }
+
+    /// Bytes of the subgraphs that a processor holds.
+    #[must_use]
+    pub fn bytes_on(&self, processor: usize) -> u64 {
+        let own = self.held.iter().filter(|(place, _)| place.0 == processor);
+        own.map(|(_, held)| held.bytes).sum()
     }
 
     /// Subgraphs are about to run on a processor, and stay until they have; returns those that have
@@ -158,12 +198,24 @@ impl Memory {
         self.restarted(processor, &[]);
     }
 
+    /// A processor is gone, and will be started again by the work that it has: subgraphs of this
+    /// work are loaded then.
+    pub fn lose_unused(&mut self, processor: usize) {
+        let own = self.held.iter().filter(|(place, held)| place.0 == processor && held.pins > 0);
+        let used: Vec<(usize, u64)> = own.map(|(place, held)| (place.1, held.bytes)).collect();
+        self.restarted(processor, &used);
+    }
+
     /// A processor was started again, and only these subgraphs are loaded.
     pub fn restarted(&mut self, processor: usize, parts: &[(usize, u64)]) {
         let is_kept = |place: &Place| parts.iter().any(|(part, _)| *part == place.1);
         let held = self.held.keys().filter(|place| place.0 == processor && !is_kept(place));
         for place in held.copied().collect::<Vec<Place>>() {
             self.forget(place);
+        }
+        let leaving = self.leaving.keys().filter(|place| place.0 == processor);
+        for place in leaving.copied().collect::<Vec<Place>>() {
+            self.left(place);
         }
     }
 
@@ -190,14 +242,14 @@ mod tests {
 
     #[test]
     fn the_least_recently_used_or_least_planned_makes_room() {
-        let room = |memory: &Memory| memory.room(1, &[(3, 10)], |_| true);
-        assert_eq!(room(&filled(Eviction::LeastRecentlyUsed)), Room::Now(vec![(0, 0)]));
-        assert_eq!(room(&filled(Eviction::LeastPlanned)), Room::Now(vec![(0, 1)]));
+        let room = |memory: &Memory| memory.room(1, &[(3, 10)], |_| true, |_| true);
+        assert_eq!(room(&filled(Eviction::LeastRecentlyUsed)), Room::Elsewhere(vec![(0, 0)]));
+        assert_eq!(room(&filled(Eviction::LeastPlanned)), Room::Elsewhere(vec![(0, 1)]));
         let mut memory = filled(Eviction::LeastRecentlyUsed);
         assert_eq!(memory.pin(0, &[(0, 10)]), [0usize; 0], "it is loaded");
-        assert_eq!(room(&memory), Room::Now(vec![(0, 1)]), "what runs stays");
-        assert_eq!(memory.room(1, &[(3, 10)], |p| p == 1), Room::Now(vec![(1, 2)]));
-        assert_eq!(memory.room(1, &[(3, 30)], |_| true), Room::Later);
+        assert_eq!(room(&memory), Room::Elsewhere(vec![(0, 1)]), "what runs stays");
+        assert_eq!(memory.room(1, &[(3, 10)], |p| p == 1, |_| true), Room::Now(vec![2]));
+        assert_eq!(memory.room(1, &[(3, 30)], |_| true, |_| true), Room::Later);
         assert_eq!(memory.forget((0, 1)), 10);
         assert_eq!(room(&memory), Room::Now(vec![]));
         assert_eq!(memory.largest_bytes(), 30);
@@ -207,7 +259,39 @@ mod tests {
         memory.lose(0);
         assert!(!memory.holds((0, 5)));
         assert!(!memory.holds((0, 0)) && memory.holds((1, 2)));
-        assert_eq!(memory.room(0, &[(4, 20)], |_| true), Room::Now(vec![]));
+        assert_eq!(memory.room(0, &[(4, 20)], |_| true, |_| true), Room::Now(vec![]));
+    }
+
+    #[test]
+    fn what_is_being_unloaded_counts_until_it_is_gone() {
+        let mut memory = filled(Eviction::LeastRecentlyUsed);
+        let room = |memory: &Memory, bytes: u64, answers: &dyn Fn(usize) -> bool| {
+            memory.room(1, &[(3, bytes)], |_| true, answers)
+        };
+        memory.leave((0, 0));
+        assert_eq!((memory.bytes_on(0), memory.holds((0, 0))), (10, false));
+        assert_eq!(room(&memory, 10, &|_| true), Room::Later, "it is about to be gone");
+        assert_eq!(
+            room(&memory, 20, &|_| true),
+            Room::Elsewhere(vec![(0, 1)]),
+            "one is not enough"
+        );
+        // A processor that does not answer is not waited for, and nothing else of it is unloaded.
+        assert_eq!(room(&memory, 10, &|p| p != 0), Room::Now(vec![2]));
+        assert_eq!(room(&memory, 20, &|p| p != 0), Room::Later);
+        memory.left((0, 0));
+        assert_eq!(room(&memory, 10, &|_| true), Room::Now(vec![]));
+        memory.leave((0, 1));
+        memory.lose(0);
+        assert_eq!(room(&memory, 20, &|_| true), Room::Now(vec![]), "nothing of it is left");
+    }
+
+    #[test]
+    fn a_processor_that_has_work_keeps_what_that_uses() {
+        let mut memory = filled(Eviction::LeastRecentlyUsed);
+        memory.pin(0, &[(1, 10)]);
+        memory.lose_unused(0);
+        assert!(memory.holds((0, 1)) && !memory.holds((0, 0)) && memory.holds((1, 2)));
     }
 
     #[test]
@@ -224,6 +308,6 @@ mod tests {
     #[test]
     fn without_a_budget_there_is_always_room() {
         let memory = Memory::new(None, Eviction::default(), BTreeMap::new());
-        assert_eq!(memory.room(0, &[(0, u64::MAX)], |_| false), Room::Now(vec![]));
+        assert_eq!(memory.room(0, &[(0, u64::MAX)], |_| false, |_| true), Room::Now(vec![]));
     }
 }

@@ -1,19 +1,15 @@
 //! [`Session`]: engines with the subgraphs of a plan, the inputs of each task, and the results that
 //! they are compared with.
 
-use super::{PlanTask, Routes, RunError, RunPlan, memory::Eviction, schedule::Limit};
-use crate::{
-    plan::live::Engine,
-    zoo::{
-        tasks::{TaskEntry, TasksFile, VariantEntry},
-        variants::{Variants, Weights},
-    },
+use super::{
+    PlanTask, Routes, RunError, RunPlan, memory::Eviction, schedule::Limit, task_models::TaskModels,
 };
+use crate::plan::live::Engine;
 use std::{
     collections::BTreeMap,
     sync::{Arc, atomic::AtomicBool},
 };
-use vitempo_graph::{Graph, onnx::ReadOptions};
+use vitempo_graph::Graph;
 use vitempo_profiler::{
     OutputValues, RunOptions as EngineOptions, conformance, inputs,
     live::{Engines, LiveProcessor, Rig, Tensors, Workers},
@@ -82,6 +78,8 @@ pub(super) struct Session {
     pub parts: Vec<Part>,
     /// Subgraphs of each step, by lane: index of the part and bytes.
     pub steps: Vec<Vec<Vec<(usize, u64)>>>,
+    /// By lane, step and part: names of earlier values that are handed on.
+    pub keep: Vec<Vec<Vec<Vec<String>>>>,
     /// Inputs by task.
     pub inputs: Vec<Vec<Arc<OutputValues>>>,
     /// The same, as engines are handed them.
@@ -98,16 +96,16 @@ impl Session {
         let (mut parts, mut graphs) = (Vec::new(), Vec::new());
         let mut inputs = Vec::new();
         let mut wholes: BTreeMap<(usize, Vec<String>), Graph> = BTreeMap::new();
+        let mut kept: BTreeMap<(usize, Vec<String>), Vec<Vec<String>>> = BTreeMap::new();
         for (index, task) in plan.tasks.iter().enumerate() {
-            let variants = read(plan, task)?;
-            inputs.push(inputs_of(task, &variants)?);
+            let models = TaskModels::read(plan, index, task)?;
+            inputs.push(inputs_of(task, &models)?);
             for subgraph in &task.subgraphs {
-                let found = variants.names.iter().position(|name| *name == subgraph.variant);
-                let row = variants.subgraphs.get(subgraph.position - 1);
-                let Some(graph) = found.and_then(|variant| row?.get(variant)) else {
+                let found = models.subgraph(subgraph.position, &subgraph.variant);
+                let graph = found.ok_or_else(|| {
                     let reason = format!("there is no subgraph {}", subgraph.position);
-                    return Err(plan.invalid(format!("tasks[{index}].subgraphs"), reason));
-                };
+                    plan.invalid(format!("tasks[{index}].subgraphs"), reason)
+                })?;
                 let name = format!("{}/{}/{}", task.name, subgraph.variant, subgraph.position);
                 graphs.push(graph.clone().with_name(&name));
                 parts.push(Part {
@@ -118,14 +116,10 @@ impl Session {
                 });
             }
             for way in &task.ways {
-                let chosen: Option<Vec<usize>> = way
-                    .variants
-                    .iter()
-                    .map(|name| variants.names.iter().position(|own| own == name))
-                    .collect();
-                let whole = variants.stitched(&chosen.unwrap_or_default());
+                let whole = models.whole(&way.variants);
                 let whole = whole.map_err(|e| plan.invalid(format!("tasks[{index}].ways"), e))?;
                 wholes.insert((index, way.variants.clone()), whole);
+                kept.insert((index, way.variants.clone()), models.kept(&way.variants));
             }
         }
         let of_lane = |route: &super::routes::Route| {
@@ -136,6 +130,12 @@ impl Session {
         graphs.extend(wholes.into_values());
         let whole = |key| keys.iter().position(|known| *known == key).unwrap_or(0) + first;
         let wholes = routes.routes.iter().map(|route| whole(of_lane(route))).collect();
+        let keep = |route: &super::routes::Route| {
+            let kept = kept.get(&of_lane(route)).map_or(&[][..], Vec::as_slice);
+            let pieces = plan.tasks[route.task].ways[route.way].pieces.iter();
+            pieces.map(|p| kept.get(p.first - 1..p.last).unwrap_or_default().to_vec()).collect()
+        };
+        let keep = routes.routes.iter().map(keep).collect();
         let steps = routes.routes.iter().map(|route| steps(plan, route, &parts)).collect();
         let seats = options.workers.clone().map_or(Engines::Here, Engines::Workers);
         let rig = Rig::start_in(&seats, &processors, graphs)?;
@@ -150,7 +150,7 @@ impl Session {
             rig.tensors(inputs).map_err(refuse)
         };
         let tensors = plan.tasks.iter().zip(&inputs).map(shared).collect::<Result<_, _>>()?;
-        Ok(Self { rig, parts, steps, inputs, tensors, wholes })
+        Ok(Self { rig, parts, steps, keep, inputs, tensors, wholes })
     }
 
     /// Results of the whole model of a lane on the engine of its first step; unloaded afterwards.
@@ -177,38 +177,9 @@ pub(super) fn apart(expected: &[OutputValues], found: &[Arc<OutputValues>]) -> O
     (!expected.is_empty()).then_some(share)
 }
 
-/// The variants of a task, cut as planned.
-fn read(plan: &RunPlan, task: &PlanTask) -> Result<Variants, RunError> {
-    for variant in &task.variants {
-        variant.check(&plan.resolve(&variant.model))?;
-    }
-    let variant = |v: &super::PlanVariant| VariantEntry {
-        name: v.name.clone(),
-        model: v.model.clone(),
-        accuracy: None,
-    };
-    let entry = TaskEntry {
-        name: task.name.clone(),
-        cuts: Some(task.cuts.clone()),
-        stitched: None,
-        slo: None,
-        variants: task.variants.iter().map(variant).collect(),
-    };
-    let file = TasksFile {
-        positions: task.cuts.len() + 1,
-        accuracy_is: None,
-        processors: Vec::new(),
-        tasks: Vec::new(),
-        path: plan.path.clone(),
-    };
-    let options = ReadOptions { dimensions: plan.dimensions.clone(), ..ReadOptions::default() };
-    Ok(Variants::read(&file, &entry, &options, Weights::Values)?)
-}
-
-fn inputs_of(task: &PlanTask, variants: &Variants) -> Result<Vec<Arc<OutputValues>>, RunError> {
+fn inputs_of(task: &PlanTask, models: &TaskModels) -> Result<Vec<Arc<OutputValues>>, RunError> {
     let refuse = |reason: String| RunError::Inputs { task: task.name.clone(), reason };
-    let first = variants.subgraphs.first().and_then(|row| row.first());
-    let first = first.ok_or_else(|| refuse("it has no subgraph".to_owned()))?;
+    let first = models.first().ok_or_else(|| refuse("it has no subgraph".to_owned()))?;
     let defaults = EngineOptions::default();
     let values = inputs::of_graph(first, defaults.inputs, defaults.seed).map_err(refuse)?;
     Ok(values.into_iter().map(Arc::new).collect())

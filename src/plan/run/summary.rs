@@ -1,7 +1,7 @@
 //! [`Summary`]: the figures of a log: violation rate, queries per second, latencies per task,
 //! measured beside the plan's forecast for the same queries.
 
-use super::{Outcome, QueryRecord, RunError, RunEvent, RunLog};
+use super::{LogProcessor, Outcome, QueryRecord, RunError, RunEvent, RunLog};
 use vitempo_planners::multi_dnn::{Lane, Step, forecast};
 
 /// One task; ns.
@@ -46,6 +46,29 @@ pub struct EngineLoss {
     pub starts_again: bool,
 }
 
+/// The memory of an engine's process, measured beside what budgets count; bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EngineMemory {
+    /// Name of its processor.
+    pub processor: String,
+    /// Resident with nothing loaded; `None` where it was not reported.
+    pub start_bytes: Option<u64>,
+    /// The most that was resident after a subgraph was loaded or unloaded.
+    pub resident_bytes: u64,
+    /// The most memory of weights that was loaded at these times.
+    pub loaded_bytes: u64,
+    /// Number of measurements.
+    pub measurements: usize,
+}
+
+impl EngineMemory {
+    /// The most by which the resident memory rose above the start; `None` without a start.
+    #[must_use]
+    pub fn added_bytes(&self) -> Option<u64> {
+        Some(self.resident_bytes.saturating_sub(self.start_bytes?))
+    }
+}
+
 /// The figures of a log.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Summary {
@@ -63,6 +86,8 @@ pub struct Summary {
     pub evictions: usize,
     /// Most memory of loaded subgraphs at one time, bytes.
     pub largest_bytes: u64,
+    /// Memory of engines in processes of their own, where the system reports it.
+    pub memory: Vec<EngineMemory>,
     /// Engines that ended while they had work.
     pub engines_lost: Vec<EngineLoss>,
     /// How often an engine that had ended was started again.
@@ -95,6 +120,7 @@ impl Summary {
             loads: [(0, 0.0); 2],
             evictions: 0,
             largest_bytes: 0,
+            memory: memory(log),
             engines_lost: Vec::new(),
             engines_started: 0,
             interrupted: false,
@@ -137,6 +163,30 @@ impl Summary {
             _ => {}
         }
     }
+}
+
+/// The memory of each engine that reported it.
+fn memory(log: &RunLog) -> Vec<EngineMemory> {
+    let of_engine = |(index, engine): (usize, &LogProcessor)| {
+        let found: Vec<(u64, u64)> = log
+            .events
+            .iter()
+            .filter_map(|event| match event {
+                RunEvent::Resident { processor, resident_bytes, loaded_bytes, .. } => {
+                    (*processor == index).then_some((*resident_bytes, *loaded_bytes))
+                }
+                _ => None,
+            })
+            .collect();
+        Some(EngineMemory {
+            processor: engine.name.clone(),
+            start_bytes: engine.resident_bytes,
+            resident_bytes: found.iter().map(|(resident, _)| *resident).max()?,
+            loaded_bytes: found.iter().map(|(_, loaded)| *loaded).max()?,
+            measurements: found.len(),
+        })
+    };
+    log.header.processors.iter().enumerate().filter_map(of_engine).collect()
 }
 
 /// The planned end of each query that has a way.

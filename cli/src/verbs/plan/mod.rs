@@ -15,6 +15,7 @@ mod report;
 mod split;
 mod split_live;
 pub mod stitch;
+mod to_run;
 
 use super::error::CliResult;
 use clap::Subcommand;

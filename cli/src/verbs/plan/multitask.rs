@@ -17,13 +17,15 @@ use super::{
     pipeline::parse_processor,
     placements::{PlacementReport, describe},
     split::OptionalModel,
+    to_run,
 };
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use vitempo::graph::Budget;
 use vitempo::plan::{
     costs::nodes_of,
     multitask::{self, MultitaskError, Placements, Planning, RoundProgress},
     partition::Partition,
+    run::{DividedModel, RunPlan},
 };
 use vitempo::planners::{
     cost::{Interval, Link},
@@ -76,8 +78,9 @@ pub struct MultitaskArgs {
     #[arg(long, value_name = "TIME", value_parser = quantity::time_ns, default_value = "0us", requires = "processors")]
     pub hand_over: u64,
 
-    /// Write the parts as ONNX into this folder
-    #[arg(long, value_name = "FOLDER", requires = "models")]
+    /// Write the parts as ONNX into this folder, or the chosen placement into this file for
+    /// `vitempo run`
+    #[arg(long, value_name = "FOLDER|FILE.json", requires = "models")]
     pub out: Option<PathBuf>,
 
     #[command(flatten)]
@@ -128,7 +131,7 @@ pub fn run(args: &MultitaskArgs) -> CliResult {
     let model = args.models.read(args.costs.is_some(), args.out.is_some(), "--out")?;
     let budget = args.budget.start(STEPS);
     let mut notes = Vec::new();
-    if let (Some(folder), Some(model)) = (&args.out, &model) {
+    if let (Some(folder), Some(model)) = (args.folder(), &model) {
         let tasks = Tasks::of(&model.graph, args.boundaries())?;
         let written = multitask::write_parts(model, &tasks, folder)?;
         notes.extend(written.iter().map(|path| format!("wrote {}", path.display())));
@@ -151,6 +154,9 @@ pub fn run(args: &MultitaskArgs) -> CliResult {
         }
     };
     let dynamic = args.dynamic.simulate(&placements)?;
+    if let (Some(path), Some(model)) = (args.plan(), &model) {
+        notes.push(args.write(model, &placements, path)?);
+    }
     output::print(&PlacementReport { placements, dynamic, engines, notes }, args.format)
 }
 
@@ -163,6 +169,33 @@ impl MultitaskArgs {
     fn boundaries(&self) -> Boundaries<'_> {
         let (encoder, postprocessing) = (self.encoder.as_deref(), self.postprocessing.as_deref());
         Boundaries { encoder, postprocessing }
+    }
+
+    /// The folder of `--out`.
+    fn folder(&self) -> Option<&Path> {
+        self.out.as_deref().filter(|out| !to_run::is_plan(out))
+    }
+
+    /// The plan of `--out`.
+    fn plan(&self) -> Option<&Path> {
+        self.out.as_deref().filter(|out| to_run::is_plan(out))
+    }
+
+    /// Writes the chosen placement, and returns a note on it.
+    fn write(&self, model: &Model, placements: &Placements, path: &Path) -> CliResult<String> {
+        let tasks = Tasks::of(&model.graph, self.boundaries())?;
+        let names = placements.model.processors.iter();
+        let divided = DividedModel {
+            model,
+            read: &self.models.args().read_options(),
+            part_of: &tasks.part_of,
+            processors: &to_run::processors(names, &self.processors, &self.live)?,
+            costs: to_run::origin(self.costs.as_ref(), &self.processors),
+            camera_fps: self.live.camera,
+            deadline_ns: self.live.deadline,
+            path,
+        };
+        to_run::write(&RunPlan::of_placement(placements, &divided)?, path)
     }
 
     /// Placements of a model's parts, and the engines that they ran on.

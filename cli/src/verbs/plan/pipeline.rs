@@ -13,15 +13,17 @@ use super::{
     live::{LiveArgs, in_a_line, outcome_json},
     report::Plans,
     split::OptionalModel,
+    to_run,
 };
 use clap::ValueEnum;
 use serde_json::{Value, json};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use vitempo::graph::Latency;
 use vitempo::plan::{
     live::Measured,
     partition::Partition,
     pipeline::{self, BoundedTwice},
+    run::{DividedModel, RunPlan},
 };
 use vitempo::planners::{
     Evidence,
@@ -76,8 +78,8 @@ pub struct PipelineArgs {
     #[arg(long, value_name = "FILE.svg", conflicts_with = "pareto")]
     pub svg: Option<PathBuf>,
 
-    /// Write the stages as ONNX into this folder
-    #[arg(long, value_name = "FOLDER", conflicts_with = "pareto", requires = "models")]
+    /// Write the stages as ONNX into this folder, or the plan into this file for `vitempo run`
+    #[arg(long, value_name = "FOLDER|FILE.json", conflicts_with = "pareto", requires = "models")]
     pub out: Option<PathBuf>,
 
     #[command(flatten)]
@@ -152,9 +154,8 @@ pub fn run(args: &PipelineArgs) -> CliResult {
     }));
     if let (true, Some(model)) = (is_used, &model) {
         let part_of = pipeline::part_of_model(&best, &costs, &model.graph)?;
-        if let Some(folder) = &args.out {
-            let written = pipeline::write_stages(model, &best, &part_of, folder)?;
-            notes.extend(written.iter().map(|path| format!("wrote {}", path.display())));
+        if let Some(out) = &args.out {
+            notes.extend(args.write(model, &best, &part_of, &costs, out)?);
         }
         if !args.live.engines.is_empty() {
             let (measured, lines) = args.measured(model, &best, &part_of)?;
@@ -186,13 +187,41 @@ impl PipelineArgs {
             ("--camera", self.live.camera.is_some()),
             ("--deadline", self.live.deadline.is_some()),
         ];
-        match given.into_iter().find(|(_, given)| *given && !is_live) {
+        let is_run = is_live || self.out.as_deref().is_some_and(to_run::is_plan);
+        match given.into_iter().find(|(_, given)| *given && !is_run) {
             Some((flag, _)) => {
                 Err(CliError::user(format!("{flag} is for frames of a pipeline that runs"))
-                    .hint("add --live NAME=BACKEND for each processor"))
+                    .hint("add --live NAME=BACKEND for each processor, or --out plan.json"))
             }
             None => Ok(()),
         }
+    }
+
+    /// Writes the stages, or the plan; returns notes on what was written.
+    fn write(
+        &self,
+        model: &Model,
+        best: &PipelinePlan,
+        part_of: &[usize],
+        costs: &Costs,
+        out: &Path,
+    ) -> CliResult<Vec<String>> {
+        if !to_run::is_plan(out) {
+            let written = pipeline::write_stages(model, best, part_of, out)?;
+            return Ok(written.iter().map(|path| format!("wrote {}", path.display())).collect());
+        }
+        let names = costs.processors().iter().map(|processor| &processor.name);
+        let divided = DividedModel {
+            model,
+            read: &self.models.args().read_options(),
+            part_of,
+            processors: &to_run::processors(names, &self.processors, &self.live)?,
+            costs: to_run::origin(self.costs.as_ref(), &self.processors),
+            camera_fps: self.live.camera,
+            deadline_ns: self.live.deadline,
+            path: out,
+        };
+        Ok(vec![to_run::write(&RunPlan::of_pipeline(best, &divided)?, out)?])
     }
 
     fn objective(&self) -> CliResult<PipelineObjective> {

@@ -9,7 +9,7 @@ impl From<RunError> for CliError {
             RunError::OtherMachine { .. } | RunError::OtherEngine { .. } => {
                 "plan again here, or add --anywhere".to_owned()
             }
-            RunError::OtherModel(_) => "plan again with `vitempo plan place --out`".to_owned(),
+            RunError::OtherModel(_) => "plan again, with --out".to_owned(),
             RunError::NoEngine(name) => format!("add --live {name}=rten"),
             RunError::UnknownProcessor { .. } => {
                 "--live NAME=BACKEND, a NAME of the plan".to_owned()
@@ -30,6 +30,8 @@ impl CliError {
         match error {
             RunError::Io { action, path, source } => io_error(action, &path, &source),
             RunError::Zoo(error) => error.into(),
+            RunError::Model(error) => error.into(),
+            RunError::Partition(error) => error.into(),
             RunError::Live(error) => error.into(),
             other => Self::user(other),
         }

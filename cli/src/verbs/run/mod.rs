@@ -1,4 +1,4 @@
-//! `vitempo run`: executes a plan for several models on engines, or replays the log of a run.
+//! `vitempo run`: executes a plan on engines, or replays the log of a run.
 
 mod error;
 mod replayed;
@@ -38,15 +38,15 @@ pub enum Evict {
     Planned,
 }
 
-/// Runs a plan of `vitempo plan place --out` on engines
+/// Runs a plan on engines, as `vitempo plan` writes it (`--out plan.json`)
 ///
 /// Example: vitempo run plan.json --live a=onnxruntime@0 --live b=rten@1 --seconds 10 --log
 /// log.jsonl
 ///
-/// Each processor is an engine in a process and on cores of its own, with one queue. Queries arrive as the plan says;
-/// each takes, on arrival, the way that is expected to end first. The output has violations, queries
-/// per second and latencies beside the forecast. `--replay` runs the queries of a log in the
-/// simulator instead, with their measured times.
+/// Each processor is an engine in a process and on cores of its own, with one queue. Queries arrive
+/// as the plan says; each takes, on arrival, the way that is expected to end first. The output has
+/// violations, queries per second and latencies beside the forecast. `--replay` runs the queries of a
+/// log in the simulator instead, with their measured times.
 #[derive(clap::Args, Debug)]
 #[command(group(ArgGroup::new("source").required(true).args(["plan", "replay"])))]
 pub struct RunArgs {

@@ -7,7 +7,7 @@ use super::super::{
 use serde_json::{Value, json};
 use std::fmt::Write;
 use vitempo::graph::Latency;
-use vitempo::plan::run::{EngineLoss, RunLog, Summary, TaskSummary};
+use vitempo::plan::run::{EngineLoss, EngineMemory, RunLog, Summary, TaskSummary};
 use vitempo::planners::Evidence;
 
 /// A log with its figures, to be printed.
@@ -83,6 +83,7 @@ impl Printed {
             summary.evictions,
             thousands(summary.largest_bytes.div_ceil(1000))
         );
+        summary.memory.iter().for_each(|memory| text += &resident(memory));
         for task in &summary.tasks {
             if let Some(apart) = task.apart {
                 let _ = writeln!(
@@ -115,6 +116,30 @@ impl Printed {
         }
         text
     }
+}
+
+/// `a: at most 45 000 kB resident, 20 000 kB more than with nothing loaded; ...`.
+fn resident(memory: &EngineMemory) -> String {
+    let kilobytes = |bytes: u64| format!("{} kB", thousands(bytes.div_ceil(1000)));
+    let more = memory.added_bytes().map_or_else(String::new, |added| {
+        format!(", {} more than with nothing loaded", kilobytes(added))
+    });
+    format!(
+        "{}: at most {} resident{more}; weights {} at most\n",
+        memory.processor,
+        kilobytes(memory.resident_bytes),
+        kilobytes(memory.loaded_bytes)
+    )
+}
+
+fn memory_json(memory: &EngineMemory) -> Value {
+    json!({
+        "processor": memory.processor,
+        "start_bytes": memory.start_bytes,
+        "resident_bytes": memory.resident_bytes,
+        "loaded_bytes": memory.loaded_bytes,
+        "measurements": memory.measurements,
+    })
 }
 
 fn task_json(task: &TaskSummary) -> Value {
@@ -199,6 +224,7 @@ impl Report for Printed {
             "loads": {"before": before, "in_queries": during},
             "evictions": summary.evictions,
             "largest_bytes": summary.largest_bytes,
+            "memory": summary.memory.iter().map(memory_json).collect::<Vec<_>>(),
             "engines_lost": lost.collect::<Vec<_>>(),
             "engines_started": summary.engines_started,
             "interrupted": summary.interrupted,

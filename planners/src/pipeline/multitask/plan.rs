@@ -1,10 +1,25 @@
 //! A placement of a multi-task model as a plan to print.
 
 use super::{MultiTask, Part, Schedule, TransferTimes, default_budget};
-use crate::{Evidence, Optimality, Plan, Predicted, Stage, Transfer, cost::CostError};
+use crate::{
+    Evidence, Optimality, Plan, Predicted, Stage, Transfer,
+    cost::{CostError, Interval},
+};
 use std::collections::BTreeSet;
 
 impl MultiTask {
+    /// By part, in the order of [`MultiTask::parts`]: its processor in a placement, and its time
+    /// there with what it receives, ns. `None` where the placement cannot run.
+    #[must_use]
+    pub fn part_times(&self, places: &[usize]) -> Option<Vec<(usize, Interval)>> {
+        let one = |(index, &processor): (usize, &usize)| {
+            let own = (*self.part(index)?.latency_ns.get(processor)?)?;
+            Some((processor, self.received_ns(places, index)? + own))
+        };
+        let is_whole = places.len() == self.parts().count();
+        places.iter().enumerate().map(one).collect::<Option<_>>().filter(|_| is_whole)
+    }
+
     /// A placement as a plan to print. Its gap and its regret are against all placements of the same
     /// execution.
     ///

@@ -14,6 +14,7 @@ fn header(lanes: Vec<LogLane>, processors: usize) -> LogHeader {
         cores: vec![p],
         threads: 1,
         process: None,
+        resident_bytes: None,
     };
     LogHeader {
         format: "vitempo run log".to_owned(),

@@ -6,6 +6,7 @@ use super::{
     switching::levels,
 };
 use vitempo_planners::multi_dnn::{Admission, Arrival, Expectation, MOST_QUERIES};
+use vitempo_profiler::live::Report;
 
 /// Interval of checks for an interruption, ns.
 const SLICE_NS: u64 = 50_000_000;
@@ -55,7 +56,8 @@ impl Runtime<'_> {
             }
             let until = next.unwrap_or(u64::MAX).min(now.saturating_add(SLICE_NS));
             match self.pieces.next(until) {
-                Some(finished) => self.finished(finished),
+                Some(Report::Finished(finished)) => self.finished(finished),
+                Some(Report::Unloaded(unloaded)) => self.unloaded(unloaded),
                 None if !self.held.is_empty() => self.start_all(Vec::new()),
                 None => {}
             }

@@ -50,8 +50,13 @@ impl Runtime<'_> {
             (true, false) => Vec::new(),
             (false, _) => self.queues.lose(processor, &mut starts),
         };
-        self.busy[processor] = false;
-        self.memory.lose(processor);
+        if starts_again && !is_running {
+            // The piece that waits for it, if there is one, starts it again.
+            self.memory.lose_unused(processor);
+        } else {
+            self.busy[processor] = false;
+            self.memory.lose(processor);
+        }
         for &query in &queries {
             self.give_up(query, Outcome::Lost, &reason);
         }

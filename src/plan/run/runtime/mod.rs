@@ -6,6 +6,7 @@
 //! | loading and warm-up before the clock starts | `preparation` |
 //! | rounds, arrivals, and which way a query takes | `arrivals` |
 //! | pieces: handed to engines, ended | `pieces` |
+//! | subgraphs that make room for others | `unloading` |
 //! | tasks that fall back to faster ways | `switching` |
 //! | engines that end, queries that are given up | `faults` |
 
@@ -14,6 +15,7 @@ mod faults;
 mod pieces;
 mod preparation;
 mod switching;
+mod unloading;
 
 use super::{
     LoadWhen, PieceRecord, Routes, RunEvent, RunOptions, RunPlan,
@@ -61,6 +63,8 @@ pub(super) struct Runtime<'a> {
     held: VecDeque<Start>,
     /// Whether an engine has a piece, by processor.
     busy: Vec<bool>,
+    /// When each processor was asked to unload what it has not unloaded yet, ns.
+    unloads: Vec<VecDeque<u64>>,
     /// Longest time of each piece so far, by lane and step, ns.
     longest: BTreeMap<(usize, usize), u64>,
     pub events: Vec<RunEvent>,
@@ -100,6 +104,7 @@ impl<'a> Runtime<'a> {
             queries: Vec::new(),
             held: VecDeque::new(),
             busy: vec![false; processors],
+            unloads: vec![VecDeque::new(); processors],
             longest: BTreeMap::new(),
             events: Vec::new(),
             wholes: Vec::new(),
@@ -128,6 +133,22 @@ impl<'a> Runtime<'a> {
             ns: load.ns,
             when,
         });
+    }
+
+    /// What an engine's process has in memory, beside what the model of memory says.
+    fn resident(
+        &mut self,
+        processor: usize,
+        resident_bytes: Option<u64>,
+        loaded_bytes: u64,
+        at_ns: u64,
+    ) {
+        self.events.extend(resident_bytes.map(|resident_bytes| RunEvent::Resident {
+            at_ns,
+            processor,
+            resident_bytes,
+            loaded_bytes,
+        }));
     }
 
     fn evicted(&mut self, (processor, part): Place, at_ns: u64) {

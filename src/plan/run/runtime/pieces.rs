@@ -1,11 +1,11 @@
 //! Pieces of queries: handed to engines as soon as there is memory for their subgraphs, and ended.
 
 use super::{
-    super::{LoadWhen, Outcome, PieceRecord, QueryRecord, RunEvent, memory::Room},
+    super::{LoadWhen, Outcome, PieceRecord, QueryRecord, RunEvent},
     Runtime,
 };
 use vitempo_planners::multi_dnn::{Ended, Start};
-use vitempo_profiler::live::{Computed, Finished, LiveError, Piece};
+use vitempo_profiler::live::{Computed, Finished, LiveError, LoadTime, Piece};
 
 /// Times of a piece that ended, ns.
 struct Times {
@@ -35,20 +35,11 @@ impl Runtime<'_> {
         }
         let lane = self.queries[query].lane;
         let parts = self.session.steps[lane][step].clone();
-        let busy = &self.busy;
-        let Room::Now(victims) = self.memory.room(processor, &parts, |p| !busy[p]) else {
-            return false;
-        };
         let now = self.pieces.now_ns();
-        let mut unload = Vec::new();
-        for place in victims {
-            self.memory.forget(place);
-            self.evicted(place, now);
-            if place.0 == processor {
-                unload.push(place.1);
-            } else if let Err(error) = self.session.rig.unload(place.0, &[place.1]) {
-                self.engine_failed(place.0, &error, false);
-            }
+        let Some(unload) = self.make_room(processor, &parts, now) else { return false };
+        for &part in &unload {
+            self.memory.forget((processor, part));
+            self.evicted((processor, part), now);
         }
         self.memory.pin(processor, &parts);
         self.busy[processor] = true;
@@ -60,6 +51,7 @@ impl Runtime<'_> {
             id: query,
             processor,
             parts: parts.iter().map(|(part, _)| *part).collect(),
+            keep: self.session.keep[lane][step].clone(),
             unload,
             values: std::mem::take(&mut found.values),
             expected_ns: planned_ns.max(longest_ns),
@@ -99,12 +91,7 @@ impl Runtime<'_> {
             Err(LiveError::Task { reason, .. }) => {
                 // Which subgraphs the engine still has is not known: they are loaded again.
                 let held: Vec<usize> = parts.iter().map(|(part, _)| *part).collect();
-                if let Err(error) = self.session.rig.unload(processor, &held) {
-                    self.engine_failed(processor, &error, false);
-                }
-                for part in held {
-                    self.memory.forget((processor, part));
-                }
+                self.unload(processor, &held, noticed_ns);
                 self.queues.fail(processor, &mut starts);
                 self.give_up(query, Outcome::Failed, &reason);
             }
@@ -120,9 +107,7 @@ impl Runtime<'_> {
         computed: Computed,
         times: &Times,
     ) {
-        for load in &computed.loads {
-            self.loaded(processor, *load, times.begun_ns, LoadWhen::Query);
-        }
+        self.record_memory(processor, &computed, times.begun_ns);
         let loads_ns: u64 = computed.loads.iter().map(|load| load.ns).sum();
         let found = &mut self.queries[query];
         found.pieces.push(PieceRecord {
@@ -138,6 +123,20 @@ impl Runtime<'_> {
         (found.values, found.ready_ns) = (computed.values, times.noticed_ns);
         let longest = self.longest.entry((found.lane, step)).or_default();
         *longest = (*longest).max(computed.feed_ns.saturating_add(computed.run_ns));
+    }
+
+    /// What was loaded, and the resident memory before and after.
+    fn record_memory(&mut self, processor: usize, computed: &Computed, at_ns: u64) {
+        let bytes = |load: &LoadTime| self.session.parts[load.part].bytes;
+        let new: Vec<u64> = computed.loads.iter().map(bytes).collect();
+        let all = self.memory.bytes_on(processor);
+        let mut loaded_bytes = all.saturating_sub(new.iter().sum());
+        self.resident(processor, computed.unloaded_resident_bytes, loaded_bytes, at_ns);
+        for (load, bytes) in computed.loads.iter().zip(new) {
+            loaded_bytes = loaded_bytes.saturating_add(bytes);
+            self.loaded(processor, *load, at_ns, LoadWhen::Query);
+            self.resident(processor, load.resident_bytes, loaded_bytes, at_ns);
+        }
     }
 
     fn done(&mut self, query: usize) {

@@ -18,12 +18,15 @@ impl Runtime<'_> {
             .map(|place| (place, self.session.parts[place.1].bytes))
             .collect();
         for (processor, part) in self.memory.first(&sizes) {
-            if let Some(load) = self.session.rig.load(processor, part)? {
-                self.loaded(processor, load, 0, LoadWhen::Before);
-            }
+            let load = self.session.rig.load(processor, part)?;
             let parts = [(part, self.session.parts[part].bytes)];
             self.memory.pin(processor, &parts);
             self.memory.unpin(processor, &parts);
+            if let Some(load) = load {
+                self.loaded(processor, load, 0, LoadWhen::Before);
+                let loaded_bytes = self.memory.bytes_on(processor);
+                self.resident(processor, load.resident_bytes, loaded_bytes, 0);
+            }
         }
         self.warm_up()
     }
