@@ -6,6 +6,7 @@
 //! | how much do two models slow each other down, and how well is that forecast? | [`contention`] |
 //! | which of a paper's figures follow from its others, and which contradict each other? | [`papers`] |
 //! | how good are placements, on engines, that were chosen from forecasts? | [`placements`] |
+//! | how much memory do several models take, and what does too little of it cost? | [`preloading`] |
 //! | which system serves several models best, on engines? | [`systems`] |
 //! | how well is a device forecast that was left out of published latencies? | [`published`] |
 //!
@@ -14,6 +15,7 @@
 pub mod contention;
 pub mod papers;
 pub mod placements;
+pub mod preloading;
 pub mod published;
 pub mod record;
 pub mod systems;

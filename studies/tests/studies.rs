@@ -58,9 +58,10 @@ fn placements_run_and_a_record_is_continued() {
     let folder = tempfile::tempdir().expect("a folder");
     let record = folder.path().join("record.json").display().to_string();
     const MODEL: &str = "tests/models/mobilevit_xxs.onnx";
+    const OTHER: &str = "tests/models/edgenext_xx_small.onnx";
     let engines = ["--engine", "a=rten,epyc-rten-f32-1t", "--engine", "b=rten,epyc-litert-f32-1t"];
     let rest = ["--parts", "2", "--frames", "2", "--record", &record, "--format", "json"];
-    let small = [&["placements", MODEL], &engines[..], &rest[..]].concat();
+    let small = [&["placements", MODEL, OTHER], &engines[..], &rest[..]].concat();
     let output = studies(&small);
     if text(&output.stderr).contains("finds no core") {
         eprintln!("skipped: {}", text(&output.stderr));
@@ -69,28 +70,31 @@ fn placements_run_and_a_record_is_continued() {
     assert!(output.status.success(), "{}", text(&output.stderr));
     let found: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     let scores = found["scores"].as_array().expect("scores");
-    assert_eq!(scores.len(), 2, "latency and period: {found}");
+    assert_eq!(scores.len(), 2 * 2, "latency and period of both models: {found}");
     for score in scores {
         let regret = score["regret"].as_array().expect("regrets");
         assert!(regret.iter().all(|of| of.as_f64().is_some_and(|of| of >= 0.0)), "{score}");
     }
     let kept: Value =
         serde_json::from_slice(&std::fs::read(&record).expect("a record")).expect("JSON");
-    let placements = kept["models"][0]["divisions"][0]["placements"].as_array().expect("them");
-    assert_eq!(placements.len(), 4, "two parts on two engines");
-    for placement in placements {
-        assert!(placement["apart"].as_f64().is_some_and(|apart| apart < 1e-4), "{placement}");
-        assert_eq!(placement["latency_ns"].as_array().map(Vec::len), Some(2), "{placement}");
+    for model in [0, 1] {
+        let division = &kept["models"][model]["divisions"][0];
+        let placements = division["placements"].as_array().expect("them");
+        assert_eq!(placements.len(), 4, "two parts on two engines");
+        for placement in placements {
+            assert!(placement["apart"].as_f64().is_some_and(|apart| apart < 1e-4), "{placement}");
+            assert_eq!(placement["latency_ns"].as_array().map(Vec::len), Some(2), "{placement}");
+        }
     }
 
     let again = studies(&small);
-    assert!(!text(&again.stderr).contains("mobilevit_xxs in"), "it is measured once");
+    assert!(!text(&again.stderr).contains("mobilevit_xxs in"), "they are measured once");
     assert_eq!(again.stdout, output.stdout);
     assert_eq!(
         ok(&["placements", "--record", &record, "--format", "json"]).as_bytes(),
         output.stdout
     );
-    assert!(ok(&["placements", "--record", &record]).contains("1 models in 2"));
+    assert!(ok(&["placements", "--record", &record]).contains("2 models in 2"));
     let other = [&small[..], &["--rounds", "3"]].concat();
     assert!(refused(&other).contains("its rounds differ"));
     let one = refused(&["placements", MODEL, "--record", &record]);
@@ -175,6 +179,55 @@ fn all_systems_run_and_a_record_is_continued() {
     let three =
         [&["systems", "--tasks", &tasks, "--costs", &costs, "--counts", "3"], &of[2..]].concat();
     assert!(refused(&three).contains("the zoo has 2"));
+}
+
+#[test]
+fn budgets_are_measured_and_a_record_is_continued() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (tasks, costs) = two_tasks(folder.path());
+    let record = folder.path().join("record.json").display().to_string();
+    let base = ["preloading", "--tasks", &tasks, "--costs", &costs, "--record", &record];
+    let short = ["--period", "10ms", "--queries", "1", "--evaluations", "50", "--format", "json"];
+    let few = [&base[..], &short, &["--budgets", "30,100"]].concat();
+    let output = studies(&few);
+    if text(&output.stderr).contains("finds no core") {
+        eprintln!("skipped: {}", text(&output.stderr));
+        return;
+    }
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let found: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(found["configurations"], 25);
+    let runs = found["runs"].as_array().expect("runs");
+    assert_eq!(runs.len(), 2 * 2, "two budgets, two ways to make room");
+    let full = found["full_bytes"].as_u64().expect("bytes");
+    for run in runs {
+        let measured = &run["measured"];
+        if measured.is_null() {
+            assert!(run["share"].as_f64() < Some(1.0), "everything fits: {run}");
+            continue;
+        }
+        assert_eq!(measured["queries"], 2 * 25, "{run}");
+        let budget = run["budget_bytes"].as_u64().expect("a budget");
+        assert!(measured["loaded_bytes"].as_u64() <= Some(budget) && budget <= full, "{run}");
+        if run["share"] == 1.0 {
+            assert_eq!((&measured["evictions"], &measured["loads"]), (&0.into(), &0.into()));
+        }
+        let resident = measured["resident"].as_array().expect("processes");
+        assert_eq!(resident.is_empty(), !cfg!(target_os = "linux"), "{run}");
+        for own in resident {
+            assert!(own["resident_bytes"].as_u64() > Some(1_000_000), "{own}");
+        }
+        assert!(measured["apart"].as_f64().is_some_and(|apart| apart < 1e-4), "{run}");
+    }
+    let again = studies(&few);
+    assert!(!text(&again.stderr).contains(" bytes of "), "budgets run once");
+    assert_eq!(again.stdout, output.stdout);
+    let printed = ok(&["preloading", "--record", &record]);
+    assert!(printed.contains("25 configurations, 1 queries of each task"), "{printed}");
+    let other = ["--period", "10ms", "--queries", "2", "--evaluations", "50"];
+    let other = [&base[..], &other].concat();
+    assert!(refused(&other).contains("its queries differ"));
+    assert!(refused(&[&base[..], &["--budgets", "0"]].concat()).contains("--budgets"));
 }
 
 #[test]

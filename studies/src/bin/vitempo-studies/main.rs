@@ -6,6 +6,7 @@ mod contention;
 mod loading;
 mod paper;
 mod placements;
+mod preloading;
 mod print;
 mod published;
 mod systems;
@@ -23,6 +24,7 @@ enum Studies {
     Loading(loading::LoadingArgs),
     Paper(paper::PaperArgs),
     Placements(placements::PlacementsArgs),
+    Preloading(preloading::PreloadingArgs),
     Published(published::PublishedArgs),
     Systems(systems::SystemsArgs),
     /// Runs models on behalf of another process of this program
@@ -36,6 +38,7 @@ fn main() -> ExitCode {
         Studies::Loading(args) => loading::run(&args),
         Studies::Paper(args) => paper::run(&args),
         Studies::Placements(args) => placements::run(&args),
+        Studies::Preloading(args) => preloading::run(&args),
         Studies::Published(args) => published::run(&args),
         Studies::Systems(args) => systems::run(&args),
         Studies::Worker => vitempo::profiler::worker::main().map_err(Failure::new),
