@@ -145,7 +145,7 @@ fn a_crash_loses_its_piece_and_the_engine_is_started_again_a_few_times() {
     }
     let (reason, again) = lost(run(&pieces, 0, &[0], &inputs));
     assert!(!again && reason.contains("about to crash"), "{reason}");
-    assert_eq!(rig.unload(0, &[0]), Ok(()), "it holds nothing");
+    assert_eq!(rig.unload(0, &[0]), Ok(None), "it holds nothing");
 }
 
 #[test]

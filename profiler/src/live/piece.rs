@@ -149,18 +149,19 @@ impl Rig {
         answer.recv().map_err(|_| self.servers[processor].ended())?
     }
 
-    /// Unloads parts of a processor, and waits until that is done.
+    /// Unloads parts of a processor, and waits until that is done. Returns the resident memory of
+    /// its process afterwards, as for [`LoadTime::resident_bytes`].
     ///
     /// # Errors
     /// [`LiveError`] naming the processor.
-    pub fn unload(&self, processor: usize, parts: &[usize]) -> Result<(), LiveError> {
+    pub fn unload(&self, processor: usize, parts: &[usize]) -> Result<Option<u64>, LiveError> {
         if parts.is_empty() {
-            return Ok(());
+            return Ok(None);
         }
         let (reply, answer) = mpsc::channel();
         self.submit_unload(processor, parts, reply)?;
         match answer.recv() {
-            Ok(Reported::Unloaded { result, .. }) => result.map(|_| ()),
+            Ok(Reported::Unloaded { result, .. }) => result,
             _ => Err(self.servers[processor].ended()),
         }
     }

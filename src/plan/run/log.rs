@@ -216,7 +216,8 @@ pub enum RunEvent {
         /// Name of the variant.
         variant: String,
     },
-    /// The resident memory of an engine's process, just after it loaded or unloaded a subgraph.
+    /// The resident memory of an engine's process, just after it loaded or unloaded a subgraph, or
+    /// before the run after it ran whole models, whose results are compared.
     Resident {
         /// When; 0 before the run.
         at_ns: u64,

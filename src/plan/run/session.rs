@@ -153,17 +153,18 @@ impl Session {
         Ok(Self { rig, parts, steps, keep, inputs, tensors, wholes })
     }
 
-    /// Results of the whole model of a lane on the engine of its first step; unloaded afterwards.
+    /// Results of the whole model of a lane on the engine of its first step. It is unloaded
+    /// afterwards; the second value is the resident memory of the engine's process then.
     pub fn expected(
         &self,
         lane: usize,
         processor: usize,
         task: usize,
-    ) -> Result<Vec<OutputValues>, RunError> {
+    ) -> Result<(Vec<OutputValues>, Option<u64>), RunError> {
         let whole = self.wholes[lane];
         let answer = self.rig.ask(whole, processor, &self.inputs[task])?.wait();
-        self.rig.unload(processor, &[whole])?;
-        Ok(answer?.values)
+        let resident_bytes = self.rig.unload(processor, &[whole])?;
+        Ok((answer?.values, resident_bytes))
     }
 }
 

@@ -51,7 +51,8 @@ pub struct EngineLoss {
 pub struct EngineMemory {
     /// Name of its processor.
     pub processor: String,
-    /// Resident with nothing loaded; `None` where it was not reported.
+    /// Resident with nothing loaded: before the run, after whole models ran on it; as it was started
+    /// where none did. `None` where it was not reported.
     pub start_bytes: Option<u64>,
     /// The most that was resident after a subgraph was loaded or unloaded.
     pub resident_bytes: u64,
@@ -178,9 +179,10 @@ fn memory(log: &RunLog) -> Vec<EngineMemory> {
                 _ => None,
             })
             .collect();
+        let empty = found.first().filter(|(_, loaded)| *loaded == 0).map(|(resident, _)| *resident);
         Some(EngineMemory {
             processor: engine.name.clone(),
-            start_bytes: engine.resident_bytes,
+            start_bytes: empty.or(engine.resident_bytes),
             resident_bytes: found.iter().map(|(resident, _)| *resident).max()?,
             loaded_bytes: found.iter().map(|(_, loaded)| *loaded).max()?,
             measurements: found.len(),

@@ -6,9 +6,15 @@ use std::{collections::BTreeMap, sync::Arc};
 impl Runtime<'_> {
     /// Results of whole models; then loads what fits and runs each way once that is loaded wholly.
     pub fn prepare(&mut self) -> Result<(), RunError> {
+        let mut empty: BTreeMap<usize, Option<u64>> = BTreeMap::new();
         for (lane, route) in self.routes.routes.iter().enumerate() {
             let processor = route.lane.steps[0].processor;
-            self.wholes.push(self.session.expected(lane, processor, route.task)?);
+            let (values, resident_bytes) = self.session.expected(lane, processor, route.task)?;
+            self.wholes.push(values);
+            empty.insert(processor, resident_bytes);
+        }
+        for (processor, resident_bytes) in empty {
+            self.resident(processor, resident_bytes, 0, 0);
         }
         if self.options.cold || self.plan.cold {
             return Ok(());
