@@ -278,7 +278,7 @@ fn room_is_made_elsewhere_when_an_engine_does_not_answer() {
     }
     let path = zoo.folder.file("stopped.json", plan.to_string());
     let log = zoo.folder.path("log.jsonl");
-    let limits = ["--memory", "400kB", "--timeout", "100000", "--log", &log];
+    let limits = ["--memory", "400kB", "--timeout", "60", "--log", &log];
     let run = Running::start(&[&["run", &path][..], &limits].concat());
     let b = run.engines[1].clone();
     // Its queries are done by then, and it has nothing to do any more.
