@@ -1,6 +1,6 @@
 # `make` builds the program, `make demo` shows it, `make test` tests it. All of them first install
 # what the build needs (scripts/setup.sh).
-.PHONY: build demo test python wheel bench lint doc agent wasm man package sbom setup engines clean
+.PHONY: build demo test python wheel program-wheel bench lint doc agent wasm man package sbom setup engines clean
 
 SHELL := /bin/sh
 env = . ./.tools/env;
@@ -28,6 +28,11 @@ python:
 wheel:
 	./scripts/setup.sh python
 	$(env) scripts/wheel.sh
+
+# The program as a wheel of its own, in target/wheels: what `pip install vitempo[train]` adds.
+program-wheel: build
+	$(env) program="$${CARGO_TARGET_DIR:-target}/release/vitempo" && mkdir -p target/program && \
+	strip -o target/program/vitempo "$$program" && python3 scripts/program_wheel.py target/program/vitempo target/wheels
 
 # Compiled forests beside the libraries that trained them, the frame runtime beside plain loops,
 # queries beside their targets, the service beside the library.

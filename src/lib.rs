@@ -25,8 +25,9 @@
 //! | find the best architecture below a latency | [`search`] | | `search` |
 //! | list, check and install engines | `engines` | `profile` | |
 //! | measure models on engines, with resuming | `campaign` | `dataset`, `profile` | |
-//! | train predictors and evaluate them | `training`, `evaluation` | `dataset`, `train` | `train` |
-//! | adapt to a device known by ten latencies | `adaptation` | `dataset` | `adapt` |
+//! | train predictors | `training` | `dataset`, `train` | `train` |
+//! | evaluate a bundle on measured models | `evaluation` | `dataset-read` | |
+//! | adapt to a device known by ten latencies | `adaptation` | `dataset-read` | `adapt` |
 //! | plan splits, pipelines, placements | `plan` | `plan` | `plan_split` |
 //! | plan several models that wait for each other | `plan::multi_dnn` | `plan` | |
 //! | run such a plan on engines, and replay its log | `plan::run` | `plan`, `profile` |
@@ -58,7 +59,7 @@
 //! Functions return typed errors that name the file, node, row or field. Nothing is printed; events
 //! go to `tracing`.
 
-#[cfg(feature = "dataset")]
+#[cfg(feature = "dataset-read")]
 pub mod adaptation;
 pub mod bundle;
 #[cfg(all(feature = "dataset", feature = "profile"))]
@@ -68,7 +69,7 @@ pub mod contention;
 pub mod demo;
 #[cfg(feature = "profile")]
 pub mod engines;
-#[cfg(all(feature = "dataset", feature = "train"))]
+#[cfg(feature = "dataset-read")]
 pub mod evaluation;
 pub mod forecast;
 pub mod inspection;
@@ -81,7 +82,7 @@ pub mod quantity;
 pub mod query;
 pub mod sampling;
 pub mod search;
-#[cfg(all(feature = "dataset", feature = "train"))]
+#[cfg(feature = "dataset-read")]
 pub mod training;
 #[cfg(feature = "plan")]
 pub mod zoo;
@@ -89,7 +90,7 @@ pub mod zoo;
 pub use bundle::{Bundle, BundleError};
 #[cfg(feature = "plan")]
 pub use vitempo_aria as aria;
-#[cfg(feature = "dataset")]
+#[cfg(feature = "dataset-read")]
 pub use vitempo_datasets as datasets;
 pub use vitempo_graph as graph;
 #[cfg(feature = "plan")]

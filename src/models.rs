@@ -111,6 +111,14 @@ pub fn read(path: &Path, options: &ReadOptions) -> Result<Model, ModelError> {
     Reader::new(options).read(path.to_owned())
 }
 
+/// Reads the operators of one model and nothing else: neither its identity nor its folder's index.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_graph(path: &Path, options: &ReadOptions) -> Result<ReadModel, ModelError> {
+    Ok(onnx::read_file_with_notes(path, options)?)
+}
+
 /// Reads the models that these arguments name; those that cannot be read come with the reason.
 ///
 /// # Errors
@@ -169,7 +177,7 @@ impl<'a> Reader<'a> {
     }
 
     fn read(&mut self, path: PathBuf) -> Result<Model, ModelError> {
-        let ReadModel { graph, notes } = onnx::read_file_with_notes(&path, self.options)?;
+        let ReadModel { graph, notes } = read_graph(&path, self.options)?;
         let name = path
             .file_stem()
             .map_or_else(|| "model".to_owned(), |stem| stem.to_string_lossy().into_owned());

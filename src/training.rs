@@ -1,6 +1,6 @@
 //! Trains bundles on measurements: [`load_environment`] reads the measurements of one environment,
 //! [`train`] fits predictors to the training side of a [`Split`] and evaluates them on the real
-//! models of the dataset, which are never training data.
+//! models of the dataset, which are never training data. Only fitting needs the feature `train`.
 
 use std::{
     collections::BTreeSet,
@@ -8,8 +8,10 @@ use std::{
 };
 use vitempo_datasets::{Dataset, DatasetError, Split, SplitSize};
 use vitempo_graph::{Environment, ModelProfile, Status};
+use vitempo_predictors::PredictorError;
+#[cfg(feature = "train")]
 use vitempo_predictors::{
-    Evaluation, Method, PredictorBundle, PredictorError, Progress, TrainOptions,
+    Evaluation, Method, PredictorBundle, Progress, TrainOptions,
     contention::{self, ContentionError},
 };
 
@@ -132,6 +134,7 @@ pub fn training_side(profiles: &[ModelProfile], split: &Split) -> Vec<ModelProfi
 ///
 /// # Errors
 /// [`TrainingError`] where the dataset has none of it, or the predictors cannot be fitted.
+#[cfg(feature = "train")]
 pub fn train(
     dataset: &Dataset,
     split: &Split,
@@ -151,6 +154,7 @@ pub fn train(
 ///
 /// # Errors
 /// [`PredictorError`] where the predictors cannot be fitted.
+#[cfg(feature = "train")]
 pub fn train_on(
     training: &[ModelProfile],
     dataset: &Dataset,
@@ -170,6 +174,7 @@ pub fn train_on(
 ///
 /// # Errors
 /// [`DatasetError`] where the dataset cannot be read.
+#[cfg(feature = "train")]
 pub fn fit_contention(
     bundle: &mut PredictorBundle,
     dataset: &Dataset,
@@ -190,6 +195,7 @@ pub fn fit_contention(
     }
 }
 
+#[cfg(feature = "train")]
 fn on_real(
     bundle: &PredictorBundle,
     dataset: &Dataset,

@@ -94,14 +94,20 @@ fn forecasting_needs_no_feature() {
     }
 }
 
-/// A wheel is small and builds in minutes: engines, training and dataframes are not in it.
+/// A wheel is small and builds in minutes: engines, training and polars are not in it.
 #[test]
-fn the_python_package_forecasts_and_plans_only() {
-    let manifest = manifest("python");
-    let features = &manifest["dependencies"]["vitempo"]["features"];
+fn the_python_package_has_no_engine_training_or_polars() {
+    let package = manifest("python");
+    let features = &package["dependencies"]["vitempo"]["features"];
     let features: BTreeSet<&str> =
         features.as_array().expect("a list").iter().filter_map(toml::Value::as_str).collect();
-    assert_eq!(features, BTreeSet::from(["embedded-bundles", "plan"]));
+    assert_eq!(features, BTreeSet::from(["dataset-read", "embedded-bundles", "plan"]));
+    let reading = manifest_features(".", "dataset-read");
+    assert!(!reading.contains("vitempo-datasets/write"), "{reading:?}");
+    let workspace = manifest(".");
+    let datasets = &workspace["workspace"]["dependencies"]["vitempo-datasets"];
+    assert!(!dependencies("datasets", false).contains("polars"), "reading needs polars");
+    assert_eq!(datasets["default-features"].as_bool(), Some(false), "defaults bring polars");
     let planning = manifest_features(".", "plan");
     for heavy in ["dep:vitempo-datasets", "dep:vitempo-profiler"] {
         assert!(!planning.contains(heavy), "plans need {heavy}");

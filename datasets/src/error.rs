@@ -167,6 +167,16 @@ pub enum DatasetError {
         /// The names there are.
         known: String,
     },
+    /// A table has no column of this name.
+    #[error("`{table}` has no column `{name}`; it has {known}")]
+    NoSuchColumn {
+        /// The table.
+        table: &'static str,
+        /// The name that was asked for.
+        name: String,
+        /// The names there are.
+        known: String,
+    },
 }
 
 impl DatasetError {

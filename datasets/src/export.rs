@@ -2,10 +2,9 @@
 //! by spaces in CSV and are arrays in JSON.
 
 use crate::{
-    Dataset, DatasetError,
+    DatasetError,
     column::{Column, Table},
-    store::tables_of,
-    tables::table_names,
+    tables::{runs::whole_table, schema_of},
 };
 use serde_json::{Map, Value};
 use std::{
@@ -25,24 +24,16 @@ pub enum ExportFormat {
 /// Writes one table to `out`.
 ///
 /// # Errors
-/// [`DatasetError::NoSuchTable`]; as [`Dataset::load`]; [`DatasetError::Io`] when `out` cannot be
-/// written.
+/// [`DatasetError::NoSuchTable`]; as [`crate::Dataset::load`]; [`DatasetError::Io`] when `out`
+/// cannot be written.
 pub fn export(
     folder: &Path,
     table: &str,
     format: ExportFormat,
     out: &mut dyn Write,
 ) -> Result<(), DatasetError> {
-    let unknown =
-        || DatasetError::NoSuchTable { name: table.to_owned(), known: table_names().join(", ") };
-    if !table_names().contains(&table) {
-        return Err(unknown());
-    }
-    let dataset = Dataset::load(folder)?;
-    let found = tables_of(folder, &dataset)?
-        .into_iter()
-        .find(|t| t.schema.name == table)
-        .ok_or_else(unknown)?;
+    let schema = schema_of(table)?;
+    let found = whole_table(schema, folder)?;
     let written = match format {
         ExportFormat::Csv => write_csv(&found, out),
         ExportFormat::Json => write_json(&found, out),
@@ -103,11 +94,11 @@ fn json_value(column: &Column, row: usize) -> Value {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "write"))]
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::simulated::stored;
+    use crate::{simulated::stored, tables::table_names};
 
     fn exported(folder: &Path, table: &str, format: ExportFormat) -> String {
         let mut out = Vec::new();

@@ -6,6 +6,9 @@ use vitempo_graph::files;
 
 pub(crate) use vitempo_graph::files::UNFINISHED;
 
+/// Marks a folder that a merge or an import fills.
+pub(crate) const UNFINISHED_WRITE: &str = "write.unfinished";
+
 /// Replaces `path` by a file with these bytes; a crash leaves the old file or the new one.
 pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), DatasetError> {
     files::write_whole(path, bytes).map_err(DatasetError::io("write", path))

@@ -204,7 +204,7 @@ fn sizes(folder: &Path) -> BTreeMap<String, u64> {
     sizes
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "write"))]
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;

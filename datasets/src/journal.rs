@@ -226,7 +226,7 @@ fn encode(entry: &EntryRef<'_>) -> Result<Vec<u8>, DatasetError> {
     Ok(line)
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "write"))]
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;

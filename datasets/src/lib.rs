@@ -13,10 +13,15 @@
 //! | `journal/*.jsonl` | model runs not yet folded into the tables |
 //!
 //! [`Store`] writes, [`Dataset::load`] reads, [`Dataset::load_environment`] reads one environment
-//! alone, [`validate`] checks, [`inspect`] sums up, [`split`] divides by architecture, [`merge`]
-//! joins, [`export`] writes a table for other programs, [`import_mobile_ml_benchmark`],
-//! [`import_ai_hub`] and [`import_cells`] read what others published. Columns and units:
-//! `docs/dataset-schema.md`. Only this crate uses polars, and of it only `parquet`.
+//! alone, [`validate`] checks, [`inspect`] sums up, [`table_rows`] gives the columns of a table,
+//! [`split`] divides by architecture, [`merge`] joins, [`export`] writes a table for other
+//! programs, [`import_mobile_ml_benchmark`], [`import_ai_hub`] and [`import_cells`] read what others
+//! published. Columns and units: `docs/dataset-schema.md`. Only this crate uses polars, of it only
+//! `parquet`, and only to write: without the feature `write` datasets are read, checked and summed
+//! up.
+
+// What only writing calls stays beside what reads it.
+#![cfg_attr(not(feature = "write"), allow(dead_code))]
 
 mod assembly;
 mod column;
@@ -24,40 +29,49 @@ mod dataset;
 mod error;
 mod export;
 mod files;
+#[cfg(feature = "write")]
 mod import;
 mod inspect;
 mod journal;
 mod key;
 mod load;
 mod lock;
+#[cfg(feature = "write")]
 mod merge;
 mod parquet;
 pub mod published;
+mod rows;
 mod schema;
 mod split;
+#[cfg(feature = "write")]
 mod store;
 mod tables;
 mod text;
 mod validate;
 mod warning;
 
-#[cfg(test)]
+#[cfg(all(test, feature = "write"))]
 mod allocation;
-#[cfg(test)]
+#[cfg(all(test, feature = "write"))]
 mod simulated;
 
 pub use dataset::Dataset;
 pub use error::DatasetError;
 pub use export::{ExportFormat, export};
+#[cfg(feature = "write")]
 pub use import::mobile_ml_benchmark::{
     Family, FileFacts, Framework, Imported, import_mobile_ml_benchmark,
 };
+#[cfg(feature = "write")]
 pub use import::published::{import_ai_hub, import_cells};
 pub use inspect::{Summary, inspect};
 pub use key::RunKey;
+#[cfg(feature = "write")]
 pub use merge::merge;
+pub use rows::{ColumnRows, TableRows, table_rows};
 pub use schema::{FORMAT, OLDEST_VERSION, SCHEMA_VERSION};
 pub use split::{Split, SplitSize, split};
+#[cfg(feature = "write")]
 pub use store::{Compaction, Store};
 pub use tables::table_names;
 pub use validate::{Finding, OperatorShare, Severity, Tolerances, ValidationReport, validate};

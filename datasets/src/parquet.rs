@@ -21,22 +21,27 @@ mod hybrid;
 mod pages;
 mod thrift;
 mod values;
+#[cfg(feature = "write")]
 mod writer;
 
 pub(crate) use choice::Wanted;
+#[cfg(feature = "write")]
 pub(crate) use writer::Writer;
 
+#[cfg(feature = "write")]
+use crate::files::write_whole;
 use crate::{
     DatasetError,
     column::{Column, Table},
-    files::write_whole,
     schema::{ColumnType, FORMAT, SCHEMA_VERSION, TableSchema, check_version},
 };
 use choice::Choice;
 use columns::File;
 use fault::{ALWAYS, Allowance, EXPANSION, Outcome};
 use footer::Footer;
+#[cfg(feature = "write")]
 use polars::prelude as pl;
+#[cfg(feature = "write")]
 use polars_utils::compression::ZstdLevel;
 use std::{fs, io, path::Path};
 
@@ -52,11 +57,13 @@ const PAGE_BYTES: usize = 1 << 23;
 const LEVEL: i32 = 12;
 
 /// Writes a table into its folder, whole or not at all.
+#[cfg(feature = "write")]
 pub(crate) fn write(table: &Table) -> Result<(), DatasetError> {
     write_with(table, 0)
 }
 
 /// The same; `spare_bytes`: what the file has to allow beyond the table's own rows.
+#[cfg(feature = "write")]
 pub(crate) fn write_with(table: &Table, spare_bytes: u64) -> Result<(), DatasetError> {
     let mut bytes = encode(table)?;
     finish(&mut bytes, table.bytes().saturating_add(spare_bytes));
@@ -101,6 +108,7 @@ fn read_some(
 }
 
 /// The bytes of a table's file, but for its digest.
+#[cfg(feature = "write")]
 fn encode(table: &Table) -> Result<Vec<u8>, DatasetError> {
     let mut frame = frame(table).map_err(|e| unstorable(table, e))?;
     let mut bytes = Vec::new();
@@ -126,6 +134,7 @@ fn fill(bytes: &mut Vec<u8>, row_bytes: u64) {
     bytes.splice(metadata.start..metadata.start, std::iter::repeat_n(0, zeros));
 }
 
+#[cfg(feature = "write")]
 fn encoder<W: io::Write>(schema: &TableSchema, out: W) -> pl::ParquetWriter<W> {
     let placeholder = format!("{}{}", String::from_utf8_lossy(DIGEST_MARK), "0".repeat(DIGEST_LEN));
     let metadata = pl::KeyValueMetadata::from_static(vec![
@@ -140,14 +149,17 @@ fn encoder<W: io::Write>(schema: &TableSchema, out: W) -> pl::ParquetWriter<W> {
     writer.with_row_group_size(Some(GROUP)).with_data_page_size(Some(PAGE_BYTES))
 }
 
+#[cfg(feature = "write")]
 fn compression() -> pl::ParquetCompression {
     pl::ParquetCompression::Zstd(ZstdLevel::try_new(LEVEL).ok())
 }
 
+#[cfg(feature = "write")]
 fn unstorable(table: &Table, error: pl::PolarsError) -> DatasetError {
     DatasetError::Unstorable { what: table.path.display().to_string(), reason: error.to_string() }
 }
 
+#[cfg(feature = "write")]
 fn frame(table: &Table) -> pl::PolarsResult<pl::DataFrame> {
     let columns = table
         .schema
@@ -263,5 +275,5 @@ fn check_metadata(
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "write"))]
 mod tests;

@@ -126,7 +126,7 @@ pub(crate) fn check_version(path: &Path, found: u64) -> Result<(), DatasetError>
     Err(DatasetError::Version { path: path.to_owned(), found, understood: SCHEMA_VERSION, advice })
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "write"))]
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;

@@ -195,7 +195,7 @@ impl Split {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "write"))]
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;

@@ -7,15 +7,14 @@
 
 use crate::{
     Dataset, DatasetError, RunKey, Warning,
-    column::Table,
-    files::{UNFINISHED, sync_parent, write_whole},
+    files::{UNFINISHED, UNFINISHED_WRITE, sync_parent, write_whole},
     journal::{self, Entry, EntryRef, Writer},
     lock::{LOCK_FILE, Lock},
     parquet,
     schema::{Manifest, SCHEMA_FILE, SCHEMA_VERSION},
     tables::{
-        TABLES, model_measurements, models, operator_measurements,
-        runs::{Runs, TablesWriter},
+        TABLES, model_measurements, models,
+        runs::{TablesWriter, tables_of},
     },
 };
 use std::{
@@ -24,9 +23,6 @@ use std::{
     path::{Path, PathBuf},
 };
 use vitempo_graph::{Graph, ModelIdentity, ModelProfile, Status};
-
-/// Marks a folder that a merge or an import fills.
-pub(crate) const UNFINISHED_WRITE: &str = "write.unfinished";
 
 /// A dataset open for writing; no other process can open it meanwhile.
 #[derive(Debug)]
@@ -322,18 +318,6 @@ pub(crate) fn write_tables(folder: &Path, dataset: &Dataset) -> Result<(), Datas
     let mut writer = TablesWriter::new(folder)?;
     dataset.profiles.iter().try_for_each(|profile| writer.add(profile))?;
     writer.finish(&dataset.models, &dataset.graphs)
-}
-
-/// All tables of a dataset, in the order in which they are written.
-pub(crate) fn tables_of(folder: &Path, dataset: &Dataset) -> Result<Vec<Table>, DatasetError> {
-    let mut runs = Runs::new(folder);
-    let mut operator_rows = Table::new(&operator_measurements::SCHEMA, folder);
-    for profile in &dataset.profiles {
-        runs.add(profile, &mut operator_rows)?;
-    }
-    let [environments, operators, models, model_rows] =
-        runs.tables(&dataset.models, &dataset.graphs)?;
-    Ok(vec![environments, operators, models, operator_rows, model_rows])
 }
 
 #[cfg(test)]

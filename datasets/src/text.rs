@@ -60,6 +60,12 @@ impl Texts {
         self.rows.iter().map(|&number| self.distinct.get(number as usize).map(AsRef::as_ref))
     }
 
+    /// Each text once, and the index of the text of each row.
+    pub(crate) fn into_parts(self) -> (Vec<Arc<str>>, Vec<Option<u32>>) {
+        let number = |number: u32| (number != NONE).then_some(number);
+        (self.distinct, self.rows.into_iter().map(number).collect())
+    }
+
     /// Every text that some row had.
     pub(crate) fn distinct(&self) -> &[Arc<str>] {
         &self.distinct

@@ -4,20 +4,22 @@
     python python/benches/speed.py [--encodings N] [--library FILE.json]
 
 The library's times are those of `cargo bench -p vitempo-python --bench library`, which this starts
-first; with `--library` they are read. A process per question is measured where the program
-`vitempo` is found in PATH.
+first; with `--library` they are read. A process per question and the HTTP service are measured
+where the program `vitempo` is found, nn-Meter where it is installed.
 """
 
 from __future__ import annotations
 
 import argparse
+import http.client
+import importlib.util
 import json
 import os
-import shutil
+import socket
 import statistics
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +54,61 @@ def library(encodings: int) -> dict[str, float]:
 def line(what: str, ours: float, peer: float, unit: float, name: str, target: str) -> None:
     times = f"{ours / unit:10.3f} {name:2} {peer / unit:10.3f} {name:2}"
     print(f"{what:38} {times} {ours / peer:8.2f}x   {target}")
+
+
+def peers() -> Iterator[tuple[str, float]]:
+    """Other ways to forecast the file, and seconds."""
+    try:
+        program = vitempo.program()
+    except vitempo.ProgramNotFound as error:
+        print(f"a process per file, HTTP: not measured: {error.message}")
+    else:
+        command = [program, "predict", str(MODEL), "--bundle", NAME]
+        quiet = subprocess.DEVNULL
+        yield "a process per file", median(
+            lambda: subprocess.run(command, check=True, stdout=quiet), 5
+        )
+        yield "the file by HTTP", over_http(program)
+    if importlib.util.find_spec("nn_meter") is None:
+        print("nn-Meter: not installed")
+    else:
+        import nn_meter
+
+        predictor = nn_meter.load_latency_predictor("cortexA76cpu_tflite21")
+        yield "nn-Meter", median(lambda: predictor.predict(str(MODEL), model_type="onnx"), 3)
+
+
+def over_http(program: str) -> float:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [program, "serve", "--bundle", NAME, "--listen", f"127.0.0.1:{port}"]
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as server:
+        try:
+            connection = connected(port)
+            body, headers = MODEL.read_bytes(), {"Content-Type": "application/x-onnx"}
+
+            def ask() -> None:
+                connection.request("POST", f"/predict?bundle={NAME}", body, headers)
+                answer = connection.getresponse()
+                content = answer.read()
+                if answer.status != 200:
+                    raise SystemExit(f"HTTP {answer.status}: {content.decode()}")
+
+            return median(ask, FILES)
+        finally:
+            server.terminate()
+
+
+def connected(port: int) -> http.client.HTTPConnection:
+    for _ in range(200):
+        connection = http.client.HTTPConnection("127.0.0.1", port)
+        try:
+            connection.connect()
+            return connection
+        except OSError:
+            time.sleep(0.05)
+    raise SystemExit("the service does not answer")
 
 
 def main() -> None:
@@ -94,10 +151,8 @@ def main() -> None:
     each = median(one_by_one, REPEATS) / len(some)
     line("one encoding", each, peer["each"], 1e-6, "us", "")
     print(f"overhead of a call: {(each - peer['each']) * 1e6:.2f} us, at most 3 us")
-    if program := shutil.which("vitempo"):
-        command = [program, "predict", str(MODEL), "--bundle", NAME]
-        process = median(lambda: subprocess.run(command, check=True, stdout=subprocess.DEVNULL), 5)
-        print(f"a process per file: {process * 1e3:.1f} ms, {process / file:.0f} times as long")
+    for what, seconds in peers():
+        print(f"{what}: {seconds * 1e3:.1f} ms, {seconds / file:.1f} times as long")
 
 
 if __name__ == "__main__":

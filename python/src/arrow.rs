@@ -6,12 +6,20 @@
 //! capsule sets its `release` to null; a structure that nobody took is released with the capsule.
 //! Buffers are those of [`Columns`], which every exported structure keeps alive.
 
-use crate::table::{Column, Columns};
+use crate::column::{Column, Columns};
 use std::{
     ffi::{CString, c_char, c_int, c_void},
     ptr::null_mut,
     sync::Arc,
 };
+
+/// Flag of a column of which values may be missing.
+const NULLABLE: i64 = 2;
+
+/// On the heap, owned by whoever releases it.
+fn boxed<T>(structure: T) -> *mut T {
+    Box::into_raw(Box::new(structure))
+}
 
 /// `ArrowSchema`: names and types.
 #[repr(C)]
@@ -83,10 +91,18 @@ unsafe impl Send for Stream {}
 impl Schema {
     /// Of a table: a struct with a field per column.
     pub fn of(columns: &Columns) -> Self {
-        let field = |(name, column): &(String, Column)| {
-            Box::into_raw(Box::new(Self::new(column.format(), name, Vec::new())))
-        };
-        Self::new("+s", "", columns.named().iter().map(field).collect())
+        let field = |(name, column): &(String, Column)| Self::of_column(name, column);
+        Self::new("+s", "", columns.named().iter().map(field).map(boxed).collect())
+    }
+
+    fn of_column(name: &str, column: &Column) -> Self {
+        let element = || boxed(Self::new("L", "item", Vec::new()));
+        let children = column.elements().map(|_| element()).into_iter().collect();
+        let mut schema = Self::new(column.format(), name, children);
+        if column.missing() > 0 {
+            schema.flags = NULLABLE;
+        }
+        schema
     }
 
     fn new(format: &str, name: &str, children: Vec<*mut Schema>) -> Self {
@@ -110,18 +126,31 @@ impl Schema {
 impl Array {
     /// Of a table: a struct with a child per column.
     pub fn of(columns: &Arc<Columns>) -> Self {
-        let child = |(_, column): &(String, Column)| {
-            let buffers = column.buffers();
-            Box::into_raw(Box::new(Self::new(columns, buffers, Vec::new())))
-        };
-        let children = columns.named().iter().map(child).collect();
-        Self::new(columns, vec![std::ptr::null()], children)
+        let child = |(_, column): &(String, Column)| Self::of_column(columns, column);
+        let children = columns.named().iter().map(child).map(boxed).collect();
+        Self::new(columns, columns.rows(), vec![std::ptr::null()], children)
     }
 
-    fn new(columns: &Arc<Columns>, buffers: Vec<*const c_void>, children: Vec<*mut Array>) -> Self {
+    fn of_column(columns: &Arc<Columns>, column: &Column) -> Self {
+        let elements = column.elements().map(|values| {
+            let buffers = vec![std::ptr::null(), values.as_ptr().cast()];
+            boxed(Self::new(columns, values.len(), buffers, Vec::new()))
+        });
+        let children = elements.into_iter().collect();
+        let mut array = Self::new(columns, column.len(), column.buffers(), children);
+        array.null_count = column.missing() as i64;
+        array
+    }
+
+    fn new(
+        columns: &Arc<Columns>,
+        rows: usize,
+        buffers: Vec<*const c_void>,
+        children: Vec<*mut Array>,
+    ) -> Self {
         let mut parts = Box::new(ArrayParts { _columns: columns.clone(), buffers, children });
         Self {
-            length: columns.rows() as i64,
+            length: rows as i64,
             null_count: 0,
             offset: 0,
             n_buffers: parts.buffers.len() as i64,

@@ -2,12 +2,13 @@
 
 use crate::{
     bundle::Bundle,
+    column::{Column, Columns},
     encodings::Encodings,
     failure::Failure,
     forecast::{Forecast, prediction},
     interrupt::Interrupt,
     space::Space,
-    table::{self, Column, Columns, Table},
+    table::{self, Table},
 };
 use numpy::PyReadonlyArray1;
 use pyo3::{

@@ -140,6 +140,12 @@ impl Bundle {
         self.bundle.environment().describe()
     }
 
+    /// Its identifier, as datasets name environments.
+    #[getter]
+    fn environment_id(&self) -> String {
+        self.bundle.environment().id()
+    }
+
     /// Name of the device.
     #[getter]
     fn device(&self) -> &str {
@@ -214,6 +220,15 @@ impl Bundle {
                 Ok(Py::new(py, forecast)?.into_any())
             }
         }
+    }
+
+    /// Compares its forecasts with the measurements of its environment in a dataset, as
+    /// `vitempo.evaluate` does.
+    fn evaluate<'py>(
+        slf: &Bound<'py, Self>,
+        on: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("vitempo._evaluate")?.call_method1("evaluate", (slf, on))
     }
 
     fn __repr__(&self) -> String {

@@ -1,7 +1,7 @@
 //! [`Encodings`]: texts of architectures as a column, from a list or from a NumPy array of fixed
 //! width, in one copy.
 
-use crate::{failure::Failure, table::Column};
+use crate::{column::Column, failure::Failure};
 use numpy::{PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::{
     prelude::*,
@@ -24,48 +24,55 @@ impl Encodings {
         }
         if let Ok(points) = values.extract::<PyReadonlyArray2<'_, u32>>() {
             let texts = points.as_slice().map_err(PyErr::from)?;
-            return Self::of_rows(texts, points.shape()[1], |&point| char::from_u32(point));
+            return Self::of_rows(texts, points.shape()[1]);
         }
         let bytes = values.extract::<PyReadonlyArray2<'_, u8>>()?;
-        let texts = bytes.as_slice().map_err(PyErr::from)?;
-        Self::of_rows(texts, bytes.shape()[1], |&byte| byte.is_ascii().then_some(char::from(byte)))
+        Self::of_rows(bytes.as_slice().map_err(PyErr::from)?, bytes.shape()[1])
     }
 
+    /// Python's interface for all versions encodes a text by making another object; joined texts
+    /// are encoded at once.
     fn of_list(texts: &Bound<'_, PyList>) -> Result<Self, Failure> {
-        let mut all = Self::with_capacity(texts.len(), 48);
-        for text in texts {
-            all.bytes.push_str(&text.cast::<PyString>().map_err(PyErr::from)?.to_cow()?);
-            all.end();
+        let separator = PyString::new(texts.py(), "\n");
+        let joined = separator.call_method1("join", (texts,))?;
+        let joined = joined.cast::<PyString>().map_err(PyErr::from)?.to_cow()?;
+        let mut all = Self { offsets: vec![0], bytes: String::with_capacity(joined.len()) };
+        all.offsets.reserve(texts.len());
+        if joined.bytes().filter(|byte| *byte == b'\n').count() + 1 == texts.len() {
+            joined.split('\n').for_each(|text| all.add(text));
+        } else {
+            for text in texts {
+                all.add(&text.cast::<PyString>().map_err(PyErr::from)?.to_cow()?);
+            }
         }
         Ok(all)
     }
 
-    fn of_rows<T: Default + PartialEq>(
+    fn of_rows<T: Copy + Default + PartialEq + Into<u32>>(
         values: &[T],
         width: usize,
-        char: impl Fn(&T) -> Option<char>,
     ) -> Result<Self, Failure> {
         let rows = values.len().checked_div(width).unwrap_or(0);
-        let mut all = Self::with_capacity(rows, width);
+        let (mut offsets, mut bytes) = (vec![0], Vec::with_capacity(rows * width));
+        offsets.reserve(rows);
+        let point = |value: &T| -> u32 { (*value).into() };
         for (index, row) in values.chunks_exact(width.max(1)).enumerate() {
-            for value in row.iter().take_while(|value| **value != T::default()) {
-                all.bytes.push(char(value).ok_or_else(|| {
-                    let message = format!("encoding {index} has a character that no encoding has");
-                    Failure::new("InvalidEncoding", message)
-                })?);
+            let end = row.iter().position(|value| *value == T::default()).unwrap_or(width);
+            let text = &row[..end];
+            if text.iter().map(point).fold(0, |all, point| all | point) > 0x7F {
+                let message = format!("encoding {index} has a character that no encoding has");
+                return Err(Failure::new("InvalidEncoding", message));
             }
-            all.end();
+            bytes.extend(text.iter().map(|value| point(value) as u8));
+            offsets.push(bytes.len() as i64);
         }
-        Ok(all)
+        let bytes =
+            String::from_utf8(bytes).map_err(|error| Failure::new("InvalidEncoding", error))?;
+        Ok(Self { offsets, bytes })
     }
 
-    fn with_capacity(rows: usize, width: usize) -> Self {
-        let mut offsets = Vec::with_capacity(rows + 1);
-        offsets.push(0);
-        Self { offsets, bytes: String::with_capacity(rows * width) }
-    }
-
-    fn end(&mut self) {
+    fn add(&mut self, text: &str) {
+        self.bytes.push_str(text);
         self.offsets.push(self.bytes.len() as i64);
     }
 
@@ -77,6 +84,6 @@ impl Encodings {
 
     /// The texts as a column of a table.
     pub fn into_column(self) -> Column {
-        Column::Text { offsets: self.offsets, bytes: self.bytes }
+        Column::Text { offsets: self.offsets, bytes: self.bytes, validity: None }
     }
 }

@@ -2,16 +2,27 @@
 //! node they speak of and what to do about it.
 
 use pyo3::{PyErr, prelude::*, types::PyDict};
-use std::io;
+use std::{io, path::Path};
 use vitempo::{
     BundleError,
+    adaptation::LatencyProblem,
+    datasets::DatasetError,
+    evaluation::EvaluationError,
     graph::{PredictionError, lowering::LoweringError, onnx::OnnxError},
     models::ModelError,
-    plan::{costs::PlanCostsError, split::PlanSplitError},
-    planners::pipeline::PipelineError,
+    plan::{
+        costs::PlanCostsError, multi_dnn::PlacingError, multitask::MultitaskError,
+        split::PlanSplitError, stitch::StitchingError,
+    },
+    planners::{
+        PartsError,
+        pipeline::{PipelineError, TasksError},
+    },
+    predictors::PredictorError,
     query::QueryError,
     search::{ObjectiveError, SearchError},
     search_space::SpaceError,
+    training::TrainingError,
 };
 
 /// Why a function of the package failed.
@@ -182,5 +193,71 @@ impl From<PlanSplitError> for Failure {
 impl From<PipelineError> for Failure {
     fn from(error: PipelineError) -> Self {
         Self::new("PlanError", error)
+    }
+}
+
+impl From<DatasetError> for Failure {
+    fn from(error: DatasetError) -> Self {
+        Self::new("InvalidDataset", error)
+    }
+}
+
+impl From<EvaluationError> for Failure {
+    fn from(error: EvaluationError) -> Self {
+        match error {
+            EvaluationError::Dataset(error) => error.into(),
+            EvaluationError::Environment { source, bundle } => match *source {
+                TrainingError::Dataset(error) => error.into(),
+                TrainingError::UnknownEnvironment { environment, folder, known } => {
+                    let message = format!(
+                        "{bundle}: {} has no measurement of its environment, {environment}",
+                        folder.display()
+                    );
+                    Self::new("NothingMeasured", message)
+                        .hint(format!("it has {}", known.join(", ")))
+                }
+                other => Self::new("NothingMeasured", format!("{bundle}: {other}")),
+            },
+            other => Self::new("NothingMeasured", other),
+        }
+    }
+}
+
+impl From<PredictorError> for Failure {
+    fn from(error: PredictorError) -> Self {
+        Self::new("InvalidBundle", error)
+    }
+}
+
+macro_rules! plan_errors {
+    ($($error:ty),+) => {$(
+        impl From<$error> for Failure {
+            fn from(error: $error) -> Self {
+                Self::new("PlanError", error)
+            }
+        }
+    )+};
+}
+
+plan_errors!(MultitaskError, PartsError, PlacingError, StitchingError, TasksError);
+
+impl Failure {
+    /// Of a file of latencies.
+    pub fn of_latencies(file: &Path, problem: &LatencyProblem) -> Self {
+        use LatencyProblem as P;
+        let failure = Self::new("InvalidLatencies", format!("{}: {problem}", file.display()));
+        match problem {
+            P::Separator { .. } => failure.hint("separate columns by `,`: model,latency_ms"),
+            P::NoModelColumn | P::NoLatencyColumn => {
+                failure.hint("its first line names the columns: model,latency_ms (or _s, _us, _ns)")
+            }
+            P::UnknownModel { near, .. } if !near.is_empty() => {
+                failure.hint(format!("did you mean {}?", near.join(", ")))
+            }
+            P::UnknownModel { .. } => {
+                failure.hint("`models` gives each measured model; a file has the name of its stem")
+            }
+            _ => failure,
+        }
     }
 }

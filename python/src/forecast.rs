@@ -3,10 +3,11 @@
 
 use crate::{
     bundle::Bundle,
+    column::{Column, Columns},
     failure::Failure,
     model::Model,
     space::Space,
-    table::{Column, Columns, Table},
+    table::Table,
 };
 use pyo3::{prelude::*, sync::PyOnceLock, types::PyBytes};
 use serde::{Deserialize, Serialize};

@@ -6,18 +6,22 @@
 //! |---|---|
 //! | which values does `predict` take? | `model.rs`, `vitempo/_inputs.py` |
 //! | what does it return? | `forecast.rs`, `batch.rs` |
-//! | how do tables reach pandas, polars and pyarrow? | `table.rs`, `arrow.rs` |
+//! | how do tables reach pandas, polars and pyarrow? | `column.rs`, `table.rs`, `arrow.rs` |
 //! | which exceptions are raised? | `failure.rs`, `vitempo/errors.py` |
 //! | how does Ctrl-C end work that runs without the interpreter's lock? | `interrupt.rs` |
 
+mod adapting;
 mod arrow;
 mod batch;
 mod bundle;
+mod column;
+mod dataset;
 mod encodings;
 mod failure;
 mod forecast;
 mod interrupt;
 mod model;
+mod placing;
 mod plan;
 mod searching;
 mod space;
@@ -27,10 +31,15 @@ mod table;
 mod _vitempo {
     #[pymodule_export]
     use super::{
+        adapting::{adapt, evaluate},
         batch::Forecasts,
         bundle::{Bundle, bundles},
+        dataset::{
+            dataset_environments, dataset_inspect, dataset_table, dataset_tables, dataset_validate,
+        },
         forecast::Forecast,
-        model::{Model, read},
+        model::{Model, read, read_named},
+        placing::{plan_multitask, plan_place},
         plan::{plan_pipeline, plan_split},
         searching::search,
         space::Space,

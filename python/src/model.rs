@@ -9,7 +9,7 @@ use pyo3::{
 use std::collections::BTreeMap;
 use vitempo::{
     graph::{
-        Budget, Graph, Stop,
+        Budget, Graph, Stop, Work,
         onnx::{self, ReadOptions},
     },
     models,
@@ -67,6 +67,18 @@ impl Model {
         self.graph.kinds()
     }
 
+    /// Multiply-accumulate operations of one run.
+    #[getter]
+    fn macs(&self) -> u64 {
+        Work::of_graph(&self.graph).macs
+    }
+
+    /// Elements of all weights.
+    #[getter]
+    fn parameters(&self) -> u64 {
+        Work::of_graph(&self.graph).params
+    }
+
     /// Nodes whose operator vitempo does not support: name and operator.
     #[getter]
     fn unsupported(&self) -> Vec<(String, String)> {
@@ -104,6 +116,12 @@ pub fn read(
     }
 }
 
+/// Reads the bytes of a model that has no file, under a name: for `vitempo/_torch.py`.
+#[pyfunction]
+pub fn read_named(py: Python<'_>, name: &str, content: &[u8]) -> Result<Py<Model>, Failure> {
+    bytes(py, name, content, None)
+}
+
 /// Whether a text is an encoding rather than the path of a file.
 pub fn is_encoding(text: &str) -> bool {
     Architecture::family_of(text).is_some() && !text.ends_with(".onnx")
@@ -111,7 +129,7 @@ pub fn is_encoding(text: &str) -> bool {
 
 impl Input {
     /// Reads a model, or recognises encodings. `vitempo/_inputs.py` reduces what other libraries
-    /// have to a file, bytes, or encodings.
+    /// have to a file, bytes, a model, or encodings.
     pub fn of(value: &Bound<'_, PyAny>, reading: Reading<'_, '_>) -> Result<Self, Failure> {
         let py = value.py();
         if let Ok(text) = value.cast::<PyString>() {
@@ -133,6 +151,15 @@ impl Input {
             "bytes" => {
                 let content = content.cast::<PyBytes>().map_err(PyErr::from)?.as_bytes();
                 bytes(py, &name, content, reading.dims).map(Self::Model)
+            }
+            "model" if reading.dims.is_some() => {
+                let message = "`dims` is for symbolic dimensions of an ONNX model; give a module \
+                    example inputs of the extents that it runs with";
+                Err(PyTypeError::new_err(message).into())
+            }
+            "model" => {
+                let model = content.cast_into::<Model>().map_err(PyErr::from)?;
+                Ok(Self::Model(model.unbind()))
             }
             _ => Encodings::of(&content).map(Self::Encodings),
         }
@@ -158,7 +185,7 @@ fn file(
 ) -> Result<Py<Model>, Failure> {
     let interrupt = Interrupt::default();
     let options = options(dims, &interrupt);
-    let read = interrupt.or(py.detach(|| models::read(path.as_ref(), &options)))?;
+    let read = interrupt.or(py.detach(|| models::read_graph(path.as_ref(), &options)))?;
     noted(py, read.graph, read.notes)
 }
 

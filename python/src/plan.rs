@@ -13,7 +13,7 @@ use vitempo::{
 };
 
 /// A plan as JSON and as a table to print.
-type Planned = (String, String);
+pub type Planned = (String, String);
 
 /// Options of a split; ns, nJ, bytes, W.
 #[derive(Deserialize)]
@@ -40,11 +40,13 @@ struct PipelineOptions {
     period_ns: Option<u64>,
 }
 
-fn options<'a, T: Deserialize<'a>>(json: &'a str) -> Result<T, Failure> {
+/// Options from the JSON of `vitempo/plan.py`.
+pub fn options<'a, T: Deserialize<'a>>(json: &'a str) -> Result<T, Failure> {
     Ok(serde_json::from_str(json).map_err(|error| PyValueError::new_err(error.to_string()))?)
 }
 
-fn planned(plan: &Plan) -> Result<Planned, Failure> {
+/// A plan for `vitempo/plan.py`.
+pub fn planned(plan: &Plan) -> Result<Planned, Failure> {
     let json = serde_json::to_string(plan).map_err(|error| Failure::new("PlanError", error))?;
     Ok((json, plan.to_string()))
 }

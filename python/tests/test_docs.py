@@ -18,6 +18,7 @@ def test_the_programs_of_the_guide_run(guide, tmp_path, monkeypatch):
     assert programs, "no ```python block"
     shutil.copytree(MODELS, tmp_path / "real")
     shutil.copy(MODELS / "mobilevit_xxs.onnx", tmp_path / "vit.onnx")
+    (tmp_path / "datasets").symlink_to(ROOT / "datasets")
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
     for program in programs:

@@ -53,3 +53,91 @@ def test_a_pipeline_is_not_slower_than_one_processor(bundle, phone):
         vitempo.plan.pipeline(MODEL, {"npu": phone}, bandwidth=1, max_period=3.0)
     with pytest.raises(ValueError, match="minimise `cost`"):
         vitempo.plan.pipeline(MODEL, {"npu": phone}, bandwidth=1, minimise="cost")
+
+
+def two_headed() -> bytes:
+    """A model with one encoder and two decoders."""
+    from vitempo._onnx import Network
+
+    network = Network("two", [1, 3, 64, 64])
+    features = network.activation(network.convolution("image", (3, 32), 3, 2), "relu")
+    features = network.activation(network.convolution(features, (32, 64), 3, 2), "relu")
+    depth = network.convolution(network.convolution(features, (64, 64), 3), (64, 1), 1)
+    normals = network.convolution(network.convolution(features, (64, 64), 3), (64, 3), 1)
+    return network.finish(depth, [1, 1, 16, 16], [(normals, [1, 3, 16, 16])])
+
+
+def test_the_parts_of_a_multitask_model_are_placed(bundle, phone):
+    processors = {"cpu": bundle, "npu": phone}
+    found = vitempo.plan.multitask(two_headed(), processors, bandwidth=8000)
+    assert found.stages[0].nodes == ["encoder"] and len(found.stages) == 3
+    one = vitempo.plan.multitask(two_headed(), {"npu": phone}, bandwidth=8000)
+    assert found.period.ms <= one.period.ms and one.transfers == []
+    far = vitempo.plan.multitask(two_headed(), processors, hand_over=1e6)
+    assert len({stage.processor for stage in far.stages}) == 1, "handing over takes 1000 s"
+    with pytest.raises(vitempo.PlanError, match="has one output"):
+        vitempo.plan.multitask(MODEL, processors)
+    with pytest.raises(vitempo.PlanError, match="no node's name begins with `head`"):
+        vitempo.plan.multitask(two_headed(), processors, encoder="head")
+
+
+def test_several_models_are_placed(bundle, phone):
+    Task = vitempo.plan.Task
+    tasks = {
+        "classify": Task(MODEL, latency=1000.0, every=100.0),
+        "embed": Task(MODELS / "vit_tiny_patch16_224.onnx", latency=1000.0, rate=5.0),
+    }
+    processors = {"cpu": bundle, "npu": phone}
+    found = vitempo.plan.place(tasks, processors, over=2000.0)
+    assert found.violated == 0 and found.queries >= 20 and found.proof in ("enumerated", "first")
+    assert [task.name for task in found.tasks] == ["classify", "embed"]
+    way = found["classify"].ways[0]
+    assert way.variant == "classify" and way.processor in processors and way.accuracy == 100.0
+    alone = {"cpu": bundle, "npu": phone}[way.processor].predict(MODEL)
+    assert way.alone == pytest.approx(alone.ms, rel=1e-4)
+    assert found["classify"].longest >= found["classify"].mean >= way.alone - 1e-6
+    one = vitempo.plan.place(tasks, {"cpu": bundle}, over=2000.0)
+    assert one.queries_per_s < found.queries_per_s
+    assert "violated" in str(found) and found.to_dict()["systems"]
+    again = vitempo.plan.place(tasks, processors, over=2000.0)
+    assert again == found, "the same seed gives the same plan"
+    with pytest.raises(KeyError, match="detect"):
+        found["detect"]
+
+
+def test_variants_are_chosen_by_accuracy_and_latency(bundle):
+    Task = vitempo.plan.Task
+    models = {"small": MODEL, "large": MODELS / "vit_tiny_patch16_224.onnx"}
+    accuracies = {"small": 69.0, "large": 75.5}
+    ms = {name: bundle.predict(path).ms for name, path in models.items()}
+
+    def chosen(latency: float, accuracy: float) -> vitempo.plan.Placing:
+        task = Task(models, latency=latency, accuracies=accuracies, accuracy=accuracy)
+        return vitempo.plan.place({"t": task}, {"cpu": bundle})
+
+    exact = chosen(1e4, 75.0)
+    assert exact["t"].ways[0].variant == "large" and exact.violated == 0
+    quicker = min(ms, key=lambda name: ms[name])
+    quick = chosen((ms["small"] + ms["large"]) / 2, 0.0)
+    assert quick["t"].ways[0].variant == quicker and quick.violated == 0
+    assert chosen(0.001, 0.0).violated == 1
+
+
+def test_requests_that_cannot_be_placed(bundle):
+    Task = vitempo.plan.Task
+    task = Task(MODEL, latency=10.0)
+    with pytest.raises(ValueError, match="`accuracies` gives the accuracy of each variant"):
+        vitempo.plan.place({"t": Task({"a": MODEL, "b": MODEL}, latency=1.0)}, {"cpu": bundle})
+    with pytest.raises(ValueError, match="`every` or `rate`"):
+        vitempo.plan.place({"t": Task(MODEL, latency=1.0, every=1.0, rate=1.0)}, {"cpu": bundle})
+    with pytest.raises(vitempo.PlanError, match="a zoo needs a processor and a task"):
+        vitempo.plan.place({}, {"cpu": bundle})
+    with pytest.raises(vitempo.PlanError, match="two bundles for f32"):
+        vitempo.plan.place({"t": task}, {"cpu": [bundle, "epyc-rten-f32-1t"]})
+    with pytest.raises(vitempo.PlanError, match="processor `npu` is not there"):
+        vitempo.plan.place({"t": task}, {"cpu": bundle}, power={"npu": 2.0})
+    with pytest.raises(ValueError, match="minimise `energy`"):
+        vitempo.plan.place({"t": task}, {"cpu": bundle}, minimise="energy")
+    with pytest.raises(vitempo.PlanError, match="never asked"):
+        timed = Task(MODEL, latency=10.0, every=33.0)
+        vitempo.plan.place({"t": task, "u": timed}, {"cpu": bundle})

@@ -60,3 +60,95 @@ def test_attention_and_several_inputs(bundle, capsys):
 
     forecast = bundle.predict(Two(), inputs=(torch.zeros(1, 8, 8), torch.zeros(1, 8, 8)))
     assert forecast.ms > 0 and capsys.readouterr().out == ""
+
+
+@pytest.fixture
+def exports(monkeypatch) -> list[str]:
+    """The classes of modules that are exported, as they are."""
+    from vitempo import _torch
+
+    seen: list[str] = []
+    export = _torch.export
+
+    def counted(module: torch.nn.Module, arguments: tuple[object, ...]) -> bytes:
+        seen.append(type(module).__name__)
+        return export(module, arguments)
+
+    monkeypatch.setattr(_torch, "export", counted)
+    _torch._kept.clear()
+    return seen
+
+
+def test_a_structure_is_exported_once(bundle, exports):
+    first = bundle.predict(network(), inputs=(1, 3, 64, 64))
+    again = bundle.predict(network(), inputs=torch.ones(1, 3, 64, 64))
+    assert exports == ["Sequential"] and again == first, "weights differ, the structure does not"
+    assert bundle.predict(network(), inputs=(1, 3, 32, 32)).ms < first.ms
+    wider = network()
+    wider[0] = torch.nn.Conv2d(3, 16, 5, stride=2, padding=2)
+    assert bundle.predict(wider, inputs=(1, 3, 64, 64)).ms != first.ms
+    assert len(exports) == 3
+    dilated = network()
+    dilated[0].padding_mode = "reflect"
+    bundle.predict(dilated, inputs=(1, 3, 64, 64))
+    hooked = network()
+    hooked[2].register_forward_hook(lambda module, inputs, output: output * 2)
+    bundle.predict(hooked, inputs=(1, 3, 64, 64))
+    assert len(exports) == 5, "attributes and hooks are part of a structure"
+
+
+def test_modules_that_compute_different_things_have_different_keys(bundle, exports):
+    class Gather(torch.nn.Module):
+        def __init__(self, index: list[int]) -> None:
+            super().__init__()
+            self.register_buffer("index", torch.tensor(index))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.relu(x[:, self.index])
+
+    class Twice(torch.nn.Module):
+        def __init__(self, first: bool) -> None:
+            super().__init__()
+            self.a, self.b = torch.nn.Linear(8, 8), torch.nn.ReLU()
+            self.c = self.a if first else self.b
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.c(self.b(self.a(x)))
+
+    bundle.predict(Gather([0, 1]), inputs=(1, 8))
+    bundle.predict(Gather([0, 2]), inputs=(1, 8))
+    assert len(exports) == 2, "indices are part of a structure"
+    one, other = (bundle.predict(Twice(first), inputs=(1, 8)) for first in (True, False))
+    assert one.coverage.operators != other.coverage.operators and len(exports) == 4
+
+
+def test_a_module_with_attributes_of_its_own_has_no_key(bundle, exports):
+    module = network()
+    module.settings = object()
+    for _ in range(2):
+        bundle.predict(module, inputs=(1, 3, 64, 64))
+    assert len(exports) == 2
+
+
+def test_kept_structures_are_limited(bundle, exports, monkeypatch):
+    from vitempo import _torch
+
+    monkeypatch.setattr(_torch, "MOST_KEPT", 2)
+    for size in (16, 24, 32, 16):
+        bundle.predict(network(), inputs=(1, 3, size, size))
+    assert len(exports) == 4 and len(_torch._kept) == 2
+
+
+def test_dims_are_not_for_modules(bundle):
+    with pytest.raises(TypeError, match="give a module example inputs"):
+        bundle.predict(network(), inputs=(1, 3, 64, 64), dims={"batch": 1})
+
+
+def test_a_model_of_timm(bundle, exports):
+    timm = pytest.importorskip("timm")
+    for _ in range(2):
+        model = timm.create_model("resnet10t")
+        forecast = bundle.predict(model)
+    assert forecast.model == "ResNet" and forecast.coverage.trained > 10
+    assert len(exports) == 1, "a search makes the same model again"
+    assert bundle.predict(timm.create_model("vit_tiny_patch16_224")).coverage.fallback == 0

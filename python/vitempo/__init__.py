@@ -12,9 +12,13 @@ engine and version, precision, threads. `bundles()` lists what comes with vitemp
 
 from __future__ import annotations
 
-from . import errors, plan
+from . import cells, errors, plan
+from ._adapt import Adaptation, adapt
 from ._compare import Comparison, predict_on
+from ._dataset import Dataset, Finding, Validation
+from ._evaluate import Evaluation, evaluate
 from ._latency import Latency
+from ._program import profile, program, train
 from ._search import Candidate, SearchResult, search
 from ._types import Coverage, Unsupported
 from ._vitempo import (
@@ -31,13 +35,18 @@ from ._vitempo import (
 from .errors import (
     DynamicShape,
     InvalidBundle,
+    InvalidDataset,
     InvalidEncoding,
+    InvalidLatencies,
     InvalidModel,
     InvalidSpace,
     LimitExceeded,
     ModelNotFound,
     NothingFits,
+    NothingMeasured,
     PlanError,
+    ProgramError,
+    ProgramNotFound,
     SearchError,
     UnknownBundle,
     UnsupportedOperator,
@@ -45,15 +54,21 @@ from .errors import (
 )
 
 __all__ = [
+    "Adaptation",
     "Bundle",
     "Candidate",
     "Comparison",
     "Coverage",
+    "Dataset",
     "DynamicShape",
+    "Evaluation",
+    "Finding",
     "Forecast",
     "Forecasts",
     "InvalidBundle",
+    "InvalidDataset",
     "InvalidEncoding",
+    "InvalidLatencies",
     "InvalidModel",
     "InvalidSpace",
     "Latency",
@@ -61,7 +76,10 @@ __all__ = [
     "Model",
     "ModelNotFound",
     "NothingFits",
+    "NothingMeasured",
     "PlanError",
+    "ProgramError",
+    "ProgramNotFound",
     "SearchError",
     "SearchResult",
     "Space",
@@ -69,12 +87,19 @@ __all__ = [
     "UnknownBundle",
     "Unsupported",
     "UnsupportedOperator",
+    "Validation",
     "VitempoError",
     "__version__",
+    "adapt",
     "bundles",
+    "cells",
     "errors",
+    "evaluate",
     "plan",
     "predict_on",
+    "profile",
+    "program",
     "read",
     "search",
+    "train",
 ]

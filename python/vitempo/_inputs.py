@@ -1,4 +1,5 @@
-"""What `predict` takes beside paths and encodings, reduced to a file, bytes, or encodings."""
+"""What `predict` takes beside paths and encodings, reduced to a file, bytes, a model, or
+encodings."""
 
 # pyright: reportUnknownArgumentType=false
 
@@ -13,7 +14,8 @@ Reduced = tuple[str, str, Any]
 
 
 def reduce(model: Any, inputs: Optional[Any]) -> Reduced:
-    """(`file`, path, None), (`bytes`, name, ONNX) or (`encodings`, "", values).
+    """(`file`, path, None), (`bytes`, name, ONNX), (`model`, name, model) or (`encodings`, "",
+    values).
 
     The values are a list of texts, or the code points (uint32) or bytes (uint8) of an array of
     fixed width, one row per text.
@@ -32,7 +34,7 @@ def reduce(model: Any, inputs: Optional[Any]) -> Reduced:
     if is_module(model):
         from . import _torch
 
-        return "bytes", type(model).__name__, _torch.export(model, inputs)
+        return "model", type(model).__name__, _torch.read_module(model, inputs)
     raise TypeError(
         f"cannot forecast a {type(model).__qualname__}: expected the path or the bytes of an ONNX "
         "model, an onnx.ModelProto, a torch.nn.Module, a vitempo.Model, an encoding, or encodings"

@@ -7,6 +7,7 @@ values, and scalars. Field numbers are those of `onnx.proto3`.
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from typing import Union
 
 OPSET = 17
@@ -102,11 +103,14 @@ class Network:
             return self.node("Clip", [x, self.scalar(0.0), self.scalar(6.0)])
         return self.node({"relu": "Relu", "h_swish": "HardSwish"}[name], [x])
 
-    def finish(self, output: str, shape: list[int]) -> bytes:
-        """The model."""
+    def finish(
+        self, output: str, shape: list[int], others: Sequence[tuple[str, list[int]]] = ()
+    ) -> bytes:
+        """The model, with one output or several."""
         graph = b"".join(_bytes(1, node) for node in self._nodes) + _bytes(2, self.name)
         graph += b"".join(_bytes(5, weight) for weight in self._weights)
         graph += _bytes(11, _described("image", self.input_shape))
-        graph += _bytes(12, _described(output, shape))
+        outputs = [(output, shape), *others]
+        graph += b"".join(_bytes(12, _described(*described)) for described in outputs)
         opset = _bytes(8, _bytes(1, "") + _int(2, OPSET))
         return _int(1, IR_VERSION) + _bytes(7, graph) + opset

@@ -1,4 +1,7 @@
-"""Modules of torch as ONNX. Imported only where such a module is forecast."""
+"""Modules of torch as models, by ONNX. Imported only where such a module is forecast.
+
+A module whose structure is that of an earlier one is not exported again: see `_structure`.
+"""
 
 # pyright: basic, reportMissingImports=false
 
@@ -9,22 +12,45 @@ import inspect
 import io
 import os
 import tempfile
+import threading
 import warnings
-from collections.abc import Generator
+from collections import OrderedDict
+from collections.abc import Generator, Hashable
 from typing import Any, Optional
 
+from . import _structure
+from ._vitempo import Model, read_named
 from .errors import InvalidModel
 
+# Models of modules that were exported, those used last at the end; they have no weights.
+MOST_KEPT = 256
+_kept: OrderedDict[Hashable, Model] = OrderedDict()
+_lock = threading.Lock()
 
-def export(module: Any, inputs: Optional[Any]) -> bytes:
-    """The ONNX model of a module, by torch's exporter through TorchScript, else by the newer one.
 
-    `inputs` is a tensor, a tuple of tensors, or the shape of one tensor; modules of timm name the
-    shape themselves.
-    """
+def read_module(module: Any, inputs: Optional[Any]) -> Model:
+    """The operators of a module; a structure that was read before is not exported again."""
+    arguments = example_inputs(module, inputs)
+    key = _structure.key(module, arguments)
+    name = type(module).__name__
+    if key is None:
+        return read_named(name, export(module, arguments))
+    with _lock:
+        if key in _kept:
+            _kept.move_to_end(key)
+            return _kept[key]
+    model = read_named(name, export(module, arguments))
+    with _lock:
+        _kept[key] = model
+        while len(_kept) > MOST_KEPT:
+            _kept.popitem(last=False)
+    return model
+
+
+def export(module: Any, arguments: tuple[Any, ...]) -> bytes:
+    """The ONNX model of a module, by the exporter through TorchScript, else by the newer one."""
     import torch
 
-    arguments = example_inputs(module, inputs)
     has_choice = "dynamo" in inspect.signature(torch.onnx.export).parameters
     newer = {"dynamo": True, "verbose": False, "external_data": False}
     ways: list[dict[str, Any]] = [{"dynamo": False}, newer] if has_choice else [{}]
@@ -45,7 +71,8 @@ def export(module: Any, inputs: Optional[Any]) -> bytes:
 
 
 def example_inputs(module: Any, inputs: Optional[Any]) -> tuple[Any, ...]:
-    """Inputs to trace a module with."""
+    """Inputs to trace a module with: a tensor, a tuple of tensors, or the shape of one; modules
+    of timm name the shape themselves."""
     import torch
 
     if inputs is None:

@@ -81,3 +81,45 @@ class NothingFits(SearchError):
 
 class PlanError(VitempoError):
     """There is no plan, or none within the bounds."""
+
+
+class InvalidDataset(VitempoError, ValueError):
+    """The folder is not a dataset that can be read, or has no such table or column."""
+
+
+class InvalidLatencies(VitempoError, ValueError):
+    """Measured latencies that a device cannot be adapted to."""
+
+
+class NothingMeasured(VitempoError, LookupError):
+    """The dataset has no measurement that a bundle can be evaluated on."""
+
+
+class ProgramNotFound(VitempoError, FileNotFoundError):
+    """There is no program `vitempo`, which measures and trains."""
+
+
+class ProgramError(VitempoError):
+    """The program `vitempo` refused its task or failed.
+
+    Attributes:
+        returncode: Its exit code: 1 for the input or a gate, 2 for a fault of vitempo.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        node: Optional[str] = None,
+        hint: Optional[str] = None,
+        returncode: int = 1,
+    ) -> None:
+        super().__init__(message, node=node, hint=hint)
+        self.returncode = returncode
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_of_program, (self.message, self.hint, self.returncode))
+
+
+def _of_program(message: str, hint: Optional[str], returncode: int) -> ProgramError:
+    return ProgramError(message, hint=hint, returncode=returncode)

@@ -1,4 +1,5 @@
-"""Plans: where each operator of a model runs. Costs are the forecasts of bundles."""
+"""Plans: where each operator of a model runs, and which of several models runs where. Costs are the
+forecasts of bundles."""
 
 from __future__ import annotations
 
@@ -10,9 +11,22 @@ from typing import Any, Optional
 from . import _vitempo
 from ._latency import Latency
 from ._open import Named, opened
+from ._placing import PlacedTask, PlacedWay, Placing, Task, place
 from ._vitempo import read
 
-__all__ = ["Plan", "Stage", "Transfer", "pipeline", "split"]
+__all__ = [
+    "PlacedTask",
+    "PlacedWay",
+    "Placing",
+    "Plan",
+    "Stage",
+    "Task",
+    "Transfer",
+    "multitask",
+    "pipeline",
+    "place",
+    "split",
+]
 
 
 @dataclass(frozen=True)
@@ -162,6 +176,43 @@ def pipeline(
     named = [(name, opened(bundle)) for name, bundle in processors.items()]
     graph = read(model, inputs=inputs, dims=dims)
     return _plan(*_vitempo.plan_pipeline(graph, named, json.dumps(options)))
+
+
+def multitask(
+    model: Any,
+    processors: Mapping[str, Named],
+    *,
+    bandwidth: Optional[float] = None,
+    hand_over: float = 0.0,
+    encoder: Optional[str] = None,
+    postprocessing: Optional[str] = None,
+    inputs: Optional[Any] = None,
+    dims: Optional[dict[str, int]] = None,
+) -> Plan:
+    """The placement of a model with several outputs that has the shortest period: its encoder, and
+    the decoder of each output, each whole on one processor. Stages are these parts.
+
+    Args:
+        model: As for `Bundle.predict`, one model with several outputs.
+        processors: Names of processors and their bundles.
+        bandwidth: Between any two processors, Mbit/s; without it only `hand_over` counts.
+        hand_over: Fixed time of each transfer, ms.
+        encoder: Beginning of the names of nodes that are the encoder; by default the nodes that
+            lead to several outputs.
+        postprocessing: Beginning of the names of nodes that are postprocessing, a part of its own.
+
+    Raises:
+        PlanError: The model has no encoder and decoders.
+    """
+    options = {
+        "bytes_per_s": None if bandwidth is None else round(bandwidth * 1e6 / 8),
+        "message_ns": _ns(hand_over),
+        "encoder": encoder,
+        "postprocessing": postprocessing,
+    }
+    named = [(name, opened(bundle)) for name, bundle in processors.items()]
+    graph = read(model, inputs=inputs, dims=dims)
+    return _plan(*_vitempo.plan_multitask(graph, named, json.dumps(options)))
 
 
 def _ns(milli: Optional[float]) -> Optional[int]:

@@ -195,7 +195,11 @@ impl Latencies {
         Self::parse(file, models).map_err(wrong)
     }
 
-    fn parse(text: impl std::io::Read, models: &[&str]) -> Result<Self, LatencyProblem> {
+    /// The same of the text of such a file.
+    ///
+    /// # Errors
+    /// [`LatencyProblem`] naming the line.
+    pub fn parse(text: impl std::io::Read, models: &[&str]) -> Result<Self, LatencyProblem> {
         let unreadable = |e: csv::Error| LatencyProblem::Unreadable(e.to_string());
         let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(text);
         let columns = Columns::of(reader.headers().map_err(unreadable)?)?;

@@ -48,6 +48,14 @@ impl Partition {
         Ok(Self { whole, parts })
     }
 
+    /// The same of a model in memory, without the values of weights.
+    ///
+    /// # Errors
+    /// [`PartsError`] naming the node and part at fault.
+    pub fn of_graph(graph: &Graph, part_of: &[usize], names: &[&str]) -> Result<Self, PartsError> {
+        Ok(Self { whole: graph.clone(), parts: parts(graph, part_of, names)? })
+    }
+
     /// The parts of a model whose weights were read ([`weighted`]); otherwise as [`Self::of`].
     pub(crate) fn divide(
         whole: &Graph,

@@ -7,10 +7,11 @@ use super::{
     values::{Content, Layout, read_chunk},
 };
 use crate::{column::Column, schema::ColumnType};
-use polars::prelude as pl;
-use polars::prelude::{IntoSeries as _, ListBuilderTrait as _};
+#[cfg(feature = "write")]
+use polars::prelude::{self as pl, IntoSeries as _, ListBuilderTrait as _};
 use std::ops::Range;
 
+#[cfg(feature = "write")]
 pub(super) fn to_polars(name: &str, column: &Column) -> pl::Column {
     use pl::NamedFrom as _;
     let series = match column {

@@ -4,6 +4,7 @@
 use super::*;
 use crate::column::Column;
 use crate::simulated::{append_all, environment, failed, graph, profile, stored, sweep};
+use crate::tables::operator_measurements;
 use std::collections::BTreeMap;
 use vitempo_graph::{LoadRecord, ResourceRates};
 

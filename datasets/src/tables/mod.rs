@@ -27,6 +27,13 @@ pub fn table_names() -> Vec<&'static str> {
     TABLES.iter().map(|table| table.name).collect()
 }
 
+/// The schema of a table.
+pub(crate) fn schema_of(table: &str) -> Result<&'static TableSchema, DatasetError> {
+    TABLES.into_iter().find(|schema| schema.name == table).ok_or_else(|| {
+        DatasetError::NoSuchTable { name: table.to_owned(), known: table_names().join(", ") }
+    })
+}
+
 /// The text of an origin, as in JSON.
 pub(crate) const fn origin_name(origin: Origin) -> &'static str {
     match origin {

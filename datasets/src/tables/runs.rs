@@ -2,7 +2,11 @@
 //! the tables one model run at a time, so that a dataset need not fit in memory.
 
 use super::{environments, model_measurements, models, operator_measurements, operators};
-use crate::{DatasetError, RunKey, assembly::repeated_bytes, column::Table, parquet};
+#[cfg(feature = "write")]
+use crate::parquet;
+use crate::{
+    Dataset, DatasetError, RunKey, assembly::repeated_bytes, column::Table, schema::TableSchema,
+};
 use std::{
     collections::{BTreeMap, HashMap},
     path::{Path, PathBuf},
@@ -82,12 +86,36 @@ impl Runs {
     }
 }
 
+/// All tables of a dataset, in the order in which they are written.
+pub(crate) fn tables_of(folder: &Path, dataset: &Dataset) -> Result<Vec<Table>, DatasetError> {
+    let mut runs = Runs::new(folder);
+    let mut operator_rows = Table::new(&operator_measurements::SCHEMA, folder);
+    for profile in &dataset.profiles {
+        runs.add(profile, &mut operator_rows)?;
+    }
+    let [environments, operators, models, model_rows] =
+        runs.tables(&dataset.models, &dataset.graphs)?;
+    Ok(vec![environments, operators, models, operator_rows, model_rows])
+}
+
+/// A table of a dataset folder, with the rows that are only in the journal so far.
+pub(crate) fn whole_table(
+    schema: &'static TableSchema,
+    folder: &Path,
+) -> Result<Table, DatasetError> {
+    let tables = tables_of(folder, &Dataset::load(folder)?)?;
+    let found = tables.into_iter().find(|table| table.schema.name == schema.name);
+    Ok(found.unwrap_or_else(|| Table::new(schema, folder)))
+}
+
 /// Writes the tables of a folder.
+#[cfg(feature = "write")]
 pub(crate) struct TablesWriter {
     runs: Runs,
     operator_rows: parquet::Writer,
 }
 
+#[cfg(feature = "write")]
 impl TablesWriter {
     pub(crate) fn new(folder: &Path) -> Result<Self, DatasetError> {
         Ok(Self {

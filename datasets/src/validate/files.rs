@@ -3,11 +3,10 @@
 use super::{Inspection, Readable, Severity};
 use crate::{
     Warning,
-    files::UNFINISHED,
+    files::{UNFINISHED, UNFINISHED_WRITE},
     journal::{ENDING, FOLDER, Journal},
     lock::{LOCK_FILE, Lock},
     schema::SCHEMA_FILE,
-    store::UNFINISHED_WRITE,
     tables::{TABLES, model_measurements},
 };
 use std::{fs, path::Path};

@@ -305,5 +305,5 @@ pub fn validate(folder: &Path, tolerances: &Tolerances) -> Result<ValidationRepo
     Ok(report)
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "write"))]
 mod tests;

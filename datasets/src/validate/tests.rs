@@ -281,7 +281,7 @@ fn a_write_that_was_cut_short_is_found() {
     let (profiles, graphs) = crate::simulated::sweep(2, 4, 3);
     let dataset = Dataset { profiles, graphs, ..Dataset::default() };
     let mut store = Store::open_empty(folder.path(), "merge").unwrap();
-    let tables = crate::store::tables_of(folder.path(), &dataset).unwrap();
+    let tables = crate::tables::runs::tables_of(folder.path(), &dataset).unwrap();
     parquet::write(&tables[0]).unwrap();
     fs::write(folder.path().join(".operators.parquet.a1b2c3.unfinished"), "PAR1").unwrap();
     let writing = findings();

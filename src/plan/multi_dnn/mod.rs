@@ -5,13 +5,14 @@
 //! |---|---|
 //! | the request, by names | [`Request`] |
 //! | the plan, from measured costs or from forecasts | [`place`], `place_tasks` with the feature `train` |
+//! | the plan for models in memory that run whole | [`models`] |
 //! | how do all systems compare over the stitching paper's grid of objectives? | [`grid`] |
 //! | how much do processors slow each other down, by forecasts? | `contention` |
 //! | arrival times of queries from a file | [`trace`] |
 
-#[cfg(feature = "train")]
 pub(crate) mod contention;
 pub mod grid;
+pub mod models;
 pub mod trace;
 
 use super::stitch::{objectives::Objective as Asked, preloading::Budget};

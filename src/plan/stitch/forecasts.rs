@@ -32,12 +32,22 @@ impl Processor {
     /// [`StitchingError`] naming the bundle that cannot be opened, or the processor that has two
     /// for one precision.
     pub fn open(named: &[(String, PathBuf)]) -> Result<Vec<Self>, StitchingError> {
+        let open = |(name, path): &(String, PathBuf)| Ok((name.clone(), Bundle::open(path)?));
+        Self::of(named.iter().map(open).collect::<Result<Vec<_>, StitchingError>>()?)
+    }
+
+    /// The same of bundles that are open.
+    ///
+    /// # Errors
+    /// [`StitchingError::TwoBundles`] naming the processor that has two for one precision.
+    pub fn of(
+        named: impl IntoIterator<Item = (String, Bundle)>,
+    ) -> Result<Vec<Self>, StitchingError> {
         let mut processors: Vec<Self> = Vec::new();
-        for (name, path) in named {
-            let opened = Bundle::open(path)?;
-            match processors.iter_mut().find(|processor| processor.name == *name) {
-                Some(processor) => processor.add(opened)?,
-                None => processors.push(Self { name: name.clone(), bundles: vec![opened] }),
+        for (name, bundle) in named {
+            match processors.iter_mut().find(|processor| processor.name == name) {
+                Some(processor) => processor.add(bundle)?,
+                None => processors.push(Self { name, bundles: vec![bundle] }),
             }
         }
         Ok(processors)
@@ -59,7 +69,6 @@ impl Processor {
     }
 
     /// Its bundles.
-    #[cfg(feature = "train")]
     pub(crate) fn bundles(&self) -> impl Iterator<Item = &Bundle> {
         self.bundles.iter()
     }

@@ -1,0 +1,7 @@
+"""`python -m vitempo`: the command `vitempo`."""
+
+import sys
+
+from ._command import main
+
+sys.exit(main())

@@ -1,0 +1,186 @@
+"""A bundle for a device of which only a few end-to-end latencies are known."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import logging
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Optional, Union
+
+from . import _vitempo
+from ._dataset import Dataset
+from ._latency import Latency
+from ._open import Named, opened
+from ._vitempo import Bundle, Model, read
+from .errors import InvalidLatencies
+
+_log = logging.getLogger("vitempo")
+
+Latencies = Union[str, "os.PathLike[str]", Mapping[str, Union[float, Sequence[float]]]]
+Models = Union[str, "os.PathLike[str]", Iterable[Any], Mapping[str, Any]]
+PROCESSORS = ("cpu", "gpu", "npu")
+
+
+@dataclass(frozen=True)
+class MeasuredModel:
+    """A measured model, and its forecast from the other ones; None where it is the only one."""
+
+    model: str
+    ms: float
+    from_others: Optional[Latency]
+
+
+@dataclass(frozen=True)
+class Adaptation:
+    """The result of an adaptation.
+
+    Attributes:
+        bundle: Forecasts any model on the device.
+        measured: The measured models, each with a forecast from the others.
+        mape: Mean absolute percentage error of these forecasts, percent; None where a single model
+            was measured.
+        inside: How many latencies are in the interval of these forecasts.
+        unconstrained: Costs that the latencies say nothing about, with their share of the time.
+        suggested: Models to measure next; the first narrows the forecasts most.
+        warnings: Latencies that are valid but implausible.
+        sources: Other devices that it learned from.
+    """
+
+    bundle: Bundle
+    measured: list[MeasuredModel]
+    mape: Optional[float]
+    inside: Optional[int]
+    unconstrained: dict[str, float]
+    suggested: list[str]
+    warnings: list[str]
+    sources: list[str]
+
+    def __str__(self) -> str:
+        lines = [f"{self.bundle.name}   {self.bundle.environment}"]
+        for row in self.measured:
+            others = row.from_others
+            told = "" if others is None else f", from the others {others.ms:.3g} ms"
+            lines.append(f"{row.model}: {row.ms:.3g} ms{told}")
+        if self.mape is not None:
+            lines.append(f"each model from the others: {self.mape:.1f} % mean error")
+        return "\n".join(lines)
+
+
+def adapt(
+    latencies: Latencies,
+    models: Models,
+    *,
+    out: Union[str, os.PathLike[str]],
+    sources: Iterable[Union[Named, Dataset]] = (),
+    name: Optional[str] = None,
+    processor: str = "cpu",
+    framework: str = "unknown",
+    threads: int = 1,
+    precision: str = "f32",
+    source: Optional[str] = None,
+    suggest: int = 0,
+) -> Adaptation:
+    """Makes a bundle from the end-to-end latencies of about ten models on a device.
+
+    Args:
+        latencies: A CSV with the columns `model` and `latency_ms` (or `_s`, `_us`, `_ns`), or a
+            mapping from names of models to latencies in ms; several of one model are samples.
+        models: The measured models, and candidates for `suggest`: a folder of ONNX files, models as
+            for `Bundle.predict`, or a mapping from names to models. A file has the name of its
+            stem.
+        out: The bundle to write, `NAME.vtb`.
+        sources: Other devices: bundles, names, paths, and datasets.
+        name: The device; by default the stem of the CSV, or `device`.
+        processor: `cpu`, `gpu` or `npu`.
+        framework: The inference engine, e.g. `tflite`.
+        threads: Threads that the models ran with.
+        precision: `f32`, `bf16`, `f16` or `int8`.
+        source: Publisher and licence of latencies that you did not measure.
+        suggest: How many models worth measuring next to name.
+
+    Raises:
+        InvalidLatencies: A latency is not one, or of a model that is not given.
+    """
+    if processor not in PROCESSORS:
+        raise ValueError(f"processor {processor!r}: expected one of {', '.join(PROCESSORS)}")
+    named = _named(models)
+    text, file = _text(latencies, [one for one, _ in named])
+    given = [*sources]
+    bundles = [opened(one) for one in given if not _is_dataset(one)]
+    options = {
+        "file": file,
+        "datasets": [_folder(one) for one in given if _is_dataset(one)],
+        "out": os.fspath(out),
+        "name": name if isinstance(latencies, (str, os.PathLike)) else name or "device",
+        "processor": processor,
+        "framework": framework,
+        "threads": threads,
+        "precision": "i8" if precision == "int8" else precision,
+        "source": source,
+        "suggest": suggest,
+    }
+    of = json.loads(_vitempo.adapt(text, named, bundles, json.dumps(options)))
+    for warning in of["warnings"]:
+        _log.warning("%s: %s", file, warning)
+    return Adaptation(
+        Bundle.load(out),
+        [_measured(row) for row in of["measured"]],
+        of["mape"],
+        of["inside"],
+        of["unconstrained"],
+        of["suggested"],
+        of["warnings"],
+        of["sources"],
+    )
+
+
+def _measured(row: dict[str, Any]) -> MeasuredModel:
+    others = row["from_others"]
+    return MeasuredModel(row["model"], row["ms"], None if others is None else Latency(*others))
+
+
+def _is_dataset(source: Any) -> bool:
+    return isinstance(source, Dataset) or (
+        isinstance(source, (str, os.PathLike)) and os.path.isdir(source)
+    )
+
+
+def _folder(dataset: Any) -> str:
+    return dataset.path if isinstance(dataset, Dataset) else os.fspath(dataset)
+
+
+def _named(models: Models) -> list[tuple[str, Model]]:
+    if isinstance(models, Mapping):
+        return [(str(name), read(model)) for name, model in models.items()]
+    if isinstance(models, (str, os.PathLike)):
+        path = Path(models)
+        return _named(sorted(path.glob("*.onnx")) if path.is_dir() else [path])
+    return [_one(model) for model in models]
+
+
+def _one(model: Any) -> tuple[str, Model]:
+    graph = read(model)
+    is_file = isinstance(model, os.PathLike) or (isinstance(model, str) and os.path.exists(model))
+    return (Path(model).stem if is_file else graph.name, graph)
+
+
+def _text(latencies: Latencies, names: list[str]) -> tuple[bytes, str]:
+    """The text of a CSV, and the name of its file."""
+    if isinstance(latencies, (str, os.PathLike)):
+        return Path(latencies).read_bytes(), os.fspath(latencies)
+    out = io.StringIO()
+    rows = csv.writer(out)
+    rows.writerow(["model", "latency_ms"])
+    for name, samples in latencies.items():
+        if name not in names:
+            raise InvalidLatencies(
+                f"none of the models is called `{name}`", hint=f"there are {', '.join(names)}"
+            )
+        for ms in [samples] if isinstance(samples, (int, float)) else samples:
+            rows.writerow([name, repr(float(ms))])
+    return out.getvalue().encode(), "latencies"

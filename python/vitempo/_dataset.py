@@ -1,0 +1,143 @@
+"""Datasets of measurements: their tables, what is in them, and whether they are valid."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Optional, Union
+
+from . import _vitempo
+from ._vitempo import Table
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that a check found.
+
+    Attributes:
+        severity: `note`, `warning` or `error`.
+        check: Which check found it, e.g. `duplicate-key`.
+        file: The file, relative to the dataset.
+        row: The row of a table, from 0, or the line of a part of the journal, from 1.
+        what: What is wrong.
+    """
+
+    severity: str
+    check: str
+    file: str
+    row: Optional[int]
+    what: str
+
+    def __str__(self) -> str:
+        place = self.file if self.row is None else f"{self.file}, row {self.row}"
+        return f"{self.severity}: {place}: {self.what}"
+
+
+@dataclass(frozen=True)
+class Validation:
+    """What the checks of a dataset found.
+
+    Attributes:
+        findings: Worst first; of each check the first 20.
+        unlisted: How many more findings a check has.
+        rows: Rows of each table.
+        failed: Failed runs and operators, by reason.
+        origins: Runs of models per origin: measured, imported or simulated.
+    """
+
+    findings: list[Finding]
+    unlisted: dict[str, int]
+    rows: dict[str, int]
+    failed: dict[str, int]
+    origins: dict[str, int]
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether there is no error."""
+        return all(finding.severity != "error" for finding in self.findings)
+
+    def __bool__(self) -> bool:
+        return self.is_valid
+
+    def __str__(self) -> str:
+        return "\n".join(str(finding) for finding in self.findings) or "nothing was found"
+
+
+class Dataset:
+    """A folder of measurements, as `vitempo profile` writes it.
+
+    It is a mapping from names of tables to tables. A table is read when it is asked for, and speaks
+    Arrow's PyCapsule interface: `polars.DataFrame(dataset["models"])`. Columns and units are those
+    of `docs/dataset-schema.md`; samples are in nanoseconds.
+
+    Args:
+        folder: The folder.
+
+    Raises:
+        InvalidDataset: It is not a dataset, or of another version.
+    """
+
+    def __init__(self, folder: Union[str, os.PathLike[str]]) -> None:
+        self.path = os.fspath(folder)
+        self.environments: dict[str, str] = _vitempo.dataset_environments(self.path)
+        """Where it was measured: identifiers, and a line that describes each."""
+
+    def table(self, name: str, columns: Optional[Sequence[str]] = None) -> Table:
+        """A table: `environments`, `operators`, `models`, `operator_measurements` or
+        `model_measurements`.
+
+        Args:
+            name: Its name.
+            columns: Names of the columns to read; all by default. Others are not decoded.
+
+        Returns:
+            Columns of text, unsigned integers and lists of them. As NumPy arrays: `object` for
+            texts and lists, `uint64` for integers (masked where some are missing).
+
+        Raises:
+            InvalidDataset: There is no such table or column, or it is damaged.
+        """
+        return _vitempo.dataset_table(self.path, name, None if columns is None else list(columns))
+
+    def inspect(self) -> dict[str, Any]:
+        """Counts: runs of models, failures, models, operators, samples, environments, sizes."""
+        counts: dict[str, Any] = json.loads(_vitempo.dataset_inspect(self.path))
+        for old, new in (("visits", "runs"), ("visits_in_journal", "runs_in_journal")):
+            counts[new] = counts.pop(old)
+        for of in counts["environments"].values():
+            of["runs"], of["sessions"] = of.pop("visits"), of.pop("sittings")
+        return counts
+
+    def validate(self) -> Validation:
+        """Checks that it is complete, consistent and plausible.
+
+        Raises:
+            InvalidDataset: It is no dataset. A damaged table is a finding.
+        """
+        of = json.loads(_vitempo.dataset_validate(self.path))
+        findings = [
+            Finding(f["severity"], f["check"], f["file"], f["row"], f["what"])
+            for f in of["findings"]
+        ]
+        return Validation(findings, of["unlisted"], of["rows"], of["failed"], of["origins"])
+
+    def keys(self) -> list[str]:
+        """Names of the tables."""
+        return _vitempo.dataset_tables()
+
+    def __getitem__(self, name: str) -> Table:
+        return self.table(name)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.keys()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.keys())
+
+    def __len__(self) -> int:
+        return len(self.keys())
+
+    def __repr__(self) -> str:
+        return f"Dataset({self.path!r}: {len(self.environments)} environments)"

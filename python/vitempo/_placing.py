@@ -1,0 +1,256 @@
+"""Plans of several models that share processors and wait for each other."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Optional, Union
+
+from . import _vitempo
+from ._open import Named, opened
+from ._vitempo import Bundle, Model, read
+
+Processors = Mapping[str, Union[Named, Sequence[Named]]]
+
+
+@dataclass(frozen=True)
+class Task:
+    """A model in one or several variants, and what it is asked for.
+
+    Attributes:
+        models: One model, as for `Bundle.predict`, or several variants by name.
+        latency: The longest time from a query to its answer, ms.
+        accuracies: Accuracy of each variant, percent; needed where there are several.
+        accuracy: The least accuracy, percent.
+        every: Time between two queries, ms.
+        rate: Or queries per second that come at random.
+        inputs: Example inputs of torch modules, or the shape of their input.
+        dims: Extents of symbolic dimensions.
+    """
+
+    models: Any
+    latency: float
+    accuracies: Mapping[str, float] = field(default_factory=dict)
+    accuracy: float = 0.0
+    every: Optional[float] = None
+    rate: Optional[float] = None
+    inputs: Optional[Any] = None
+    dims: Optional[dict[str, int]] = None
+
+
+@dataclass(frozen=True)
+class PlacedWay:
+    """A way to run a task: a variant on a processor.
+
+    Attributes:
+        variant: Name of the variant.
+        processor: Where it runs.
+        alone: Its latency alone on the device, ms.
+        accuracy: Its accuracy, percent.
+        queries: How many queries take it.
+    """
+
+    variant: str
+    processor: str
+    alone: float
+    accuracy: float
+    queries: int
+
+
+@dataclass(frozen=True)
+class PlacedTask:
+    """The plan of one task.
+
+    Attributes:
+        name: Its name.
+        ways: One, or several of which each query takes the one that is expected to end first.
+        priority: Where queries wait, the lowest is next.
+        queries: Simulated queries.
+        violated: How many of these are later or less accurate than asked.
+        mean: Mean latency from arrival to answer, ms.
+        longest: Longest latency, ms.
+    """
+
+    name: str
+    ways: list[PlacedWay]
+    priority: int
+    queries: int
+    violated: int
+    mean: float
+    longest: float
+
+
+@dataclass(frozen=True)
+class Placing:
+    """A plan of several models.
+
+    Attributes:
+        tasks: In the order in which they were given.
+        queries: Simulated queries of all tasks.
+        violated: How many of these are later or less accurate than asked.
+        violated_at_least: So many are in every plan.
+        queries_per_s: Answered where queries always wait.
+        proof: `enumerated`: no plan is better; `first`: none violates fewer; `open`: best found.
+        contention_known: Whether slowdowns by busy neighbours are known; else none is assumed.
+    """
+
+    tasks: list[PlacedTask]
+    queries: int
+    violated: int
+    violated_at_least: int
+    queries_per_s: float
+    proof: str
+    contention_known: bool
+    _json: str
+
+    def __getitem__(self, task: str) -> PlacedTask:
+        for found in self.tasks:
+            if found.name == task:
+                return found
+        raise KeyError(task)
+
+    def to_dict(self) -> dict[str, Any]:
+        """All figures, those of other systems for the same tasks too; ns."""
+        found: dict[str, Any] = json.loads(self._json)
+        return found
+
+    def __str__(self) -> str:
+        lines = [
+            f"{task.name}: {' or '.join(f'{w.variant} on {w.processor}' for w in task.ways)}, "
+            f"priority {task.priority}, mean {task.mean:.3g} ms, longest {task.longest:.3g} ms, "
+            f"{task.violated} of {task.queries} violated"
+            for task in self.tasks
+        ]
+        lines.append(
+            f"{self.violated} of {self.queries} violated (at least {self.violated_at_least} in "
+            f"every plan), {self.queries_per_s:.3g} queries/s when saturated"
+        )
+        return "\n".join(lines)
+
+
+def place(
+    tasks: Mapping[str, Task],
+    processors: Processors,
+    *,
+    over: float = 10_000.0,
+    slowdown: Optional[Mapping[tuple[str, str], float]] = None,
+    power: Optional[Mapping[str, float]] = None,
+    cold: bool = False,
+    memory: Optional[int] = None,
+    minimise: str = "violations",
+    evaluations: int = 20_000,
+    seed: int = 0,
+) -> Placing:
+    """Several models at once: which variant of each runs on which processor, in which order? Each
+    model runs whole; `vitempo plan place` also cuts and stitches models of files.
+
+    Plans are evaluated in a simulator, with waiting and contention.
+
+    Args:
+        tasks: Names of tasks, and what they are. Where none says `every` or `rate`, one query of
+            each comes at the same time, in every order.
+        processors: Names of processors and their bundles; several for several precisions.
+        over: Queries arrive for so long, ms.
+        slowdown: Factor by which a processor is slower while another one is busy, of every pair,
+            e.g. `{("cpu", "npu"): 1.2, ("npu", "cpu"): 1.1}`; by default what the bundles forecast.
+        power: Power of each processor while busy, above idle, W.
+        cold: Nothing is loaded at first; times of loading are forecasts.
+        memory: Weights of all models of the plan take at most so many bytes.
+        minimise: `violations`, or `throughput`: the most queries per second.
+        evaluations: Most plans to evaluate.
+        seed: Of the search, and of random arrivals.
+
+    Raises:
+        PlanError: A task cannot run on any processor, or options contradict each other.
+    """
+    models: list[Model] = []
+    options = {
+        "tasks": [_task(name, task, models, seed) for name, task in tasks.items()],
+        "horizon_ns": round(over * 1e6),
+        "slowdown": [[one, other, factor] for (one, other), factor in (slowdown or {}).items()],
+        "power": list((power or {}).items()),
+        "cold": cold,
+        "memory_bytes": memory,
+        "objective": minimise,
+        "evaluations": evaluations,
+        "seed": seed,
+    }
+    return _placing(_vitempo.plan_place(models, _named(processors), json.dumps(options)))
+
+
+def _named(processors: Processors) -> list[tuple[str, Bundle]]:
+    named: list[tuple[str, Bundle]] = []
+    for name, given in processors.items():
+        if isinstance(given, (Bundle, str, os.PathLike)):
+            named.append((name, opened(given)))
+        else:
+            named += [(name, opened(bundle)) for bundle in given]
+    return named
+
+
+def _task(name: str, task: Task, models: list[Model], seed: int) -> dict[str, Any]:
+    variants: Mapping[str, Any] = (
+        task.models if isinstance(task.models, Mapping) else {name: task.models}
+    )
+    if len(variants) > 1 and set(task.accuracies) != set(variants):
+        raise ValueError(f"task {name!r}: `accuracies` gives the accuracy of each variant")
+    models += [read(model, inputs=task.inputs, dims=task.dims) for model in variants.values()]
+    accuracies = task.accuracies or dict.fromkeys(variants, 100.0)
+    return {
+        "name": name,
+        "variants": [[variant, _basis_points(accuracies[variant])] for variant in variants],
+        "accuracy_bp": _basis_points(task.accuracy),
+        "latency_ns": round(task.latency * 1e6),
+        "arrivals": _arrivals(name, task, seed),
+    }
+
+
+def _basis_points(percent: float) -> int:
+    return round(percent * 100)
+
+
+def _arrivals(name: str, task: Task, seed: int) -> Optional[dict[str, Any]]:
+    if task.every is not None and task.rate is not None:
+        raise ValueError(f"task {name!r}: give `every` or `rate`, not both")
+    if task.every is not None:
+        return {"periodic": {"period_ns": round(task.every * 1e6), "phase_ns": 0}}
+    if task.rate is not None:
+        return {"poisson": {"per_s": task.rate, "seed": seed}}
+    return None
+
+
+def _placing(text: str) -> Placing:
+    of = json.loads(text)
+    tasks = [
+        PlacedTask(
+            task["name"],
+            [
+                PlacedWay(
+                    way["variant"],
+                    way["processor"],
+                    way["alone_ns"] / 1e6,
+                    way["accuracy_bp"] / 100,
+                    way["queries"],
+                )
+                for way in task["ways"]
+            ],
+            task["priority"],
+            task["queries"],
+            task["violated"],
+            task["mean_latency_ns"] / 1e6,
+            task["longest_ns"] / 1e6,
+        )
+        for task in of["tasks"]
+    ]
+    return Placing(
+        tasks,
+        of["queries"],
+        of["violated"],
+        of["violated_at_least"],
+        of["queries_per_s"],
+        of["proof"],
+        of["contention_known"],
+        text,
+    )

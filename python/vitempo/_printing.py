@@ -1,0 +1,63 @@
+"""How verbs of the command `vitempo` print, and quantities of its flags."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from .errors import VitempoError
+
+TIMES = (("ns", 1e-6), ("us", 1e-3), ("ms", 1.0), ("s", 1e3))
+RATES = (
+    ("kbit/s", 1e-3),
+    ("Mbit/s", 1.0),
+    ("Gbit/s", 1e3),
+    ("kB/s", 8e-3),
+    ("MB/s", 8.0),
+    ("GB/s", 8e3),
+)
+
+
+def finish(parser: argparse.ArgumentParser, run: Any) -> None:
+    """Adds what every verb has: its format, and the function that runs it."""
+    choices = ("table", "json")
+    parser.add_argument("--format", choices=choices, default="table", help="of the output")
+    parser.set_defaults(run=run)
+
+
+def show(given: argparse.Namespace, value: Any, text: str) -> None:
+    """Prints a result in the format asked for."""
+    print(json.dumps(value, indent=2) if given.format == "json" else text)
+
+
+def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Rows under headings, columns aligned."""
+    every = [list(headings), *(list(row) for row in rows)]
+    widths = [max(len(row[column]) for row in every) for column in range(len(headings))]
+    lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths)) for row in every)
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def duration(ms: float) -> str:
+    """A time to print."""
+    return f"{ms:.3f} ms"
+
+
+def time_ms(text: str) -> float:
+    """`20ms`, in ms."""
+    return _quantity(text, TIMES, "a time", "20ms, 1.5s")
+
+
+def mbit_per_s(text: str) -> float:
+    """`20Mbit/s`, in Mbit/s."""
+    return _quantity(text, RATES, "a rate", "20Mbit/s, 8GB/s")
+
+
+def _quantity(text: str, units: Sequence[tuple[str, float]], what: str, example: str) -> float:
+    for unit, factor in units:
+        number = text[: -len(unit)]
+        if text.endswith(unit) and number.replace(".", "", 1).isdecimal():
+            return float(number) * factor
+    raise VitempoError(f"`{text}` is not {what}", hint=f"a number and a unit: {example}")

@@ -1,0 +1,194 @@
+"""Verbs of the command `vitempo`: bundles, forecasts, searches and plans."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import Any
+
+from ._printing import duration, finish, mbit_per_s, show, table, time_ms
+from ._vitempo import Bundle, Forecast, Space, bundles
+from .errors import VitempoError
+
+Row = dict[str, Any]
+
+
+def add_bundle(parser: argparse.ArgumentParser) -> None:
+    verbs = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
+    finish(verbs.add_parser("list", help="bundles that a name finds"), _list_bundles)
+
+
+def _list_bundles(given: argparse.Namespace) -> None:
+    found = [Bundle.load(name) for name in bundles()]
+    rows = [
+        {
+            "name": bundle.name,
+            "location": bundle.location,
+            "kind": bundle.kind,
+            "environment": bundle.environment_id,
+            "method": bundle.method,
+            "origin": bundle.origin,
+            "digest": bundle.digest,
+        }
+        for bundle in found
+    ]
+    text = [(bundle.name, bundle.environment, bundle.method, bundle.location) for bundle in found]
+    show(given, rows, table(("Bundle", "Environment", "Method", "Where"), text))
+
+
+def add_predict(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("models", nargs="+", metavar="MODEL", help="ONNX files, or encodings")
+    parser.add_argument("--bundle", action="append", required=True, metavar="NAME")
+    parser.add_argument("--breakdown", action="store_true", help="show every operator")
+    finish(parser, _run_predict)
+
+
+def _run_predict(given: argparse.Namespace) -> None:
+    found: list[tuple[Bundle, Forecast]] = []
+    for name in given.bundle:
+        bundle = Bundle.load(name)
+        found += [(bundle, bundle.predict(model)) for model in given.models]
+    rows = [
+        (f.model, f.bundle, duration(f.ms), f"{duration(f.lower)} .. {duration(f.upper)}")
+        for _, f in found
+    ]
+    text = table(("Model", "Bundle", "Latency", "Interval"), rows)
+    if given.breakdown:
+        text += "".join(f"\n\n{f.model} on {f.bundle}\n{_operators(f)}" for _, f in found)
+    show(given, [_forecast(*pair, given.breakdown) for pair in found], text)
+
+
+def _operators(forecast: Forecast) -> str:
+    columns = forecast.operators
+    rows = zip(columns["name"], columns["kind"], columns["ms"], columns["source"])
+    text = [(name, kind, duration(ms), source) for name, kind, ms, source in rows]
+    return table(("Node", "Kind", "Latency", "Source"), text)
+
+
+def _forecast(bundle: Bundle, of: Forecast, breakdown: bool) -> Row:
+    coverage = of.coverage
+    row: Row = {
+        "model": of.model,
+        "bundle": of.bundle,
+        "environment": bundle.environment_id,
+        "latency_ns": {
+            "point": of.ms * 1e6,
+            "lower": of.lower * 1e6,
+            "upper": of.upper * 1e6,
+            "level": of.level,
+        },
+        "overhead_ns": of.overhead * 1e6,
+        "coverage": {
+            **coverage._asdict(),
+            "unsupported": [node._asdict() for node in of.unsupported],
+        },
+    }
+    if breakdown:
+        columns = of.operators
+        names = ("name", "kind", "ms", "source", "extrapolating")
+        each = zip(*(columns[name].tolist() for name in names))
+        row["operators"] = [
+            {
+                "name": name,
+                "kind": kind,
+                "latency_ns": ms * 1e6,
+                "source": source,
+                "extrapolating": extrapolating,
+            }
+            for name, kind, ms, source, extrapolating in each
+        ]
+    return row
+
+
+def add_search(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--space", default="hybrid-vit", help="name, or TOML file")
+    parser.add_argument("--bundle", action="append", required=True, metavar="NAME")
+    parser.add_argument("--max-latency", action="append", metavar="TIME", help="e.g. 20ms")
+    parser.add_argument("--objective", choices=("flops", "parameters"), default="flops")
+    parser.add_argument("--candidates", type=int, default=100_000)
+    parser.add_argument("--population", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--upper", action="store_true", help="the interval's upper end counts")
+    finish(parser, _run_search)
+
+
+def _run_search(given: argparse.Namespace) -> None:
+    from ._search import search
+
+    found = search(
+        Space(given.space),
+        given.bundle,
+        given.objective,
+        ceilings=[time_ms(text) for text in given.max_latency or ()],
+        candidates=given.candidates,
+        population=given.population,
+        seed=given.seed,
+        upper=given.upper,
+        progress=sys.stderr.isatty(),
+    )
+    rows = [
+        (c.encoding, f"{c.score:.6g}", ", ".join(duration(at.ms) for at in c.latencies))
+        for c in found.front
+    ]
+    value = {
+        "candidates": found.candidates,
+        "front": [
+            {
+                "encoding": c.encoding,
+                "score": c.score,
+                "latencies_ms": [[at.ms, at.lower, at.upper] for at in c.latencies],
+            }
+            for c in found.front
+        ],
+    }
+    show(given, value, table(("Encoding", "Score", "Latency"), rows))
+
+
+def add_plan(parser: argparse.ArgumentParser) -> None:
+    verbs = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
+    split = verbs.add_parser("split", help="divides a model between a device and a server")
+    split.add_argument("model", metavar="MODEL")
+    split.add_argument("--device-bundle", required=True, metavar="NAME")
+    split.add_argument("--server-bundle", required=True, metavar="NAME")
+    split.add_argument("--bandwidth", required=True, metavar="RATE", help="e.g. 20Mbit/s")
+    split.add_argument("--round-trip", default="0ms", metavar="TIME", help="e.g. 10ms")
+    finish(split, _run_split)
+    pipeline = verbs.add_parser("pipeline", help="stages on processors, frames overlapped")
+    pipeline.add_argument("model", metavar="MODEL")
+    pipeline.add_argument(
+        "--processor", action="append", required=True, metavar="NAME=BUNDLE", dest="processors"
+    )
+    pipeline.add_argument("--bandwidth", required=True, metavar="RATE", help="e.g. 8GB/s")
+    pipeline.add_argument("--hand-over", default="0ms", metavar="TIME")
+    finish(pipeline, _run_pipeline)
+
+
+def _run_split(given: argparse.Namespace) -> None:
+    from .plan import split
+
+    found = split(
+        given.model,
+        given.device_bundle,
+        given.server_bundle,
+        bandwidth=mbit_per_s(given.bandwidth),
+        round_trip=time_ms(given.round_trip),
+    )
+    show(given, found.to_dict(), str(found))
+
+
+def _run_pipeline(given: argparse.Namespace) -> None:
+    from .plan import pipeline
+
+    named: dict[str, str] = {}
+    for text in given.processors:
+        name, equals, bundle = text.partition("=")
+        if not (name and equals and bundle):
+            raise VitempoError(f"--processor {text}: expected NAME=BUNDLE")
+        named[name] = bundle
+    found = pipeline(
+        given.model,
+        named,
+        bandwidth=mbit_per_s(given.bandwidth),
+        hand_over=time_ms(given.hand_over),
+    )
+    show(given, found.to_dict(), str(found))
