@@ -28,13 +28,13 @@ pub(crate) use choice::Wanted;
 #[cfg(feature = "write")]
 pub(crate) use writer::Writer;
 
-#[cfg(feature = "write")]
-use crate::files::write_whole;
 use crate::{
     DatasetError,
     column::{Column, Table},
-    schema::{ColumnType, FORMAT, SCHEMA_VERSION, TableSchema, check_version},
+    schema::{ColumnType, FORMAT, TableSchema, check_version},
 };
+#[cfg(feature = "write")]
+use crate::{files::write_whole, schema::SCHEMA_VERSION};
 use choice::Choice;
 use columns::File;
 use fault::{ALWAYS, Allowance, EXPANSION, Outcome};

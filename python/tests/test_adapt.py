@@ -10,7 +10,7 @@ from conftest import MODELS, ROOT
 import vitempo
 
 CSV = MODELS / "latencies.csv"
-DATA = ROOT / "datasets/measured/epyc-onnxruntime-f32-1t"
+DATA = ROOT / "datasets/measured/epyc-engines-20-models"
 
 
 def test_a_device_from_a_file_of_latencies(tmp_path):

@@ -38,8 +38,11 @@ def test_columns_are_arrays(dataset):
     runs = dataset["model_measurements"]
     samples = runs["e2e_wall_ns"]
     assert samples.dtype == object and len(samples) == len(runs)
-    assert all(values.dtype == np.uint64 and values.min() > 0 for values in samples)
-    ms = np.array([np.median(values) for values in samples]) / 1e6
+    assert all(values.dtype == np.uint64 for values in samples)
+    # Networks around single operators have no end-to-end samples.
+    measured = [values for values in samples if len(values)]
+    ms = np.array([np.median(values) for values in measured]) / 1e6
+    assert len(measured) > 500
     assert 0.1 < ms.min() < ms.max() < 10_000
     assert runs["round"].dtype == np.uint64 and not runs["round"].flags.writeable
     assert set(runs["status"]) == {"ok"} and set(runs["reason"]) == {None}
@@ -71,7 +74,8 @@ def test_lists_and_missing_values_as_arrow_has_them(dataset):
     elements = column.children[0].contents
     assert elements.length == offsets[array.length] and elements.null_count == 0
     values = (ctypes.c_uint64 * elements.length).from_address(elements.buffers[1])
-    assert list(values[: offsets[1]]) == table["e2e_wall_ns"][0].tolist()
+    cut = [list(values[offsets[i] : offsets[i + 1]]) for i in range(array.length)]
+    assert cut == [each.tolist() for each in table["e2e_wall_ns"]]
     missing = fields[b"peak_memory_bytes"]
     assert schema.children[missing].contents.flags == 2, "nullable"
     column = array.children[missing].contents
@@ -91,8 +95,7 @@ def test_pyarrow_and_polars_take_every_table(dataset):
         assert frame.shape == taken.shape
     runs = dataset["model_measurements"]
     lists = polars.DataFrame(runs)["e2e_wall_ns"]
-    assert lists.list.len().min() > 0
-    assert lists[0].to_list() == runs["e2e_wall_ns"][0].tolist()
+    assert lists.to_list() == [values.tolist() for values in runs["e2e_wall_ns"]]
 
 
 def test_counts(dataset):

@@ -1,5 +1,7 @@
 """A bundle for a device of which only a few end-to-end latencies are known."""
 
+# pyright: reportUnknownArgumentType=false
+
 from __future__ import annotations
 
 import csv
@@ -10,7 +12,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Optional, Union
+from typing import Any, Optional, Union, cast
 
 from . import _vitempo
 from ._dataset import Dataset
@@ -110,11 +112,10 @@ def adapt(
         raise ValueError(f"processor {processor!r}: expected one of {', '.join(PROCESSORS)}")
     named = _named(models)
     text, file = _text(latencies, [one for one, _ in named])
-    given = [*sources]
-    bundles = [opened(one) for one in given if not _is_dataset(one)]
+    bundles, folders = _divided(sources)
     options = {
         "file": file,
-        "datasets": [_folder(one) for one in given if _is_dataset(one)],
+        "datasets": folders,
         "out": os.fspath(out),
         "name": name if isinstance(latencies, (str, os.PathLike)) else name or "device",
         "processor": processor,
@@ -144,19 +145,24 @@ def _measured(row: dict[str, Any]) -> MeasuredModel:
     return MeasuredModel(row["model"], row["ms"], None if others is None else Latency(*others))
 
 
-def _is_dataset(source: Any) -> bool:
-    return isinstance(source, Dataset) or (
-        isinstance(source, (str, os.PathLike)) and os.path.isdir(source)
-    )
-
-
-def _folder(dataset: Any) -> str:
-    return dataset.path if isinstance(dataset, Dataset) else os.fspath(dataset)
+def _divided(sources: Iterable[Union[Named, Dataset]]) -> tuple[list[Bundle], list[str]]:
+    """Bundles, and folders of datasets."""
+    bundles: list[Bundle] = []
+    folders: list[str] = []
+    for source in sources:
+        if isinstance(source, Dataset):
+            folders.append(source.path)
+        elif not isinstance(source, Bundle) and os.path.isdir(source):
+            folders.append(os.fspath(source))
+        else:
+            bundles.append(opened(source))
+    return bundles, folders
 
 
 def _named(models: Models) -> list[tuple[str, Model]]:
     if isinstance(models, Mapping):
-        return [(str(name), read(model)) for name, model in models.items()]
+        named = cast("Mapping[str, Any]", models)
+        return [(str(name), read(model)) for name, model in named.items()]
     if isinstance(models, (str, os.PathLike)):
         path = Path(models)
         return _named(sorted(path.glob("*.onnx")) if path.is_dir() else [path])
@@ -165,7 +171,7 @@ def _named(models: Models) -> list[tuple[str, Model]]:
 
 def _one(model: Any) -> tuple[str, Model]:
     graph = read(model)
-    is_file = isinstance(model, os.PathLike) or (isinstance(model, str) and os.path.exists(model))
+    is_file = isinstance(model, os.PathLike) or isinstance(model, str) and os.path.exists(model)
     return (Path(model).stem if is_file else graph.name, graph)
 
 

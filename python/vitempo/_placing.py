@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Optional, Union
+from typing import Any, Optional, Union, cast
 
 from . import _vitempo
 from ._open import Named, opened
@@ -32,7 +32,7 @@ class Task:
 
     models: Any
     latency: float
-    accuracies: Mapping[str, float] = field(default_factory=dict)
+    accuracies: Mapping[str, float] = field(default_factory=dict[str, float])
     accuracy: float = 0.0
     every: Optional[float] = None
     rate: Optional[float] = None
@@ -191,9 +191,10 @@ def _named(processors: Processors) -> list[tuple[str, Bundle]]:
 
 
 def _task(name: str, task: Task, models: list[Model], seed: int) -> dict[str, Any]:
-    variants: Mapping[str, Any] = (
-        task.models if isinstance(task.models, Mapping) else {name: task.models}
-    )
+    given: Any = task.models
+    variants: dict[str, Any] = {name: given}
+    if isinstance(given, Mapping):
+        variants = dict(cast("Mapping[str, Any]", given))
     if len(variants) > 1 and set(task.accuracies) != set(variants):
         raise ValueError(f"task {name!r}: `accuracies` gives the accuracy of each variant")
     models += [read(model, inputs=task.inputs, dims=task.dims) for model in variants.values()]

@@ -6,6 +6,7 @@ It is looked for in the variable `VITEMPO_PROGRAM`, in the package `vitempo-prog
 
 from __future__ import annotations
 
+import importlib
 import json
 import logging
 import os
@@ -53,10 +54,10 @@ def program() -> str:
 
 def _of_package() -> Optional[str]:
     try:
-        from vitempo_program import path
+        package = importlib.import_module("vitempo_program")
     except ImportError:
         return None
-    return str(path())
+    return str(package.path())
 
 
 def _of_path() -> Optional[str]:

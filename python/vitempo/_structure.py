@@ -8,7 +8,7 @@ flow depends on the values of its weights has to be read by `vitempo.read` each 
 A module with an attribute that is none of these has no key, and is exported each time.
 """
 
-# pyright: basic
+# pyright: basic, reportMissingImports=false
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _parts(module: Any) -> Iterator[Hashable]:
         yield (name, *_part(part)) if known is None else (name, known)
 
 
-def _part(module: Any) -> tuple[Hashable, ...]:
+def _part(module: Any) -> tuple[Any, ...]:
     state = vars(module)
     attributes = ((n, v) for n, v in state.items() if n not in OWN and not _is_empty(v))
     return (

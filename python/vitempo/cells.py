@@ -124,10 +124,10 @@ def _live(arch: str) -> list[list[Edge]]:
 
 
 def _cell(network: Network, x: str, nodes: list[list[Edge]], channels: tuple[int, int]) -> str:
-    outputs = [x]
+    outputs, inside = [x], (channels[1], channels[1])
     for edges in nodes:
         parts = [
-            _edge(network, outputs[source], name, channels if source == 0 else (channels[1],) * 2)
+            _edge(network, outputs[source], name, channels if source == 0 else inside)
             for name, source in edges
         ]
         total = parts[0] if parts else ""
