@@ -31,6 +31,7 @@ def arguments():
     parser.add_argument("--device-bundle", default="epyc-rten-f32-1t")
     parser.add_argument("--server-bundle", default="epyc-onnxruntime-f32-1t")
     parser.add_argument("--bandwidth", nargs="+", default=["1Mbit/s", "5Mbit/s", "20Mbit/s", "100Mbit/s"])
+    parser.add_argument("--hand-over", default="0us", help="of a tensor, besides the link")
     parser.add_argument("--features", default="f32")
     parser.add_argument("--memory", type=float, default=0.5, help="share of the weights on the device")
     parser.add_argument("--frames", default="20")
@@ -51,7 +52,8 @@ def call(args, words):
 
 def plan(args, model, bandwidth, rest):
     return ["plan", "split", model, "--device-bundle", args.device_bundle, "--server-bundle",
-            args.server_bundle, "--bandwidth", bandwidth, "--features", args.features, *rest]
+            args.server_bundle, "--bandwidth", bandwidth, "--hand-over", args.hand_over, "--features",
+            args.features, *rest]
 
 
 def live(args, frames):

@@ -25,6 +25,7 @@
 //! | find the best architecture below a latency | [`search`] | | `search` |
 //! | list, check and install engines | `engines` | `profile` | |
 //! | measure models on engines, with resuming | `campaign` | `dataset`, `profile` | |
+//! | measure what the forecast of one model is least sure of | `refine` | `dataset`, `profile` | |
 //! | train predictors | `training` | `dataset`, `train` | `train` |
 //! | evaluate a bundle on measured models | `evaluation` | `dataset-read` | |
 //! | adapt to a device known by ten latencies | `adaptation` | `dataset-read` | `adapt` |
@@ -80,6 +81,8 @@ pub mod prelude;
 #[cfg(feature = "plan")]
 pub mod quantity;
 pub mod query;
+#[cfg(all(feature = "dataset", feature = "profile"))]
+pub mod refine;
 pub mod sampling;
 pub mod search;
 #[cfg(feature = "dataset-read")]

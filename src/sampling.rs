@@ -74,7 +74,7 @@ pub enum SamplingError {
 }
 
 /// Samples a space by name or TOML file, or one of the inventories of operators (`operators`,
-/// `operator-blocks`, `operator-series`). The same seed gives the same samples.
+/// `operator-blocks`, `rare-operators`, `operator-series`). The same seed gives the same samples.
 ///
 /// # Errors
 /// [`SamplingError`] for an unknown space, and for a count that is not possible.
@@ -84,6 +84,9 @@ pub fn sample_named(space: &str, count: usize, seed: u64) -> Result<Vec<Sample>,
         operators::NAME => sample_operators(count, seed)?,
         operators::BLOCKS => {
             named(&format!("{}-s{seed}", operators::BLOCKS), operators::blocks(count, seed)?)
+        }
+        operators::RARE => {
+            named(&format!("{}-s{seed}", operators::RARE), operators::rare(count, seed)?)
         }
         operators::SERIES => named(operators::SERIES, operators::series()?),
         space => sample(&Space::find(space)?, count, seed)?,

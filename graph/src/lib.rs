@@ -47,6 +47,7 @@ mod resized;
 pub mod shape;
 pub mod sparsify;
 mod spending;
+mod subgraph;
 mod tensor;
 pub mod tflite;
 mod work;

@@ -161,6 +161,8 @@ op_kinds! {
     GridSample "grid_sample" "Attributes `mode`, `padding_mode`, `align_corners`.",
     DepthToSpace "depth_to_space" "Attributes `blocksize`, `mode`.",
     SpaceToDepth "space_to_depth" "Attribute `blocksize`.",
+    Col2Im "col2im" "Windows `[N, C * block, L]`, added up to an image where they overlap; \
+        attributes `image_shape`, `block_shape`, `strides`, `pads`, `dilations`.",
     Quantize "quantize" "Float to 8 bits: round(x / scale) + zero point, clipped. Inputs x, scale \
         and, if present, zero point; attribute `to`: the output's precision; `axis` where slices \
         have scales of their own.",

@@ -137,7 +137,8 @@ impl OpKind {
             | K::Resize
             | K::GridSample
             | K::DepthToSpace
-            | K::SpaceToDepth => OpFamily::Movement,
+            | K::SpaceToDepth
+            | K::Col2Im => OpFamily::Movement,
             K::Cast | K::Reorder | K::Quantize | K::Dequantize | K::DynamicQuantize => {
                 OpFamily::Conversion
             }

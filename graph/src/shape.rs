@@ -88,7 +88,11 @@ pub fn canonical(
         }
         OpKind::Quantize | OpKind::Dequantize => quantization::canonical(kind, a, inputs)?,
         OpKind::Clip => elementwise::canonical_clip(a, inputs)?,
-        OpKind::Pad | OpKind::Resize | OpKind::GridSample | OpKind::DepthToSpace => {
+        OpKind::Pad
+        | OpKind::Resize
+        | OpKind::GridSample
+        | OpKind::DepthToSpace
+        | OpKind::Col2Im => {
             resample::canonical(kind, a, inputs)?;
         }
         _ => {}
@@ -135,7 +139,8 @@ pub(crate) fn infer_canonical(
         | OpKind::Resize
         | OpKind::GridSample
         | OpKind::DepthToSpace
-        | OpKind::SpaceToDepth => resample::infer(kind, a, inputs)?,
+        | OpKind::SpaceToDepth
+        | OpKind::Col2Im => resample::infer(kind, a, inputs)?,
         OpKind::Quantize | OpKind::Dequantize | OpKind::DynamicQuantize => {
             quantization::infer(kind, a, inputs)?
         }

@@ -109,6 +109,7 @@ fn attributes(kind: &OpKind, shape: &[usize], c: &mut Choices) -> Attributes {
         K::DepthToSpace | K::SpaceToDepth => {
             a.with_int("blocksize", c.of(&[1, 2, 0])).with("mode", text(c.of(&["DCR", "CRD"])))
         }
+        K::Col2Im => a.with_ints("image_shape", [2, 2]).with_ints("block_shape", c.ints(2, 0, 2)),
         K::Einsum => a.with("equation", text(c.of(&["ij,jk->ik", "bij,bjk->bik", "i,i->"]))),
         K::Clip => a.with("min", Attribute::Float(0.0)).with("max", Attribute::Float(6.0)),
         K::Compare => a.with("op", text("Greater")),

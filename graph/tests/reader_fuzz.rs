@@ -104,6 +104,7 @@ const OPERATORS: &[&str] = &[
     "GridSample",
     "DepthToSpace",
     "SpaceToDepth",
+    "Col2Im",
     "Softmax",
     "LayerNormalization",
     "ReduceMean",

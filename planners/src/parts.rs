@@ -5,7 +5,7 @@
 //! Weights that several parts read are in each of them.
 
 use std::collections::BTreeSet;
-use vitempo_graph::{Graph, GraphError, Node, Value, ValueId, ValueSource};
+use vitempo_graph::{Graph, GraphError, ValueId, ValueSource};
 
 /// Why a graph cannot be divided like this.
 #[derive(Debug, thiserror::Error)]
@@ -160,45 +160,8 @@ fn one(graph: &Graph, part_of: &[usize], names: &[&str], part: usize) -> Result<
         .filter(|&&id| read.contains(&id) || (last && graph.outputs().contains(&id)))
         .copied();
     let inputs = received.chain(given).collect();
-    Ok(subgraph(graph, names[part], own.into_iter().cloned().collect(), inputs, outputs)?)
-}
-
-/// These nodes with only the values that they read or provide, renumbered.
-fn subgraph(
-    graph: &Graph,
-    part: &str,
-    mut nodes: Vec<Node>,
-    inputs: Vec<ValueId>,
-    outputs: Vec<ValueId>,
-) -> Result<Graph, GraphError> {
-    let touched: BTreeSet<ValueId> = nodes
-        .iter()
-        .flat_map(|n| n.inputs.iter().chain(&n.outputs))
-        .chain(&inputs)
-        .chain(&outputs)
-        .copied()
-        .collect();
-    let touched: Vec<ValueId> = touched.into_iter().collect();
-    let renumber = |id: &ValueId| ValueId(touched.partition_point(|t| t < id) as u32);
-    let as_input: BTreeSet<ValueId> = inputs.iter().copied().collect();
-    let value = |&id: &ValueId| {
-        let value = graph.value(id);
-        let source = if as_input.contains(&id) { ValueSource::Input } else { value.source.clone() };
-        Value { source, ..value.clone() }
-    };
-    let values = touched.iter().map(value).collect();
-    for node in &mut nodes {
-        node.inputs = node.inputs.iter().map(renumber).collect();
-        node.outputs = node.outputs.iter().map(renumber).collect();
-    }
-    let name = format!("{}.{part}", graph.name());
-    Graph::new(
-        name,
-        values,
-        nodes,
-        inputs.iter().map(renumber).collect(),
-        outputs.iter().map(renumber).collect(),
-    )
+    let name = format!("{}.{}", graph.name(), names[part]);
+    Ok(graph.subgraph(name, own.into_iter().cloned().collect(), inputs, outputs)?)
 }
 
 #[cfg(test)]

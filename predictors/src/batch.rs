@@ -8,6 +8,7 @@ use crate::{
     Estimate, KeyPredictor, PredictorBundle, PredictorKey, Predictors,
     features::{FeatureSchema, WorkingSet, kin},
     forecast::Tally,
+    refined::Correction,
 };
 use foldhash::{HashMap, HashMapExt};
 use vitempo_graph::{
@@ -31,6 +32,8 @@ pub struct Batch<'p> {
     predictors: &'p Predictors,
     estimates: Vec<Estimate>,
     rows: Vec<Rows<'p>>,
+    /// Corrections of operators that were measured after training, with their places.
+    corrections: Vec<(usize, Correction)>,
     /// Which of `rows` a key has.
     known: HashMap<PredictorKey, usize>,
     /// Which of `rows` the operator before had: the next one often is of the same key.
@@ -51,13 +54,23 @@ impl<'p> Batch<'p> {
     /// An empty one.
     #[must_use]
     pub fn new(predictors: &'p Predictors) -> Self {
-        Self { predictors, estimates: Vec::new(), rows: Vec::new(), known: HashMap::new(), last: 0 }
+        Self {
+            predictors,
+            estimates: Vec::new(),
+            rows: Vec::new(),
+            corrections: Vec::new(),
+            known: HashMap::new(),
+            last: 0,
+        }
     }
 
     /// Adds an operator as the framework runs it in a model of that working set.
     pub fn push(&mut self, op: &OpSpec, working_set: WorkingSet) {
         let index = self.rows_of(PredictorKey::of(op));
         let Some(rows) = self.rows.get_mut(index) else { return };
+        if let Some(correction) = self.predictors.refinements.kernels().get(op) {
+            self.corrections.push((self.estimates.len(), *correction));
+        }
         if let Some(predictor) = rows.predictor {
             FeatureSchema::append(&predictor.as_trained(op), working_set, &mut rows.x);
             rows.places.push(self.estimates.len());
@@ -95,6 +108,9 @@ impl<'p> Batch<'p> {
             for (place, estimate) in rows.places.iter().zip(predictor.estimates(&rows.x)) {
                 estimates[*place] = estimate;
             }
+        }
+        for (place, correction) in self.corrections {
+            estimates[place] = correction.applied(estimates[place]);
         }
         estimates
     }

@@ -6,12 +6,13 @@
 
 use crate::{
     AdaptedBundle, Calibration, ConformalInterval, Drift, ErrorScale, Evaluation, KeyPredictor,
-    Method, PredictorError, PredictorKey, Predictors, SlowdownModel,
+    Method, PredictorError, PredictorKey, Predictors, Refinements, SlowdownModel,
     envelope::{self, Envelope},
     error_scale::Support,
     features::{Family, FeatureSchema, WorkingSet},
     predictors::Estimate,
     predictors::Fallbacks,
+    refined::{Correction, RefinedModel},
     regressors::{Baseline, Fitted, Lasso, Trees},
 };
 use foldhash::HashMap;
@@ -19,9 +20,11 @@ use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, path::Path, sync::Mutex};
 use vitempo_graph::{Environment, OpSpec, Origin};
 
-/// Version of the file format. Bundles without a slowdown model are written in the version before,
-/// which programs that do not know such models read.
-pub const BUNDLE_VERSION: u32 = 6;
+/// Version of the file format. Bundles without refinements, or without a slowdown model, are written
+/// in the versions before, which programs that do not know them read.
+pub const BUNDLE_VERSION: u32 = 7;
+/// The version without refinements.
+const UNREFINED_VERSION: u32 = 6;
 /// The oldest version that is read: it has no slowdown model.
 const OLDEST_VERSION: u32 = 5;
 const ENVELOPE: Envelope =
@@ -121,6 +124,8 @@ struct Head {
     fallbacks: Fallbacks,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     contention: Option<SlowdownModel>,
+    #[serde(default, skip_serializing_if = "Refinements::is_empty")]
+    refinements: Refinements,
     keys: Vec<KeyHead>,
 }
 
@@ -174,6 +179,24 @@ impl PredictorBundle {
         }
     }
 
+    /// A copy with an empty cache.
+    ///
+    /// # Errors
+    /// As [`PredictorBundle::to_bytes`].
+    pub fn copied(&self) -> Result<Self, PredictorError> {
+        Self::from_bytes(&self.to_bytes()?).map_err(PredictorError::Encode)
+    }
+
+    /// Corrects the forecasts of kernels that were measured for a model.
+    pub fn refine(
+        &mut self,
+        model: RefinedModel,
+        kernels: impl IntoIterator<Item = (OpSpec, Correction)>,
+    ) {
+        self.predictors.refinements.add(model, kernels);
+        self.memo = Mutex::default();
+    }
+
     /// The file's bytes; the same bundle always gives the same.
     ///
     /// # Errors
@@ -188,7 +211,11 @@ impl PredictorBundle {
                 trees.encode(&mut plain);
             }
         }
-        let version = if self.contention.is_some() { BUNDLE_VERSION } else { OLDEST_VERSION };
+        let version = match (self.predictors.refinements.is_empty(), &self.contention) {
+            (false, _) => BUNDLE_VERSION,
+            (true, Some(_)) => UNREFINED_VERSION,
+            (true, None) => OLDEST_VERSION,
+        };
         Envelope { version, ..ENVELOPE }.seal(&plain)
     }
 
@@ -220,6 +247,7 @@ impl PredictorBundle {
             on_real: self.on_real.clone(),
             fallbacks: self.predictors.fallbacks.clone(),
             contention: self.contention.clone(),
+            refinements: self.predictors.refinements.clone(),
             keys: self.predictors.keys.iter().map(key).collect(),
         }
     }
@@ -261,10 +289,12 @@ impl PredictorBundle {
             drift,
             provenance: head.provenance,
         };
+        let predictors =
+            Predictors { keys, fallbacks: head.fallbacks, refinements: head.refinements };
         Ok(Self {
             on_real: head.on_real,
             contention: head.contention,
-            ..Self::new(parts, Predictors { keys, fallbacks: head.fallbacks }, head.held_out)
+            ..Self::new(parts, predictors, head.held_out)
         })
     }
 
@@ -306,6 +336,7 @@ fn check_head(head: &Head) -> Result<(), String> {
         ("fallbacks.kinds or fallbacks.kin", kinds.into_iter().all(|b| b.is_valid(widest))),
         ("fallbacks.typical_log_error", (0.0..50.0).contains(&fallbacks.typical_log_error)),
         ("contention", head.contention.as_ref().is_none_or(SlowdownModel::is_valid)),
+        ("refinements", head.refinements.is_valid()),
         ("reference_ns_bits or drift_exponent", head.drift().is_valid()),
     ];
     match fields.iter().find(|(_, valid)| !valid) {

@@ -133,7 +133,8 @@ impl PredictorBundle {
     }
 
     /// An estimate of each kernel of a graph as the framework runs it.
-    fn estimates(&self, lowered: &Graph) -> Vec<Estimate> {
+    #[must_use]
+    pub fn estimates_of(&self, lowered: &Graph) -> Vec<Estimate> {
         self.estimate_each(&self.with_working_sets(lowered))
     }
 
@@ -220,7 +221,7 @@ impl PredictorBundle {
     pub fn coverage(&self, graph: &Graph) -> Result<Coverage, PredictionError> {
         let lowered = self.lower(graph)?;
         let mut coverage = Coverage { operators: lowered.nodes().len(), ..Coverage::default() };
-        for estimate in self.estimates(&lowered) {
+        for estimate in self.estimates_of(&lowered) {
             match estimate.source {
                 PredictionSource::Fallback => coverage.fallback += 1,
                 PredictionSource::Model => {

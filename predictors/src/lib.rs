@@ -49,6 +49,7 @@ mod location;
 pub mod metrics;
 mod packing;
 mod predictors;
+pub mod refined;
 pub mod regressors;
 pub mod rows;
 #[cfg(feature = "train")]
@@ -73,6 +74,7 @@ pub use forest::{CompiledForest, ForestError};
 pub use importance::{Importance, importance};
 pub use interval::{Bounds, ConformalInterval};
 pub use predictors::{Estimate, KeyPredictor, Predictors};
+pub use refined::Refinements;
 pub use regressors::Method;
 pub use rows::{MeasuredModel, Skipped, TrainingRow, TrainingRows};
 #[cfg(feature = "train")]

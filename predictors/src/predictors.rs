@@ -7,7 +7,7 @@
 //! are marked as fallback.
 
 use crate::{
-    ErrorScale, PredictorKey,
+    ErrorScale, PredictorKey, Refinements,
     error_scale::Support,
     features::{CONSTANT_INPUTS, Family, FeatureSchema, WorkingSet},
     forest::ForestError,
@@ -78,6 +78,8 @@ pub struct Predictors {
     pub keys: BTreeMap<PredictorKey, KeyPredictor>,
     /// The fallback.
     pub fallbacks: Fallbacks,
+    /// Kernels that were measured after training.
+    pub refinements: Refinements,
 }
 
 impl Predictors {
@@ -85,6 +87,12 @@ impl Predictors {
     /// positive.
     #[must_use]
     pub fn estimate(&self, op: &OpSpec, working_set: WorkingSet) -> Estimate {
+        self.refinements.applied(op, self.estimate_unrefined(op, working_set))
+    }
+
+    /// The same by what was learned in training alone.
+    #[must_use]
+    pub fn estimate_unrefined(&self, op: &OpSpec, working_set: WorkingSet) -> Estimate {
         let key = PredictorKey::of(op);
         if let Some(predictor) = self.keys.get(&key) {
             let op = predictor.as_trained(op);

@@ -64,9 +64,9 @@ pub fn plan_split(
     let graph = &model.get().graph;
     let (device, server) = (&device.get().bundle, &server.get().bundle);
     let connection = Connection {
-        bytes_per_s: given.bytes_per_s,
         round_trip_ns: given.round_trip_ns,
         transmit_w: given.transmit_w,
+        ..Connection::of_bandwidth(given.bytes_per_s)
     };
     let power = DevicePower { active_w: given.active_w, idle_w: given.idle_w };
     let limits = Limits {

@@ -21,6 +21,7 @@ mod predict;
 mod profile;
 mod progress;
 mod quantity;
+mod refine;
 mod report;
 mod run;
 mod sample;
@@ -55,6 +56,7 @@ enum Command {
     Evaluate(evaluate::EvaluateArgs),
     Adapt(adapt::AdaptArgs),
     Predict(predict::PredictArgs),
+    Refine(Box<refine::RefineArgs>),
     Search(search::SearchArgs),
     Serve(serve::ServeArgs),
     #[command(subcommand)]
@@ -111,6 +113,7 @@ fn run(command: &Command) -> CliResult {
         Command::Evaluate(args) => evaluate::run(args),
         Command::Adapt(args) => adapt::run(args),
         Command::Predict(args) => predict::run(args),
+        Command::Refine(args) => refine::run(args),
         Command::Search(args) => search::run(args),
         Command::Serve(args) => serve::run(args),
         Command::Plan(command) => plan::run(command),

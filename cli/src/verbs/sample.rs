@@ -19,7 +19,8 @@ use vitempo::{
 pub struct SampleArgs {
     /// Name of a space that ships with vitempo (hybrid-vit, isotropic-vit), a TOML file,
     /// `operators` (small networks around single operators), `operator-blocks` (blocks of several),
-    /// or `operator-series` (networks that differ in one property alone)
+    /// `rare-operators` (operators that few models have), or `operator-series` (networks that
+    /// differ in one property alone)
     #[arg(long, default_value = "hybrid-vit")]
     pub space: String,
 

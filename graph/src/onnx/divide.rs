@@ -77,8 +77,11 @@ struct Written<'a> {
     /// The node that provides a value.
     producer: HashMap<&'a str, usize>,
     initializers: HashMap<&'a str, Range<usize>>,
-    inputs: Vec<&'a str>,
+    inputs: HashSet<&'a str>,
+    /// In the file's order.
     outputs: Vec<&'a str>,
+    /// Inputs and outputs.
+    edge: HashSet<&'a str>,
     /// How values are described.
     infos: HashMap<&'a str, Range<usize>>,
     /// How values between inputs and outputs are described, and how they are quantised: in the
@@ -125,12 +128,12 @@ impl<'a> Written<'a> {
                 field::INPUT | field::OUTPUT => {
                     let name = text(self.file, inner.clone(), 1)?;
                     self.infos.insert(name, inner);
-                    let list = if field.number == field::INPUT {
-                        &mut self.inputs
+                    self.edge.insert(name);
+                    if field.number == field::INPUT {
+                        self.inputs.insert(name);
                     } else {
-                        &mut self.outputs
-                    };
-                    list.push(name);
+                        self.outputs.push(name);
+                    }
                 }
                 field::VALUE_INFO | field::ANNOTATION => {
                     let name = text(self.file, inner.clone(), 1)?;
@@ -353,7 +356,7 @@ impl<'a> Division<'a> {
             return Ok(Vec::new());
         }
         let Some(&producer) = written.producer.get(name) else {
-            if !written.inputs.contains(&name) {
+            if !written.inputs.contains(name) {
                 return Err(format!("nothing provides `{name}`"));
             }
             found.given.insert(name);
@@ -388,7 +391,7 @@ impl<'a> Division<'a> {
     ) -> Result<Option<TensorProto>, String> {
         let node = &self.written.nodes[node];
         let [asked] = node.reads[..] else { return Ok(None) };
-        let elsewhere = self.provider(asked).is_some() || self.written.inputs.contains(&asked);
+        let elsewhere = self.provider(asked).is_some() || self.written.inputs.contains(asked);
         let asks = matches!(node.op_type, "Shape" | "Size") && elsewhere && !here.contains(asked);
         let value = self.values.get(asked).map(|&id| self.graph.value(id));
         let Some(tensor) = value.and_then(|v| v.tensor.as_ref()).filter(|_| asks) else {
@@ -480,7 +483,7 @@ impl<'a> Division<'a> {
     /// How a value at the edge of a part is described: as in the file, where that says its shape.
     fn info(&self, name: &str) -> Result<Vec<u8>, String> {
         let written = self.written;
-        let at_the_edge = written.inputs.contains(&name) || written.outputs.contains(&name);
+        let at_the_edge = written.edge.contains(name);
         let range = written.infos.get(name);
         let known = |info: &ValueInfoView<'_>| {
             let dims = info.r#type.as_ref()?.tensor_type.as_ref()?.shape.as_ref()?.dim.as_slice();

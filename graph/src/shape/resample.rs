@@ -3,7 +3,7 @@
 use super::{
     default_int, default_text, dimension, drop_default, like, operand, round_operand, sizes, text,
 };
-use crate::{Attribute, Attributes, OpKind, Operand, Shape, TensorSpec};
+use crate::{Attribute, Attributes, Ints, OpKind, Operand, Shape, TensorSpec};
 
 pub(super) fn canonical(
     kind: &OpKind,
@@ -23,6 +23,16 @@ pub(super) fn canonical(
             default_int(a, "align_corners", 0);
         }
         OpKind::DepthToSpace => default_text(a, "mode", "DCR"),
+        OpKind::Col2Im => {
+            let n = a.ints("image_shape").len();
+            for (name, default, count) in
+                [("strides", 1, n), ("dilations", 1, n), ("pads", 0, 2 * n)]
+            {
+                if a.ints(name).is_empty() {
+                    a.set(name, Attribute::Ints(Ints::from_elem(default, count)));
+                }
+            }
+        }
         _ => resize_canonical(a, x)?,
     }
     Ok(())
@@ -99,6 +109,7 @@ pub(super) fn infer(
         OpKind::Pad => padded(a, x)?,
         OpKind::Resize => sizes(a, "sizes")?,
         OpKind::GridSample => grid(x, operand(inputs, 1)?)?,
+        OpKind::Col2Im => summed_windows(a, x)?,
         _ => blocks(kind, a, x)?,
     };
     Ok(vec![like(x, shape)])
@@ -121,6 +132,43 @@ fn grid(x: &TensorSpec, grid: &TensorSpec) -> Result<Shape, String> {
         return Err(format!("the grid {} does not fit {}", text(&grid.shape), text(&x.shape)));
     }
     Ok([&x.shape[..2], &grid.shape[1..grid.rank() - 1]].into_iter().flatten().copied().collect())
+}
+
+/// The image that windows of all its positions, one per column, are added up to.
+fn summed_windows(a: &Attributes, x: &TensorSpec) -> Result<Shape, String> {
+    let &[n, columns, length] = x.shape.as_slice() else {
+        return Err(format!("the windows {} are not `[N, C * block, L]`", text(&x.shape)));
+    };
+    let (image, block) = (sizes(a, "image_shape")?, sizes(a, "block_shape")?);
+    let (strides, pads, dilations) = (a.ints("strides"), a.ints("pads"), a.ints("dilations"));
+    let rank = image.len();
+    if rank == 0
+        || [block.len(), strides.len(), dilations.len()].iter().any(|&n| n != rank)
+        || pads.len() != 2 * rank
+    {
+        return Err(
+            "`image_shape`, `block_shape`, `strides`, `pads` and `dilations` do not belong \
+                    together"
+                .to_owned(),
+        );
+    }
+    let mut windows: i128 = 1;
+    for i in 0..rank {
+        let reach = i128::from(dilations[i]) * (block[i] as i128 - 1) + 1;
+        let room = image[i] as i128 + i128::from(pads[i]) + i128::from(pads[i + rank]) - reach;
+        if strides[i] < 1 || dilations[i] < 1 || pads[i] < 0 || pads[i + rank] < 0 || room < 0 {
+            return Err(format!("blocks {} do not fit the image {}", text(&block), text(&image)));
+        }
+        windows = windows.saturating_mul(room / i128::from(strides[i]) + 1);
+    }
+    if windows != length as i128 {
+        return Err(format!("{} has {length} columns for {windows} windows", text(&x.shape)));
+    }
+    let each = block.iter().try_fold(1usize, |n, &b| n.checked_mul(b)).unwrap_or(0);
+    if each == 0 || columns % each != 0 {
+        return Err(format!("{columns} rows are not of blocks {}", text(&block)));
+    }
+    Ok([n, columns / each].into_iter().chain(image).collect())
 }
 
 fn blocks(kind: &OpKind, a: &Attributes, x: &TensorSpec) -> Result<Shape, String> {

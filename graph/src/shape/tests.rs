@@ -167,6 +167,15 @@ fn movement() {
         (OpKind::GridSample, a(), &[&[1, 8, 7, 7], &[1, 3, 4, 2]], &[&[1, 8, 3, 4]]),
         (OpKind::DepthToSpace, a().with_int("blocksize", 2), &[&[1, 8, 3, 4]], &[&[1, 2, 6, 8]]),
         (OpKind::SpaceToDepth, a().with_int("blocksize", 2), &[&[1, 2, 6, 8]], &[&[1, 8, 3, 4]]),
+        (
+            OpKind::Col2Im,
+            a().with_ints("image_shape", [5, 7])
+                .with_ints("block_shape", [3, 3])
+                .with_ints("strides", [2, 2])
+                .with_ints("pads", [1, 1, 1, 1]),
+            &[&[2, 36, 12]],
+            &[&[2, 4, 5, 7]],
+        ),
     ]);
 }
 
@@ -189,6 +198,12 @@ fn what_does_not_fit_is_an_error_that_says_so() {
             a().with_ints("pads", [i64::MAX; 4]),
             &[&[1, 3, 8, 8], &[4, 3, 3, 3]],
             "dimension",
+        ),
+        (
+            OpKind::Col2Im,
+            a().with_ints("image_shape", [4, 4]).with_ints("block_shape", [2, 2]),
+            &[&[1, 8, 8]],
+            "9 windows",
         ),
         (OpKind::Reshape, a().with_ints("shape", [7]), &[&[2, 3]], "cannot become"),
         (OpKind::Reshape, a().with_ints("shape", [-1, 0, -1]), &[&[2, 3]], "cannot become"),

@@ -37,7 +37,8 @@ fn main_part(op: &OpSpec, outputs: u64) -> u64 {
         | OpKind::ReduceSum
         | OpKind::ReduceMax
         | OpKind::ReduceMin
-        | OpKind::ReduceProd => inputs,
+        | OpKind::ReduceProd
+        | OpKind::Col2Im => inputs,
         OpKind::ReduceL2 => inputs.saturating_mul(2),
         OpKind::Elementwise => outputs.saturating_mul(chain(op.attributes.text("ops"))),
         kind => outputs.saturating_mul(per_element(kind).unwrap_or_else(|| interpolation(op))),

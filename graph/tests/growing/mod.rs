@@ -6,8 +6,8 @@
 #![allow(clippy::unwrap_used)]
 
 use vitempo_graph::{
-    Attributes, Environment, Graph, GraphBuilder, MemoryFormat, OpKind, Precision, Processor,
-    TensorSpec, ValueId, quantize,
+    Attributes, ConstantData, Environment, Graph, GraphBuilder, MemoryFormat, OpKind, Precision,
+    Processor, TensorSpec, ValueId, quantize,
 };
 
 /// Name of a structure, and the model with about this many nodes.
@@ -19,6 +19,7 @@ pub const CASES: &[Case] = &[
     ("products", |n| repeated(n / 2, |b, name, x| b.linear(name, x, 8, true).unwrap())),
     ("products_and_sums", products_and_sums),
     ("quantised_products", quantised_products),
+    ("quantised_transposed_convolutions", quantised_transposed_convolutions),
     ("fan_out", fan_out),
     ("fan_in", fan_in),
     ("same_in", same_in),
@@ -74,6 +75,25 @@ fn products_and_sums(n: usize) -> Graph {
 fn quantised_products(n: usize) -> Graph {
     let products = repeated(n / 8, |b, name, x| b.linear(name, x, 8, true).unwrap());
     quantize::qdq(&products, &quantize::Options::default()).unwrap()
+}
+
+/// Transposed convolutions between DQs and Qs, to whose weights an engine gives scales.
+fn quantised_transposed_convolutions(n: usize) -> Graph {
+    let mut b = GraphBuilder::new("growing");
+    let mut x = b.input("x", TensorSpec::f32([1, 4, 8]));
+    for i in 0..n / 3 {
+        let name = format!("n{i}");
+        let scale = b.scalar(&format!("{name}s"), x, 0.5).unwrap();
+        let zero = TensorSpec::new([], Precision::U8);
+        let zero = b.constant(format!("{name}z"), zero, ConstantData::Ints(vec![0]));
+        let quantized =
+            b.op(&format!("{name}q"), OpKind::Quantize, Attributes::new(), &[x, scale, zero]);
+        let back = [quantized.unwrap(), scale, zero];
+        let y = b.op(&format!("{name}d"), OpKind::Dequantize, Attributes::new(), &back).unwrap();
+        let weight = b.weight(format!("{name}w"), TensorSpec::f32([4, 4, 1]));
+        x = b.op(&name, OpKind::ConvTranspose, Attributes::new(), &[y, weight]).unwrap();
+    }
+    b.finish(vec![x]).unwrap()
 }
 
 /// One value that all nodes read, and as many outputs.

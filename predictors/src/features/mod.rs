@@ -103,6 +103,7 @@ impl Family {
             | K::Pad
             | K::DepthToSpace
             | K::SpaceToDepth
+            | K::Col2Im
             | K::Cast
             | K::Quantize
             | K::Dequantize

@@ -215,7 +215,8 @@ fn contiguous_motion(op: &OpSpec) -> Motion {
         | OpKind::GatherNd
         | OpKind::ScatterNd
         | OpKind::DepthToSpace
-        | OpKind::SpaceToDepth => Motion { run: 1.0, pattern: Pattern::Scattered, ..whole(op) },
+        | OpKind::SpaceToDepth
+        | OpKind::Col2Im => Motion { run: 1.0, pattern: Pattern::Scattered, ..whole(op) },
         OpKind::Cast | OpKind::Quantize | OpKind::Dequantize | OpKind::DynamicQuantize => whole(op),
         // rten marks a reshape whose input has another reader.
         OpKind::Reshape if op.attributes.int("copy") == Some(1) => whole(op),

@@ -2,7 +2,7 @@
 //! table, and the baselines for operators without a regressor.
 
 use crate::{
-    ErrorScale, Method, PredictorKey, Skipped, blend_weight,
+    ErrorScale, Method, PredictorKey, Refinements, Skipped, blend_weight,
     error_scale::Support,
     features::{Family, FeatureSchema, TOTALS_WIDTH, kin},
     metrics,
@@ -106,7 +106,7 @@ impl Predictors {
             })
             .collect();
         let (keys, skipped) = fit_all(&jobs, settings, done);
-        (Self { keys, fallbacks }, skipped)
+        (Self { keys, fallbacks, refinements: Refinements::default() }, skipped)
     }
 
     /// Sets each key's weight of the trees at out-of-distribution sizes.

@@ -15,11 +15,13 @@ mod extremes;
 mod images;
 mod modes;
 mod permuted;
+mod rare;
 mod rearrangements;
 mod series;
 mod tokens;
 
 pub use blocks::{BLOCKS, blocks};
+pub use rare::{RARE, rare};
 pub use series::{SERIES, series};
 
 use crate::Generator;

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use vitempo_planners::{
     Plan,
-    cost::{Costs, Interval},
+    cost::{Costs, Interval, Link},
 };
 use vitempo_profiler::split::MESSAGE_BYTES;
 
@@ -43,7 +43,9 @@ impl Forecast {
         };
         let is_used = plan.stages.iter().any(|s| Some(s.processor.as_str()) == name(1));
         let message = |from: usize, to: usize| {
+            // Handing over counts for each tensor already.
             let link = costs.link(from, to).filter(|_| is_used);
+            let link = link.map(|link| Link { message_ns: 0, ..*link });
             link.and_then(|link| link.transfer_ns(MESSAGE_BYTES[from])).unwrap_or(Interval::ZERO)
         };
         let messages = [message(0, 1), message(1, 0)];

@@ -86,6 +86,8 @@ pub struct Connection {
     pub bytes_per_s: u64,
     /// Time added once per inference that uses the server, ns.
     pub round_trip_ns: u64,
+    /// Time added once per tensor, either way, ns: what its ends take to hand it over.
+    pub hand_over_ns: u64,
     /// Power that the device draws while it sends, W.
     pub transmit_w: f64,
 }
@@ -94,12 +96,12 @@ impl Connection {
     /// A link of which only the bandwidth is known.
     #[must_use]
     pub const fn of_bandwidth(bytes_per_s: u64) -> Self {
-        Self { bytes_per_s, round_trip_ns: 0, transmit_w: 0.0 }
+        Self { bytes_per_s, round_trip_ns: 0, hand_over_ns: 0, transmit_w: 0.0 }
     }
 
     /// The link to the server, and the one back.
     fn links(self) -> Links {
-        let back = Link::of_bandwidth(self.bytes_per_s);
+        let back = Link { message_ns: self.hand_over_ns, ..Link::of_bandwidth(self.bytes_per_s) };
         let there = Link { setup_ns: self.round_trip_ns, transmit_w: self.transmit_w, ..back };
         Links::from([((DEVICE, SERVER), there), ((SERVER, DEVICE), back)])
     }
@@ -268,7 +270,7 @@ mod tests {
 
     #[test]
     fn sending_pays_for_the_round_trip_and_receiving_does_not() {
-        let connection = Connection { bytes_per_s: 8, round_trip_ns: 5, transmit_w: 1.0 };
+        let connection = Connection { round_trip_ns: 5, ..Connection::of_bandwidth(8) };
         let links = connection.links();
         let [there, back] = [(0, 1), (1, 0)].map(|pair| links[&pair]);
         assert_eq!((there.setup_ns, back.setup_ns), (5, 0));

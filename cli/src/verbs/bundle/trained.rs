@@ -74,6 +74,13 @@ impl Report for BundleReport<'_> {
             );
         }
         text += &contention_text(b.contention.as_ref());
+        for model in b.predictors.refinements.models() {
+            let _ = writeln!(
+                text,
+                "Refined for  {}: {} kernels corrected by {} networks, measured in {} s",
+                model.name, model.kernels, model.networks, model.seconds
+            );
+        }
         let _ = writeln!(text, "\nHeld out ({}-fold cross-validation by architecture):\n", p.folds);
         text += &kinds_table(&b.held_out).to_text();
         let mut table = Table::new(E2E_HEADINGS, 2);
@@ -110,6 +117,7 @@ impl Report for BundleReport<'_> {
                 "trained_on": p.trained_on,
             },
             "contention": b.contention,
+            "refinements": b.predictors.refinements.models(),
             "held_out": evaluation_json(&b.held_out),
             "on_real": b.on_real.as_ref().map(evaluation_json),
         }))

@@ -43,7 +43,7 @@ pub struct SplitArgs {
 
     /// File of costs, instead of bundles; its first processor is the device, its second the server.
     /// With --out, MODEL is the model of these costs
-    #[arg(long, value_name = "FILE.json", conflicts_with_all = ["device_bundle", "server_bundle", "bandwidth", "round_trip", "active_power", "idle_power", "transmit_power"])]
+    #[arg(long, value_name = "FILE.json", conflicts_with_all = ["device_bundle", "server_bundle", "bandwidth", "round_trip", "hand_over", "active_power", "idle_power", "transmit_power"])]
     pub costs: Option<PathBuf>,
 
     /// Bundle for the device: a file, or a name that `vitempo bundle list` shows
@@ -61,6 +61,11 @@ pub struct SplitArgs {
     /// Round-trip time of the link, once per inference that uses the server
     #[arg(long, value_name = "TIME", value_parser = quantity::time_ns, default_value = "0ms")]
     pub round_trip: u64,
+
+    /// What handing over a tensor takes besides the link, either way. A live run has it by itself,
+    /// and prints what no engine and no link accounts for
+    #[arg(long, value_name = "TIME", value_parser = quantity::time_ns, default_value = "0us")]
+    pub hand_over: u64,
 
     /// Power of the device while it computes; energy depends on all three powers
     #[arg(long, value_name = "POWER", value_parser = quantity::power_w, default_value = "0W")]
@@ -247,6 +252,7 @@ impl SplitArgs {
                 let connection = Connection {
                     bytes_per_s: self.bandwidth.unwrap_or(0),
                     round_trip_ns: self.round_trip,
+                    hand_over_ns: self.hand_over,
                     transmit_w: self.transmit_power,
                 };
                 let power = DevicePower { active_w: self.active_power, idle_w: self.idle_power };

@@ -16,6 +16,7 @@ pub(super) const OPERATORS: &[&str] = &[
     "Ceil",
     "Celu",
     "Clip",
+    "Col2Im",
     "Concat",
     "Constant",
     "ConstantOfShape",

@@ -116,6 +116,7 @@ pub fn kind(layer_type: &str, inside: &[OpKind]) -> OpKind {
         "GridSample" => K::GridSample,
         "DepthToSpace" => K::DepthToSpace,
         "SpaceToDepth" => K::SpaceToDepth,
+        "Col2Im" => K::Col2Im,
         "Tile" => K::Tile,
         "Broadcast" => K::Expand,
         "Convert" => K::Cast,

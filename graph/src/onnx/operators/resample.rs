@@ -36,8 +36,20 @@ pub(super) fn map(call: &Call<'_>) -> Outcome {
         "SpaceToDepth" => {
             operator(call, OpKind::SpaceToDepth, call.attributes(&["blocksize"]), [0])
         }
+        "Col2Im" => col2im(call),
         _ => Ok(None),
     }
+}
+
+fn col2im(call: &Call<'_>) -> Outcome {
+    let mut attributes = call.attributes(&["#strides", "#pads", "#dilations"]);
+    for (input, name) in [(1, "image_shape"), (2, "block_shape")] {
+        let given = call
+            .steer_ints(input, name)?
+            .ok_or_else(|| Refusal::Invalid(format!("its input {name} is missing")))?;
+        attributes = attributes.with_ints(name, given);
+    }
+    operator(call, OpKind::Col2Im, attributes, [0])
 }
 
 /// Positions along which an operator works: its `axes`, counted from the front, or all.

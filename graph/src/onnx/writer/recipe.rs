@@ -156,6 +156,16 @@ pub(super) fn recipe(op: &OpSpec) -> Result<(&str, Recipe), String> {
         }
         OpKind::DepthToSpace => ("DepthToSpace", &[("blocksize", Same), ("mode", Same)]),
         OpKind::SpaceToDepth => ("SpaceToDepth", &[("blocksize", Same)]),
+        OpKind::Col2Im => (
+            "Col2Im",
+            &[
+                ("image_shape", Vector(1)),
+                ("block_shape", Vector(2)),
+                ("strides", Same),
+                ("pads", Same),
+                ("dilations", Same),
+            ],
+        ),
         OpKind::Identity => ("Identity", NONE),
         OpKind::Shape => ("Shape", NONE),
         OpKind::Range => ("Range", NONE),

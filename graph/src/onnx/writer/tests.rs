@@ -163,6 +163,16 @@ fn operators() -> Vec<Operator> {
     add(OpKind::GridSample, none(), &[image, &[1, 5, 5, 2]], &[]);
     add(OpKind::DepthToSpace, none().with_int("blocksize", 2), &[image], &[]);
     add(OpKind::SpaceToDepth, none().with_int("blocksize", 2), &[image], &[]);
+    add(
+        OpKind::Col2Im,
+        none()
+            .with_ints("image_shape", [5, 7])
+            .with_ints("block_shape", [3, 3])
+            .with_ints("strides", [2, 2])
+            .with_ints("pads", [1, 1, 1, 1]),
+        &[&[1, 36, 12]],
+        &[],
+    );
     add(OpKind::Cast, text("to", "i64"), &[image], &[]);
     add(OpKind::Quantize, none(), &[image], &[(&[], F32), (&[], Precision::U8)]);
     add(

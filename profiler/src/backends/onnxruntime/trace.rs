@@ -348,6 +348,34 @@ mod tests {
     }
 
     #[test]
+    fn scales_before_the_tensors_of_an_integer_concatenation_are_passed_over() {
+        let mut b = vitempo_graph::GraphBuilder::new("m");
+        let part = |b: &mut vitempo_graph::GraphBuilder, name, width| {
+            b.input(name, TensorSpec::new([1, width], Precision::U8))
+        };
+        let (x, y, z) = (part(&mut b, "x", 2), part(&mut b, "y", 3), part(&mut b, "z", 4));
+        let wide = b.concat("Concat_0", &[z, x], 1).unwrap();
+        let narrow = b.concat("Concat_1", &[x, y], 1).unwrap();
+        let graph = b.finish(vec![wide, narrow]).unwrap();
+        let joined = |name: &str, first: usize, second: usize| {
+            let scale = r#"{"float":[]},{"uint8":[]}"#;
+            let sum = first + second;
+            event(name, "QLinearConcat", 3)
+                .replace("[{\"float\":[4,1]},{\"int64\":[2]}]", &format!(
+                    r#"[{scale},{{"uint8":[1,{first}]}},{scale},{{"uint8":[1,{second}]}},{scale}]"#
+                ))
+                .replace("[{\"float\":[4,1]}]", &format!(r#"[{{"uint8":[1,{sum}]}}]"#))
+        };
+        let run =
+            vec![joined("Concat_1", 2, 3), joined("Concat_0", 4, 2), joined("Concat_1", 9, 9)];
+        let rows = kernels(&trace(&[run]), 1, Some(&graph)).unwrap();
+        let kinds: Vec<String> = rows.iter().map(|r| r.op.kind.to_string()).collect();
+        assert_eq!(kinds, ["concat", "concat", "QLinearConcat"]);
+        assert_eq!(rows[0].op.outputs, [TensorSpec::new([1, 5], Precision::U8)]);
+        assert_eq!(rows[1].op.outputs, [TensorSpec::new([1, 6], Precision::U8)]);
+    }
+
+    #[test]
     fn what_is_no_profile_is_refused() {
         for text in ["", "{}", "[1]", "[{\"cat\":\"Node\""] {
             assert!(kernels(text, 1, None).is_err(), "{text}");

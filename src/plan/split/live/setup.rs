@@ -45,8 +45,8 @@ pub(super) fn links(costs: &Costs, names: [&str; 2]) -> Result<[Link; 2], LiveSp
         if !RATES.contains(&rate) {
             return Err(error("has a rate that cannot be shaped: expected 64 kbit/s to 4 Gbit/s"));
         }
-        if link.message_ns > 0 || link.conversion_bytes_per_s.is_some() {
-            return Err(error("has message_ns or conversion_bytes_per_s, which are not shaped"));
+        if link.conversion_bytes_per_s.is_some() {
+            return Err(error("has conversion_bytes_per_s, which is not shaped"));
         }
         Ok(*link)
     };

@@ -9,10 +9,14 @@ use crate::{
         rewriter::{NodeIndex, Rewriter},
     },
 };
+use foldhash::HashSet;
 
-/// Dequantised constants: each with the operands and attributes of its DQ.
+/// Dequantised constants, in order: each with the operands and attributes of its DQ.
 #[derive(Debug, Default)]
-pub(in super::super) struct Weights(Vec<(ValueId, Vec<ValueId>, Attributes)>);
+pub(in super::super) struct Weights {
+    constants: Vec<(ValueId, Vec<ValueId>, Attributes)>,
+    known: HashSet<ValueId>,
+}
 
 impl Weights {
     /// Takes the DQs of constants out of the graph, and those that the engine gives to the weights
@@ -29,6 +33,11 @@ impl Weights {
         weights
     }
 
+    fn add(&mut self, floats: ValueId, operands: Vec<ValueId>, attributes: Attributes) {
+        self.known.insert(floats);
+        self.constants.push((floats, operands, attributes));
+    }
+
     fn take(&mut self, graph: &mut Rewriter, index: NodeIndex) -> Option<()> {
         let node = graph.node(index).filter(|n| n.op.kind == OpKind::Dequantize)?;
         if !node.inputs.iter().all(|&v| graph.is_constant(v)) {
@@ -37,7 +46,7 @@ impl Weights {
         let node = graph.remove(index)?;
         let floats = *node.outputs.first()?;
         graph.make_constant(floats, None);
-        self.0.push((floats, node.inputs, node.op.attributes));
+        self.add(floats, node.inputs, node.op.attributes);
         Some(())
     }
 
@@ -51,7 +60,7 @@ impl Weights {
             && leads_to_q(graph, output)
             && inputs.len() > 1
             && inputs[1..].iter().all(constant)
-            && !self.0.iter().any(|(floats, ..)| *floats == inputs[1]);
+            && !self.known.contains(&inputs[1]);
         if !fits {
             return None;
         }
@@ -64,14 +73,14 @@ impl Weights {
                 let zero = Some(ConstantData::Ints(vec![0]));
                 operands.push(graph.constant("zero", TensorSpec::new([], precision), zero));
             }
-            self.0.push((value, operands, Attributes::new()));
+            self.add(value, operands, Attributes::new());
         }
         Some(())
     }
 
     /// Puts a DQ before each reader of a constant that is still one of floats.
     pub(in super::super) fn put_back(&self, graph: &mut Rewriter) {
-        for (floats, operands, attributes) in &self.0 {
+        for (floats, operands, attributes) in &self.constants {
             let readers: Vec<Reading> = graph.readings(*floats).collect();
             let Some(tensor) = graph.tensor(*floats).cloned() else { continue };
             for reading in readers {

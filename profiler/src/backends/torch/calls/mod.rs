@@ -65,7 +65,7 @@ pub(super) fn compile(site: Site<'_>) -> Result<Call, String> {
         ReduceMean | ReduceSum | ReduceMax | ReduceMin | ReduceL2 | ReduceProd | ArgMax | TopK
         | CumSum => reduction::compile(site),
         Transpose | Reshape | Concat | Split | Slice | Expand | Tile | Pad | Resize
-        | GridSample | DepthToSpace | SpaceToDepth | Identity => movement::compile(site),
+        | GridSample | DepthToSpace | SpaceToDepth | Col2Im | Identity => movement::compile(site),
         Gather | GatherNd | GatherElements | ScatterNd | Where | Trilu | ConstantOfShape => {
             selection::compile(site)
         }

@@ -53,6 +53,7 @@ pub(super) fn compile(site: Site<'_>) -> Result<Call, String> {
         OpKind::Pad => pad(site),
         OpKind::Resize => resize(site),
         OpKind::GridSample => grid_sample(site),
+        OpKind::Col2Im => col2im(site),
         _ => blocks(site),
     }
 }
@@ -204,6 +205,29 @@ fn grid_sample(site: Site<'_>) -> Result<Call, String> {
             Arg::Bool(corners),
         ];
         torch.one(c"aten::grid_sampler", c"", &arguments)
+    })
+}
+
+/// Windows added up to an image of two dimensions, with equal padding on both sides.
+fn col2im(site: Site<'_>) -> Result<Call, String> {
+    let torch = site.torch;
+    let [image, block, dilations, pads, strides] =
+        ["image_shape", "block_shape", "dilations", "pads", "strides"].map(|name| site.ints(name));
+    let (begins, ends) = pads.split_at(pads.len() / 2);
+    if image.len() != 2 || begins != ends {
+        return Err("torch adds up windows of images with equal padding on both sides".to_owned());
+    }
+    let begins = begins.to_vec();
+    one(c"aten::col2im", move |inputs| {
+        let arguments = [
+            Arg::Tensor(input(inputs, 0)?),
+            Arg::Ints(&image),
+            Arg::Ints(&block),
+            Arg::Ints(&dilations),
+            Arg::Ints(&begins),
+            Arg::Ints(&strides),
+        ];
+        torch.one(c"aten::col2im", c"", &arguments)
     })
 }
 
