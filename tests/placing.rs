@@ -67,12 +67,45 @@ fn tables_name_every_system_and_what_is_not_known() {
         "stitched, tasks alone",
         "contention: not known",
         "energy: not known",
+        "hand-over of a piece: not known",
         "plans evaluated",
         "whole",
         "fewest violated",
     ] {
         assert!(table.contains(expected), "{expected}:\n{table}");
     }
+}
+
+#[test]
+fn the_hand_over_of_a_record_counts_unless_one_is_given() {
+    let folder = Folder::new();
+    let text = std::fs::read_to_string(record()).expect("the record");
+    let mut known: Value = serde_json::from_str(&text).expect("JSON");
+    known["hand_over"] = serde_json::json!({"piece_ns": [300_000, 200_000], "runs": 96});
+    let path = folder.file("record.json", known.to_string());
+    let base = ["plan", "place", "--record", &path, "--evaluations", "50"];
+    let measured = json(&[&base[..], &[]].concat());
+    let given = json(&[&base[..], &["--hand-over", "0us"]].concat());
+    assert_eq!(measured["hand_over"]["from"], "measured");
+    assert_eq!(measured["hand_over"]["piece_ns"][1]["point"], 200_000);
+    assert_eq!(
+        (&given["hand_over"]["from"], &given["score"]),
+        (&"given".into(), &{
+            let bare = as_json(&["--evaluations", "50"]);
+            assert_eq!(bare["hand_over"]["from"], "unknown");
+            bare["score"].clone()
+        })
+    );
+    let mean = |plan: &Value| plan["score"]["mean_latency_ns"].as_f64().expect("a latency");
+    assert!(mean(&measured) > mean(&given));
+    let grid = [&base[..], &["--grid", "--saturation", "2"]].concat();
+    assert_eq!(json(&grid)["hand_over"]["from"], "measured");
+    let table = ok(&[&base[..], &["--hand-over", "250us"]].concat());
+    assert!(table.contains("250 us, given (--hand-over), in all costs"), "{table}");
+    known["hand_over"]["piece_ns"] = serde_json::json!([300_000]);
+    let short = folder.file("short.json", known.to_string());
+    let error = refused(&["plan", "place", "--record", &short]);
+    assert!(error.contains("hand-over is measured on 1 processors, there are 2"), "{error}");
 }
 
 #[test]

@@ -579,7 +579,8 @@ fn plans_are_held_against_engines_and_reported() {
         return;
     }
     assert!(output.status.success(), "{stderr}");
-    let live = serde_json::from_slice::<Value>(&output.stdout).expect("JSON")["live"].clone();
+    let planned = serde_json::from_slice::<Value>(&output.stdout).expect("JSON");
+    let live = planned["live"].clone();
     assert_eq!(
         (list(&live["orders"]).len(), list(&live["tried"]).len(), &live["evidence"]),
         (2, 4, &"live".into())
@@ -590,6 +591,12 @@ fn plans_are_held_against_engines_and_reported() {
             && live["forecasts_off"].is_null(),
         "{live}"
     );
+    let found = (&planned["hand_over"]["from"], &live["hand_over"]["runs"]);
+    assert_eq!(found, (&"measured".into(), &4.into()));
+    assert!(number(&live["sums_with_hand_over_off"]) >= 0.0, "{live}");
+    let text = std::fs::read_to_string(&record).expect("a record");
+    let stored: Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(stored["hand_over"], live["hand_over"]);
     for order in list(&live["orders"]) {
         assert!(number(&order["measured_ns"]) > 0.0 && order["measured_misses"] == 0, "{order}");
     }

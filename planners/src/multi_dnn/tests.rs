@@ -10,7 +10,7 @@ use super::{
 use crate::{
     cost::{Interval, Link},
     stitch::{
-        Additive, Order, Slo, Subgraph, Task, Zoo,
+        Additive, HandOver, Order, Slo, Subgraph, Task, Zoo,
         preload::Loaded,
         systems::{Setting, System},
     },
@@ -22,7 +22,7 @@ use std::{cmp::Ordering, collections::BTreeMap, sync::Arc};
 #[derive(Clone, Copy)]
 struct Size(usize, usize, usize, usize);
 
-/// The first processor runs everything; links in every other zoo.
+/// The first processor runs everything; links and hand-over in every other zoo.
 fn random_zoo(rng: &mut StdRng, Size(tasks, variants, positions, processors): Size) -> Zoo {
     let mut links = BTreeMap::new();
     if rng.random_bool(0.5) {
@@ -57,7 +57,16 @@ fn random_zoo(rng: &mut StdRng, Size(tasks, variants, positions, processors): Si
         }
     };
     let tasks = (0..tasks).map(&mut task).collect();
-    Zoo::new((0..processors).map(|p| format!("p{p}")).collect(), links, tasks).expect("a zoo")
+    let names = (0..processors).map(|p| format!("p{p}")).collect();
+    let zoo = Zoo::new(names, links, tasks).expect("a zoo");
+    let hand_over = match rng.random_range(0..4) {
+        0 => HandOver::Given(700),
+        1 => HandOver::Measured(
+            (0..processors).map(|_| Interval::exact(rng.random_range(0..3_000))).collect(),
+        ),
+        _ => HandOver::Unknown,
+    };
+    zoo.with_hand_over(hand_over).expect("one for each processor")
 }
 
 fn random_arrivals(rng: &mut StdRng, tasks: usize) -> Arrivals {
@@ -496,6 +505,30 @@ fn contention_and_fetching_change_plans() {
     assert!(Fetches::missing(&zoo, &order, &nothing).is_err(), "no time of loading is known");
     problem.fetches = Some(Fetches::new(&zoo, |_, _, _, processor| [20, 24][processor]));
     assert_eq!(planned(&problem).score.violated, 4, "each takes three times as long at first");
+}
+
+#[test]
+fn plans_and_replays_have_the_hand_over_of_each_piece() {
+    let zoo = by_hand(&[&[&[10], &[10]], &[&[20], &[20]]]).with_given_hand_over(Some(3));
+    let tasks = vec![TaskArrivals::Trace(vec![0]); 2];
+    let arrivals = Arrivals::Over { horizon_ns: 100, tasks };
+    let problem = Problem::new(&zoo, vec![slo(100); 2], arrivals);
+    let found = planned(&problem);
+    let lane = |task: &PlacedTask| {
+        let steps = task.ways[0].pieces.iter();
+        let steps = steps.map(|piece| Step { processor: piece.processor, ns: piece.ns }).collect();
+        Lane { steps, priority: task.priority }
+    };
+    let lanes: Vec<Lane> = found.tasks.iter().map(lane).collect();
+    let steps = |lane: &Lane| lane.steps.iter().map(|step| step.ns).collect::<Vec<_>>();
+    assert_eq!((steps(&lanes[0]), steps(&lanes[1])), (vec![23], vec![43]), "one piece each");
+    let query = |lane: usize| Replayed { arrived_ns: 0, lane, service_ns: steps(&lanes[lane]) };
+    let replayed = replay(1, usize::MAX, &lanes, &[query(0), query(1)]).expect("a replay");
+    let simulated = found.tasks.iter().map(|task| Some(task.longest_ns));
+    assert_eq!(replayed.completed_ns, simulated.collect::<Vec<_>>());
+    let model = &Evaluator::new(&problem).expect("a problem").model;
+    let cut = Way { joined: false, ..found.policy.ways[1][0] };
+    assert_eq!(model.load(1, cut).map(|load| load[0]), Some(46), "two pieces");
 }
 
 #[test]

@@ -7,6 +7,7 @@
 //! |---|---|
 //! | where are variants cut, and how is a stitched one assembled as a model? | [`cut`], [`assemble`] |
 //! | what do tasks, variants and processors cost? | [`Zoo`] |
+//! | what does a piece take beside its subgraphs? | [`HandOver`] |
 //! | how accurate is a stitched variant? | [`Accuracy`]: [`Additive`], [`Monotone`], [`Table`] |
 //! | which processor takes which position? | [`Order`], [`orders`] |
 //! | which order and which variants meet the most service-level objectives? | [`Optimiser`] |
@@ -27,6 +28,7 @@ mod enumeration;
 pub mod evaluate;
 mod fetching;
 mod front;
+mod hand_over;
 pub mod hotness;
 mod loaded;
 mod menu;
@@ -46,6 +48,7 @@ pub use algorithm1::{Printed, Reading};
 pub use assembly::{AssemblyError, Misfit, assemble, fit};
 pub use cut::CutError;
 pub use enumeration::{MOST_ENUMERATED, each_variant};
+pub use hand_over::HandOver;
 pub use optimiser::{Assignment, Choice, EachOrder, Optimiser, STEPS, default_budget};
 pub use orders::Order;
 pub use slo::Slo;

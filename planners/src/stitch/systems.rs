@@ -189,16 +189,14 @@ impl Setting<'_> {
             .min()
     }
 
-    /// Latency with all positions on one processor, ns.
+    /// Latency in one piece on a processor, ns.
     pub(super) fn whole_ns(
         &self,
         task: usize,
         variants: &[usize],
         processor: usize,
     ) -> Option<u64> {
-        self.zoo
-            .latency_ns(task, &Order::new(vec![processor; self.zoo.positions()]), variants)
-            .map(|ns| ns.point())
+        self.zoo.whole_ns(task, variants, processor).map(|ns| ns.point())
     }
 }
 

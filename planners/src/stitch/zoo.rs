@@ -5,9 +5,9 @@
 //! its position's processor. Where links are given, the transfer to the next processor is added
 //! (the paper leaves it out, and measures nearly 5 %). Formats belong to processors, so conversion
 //! is a property of the link; the size of a transfer belongs to the subgraph that produces the
-//! tensor.
+//! tensor. Where a [`HandOver`] is given, each subgraph has that of its processor too.
 
-use super::{Accuracy, Order, Slo, StitchError};
+use super::{Accuracy, HandOver, Order, Slo, StitchError};
 use crate::cost::{Interval, Link};
 use serde::{Deserialize, Serialize};
 use std::{
@@ -113,6 +113,7 @@ pub struct Zoo {
     positions: usize,
     /// Where times of loading come from, where they are known.
     loads_from: Loading,
+    pub(super) hand_over: HandOver,
 }
 
 impl Zoo {
@@ -127,7 +128,8 @@ impl Zoo {
         tasks: Vec<Task>,
     ) -> Result<Self, StitchError> {
         let positions = tasks.first().map_or(0, |t| t.subgraphs.len());
-        let zoo = Self { processors, links, tasks, positions, loads_from: Loading::Measured };
+        let (loads_from, hand_over) = (Loading::Measured, HandOver::Unknown);
+        let zoo = Self { processors, links, tasks, positions, loads_from, hand_over };
         if zoo.processors.is_empty() || zoo.tasks.is_empty() {
             return Err(StitchError::zoo("a zoo needs a processor and a task"));
         }
@@ -261,10 +263,10 @@ impl Zoo {
         (variants as u128).checked_pow(u32::try_from(self.positions).ok()?)
     }
 
-    /// Latency of one subgraph in an order, with the transfer of its output, ns; `None` where it
-    /// cannot run or there is no link.
+    /// Latency of one subgraph in an order, with the transfer of its output, ns; without hand-over.
+    /// `None` where it cannot run or there is no link.
     #[must_use]
-    pub fn step_ns(
+    pub fn subgraph_ns(
         &self,
         task: usize,
         order: &Order,

@@ -1,8 +1,12 @@
 //! Tests of requests by names and from files, and of the shipped measured zoo.
 
 use super::*;
-use crate::plan::stitch::record::Record;
-use vitempo_planners::multi_dnn::{Evaluator, Kind};
+use crate::plan::stitch::{hand_over::MeasuredHandOver, record::Record};
+use vitempo_planners::{
+    cost::Interval,
+    multi_dnn::{Evaluator, Kind},
+    stitch::HandOver,
+};
 
 fn record() -> Record {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/datasets/stitching/record.json");
@@ -52,6 +56,37 @@ fn the_measured_zoo_is_planned_and_no_system_is_better() {
     let total: f64 = placing.plan.shares().iter().map(|(_, share)| share).sum();
     assert!((total - 1.0).abs() < 1e-9);
     assert_eq!(placing.plan.shares()[0].0, Kind::Whole);
+}
+
+#[test]
+fn a_record_has_the_hand_over_of_each_piece_or_none() {
+    let older = record();
+    let plain = older.zoo().expect("a zoo");
+    assert_eq!((older.hand_over.as_ref(), plain.hand_over()), (None, &HandOver::Unknown));
+    assert!(!older.text().expect("JSON").contains("hand_over"), "written as it was read");
+    let piece_ns = [400_000, 100_000].map(Interval::exact).to_vec();
+    let newer = Record { hand_over: Some(MeasuredHandOver { piece_ns, runs: 96 }), ..older };
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("record.json");
+    std::fs::write(&path, newer.text().expect("JSON")).expect("a file");
+    let read = Record::read(&path).expect("a record");
+    assert_eq!(read.hand_over, newer.hand_over);
+    let zoo = read.zoo().expect("a zoo");
+    let given = zoo.clone().with_given_hand_over(Some(1000));
+    for order in read.orders.iter().cloned().map(Order::new) {
+        let ns = |zoo: &Zoo| zoo.latency_ns(1, &order, &[0, 2, 1]).expect("it runs").point();
+        let pieces = order.processors().iter();
+        let hand_over: u64 = pieces.map(|&p| [400_000, 100_000][p]).sum();
+        assert_eq!(ns(&zoo), ns(&plain) + hand_over, "{order:?}");
+        assert_eq!(ns(&given), ns(&plain) + 3000, "{order:?}");
+    }
+    let settings = Settings { evaluations: 200, seed: 0 };
+    let request = Request { settings, ..Request::default() };
+    let placing = place(zoo.clone(), &read.asked(), &request).expect("a plan");
+    let problem = problem(&zoo, read.asked(), &request).expect("a problem");
+    let evaluator = Evaluator::new(&problem).expect("a problem");
+    let simulated = evaluator.simulated(&placing.plan.policy).expect("a simulation");
+    assert_eq!(simulated, placing.plan.score);
 }
 
 #[test]

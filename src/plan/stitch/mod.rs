@@ -12,6 +12,7 @@
 //! | which subgraphs stay in memory within a budget? | [`preloading`] |
 //! | how do systems without stitching compare? | [`systems`] |
 //! | how long do stitched variants take on engines? | `live`, with the feature `profile` |
+//! | what does a piece take beside its subgraphs there? | [`hand_over`] |
 //! | how are measurements stored in a file? | [`record`] |
 //! | how do a measured zoo's figures compare with the paper's claims? | `assessment`, with the feature `train` |
 
@@ -21,6 +22,7 @@ pub mod accuracies;
 pub mod assessment;
 mod error;
 pub mod forecasts;
+pub mod hand_over;
 #[cfg(feature = "profile")]
 pub mod live;
 pub mod objectives;

@@ -26,6 +26,8 @@ use vitempo_planners::{
     cost::{CostError, CostsFile, Link},
     stitch::{Accuracy, EachOrder, Order, Slo, Subgraph, Task, Zoo},
 };
+#[cfg(feature = "profile")]
+use {super::hand_over::MeasuredHandOver, vitempo_planners::stitch::HandOver};
 
 /// Largest number of orders that run.
 pub const MOST_RUN: usize = 24;
@@ -44,6 +46,9 @@ pub struct Request {
     pub objectives: Vec<Objective>,
     /// The link between any two processors; without it, transfers cost nothing.
     pub link: Option<Link>,
+    /// Time of each piece beside its subgraphs, ns, on its processor; `None`: as measured, or not
+    /// known.
+    pub hand_over: Option<u64>,
     /// Whether a processor may have several positions, and others none.
     pub any_order: bool,
     /// How to choose a plan.
@@ -95,7 +100,7 @@ pub fn plan(
     let slos = objectives::of_tasks(file, &request.objectives)?;
     if let Some(path) = &request.costs {
         let tasks = Tasks::read(file, request, Weights::Shapes)?;
-        let zoo = tasks.of_costs(path)?;
+        let zoo = tasks.of_costs(path)?.with_given_hand_over(request.hand_over);
         let orders = request.orders(zoo.processors().len(), file.positions)?;
         let from = format!("costs of {}", path.display());
         let environments = zoo.processors().iter().map(|name| (name.clone(), from.clone()));
@@ -110,6 +115,7 @@ pub fn plan(
     let tasks = Tasks::read(file, request, Weights::Shapes)?;
     let orders = request.orders(processors.len(), file.positions)?;
     let zoo = tasks.forecast(&processors, request.link, progress)?;
+    let zoo = zoo.with_given_hand_over(request.hand_over);
     let environments = environments(&processors);
     choose(Choosing { file, request, tasks, zoo, orders, slos, environments })
 }
@@ -139,6 +145,7 @@ pub fn costs(
     let slos = objectives::of_tasks(file, &request.objectives)?;
     if let Some(path) = &request.costs {
         let zoo = Tasks::read(file, request, Weights::Shapes)?.of_costs(path)?;
+        let zoo = zoo.with_given_hand_over(request.hand_over);
         let environments = vec![None; zoo.processors().len()];
         return Ok(Costs { zoo, slos, environments, slowdown: Vec::new() });
     }
@@ -149,6 +156,7 @@ pub fn costs(
     let processors = Processor::open(&named)?;
     let tasks = Tasks::read(file, request, Weights::Shapes)?;
     let zoo = tasks.forecast(&processors, request.link, progress)?;
+    let zoo = zoo.with_given_hand_over(request.hand_over);
     let environments = processors.iter().map(|p| p.environment().cloned()).collect();
     let slowdown = contention::forecast(&tasks.variants, &processors)
         .map_err(|source| StitchingError::Prediction { what: "contention".to_owned(), source })?;
@@ -156,7 +164,9 @@ pub fn costs(
 }
 
 /// The best plan by forecasts, or by measurements on engines where there are no bundles. Stitched
-/// variants drawn at random and the best ones of every order then run on the engines.
+/// variants drawn at random run before it is chosen, and give the hand-over of a piece, which
+/// measured costs contain unless the request gives another one; the best ones of every order run
+/// after it.
 ///
 /// # Errors
 /// [`StitchingError`] as [`plan`], and where an engine fails.
@@ -187,17 +197,22 @@ pub fn plan_live(
         false => Some(tasks.forecast(&processors, request.link, progress)?),
     };
     let measured = tasks.measured(&session, request.link, progress)?;
+    let drawn = (running.tries, request.seed);
+    let tried = session.try_out(&measured, forecast.as_ref(), &orders, drawn, progress)?;
+    let hand_over = MeasuredHandOver::of(&tried, measured.processors());
+    let costs = hand_over.as_ref().map_or(HandOver::Unknown, MeasuredHandOver::costs);
+    let measured = measured.with_hand_over(costs)?.with_given_hand_over(request.hand_over);
+    let forecast = forecast.map(|zoo| zoo.with_given_hand_over(request.hand_over));
     let environments =
         if processors.is_empty() { session.described() } else { environments(&processors) };
-    let zoo = forecast.clone().unwrap_or_else(|| measured.clone());
+    let zoo = forecast.unwrap_or_else(|| measured.clone());
     let chosen = Choosing { file, request, tasks, zoo, orders, slos, environments };
     let mut stitching = choose(chosen)?;
-    let drawn = (running.tries, request.seed);
     let (orders, slos) = (&stitching.orders, &stitching.slos);
-    let tried = session.try_out(&measured, forecast.as_ref(), orders, drawn, progress)?;
     let ran = session.orders(&stitching.zoo, orders, slos, progress)?;
     let trials = Trials { tried, orders: ran };
-    stitching.measured = Some(Measured { zoo: measured, engines: session.described(), trials });
+    let engines = session.described();
+    stitching.measured = Some(Measured { zoo: measured, engines, trials, hand_over });
     Ok(stitching)
 }
 

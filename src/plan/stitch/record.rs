@@ -1,7 +1,8 @@
 //! [`Record`]: measurements of a zoo on engines, as a file from which all results can be computed
-//! again: costs of all subgraphs, accuracies of all stitched variants, and stitched variants and
-//! orders that were run.
+//! again: costs of all subgraphs, accuracies of all stitched variants, stitched variants and orders
+//! that were run, and the hand-over of a piece.
 
+use super::hand_over::MeasuredHandOver;
 use serde::{Deserialize, Serialize};
 use std::{
     collections::BTreeMap,
@@ -9,7 +10,9 @@ use std::{
     path::{Path, PathBuf},
     sync::Arc,
 };
-use vitempo_planners::stitch::{Order, Slo, StitchError, Subgraph, Table, Task, Zoo, each_variant};
+use vitempo_planners::stitch::{
+    HandOver, Order, Slo, StitchError, Subgraph, Table, Task, Zoo, each_variant,
+};
 
 /// Why a record cannot be made or read.
 #[derive(Debug, thiserror::Error)]
@@ -122,6 +125,10 @@ pub struct Record {
     /// Stitched variants and orders that were run.
     #[serde(rename = "rehearsal")]
     pub trials: Trials,
+    /// Time of a piece beside its subgraphs, estimated from these runs; `None` in older records and
+    /// without runs: not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hand_over: Option<MeasuredHandOver>,
 }
 
 /// A measured task.
@@ -176,7 +183,8 @@ impl Record {
             });
         }
         let orders = orders.iter().map(|order| order.processors().to_vec()).collect();
-        Ok(Self { processors, orders, tasks, accuracy_is: None, trials: trials.clone() })
+        let trials = trials.clone();
+        Ok(Self { processors, orders, tasks, accuracy_is: None, trials, hand_over: None })
     }
 
     /// The file's text.
@@ -205,7 +213,7 @@ impl Record {
         self.tasks.iter().map(slo).collect()
     }
 
-    /// The zoo, with measured costs.
+    /// The zoo, with measured costs; these contain the hand-over of each piece where it is known.
     ///
     /// # Errors
     /// [`StitchError`] where costs or accuracies are not consistent.
@@ -222,7 +230,8 @@ impl Record {
         };
         let names = self.processors.iter().map(|(name, _)| name.clone()).collect();
         let tasks = self.tasks.iter().map(task).collect::<Result<_, StitchError>>()?;
-        Zoo::new(names, BTreeMap::new(), tasks)
+        let hand_over = self.hand_over.as_ref().map_or(HandOver::Unknown, MeasuredHandOver::costs);
+        Zoo::new(names, BTreeMap::new(), tasks)?.with_hand_over(hand_over)
     }
 }
 

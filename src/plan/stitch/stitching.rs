@@ -2,8 +2,9 @@
 
 use super::{
     PrintedSearch, Selection,
+    hand_over::MeasuredHandOver,
     preloading::Preloading,
-    record::{AccuracySource, Record, RecordError, Trials},
+    record::{AccuracySource, Record, RecordError, Trials, Tried},
     systems::SystemOutcome,
 };
 use vitempo_planners::{
@@ -80,6 +81,17 @@ pub struct Measured {
     pub engines: Vec<(String, String)>,
     /// Stitched variants and orders that were run.
     pub trials: Trials,
+    /// Time of a piece beside its subgraphs, estimated from these stitched variants; `None` without
+    /// any.
+    pub hand_over: Option<MeasuredHandOver>,
+}
+
+impl Measured {
+    /// The sum of the subgraphs of a run, with the hand-over of its pieces as estimated, ns.
+    #[must_use]
+    pub fn with_hand_over_ns(&self, tried: &Tried) -> Option<u64> {
+        Some(self.hand_over.as_ref()?.predicted_ns(tried, self.zoo.processors()))
+    }
 }
 
 impl Stitching {
@@ -94,7 +106,8 @@ impl Stitching {
         let engines = measured.engines.clone();
         let (orders, slos) = (&self.orders, &self.slos);
         let record = Record::of(&measured.zoo, &sources, engines, orders, slos, &measured.trials)?;
-        Ok(Record { accuracy_is: self.accuracy_is.clone(), ..record })
+        let hand_over = measured.hand_over.clone();
+        Ok(Record { accuracy_is: self.accuracy_is.clone(), hand_over, ..record })
     }
 
     /// Each task with its objective and its variant.

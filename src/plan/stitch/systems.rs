@@ -116,5 +116,7 @@ pub fn longest_ns(zoo: &Zoo) -> u64 {
     let rows = || zoo.tasks().iter().flat_map(|task| &task.subgraphs);
     let run: u64 = rows().filter_map(slowest).fold(0, u64::saturating_add);
     let loads: u64 = rows().filter_map(loading).fold(0, u64::saturating_add);
-    run.saturating_mul(2).saturating_add(loads)
+    let hand_over = (0..zoo.processors().len()).map(|p| zoo.hand_over().on(p).at(End::Upper)).max();
+    let hand_over = hand_over.unwrap_or(0).saturating_mul(zoo.positions() as u64);
+    run.saturating_add(hand_over).saturating_mul(2).saturating_add(loads)
 }

@@ -95,6 +95,11 @@ pub fn measure(protocol: &Protocol<'_>, progress: &dyn Fn(&str)) -> Result<Recor
     let empty = Record {
         device: String::new(),
         processors,
+        hand_over_ns: protocol
+            .costs
+            .hand_over
+            .as_ref()
+            .map(|found| found.piece_ns.iter().map(|ns| ns.point()).collect()),
         rounds: protocol.rounds,
         saturation: protocol.saturation,
         studies,
@@ -106,6 +111,7 @@ pub fn measure(protocol: &Protocol<'_>, progress: &dyn Fn(&str)) -> Result<Recor
             ("rounds", found.rounds != asked.rounds),
             ("waiting queries", found.saturation != asked.saturation),
             ("processors", found.processors != asked.processors),
+            ("hand-over", found.hand_over_ns != asked.hand_over_ns),
             ("plans", found_plans != asked_plans),
         ]
     })?;

@@ -22,6 +22,9 @@ pub struct Record {
     pub device: String,
     /// The processors.
     pub processors: Vec<PlanProcessor>,
+    /// Hand-over of a piece in all costs, ns, by processor; `None`: not known, in no cost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hand_over_ns: Option<Vec<u64>>,
     /// Runs of every order of arrival, one after the other.
     pub rounds: usize,
     /// Queries of each task that wait from the start, for queries per second.

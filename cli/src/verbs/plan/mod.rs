@@ -9,7 +9,7 @@ pub mod live;
 mod multitask;
 mod offload;
 mod pipeline;
-mod place;
+pub mod place;
 mod placements;
 mod report;
 mod split;

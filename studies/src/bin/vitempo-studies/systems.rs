@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
     sync::Arc,
 };
-use vitempo::{plan::stitch::record::Record as Costs, zoo::tasks::TasksFile};
+use vitempo::{graph::Latency, plan::stitch::record::Record as Costs, zoo::tasks::TasksFile};
 use vitempo_studies::{
     record::{self, RecordError},
     systems::{
@@ -65,7 +65,10 @@ pub fn run(args: &SystemsArgs) -> Result<(), Failure> {
         Format::Table => print::write(&text(&record, &scores)),
         Format::Csv => print::write(&scores.iter().fold(table(), add).to_csv()?),
         Format::Json => {
-            print::write_json(&json!({"processors": record.processors, "scores": scores}))
+            let (processors, hand_over_ns) = (&record.processors, &record.hand_over_ns);
+            print::write_json(&json!({
+                "processors": processors, "hand_over_ns": hand_over_ns, "scores": scores,
+            }))
         }
     }
 }
@@ -143,5 +146,18 @@ fn text(record: &Record, scores: &[Scores]) -> String {
             percent(one.least)
         );
     }
+    text += &hand_over(record);
     text + "live and simulated; repeats: difference between two runs of all orders of arrival\n"
+}
+
+/// The hand-over in the simulated costs of all systems.
+fn hand_over(record: &Record) -> String {
+    let Some(each) = &record.hand_over_ns else {
+        return "hand-over of a piece: not known, in no system's costs\n".to_owned();
+    };
+    let on = |(processor, ns): (&vitempo::plan::run::PlanProcessor, &u64)| {
+        format!("{} on {}", Latency::from_ns(*ns as f64), processor.name)
+    };
+    let each: Vec<String> = record.processors.iter().zip(each).map(on).collect();
+    format!("hand-over of a piece, in all systems' costs: {}\n", each.join(", "))
 }

@@ -77,9 +77,14 @@ pub struct PlaceArgs {
     #[arg(long = "costs", value_name = "FILE.json", requires = "tasks", conflicts_with_all = ["record", "processors", "bandwidth"])]
     pub costs_file: Option<PathBuf>,
 
-    /// Between any two processors, e.g. 8GB/s; without it, handing over costs nothing
+    /// Between any two processors, e.g. 8GB/s; without it, transfers cost nothing
     #[arg(long, value_parser = quantity::bandwidth, requires = "tasks", conflicts_with = "record")]
     pub bandwidth: Option<u64>,
+
+    /// Time of each piece beside its own run, which occupies its processor: messages, copies, cold
+    /// caches; instead of what the record has
+    #[arg(long, value_name = "TIME", value_parser = quantity::time_ns)]
+    pub hand_over: Option<u64>,
 
     /// What each task, or that task, has to keep, instead of what the file says; may be repeated
     #[arg(long = "slo", value_name = "[TASK=]ACCURACY,LATENCY", value_parser = objectives::parse)]
@@ -161,7 +166,8 @@ pub fn run(args: &PlaceArgs) -> CliResult {
     let costs = args.costs(file.as_ref())?;
     let request = asked.or_slowdown(&costs.slowdown);
     if args.grid {
-        return output::print(&PrintedGrid(grid(&costs.zoo, &request)?), args.format);
+        let found = grid(&costs.zoo, &request)?;
+        return output::print(&PrintedGrid { grid: found, zoo: costs.zoo }, args.format);
     }
     progress::say(format!(
         "planning: at most {} plans are evaluated",
@@ -201,7 +207,8 @@ impl PlaceArgs {
                 let described =
                     |(name, how): &(String, String)| PlanProcessor::of_record(name, how);
                 let processors = record.processors.iter().map(described).collect();
-                let (zoo, slos) = (record.zoo()?, record.asked());
+                let zoo = record.zoo()?.with_given_hand_over(self.hand_over);
+                let slos = record.asked();
                 let (origin, slowdown) = (CostsOrigin::Measured, Vec::new());
                 Ok(Costs { zoo, slos, processors, origin, slowdown })
             }
@@ -256,6 +263,7 @@ impl PlaceArgs {
             costs: self.costs_file.clone(),
             objectives: self.slos.clone(),
             link: self.bandwidth.map(Link::of_bandwidth),
+            hand_over: self.hand_over,
             seed: self.seed,
             read: self.dimensions.read_options(),
             ..planning::Request::default()

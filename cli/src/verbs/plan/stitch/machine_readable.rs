@@ -109,6 +109,7 @@ impl Printed {
             },
             "preload": self.0.preloading.as_ref().map(|found| self.memory_json(found)),
             "loading": words::loading_name(&self.0.zoo),
+            "hand_over": words::hand_over_json(&self.0.zoo),
             "systems": self.0.systems.iter().map(system_json).collect::<Vec<_>>(),
             "as_printed": self.0.selection == Selection::AsPrinted,
             "accuracy_is": self.0.accuracy_is,
@@ -148,13 +149,17 @@ fn system_json(outcome: &SystemOutcome) -> Value {
     })
 }
 
-fn live_json(Measured { trials, .. }: &Measured) -> Value {
+fn live_json(measured: &Measured) -> Value {
+    let Measured { trials, hand_over, .. } = measured;
     json!({
         "tried": trials.tried,
         "orders": trials.orders,
         "regret": trials.regret(),
         "evidence": Evidence::Live,
+        "hand_over": hand_over,
         "sums_off": trials.error(|t| Some(t.summed_ns)).map(|e| e.1),
+        "sums_with_hand_over_off":
+            trials.error(|t| measured.with_hand_over_ns(t)).map(|e| e.1),
         "forecasts_off": trials.error(|t| t.forecast_ns).map(|e| e.1),
     })
 }

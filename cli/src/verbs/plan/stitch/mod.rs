@@ -68,9 +68,10 @@ pub struct StitchArgs {
     #[arg(long, value_parser = quantity::bandwidth)]
     pub bandwidth: Option<u64>,
 
-    /// Fixed time of each transfer of a tensor
-    #[arg(long, value_name = "TIME", value_parser = quantity::time_ns, default_value = "0us", requires = "bandwidth")]
-    pub hand_over: u64,
+    /// Time of each piece (a subgraph in its turn) beside its own run, which occupies its processor:
+    /// messages, copies, cold caches; instead of what --live measures
+    #[arg(long, value_name = "TIME", value_parser = quantity::time_ns)]
+    pub hand_over: Option<u64>,
 
     /// Let a processor run several positions, and others none
     #[arg(long)]
@@ -143,15 +144,12 @@ pub fn run(args: &StitchArgs) -> CliResult {
 
 impl StitchArgs {
     fn request(&self) -> Request {
-        let link = self.bandwidth.map(|bytes_per_s| Link {
-            message_ns: self.hand_over,
-            ..Link::of_bandwidth(bytes_per_s)
-        });
         Request {
             processors: self.processors.clone(),
             costs: self.costs.clone(),
             objectives: self.slos.clone(),
-            link,
+            link: self.bandwidth.map(Link::of_bandwidth),
+            hand_over: self.hand_over,
             any_order: self.any_order,
             selection: match self.as_printed {
                 true => Selection::AsPrinted,

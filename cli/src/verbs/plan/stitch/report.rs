@@ -6,6 +6,7 @@ use super::{
         error::CliResult,
         output::{Report, Table},
     },
+    super::place::words,
     sections::{self, latency},
 };
 use serde_json::Value;
@@ -162,6 +163,7 @@ impl Printed {
         if let Some(what) = &self.0.accuracy_is {
             let _ = writeln!(text, "accuracy is {what}");
         }
+        let _ = writeln!(text, "{}", words::hand_over(&self.0.zoo));
         text
     }
 }
@@ -184,10 +186,11 @@ impl Report for Printed {
             true => String::new(),
             false => format!("\n{}", sections::systems(&self.0.systems)),
         };
-        let live =
-            self.0.measured.as_ref().map_or_else(String::new, |measured| {
-                format!("\n{}", sections::live(&measured.trials))
-            });
+        let live = self
+            .0
+            .measured
+            .as_ref()
+            .map_or_else(String::new, |measured| format!("\n{}", sections::live(measured)));
         format!(
             "Order: {}\n{processors}\n{}\n{}{others}{memory}{systems}{loading}{live}",
             self.0.zoo.named(&self.0.plan.order),

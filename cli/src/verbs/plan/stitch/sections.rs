@@ -6,11 +6,10 @@ use std::fmt::Write;
 use vitempo::graph::Latency;
 use vitempo::plan::stitch::{
     preloading::{Bounded, Preloading},
-    record::Trials,
-    stitching::Stitching,
+    stitching::{Measured, Stitching},
     systems::SystemOutcome,
 };
-use vitempo::planners::Evidence;
+use vitempo::planners::{Evidence, duration};
 
 /// A latency, given in ns, as text.
 pub fn latency(ns: u64) -> String {
@@ -95,7 +94,8 @@ pub fn systems(systems: &[SystemOutcome]) -> String {
 }
 
 /// The measurements on engines.
-pub fn live(trials: &Trials) -> String {
+pub fn live(measured: &Measured) -> String {
+    let trials = &measured.trials;
     let mut table = Table::new(
         &["Order, live", "Predicted", "Measured", "Violated, predicted", "Violated, measured"],
         1,
@@ -127,6 +127,15 @@ pub fn live(trials: &Trials) -> String {
             percent(share)
         );
     }
+    if let Some((ns, share)) = trials.error(|tried| measured.with_hand_over_ns(tried)) {
+        let _ = writeln!(
+            text,
+            "with the hand-over of a piece, estimated from the same runs, it is {} off ({}): {}",
+            percent(share),
+            latency(ns as u64),
+            measured_hand_over(measured)
+        );
+    }
     if let Some((ns, share)) = trials.error(|tried| tried.forecast_ns) {
         let _ = writeln!(
             text,
@@ -136,4 +145,12 @@ pub fn live(trials: &Trials) -> String {
         );
     }
     text
+}
+
+/// The hand-over of a piece by processor, as measured.
+fn measured_hand_over(Measured { zoo, hand_over, .. }: &Measured) -> String {
+    let each = hand_over.as_ref().map_or(&[][..], |found| found.piece_ns.as_slice());
+    let each = zoo.processors().iter().zip(each);
+    let on = |(name, &ns): (&String, &_)| format!("{} on `{name}`", duration(ns));
+    each.map(on).collect::<Vec<_>>().join(", ")
 }

@@ -1,7 +1,7 @@
 //! Sections on the measurements: the accuracy estimator, latencies, and the origin of the figures.
 
 use super::Page;
-use crate::verbs::output::percent;
+use crate::verbs::{output::percent, plan::place::words};
 use std::fmt::Write;
 use vitempo::graph::Latency;
 use vitempo::plan::stitch::record::LatencyErrors;
@@ -107,6 +107,7 @@ impl Page<'_> {
         for (name, what) in &self.record.processors {
             let _ = writeln!(text, "- processor `{name}`: {what}");
         }
+        let _ = writeln!(text, "- {}", words::hand_over(&self.found.zoo));
         if let Some(what) = &self.record.accuracy_is {
             let _ = writeln!(text, "- accuracies: {what}");
         }

@@ -1,5 +1,6 @@
 //! All systems over a grid of SLOs, as a table, CSV and JSON.
 
+use super::words;
 use crate::verbs::{
     error::CliResult,
     output::{Report, Table, percent},
@@ -7,11 +8,16 @@ use crate::verbs::{
 use serde_json::{Value, json};
 use vitempo::{
     plan::multi_dnn::grid::{Grid, GridRow},
-    planners::Evidence,
+    planners::{Evidence, stitch::Zoo},
 };
 
 /// All systems over the grid, to be printed.
-pub struct PrintedGrid(pub Grid);
+pub struct PrintedGrid {
+    /// The systems.
+    pub grid: Grid,
+    /// The costs that all of them have.
+    pub zoo: Zoo,
+}
 
 impl PrintedGrid {
     fn rate(row: &GridRow) -> f64 {
@@ -21,7 +27,7 @@ impl PrintedGrid {
 
 impl Report for PrintedGrid {
     fn table(&self) -> String {
-        let grid = &self.0;
+        let grid = &self.grid;
         let mut table = Table::new(&["System", "Violated", "Of", "Share", "Queries/s"], 1);
         for row in &grid.rows {
             table.row([
@@ -39,21 +45,22 @@ impl Report for PrintedGrid {
             "{}\n{} configurations; one query of each task at once, over all orders of arrival   \
             ({})\nevery plan violates at least {}; in {} of {} configurations no plan violates fewer \
             than the one found\nthe best system that does not stitch violates more in {more} \
-            configurations, fewer in {fewer}\nplanned for fewest violations, queries run {}\n",
+            configurations, fewer in {fewer}\nplanned for fewest violations, queries run {}\n{}\n",
             table.to_text(),
             grid.configurations,
             Evidence::Simulation,
             grid.least_violated,
             grid.proven,
             grid.configurations,
-            shares.join(", ")
+            shares.join(", "),
+            words::hand_over(&self.zoo)
         )
     }
 
     fn csv(&self) -> CliResult<String> {
         let headings = ["system", "violated", "queries", "queries_per_s", "configurations"];
         let mut table = Table::new(&headings, 1);
-        for row in &self.0.rows {
+        for row in &self.grid.rows {
             table.row([
                 row.name.clone(),
                 row.violated.to_string(),
@@ -66,7 +73,7 @@ impl Report for PrintedGrid {
     }
 
     fn json(&self) -> CliResult<Value> {
-        let grid = &self.0;
+        let grid = &self.grid;
         let row = |row: &GridRow| {
             json!({
                 "name": row.name,
@@ -85,6 +92,7 @@ impl Report for PrintedGrid {
             "configurations": grid.configurations,
             "shares": shares,
             "unstitched_violates": {"more": grid.beside_unstitched.0, "fewer": grid.beside_unstitched.1},
+            "hand_over": words::hand_over_json(&self.zoo),
             "evidence": Evidence::Simulation,
         }))
     }

@@ -117,6 +117,7 @@ impl Printed<'_> {
             thousands(plan.evaluations)
         );
         let _ = writeln!(text, "contention: {}", contention(&self.0.zoo, &self.0.contention));
+        let _ = writeln!(text, "{}", words::hand_over(&self.0.zoo));
         if self.0.cold {
             let _ = writeln!(text, "{}", loading(&self.0.zoo));
         }
@@ -265,6 +266,7 @@ impl Report for Printed<'_> {
             "slowdown": plan.contention_known.then(|| self.0.contention.factors()),
             "memory_bytes": plan.memory_bytes,
             "loading": loading_name(self.0),
+            "hand_over": words::hand_over_json(&self.0.zoo),
             "evidence": plan.evidence,
         }))
     }

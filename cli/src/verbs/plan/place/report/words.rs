@@ -1,9 +1,13 @@
 //! Parts of a plan for several models, in words.
 
 use crate::verbs::output::percent;
+use serde_json::{Value, json};
 use vitempo::graph::Latency;
 use vitempo::planners::multi_dnn::{Contention, MultiDnnPlan, Objective, PlacedWay, Proof, Score};
-use vitempo::planners::stitch::{Loading, Zoo};
+use vitempo::planners::{
+    duration,
+    stitch::{HandOver, Loading, Zoo},
+};
 
 pub fn latency(ns: f64) -> String {
     Latency::from_ns(ns).to_string()
@@ -27,6 +31,38 @@ pub fn loading_name(zoo: &Zoo) -> &'static str {
         Loading::Stated => "file",
         Loading::Unknown => "unknown",
     }
+}
+
+/// The hand-over that costs contain, and where it comes from.
+pub fn hand_over(zoo: &Zoo) -> String {
+    let each = match zoo.hand_over() {
+        HandOver::Unknown => {
+            return "hand-over of a piece: not known, costs do not contain it (--hand-over, or a \
+                record of `vitempo plan stitch --live`)"
+                .to_owned();
+        }
+        HandOver::Given(ns) => {
+            return format!(
+                "hand-over of a piece: {}, given (--hand-over), in all costs",
+                latency(*ns as f64)
+            );
+        }
+        HandOver::Measured(each) => each,
+    };
+    let on = |(name, ns)| format!("{} on `{name}`", duration(ns));
+    let each: Vec<String> = zoo.processors().iter().zip(each.iter().copied()).map(on).collect();
+    format!("hand-over of a piece: {}, measured, in all costs", each.join(", "))
+}
+
+/// The same as JSON, in the order of the processors.
+pub fn hand_over_json(zoo: &Zoo) -> Value {
+    let from = match zoo.hand_over() {
+        HandOver::Unknown => return json!({"from": "unknown", "piece_ns": null}),
+        HandOver::Given(_) => "given",
+        HandOver::Measured(_) => "measured",
+    };
+    let each: Vec<_> = (0..zoo.processors().len()).map(|p| zoo.hand_over().on(p)).collect();
+    json!({"from": from, "piece_ns": each})
 }
 
 /// What is known about busy processors.
