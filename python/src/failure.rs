@@ -242,6 +242,26 @@ macro_rules! plan_errors {
 plan_errors!(MultitaskError, PartsError, PlacingError, StitchingError, TasksError);
 
 impl Failure {
+    /// Says what to do with a file of another format, where it was not read as a model.
+    pub fn of_format(self, file: &Path) -> Self {
+        let ending = file.extension().map(|ending| ending.to_string_lossy().to_lowercase());
+        let hint = match ending.as_deref() {
+            Some("pt" | "pth" | "ckpt") => "load the torch.nn.Module and give it, with inputs=",
+            Some("pt2") => "torch.export.load(FILE).module() is a module to give, with inputs=",
+            Some("h5" | "keras" | "pb" | "tflite") => {
+                "convert it to ONNX: python -m tf2onnx.convert (pip install tf2onnx)"
+            }
+            Some("xml" | "mlmodel" | "mlpackage" | "engine") => {
+                "nothing converts it back to ONNX: export the model that it was made from"
+            }
+            _ => return self,
+        };
+        match &self {
+            Self::Ours { class: "InvalidModel", hint: None, .. } => self.hint(hint),
+            _ => self,
+        }
+    }
+
     /// Of a file of latencies.
     pub fn of_latencies(file: &Path, problem: &LatencyProblem) -> Self {
         use LatencyProblem as P;

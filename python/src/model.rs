@@ -6,7 +6,7 @@ use pyo3::{
     prelude::*,
     types::{PyBytes, PyDict, PyString},
 };
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, path::Path};
 use vitempo::{
     graph::{
         Budget, Graph, Stop, Work,
@@ -185,7 +185,8 @@ fn file(
 ) -> Result<Py<Model>, Failure> {
     let interrupt = Interrupt::default();
     let options = options(dims, &interrupt);
-    let read = interrupt.or(py.detach(|| models::read_graph(path.as_ref(), &options)))?;
+    let read = interrupt.or(py.detach(|| models::read_graph(path.as_ref(), &options)));
+    let read = read.map_err(|failure| failure.of_format(Path::new(path)))?;
     noted(py, read.graph, read.notes)
 }
 

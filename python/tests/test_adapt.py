@@ -102,6 +102,6 @@ def test_bundles_that_cannot_be_evaluated(phone, bundle):
     with pytest.raises(vitempo.InvalidBundle, match="has no predictors of kernels"):
         phone.evaluate(DATA)
     with pytest.raises(vitempo.NothingMeasured, match="has no measurement of its environment"):
-        vitempo.evaluate("epyc-rten-f32-1t", DATA)
+        vitempo.evaluate("epyc-rten-f32-1t", ROOT / "datasets/measured/epyc-onnxruntime-f32-1t")
     with pytest.raises(vitempo.InvalidDataset, match="is not a dataset"):
         bundle.evaluate(MODELS)

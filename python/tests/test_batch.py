@@ -119,3 +119,11 @@ def test_what_is_not_an_array_of_encodings(bundle, encodings):
         bundle.predict(np.array([encodings[0], "hv1-\u00e4"]))
     with pytest.raises(vitempo.InvalidEncoding):
         bundle.predict(np.array([encodings[0].encode(), b"hv1-\xff"]))
+
+
+@pytest.mark.parametrize("wrong", ["hv1\n", "\n", "hv1-\u00e9", ""])
+def test_texts_that_no_encoding_has(bundle, space, encodings, wrong):
+    texts = [encodings[0], wrong, encodings[1]]
+    for values in (texts, np.array(texts), np.array(texts, dtype=object)):
+        with pytest.raises(vitempo.InvalidEncoding):
+            bundle.predict(values, space=space)

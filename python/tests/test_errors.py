@@ -94,3 +94,19 @@ def test_spaces_and_encodings(space):
         space.decode("hv1-288")
     with pytest.raises(vitempo.InvalidSpace):
         vitempo.Space.parse("family = 3")
+
+
+@pytest.mark.parametrize(
+    "name, hint",
+    [
+        ("weights.pth", "load the torch.nn.Module"),
+        ("model.h5", "tf2onnx"),
+        ("model.xml", "export the model that it was made from"),
+        ("model.onnx", None),
+    ],
+)
+def test_files_of_other_formats_say_what_to_do(bundle, tmp_path, name, hint):
+    (tmp_path / name).write_bytes(b"\x80\x02not a model of ONNX")
+    with pytest.raises(vitempo.InvalidModel) as error:
+        bundle.predict(tmp_path / name)
+    assert error.value.hint is None if hint is None else hint in error.value.hint
