@@ -67,7 +67,7 @@ fn tables_name_every_system_and_what_is_not_known() {
         "stitched, tasks alone",
         "contention: not known",
         "energy: not known",
-        "hand-over of a piece: not known",
+        "hand-over of a subgraph: not known",
         "plans evaluated",
         "whole",
         "fewest violated",

@@ -40,8 +40,6 @@ pub(super) struct Model<'a> {
     /// Arrivals of the scenario for queries per second.
     pub saturated: Vec<Arrival>,
     tasks: Vec<TaskTable>,
-    /// Hand-over of a piece by processor, ns.
-    hand_over: Vec<u64>,
     processors: usize,
     positions: usize,
 }
@@ -73,9 +71,7 @@ impl<'a> Model<'a> {
         let saturated = (0..problem.saturation * names.len())
             .map(|query| Arrival { at_ns: 0, task: query % names.len() })
             .collect();
-        let hand_over = (0..processors).map(|p| zoo.hand_over().on(p).point()).collect();
-        let model =
-            Self { problem, orders, scenarios, saturated, tasks, hand_over, processors, positions };
+        let model = Self { problem, orders, scenarios, saturated, tasks, processors, positions };
         match (0..names.len()).find(|&task| model.lightest(task, &|_| 1.0).is_none()) {
             Some(task) => Err(MultiDnnError::Impossible { task: names[task].clone() }),
             None => Ok(model),
@@ -146,14 +142,14 @@ impl<'a> Model<'a> {
         if pieces == 1 { Kind::Whole } else { Kind::Cut }
     }
 
-    /// Hand-over where a position begins a piece, ns; else 0.
-    fn hand_over_ns(&self, order: &[usize], position: usize, joined: bool) -> u64 {
-        let continues = joined && position > 0 && order[position - 1] == order[position];
-        if continues { 0 } else { self.hand_over[order[position]] }
-    }
-
-    /// Latency of a subgraph in an order, with the transfer of its output, ns; without hand-over.
-    fn run_ns(&self, task: usize, order: &[usize], position: usize, variant: usize) -> Option<u64> {
+    /// Latency of a subgraph in an order, with the transfer of its output, ns.
+    pub(super) fn run_ns(
+        &self,
+        task: usize,
+        order: &[usize],
+        position: usize,
+        variant: usize,
+    ) -> Option<u64> {
         let table = &self.tasks[task];
         let here = order[position];
         let next = order.get(position + 1).filter(|next| **next != here);
@@ -176,7 +172,6 @@ impl<'a> Model<'a> {
         for (position, &processor) in order.iter().enumerate() {
             let variant = self.variant_at(task, way, position);
             let mut ns = self.run_ns(task, order, position, variant)?;
-            ns = ns.saturating_add(self.hand_over_ns(order, position, way.joined));
             if fetching {
                 ns = ns.saturating_add(self.fetch_ns(task, position, variant, processor));
             }
@@ -212,7 +207,6 @@ impl<'a> Model<'a> {
         for (position, &processor) in order.iter().enumerate() {
             let variant = self.variant_at(task, way, position);
             let ns = self.run_ns(task, order, position, variant)?;
-            let ns = ns.saturating_add(self.hand_over_ns(order, position, way.joined));
             load[processor] = load[processor].saturating_add(ns);
         }
         Some(load)
@@ -243,7 +237,6 @@ impl<'a> Model<'a> {
         for (position, &processor) in processors.iter().enumerate() {
             let of = |v: usize| Some((self.run_ns(task, processors, position, v)?, v));
             let (ns, variant) = (0..self.tasks[task].variants).filter_map(of).min()?;
-            let ns = ns.saturating_add(self.hand_over_ns(processors, position, true));
             total += ns as f64 * weight(processor);
             code = code * self.tasks[task].variants + variant;
         }
@@ -332,7 +325,7 @@ fn table(problem: &Problem<'_>, task: usize) -> TaskTable {
                     if next < processors && position + 1 < positions {
                         order[position + 1] = next;
                     }
-                    let ns = zoo.subgraph_ns(task, &Order::new(order), position, variant);
+                    let ns = zoo.step_ns(task, &Order::new(order), position, variant);
                     run.push(ns.map(|ns| ns.point()));
                 }
             }

@@ -508,7 +508,7 @@ fn contention_and_fetching_change_plans() {
 }
 
 #[test]
-fn plans_and_replays_have_the_hand_over_of_each_piece() {
+fn plans_and_replays_have_the_hand_over_of_each_subgraph() {
     let zoo = by_hand(&[&[&[10], &[10]], &[&[20], &[20]]]).with_given_hand_over(Some(3));
     let tasks = vec![TaskArrivals::Trace(vec![0]); 2];
     let arrivals = Arrivals::Over { horizon_ns: 100, tasks };
@@ -521,14 +521,14 @@ fn plans_and_replays_have_the_hand_over_of_each_piece() {
     };
     let lanes: Vec<Lane> = found.tasks.iter().map(lane).collect();
     let steps = |lane: &Lane| lane.steps.iter().map(|step| step.ns).collect::<Vec<_>>();
-    assert_eq!((steps(&lanes[0]), steps(&lanes[1])), (vec![23], vec![43]), "one piece each");
+    assert_eq!((steps(&lanes[0]), steps(&lanes[1])), (vec![26], vec![46]), "two subgraphs each");
     let query = |lane: usize| Replayed { arrived_ns: 0, lane, service_ns: steps(&lanes[lane]) };
     let replayed = replay(1, usize::MAX, &lanes, &[query(0), query(1)]).expect("a replay");
     let simulated = found.tasks.iter().map(|task| Some(task.longest_ns));
     assert_eq!(replayed.completed_ns, simulated.collect::<Vec<_>>());
     let model = &Evaluator::new(&problem).expect("a problem").model;
     let cut = Way { joined: false, ..found.policy.ways[1][0] };
-    assert_eq!(model.load(1, cut).map(|load| load[0]), Some(46), "two pieces");
+    assert_eq!(model.load(1, cut).map(|load| load[0]), Some(46), "joined or not");
 }
 
 #[test]

@@ -1,12 +1,12 @@
-//! [`HandOver`]: the time that a piece takes beside the latency of its subgraphs run alone: messages
-//! between processes or threads, tensors copied and converted, caches that other pieces have used
-//! since. It occupies the piece's processor. In a stitched variant each position is a piece; a
-//! variant that runs whole is one piece.
+//! [`HandOver`]: the time that a subgraph takes among others beside its latency alone: messages
+//! between processes or threads, tensors copied and converted, caches that other subgraphs have used
+//! since. It occupies the subgraph's processor. A variant that runs whole is run subgraph by
+//! subgraph too, so that each has its hand-over.
 
 use super::{Order, StitchError, Zoo};
 use crate::cost::Interval;
 
-/// The hand-over of each piece of a zoo, ns.
+/// The hand-over of each subgraph of a zoo, ns.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum HandOver {
     /// Not known: costs do not contain it.
@@ -19,7 +19,7 @@ pub enum HandOver {
 }
 
 impl HandOver {
-    /// The hand-over of a piece on a processor, ns; 0 where it is not known.
+    /// The hand-over of a subgraph on a processor, ns; 0 where it is not known.
     #[must_use]
     pub fn on(&self, processor: usize) -> Interval {
         match self {
@@ -31,7 +31,7 @@ impl HandOver {
 }
 
 impl Zoo {
-    /// The same tasks, with this hand-over in the cost of each piece.
+    /// The same tasks, with this hand-over in the cost of each subgraph.
     ///
     /// # Errors
     /// [`StitchError::Zoo`] where it is not measured for each processor.
@@ -49,7 +49,7 @@ impl Zoo {
         Ok(self)
     }
 
-    /// The same tasks, with this hand-over, ns, in the cost of each piece instead of the one that
+    /// The same tasks, with this hand-over, ns, in the cost of each subgraph instead of the one that
     /// they have; `None`: as they are.
     #[must_use]
     pub fn with_given_hand_over(mut self, ns: Option<u64>) -> Self {
@@ -59,14 +59,13 @@ impl Zoo {
         self
     }
 
-    /// The hand-over in the cost of each piece.
+    /// The hand-over in the cost of each subgraph.
     #[must_use]
     pub const fn hand_over(&self) -> &HandOver {
         &self.hand_over
     }
 
-    /// Latency of one subgraph that is a piece of its own in an order, with the transfer of its
-    /// output and its hand-over, ns; `None` where it cannot run or there is no link.
+    /// Latency of one subgraph in an order, with the transfer of its output and its hand-over, ns; `None` where it cannot run or there is no link.
     #[must_use]
     pub fn step_ns(
         &self,
@@ -77,16 +76,5 @@ impl Zoo {
     ) -> Option<Interval> {
         let here = *order.processors().get(position)?;
         Some(self.subgraph_ns(task, order, position, variant)? + self.hand_over.on(here))
-    }
-
-    /// Latency of a variant that runs whole on a processor, in one piece, ns; `None` where it cannot
-    /// run there.
-    #[must_use]
-    pub fn whole_ns(&self, task: usize, variants: &[usize], processor: usize) -> Option<Interval> {
-        let order = Order::new(vec![processor; self.positions()]);
-        let each = variants.iter().enumerate();
-        let run = each.map(|(position, &v)| self.subgraph_ns(task, &order, position, v));
-        let run = run.sum::<Option<Interval>>()?;
-        (variants.len() == self.positions()).then(|| run + self.hand_over.on(processor))
     }
 }

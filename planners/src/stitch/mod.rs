@@ -7,7 +7,7 @@
 //! |---|---|
 //! | where are variants cut, and how is a stitched one assembled as a model? | [`cut`], [`assemble`] |
 //! | what do tasks, variants and processors cost? | [`Zoo`] |
-//! | what does a piece take beside its subgraphs? | [`HandOver`] |
+//! | what does a subgraph take among others beside its latency alone? | [`HandOver`] |
 //! | how accurate is a stitched variant? | [`Accuracy`]: [`Additive`], [`Monotone`], [`Table`] |
 //! | which processor takes which position? | [`Order`], [`orders`] |
 //! | which order and which variants meet the most service-level objectives? | [`Optimiser`] |

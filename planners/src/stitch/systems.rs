@@ -189,14 +189,15 @@ impl Setting<'_> {
             .min()
     }
 
-    /// Latency in one piece on a processor, ns.
+    /// Latency with all positions on one processor, ns.
     pub(super) fn whole_ns(
         &self,
         task: usize,
         variants: &[usize],
         processor: usize,
     ) -> Option<u64> {
-        self.zoo.whole_ns(task, variants, processor).map(|ns| ns.point())
+        let order = Order::new(vec![processor; self.zoo.positions()]);
+        self.zoo.latency_ns(task, &order, variants).map(|ns| ns.point())
     }
 }
 

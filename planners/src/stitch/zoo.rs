@@ -265,8 +265,7 @@ impl Zoo {
 
     /// Latency of one subgraph in an order, with the transfer of its output, ns; without hand-over.
     /// `None` where it cannot run or there is no link.
-    #[must_use]
-    pub fn subgraph_ns(
+    pub(super) fn subgraph_ns(
         &self,
         task: usize,
         order: &Order,

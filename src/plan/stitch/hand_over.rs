@@ -1,4 +1,4 @@
-//! [`MeasuredHandOver`]: the hand-over of a piece on each processor, estimated from stitched variants
+//! [`MeasuredHandOver`]: the hand-over of a subgraph on each processor, estimated from stitched variants
 //! that were run.
 //!
 //! A run of a stitched variant takes longer than its subgraphs one by one: e = measured - sum. With
@@ -17,7 +17,7 @@ const PASSES: usize = 1000;
 /// Share of the runs below, and above, an interval.
 const TAIL: f64 = 0.1;
 
-/// The hand-over of a piece by processor.
+/// The hand-over of a subgraph by processor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MeasuredHandOver {

@@ -164,7 +164,7 @@ pub fn costs(
 }
 
 /// The best plan by forecasts, or by measurements on engines where there are no bundles. Stitched
-/// variants drawn at random run before it is chosen, and give the hand-over of a piece, which
+/// variants drawn at random run before it is chosen, and give the hand-over of a subgraph, which
 /// measured costs contain unless the request gives another one; the best ones of every order run
 /// after it.
 ///

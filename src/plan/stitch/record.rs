@@ -1,6 +1,6 @@
 //! [`Record`]: measurements of a zoo on engines, as a file from which all results can be computed
 //! again: costs of all subgraphs, accuracies of all stitched variants, stitched variants and orders
-//! that were run, and the hand-over of a piece.
+//! that were run, and the hand-over of a subgraph.
 
 use super::hand_over::MeasuredHandOver;
 use serde::{Deserialize, Serialize};
@@ -213,7 +213,7 @@ impl Record {
         self.tasks.iter().map(slo).collect()
     }
 
-    /// The zoo, with measured costs; these contain the hand-over of each piece where it is known.
+    /// The zoo, with measured costs; these contain the hand-over of each subgraph where it is known.
     ///
     /// # Errors
     /// [`StitchError`] where costs or accuracies are not consistent.

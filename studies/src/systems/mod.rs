@@ -22,7 +22,7 @@ pub struct Record {
     pub device: String,
     /// The processors.
     pub processors: Vec<PlanProcessor>,
-    /// Hand-over of a piece in all costs, ns, by processor; `None`: not known, in no cost.
+    /// Hand-over of a subgraph in all costs, ns, by processor; `None`: not known, in no cost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hand_over_ns: Option<Vec<u64>>,
     /// Runs of every order of arrival, one after the other.

@@ -111,7 +111,7 @@ fn tasks_that_come_at_once_queue_up_and_missing_subgraphs_are_fetched() {
 }
 
 #[test]
-fn each_piece_has_its_hand_over_in_all_systems() {
+fn each_subgraph_has_its_hand_over_in_all_systems() {
     let zoo = by_hand(&[(&[10], &[9000])]);
     let measured = HandOver::Measured([4, 1].map(Interval::exact).to_vec());
     let zoo = zoo.with_hand_over(measured).expect("one for each processor");
@@ -119,8 +119,6 @@ fn each_piece_has_its_hand_over_in_all_systems() {
         zoo.latency_ns(0, &Order::new(order.to_vec()), &[0, 0]).map(|ns| ns.point())
     };
     assert_eq!([[0, 0], [0, 1], [1, 1]].map(|o| latency(&zoo, o)), [Some(28), Some(25), Some(22)]);
-    let whole = [0, 1].map(|p| zoo.whole_ns(0, &[0, 0], p).map(|ns| ns.point()));
-    assert_eq!(whole, [Some(24), Some(21)], "one piece");
     let orders = orders::each_once(2, 2).expect("orders");
     let met = |system, latency_ns| {
         let slos = vec![vec![Slo { accuracy_bp: 9000, latency_ns }]];
@@ -131,7 +129,7 @@ fn each_piece_has_its_hand_over_in_all_systems() {
     for system in [cut, System::STITCHED] {
         assert!(met(system, 25) && !met(system, 24), "{system}");
     }
-    assert!(met(whole, 21) && !met(whole, 20));
+    assert!(met(whole, 22) && !met(whole, 21), "whole on the faster");
     let given = zoo.clone().with_given_hand_over(Some(2));
     assert_eq!(latency(&given, [0, 1]), Some(24), "instead of the measured one");
     assert_eq!(zoo.clone().with_given_hand_over(None).hand_over(), zoo.hand_over());

@@ -153,11 +153,11 @@ fn text(record: &Record, scores: &[Scores]) -> String {
 /// The hand-over in the simulated costs of all systems.
 fn hand_over(record: &Record) -> String {
     let Some(each) = &record.hand_over_ns else {
-        return "hand-over of a piece: not known, in no system's costs\n".to_owned();
+        return "hand-over of a subgraph: not known, in no system's costs\n".to_owned();
     };
     let on = |(processor, ns): (&vitempo::plan::run::PlanProcessor, &u64)| {
         format!("{} on {}", Latency::from_ns(*ns as f64), processor.name)
     };
     let each: Vec<String> = record.processors.iter().zip(each).map(on).collect();
-    format!("hand-over of a piece, in all systems' costs: {}\n", each.join(", "))
+    format!("hand-over of a subgraph, in all systems' costs: {}\n", each.join(", "))
 }

@@ -68,8 +68,8 @@ pub struct StitchArgs {
     #[arg(long, value_parser = quantity::bandwidth)]
     pub bandwidth: Option<u64>,
 
-    /// Time of each piece (a subgraph in its turn) beside its own run, which occupies its processor:
-    /// messages, copies, cold caches; instead of what --live measures
+    /// Time of each subgraph beside its run alone, which occupies its processor: messages, copies,
+    /// cold caches; instead of what --live measures
     #[arg(long, value_name = "TIME", value_parser = quantity::time_ns)]
     pub hand_over: Option<u64>,
 

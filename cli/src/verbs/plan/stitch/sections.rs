@@ -130,7 +130,7 @@ pub fn live(measured: &Measured) -> String {
     if let Some((ns, share)) = trials.error(|tried| measured.with_hand_over_ns(tried)) {
         let _ = writeln!(
             text,
-            "with the hand-over of a piece, estimated from the same runs, it is {} off ({}): {}",
+            "with the hand-over of a subgraph, estimated from the same runs, it is {} off ({}): {}",
             percent(share),
             latency(ns as u64),
             measured_hand_over(measured)
@@ -147,7 +147,7 @@ pub fn live(measured: &Measured) -> String {
     text
 }
 
-/// The hand-over of a piece by processor, as measured.
+/// The hand-over of a subgraph by processor, as measured.
 fn measured_hand_over(Measured { zoo, hand_over, .. }: &Measured) -> String {
     let each = hand_over.as_ref().map_or(&[][..], |found| found.piece_ns.as_slice());
     let each = zoo.processors().iter().zip(each);

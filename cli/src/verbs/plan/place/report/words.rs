@@ -37,13 +37,13 @@ pub fn loading_name(zoo: &Zoo) -> &'static str {
 pub fn hand_over(zoo: &Zoo) -> String {
     let each = match zoo.hand_over() {
         HandOver::Unknown => {
-            return "hand-over of a piece: not known, costs do not contain it (--hand-over, or a \
+            return "hand-over of a subgraph: not known, costs do not contain it (--hand-over, or a \
                 record of `vitempo plan stitch --live`)"
                 .to_owned();
         }
         HandOver::Given(ns) => {
             return format!(
-                "hand-over of a piece: {}, given (--hand-over), in all costs",
+                "hand-over of a subgraph: {}, given (--hand-over), in all costs",
                 latency(*ns as f64)
             );
         }
@@ -51,7 +51,7 @@ pub fn hand_over(zoo: &Zoo) -> String {
     };
     let on = |(name, ns)| format!("{} on `{name}`", duration(ns));
     let each: Vec<String> = zoo.processors().iter().zip(each.iter().copied()).map(on).collect();
-    format!("hand-over of a piece: {}, measured, in all costs", each.join(", "))
+    format!("hand-over of a subgraph: {}, measured, in all costs", each.join(", "))
 }
 
 /// The same as JSON, in the order of the processors.
