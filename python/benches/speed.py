@@ -82,8 +82,9 @@ def over_http(program: str) -> float:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
+    quiet = subprocess.DEVNULL
     command = [program, "serve", "--bundle", NAME, "--listen", f"127.0.0.1:{port}"]
-    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as server:
+    with subprocess.Popen(command, stdout=quiet, stderr=quiet) as server:
         try:
             connection = connected(port)
             body, headers = MODEL.read_bytes(), {"Content-Type": "application/x-onnx"}

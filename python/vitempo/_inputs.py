@@ -62,6 +62,8 @@ def _columns(values: np.ndarray[Any, Any]) -> Any:
 
 
 def _texts(values: list[Any]) -> list[str]:
+    if set(map(type, values)) <= {str}:
+        return values
     for index, value in enumerate(values):
         if not isinstance(value, str):
             what = type(value).__qualname__
