@@ -1,6 +1,6 @@
 //! [`HandOver`]: the time that a subgraph takes among others beside its latency alone: messages
-//! between processes or threads, tensors copied and converted, caches that other subgraphs have used
-//! since. It occupies the subgraph's processor. A variant that runs whole is run subgraph by
+//! between processes or threads, tensors copied and converted, caches that other subgraphs have
+//! used since. It occupies the subgraph's processor. A variant that runs whole is run subgraph by
 //! subgraph too, so that each has its hand-over.
 
 use super::{Order, StitchError, Zoo};
@@ -49,8 +49,8 @@ impl Zoo {
         Ok(self)
     }
 
-    /// The same tasks, with this hand-over, ns, in the cost of each subgraph instead of the one that
-    /// they have; `None`: as they are.
+    /// The same tasks, with this hand-over, ns, in the cost of each subgraph instead of the one
+    /// that they have; `None`: as they are.
     #[must_use]
     pub fn with_given_hand_over(mut self, ns: Option<u64>) -> Self {
         if let Some(ns) = ns {

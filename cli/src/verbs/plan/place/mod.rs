@@ -81,8 +81,8 @@ pub struct PlaceArgs {
     #[arg(long, value_parser = quantity::bandwidth, requires = "tasks", conflicts_with = "record")]
     pub bandwidth: Option<u64>,
 
-    /// Time of each subgraph beside its run alone, which occupies its processor: messages, copies, cold
-    /// caches; instead of what the record has
+    /// Time of each subgraph beside its run alone, which occupies its processor: messages, copies,
+    /// cold caches; instead of what the record has
     #[arg(long, value_name = "TIME", value_parser = quantity::time_ns)]
     pub hand_over: Option<u64>,
 
