@@ -30,15 +30,18 @@
 //! |---|---|
 //! | where is a bundle, and in which order are places searched? | `bundle/location.rs` |
 //! | which names are similar to one that does not exist? | `bundle/near.rs` |
+//! | which bundles do several names, globs and `all` select? | `bundle/selection.rs` |
 //! | why can a bundle not be opened? | `bundle/error.rs` |
 
 mod error;
 mod location;
-mod near;
+pub(crate) mod near;
+mod selection;
 
 pub use error::BundleError;
 pub use location::files_in;
 pub use location::{EXTENSION, Location, VARIABLE};
+pub use selection::{ALL, Selection};
 
 use serde::Serialize;
 use std::{fmt, path::Path, sync::Arc};

@@ -1,5 +1,6 @@
 //! Forecasts of several models by one bundle, and what a forecast consists of:
-//! [`forecast_each`].
+//! [`forecast_each`]. [`forecast_on_each`] takes several bundles, [`compare`] shows how two models
+//! differ, [`explain`] how the forecast of one node comes about.
 //!
 //! ```
 //! use vitempo::{Bundle, forecast::forecast_each, graph::onnx::ReadOptions, models};
@@ -17,9 +18,17 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod comparison;
 mod coverage;
+mod devices;
+mod explanation;
 
+pub use comparison::{Comparison, KernelChange, KindChange, UnmatchedKernel, compare};
 pub use coverage::{Coverage, Unsupported};
+pub use devices::{DeviceForecast, DeviceForecasts, ModelOnDevices, forecast_on_each};
+pub use explanation::{
+    Cause, CoveredNode, ExplainError, KernelExplanation, NodeExplanation, explain,
+};
 
 use crate::{
     Bundle,

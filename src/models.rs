@@ -1,6 +1,9 @@
 //! Models by file, folder and glob: [`files`] finds them in a stable order, [`read`] reads one,
 //! [`read_all`] reads those that can be read. [`SHIPPED`] holds models that need no file.
 //!
+//! Files are ONNX; one that ends in `.tflite` is a TensorFlow Lite model, which can be forecast and
+//! inspected ([`Model::is_onnx`]). Folders are searched for ONNX alone.
+//!
 //! A model's [`ModelIdentity`] has the search space and encoding of the folder's `index.csv`, which
 //! [`sampling`] writes, where it names the model.
 
@@ -17,6 +20,7 @@ use std::{
 use vitempo_graph::{
     Graph, ModelIdentity,
     onnx::{self, OnnxError, ReadModel, ReadNote, ReadOptions},
+    tflite::{self, TfliteReadError},
 };
 
 /// A model that was read.
@@ -33,6 +37,12 @@ pub struct Model {
 }
 
 impl Model {
+    /// Whether its file is ONNX: only such files are measured, quantised and divided.
+    #[must_use]
+    pub fn is_onnx(&self) -> bool {
+        !is_tflite(&self.path)
+    }
+
     /// A sample whose file is `path`.
     #[must_use]
     pub fn sampled(sample: Sample, path: PathBuf) -> Self {
@@ -75,6 +85,13 @@ pub enum ModelError {
     /// A file that is not a model.
     #[error(transparent)]
     Onnx(#[from] OnnxError),
+    /// A file that is not a TensorFlow Lite model.
+    #[error(transparent)]
+    Tflite(#[from] TfliteReadError),
+}
+
+fn is_tflite(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("tflite"))
 }
 
 /// The models named, and those that cannot be read.
@@ -106,7 +123,7 @@ pub fn files<S: AsRef<str>>(arguments: &[S]) -> Result<Vec<PathBuf>, ModelError>
 /// Reads one model.
 ///
 /// # Errors
-/// [`ModelError::Onnx`] names the file, and the node where one is at fault.
+/// [`ModelError::Onnx`] and [`ModelError::Tflite`] name the file, and the node where one is at fault.
 pub fn read(path: &Path, options: &ReadOptions) -> Result<Model, ModelError> {
     Reader::new(options).read(path.to_owned())
 }
@@ -116,6 +133,10 @@ pub fn read(path: &Path, options: &ReadOptions) -> Result<Model, ModelError> {
 /// # Errors
 /// As [`read`].
 pub fn read_graph(path: &Path, options: &ReadOptions) -> Result<ReadModel, ModelError> {
+    if is_tflite(path) {
+        let graph = tflite::read_file(path, &options.budget())?;
+        return Ok(ReadModel { graph, notes: Vec::new() });
+    }
     Ok(onnx::read_file_with_notes(path, options)?)
 }
 

@@ -204,3 +204,141 @@ fn a_space_is_searched_with_an_adapted_bundle() {
     );
     assert!(ok(&["bundle", "inspect", PHONE]).contains("embedded:"));
 }
+
+#[test]
+fn several_bundles_are_one_table_with_the_fastest_device_first() {
+    let model = shipped("mobilevit_xxs");
+    let all = json(&["predict", &model, "--bundle", "all"]);
+    let rows = all[0]["forecasts"].as_array().expect("rows");
+    let listed = json(&["bundle", "list"]);
+    assert_eq!(rows.len(), listed.as_array().map_or(0, Vec::len));
+    assert_eq!(all[0]["left_out"].as_array().map(Vec::len), Some(0));
+    let point = |row: &Value| row["latency_ns"]["point"].as_f64().expect("a latency");
+    assert!(rows.is_sorted_by(|a, b| point(a) <= point(b)));
+    for name in [PHONE, SERVER] {
+        let row = rows.iter().find(|row| row["bundle"] == name).expect("a row");
+        let alone = &json(&["predict", &model, "--bundle", name])[0];
+        assert_eq!(row["latency_ns"], alone["latency_ns"], "{name}");
+        assert_eq!(row["coverage"], alone["coverage"], "{name}");
+    }
+    let phones = ["predict", &model, "--bundle", "samsung-*", "--bundle", SERVER];
+    let table = ok(&phones);
+    assert!(table.contains(PHONE) && table.contains(SERVER) && table.contains("Outside"));
+    let csv = ok(&[&phones[..], &["--format", "csv"]].concat());
+    let lines: Vec<&str> = csv.lines().collect();
+    assert!(lines[0].ends_with("extrapolating,unsupported,kind") && lines.len() > 3, "{csv}");
+    assert!(lines[1..].iter().all(|l| l.starts_with("mobilevit_xxs,")), "{csv}");
+}
+
+#[test]
+fn a_figure_has_every_model_and_device() {
+    let folder = Folder::new();
+    let (file, models) =
+        (folder.path("devices.svg"), [shipped("mobilevit_xxs"), shipped("edgenext_xx_small")]);
+    ok(&["predict", &models[0], &models[1], "--bundle", "samsung-*", "--plot", &file]);
+    let svg = fs::read_to_string(&file).expect("a figure");
+    assert!(svg.starts_with("<svg ") && svg.contains(PHONE) && svg.contains("edgenext_xx_small"));
+    let alone = ok(&["predict", &models[0], "--bundle", PHONE, "--plot", &file]);
+    assert_eq!(alone, ok(&["predict", &models[0], "--bundle", PHONE]), "the output stays");
+    let one = fs::read_to_string(&file).expect("a figure");
+    assert!(one.contains(PHONE) && one.len() < svg.len());
+}
+
+#[test]
+fn what_is_about_one_bundle_is_refused_for_several() {
+    let model = shipped("mobilevit_xxs");
+    for flags in [&["--breakdown"][..], &["--compare"], &["--explain", "x"], &["--beside", "x"]] {
+        let args = [&["predict", &model, "--bundle", "samsung-*"], flags].concat();
+        let stderr = refused(&args);
+        assert!(stderr.contains(flags[0]) && stderr.contains("one bundle"), "{stderr}");
+    }
+    let stderr = refused(&["predict", &model, "--bundle", "samsun-*"]);
+    assert!(stderr.contains("no bundle matches `samsun-*`") && stderr.contains(PHONE), "{stderr}");
+}
+
+#[test]
+fn a_node_is_explained_by_kernels_features_and_predictor() {
+    let model = shipped("mobilevit_xxs");
+    let all = json(&["predict", &model, "--bundle", SERVER, "--breakdown"]);
+    let slowest = all[0]["operators"]
+        .as_array()
+        .and_then(|rows| {
+            rows.iter().max_by(|a, b| {
+                let ns = |row: &Value| row["latency_ns"].as_f64().unwrap_or(0.0);
+                ns(a).total_cmp(&ns(b))
+            })
+        })
+        .expect("an operator");
+    let name = slowest["name"].as_str().expect("a name");
+    let asked = ["predict", &model, "--bundle", SERVER, "--explain", name];
+    let found = json(&asked);
+    let kernel = found["kernels"]
+        .as_array()
+        .and_then(|kernels| kernels.iter().find(|kernel| kernel["kernel"] == name))
+        .expect("the kernel");
+    assert_eq!(kernel["latency_ns"], slowest["latency_ns"]);
+    assert!(kernel["cause"]["features"].as_array().is_some_and(|rows| rows.len() > 10));
+    assert_eq!(kernel["cause"]["basis"]["by"], "regressor");
+    assert_eq!(found["latency_ns"], all[0]["latency_ns"]);
+    let text = ok(&asked);
+    for part in ["Predictor", "Feature", "flops", "rows", "interval"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert!(ok(&[&asked[..], &["--format", "csv"]].concat()).contains("flops"));
+    let phone = json(&["predict", &model, "--bundle", PHONE, "--explain", name]);
+    assert!(phone["kernels"][0]["cause"]["demands"].is_array(), "{phone}");
+    let stderr =
+        refused(&["predict", &model, "--bundle", SERVER, "--explain", &format!("{name}_")]);
+    assert!(stderr.contains("similar names") && stderr.contains(name), "{stderr}");
+}
+
+#[test]
+fn two_models_are_compared_with_bounds_that_hold() {
+    let models = [shipped("mobilevit_xxs"), shipped("edgenext_xx_small")];
+    let asked = ["predict", &models[0], &models[1], "--bundle", SERVER];
+    let alone = json(&asked);
+    let compared = [&asked[..], &["--compare"]].concat();
+    let found = json(&compared);
+    let end = |which: usize, end: &str| alone[which]["latency_ns"][end].as_f64().expect("ns");
+    let change = |end: &str| found["change_ns"][end].as_f64().expect("ns");
+    assert!((change("point") - (end(1, "point") - end(0, "point"))).abs() < 1e-6);
+    assert!((change("lower") - (end(1, "lower") - end(0, "upper"))).abs() < 1e-6);
+    assert!((change("upper") - (end(1, "upper") - end(0, "lower"))).abs() < 1e-6);
+    assert!((change("level_at_least") - 0.8).abs() < 1e-9, "twice 90 %, less one");
+    let kinds = found["kinds"].as_array().expect("kinds");
+    let sum: f64 = kinds.iter().filter_map(|kind| kind["change_ns"].as_f64()).sum();
+    let overhead = found["overhead_change_ns"].as_f64().expect("ns");
+    assert!((sum + overhead - change("point")).abs() < 1.0);
+    let text = ok(&compared);
+    assert!(text.contains("80 % at least") && text.contains("only in the second model"), "{text}");
+    let csv = ok(&[&compared[..], &["--format", "csv"]].concat());
+    assert!(csv.starts_with("kernel,first_kind,second_kind,first_ns,second_ns\n"), "{csv}");
+    let stderr = refused(&["predict", &models[0], "--bundle", SERVER, "--compare"]);
+    assert!(stderr.contains("takes two models; these are 1"), "{stderr}");
+}
+
+#[test]
+fn a_tensorflow_lite_file_has_the_forecast_of_its_model() {
+    use vitempo::graph::{onnx, tflite};
+    let folder = Folder::new();
+    for name in ["mobilevit_xxs", "vit_tiny_patch16_224", "edgenext_xx_small"] {
+        let model = shipped(name);
+        let graph = onnx::read_file(Path::new(&model), &onnx::ReadOptions::default());
+        let graph = graph.expect("a model");
+        let weights = tflite::Weights::seeded(&graph, 1).expect("weights");
+        let written = tflite::write(&graph, &weights).expect("a file");
+        let file = folder.file(&format!("{name}.tflite"), written.bytes);
+        let forecast = |file: &str| {
+            json(&["predict", file, "--bundle", "epyc-litert-f32-1t"])[0]["latency_ns"].clone()
+        };
+        assert_eq!(forecast(&file), forecast(&model), "{name}");
+        assert!(ok(&["predict", &file, "--bundle", PHONE]).contains("Latency"), "{name}");
+        assert!(ok(&["inspect", &file]).contains("conv"), "{name}");
+    }
+    let file = folder.path("mobilevit_xxs.tflite");
+    let stderr = refused(&["profile", &file, "--backend", "rten", "--out", &folder.path("data")]);
+    assert!(stderr.contains("forecast and inspected alone"), "{stderr}");
+    let broken = folder.file("broken.tflite", "no model");
+    let stderr = refused(&["predict", &broken, "--bundle", PHONE]);
+    assert!(stderr.contains("not a TensorFlow Lite model"), "{stderr}");
+}

@@ -389,21 +389,40 @@ fn a_killed_sweep_loses_at_most_the_model_it_was_on() {
     );
 }
 
-/// A front of the isotropic family: its encodings and its files have the same forecasts.
-fn assert_isotropic_fronts_are_forecast_as_files(folder: &Folder, search: &[&str]) {
-    let out = folder.path("isotropic");
-    let args = ["--space", "isotropic-vit", "--candidates", "60", "--out", &out, "--no-weights"];
+/// A front of another family: its encodings and its files have the same forecasts.
+fn assert_fronts_are_forecast_as_files(folder: &Folder, search: &[&str], of: [&str; 2]) {
+    let [space, prefix] = of;
+    let out = folder.path(space);
+    let args = ["--space", space, "--candidates", "60", "--out", &out, "--no-weights"];
     let found = json(&[&search[..search.len() - 4], &args, &search[search.len() - 2..]].concat());
     let front = found["front"].as_array().expect("a front");
-    assert!(!front.is_empty() && found["space"] == "isotropic-vit");
+    assert!(!front.is_empty() && found["space"] == space);
     let predicted = json(&["predict", &out, "--bundle", search[2]]);
     assert_eq!(predicted.as_array().map(Vec::len), Some(front.len()));
     for (member, file) in front.iter().zip(predicted.as_array().into_iter().flatten()) {
-        assert!(member["encoding"].as_str().is_some_and(|text| text.starts_with("iv1-")));
+        assert!(member["encoding"].as_str().is_some_and(|text| text.starts_with(prefix)));
         let point = |latency: &serde_json::Value| latency["point"].as_f64().expect("a number");
         let (a, b) = (point(&file["latency_ns"]), point(&member["latencies"][0]["latency_ns"]));
         assert!((a - b).abs() <= 1e-12 * a, "{a} and {b}");
     }
+}
+
+/// A space of the user's, from its TOML to runs on an engine.
+#[test]
+fn a_space_of_inverted_residuals_is_sampled_and_measured() {
+    let folder = Folder::new();
+    let toml = vitempo::search_space::Space::toml("mbconv").expect("a text");
+    let toml = toml.replace("name = \"mbconv\"", "name = \"mine\"");
+    let file = folder.file("mine.toml", toml.replace("min = 128, max = 224", "min = 32, max = 64"));
+    let (models, data) = (folder.path("models"), folder.path("data"));
+    ok(&["sample", "--space", &file, "--count", "2", "--seed", "3", "--out", &models]);
+    let args = ["--backend", "rten", "--rounds", "1", "--out", &data];
+    ok(&[&["profile", &models], &args[..]].concat());
+    let inspected = json(&["dataset", "inspect", &data]);
+    let text = inspected.to_string();
+    assert!(text.contains("rten"), "{text}");
+    let check = ["backends", "check", "--backend", "rten", "--lowering", &models];
+    ok(&[&check[..], &["--min-time-matched", "90"]].concat());
 }
 
 #[test]
@@ -457,7 +476,9 @@ fn a_search_keeps_its_front_and_measures_some_of_it() {
     let point = |latency: &serde_json::Value| latency["point"].as_f64().expect("a number");
     let (a, b) = (point(predicted), point(&front[0]["latencies"][0]["latency_ns"]));
     assert!((a - b).abs() <= 1e-12 * a, "{a} and {b}");
-    assert_isotropic_fronts_are_forecast_as_files(&folder, &search);
+    for of in [["isotropic-vit", "iv1-"], ["mbconv", "mb1-"]] {
+        assert_fronts_are_forecast_as_files(&folder, &search, of);
+    }
     let table = ok(&[&search[..], &["--max-latency", "10s", "--objective", "parameters"]].concat());
     assert!(
         table.contains("at most 10.0 s") && table.contains("a stand-in: parameters"),

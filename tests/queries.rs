@@ -99,6 +99,17 @@ fn the_isotropic_family_gets_its_graphs_forecast_with_every_engine() {
 }
 
 #[test]
+fn inverted_residuals_get_their_graphs_forecast_with_every_engine() {
+    let space = named("mbconv");
+    for framework in vitempo::graph::lowering::FRAMEWORKS {
+        let environment = simulated::environment(framework, "avx512f");
+        let bundle = simulated::bundle(&environment, Method::Lasso, 6);
+        let share = share_of(&space, &bundle, "avx512f", 60);
+        assert!(*framework != "onnxruntime" || share > 0.9, "{framework}: {share}");
+    }
+}
+
+#[test]
 fn the_isotropic_family_is_searched_for_the_front_of_all_of_a_small_space() {
     let bundle =
         simulated::bundle(&simulated::environment("onnxruntime", "avx512f"), Method::Lasso, 6);

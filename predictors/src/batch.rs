@@ -6,7 +6,7 @@
 
 use crate::{
     Estimate, KeyPredictor, PredictorBundle, PredictorKey, Predictors,
-    features::{FeatureSchema, WorkingSet, kin},
+    features::{FeatureSchema, WorkingSet},
     forecast::Tally,
     refined::Correction,
 };
@@ -128,9 +128,7 @@ impl Predictors {
 
     /// The fallback for a predictor: the baseline of the kind, of related kinds, or the roofline.
     pub(crate) fn fallback(&self, op: &OpSpec, key: &PredictorKey, features: &[f64]) -> Estimate {
-        let known =
-            self.fallbacks.kinds.get(&*key.kind).or_else(|| self.fallbacks.kin.get(kin(&op.kind)));
-        let latency_ns = known.unwrap_or(&self.fallbacks.roofline).predict(features);
+        let latency_ns = self.stand_in(op, key).1.predict(features);
         Estimate {
             latency_ns,
             source: PredictionSource::Fallback,

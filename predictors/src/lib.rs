@@ -15,6 +15,7 @@
 //! | how much longer does it take while another processor is busy? | [`contention`] |
 //! | how large is the expected error of a forecast? | [`error_scale`], [`interval`] |
 //! | how large is the error of forecasts? | [`metrics`], [`evaluate()`] |
+//! | how does the forecast of one kernel come about? | [`PredictorBundle::explain`] |
 //! | which features matter? | [`importance()`] |
 //! | how is a device forecast on which only a few models were timed end to end? | [`adapt`] |
 
@@ -36,6 +37,7 @@ mod envelope;
 mod error;
 pub mod error_scale;
 mod evaluate;
+mod explanation;
 pub mod features;
 #[cfg(feature = "train")]
 pub mod fitting;
@@ -67,6 +69,7 @@ pub use error_scale::ErrorScale;
 pub use evaluate::{
     Contribution, EndToEnd, Evaluation, KindMetrics, ModelRow, NoiseFloor, evaluate,
 };
+pub use explanation::{Basis, Explanation, Feature};
 pub use features::{FeatureSchema, FeatureVector, PredictorKey, WorkingSet, WorkingSetBytes};
 pub use forecast::{Coverage, Tally};
 pub use forest::{CompiledForest, ForestError};

@@ -8,7 +8,7 @@ import vitempo
 
 
 def test_spaces_that_ship():
-    assert vitempo.Space.names() == ["hybrid-vit", "isotropic-vit"]
+    assert vitempo.Space.names() == ["hybrid-vit", "isotropic-vit", "mbconv"]
     space = vitempo.Space("hybrid-vit")
     assert (space.name, space.family) == ("hybrid-vit", "hybrid-vit")
     assert space.size > 10**15 and repr(space) == "Space(hybrid-vit)"

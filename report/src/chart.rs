@@ -67,6 +67,15 @@ pub struct BarSeries {
     pub floors: Vec<Option<f64>>,
 }
 
+/// Values with intervals of one colour, one for each row.
+#[derive(Clone, Debug, PartialEq)]
+pub struct IntervalSeries {
+    /// In the legend.
+    pub name: String,
+    /// Lower end, value and upper end; `None`: no mark.
+    pub values: Vec<Option<[f64; 3]>>,
+}
+
 /// A figure.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Chart {
@@ -90,6 +99,15 @@ pub enum Chart {
         /// A line across all bars, e.g. at 1 for factors.
         reference: Option<f64>,
     },
+    /// Values with intervals on a logarithmic axis, in rows.
+    Intervals {
+        /// Label of the value axis, with its unit.
+        value: String,
+        /// Names of the rows, the first on top.
+        rows: Vec<String>,
+        /// A value per row and series.
+        series: Vec<IntervalSeries>,
+    },
     /// Horizontal bars of parts that add up; one row each.
     Stacked {
         /// Label of the value axis, with its unit.
@@ -107,6 +125,9 @@ impl Chart {
         match self {
             Self::Points { series, .. } => series.iter().all(|s| s.points.is_empty()),
             Self::Bars { series, .. } => {
+                series.iter().all(|s| s.values.iter().all(Option::is_none))
+            }
+            Self::Intervals { series, .. } => {
                 series.iter().all(|s| s.values.iter().all(Option::is_none))
             }
             Self::Stacked { rows, parts, .. } => rows.is_empty() || parts.is_empty(),

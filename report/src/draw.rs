@@ -2,10 +2,13 @@
 //! positions, ticks and legends are ours. Text is `sans-serif` in the reader's own font. The
 //! palette suits colour-blind readers (Okabe and Ito), and marks differ in shape as well.
 
+mod intervals;
+
 use super::{
-    chart::{BarSeries, Chart, Mark, Series},
+    chart::{Axis, BarSeries, Chart, Mark, Series},
     scale::Scale,
 };
+use intervals::intervals;
 use plotters::{
     coord::{
         Shift,
@@ -101,6 +104,7 @@ fn height(chart: &Chart) -> u32 {
         Chart::Bars { groups, series, .. } => {
             70 + (groups.len() * (series.len() * BAR as usize + 10)) as u32
         }
+        Chart::Intervals { rows, series, .. } => 70 + (rows.len() * (series.len() * 7 + 12)) as u32,
         Chart::Stacked { rows, .. } => 70 + 24 * rows.len() as u32,
     }
 }
@@ -128,20 +132,19 @@ fn paint(
                 .chain(*reference);
             bars(
                 &below,
-                &Scale::of(&super::chart::Axis::linear(value), values),
+                &Scale::of(&Axis::linear(value), values),
                 &Scale::names(groups),
                 series,
                 *reference,
             )
         }
+        Chart::Intervals { value, rows, series } => {
+            let ends = series.iter().flat_map(|s| s.values.iter().flatten().flatten().copied());
+            intervals(&below, &Scale::of(&Axis::log(value), ends), &Scale::names(rows), series)
+        }
         Chart::Stacked { value, rows, parts } => {
             let totals = (0..rows.len()).map(|row| parts.iter().filter_map(|p| p.1.get(row)).sum());
-            stacked(
-                &below,
-                &Scale::of(&super::chart::Axis::linear(value), totals),
-                &Scale::names(rows),
-                parts,
-            )
+            stacked(&below, &Scale::of(&Axis::linear(value), totals), &Scale::names(rows), parts)
         }
     }
 }
@@ -151,6 +154,9 @@ fn legend_of(chart: &Chart) -> Vec<(String, Mark)> {
     let names: Vec<(String, Mark)> = match chart {
         Chart::Points { series, .. } => series.iter().map(|s| (s.name.clone(), s.mark)).collect(),
         Chart::Bars { series, .. } => series.iter().map(|s| (s.name.clone(), Mark::Dot)).collect(),
+        Chart::Intervals { series, .. } => {
+            series.iter().map(|s| (s.name.clone(), Mark::Dot)).collect()
+        }
         Chart::Stacked { parts, .. } => parts.iter().map(|p| (p.0.clone(), Mark::Dot)).collect(),
     };
     if names.len() > 1 { names } else { Vec::new() }
@@ -325,7 +331,6 @@ fn stacked(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chart::Axis;
 
     #[test]
     fn every_chart_becomes_well_formed_svg_with_one_mark_per_value() {

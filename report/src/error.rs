@@ -64,6 +64,14 @@ pub enum ReportError {
         /// What the system reports.
         source: io::Error,
     },
+    /// A figure with more models than it has colours.
+    #[error("a figure shows at most {most} models; these are {models}")]
+    TooManyModels {
+        /// Models given.
+        models: usize,
+        /// Most that are possible.
+        most: usize,
+    },
     /// The drawing library refuses a chart.
     #[error("cannot draw a chart: {0}")]
     Chart(String),

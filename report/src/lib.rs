@@ -26,6 +26,7 @@ mod breakdown;
 mod build;
 pub mod chart;
 mod depthwise;
+pub mod devices;
 pub mod draw;
 mod environments;
 mod error;

@@ -13,7 +13,7 @@ use vitempo_graph::{Graph, GraphBuilder};
 /// The families: a module with `Architecture`, and the [`Family`] in it.
 macro_rules! families {
     ($($module:ident: $family:ident,)+) => {
-        /// One vision transformer, as a small value without allocations. `Display` and
+        /// One model of a search space, as a small value without allocations. `Display` and
         /// [`Architecture::encode`] write it as compact text.
         #[derive(
             Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
@@ -229,6 +229,7 @@ where
 families! {
     hybrid_vit: HybridVit,
     isotropic_vit: IsotropicVit,
+    mbconv: MbConv,
 }
 
 impl fmt::Display for Architecture {

@@ -131,6 +131,19 @@ impl<'a> Cursor<'a> {
         Ok(letter == yes)
     }
 
+    /// One of several letters: its place among them.
+    #[inline]
+    pub(crate) fn one_of(
+        &mut self,
+        letters: &[u8],
+        expected: &'static str,
+    ) -> Result<usize, Wrong> {
+        let place = self.peek().and_then(|next| letters.iter().position(|letter| *letter == next));
+        let place = place.ok_or(Wrong::Letter(expected))?;
+        self.at += 1;
+        Ok(place)
+    }
+
     /// A kind of normalisation.
     #[inline]
     pub(crate) fn norm(&mut self) -> Result<Norm, Wrong> {

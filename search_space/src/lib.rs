@@ -1,4 +1,4 @@
-//! Search spaces of vision transformers as data: their definitions, sampling, encodings, and the
+//! Search spaces of vision models as data: their definitions, sampling, encodings, and the
 //! operator graphs of samples.
 //!
 //! | question | where |
@@ -10,7 +10,7 @@
 //! | how is it written as text? | [`Architecture::encode`], [`Space::decode`] |
 //! | which operators does it run? | [`Architecture::to_graph`] |
 //! | how does an architecture become a multi-task model? | [`Architecture::to_multi_task_graph`] |
-//! | which families are there? | [`hybrid_vit`], [`isotropic_vit`] |
+//! | which families are there? | [`hybrid_vit`], [`isotropic_vit`], [`mbconv`] |
 //! | which operators do vision models run that a space may lack? | [`operators::sample`] |
 //!
 //! Sampling depends only on the space and the seed: the numbers of [`Generator`] are part of this
@@ -26,7 +26,9 @@ mod family;
 mod features;
 mod generator;
 pub mod hybrid_vit;
+mod inline;
 pub mod isotropic_vit;
+pub mod mbconv;
 pub mod operators;
 mod sample;
 mod space;
@@ -38,5 +40,6 @@ pub use architecture::Architecture;
 pub use decoders::DenseTask;
 pub use error::SpaceError;
 pub use generator::Generator;
+pub use inline::{Inline, Item};
 pub use space::Space;
 pub use transformer::{Activation, Norm};

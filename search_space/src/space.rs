@@ -8,9 +8,10 @@ use serde::Deserialize;
 use std::path::Path;
 
 /// The spaces that come with the crate: name and TOML.
-const BUILT_IN: [(&str, &str); 2] = [
+const BUILT_IN: [(&str, &str); 3] = [
     ("hybrid-vit", include_str!("../spaces/hybrid-vit.toml")),
     ("isotropic-vit", include_str!("../spaces/isotropic-vit.toml")),
+    ("mbconv", include_str!("../spaces/mbconv.toml")),
 ];
 
 /// What every family's TOML has.

@@ -14,7 +14,7 @@ fn outputs(graph: &Graph) -> Vec<(String, TensorSpec)> {
 
 #[test]
 fn each_task_gives_a_picture_as_large_as_the_image() {
-    for space in ["hybrid-vit", "isotropic-vit"].map(|name| Space::named(name).unwrap()) {
+    for space in ["hybrid-vit", "isotropic-vit", "mbconv"].map(|name| Space::named(name).unwrap()) {
         for architecture in space.sample_many(20, 3).unwrap() {
             let graph = architecture.to_multi_task_graph(&DenseTask::ALL).unwrap();
             let image = graph.value(graph.inputs()[0]).tensor.clone().unwrap();

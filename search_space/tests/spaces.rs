@@ -42,7 +42,7 @@ fn mistakes_are_named_with_what_is_allowed() {
     let cases = [
         (
             changed("family = \"hybrid-vit\"", "family = \"cnn\""),
-            &["`family` is `cnn`", "`hybrid-vit`, `isotropic-vit`"][..],
+            &["`family` is `cnn`", "`hybrid-vit`, `isotropic-vit`, `mbconv`"][..],
         ),
         (changed("name = \"hybrid-vit\"", "name = \"a b/c\""), &["`name` is `a b/c`", "letters"]),
         (changed("classes = 1000", "classes = 0"), &["`classes` is 0", "1 to 1000000"]),
@@ -124,7 +124,7 @@ fn mistakes_are_named_with_what_is_allowed() {
 
 #[test]
 fn spaces_are_found_by_name_or_path() {
-    assert_eq!(Space::names().collect::<Vec<_>>(), ["hybrid-vit", "isotropic-vit"]);
+    assert_eq!(Space::names().collect::<Vec<_>>(), ["hybrid-vit", "isotropic-vit", "mbconv"]);
     for name in Space::names() {
         assert_eq!(Space::find(name).unwrap().name(), name);
     }

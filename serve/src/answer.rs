@@ -1,8 +1,11 @@
-//! The answer of `POST /predict`: a forecast or a problem for every pair of model and bundle.
+//! The answer of `POST /predict`: a forecast or a problem for every pair of model and bundle, as
+//! JSON or as an Arrow table.
 
 use super::{
     Limits,
+    arrow_rows::ArrowRows,
     forecast::{Forecast, Forecaster},
+    form::Form,
     memory::Memory,
     metrics::Tally,
     pieces::{Pieces, too_much},
@@ -27,11 +30,13 @@ const GRAPHS: usize = 64;
 /// And most bytes of such models together, beyond the first: graphs take more memory than files.
 const GRAPH_BYTES: usize = 4 << 20;
 
-/// Forecasts as JSON, and their counts.
+/// Forecasts, and their counts.
 #[derive(Debug)]
 pub struct Answer {
-    /// `{"results": [...]}`
-    pub json: Pieces,
+    /// `{"results": [...]}`, or an Arrow stream.
+    pub document: Pieces,
+    /// Which of both.
+    pub form: Form,
     /// By bundle.
     pub tallies: Vec<(Arc<RegisteredBundle>, Tally)>,
 }
@@ -61,7 +66,7 @@ enum Outcome<'a> {
 /// Answers a request.
 ///
 /// # Errors
-/// 404 for a bundle that is not there, 413 when too much is asked for at once, 422 for a space that
+/// 404 for a bundle that is not there, 406 for a table of operators, 413 when too much is asked for at once, 422 for a space that
 /// is not there and for an upload that cannot be read, 503 where there is no memory for the answer.
 /// What is wrong with one model of a list stands in the answer.
 pub fn answer(
@@ -72,6 +77,12 @@ pub fn answer(
     memory: &Memory,
     abandoned: &Abandoned,
 ) -> Result<Answer, Problem> {
+    if asked.settings.form == Form::Arrow && asked.settings.breakdown {
+        let detail = "a table has no rows for operators";
+        return Err(Problem::new(StatusCode::NOT_ACCEPTABLE, detail)
+            .field("breakdown")
+            .hint("accept application/json, or leave the breakdown out"));
+    }
     let registered = bundles(&asked.settings.bundles, registry)?;
     let space = space(asked.space.as_deref(), spaces)?;
     let forecasts = asked.subjects.len().saturating_mul(registered.len());
@@ -87,9 +98,12 @@ pub fn answer(
         .collect();
     let mut tallies = vec![Tally::default(); forecasters.len()];
     let options = asked.options(limits.model, abandoned.stop());
-    let mut json = Json::new(Pieces::new(memory.clone(), limits.answer_bytes));
-    json.text("{\"results\":[")?;
-    let mut separator = "";
+    let pieces = Pieces::new(memory.clone(), limits.answer_bytes);
+    let mut rows = match asked.settings.form {
+        Form::Json => Rows::Json(Json::begin(pieces)?),
+        Form::Arrow => Rows::Arrow(ArrowRows::begin(pieces, &forecasters)?),
+    };
+    let mut place = 0;
     for subjects in batches(&asked.subjects, asked.settings.breakdown) {
         abandoned.check()?;
         let questions: Vec<_> = subjects
@@ -104,23 +118,45 @@ pub fn answer(
             .map(|forecaster| forecaster.forecasts(&questions, space, &options).into_iter())
             .collect();
         for subject in subjects {
-            for ((forecaster, tally), column) in
-                forecasters.iter().zip(&mut tallies).zip(&mut columns)
+            for (which, ((forecaster, tally), column)) in
+                forecasters.iter().zip(&mut tallies).zip(&mut columns).enumerate()
             {
                 let outcome = column.next().unwrap_or_else(|| {
                     Err(Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "a forecast is missing"))
                 });
-                json.text(separator)?;
-                json.row(subject.name(), forecaster, outcome, tally)?;
-                separator = ",";
+                count(tally, &outcome);
+                match &mut rows {
+                    Rows::Json(json) => json.row(subject.name(), forecaster, outcome)?,
+                    Rows::Arrow(rows) => rows.row(place, which, &outcome)?,
+                }
             }
+            place += 1;
         }
     }
-    json.text("]}")?;
-    Ok(Answer {
-        json: json.finish()?,
-        tallies: forecasters.into_iter().map(|f| f.registered).zip(tallies).collect(),
-    })
+    let document = match rows {
+        Rows::Json(json) => json.finish()?,
+        Rows::Arrow(rows) => rows.finish()?,
+    };
+    let registered = forecasters.into_iter().map(|f| f.registered);
+    let form = asked.settings.form;
+    Ok(Answer { document, form, tallies: registered.zip(tallies).collect() })
+}
+
+/// The answer as it is written.
+enum Rows {
+    Json(Json),
+    Arrow(ArrowRows),
+}
+
+fn count(tally: &mut Tally, outcome: &Result<Forecast, Problem>) {
+    match outcome {
+        Ok(forecast) => {
+            tally.forecast += 1;
+            tally.fallback += u64::from(forecast.coverage.fallback > 0);
+            tally.extrapolating += u64::from(forecast.extrapolating);
+        }
+        Err(_) => tally.refused += 1,
+    }
 }
 
 /// Architectures in large batches if their graphs are not needed, models in small ones.
@@ -181,19 +217,25 @@ fn space<'a>(name: Option<&str>, spaces: &'a [Space]) -> Result<&'a Space, Probl
 }
 
 /// The document as it is written; numbers and names are joined before they become pieces.
-struct Json(BufWriter<Pieces>);
+struct Json {
+    out: BufWriter<Pieces>,
+    separator: &'static str,
+}
 
 impl Json {
-    fn new(pieces: Pieces) -> Self {
-        Self(BufWriter::new(pieces))
+    fn begin(pieces: Pieces) -> Result<Self, Problem> {
+        let mut json = Self { out: BufWriter::new(pieces), separator: "" };
+        json.text("{\"results\":[")?;
+        Ok(json)
     }
 
     fn text(&mut self, text: &str) -> Result<(), Problem> {
-        self.0.write_all(text.as_bytes()).map_err(|_| self.0.get_mut().refusal())
+        self.out.write_all(text.as_bytes()).map_err(|_| self.out.get_mut().refusal())
     }
 
-    fn finish(self) -> Result<Pieces, Problem> {
-        self.0.into_inner().map_err(|error| error.into_inner().get_mut().refusal())
+    fn finish(mut self) -> Result<Pieces, Problem> {
+        self.text("]}")?;
+        self.out.into_inner().map_err(|error| error.into_inner().get_mut().refusal())
     }
 
     fn row(
@@ -201,23 +243,16 @@ impl Json {
         model: &str,
         forecaster: &Forecaster,
         outcome: Result<Forecast, Problem>,
-        tally: &mut Tally,
     ) -> Result<(), Problem> {
+        self.text(self.separator)?;
+        self.separator = ",";
         let outcome = match outcome {
-            Ok(forecast) => {
-                tally.forecast += 1;
-                tally.fallback += u64::from(forecast.coverage.fallback > 0);
-                tally.extrapolating += u64::from(forecast.extrapolating);
-                Outcome::Forecast { environment: &forecaster.environment, forecast }
-            }
-            Err(problem) => {
-                tally.refused += 1;
-                Outcome::Refusal { problem }
-            }
+            Ok(forecast) => Outcome::Forecast { environment: &forecaster.environment, forecast },
+            Err(problem) => Outcome::Refusal { problem },
         };
         let row = Row { model, bundle: forecaster.registered.bundle.name(), outcome };
-        serde_json::to_writer(&mut self.0, &row).map_err(|error| match error.io_error_kind() {
-            Some(_) => self.0.get_mut().refusal(),
+        serde_json::to_writer(&mut self.out, &row).map_err(|error| match error.io_error_kind() {
+            Some(_) => self.out.get_mut().refusal(),
             None => Problem::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()),
         })
     }

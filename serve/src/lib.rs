@@ -7,17 +7,20 @@
 //! | question | where |
 //! |---|---|
 //! | what can be asked? | `routes`, `request`; for clients `openapi` |
-//! | what is answered? | `answer`, `forecast`, `table_cache`, and `problem` when not |
+//! | what is answered? | `answer`, `form`, `arrow_rows`, `forecast`, `table_cache`, and `problem` when not |
 //! | how much at a time, how long? | `clients`, `listener`, `body`, `memory`, `pool`, `write_timeout` |
 //! | which bundles? | [`BundleRegistry`] |
 //! | what happened? | `metrics`, `process`, [`Log`] |
 
 mod answer;
+mod arrow;
+mod arrow_rows;
 mod body;
 mod clients;
 mod delivery;
 mod expansion;
 mod forecast;
+mod form;
 mod limits;
 mod listener;
 mod log;

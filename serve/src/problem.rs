@@ -83,7 +83,6 @@ impl Problem {
     }
 
     /// The subject of the problem.
-    #[cfg(test)]
     pub fn detail(&self) -> &str {
         &self.detail
     }

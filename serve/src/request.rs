@@ -4,7 +4,7 @@
 //! No member is a path: bundles and spaces are names that the server was started with, models are
 //! bytes.
 
-use super::{expansion, problem::Problem};
+use super::{expansion, form::Form, problem::Problem};
 use axum::http::{HeaderMap, StatusCode, header};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde::{Deserialize, Deserializer, de::IgnoredAny};
@@ -72,6 +72,8 @@ pub struct Settings {
     pub dimensions: BTreeMap<String, usize>,
     /// Whether every operator is listed.
     pub breakdown: bool,
+    /// Whether the answer is a document or a table.
+    pub form: Form,
 }
 
 impl Settings {

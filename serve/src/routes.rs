@@ -5,6 +5,7 @@ use super::{
     body::{self, Upload},
     clients::{Busy, Client},
     delivery::Delivery,
+    form::Form,
     memory::Share,
     metrics::Gauges,
     pool::{Abandoned, Length},
@@ -201,7 +202,7 @@ async fn predict(
     let understood = Media::of(&head.headers)
         .and_then(|media| Ok((media, Settings::read(head.uri.query().unwrap_or_default())?)));
     let (media, settings) = match understood {
-        Ok(understood) => understood,
+        Ok((media, settings)) => (media, Settings { form: Form::of(&head.headers), ..settings }),
         Err(problem) => return Err(body::refuse(&head.headers, body, problem).await),
     };
     let limits = &service.limits;
@@ -221,7 +222,8 @@ async fn predict(
         service.metrics.forecast(registered.bundle.name(), *tally);
         names.push(registered.bundle.name().to_owned());
     }
-    let mut response = typed(JSON, Body::new(answer.json));
+    let mut response = typed(answer.form.media(), Body::new(answer.document));
+    response.headers_mut().insert(header::VARY, HeaderValue::from_static("accept"));
     response.extensions_mut().insert(Bundles(names));
     Ok(response)
 }
@@ -398,6 +400,51 @@ mod tests {
             service.draining.store(true, Ordering::Relaxed);
             assert!(ready(State(service.clone())).await.is_err());
             assert!(health(State(service)).await.is_ok());
+        });
+    }
+
+    async fn answered(service: Arc<Service>, accept: &str, document: &str) -> (Response, Vec<u8>) {
+        let request = Request::post("/predict")
+            .header(header::CONTENT_TYPE, "application/json")
+            .header(header::ACCEPT, accept)
+            .body(Body::from(document.to_owned()))
+            .unwrap_or_else(|e| panic!("{e}"));
+        let (head, body) = predict(State(service), request).await.into_response().into_parts();
+        let bytes = axum::body::to_bytes(body, usize::MAX).await.unwrap_or_else(|e| panic!("{e}"));
+        (Response::from_parts(head, Body::empty()), bytes.to_vec())
+    }
+
+    #[test]
+    fn a_table_has_the_numbers_of_the_document_in_a_fraction_of_its_bytes() {
+        use crate::arrow_rows::MEDIA;
+        let space = Space::named("hybrid-vit").unwrap_or_else(|e| panic!("{e}"));
+        let known = space.sample_many(600, 1).unwrap_or_else(|e| panic!("{e}"));
+        let encodings: Vec<String> =
+            known.iter().map(|a| a.encode()).chain(["hv1-x".to_owned()]).collect();
+        let document = json!({"encodings": encodings}).to_string();
+        in_runtime(async {
+            let service = service(Limits::default()).await;
+            let (_, json) = answered(service.clone(), "*/*", &document).await;
+            let (head, table) = answered(service.clone(), MEDIA, &document).await;
+            assert_eq!(head.headers()[header::CONTENT_TYPE], MEDIA);
+            assert!(5 * table.len() < json.len(), "{} bytes beside {}", table.len(), json.len());
+            let json: Value = serde_json::from_slice(&json).unwrap_or_else(|e| panic!("{e}"));
+            let results = json["results"].as_array().map_or(&[][..], Vec::as_slice);
+            assert_eq!(results.len(), encodings.len());
+            for end in ["point", "lower", "upper"] {
+                let number = |row: &Value| row["latency_ns"][end].as_f64().unwrap_or(0.0);
+                let column: Vec<u8> =
+                    results.iter().flat_map(|row| number(row).to_le_bytes()).collect();
+                let found = table.windows(column.len()).step_by(8).any(|part| part == column);
+                assert!(found, "no column has each `{end}`");
+            }
+            let problem = results.last().and_then(|row| row["problem"]["detail"].as_str());
+            let problem = problem.unwrap_or_else(|| panic!("the last encoding is refused"));
+            let found = table.windows(problem.len()).any(|part| part == problem.as_bytes());
+            assert!(found, "{problem}");
+            let asked = json!({"encodings": encodings[..1], "breakdown": true}).to_string();
+            let (head, _) = answered(service, MEDIA, &asked).await;
+            assert_eq!(head.status(), StatusCode::NOT_ACCEPTABLE);
         });
     }
 

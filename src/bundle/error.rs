@@ -1,6 +1,6 @@
 //! [`BundleError`]: why a bundle cannot be opened.
 
-use super::Location;
+use super::{Location, near::similar};
 use std::{io, path::PathBuf};
 
 /// Why a bundle cannot be opened, with its name or file.
@@ -14,6 +14,22 @@ pub enum BundleError {
         name: String,
         /// Similar names, the most similar first.
         near: Vec<String>,
+    },
+    /// A glob that no bundle matches.
+    #[error("no bundle matches `{pattern}`{}", similar(near))]
+    NoMatch {
+        /// As it was given.
+        pattern: String,
+        /// Similar names, the most similar first.
+        near: Vec<String>,
+    },
+    /// A text that is not a glob.
+    #[error("`{pattern}` is not a glob: {reason}")]
+    Glob {
+        /// As it was given.
+        pattern: String,
+        /// What the parser reports.
+        reason: String,
     },
     /// A file that cannot be read.
     #[error("cannot read {path}: {source}")]
@@ -31,8 +47,4 @@ pub enum BundleError {
         /// What does not fit.
         reason: String,
     },
-}
-
-fn similar(near: &[String]) -> String {
-    if near.is_empty() { String::new() } else { format!("; similar names: {}", near.join(", ")) }
 }

@@ -136,7 +136,7 @@ impl Location {
 }
 
 /// Whether a text is a name instead of a path.
-fn as_name(path: &Path) -> Option<&str> {
+pub(super) fn as_name(path: &Path) -> Option<&str> {
     let is_name = path.components().count() == 1
         && path.file_name() == Some(path.as_os_str())
         && path.extension().is_none_or(|extension| extension != EXTENSION);

@@ -16,7 +16,7 @@ const SHORTEST: usize = 2;
 const WITHIN: f64 = 0.1;
 
 /// Those of the known names that are similar to `name`, the most similar first.
-pub(super) fn near<'n>(name: &str, known: impl IntoIterator<Item = &'n str>) -> Vec<String> {
+pub(crate) fn near<'n>(name: &str, known: impl IntoIterator<Item = &'n str>) -> Vec<String> {
     let mut scored: Vec<(f64, &str)> = known
         .into_iter()
         .map(|other| (similarity(name, other), other))
@@ -30,6 +30,11 @@ pub(super) fn near<'n>(name: &str, known: impl IntoIterator<Item = &'n str>) -> 
         .take(MOST)
         .map(|(_, other)| other.to_owned())
         .collect()
+}
+
+/// The end of a message about an unknown name: the similar ones, or nothing.
+pub(crate) fn similar(near: &[String]) -> String {
+    if near.is_empty() { String::new() } else { format!("; similar names: {}", near.join(", ")) }
 }
 
 fn similarity(name: &str, other: &str) -> f64 {

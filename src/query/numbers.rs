@@ -1,6 +1,8 @@
 //! [`Numbers`]: the numbers of the encoding that the kernels of one part depend on, in 128 bits;
 //! and [`Quantity`], one term of a kernel's shape.
 
+use vitempo_search_space::mbconv::squeezed;
+
 /// One number of a part or of what it reads. `First` and `Second` are expansion and kernel,
 /// heads and reduction, or heads and patch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,6 +98,17 @@ pub(super) enum Quantity {
     ChannelsBeforeBy8,
     MlpChannelsBy8,
     MixerChannelsBy8,
+    /// Channels inside of an inverted residual: those it reads times its expansion.
+    HiddenChannels,
+    HiddenChannelsBy16,
+    HiddenChannelsBy8,
+    /// Channels inside of its squeeze-and-excitation module.
+    Squeezed,
+    SqueezedBy16,
+    SqueezedBy8,
+    /// Height and width of what is read, with the border that a depthwise kernel needs.
+    HeightBeforeBordered,
+    WidthBeforeBordered,
 }
 
 use Quantity as Q;
@@ -132,7 +145,29 @@ const OF_ATTENTION: [Quantity; 6] =
 /// Of an isotropic vision transformer: `Kernel` is the patch.
 const OF_ISOTROPIC: [Quantity; 4] = [Q::Heads, Q::HeadChannels, Q::TokensAndOne, Q::Kernel];
 
+/// Of a stem or an inverted residual.
+const OF_MBCONV: [Quantity; 12] = [
+    Q::HiddenChannels,
+    Q::Kernel,
+    Q::HalfKernel,
+    Q::Squeezed,
+    Q::HeightBordered,
+    Q::WidthBordered,
+    Q::HeightBeforeBordered,
+    Q::WidthBeforeBordered,
+    Q::HiddenChannelsBy16,
+    Q::SqueezedBy16,
+    Q::HiddenChannelsBy8,
+    Q::SqueezedBy8,
+];
+
 impl Quantity {
+    /// Those that a stem or an inverted residual has, the plainest first.
+    pub(super) fn of_mbconv() -> Vec<Self> {
+        let own = SHARED.into_iter().filter(|q| q.mask() & Atom::MlpRatio.mask() == 0);
+        own.chain(OF_MBCONV).collect()
+    }
+
     /// Those that a stage of attention has, the plainest first.
     pub(super) fn of_attention() -> Vec<Self> {
         [&SHARED[..], &OF_ATTENTION].concat()
@@ -184,6 +219,14 @@ impl Quantity {
             Q::ChannelsBeforeBy8 => up_to(get(Atom::ChannelsBefore), 8),
             Q::MlpChannelsBy8 => up_to(Q::MlpChannels.of(numbers), 8),
             Q::MixerChannelsBy8 => up_to(Q::MixerChannels.of(numbers), 8),
+            Q::HiddenChannels => get(Atom::ChannelsBefore) * get(Atom::First),
+            Q::HiddenChannelsBy16 => up_to(Q::HiddenChannels.of(numbers), 16),
+            Q::HiddenChannelsBy8 => up_to(Q::HiddenChannels.of(numbers), 8),
+            Q::Squeezed => squeezed(Q::HiddenChannels.of(numbers) as usize) as i64,
+            Q::SqueezedBy16 => up_to(Q::Squeezed.of(numbers), 16),
+            Q::SqueezedBy8 => up_to(Q::Squeezed.of(numbers), 8),
+            Q::HeightBeforeBordered => border(Atom::HeightBefore),
+            Q::WidthBeforeBordered => border(Atom::WidthBefore),
         }
     }
 
@@ -212,6 +255,14 @@ impl Quantity {
             Q::WidthBordered | Q::WidthReduced => &[Atom::Width, Atom::Second],
             Q::TokensReduced => &[Atom::Height, Atom::Width, Atom::Second],
             Q::Heads => &[Atom::First],
+            Q::HiddenChannels
+            | Q::HiddenChannelsBy16
+            | Q::HiddenChannelsBy8
+            | Q::Squeezed
+            | Q::SqueezedBy16
+            | Q::SqueezedBy8 => &[Atom::ChannelsBefore, Atom::First],
+            Q::HeightBeforeBordered => &[Atom::HeightBefore, Atom::Second],
+            Q::WidthBeforeBordered => &[Atom::WidthBefore, Atom::Second],
         };
         atoms.iter().fold(0, |mask, atom| mask | atom.mask())
     }
@@ -235,8 +286,12 @@ mod tests {
 
     #[test]
     fn quantities_need_the_atoms_they_name_and_no_others() {
-        let every =
-            [Quantity::of_convolution(), Quantity::of_attention(), Quantity::of_isotropic()];
+        let every = [
+            Quantity::of_convolution(),
+            Quantity::of_attention(),
+            Quantity::of_isotropic(),
+            Quantity::of_mbconv(),
+        ];
         for quantity in every.concat() {
             let all = quantity.of(numbers());
             assert_eq!(quantity.of(Numbers(numbers().0 & quantity.mask())), all, "{quantity:?}");

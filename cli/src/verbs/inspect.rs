@@ -44,7 +44,7 @@ pub struct InspectArgs {
 
 pub fn run(args: &InspectArgs) -> CliResult {
     let models: CliResult<Vec<Inspected>> =
-        args.models.read()?.into_iter().map(|m| Inspected::new(m, args)).collect();
+        args.models.read_of_any_form()?.into_iter().map(|m| Inspected::new(m, args)).collect();
     output::print(&Inspection { models: models?, operators: args.operators }, args.format)
 }
 

@@ -1,6 +1,10 @@
-//! `MODELS...`: files, folders and globs of ONNX, in a stable order.
+//! `MODELS...`: files, folders and globs of ONNX, in a stable order; where a verb takes them,
+//! TensorFlow Lite files.
 
-use super::{error::CliResult, progress, quantity};
+use super::{
+    error::{CliError, CliResult},
+    progress, quantity,
+};
 pub use vitempo::models::Model;
 use vitempo::{
     graph::Limits,
@@ -106,9 +110,33 @@ impl ModelArgs {
 
     /// Reads those that can be read, which may be none, and returns the errors of the others.
     pub fn read_each(&self) -> CliResult<Models> {
+        let models = self.read_each_of_any_form()?;
+        match models.read.iter().find(|model| !model.is_onnx()) {
+            None => Ok(models),
+            Some(model) => Err(CliError::user(format!(
+                "{}: TensorFlow Lite files are forecast and inspected alone",
+                model.path.display()
+            ))
+            .hint(
+                "`vitempo predict` and `vitempo inspect` read them; give the model as ONNX here",
+            )),
+        }
+    }
+
+    /// The same of ONNX and TensorFlow Lite files.
+    pub fn read_each_of_any_form(&self) -> CliResult<Models> {
         let models = models::read_all(&self.models, &self.read_options())?;
         models.read.iter().for_each(warn);
         Ok(models)
+    }
+
+    /// Reads all of them, ONNX or TensorFlow Lite; a model that cannot be read is an error.
+    pub fn read_of_any_form(&self) -> CliResult<Vec<Model>> {
+        let mut models = self.read_each_of_any_form()?;
+        match models.unreadable.is_empty() {
+            true => Ok(models.read),
+            false => Err(models.unreadable.swap_remove(0).1.into()),
+        }
     }
 
     /// Reads those that can be read, and warns of the others. If none can be read, it is an error.

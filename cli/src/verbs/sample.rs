@@ -17,7 +17,7 @@ use vitempo::{
 /// Example: vitempo sample --space hybrid-vit --count 100 --seed 7 --out models/
 #[derive(clap::Args, Debug)]
 pub struct SampleArgs {
-    /// Name of a space that ships with vitempo (hybrid-vit, isotropic-vit), a TOML file,
+    /// Name of a space that ships with vitempo (hybrid-vit, isotropic-vit, mbconv), a TOML file,
     /// `operators` (small networks around single operators), `operator-blocks` (blocks of several),
     /// `rare-operators` (operators that few models have), or `operator-series` (networks that
     /// differ in one property alone)

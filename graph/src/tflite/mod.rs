@@ -1,5 +1,5 @@
 //! Writes a [`Graph`] as the bytes of a .tflite file, channels last, and reports which operator in
-//! it comes from which node.
+//! it comes from which node; and reads such a file into a graph.
 //!
 //! | question | where |
 //! |---|---|
@@ -8,6 +8,7 @@
 //! | what are the constants? | `expression` over `weights` |
 //! | how does it compute in int8? | `quantize` |
 //! | what are the bytes? | `flatbuffer`, with the numbers of `schema` |
+//! | how is a file read? | `read` |
 
 mod convert;
 mod expression;
@@ -16,10 +17,12 @@ mod generated;
 mod layout;
 mod program;
 mod quantize;
+mod read;
 mod schema;
 mod weights;
 
 pub use program::Port;
+pub use read::{TfliteReadError, read_bytes, read_file};
 pub use weights::Weights;
 
 use crate::{Budget, Exceeded, Graph, GraphError, OpSpec, Precision, patterns};

@@ -25,6 +25,14 @@ macro_rules! codes {
             pub(super) const fn number(self) -> i32 {
                 self as i32
             }
+
+            /// The operator with a number; `None` of those that vitempo does not write.
+            pub(super) const fn numbered(number: i32) -> Option<Self> {
+                match number {
+                    $($code => Some(Self::$variant),)*
+                    _ => None,
+                }
+            }
         }
     };
 }

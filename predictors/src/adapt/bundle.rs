@@ -46,7 +46,7 @@ pub struct AdaptedBundle {
     /// Classes of operators that the measured models contain; `None` in files of version 4.
     #[serde(default)]
     classes: Option<OperatorClasses>,
-    adapted: Adapted,
+    pub(super) adapted: Adapted,
     /// Indices of models that sources have, by digest of their architecture.
     architectures: BTreeMap<String, usize>,
 }

@@ -14,6 +14,7 @@
 //! | which residuals do models and operators have on the sources? | `residuals.rs` |
 //! | which sources does the device resemble? | `mixture.rs` |
 //! | what is the forecast of a model, with which interval? | `adapted.rs` |
+//! | what does the time of one operator consist of? | `explanation.rs` |
 //! | which classes of operators do the measured models contain? | `classes.rs` |
 //! | which models were measured, on which graphs? | `listed.rs` |
 //! | how is it stored in a file and queried with a graph? | `bundle.rs` |
@@ -25,6 +26,7 @@ mod adapted;
 mod bundle;
 mod classes;
 mod device_prior;
+mod explanation;
 mod gaussian;
 mod kernel;
 mod listed;
@@ -41,6 +43,7 @@ pub use adapted::{Adapted, Forecast};
 pub use bundle::{ADAPTED_VERSION, AdaptedBundle, Provenance};
 pub use classes::OperatorClasses;
 pub use device_prior::{DevicePrior, Source, Trait};
+pub use explanation::Demand;
 pub use listed::{ListedGraph, ListedModel, Match};
 pub use mixture::{Measured, adapt};
 pub use resource_demand::{Group, UnitCost, Workload};

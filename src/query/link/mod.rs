@@ -8,9 +8,11 @@
 //! |---|---|
 //! | `hybrid_vit` | each stage with the stage before it |
 //! | `isotropic_vit` | the whole model with two or three of its blocks |
+//! | `mbconv` | the stem, and each block with the block before it |
 
 mod hybrid_vit;
 mod isotropic_vit;
+mod mbconv;
 
 use super::numbers::{Numbers, Quantity};
 use vitempo_search_space::Architecture;
@@ -32,6 +34,7 @@ pub(super) struct Link {
 enum Part {
     HybridVit(hybrid_vit::Part),
     IsotropicVit(isotropic_vit::Part),
+    MbConv(mbconv::Part),
 }
 
 /// Parts whose kernels have the same forms in the same order, as far as can be predicted.
@@ -95,6 +98,7 @@ impl Link {
         match &self.part {
             Part::HybridVit(part) => part.class(),
             Part::IsotropicVit(part) => part.class(),
+            Part::MbConv(part) => part.class(),
         }
     }
 
@@ -103,6 +107,7 @@ impl Link {
         match &self.part {
             Part::HybridVit(part) => part.quantities(),
             Part::IsotropicVit(_) => Quantity::of_isotropic(),
+            Part::MbConv(_) => Quantity::of_mbconv(),
         }
     }
 
@@ -115,6 +120,7 @@ impl Link {
                 part.window(self.numbers, like)
             }
             (Part::IsotropicVit(part), _) => Some(part.window()),
+            (Part::MbConv(part), Architecture::MbConv(like)) => part.window(like),
             _ => None,
         }
     }
@@ -131,20 +137,23 @@ pub(super) fn links(architecture: &Architecture) -> impl Iterator<Item = (Link, 
     match architecture {
         Architecture::HybridVit(architecture) => Links::Stages(hybrid_vit::links(architecture)),
         Architecture::IsotropicVit(architecture) => {
-            Links::Blocks(isotropic_vit::links(*architecture))
+            Links::Depths(isotropic_vit::links(*architecture))
         }
+        Architecture::MbConv(architecture) => Links::Blocks(mbconv::links(architecture)),
     }
 }
 
-/// The parts of one family or of the other.
-enum Links<S, B> {
+/// The parts of one of the families.
+enum Links<S, D, B> {
     Stages(S),
+    Depths(D),
     Blocks(B),
 }
 
-impl<S, B> Iterator for Links<S, B>
+impl<S, D, B> Iterator for Links<S, D, B>
 where
     S: Iterator<Item = (Link, i64)>,
+    D: Iterator<Item = (Link, i64)>,
     B: Iterator<Item = (Link, i64)>,
 {
     type Item = (Link, i64);
@@ -153,6 +162,7 @@ where
     fn next(&mut self) -> Option<Self::Item> {
         match self {
             Self::Stages(stages) => stages.next(),
+            Self::Depths(depths) => depths.next(),
             Self::Blocks(blocks) => blocks.next(),
         }
     }

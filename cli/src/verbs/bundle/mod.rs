@@ -81,9 +81,9 @@ pub fn run(command: &BundleCommand) -> CliResult {
 
 impl From<BundleError> for CliError {
     fn from(error: BundleError) -> Self {
-        let unknown = matches!(error, BundleError::Unknown { .. });
+        let is_name = matches!(error, BundleError::Unknown { .. } | BundleError::NoMatch { .. });
         let error = Self::user(error);
-        if unknown {
+        if is_name {
             error.hint("name a .vtb file, or one that `vitempo bundle list` shows")
         } else {
             error

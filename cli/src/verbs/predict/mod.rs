@@ -1,26 +1,41 @@
 //! `vitempo predict`: forecasts latencies of models in a bundle's environment, with intervals and
-//! the time of each operator.
+//! the time of each operator; on several devices; of two models beside each other; and explains the
+//! forecast of a node.
 
+mod cause;
+mod compared;
+mod devices;
+mod explained;
 mod report;
 
 use super::{
     error::{CliError, CliResult},
+    files,
     models::{Model, ModelArgs},
     output::{self, Format},
     progress,
 };
 use report::Printed;
-use std::path::PathBuf;
+use std::{
+    fmt::Display,
+    path::{Path, PathBuf},
+};
+use vitempo::Bundle;
+use vitempo::bundle::Selection;
 use vitempo::contention::{BesideError, Neighbour};
 use vitempo::forecast::{
-    ForecastError, Listed, ModelForecasts, forecast_each, forecast_each_beside,
+    DeviceForecasts, ForecastError, Listed, ModelForecasts, ModelOnDevices, forecast_each,
+    forecast_each_beside, forecast_on_each,
 };
 use vitempo::graph::Latency;
+use vitempo::models::{self, ModelError, Models};
 use vitempo::predictors::adapt::ListedModel;
+use vitempo_report::devices::plot;
 
 /// Forecasts the latency of models
 ///
 /// A model that cannot be read or forecast is left out, with a warning; the exit code is 1 then.
+/// Several bundles, globs and `all` give one table over devices, the lowest latency first.
 ///
 /// Example: vitempo predict tests/models/vit_tiny_patch16_224.onnx --bundle demo.vtb --breakdown
 #[derive(clap::Args, Debug)]
@@ -28,9 +43,10 @@ pub struct PredictArgs {
     #[command(flatten)]
     pub models: ModelArgs,
 
-    /// Bundle of either kind: a file, or a name that `vitempo bundle list` shows
-    #[arg(long, value_name = "NAME")]
-    pub bundle: PathBuf,
+    /// Bundle of either kind: a file, a name that `vitempo bundle list` shows, a glob over names
+    /// such as 'samsung-*', or all; may be repeated
+    #[arg(long = "bundle", value_name = "NAME", required = true)]
+    pub bundles: Vec<PathBuf>,
 
     /// Forecast the latency while another processor is busy, too: with a load that the bundle was
     /// fitted to, e.g. stream, or with a model in the environment of another bundle
@@ -40,6 +56,20 @@ pub struct PredictArgs {
     /// Show every operator that will run
     #[arg(long)]
     pub breakdown: bool,
+
+    /// Explain the forecast of one node of one model, or of a kernel that --breakdown lists: the
+    /// kernels that compute it, what runs with it, features, and predictor
+    #[arg(long, value_name = "NODE", conflicts_with_all = ["beside", "breakdown", "compare"])]
+    pub explain: Option<String>,
+
+    /// Show how the second of two models differs from the first: by kind of kernel, and by kernels
+    /// of one name
+    #[arg(long, conflicts_with_all = ["beside", "breakdown"])]
+    pub compare: bool,
+
+    /// Write a figure with the forecast and interval of each model and bundle
+    #[arg(long, value_name = "FILE.svg", conflicts_with_all = ["beside", "explain", "compare"])]
+    pub plot: Option<PathBuf>,
 
     /// Format of the output
     #[arg(long, value_enum, default_value_t)]
@@ -78,14 +108,35 @@ impl From<BesideError> for CliError {
 }
 
 pub fn run(args: &PredictArgs) -> CliResult {
-    let bundle = super::bundle::open(&args.bundle)?;
-    let models = args.models.read_each()?;
+    let bundles = Selection::of(&args.bundles)?;
+    let Some(location) = bundles.single() else { return on_several(args, &bundles) };
+    let bundle = Bundle::load(location.clone())?;
+    if let Some(node) = &args.explain {
+        return explained::run(args, &bundle, node);
+    }
+    if args.compare {
+        return compared::run(args, &bundle);
+    }
+    on_one(args, &bundle)?;
+    match &args.plot {
+        None => Ok(()),
+        Some(file) => {
+            let models = models::read_all(&args.models.models, &args.models.read_options())?.read;
+            let options = args.models.read_options();
+            write_plot(file, &forecast_on_each(&bundles, models, &options).models)
+        }
+    }
+}
+
+/// Forecasts by one bundle.
+fn on_one(args: &PredictArgs, bundle: &Bundle) -> CliResult {
+    let models = args.models.read_each_of_any_form()?;
     let options = args.models.read_options();
     let ModelForecasts { forecasts, mut left_out } = match &args.beside {
-        None => forecast_each(&bundle, models, &options),
+        None => forecast_each(bundle, models, &options),
         Some(asked) => {
-            let neighbour = Neighbour::named(asked, &bundle, &options)?;
-            forecast_each_beside(&bundle, models, &options, &neighbour)?
+            let neighbour = Neighbour::named(asked, bundle, &options)?;
+            forecast_each_beside(bundle, models, &options, &neighbour)?
         }
     };
     let asked = forecasts.len() + left_out.len();
@@ -101,16 +152,86 @@ pub fn run(args: &PredictArgs) -> CliResult {
     }
     let count = left_out.len();
     for (path, error) in left_out {
-        progress::say(format!("warning: {} left out: {}", path.display(), CliError::from(error)));
+        say_left_out(path.display(), CliError::from(error));
     }
     if !forecasts.is_empty() {
-        let report = Printed { bundle: &bundle, forecasts, breakdown: args.breakdown };
+        let report = Printed { bundle, forecasts, breakdown: args.breakdown };
         output::print(&report, args.format)?;
     }
     match count {
         0 => Ok(()),
         count => Err(CliError::user(format!("{count} of {asked} models left out"))),
     }
+}
+
+/// Forecasts by several bundles, in one table.
+fn on_several(args: &PredictArgs, bundles: &Selection) -> CliResult {
+    let count = bundles.locations().len();
+    let of_one = [
+        ("--breakdown", args.breakdown),
+        ("--beside", args.beside.is_some()),
+        ("--explain", args.explain.is_some()),
+        ("--compare", args.compare),
+    ];
+    if let Some((flag, _)) = of_one.into_iter().find(|(_, given)| *given) {
+        return Err(CliError::user(format!(
+            "{flag} is about one bundle; --bundle selects {count}"
+        ))
+        .hint("give one file or name that `vitempo bundle list` shows"));
+    }
+    let Models { read, mut unreadable } = args.models.read_each_of_any_form()?;
+    if read.is_empty()
+        && let Some((_, error)) = unreadable.pop()
+    {
+        return Err(error.into());
+    }
+    let models = read.len();
+    let found = forecast_on_each(bundles, read, &args.models.read_options());
+    let left_out = warn_of_left_out(&unreadable, &found, count);
+    if let Some(file) = &args.plot {
+        write_plot(file, &found.models)?;
+    }
+    if found.models.iter().any(|model| !model.forecasts.is_empty()) {
+        output::print(&devices::OnDevices { models: &found.models }, args.format)?;
+    }
+    match left_out {
+        0 => Ok(()),
+        _ => Err(CliError::user(format!(
+            "{left_out} of {} forecasts left out",
+            count * (models + unreadable.len())
+        ))),
+    }
+}
+
+/// Warns of models and bundles without a forecast; returns how many forecasts by `bundles` bundles
+/// are missing.
+fn warn_of_left_out(
+    unreadable: &[(PathBuf, ModelError)],
+    found: &DeviceForecasts,
+    bundles: usize,
+) -> usize {
+    for (path, error) in unreadable {
+        say_left_out(path.display(), error);
+    }
+    for error in &found.unopened {
+        say_left_out("a bundle", error);
+    }
+    let mut missing = unreadable.len() * bundles + found.unopened.len() * found.models.len();
+    for model in &found.models {
+        for (bundle, error) in &model.left_out {
+            missing += 1;
+            say_left_out(format!("{} on {bundle}", model.model.identity.name), error);
+        }
+    }
+    missing
+}
+
+fn say_left_out(what: impl Display, why: impl Display) {
+    progress::say(format!("warning: {what} left out: {why}"));
+}
+
+fn write_plot(file: &Path, models: &[ModelOnDevices]) -> CliResult {
+    files::write(file, plot(models)?.as_bytes())
 }
 
 /// Says that a listed latency is that of another graph of the model.

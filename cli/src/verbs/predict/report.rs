@@ -8,10 +8,12 @@ use serde_json::json;
 use std::fmt::Write;
 use vitempo::Bundle;
 use vitempo::forecast::{BesideForecast, KindLatency, ModelForecast};
-use vitempo::graph::{LatencyModel, OperatorPrediction, PredictionSource, TensorSpec};
+use vitempo::graph::{
+    Graph, LatencyModel, OperatorPrediction, Prediction, PredictionSource, TensorSpec,
+};
 
 /// Columns of CSV.
-const COLUMNS: &[&str] = &[
+pub const COLUMNS: &[&str] = &[
     "model",
     "bundle",
     "environment",
@@ -23,6 +25,17 @@ const COLUMNS: &[&str] = &[
     "fallback",
     "extrapolating",
 ];
+
+/// The tensors that a model takes.
+pub fn inputs(graph: &Graph) -> String {
+    let tensors = graph.inputs().iter().filter_map(|&i| graph.value(i).tensor.as_ref());
+    tensors.map(TensorSpec::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// A latency with its interval, ns.
+pub fn latency_json(p: Prediction) -> serde_json::Value {
+    json!({"point": p.point(), "lower": p.lower(), "upper": p.upper(), "level": p.level})
+}
 
 fn beside_cells(beside: &BesideForecast) -> Vec<String> {
     let p = beside.forecast.prediction.latency;
@@ -84,18 +97,11 @@ struct Forecast<'a>(&'a ModelForecast, &'a Bundle);
 impl Forecast<'_> {
     fn table(&self, breakdown: bool) -> String {
         let mut text = String::new();
-        let graph = &self.0.model.graph;
-        let inputs: Vec<String> = graph
-            .inputs()
-            .iter()
-            .filter_map(|&i| graph.value(i).tensor.as_ref())
-            .map(TensorSpec::to_string)
-            .collect();
         let _ = writeln!(
             text,
             "{}   {}   {}\n",
             self.0.model.identity.name,
-            inputs.join(", "),
+            inputs(&self.0.model.graph),
             self.1.environment().describe()
         );
         let p = self.0.prediction.latency;
@@ -219,7 +225,6 @@ impl Forecast<'_> {
     }
 
     fn json(&self, breakdown: bool) -> serde_json::Value {
-        let p = self.0.prediction.latency;
         let operators = &self.0.prediction.operators;
         let fallback = self.0.prediction.fallbacks().count();
         let unsupported: Vec<_> = self
@@ -233,7 +238,7 @@ impl Forecast<'_> {
             "model": self.0.model.identity.name,
             "bundle": self.1.name(),
             "environment": self.1.environment().id(),
-            "latency_ns": {"point": p.point(), "lower": p.lower(), "upper": p.upper(), "level": p.level},
+            "latency_ns": latency_json(self.0.prediction.latency),
             "overhead_ns": self.0.prediction.overhead,
             "coverage": {
                 "operators": operators.len(),
@@ -244,11 +249,10 @@ impl Forecast<'_> {
             },
         });
         if let Some(BesideForecast { neighbour, forecast }) = &self.0.beside {
-            let p = forecast.prediction.latency;
             out["beside"] = json!({
                 "neighbour": neighbour,
                 "slowdown": forecast.slowdown,
-                "latency_ns": {"point": p.point(), "lower": p.lower(), "upper": p.upper(), "level": p.level},
+                "latency_ns": latency_json(forecast.prediction.latency),
             });
         }
         if let Some(measured) = self.0.measured() {
@@ -272,7 +276,7 @@ impl Forecast<'_> {
     }
 }
 
-fn source_name(operator: &OperatorPrediction) -> String {
+pub fn source_name(operator: &OperatorPrediction) -> String {
     match operator.source {
         PredictionSource::Model if operator.extrapolating => "model, extrapolating",
         PredictionSource::Model => "model",

@@ -34,7 +34,7 @@ use vitempo::search_space::Space;
 /// alone.
 #[derive(clap::Args, Debug)]
 pub struct SearchArgs {
-    /// Name of a space that ships with vitempo (hybrid-vit, isotropic-vit), or a TOML file
+    /// Name of a space that ships with vitempo (hybrid-vit, isotropic-vit, mbconv), or a TOML file
     #[arg(long, default_value = "hybrid-vit")]
     pub space: String,
 
