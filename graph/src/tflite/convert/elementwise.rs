@@ -9,6 +9,11 @@ impl Converter<'_> {
     /// Two or more inputs, from left to right.
     pub(super) fn arithmetic(&mut self, call: &Call<'_>) -> Result<VarId, Refusal> {
         let kind = call.node.op.kind.clone();
+        if call.attributes.int("squared") == Some(1) {
+            let recipe = Recipe::new(Code::SquaredDifference, kind);
+            let recipe = recipe.attributes(call.attributes.clone());
+            return self.elementwise(recipe, &call.inputs, Precision::F32);
+        }
         let code = match kind {
             OpKind::Add => Code::Add,
             OpKind::Sub => Code::Sub,

@@ -27,7 +27,7 @@ impl Reader<'_> {
         use Code as C;
         use OpKind as K;
         match code {
-            C::Add => self.binary(o, &name, K::Add),
+            C::Add => self.sum(o, &name),
             C::Sub => self.difference(o, &name),
             C::Mul => self.product(o, &name),
             C::Div => self.binary(o, &name, K::Div),
@@ -169,45 +169,61 @@ impl Reader<'_> {
         self.write(output, y, fused(o, 0)?)
     }
 
-    /// A difference; that of the same tensors is computed once, as exporters of normalisations do.
+    /// A variance and a small number are a variance, too.
+    fn sum(&mut self, o: &Operator<'_>, name: &str) -> Result<(), Refusal> {
+        let output = self.output(o)?;
+        let ids: Vec<usize> = o.inputs.iter().flatten().copied().collect();
+        let is_constant = |id: &usize| self.number(*id).is_some();
+        self.is_variance[output] =
+            ids.iter().all(|id| self.is_variance[*id] || is_constant(id)) && !ids.is_empty();
+        self.binary(o, name, OpKind::Add)
+    }
+
+    /// A difference; that from a mean is computed once, as exporters of normalisations do.
     fn difference(&mut self, o: &Operator<'_>, name: &str) -> Result<(), Refusal> {
         let output = self.output(o)?;
-        let y = self.subtracted(o, name)?;
+        let inputs = self.alike(o)?;
+        let same = |d: &&(ValueId, ValueId, ValueId)| [d.0, d.1][..] == inputs;
+        let y = match self.differences.iter().rev().take(4).find(same) {
+            Some((_, _, known)) => *known,
+            None => self.node(name, OpKind::Sub, Attributes::new(), &inputs)?,
+        };
         self.write(output, y, fused(o, 0)?)
     }
 
-    fn subtracted(&mut self, o: &Operator<'_>, name: &str) -> Result<ValueId, Refusal> {
-        let [a, b] = self.alike(o)?[..] else { return Err("it has not two inputs".to_owned()) };
-        if let Some((_, _, known)) =
-            self.differences.iter().rev().take(4).find(|d| (d.0, d.1) == (a, b))
-        {
-            return Ok(*known);
-        }
-        let y = self.node(name, OpKind::Sub, Attributes::new(), &[a, b])?;
-        self.differences.push((a, b, y));
-        Ok(y)
-    }
-
+    /// From a mean over the last dimensions: a difference and its square, which belong to a layer
+    /// norm. Others are one operator, which ONNX does not have.
     fn squared_difference(&mut self, o: &Operator<'_>, name: &str) -> Result<(), Refusal> {
         let output = self.output(o)?;
-        let difference = self.subtracted(o, &format!("{name}/difference"))?;
+        let (a, b) = (self.input(o, 0)?, self.input(o, 1)?);
+        let [x, mean] = self.alike(o)?[..] else { return Err("it has not two inputs".to_owned()) };
+        if self.mean_of[b] != Some(a) {
+            let squared = Attributes::new().with_int("squared", 1);
+            let y = self.node(name, OpKind::Sub, squared, &[x, mean])?;
+            return self.write(output, y, 0);
+        }
+        let plain = Attributes::new();
+        let difference = self.node(&format!("{name}/difference"), OpKind::Sub, plain, &[x, mean])?;
+        self.differences.push((x, mean, difference));
+        self.is_variance[output] = true;
         let y = self.node(name, OpKind::Pow, number("exponent", 2.0), &[difference])?;
         self.write(output, y, 0)
     }
 
-    /// 1 / sqrt(x). Products with it become quotients, as exporters write normalisations.
+    /// 1 / sqrt(x). Products with that of a variance become quotients, as exporters write layer
+    /// norms.
     fn reciprocal_root(&mut self, o: &Operator<'_>, name: &str) -> Result<(), Refusal> {
-        let output = self.output(o)?;
+        let (input, output) = (self.input(o, 0)?, self.output(o)?);
         let inputs = self.alike(o)?;
-        let read_by_products = self
-            .model
-            .operators
-            .iter()
-            .filter(|reader| reader.inputs.contains(&Some(output)))
-            .all(|reader| reader.code == Code::Mul.number());
-        if read_by_products && !self.model.outputs.contains(&output) {
-            let root =
-                self.node(&format!("{name}/root"), OpKind::Sqrt, Attributes::new(), &inputs)?;
+        let read_by_products = || {
+            let mut readers = self.model.operators.iter();
+            let mut readers = readers.by_ref().filter(|r| r.inputs.contains(&Some(output)));
+            readers.all(|reader| reader.code == Code::Mul.number())
+        };
+        let is_given_out = self.model.outputs.contains(&output);
+        if self.is_variance[input] && !is_given_out && read_by_products() {
+            let plain = Attributes::new();
+            let root = self.node(&format!("{name}/root"), OpKind::Sqrt, plain, &inputs)?;
             self.roots[output] = Some(root);
             return Ok(());
         }
@@ -266,6 +282,14 @@ impl Reader<'_> {
         let mut axes: Vec<i64> =
             axes.map(|axis| axis.map(|axis| axis as i64)).collect::<Result<_, _>>()?;
         axes.sort_unstable();
+        if kind == OpKind::ReduceMean && keep {
+            let rank = self.shape(input).len();
+            let first = rank.saturating_sub(axes.len());
+            if axes.iter().enumerate().all(|(i, &axis)| axis == (first + i) as i64) {
+                self.mean_of[output] = Some(input);
+            }
+            self.is_variance[output] = self.is_variance[input];
+        }
         let attributes =
             Attributes::new().with_ints("axes", axes).with_int("keepdims", i64::from(keep));
         let x = self.value(input, image)?;

@@ -31,8 +31,12 @@ pub(super) struct Reader<'a> {
     names: HashSet<String>,
     /// Square roots whose reciprocal a tensor is.
     pub(super) roots: Vec<Option<ValueId>>,
-    /// Differences that were computed, by what they are of.
+    /// Differences from means, by what they are of.
     pub(super) differences: Vec<(ValueId, ValueId, ValueId)>,
+    /// For each tensor, what it is the mean of, over its last dimensions.
+    pub(super) mean_of: Vec<Option<usize>>,
+    /// For each tensor, whether it is a variance around such a mean.
+    pub(super) is_variance: Vec<bool>,
 }
 
 /// The extents or numbers of stored dimensions in the order of an image.
@@ -55,6 +59,8 @@ impl<'a> Reader<'a> {
             names: HashSet::new(),
             roots: vec![None; count],
             differences: Vec::new(),
+            mean_of: vec![None; count],
+            is_variance: vec![false; count],
         }
     }
 
