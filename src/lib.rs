@@ -19,6 +19,8 @@
 //! |---|---|---|---|
 //! | forecast a model with its interval | [`Bundle::open`], [`Bundle::predict_each`] | | `forecast` |
 //! | forecast several models, and see what a forecast consists of | [`forecast::forecast_each`] | | |
+//! | forecast on several devices, compare two models, explain a node | [`forecast::forecast_on_each`], [`forecast::compare`], [`forecast::explain`] | | |
+//! | make the graph of a shipped model, or of an encoding | [`export::find`] | | |
 //! | forecast a model while another processor is busy | [`contention::predict_beside`] | | |
 //! | sample architectures of a search space | [`sampling`] | | |
 //! | answer millions of latency queries | [`query`] | | |
@@ -72,6 +74,7 @@ pub mod demo;
 pub mod engines;
 #[cfg(feature = "dataset-read")]
 pub mod evaluation;
+pub mod export;
 pub mod forecast;
 pub mod inspection;
 pub mod models;

@@ -342,3 +342,23 @@ fn a_tensorflow_lite_file_has_the_forecast_of_its_model() {
     let stderr = refused(&["predict", &broken, "--bundle", PHONE]);
     assert!(stderr.contains("not a TensorFlow Lite model"), "{stderr}");
 }
+
+#[test]
+fn models_that_ship_and_encodings_are_exported() {
+    let folder = Folder::new();
+    let (out, plain) = (folder.path("models"), folder.path("plain"));
+    let encoding =
+        vitempo::search_space::Space::named("mbconv").expect("a space").sample(4).encode();
+    ok(&["export", "mobilevit_xxs", &encoding, "--out", &out]);
+    let forecast =
+        |file: &str| json(&["predict", file, "--bundle", SERVER])[0]["latency_ns"].clone();
+    let file = format!("{out}/mobilevit_xxs.onnx");
+    assert_eq!(forecast(&file), forecast(&shipped("mobilevit_xxs")));
+    assert!(forecast(&format!("{out}/{encoding}.onnx"))["point"].is_f64());
+    let all = json(&["export", "all", "--no-weights", "--out", &plain]);
+    assert_eq!(all.as_array().map(Vec::len), Some(3));
+    let size = |path: &str| fs::metadata(path).expect("a file").len();
+    assert!(size(&file) > 4 * 1_000_000 && size(&format!("{plain}/mobilevit_xxs.onnx")) < 200_000);
+    let stderr = refused(&["export", "mobilevit_xs", "--out", &out]);
+    assert!(stderr.contains("similar names: mobilevit_xxs"), "{stderr}");
+}

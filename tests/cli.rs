@@ -20,6 +20,7 @@ fn read_case(name: &str) -> String {
 fn every_verb_explains_itself_with_an_example() {
     let verbs: &[&[&str]] = &[
         &["sample"],
+        &["export"],
         &["inspect"],
         &["profile"],
         &["agent"],

@@ -10,6 +10,7 @@ mod energy;
 mod error;
 mod error_tables;
 mod evaluate;
+mod export;
 mod files;
 mod inspect;
 mod interrupt;
@@ -47,6 +48,7 @@ struct Cli {
 #[derive(Subcommand, Debug)]
 enum Command {
     Sample(sample::SampleArgs),
+    Export(export::ExportArgs),
     Inspect(inspect::InspectArgs),
     Profile(profile::ProfileArgs),
     Agent(agent::AgentArgs),
@@ -105,6 +107,7 @@ pub fn main() -> ExitCode {
 fn run(command: &Command) -> CliResult {
     match command {
         Command::Sample(args) => sample::run(args),
+        Command::Export(args) => export::run(args),
         Command::Inspect(args) => inspect::run(args),
         Command::Profile(args) => profile::run(args),
         Command::Agent(args) => agent::run(args),

@@ -203,7 +203,8 @@ impl Reader<'_> {
             return self.write(output, y, 0);
         }
         let plain = Attributes::new();
-        let difference = self.node(&format!("{name}/difference"), OpKind::Sub, plain, &[x, mean])?;
+        let difference =
+            self.node(&format!("{name}/difference"), OpKind::Sub, plain, &[x, mean])?;
         self.differences.push((x, mean, difference));
         self.is_variance[output] = true;
         let y = self.node(name, OpKind::Pow, number("exponent", 2.0), &[difference])?;
