@@ -215,8 +215,18 @@ fn files_of_the_binary_are_short() {
 }
 
 /// What the binary uses of `report`: whole pages and figures, and the words that both print.
-const OF_REPORT: &[&str] =
-    &["Options", "Page", "Progress", "ReportError", "Topic", "aria", "build", "front", "page"];
+const OF_REPORT: &[&str] = &[
+    "Options",
+    "Page",
+    "Progress",
+    "ReportError",
+    "Topic",
+    "aria",
+    "build",
+    "devices",
+    "front",
+    "page",
+];
 
 /// What a figure shows is decided in `report`, where a program that writes the same page finds it;
 /// the binary names neither charts nor the drawing of them. A name that is no longer used leaves
