@@ -4,6 +4,7 @@
 use crate::{
     Estimate, PredictorBundle, PredictorKey, Predictors,
     features::{FeatureSchema, WorkingSet, kin},
+    refined::Correction,
     regressors::Baseline,
 };
 use serde::Serialize;
@@ -20,6 +21,8 @@ pub struct Explanation {
     pub basis: Basis,
     /// The columns that were read, in the order of the schema.
     pub features: Vec<Feature>,
+    /// What measuring the kernel after training corrects the parts by; `None` where it was not.
+    pub correction: Option<Correction>,
     /// The kernel has no bias, but every training row of its class has one: it was forecast as if
     /// it had one.
     pub with_bias: bool,
@@ -82,13 +85,14 @@ impl Predictors {
     fn explain(&self, op: &OpSpec, working_set: WorkingSet) -> Explanation {
         let key = PredictorKey::of(op);
         let estimate = self.estimate(op, working_set);
+        let correction = self.refinements.kernels().get(op).copied();
         let Some(predictor) = self.keys.get(&key) else {
             let features = FeatureSchema::extract_within(op, working_set);
             let columns = features.family.columns().zip(features.values);
             let feature = |(name, value)| Feature { name, value, trained: None };
             let features = columns.map(feature).collect();
             let (basis, _) = self.stand_in(op, &key);
-            return Explanation { key, estimate, basis, features, with_bias: false };
+            return Explanation { key, estimate, basis, features, correction, with_bias: false };
         };
         let trained = predictor.as_trained(op);
         let x = FeatureSchema::extract_within(&trained, working_set).values;
@@ -110,7 +114,14 @@ impl Predictors {
             trained: Some(*range),
         };
         let with_bias = matches!(trained, std::borrow::Cow::Owned(_));
-        Explanation { key, estimate, basis, features: columns.map(feature).collect(), with_bias }
+        Explanation {
+            key,
+            estimate,
+            basis,
+            features: columns.map(feature).collect(),
+            correction,
+            with_bias,
+        }
     }
 }
 

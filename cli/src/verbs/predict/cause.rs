@@ -44,6 +44,14 @@ pub fn trained(e: &Explanation) -> String {
     if e.with_bias {
         text += "           as if it had a bias, which all rows that it was trained on have\n";
     }
+    if let Some(correction) = e.correction {
+        let _ = writeln!(
+            text,
+            "Corrected  by a factor of {:.3}, measured in {} networks",
+            correction.log_ratio.exp(),
+            correction.networks
+        );
+    }
     let _ = writeln!(
         text,
         "Error      a factor of {:.2} is expected, by kernels held out in training\n",

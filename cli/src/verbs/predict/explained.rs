@@ -140,6 +140,10 @@ fn kernel_json(kernel: &KernelExplanation) -> serde_json::Value {
             "predictor": e.key.to_string(),
             "basis": e.basis,
             "with_bias": e.with_bias,
+            "correction": e.correction.map(|c| json!({
+                "factor": c.log_ratio.exp(),
+                "networks": c.networks,
+            })),
             "expected_log_error": e.estimate.log_error,
             "features": e.features,
         }),
