@@ -65,7 +65,8 @@ impl Zoo {
         &self.hand_over
     }
 
-    /// Latency of one subgraph in an order, with the transfer of its output and its hand-over, ns; `None` where it cannot run or there is no link.
+    /// Latency of one subgraph in an order, with the transfer of its output and its hand-over, ns;
+    /// `None` where it cannot run or there is no link.
     #[must_use]
     pub fn step_ns(
         &self,

@@ -1,12 +1,12 @@
-//! [`MeasuredHandOver`]: the hand-over of a subgraph on each processor, estimated from stitched variants
-//! that were run.
+//! [`MeasuredHandOver`]: the hand-over of a subgraph on each processor, estimated from stitched
+//! variants that were run.
 //!
 //! A run of a stitched variant takes longer than its subgraphs one by one: e = measured - sum. With
-//! n_p pieces on processor p, e = sum over p of n_p h_p. The h_p are least squares with h_p >= 0 over
-//! all runs, each drawn towards the mean of all pieces as by one more run of one piece. That decides
-//! where the runs do not: with each processor once in every order, only the sum of all h_p is known.
-//! The interval of h_p holds the middle of the runs that used p, each with its residual divided among
-//! its pieces. Times are in ns.
+//! n_p pieces on processor p, e = sum over p of n_p h_p. The h_p are least squares with h_p >= 0
+//! over all runs, each drawn towards the mean of all pieces as by one more run of one piece. That
+//! decides where the runs do not: with each processor once in every order, only the sum of all h_p
+//! is known. The interval of h_p holds the middle of the runs that used p, each with its residual
+//! divided among its pieces. Times are in ns.
 
 use super::record::Tried;
 use serde::{Deserialize, Serialize};
