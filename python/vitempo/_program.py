@@ -70,9 +70,11 @@ def _of_path() -> Optional[str]:
 
 
 def is_script(path: str) -> bool:
-    """Whether a file is a script of an interpreter, or beside this one."""
-    if os.path.dirname(os.path.abspath(path)) == os.path.dirname(os.path.abspath(sys.executable)):
-        return True
+    """Whether a file is a script of an interpreter; on Windows, where scripts are programs, whether
+    it is beside this one."""
+    if os.name == "nt":
+        own = os.path.dirname(os.path.abspath(sys.executable))
+        return os.path.abspath(path).startswith(own)
     with open(path, "rb") as file:
         return file.read(2) == b"#!"
 
