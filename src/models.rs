@@ -123,7 +123,8 @@ pub fn files<S: AsRef<str>>(arguments: &[S]) -> Result<Vec<PathBuf>, ModelError>
 /// Reads one model.
 ///
 /// # Errors
-/// [`ModelError::Onnx`] and [`ModelError::Tflite`] name the file, and the node where one is at fault.
+/// [`ModelError::Onnx`] and [`ModelError::Tflite`] name the file, and the node where one is at
+/// fault.
 pub fn read(path: &Path, options: &ReadOptions) -> Result<Model, ModelError> {
     Reader::new(options).read(path.to_owned())
 }

@@ -66,9 +66,9 @@ enum Outcome<'a> {
 /// Answers a request.
 ///
 /// # Errors
-/// 404 for a bundle that is not there, 406 for a table of operators, 413 when too much is asked for at once, 422 for a space that
-/// is not there and for an upload that cannot be read, 503 where there is no memory for the answer.
-/// What is wrong with one model of a list stands in the answer.
+/// 404 for a bundle that is not there, 406 for a table of operators, 413 when too much is asked for
+/// at once, 422 for a space that is not there and for an upload that cannot be read, 503 where there
+/// is no memory for the answer. What is wrong with one model of a list stands in the answer.
 pub fn answer(
     asked: &Asked,
     registry: &Bundles,

@@ -19,8 +19,8 @@ use vitempo::search_space::Space;
 /// Example: vitempo export mobilevit_xxs --out models/
 #[derive(clap::Args, Debug)]
 pub struct ExportArgs {
-    /// Names of models that ship (vit_tiny_patch16_224, mobilevit_xxs, edgenext_xx_small), encodings
-    /// of architectures, or all: every model that ships
+    /// Names of models that ship (vit_tiny_patch16_224, mobilevit_xxs, edgenext_xx_small),
+    /// encodings of architectures, or all: every model that ships
     #[arg(required = true, value_name = "MODELS")]
     pub models: Vec<String>,
 

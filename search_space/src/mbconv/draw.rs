@@ -1,7 +1,8 @@
 //! Draws from a space of inverted residuals: one member at random, one that differs from a given
 //! one in a single respect, and one with stages of two.
 //!
-//! Every choice is uniform over its values; kernel, expansion and squeeze are choices of each block.
+//! Every choice is uniform over its values; kernel, expansion and squeeze are choices of each
+//! block.
 
 use super::definition::{MbConv, StageRange};
 use super::{Architecture, Block, Blocks, Stage, Stages};

@@ -1,5 +1,5 @@
-//! What the forecast of one kernel comes from, as text: features and predictor, or the demands on an
-//! adapted device.
+//! What the forecast of one kernel comes from, as text: features and predictor, or the demands on
+//! an adapted device.
 
 use super::super::output::{Table, percent};
 use std::fmt::Write;

@@ -45,8 +45,8 @@ pub struct ServeArgs {
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
 
-    /// Search spaces whose encodings are accepted: names (hybrid-vit, isotropic-vit, mbconv) or TOML files;
-    /// may be repeated. The first is used for requests that name none
+    /// Search spaces whose encodings are accepted: names (hybrid-vit, isotropic-vit, mbconv) or
+    /// TOML files; may be repeated. The first is used for requests that name none
     #[arg(long = "space", value_name = "SPACE", default_value = "hybrid-vit")]
     pub spaces: Vec<String>,
 

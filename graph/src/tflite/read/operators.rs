@@ -102,8 +102,8 @@ impl Reader<'_> {
         }
     }
 
-    /// The dimension of a tensor, as an image or not, that is a stored one; negative ones count from
-    /// the end.
+    /// The dimension of a tensor, as an image or not, that is a stored one; negative ones count
+    /// from the end.
     pub(super) fn axis(&self, id: usize, image: bool, axis: i64) -> Result<usize, Refusal> {
         let rank = self.shape(id).len();
         let from_end = if axis < 0 { axis.saturating_add(rank as i64) } else { axis };
