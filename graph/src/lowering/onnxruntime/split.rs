@@ -5,6 +5,7 @@ use crate::{
     Attributes, OpKind, TensorSpec, ValueId,
     patterns::rewriter::{NodeIndex, Rewriter},
 };
+use foldhash::HashSet;
 
 /// One part of a tensor along one axis.
 #[derive(Clone, Copy, Debug)]
@@ -22,11 +23,12 @@ struct Part {
 pub(super) fn fuse_gathers(graph: &mut Rewriter) -> bool {
     let mut changed = false;
     let mut values: Vec<ValueId> = Vec::new();
+    let mut given: HashSet<ValueId> = HashSet::default();
     for index in graph.order() {
         let Some(node) = graph.node(index) else { continue };
         let shared = |v: &&ValueId| graph.consumers(**v).len() > 1;
         for value in node.inputs.iter().filter(shared) {
-            if graph.producer(*value).is_none() && !values.contains(value) {
+            if graph.producer(*value).is_none() && given.insert(*value) {
                 values.push(*value);
             }
         }
