@@ -5,6 +5,8 @@
 pub(super) type Damage = &'static str;
 
 const OUTSIDE: Damage = "an offset leads out of the file";
+/// Bytes of a text that are read: tables may share one, and each of them would be checked.
+const LONGEST_TEXT: usize = 256;
 
 /// Four bytes at a place.
 fn four(bytes: &[u8], at: usize) -> Result<[u8; 4], Damage> {
@@ -112,10 +114,13 @@ impl<'a> Table<'a> {
         Ok(Vector { bytes: self.bytes, at: from, data })
     }
 
-    /// A text; an empty one where it is not there or is no UTF-8.
+    /// A text up to its first byte that is no UTF-8, cut where it is too long; an empty one where it
+    /// is not there.
     pub(super) fn text(&self, number: usize) -> Result<&'a str, Damage> {
         let data = self.vector(number, 1)?.data;
-        Ok(std::str::from_utf8(data).unwrap_or_default())
+        let data = &data[..data.len().min(LONGEST_TEXT)];
+        let valid = std::str::from_utf8(data).map_or_else(|e| e.valid_up_to(), str::len);
+        Ok(std::str::from_utf8(&data[..valid]).unwrap_or_default())
     }
 }
 

@@ -68,8 +68,8 @@ enum State {
 fn is_over_last(model: &Model<'_>, operator: &Operator<'_>) -> bool {
     let Some(code) = Code::numbered(operator.code) else { return false };
     let axes = || {
-        let id = operator.inputs.get(1).copied().flatten()?;
-        model.tensors[id].ints().filter(|axes| axes.len() == 1)
+        let tensor = &model.tensors[operator.inputs.get(1).copied().flatten()?];
+        if tensor.elements() == 1 { tensor.ints() } else { None }
     };
     match code {
         Code::FullyConnected => true,

@@ -6,6 +6,10 @@ use crate::{Budget, Precision};
 
 /// Most dimensions of a tensor.
 const MOST_DIMENSIONS: usize = 8;
+/// Memory for a tensor and for what is known of it: lists may name one table many times.
+const TENSOR_BYTES: u64 = 256;
+/// Memory for one input or output of an operator.
+const PLACE_BYTES: u64 = 16;
 
 /// One tensor.
 #[derive(Clone, Debug)]
@@ -55,6 +59,7 @@ impl<'a> Model<'a> {
         let main = subgraphs.table(0)?;
         let listed = main.vector(0, 4)?;
         budget.steps(listed.tables() as u64)?;
+        budget.bytes(TENSOR_BYTES.saturating_mul(listed.tables() as u64))?;
         let mut tensors = Vec::new();
         for index in 0..listed.tables() {
             let buffer = |index: usize| match index {
@@ -71,6 +76,7 @@ impl<'a> Model<'a> {
         let places = |table: &Table<'a>, number: usize| -> Result<Vec<usize>, Fault> {
             let ids = table.vector(number, 4)?.ints();
             budget.steps(ids.len() as u64)?;
+            budget.bytes(PLACE_BYTES.saturating_mul(ids.len() as u64))?;
             let known =
                 ids.map(|id| place(id).ok_or("an operator names a tensor that is not there"));
             Ok(known.collect::<Result<_, Damage>>()?)
@@ -87,6 +93,7 @@ impl<'a> Model<'a> {
             let code = codes.table(code)?;
             let ids = table.vector(1, 4)?.ints();
             budget.steps(ids.len() as u64)?;
+            budget.bytes(PLACE_BYTES.saturating_mul(ids.len() as u64))?;
             let input = |id: i32| match id {
                 -1 => Ok(None),
                 id => place(id).map(Some).ok_or("an operator names a tensor that is not there"),
@@ -117,6 +124,8 @@ fn tensor<'a>(
     budget.steps(extents.len() as u64)?;
     let extent = |d: i32| usize::try_from(d).map_err(|_| "a tensor has a negative extent");
     let name = table.text(3)?;
+    // Nodes and values get names of their own, which may all be copies of one in the file.
+    budget.bytes(name.len() as u64)?;
     let precision = precision(table.byte(1, 0)?).ok_or_else(|| {
         Fault::from(format!("tensor `{name}` has an element type that is not read"))
     })?;
@@ -151,34 +160,67 @@ fn precision(number: i8) -> Option<Precision> {
     })
 }
 
-impl Tensor<'_> {
+impl<'a> Tensor<'a> {
+    /// Number of elements, where an empty dimension counts as one: loops over the others still run.
+    pub(super) fn elements(&self) -> usize {
+        self.shape.iter().fold(1, |product: usize, &extent| product.saturating_mul(extent.max(1)))
+    }
+
+    /// The bytes of a constant that has as many as its shape says. Tensors may share bytes, so that
+    /// more than that may not be read for each of them.
+    fn sized<const N: usize>(&self) -> Option<&'a [[u8; N]]> {
+        let (chunks, rest) = self.data?.as_chunks::<N>();
+        (chunks.len() == self.elements() && rest.is_empty()).then_some(chunks)
+    }
+
     /// The whole numbers of a constant.
     pub(super) fn ints(&self) -> Option<Vec<i64>> {
-        let data = self.data?;
         Some(match self.precision {
             Precision::I32 => {
-                data.as_chunks::<4>().0.iter().map(|c| i32::from_le_bytes(*c).into()).collect()
+                self.sized::<4>()?.iter().map(|c| i32::from_le_bytes(*c).into()).collect()
             }
-            Precision::I64 => {
-                data.as_chunks::<8>().0.iter().map(|c| i64::from_le_bytes(*c)).collect()
+            Precision::I64 => self.sized::<8>()?.iter().map(|c| i64::from_le_bytes(*c)).collect(),
+            Precision::Bool | Precision::U8 => {
+                self.sized::<1>()?.iter().map(|[byte]| i64::from(*byte)).collect()
             }
-            Precision::Bool | Precision::U8 => data.iter().map(|b| i64::from(*b)).collect(),
-            Precision::I8 => data.iter().map(|b| i64::from(*b as i8)).collect(),
+            Precision::I8 => {
+                self.sized::<1>()?.iter().map(|[byte]| i64::from(*byte as i8)).collect()
+            }
             _ => return None,
         })
     }
 
     /// The real numbers of a constant.
     pub(super) fn floats(&self) -> Option<Vec<f64>> {
-        let data = self.data?;
         Some(match self.precision {
             Precision::F32 => {
-                data.as_chunks::<4>().0.iter().map(|c| f32::from_le_bytes(*c).into()).collect()
+                self.sized::<4>()?.iter().map(|c| f32::from_le_bytes(*c).into()).collect()
             }
-            Precision::F64 => {
-                data.as_chunks::<8>().0.iter().map(|c| f64::from_le_bytes(*c)).collect()
-            }
+            Precision::F64 => self.sized::<8>()?.iter().map(|c| f64::from_le_bytes(*c)).collect(),
             _ => return None,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tensor(shape: Vec<usize>, precision: Precision, data: &[u8]) -> Tensor<'_> {
+        Tensor { name: "t", shape, precision, data: Some(data), quantized: false }
+    }
+
+    #[test]
+    fn numbers_are_read_where_there_are_as_many_as_the_shape_says() {
+        let bytes: Vec<u8> = [7_i32, -1].iter().flat_map(|v| v.to_le_bytes()).collect();
+        let ints = |shape: &[usize]| tensor(shape.to_vec(), Precision::I32, &bytes).ints();
+        assert_eq!(ints(&[2]), Some(vec![7, -1]));
+        assert_eq!(ints(&[2, 1]), Some(vec![7, -1]));
+        assert_eq!((ints(&[1]), ints(&[3]), ints(&[])), (None, None, None));
+        let huge = tensor(vec![1 << 31, 1 << 31, 1 << 31, 0], Precision::I32, &bytes);
+        assert_eq!((huge.elements(), huge.ints()), (usize::MAX, None));
+        assert_eq!(tensor(vec![2], Precision::F32, &bytes).ints(), None);
+        assert_eq!(tensor(vec![1], Precision::F64, &bytes).floats().map(|v| v.len()), Some(1));
+        assert_eq!(tensor(vec![8], Precision::I8, &bytes).ints().map(|v| v[7]), Some(-1));
     }
 }

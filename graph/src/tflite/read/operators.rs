@@ -216,13 +216,7 @@ impl Reader<'_> {
     fn reciprocal_root(&mut self, o: &Operator<'_>, name: &str) -> Result<(), Refusal> {
         let (input, output) = (self.input(o, 0)?, self.output(o)?);
         let inputs = self.alike(o)?;
-        let read_by_products = || {
-            let mut readers = self.model.operators.iter();
-            let mut readers = readers.by_ref().filter(|r| r.inputs.contains(&Some(output)));
-            readers.all(|reader| reader.code == Code::Mul.number())
-        };
-        let is_given_out = self.model.outputs.contains(&output);
-        if self.is_variance[input] && !is_given_out && read_by_products() {
+        if self.is_variance[input] && !self.read_otherwise[output] {
             let plain = Attributes::new();
             let root = self.node(&format!("{name}/root"), OpKind::Sqrt, plain, &inputs)?;
             self.roots[output] = Some(root);

@@ -29,6 +29,10 @@ pub(super) struct Reader<'a> {
     /// For each tensor, its value in the order of the file, and as an image.
     values: Vec<[Option<ValueId>; 2]>,
     names: HashSet<String>,
+    /// The number of the last name that was made unique.
+    last_name: usize,
+    /// For each tensor, whether other operators than products read it, or the caller gets it.
+    pub(super) read_otherwise: Vec<bool>,
     /// Square roots whose reciprocal a tensor is.
     pub(super) roots: Vec<Option<ValueId>>,
     /// Differences from means, by what they are of.
@@ -57,6 +61,8 @@ impl<'a> Reader<'a> {
             images: images(model),
             values: vec![[None; 2]; count],
             names: HashSet::new(),
+            last_name: 0,
+            read_otherwise: read_otherwise(model),
             roots: vec![None; count],
             differences: Vec::new(),
             mean_of: vec![None; count],
@@ -95,10 +101,9 @@ impl<'a> Reader<'a> {
     pub(super) fn unique(&mut self, name: &str, otherwise: &str) -> String {
         let base = if name.is_empty() { otherwise } else { name };
         let mut unique = base.to_owned();
-        let mut number = self.names.len();
         while !self.names.insert(unique.clone()) {
-            unique = format!("{base}#{number}");
-            number += 1;
+            self.last_name += 1;
+            unique = format!("{base}#{}", self.last_name);
         }
         unique
     }
@@ -153,7 +158,7 @@ impl<'a> Reader<'a> {
         }
         let name = self.unique(tensor.name, "constant");
         let spec = self.spec(id, image);
-        let elements = tensor.shape.iter().fold(1usize, |n, &d| n.saturating_mul(d));
+        let elements = tensor.elements();
         if elements > MOST_VALUES {
             return Ok(self.b.weight(name, spec));
         }
@@ -196,8 +201,7 @@ impl<'a> Reader<'a> {
     /// A constant input of one number.
     pub(super) fn number(&self, id: usize) -> Option<f64> {
         let tensor = &self.model.tensors[id];
-        let is_single = tensor.shape.iter().all(|&d| d == 1);
-        tensor.floats().filter(|values| is_single && values.len() == 1)?.first().copied()
+        if tensor.elements() == 1 { tensor.floats()?.first().copied() } else { None }
     }
 
     /// The tensor of an input that must be there.
@@ -256,6 +260,14 @@ impl<'a> Reader<'a> {
         };
         self.node(&format!("{}/activation", self.name(id)), kind, attributes, &[x])
     }
+}
+
+fn read_otherwise(model: &Model<'_>) -> Vec<bool> {
+    let mut read = vec![false; model.tensors.len()];
+    let others = model.operators.iter().filter(|o| o.code != Code::Mul.number());
+    let inputs = others.flat_map(|operator| operator.inputs.iter().flatten());
+    inputs.chain(&model.outputs).for_each(|id| read[*id] = true);
+    read
 }
 
 fn called(operator: &Operator<'_>) -> String {

@@ -49,6 +49,31 @@ fn a_file_that_was_written_has_the_same_operators_and_kernels() {
     }
 }
 
+/// Models of a folder with ONNX files, in the variable `VITEMPO_ZOO`: how many have the same
+/// kernels after they were written and read, and which differ.
+#[test]
+fn models_of_a_zoo_are_read_as_they_were_written() {
+    let Some(folder) = std::env::var_os("VITEMPO_ZOO") else { return };
+    let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let (mut same, mut other) = (0, Vec::new());
+    for file in files.filter(|file| file.extension().is_some_and(|e| e == "onnx")) {
+        let name = file.file_stem().unwrap().to_string_lossy().into_owned();
+        let graph = read_onnx(&file, &ReadOptions::default()).unwrap();
+        let weights = Weights::seeded(&graph, 1).unwrap();
+        let Ok(written) = write(&graph, &weights) else { continue };
+        match read_bytes(&name, &written.bytes, &Budget::default()) {
+            Ok(again) if kernels(&graph, true) == kernels(&again, true) => same += 1,
+            Ok(again) => {
+                let [before, after] = [&graph, &again].map(|graph| kernels(graph, true).len());
+                other.push(format!("{name}: {before} kernels, then {after}"));
+            }
+            Err(error) => other.push(format!("{name}: {error}")),
+        }
+    }
+    eprintln!("{same} models are the same, {} are not:\n{}", other.len(), other.join("\n"));
+    assert!(same > 9 * other.len(), "{other:#?}");
+}
+
 #[test]
 fn what_is_damaged_is_refused_and_never_a_panic() {
     let (_, bytes) = written(&models()[1]);
