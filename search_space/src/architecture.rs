@@ -10,18 +10,19 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use vitempo_graph::{Graph, GraphBuilder};
 
-/// The families: a module with `Architecture`, and the [`Family`] in it.
+/// The families: a module with `Architecture`, the [`Family`] in it, and its name.
 macro_rules! families {
-    ($($module:ident: $family:ident,)+) => {
+    ($($module:ident: $family:ident $name:literal,)+) => {
         /// One model of a search space, as a small value without allocations. `Display` and
         /// [`Architecture::encode`] write it as compact text.
         #[derive(
             Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
         )]
-        #[serde(tag = "family", rename_all = "kebab-case")]
+        #[serde(tag = "family")]
         pub enum Architecture {
             $(
                 #[doc = concat!("Of the family [`", stringify!($family), "`](crate::", stringify!($module), ").")]
+                #[serde(rename = $name)]
                 $family(crate::$module::Architecture),
             )+
         }
@@ -227,9 +228,9 @@ where
 }
 
 families! {
-    hybrid_vit: HybridVit,
-    isotropic_vit: IsotropicVit,
-    mbconv: MbConv,
+    hybrid_vit: HybridVit "hybrid-vit",
+    isotropic_vit: IsotropicVit "isotropic-vit",
+    mbconv: MbConv "mbconv",
 }
 
 impl fmt::Display for Architecture {
