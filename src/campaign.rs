@@ -13,7 +13,7 @@ use std::{
 };
 use vitempo_datasets::{DatasetError, Store};
 use vitempo_graph::{
-    Environment, ModelIdentity, ModelProfile, OpKind, Samples, Status,
+    Environment, Graph, ModelIdentity, ModelProfile, OpKind, Samples, Status,
     lowering::{self, LoweringError},
     onnx::ReadOptions,
 };
@@ -236,18 +236,24 @@ pub fn operator_models(
     for (id, op) in found {
         match single::graph_of(&op) {
             Ok(graph) => {
-                let identity = ModelIdentity {
-                    name: format!("{}-{id}", op.kind),
-                    architecture: graph.architecture(),
-                    space: Some(ModelIdentity::OPERATORS.to_owned()),
-                    encoding: None,
-                };
-                singles.push(SweepModel { identity, graph, source: Source::Graph });
+                singles.push(operator_network(format!("{}-{id}", op.kind), graph));
             }
             Err(error) => tracing::warn!("left out {}: {error}", op.kind),
         }
     }
     Ok(singles)
+}
+
+/// A network around operators as a sweep measures it: training data alone, never evaluated end to
+/// end.
+pub(crate) fn operator_network(name: String, graph: Graph) -> SweepModel {
+    let identity = ModelIdentity {
+        name,
+        architecture: graph.architecture(),
+        space: Some(ModelIdentity::OPERATORS.to_owned()),
+        encoding: None,
+    };
+    SweepModel { identity, graph, source: Source::Graph }
 }
 
 /// The measurement as it is kept.

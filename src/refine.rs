@@ -26,16 +26,14 @@ pub use choice::{Candidate, Choice};
 
 use crate::{
     bundle::Bundle,
-    campaign::{Campaign, session_name},
+    campaign::{Campaign, operator_network, session_name},
     models::Model,
 };
 use std::{path::Path, time::Duration};
 use vitempo_datasets::{Dataset, DatasetError};
-use vitempo_graph::{
-    Environment, Graph, GraphPrediction, LatencyModel, ModelIdentity, PredictionError, Status,
-};
+use vitempo_graph::{Environment, Graph, GraphPrediction, LatencyModel, PredictionError, Status};
 use vitempo_predictors::{PredictorBundle, PredictorError, refined::RefinedModel};
-use vitempo_profiler::{RunOptions, RunProtocol, Source, Sweep, SweepModel, Target};
+use vitempo_profiler::{RunOptions, RunProtocol, Sweep, Target};
 
 /// Rounds of measuring: their disagreement is seen in the dataset.
 const ROUNDS: usize = 2;
@@ -133,7 +131,7 @@ impl<'a> Refinement<'a> {
     /// [`RefineError::Prediction`] where a piece of the model has no forecast.
     pub fn plan(&self, within: Option<Duration>) -> Result<Choice, RefineError> {
         let candidates = choice::candidates(self.bundle, &self.model.graph, &self.kernels)?;
-        Ok(choice::choose(self.bundle, candidates, within))
+        Ok(choice::choose(candidates, within))
     }
 
     /// How the bundle's environment runs models.
@@ -171,11 +169,14 @@ impl<'a> Refinement<'a> {
                 cheapest: choice.cheapest().as_secs_f64().ceil() as u64,
             });
         }
+        let network = |candidate: &Candidate| {
+            operator_network(candidate.network.name().to_owned(), candidate.network.clone())
+        };
         let mut protocol = RunProtocol { profiled_repeats: PROFILED, ..RunProtocol::default() };
         protocol.protocol.rounds = ROUNDS;
         (protocol.protocol.min_repeats, protocol.protocol.max_repeats) = (REPEATS, REPEATS);
         let sweep = Sweep {
-            models: choice.chosen().map(|candidate| measured(&candidate.network)).collect(),
+            models: choice.chosen().map(network).collect(),
             backend: self.bundle.environment.framework.clone(),
             options,
             protocol,
@@ -230,15 +231,4 @@ impl<'a> Refinement<'a> {
 pub fn check_environment(bundle: &PredictorBundle, here: &Environment) -> Result<(), RefineError> {
     let (here, bundle) = (here.id(), bundle.environment.id());
     if here == bundle { Ok(()) } else { Err(RefineError::Environment { here, bundle }) }
-}
-
-/// A network as a sweep measures it: training data alone, never evaluated end to end.
-fn measured(network: &Graph) -> SweepModel {
-    let identity = ModelIdentity {
-        name: network.name().to_owned(),
-        architecture: network.architecture(),
-        space: Some(ModelIdentity::OPERATORS.to_owned()),
-        encoding: None,
-    };
-    SweepModel { identity, graph: network.clone(), source: Source::Graph }
 }

@@ -5,7 +5,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     time::Duration,
 };
-use vitempo_graph::{Graph, LatencyModel, OpSpec, PredictionError, PredictionSource};
+use vitempo_graph::{Budget, Graph, LatencyModel, OpSpec, PredictionError, PredictionSource};
 use vitempo_predictors::PredictorBundle;
 
 /// Seconds that a model run takes besides its repeats: loading, warming up, the reference workload.
@@ -37,6 +37,8 @@ pub struct Candidate {
     pub extrapolating: bool,
     /// The network around it.
     pub network: Graph,
+    /// Kernels that the engine runs in the network.
+    runs: Vec<OpSpec>,
     /// What measuring the network takes, as expected.
     pub cost: Duration,
     /// Whether it is measured within the time.
@@ -92,7 +94,8 @@ struct Distinct {
     extrapolating: bool,
 }
 
-/// The kernels of a model that have a network, those that bring most per second first, and the share of the width in the others.
+/// The kernels of a model that have a network, those that bring most per second first, and the share
+/// of the width in the others.
 pub(super) fn candidates(
     bundle: &PredictorBundle,
     graph: &Graph,
@@ -127,7 +130,8 @@ pub(super) fn candidates(
         }
         let name = format!("{}-around-{}-{}", graph.name(), op.kind, op.id());
         let Some(network) = windows.around(kernels, kernel.first, &name) else { continue };
-        let run = bundle.predict(&network)?.latency.point().ns() / 1e9;
+        let (lowered, forecast) = bundle.predict_lowered(&network, &Budget::default())?;
+        let run = forecast.latency.point().ns() / 1e9;
         found.push(Candidate {
             op: op.clone(),
             node: kernels.nodes()[kernel.first].name.clone(),
@@ -139,6 +143,7 @@ pub(super) fn candidates(
             extrapolating: kernel.extrapolating,
             cost: Duration::from_secs_f64(ROUNDS as f64 * (RUN_SECONDS + RUNS * run)),
             network,
+            runs: lowered.into_nodes().into_iter().map(|node| node.op).collect(),
             is_chosen: false,
             is_covered: false,
         });
@@ -152,20 +157,18 @@ pub(super) fn candidates(
 /// Chooses in that order as long as the time allows; a kernel that a chosen network has already is
 /// covered by it.
 pub(super) fn choose(
-    bundle: &PredictorBundle,
     (mut candidates, out_of_reach): (Vec<Candidate>, f64),
     within: Option<Duration>,
 ) -> Choice {
     let mut left = within.unwrap_or(Duration::MAX);
-    let mut covered: BTreeSet<OpSpec> = BTreeSet::new();
-    for candidate in &mut candidates {
-        if covered.contains(&candidate.op) {
-            candidate.is_covered = true;
-        } else if candidate.cost <= left {
-            left -= candidate.cost;
-            candidate.is_chosen = true;
-            let kernels = bundle.lowered(&candidate.network).map(Graph::into_nodes);
-            covered.extend(kernels.into_iter().flatten().map(|node| node.op));
+    let mut covered: BTreeSet<&OpSpec> = BTreeSet::new();
+    for Candidate { op, cost, runs, is_chosen, is_covered, .. } in &mut candidates {
+        if covered.contains(&*op) {
+            *is_covered = true;
+        } else if *cost <= left {
+            left -= *cost;
+            *is_chosen = true;
+            covered.extend(runs.iter());
         }
     }
     Choice { candidates, out_of_reach, within }
