@@ -83,9 +83,28 @@ pub fn keep_freed() {
     }
 }
 
+/// Ends [`keep_freed`]: glibc's settings in a process that once freed a block of 32 MiB, the
+/// highest to which it moves its own thresholds (it moves them no more afterwards).
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+pub fn return_freed() {
+    const HIGHEST_MMAP_THRESHOLD: libc::c_int = 32 << 20;
+    // SAFETY: as in `keep_freed`.
+    unsafe {
+        libc::mallopt(libc::M_MMAP_MAX, 65_536);
+        libc::mallopt(libc::M_MMAP_THRESHOLD, HIGHEST_MMAP_THRESHOLD);
+        libc::mallopt(libc::M_TRIM_THRESHOLD, 2 * HIGHEST_MMAP_THRESHOLD);
+    }
+    // What is free now would serve large blocks too.
+    hand_back();
+}
+
 /// On other systems, allocators have other settings.
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 pub fn keep_freed() {}
+
+/// As [`keep_freed`].
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+pub fn return_freed() {}
 
 fn status(field: &str) -> Option<u64> {
     let text = fs::read_to_string("/proc/self/status").ok()?;

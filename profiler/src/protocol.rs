@@ -22,6 +22,11 @@ pub struct RunProtocol {
     /// Whether the model's outputs are returned too.
     #[serde(default)]
     pub outputs: bool,
+    /// Whether memory that the engine frees stays with the process. In a network around an operator
+    /// large buffers would be new to the process in each run; a model takes them from operators
+    /// before.
+    #[serde(default)]
+    pub keeps_memory: bool,
 }
 
 impl Default for RunProtocol {
@@ -43,6 +48,7 @@ impl Default for RunProtocol {
             reference_repeats: 5,
             sampling_budget: Duration::from_millis(1200),
             outputs: false,
+            keeps_memory: false,
         }
     }
 }

@@ -315,6 +315,7 @@ impl Run<'_, '_> {
         model: &SweepModel,
         protocol: RunProtocol,
     ) -> Result<Option<Outcome>, SweepError> {
+        let protocol = RunProtocol { keeps_memory: model.identity.is_operator(), ..protocol };
         let request = RunRequest {
             backend: self.sweep.backend.clone(),
             options: self.options.clone(),

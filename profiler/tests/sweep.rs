@@ -127,6 +127,24 @@ fn a_model_that_fails_is_a_row_with_its_reason_and_the_sweep_goes_on() {
     }
 }
 
+/// One worker measures both, in turn.
+#[test]
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+fn freed_memory_is_kept_in_networks_around_operators_alone() {
+    let mut sweep = sweep("faulty", &["touch"; 6]);
+    for (index, model) in sweep.models.iter_mut().enumerate() {
+        model.identity.architecture = index.to_string();
+        model.identity.space = (index % 2 == 0).then(|| ModelIdentity::OPERATORS.to_owned());
+    }
+    let (profiles, _) = plain(&sweep);
+    assert_eq!(profiles.len(), 6);
+    for profile in &profiles {
+        let expected = if profile.model.is_operator() { "is kept" } else { "goes back" };
+        let Status::Failed(reason) = &profile.status else { panic!("it refuses") };
+        assert!(reason.contains(expected), "{}: {reason}", profile.model.architecture);
+    }
+}
+
 #[test]
 fn a_killed_sweep_resumes_where_it_stopped() {
     let mut sweep = sweep("null", &["a", "b", "c", "d"]);

@@ -70,7 +70,7 @@ fn placements_run_and_a_record_is_continued() {
     assert!(output.status.success(), "{}", text(&output.stderr));
     let found: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     let scores = found["scores"].as_array().expect("scores");
-    assert_eq!(scores.len(), 2 * 2, "latency and period of both models: {found}");
+    assert_eq!(scores.len(), 2 * 2 * 2, "latency and period, with hand-over and without: {found}");
     for score in scores {
         let regret = score["regret"].as_array().expect("regrets");
         assert!(regret.iter().all(|of| of.as_f64().is_some_and(|of| of >= 0.0)), "{score}");

@@ -6,7 +6,7 @@ use super::{
 use crate::{
     backends::{self, Backend, RunOptions, Session, coverage::Coverage},
     load::{Drive, LoadRequest, Prepared, Running, Tally},
-    model_run, pinning, reference, source,
+    memory, model_run, pinning, reference, source,
 };
 use std::{
     fs::File,
@@ -32,7 +32,14 @@ pub fn serve(backends: &[Box<dyn Backend>]) -> io::Result<()> {
     ignore_interrupts();
     let mut replies = private_stdout()?;
     let requests = requests();
-    let mut server = Server { backends, reference: None, pinned: None, load: None, held: None };
+    let mut server = Server {
+        backends,
+        reference: None,
+        pinned: None,
+        load: None,
+        held: None,
+        keeps_memory: false,
+    };
     while let Some(line) = server.next(&requests) {
         let reply = serde_json::from_str(&line).map_or_else(
             |e| failed(format!("the request cannot be read: {e}")),
@@ -83,6 +90,7 @@ struct Server<'a> {
     pinned: Option<Vec<usize>>,
     load: Option<Running>,
     held: Option<Held<'a>>,
+    keeps_memory: bool,
 }
 
 /// The reference workload, loaded once for a backend and its options.
@@ -166,6 +174,7 @@ impl<'a> Server<'a> {
     fn run(&mut self, request: RunRequest) -> Result<model_run::ModelRun, String> {
         let RunRequest { backend, options, protocol, name, graph, source } = request;
         self.pin(&options.cores)?;
+        self.keep_memory(protocol.keeps_memory);
         if protocol.reference_repeats > 0 {
             self.load_reference(&backend, &options)?;
         }
@@ -184,6 +193,14 @@ impl<'a> Server<'a> {
             self.pinned = Some(cores.to_vec());
         }
         Ok(())
+    }
+
+    /// The allocator's settings move by themselves until they are set once, so they are left alone
+    /// where nothing changes.
+    fn keep_memory(&mut self, keeps: bool) {
+        if std::mem::replace(&mut self.keeps_memory, keeps) != keeps {
+            if keeps { memory::keep_freed() } else { memory::return_freed() }
+        }
     }
 
     fn prepare(&mut self, request: LoadRequest) -> Result<Prepared, String> {

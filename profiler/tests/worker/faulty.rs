@@ -9,7 +9,7 @@ use vitempo_profiler::{
 };
 
 /// The null backend, but for models called `crash`, `panic`, `hang`, `refuse`, `print`, `kill` (ends
-/// the other worker's `dies`) and `dies`.
+/// the other worker's `dies`), `dies`, and `touch` (refuses with what happens to freed memory).
 struct Faulty(Box<dyn Backend>);
 
 impl Backend for Faulty {
@@ -48,10 +48,36 @@ impl Backend for Faulty {
                     reason: "Col2Im is unknown".to_owned(),
                 });
             }
+            "touch" => {
+                return Err(BackendError::Load {
+                    backend: self.name(),
+                    model: model.name.clone(),
+                    reason: freed_memory().to_owned(),
+                });
+            }
             _ => {}
         }
         self.0.load(model, options)
     }
+}
+
+/// Whether a large block that was freed costs page faults again.
+fn freed_memory() -> &'static str {
+    const BYTES: usize = 48 << 20;
+    let touch = || drop(std::hint::black_box(vec![1u8; BYTES]));
+    touch();
+    let before = page_faults();
+    (0..4).for_each(|_| touch());
+    // Pages have at most 2 MiB.
+    let all = 4 * (BYTES >> 21) as u64;
+    if page_faults() - before < all / 2 { "freed memory is kept" } else { "freed memory goes back" }
+}
+
+/// Minor page faults of this process so far.
+fn page_faults() -> u64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let mut fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
+    fields.nth(7).and_then(|count| count.parse().ok()).unwrap_or_default()
 }
 
 /// The file whose presence ends a session of `dies`.

@@ -24,9 +24,12 @@ use vitempo::{
 };
 
 /// Time in which caches settle before samples count.
-const SETTLING: Duration = Duration::from_millis(150);
-/// Fewest runs of a model in a window; the window is longer for slow models.
-const FEWEST_RUNS: usize = 3;
+const SETTLING: Duration = Duration::from_millis(80);
+/// How often models run alone and beside each other in turn, so that a machine which becomes slower
+/// meanwhile does so for both.
+pub const TURNS: u32 = 4;
+/// Fewest runs of a model in a turn; the turn is longer for slow models.
+const FEWEST_RUNS: usize = 2;
 /// A window is at most this many times as long.
 const LONGEST: usize = 20;
 
@@ -46,7 +49,7 @@ pub struct Engine {
 pub struct Protocol<'a> {
     /// Two engines on different cores.
     pub engines: [Engine; 2],
-    /// Least time for which a pair is sampled; alone it is half of it.
+    /// Least time for which a pair is sampled in all turns; alone it is half of it.
     pub window: Duration,
     /// No pair begins after this time.
     pub budget: Option<Duration>,
@@ -93,6 +96,7 @@ pub fn measure(
     let empty = Record {
         engines: environments(protocol)?,
         window_ms: u64::try_from(protocol.window.as_millis()).unwrap_or(u64::MAX),
+        turns: TURNS,
         pairs: Vec::new(),
         streams: Vec::new(),
     };
@@ -100,6 +104,7 @@ pub fn measure(
         [
             ("engines", found.engines != asked.engines),
             ("windows", found.window_ms != asked.window_ms),
+            ("turns", found.turns != asked.turns),
         ]
     })?;
     let mut crew = Crew { models, protocol, workers: HashMap::new() };
@@ -176,18 +181,22 @@ struct Crew<'a> {
 impl Crew<'_> {
     fn pair(&mut self, models: [usize; 2]) -> Result<PairRecord, ContentionStudyError> {
         let keys = [(0, Role::Model(models[0])), (1, Role::Model(models[1]))];
-        let half = self.protocol.window / 2;
-        let [one, other] = [self.run(&keys[..1], half)?, self.run(&keys[1..], half)?];
-        let both = self.run(&keys, self.protocol.window)?;
-        let mut both = both.into_iter().map(|tally| tally.runs_ns);
-        let first = |tallies: Vec<Tally>| {
-            tallies.into_iter().next().map(|tally| tally.runs_ns).unwrap_or_default()
-        };
-        Ok(PairRecord {
+        let mut pair = PairRecord {
             models: models.map(|model| self.models[model].identity.name.clone()),
-            alone_ns: [first(one), first(other)],
-            beside_ns: [both.next().unwrap_or_default(), both.next().unwrap_or_default()],
-        })
+            alone_ns: Default::default(),
+            beside_ns: Default::default(),
+        };
+        for _ in 0..TURNS {
+            for (engine, alone) in pair.alone_ns.iter_mut().enumerate() {
+                let tallies = self.run(&keys[engine..=engine], self.protocol.window / 2)?;
+                alone.extend(tallies.into_iter().flat_map(|tally| tally.runs_ns));
+            }
+            let both = self.run(&keys, self.protocol.window)?;
+            for (beside, tally) in pair.beside_ns.iter_mut().zip(both) {
+                beside.extend(tally.runs_ns);
+            }
+        }
+        Ok(pair)
     }
 
     fn stream(
@@ -196,29 +205,36 @@ impl Crew<'_> {
         model: usize,
     ) -> Result<StreamRecord, ContentionStudyError> {
         let keys = [(engine, Role::Model(model)), (1 - engine, Role::Stream)];
-        let alone = self.run(&keys[..1], self.protocol.window / 2)?;
-        let mut both = self.run(&keys, self.protocol.window)?.into_iter();
-        let beside = both.next().unwrap_or_default();
-        Ok(StreamRecord {
+        let mut record = StreamRecord {
             engine,
             model: self.models[model].identity.name.clone(),
-            alone_ns: alone.into_iter().flat_map(|tally| tally.runs_ns).collect(),
-            beside_ns: beside.runs_ns,
-            stream_bytes_per_s: both.next().unwrap_or_default().rates().bytes_per_s,
-        })
+            alone_ns: Vec::new(),
+            beside_ns: Vec::new(),
+            stream_bytes_per_s: 0,
+        };
+        let mut stream = Tally::default();
+        for _ in 0..TURNS {
+            let alone = self.run(&keys[..1], self.protocol.window / 2)?;
+            record.alone_ns.extend(alone.into_iter().flat_map(|tally| tally.runs_ns));
+            let mut both = self.run(&keys, self.protocol.window)?.into_iter();
+            record.beside_ns.extend(both.next().unwrap_or_default().runs_ns);
+            both.for_each(|tally| add(&mut stream, tally));
+        }
+        Ok(StreamRecord { stream_bytes_per_s: stream.rates().bytes_per_s, ..record })
     }
 
-    /// Runs these at the same time; what each did after it settled.
+    /// Runs these at the same time for one turn's share of a time; what each did after it settled.
     fn run(
         &mut self,
         keys: &[(usize, Role)],
-        window: Duration,
+        time: Duration,
     ) -> Result<Vec<Tally>, ContentionStudyError> {
         let mut running = Vec::new();
         for key in keys {
             running.push((*key, self.ready(*key)?));
         }
-        let ran = together(running.iter_mut().map(|(_, worker)| worker).collect(), window);
+        let workers = running.iter_mut().map(|(_, worker)| worker).collect();
+        let ran = together(workers, time / TURNS);
         let about = |source| ContentionStudyError::Run { what: self.named(keys), source };
         let tallies = ran.map_err(about)?;
         self.workers.extend(running);

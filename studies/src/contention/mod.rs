@@ -3,9 +3,9 @@
 //! [`score`] compares forecasts with it. Times are in ns.
 //!
 //! Each model runs again and again in a process of its own, on an engine pinned to a core. A pair
-//! runs three times: the first alone, the second alone, both together. Beside a stream over a
-//! buffer larger than the last-level cache, models with attention are compared with others (the
-//! mobile ViT study's figure 6).
+//! runs in turns: the first alone, the second alone, both together. Beside a stream over a buffer
+//! larger than the last-level cache, models with attention are compared with others (the mobile ViT
+//! study's figure 6).
 //!
 //! | question | where |
 //! |---|---|
@@ -25,10 +25,18 @@ pub struct Record {
     pub engines: Vec<Environment>,
     /// Least time for which a pair was sampled, ms.
     pub window_ms: u64,
+    /// Turns in which that time was spent; models run alone in each, too.
+    #[serde(default = "one_turn")]
+    pub turns: u32,
     /// Pairs of models.
     pub pairs: Vec<PairRecord>,
     /// Models beside a stream on the other engine's core.
     pub streams: Vec<StreamRecord>,
+}
+
+/// Records before there were turns have one.
+fn one_turn() -> u32 {
+    1
 }
 
 /// Two models, the first on the first engine, the second on the second.

@@ -233,7 +233,8 @@ mod tests {
     fn means_are_relative_to_what_was_measured() {
         let pairs =
             vec![pair(["a", "b"], [100, 200], [120, 300]), pair(["a", "c"], [110, 50], [120, 60])];
-        let record = Record { engines: Vec::new(), window_ms: 1, pairs, streams: Vec::new() };
+        let record =
+            Record { engines: Vec::new(), window_ms: 1, turns: 1, pairs, streams: Vec::new() };
         let scores = [score(0, 1.25, 1.0), score(1, 2.0, 2.05)];
         let both = means(&record, &scores, None).expect("means");
         assert_eq!(both.pairs, 2);

@@ -1,8 +1,9 @@
 //! [`score`]: how far forecasts are off, and how much worse than the best measured placement those
 //! are that planners choose. The cost model: a frame's latency is the sum over its parts, the
-//! period is the busy time of the busiest engine.
+//! period is the busy time of the busiest engine. Every part may take a hand-over more: what runs of
+//! the other models on one engine took beyond their parts alone.
 
-use super::{Division, PlacementRecord, Record};
+use super::{Division, ModelRecord, PlacementRecord, Record};
 use serde::Serialize;
 use vitempo::{graph::median, predictors::metrics, search::spearman};
 
@@ -79,6 +80,9 @@ pub struct Scores {
     pub parts: usize,
     /// What is minimised.
     pub goal: Goal,
+    /// The hand-over that forecasts and measured costs of each part contain, mean over engines, ns;
+    /// `None`: none.
+    pub hand_over_ns: Option<f64>,
     /// Mean error of forecasts of a part alone on an engine.
     pub part_error: f64,
     /// Mean error of forecasts of a placement.
@@ -94,42 +98,91 @@ pub struct Scores {
     pub noise: Option<f64>,
 }
 
-/// Scores of everything that was measured.
+/// Scores of everything that was measured, without hand-over and with it.
 #[must_use]
 pub fn score(record: &Record) -> Vec<Scores> {
-    let of_model = |model: &super::ModelRecord| -> Vec<Scores> {
-        let each = model.divisions.iter().flat_map(|d| Goal::ALL.map(|goal| (d, goal)));
-        each.map(|(division, goal)| division.scores(&model.model, goal)).collect()
-    };
-    record.models.iter().flat_map(of_model).collect()
+    score_models(&record.models, record.engines.len())
 }
 
-impl Division {
-    fn scores(&self, model: &str, goal: Goal) -> Scores {
-        let measured: Vec<f64> = self.placements.iter().map(|p| goal.measured(p)).collect();
-        let by = |planner: Planner| -> Vec<f64> {
-            let cost = |part: usize, engine: usize| self.cost(planner, part, engine);
-            self.placements.iter().map(|p| goal.cost(p, cost)).collect()
-        };
-        let (forecast, costs) = (by(Planner::Forecasts), by(Planner::MeasuredCosts));
+fn score_models(models: &[ModelRecord], engines: usize) -> Vec<Scores> {
+    let mut scores = Vec::new();
+    for ModelRecord { model, divisions } in models {
+        let others: Vec<&ModelRecord> = models.iter().filter(|of| of.model != *model).collect();
+        let hand_over = (!others.is_empty()).then(|| hand_over(&others, engines));
+        for (division, goal) in divisions.iter().flat_map(|d| Goal::ALL.map(|goal| (d, goal))) {
+            scores.push(Scored { division, goal, hand_over: None }.scores(model));
+            if let Some(ns) = &hand_over {
+                scores.push(Scored { division, goal, hand_over: Some(ns) }.scores(model));
+            }
+        }
+    }
+    scores
+}
+
+/// What one part costs beyond its time alone, by engine, ns: the median over placements on one
+/// engine; zero without any.
+fn hand_over(models: &[&ModelRecord], engines: usize) -> Vec<f64> {
+    let mut beyond = vec![Vec::new(); engines];
+    for division in models.iter().flat_map(|model| &model.divisions) {
+        for placement in &division.placements {
+            let Some(&engine) = placement.engines.first() else { continue };
+            if placement.engines.iter().all(|&other| other == engine) {
+                let alone = Goal::Latency
+                    .cost(placement, |part, on| division.cost(Planner::MeasuredCosts, part, on));
+                let parts = placement.engines.len() as f64;
+                beyond[engine].push((Goal::Latency.measured(placement) - alone) / parts);
+            }
+        }
+    }
+    beyond.iter().map(|of| metrics::median(of).map_or(0.0, |ns| ns.max(0.0))).collect()
+}
+
+/// A division to be scored for a goal.
+#[derive(Clone, Copy)]
+struct Scored<'a> {
+    division: &'a Division,
+    goal: Goal,
+    /// By engine, ns for each part, if it counts.
+    hand_over: Option<&'a [f64]>,
+}
+
+impl Scored<'_> {
+    fn scores(self, model: &str) -> Scores {
+        let Self { division, goal, .. } = self;
+        let placements = &division.placements;
+        let measured: Vec<f64> = placements.iter().map(|p| goal.measured(p)).collect();
+        let (forecast, costs) = (self.by(Planner::Forecasts), self.by(Planner::MeasuredCosts));
         Scores {
             model: model.to_owned(),
-            parts: self.parts.len(),
+            parts: division.parts.len(),
             goal,
-            part_error: self.part_error(),
+            hand_over_ns: self.hand_over.and_then(|ns| mean(ns.iter().copied())),
+            part_error: division.part_error(),
             forecast_error: error(&measured, &forecast),
             cost_error: error(&measured, &costs),
             rank_correlation: spearman(&forecast, &measured),
             regret: Planner::ALL.map(|planner| match planner {
                 Planner::Default => regret(&measured, |index| {
-                    self.placements[index].engines.iter().all(|&engine| engine == 0)
+                    placements[index].engines.iter().all(|&engine| engine == 0)
                 }),
-                _ => regret(&measured, is_least(&by(planner))),
+                _ => regret(&measured, is_least(&self.by(planner))),
             }),
-            noise: noise(goal, &self.placements),
+            noise: noise(goal, placements),
         }
     }
 
+    /// The cost of each placement, as a planner has it.
+    fn by(self, planner: Planner) -> Vec<f64> {
+        let in_time = matches!(planner, Planner::Forecasts | Planner::MeasuredCosts);
+        let cost = |part: usize, engine: usize| {
+            let hand_over = self.hand_over.filter(|_| in_time).map_or(0.0, |ns| ns[engine]);
+            self.division.cost(planner, part, engine) + hand_over
+        };
+        self.division.placements.iter().map(|p| self.goal.cost(p, cost)).collect()
+    }
+}
+
+impl Division {
     /// The cost of a part on an engine, as a planner has it.
     fn cost(&self, planner: Planner, part: usize, engine: usize) -> f64 {
         let part = &self.parts[part];
@@ -222,9 +275,13 @@ mod tests {
         }
     }
 
+    fn scores(division: &Division, goal: Goal) -> Scores {
+        Scored { division, goal, hand_over: None }.scores("m")
+    }
+
     #[test]
     fn choices_are_compared_with_the_best_measured_placement() {
-        let scores = Goal::ALL.map(|goal| division().scores("m", goal));
+        let scores = Goal::ALL.map(|goal| scores(&division(), goal));
         let near = |a: f64, b: f64| (a - b).abs() < 1e-12;
         for scores in &scores {
             assert!(near(scores.part_error, 0.0) && near(scores.forecast_error, 0.0));
@@ -245,7 +302,7 @@ mod tests {
         for part in &mut division.parts {
             part.forecast_ns.reverse();
         }
-        let scores = division.scores("m", Goal::Latency);
+        let scores = scores(&division, Goal::Latency);
         // Half and twice: |100 - 200| / 200 and |200 - 100| / 100.
         assert!((scores.part_error - 0.75).abs() < 1e-12, "{}", scores.part_error);
         assert_eq!(scores.rank_correlation, Some(-1.0));
@@ -258,11 +315,35 @@ mod tests {
         for placement in &mut division.placements {
             placement.latency_ns[1].iter_mut().for_each(|ns| *ns = *ns * 3 / 2);
         }
-        let scores = division.scores("m", Goal::Latency);
+        let scores = scores(&division, Goal::Latency);
         assert!(
             scores.noise.is_some_and(|noise| (noise - 0.4).abs() < 1e-12),
             "{:?}",
             scores.noise
         );
+    }
+
+    /// Each part takes 50 ns more on the second engine than alone.
+    #[test]
+    fn the_hand_over_of_a_part_is_that_of_the_other_models() {
+        let mut division = division();
+        for placement in &mut division.placements {
+            let more = 50 * placement.engines.iter().sum::<usize>() as u64;
+            placement.latency_ns.iter_mut().flatten().for_each(|ns| *ns += more);
+        }
+        let model =
+            |name: &str| ModelRecord { model: name.to_owned(), divisions: vec![division.clone()] };
+        let models = [model("m"), model("n")];
+        let near = |a: f64, b: f64| (a - b).abs() < 1e-9;
+        let found = hand_over(&models.iter().collect::<Vec<_>>(), 3);
+        assert!(near(found[0], 0.0) && near(found[1], 50.0) && near(found[2], 0.0), "{found:?}");
+
+        let scored = score_models(&models, 2);
+        let latency = |is_in: bool| {
+            let of = |s: &&Scores| s.goal == Goal::Latency && s.hand_over_ns.is_some() == is_in;
+            scored.iter().find(of).map_or(f64::NAN, |s| s.cost_error)
+        };
+        assert!(latency(false) > 0.05, "{}", latency(false));
+        assert!(near(latency(true), 0.0), "{}", latency(true));
     }
 }

@@ -1,6 +1,6 @@
 //! [`measure`] plans every configuration of the grid with every system, and runs each distinct plan
-//! on engines: one query of each task at once, in every order of arrival, and a run with many
-//! waiting queries.
+//! on engines: one query of each task at once, in every order of arrival, and runs with many waiting
+//! queries.
 
 use super::{Configuration, PlanRecord, Planned, Query, Record, TasksStudy};
 use crate::record::{self, RecordError};
@@ -140,7 +140,14 @@ impl TasksStudy {
 
 impl PlanRecord {
     fn unmeasured(ways: Vec<Vec<PlanWay>>, priorities: Vec<u32>) -> Self {
-        Self { ways, priorities, at_once: Vec::new(), waiting: 0, span_ns: 0, apart: None }
+        Self {
+            ways,
+            priorities,
+            at_once: Vec::new(),
+            waiting: 0,
+            spans_ns: Vec::new(),
+            apart: None,
+        }
     }
 }
 
@@ -236,23 +243,34 @@ fn runs(
         ..RunOptions::default()
     };
     let once = run(plan, &options, &mut |_| ())?;
+    let mut logs = vec![once];
+    for _ in 0..protocol.rounds {
+        let many = saturated(protocol, plan, &options)?;
+        into.waiting = queries(&many).iter().filter(|query| query.latency_ns.is_some()).count();
+        into.spans_ns.push(span_ns(&many));
+        logs.push(many);
+    }
+    let events = || logs.iter().flat_map(|log| &log.events);
+    if events().any(|e| matches!(e, RunEvent::End { interrupted: true, .. })) {
+        return Err(SystemsError::Interrupted);
+    }
+    into.at_once = queries(&logs[0]);
+    into.apart = events().filter_map(apart).reduce(f64::max);
+    Ok(logs[0].header.device.clone())
+}
+
+/// A run in which many queries of each task wait from the start.
+fn saturated(
+    protocol: &Protocol<'_>,
+    plan: &RunPlan,
+    options: &RunOptions,
+) -> Result<RunLog, RunError> {
     let waiting = (0..protocol.saturation as u64).collect();
     let tasks = vec![TaskArrivals::Trace(waiting); plan.tasks.len()];
     let horizon_ns = protocol.saturation.max(1) as u64;
-    let many = RunPlan { arrivals: Arrivals::Over { horizon_ns, tasks }, ..plan.clone() };
+    let plan = RunPlan { arrivals: Arrivals::Over { horizon_ns, tasks }, ..plan.clone() };
     let bound = protocol.saturation * plan.tasks.len() + 1;
-    let many = run(&many, &RunOptions { limit: Limit::Plan, bound, ..options }, &mut |_| ())?;
-    for log in [&once, &many] {
-        if log.events.iter().any(|e| matches!(e, RunEvent::End { interrupted: true, .. })) {
-            return Err(SystemsError::Interrupted);
-        }
-    }
-    into.at_once = queries(&once);
-    into.waiting = queries(&many).iter().filter(|query| query.latency_ns.is_some()).count();
-    into.span_ns = span_ns(&many);
-    into.apart =
-        [&once, &many].into_iter().flat_map(|log| &log.events).filter_map(apart).reduce(f64::max);
-    Ok(once.header.device.clone())
+    run(&plan, &RunOptions { limit: Limit::Plan, bound, ..options.clone() }, &mut |_| ())
 }
 
 fn apart(event: &RunEvent) -> Option<f64> {

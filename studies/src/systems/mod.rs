@@ -12,7 +12,7 @@
 pub mod measure;
 pub mod score;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use vitempo::plan::run::{PlanProcessor, PlanWay};
 
 /// Everything that was planned and measured.
@@ -25,9 +25,9 @@ pub struct Record {
     /// Hand-over of a subgraph in all costs, ns, by processor; `None`: not known, in no cost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hand_over_ns: Option<Vec<u64>>,
-    /// Runs of every order of arrival, one after the other.
+    /// Runs of every order of arrival, one after the other, and runs with many waiting queries.
     pub rounds: usize,
-    /// Queries of each task that wait from the start, for queries per second.
+    /// Queries of each task that wait from the start of these, for queries per second.
     pub saturation: usize,
     /// One per number of tasks.
     pub studies: Vec<TasksStudy>,
@@ -77,12 +77,27 @@ pub struct PlanRecord {
     pub priorities: Vec<u32>,
     /// Queries that arrived at once, in every order; empty before it ran.
     pub at_once: Vec<Query>,
-    /// Queries of the run with many waiting queries.
+    /// Queries of each run with many waiting queries.
     pub waiting: usize,
-    /// Time from the start to the last result of that run.
-    pub span_ns: u64,
+    /// Time from the start to the last result of each of these runs.
+    #[serde(alias = "span_ns", deserialize_with = "one_or_several")]
+    pub spans_ns: Vec<u64>,
     /// Largest difference of results from those of whole models, as a share of the largest value.
     pub apart: Option<f64>,
+}
+
+/// Older records have one run with many waiting queries.
+fn one_or_several<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<u64>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Spans {
+        One(u64),
+        Several(Vec<u64>),
+    }
+    Ok(match Spans::deserialize(from)? {
+        Spans::One(ns) => vec![ns],
+        Spans::Several(ns) => ns,
+    })
 }
 
 /// A query.

@@ -18,8 +18,10 @@ pub struct Row {
     pub repeats: f64,
     /// Queries per second when saturated, in the simulator; mean over configurations.
     pub simulated_per_s: f64,
-    /// The same on engines.
+    /// The same on engines, mean over runs.
     pub live_per_s: f64,
+    /// Largest difference between two runs in that rate; `None` with one run.
+    pub repeats_per_s: Option<f64>,
 }
 
 /// All systems for the first tasks of the zoo.
@@ -71,7 +73,7 @@ fn row(study: &TasksStudy, system: &str, rounds: usize) -> Option<Row> {
     let per_run = orders(study) * study.tasks.len();
     let (mut configurations, mut simulated, mut queries) = (0, 0, 0);
     let mut live = vec![0; rounds];
-    let (mut simulated_per_s, mut live_per_s) = (0.0, 0.0);
+    let (mut simulated_per_s, mut per_s) = (0.0, vec![0.0; rounds]);
     for configuration in &study.configurations {
         let found = configuration.systems.iter().find(|planned| planned.system == system);
         let Some(planned) = found else { continue };
@@ -83,7 +85,10 @@ fn row(study: &TasksStudy, system: &str, rounds: usize) -> Option<Row> {
         queries += per_run;
         simulated += planned.violated;
         simulated_per_s += planned.queries_per_s;
-        live_per_s += plan.waiting as f64 / (plan.span_ns.max(1) as f64 / 1e9);
+        per_s.truncate(plan.spans_ns.len());
+        for (rate, &ns) in per_s.iter_mut().zip(&plan.spans_ns) {
+            *rate += plan.waiting as f64 / (ns.max(1) as f64 / 1e9);
+        }
         for (round, violated) in live.iter_mut().enumerate() {
             *violated += violations(plan, &configuration.objectives, round, orders(study));
         }
@@ -93,6 +98,9 @@ fn row(study: &TasksStudy, system: &str, rounds: usize) -> Option<Row> {
     }
     let share = |violated: usize| violated as f64 / queries as f64;
     let (least, most) = (live.iter().min()?, live.iter().max()?);
+    per_s.iter_mut().for_each(|rate| *rate /= configurations as f64);
+    let slowest = per_s.iter().copied().reduce(f64::min)?;
+    let fastest = per_s.iter().copied().reduce(f64::max)?;
     Some(Row {
         system: system.to_owned(),
         configurations,
@@ -100,7 +108,8 @@ fn row(study: &TasksStudy, system: &str, rounds: usize) -> Option<Row> {
         live: live.iter().map(|&violated| share(violated)).sum::<f64>() / rounds as f64,
         repeats: share(most - least),
         simulated_per_s: simulated_per_s / configurations as f64,
-        live_per_s: live_per_s / configurations as f64,
+        live_per_s: per_s.iter().sum::<f64>() / per_s.len() as f64,
+        repeats_per_s: (per_s.len() > 1).then_some(fastest - slowest),
     })
 }
 
@@ -141,7 +150,7 @@ mod tests {
             priorities: vec![0, 0],
             at_once: at_once.collect(),
             waiting: 20,
-            span_ns: 500_000_000,
+            spans_ns: vec![500_000_000, 400_000_000],
             apart: None,
         }
     }
@@ -165,7 +174,8 @@ mod tests {
         let [row] = &scores.rows[..] else { panic!("{scores:?}") };
         // None of four queries in the first run, one of four in the second.
         assert_eq!((row.live, row.repeats, row.simulated), (0.125, 0.25, 0.25));
-        assert_eq!((row.live_per_s, row.simulated_per_s, scores.least), (40.0, 50.0, 0.25));
+        assert_eq!((row.live_per_s, row.repeats_per_s), (45.0, Some(10.0)));
+        assert_eq!((row.simulated_per_s, scores.least), (50.0, 0.25));
         let stricter = of_study(&study(vec![(9001, 15), (8000, 30)], plans), 2);
         assert_eq!(stricter.rows[0].live, 0.625, "the first task is never accurate enough");
     }

@@ -118,9 +118,10 @@ fn measured(args: &PlacementsArgs) -> Result<Record, Failure> {
     })
 }
 
-const HEADINGS: [&str; 11] = [
+const HEADINGS: [&str; 12] = [
     "Model",
     "Goal",
+    "Hand-over",
     "Parts alone off",
     "Placements off",
     "By measured parts",
@@ -144,10 +145,14 @@ fn rows(scores: &[Scores], each: bool) -> Table {
     numbers.sort_unstable();
     numbers.dedup();
     for parts in numbers {
-        for goal in Goal::ALL {
-            let of: Vec<&Scores> =
-                scores.iter().filter(|one| one.parts == parts && one.goal == goal).collect();
-            table.row(row(&format!("{} models in {parts}", of.len()), &of));
+        for (goal, is_in) in Goal::ALL.into_iter().flat_map(|goal| [(goal, false), (goal, true)]) {
+            let is_of = |one: &&Scores| {
+                one.parts == parts && one.goal == goal && one.hand_over_ns.is_some() == is_in
+            };
+            let of: Vec<&Scores> = scores.iter().filter(is_of).collect();
+            if !of.is_empty() {
+                table.row(row(&format!("{} models in {parts}", of.len()), &of));
+            }
         }
     }
     table
@@ -165,6 +170,7 @@ fn row(name: &str, scores: &[&Scores]) -> Vec<String> {
     let mut cells = vec![
         name.to_owned(),
         goal.to_owned(),
+        over(&|s| s.hand_over_ns).map_or("-".to_owned(), |ns| format!("{:.2} ms", ns / 1e6)),
         share(&|s| Some(s.part_error)),
         share(&|s| Some(s.forecast_error)),
         share(&|s| Some(s.cost_error)),
@@ -191,8 +197,9 @@ fn text(record: &Record, scores: &[Scores], each: bool) -> String {
         .filter_map(|placement| placement.apart)
         .fold(0.0, f64::max);
     format!(
-        "{engines}\n{}\nlive; regret: above the best measured placement. Results differ from those \
-        of the whole model by at most {apart:.1e} of the largest value\n",
+        "{engines}\n{}\nlive; hand-over: what each part takes beyond its time alone, the median over the \
+        other models; regret: above the best measured placement. Results differ from those of the \
+        whole model by at most {apart:.1e} of the largest value\n",
         rows(scores, each).to_text()
     )
 }

@@ -35,11 +35,11 @@ pub struct SystemsArgs {
     /// Numbers of tasks: the first of the file
     #[arg(long, value_delimiter = ',', default_values_t = [2, 3, 4], value_name = "COUNTS")]
     counts: Vec<usize>,
-    /// Runs of every order of arrival; two or more give the repeatability
+    /// Runs of every order of arrival, and with waiting queries; two or more give the repeatability
     #[arg(long, default_value_t = 2)]
     rounds: usize,
     /// Queries of each task that wait from the start, for queries per second
-    #[arg(long, default_value_t = 20)]
+    #[arg(long, default_value_t = 40)]
     saturation: usize,
     /// Plans that the planner evaluates for one configuration
     #[arg(long, default_value_t = 2000)]
@@ -110,6 +110,7 @@ fn table() -> Table {
         "Repeats",
         "Simulated",
         "Queries/s, live",
+        "Repeats/s",
         "Simulated/s",
     ];
     Table::new(&headings, 2)
@@ -125,6 +126,7 @@ fn add(mut table: Table, scores: &Scores) -> Table {
             percent(row.repeats),
             percent(row.simulated),
             format!("{:.1}", row.live_per_s),
+            row.repeats_per_s.map_or("-".to_owned(), |rate| format!("{rate:.1}")),
             format!("{:.1}", row.simulated_per_s),
         ]);
     }
@@ -147,7 +149,7 @@ fn text(record: &Record, scores: &[Scores]) -> String {
         );
     }
     text += &hand_over(record);
-    text + "live and simulated; repeats: difference between two runs of all orders of arrival\n"
+    text + "live and simulated; repeats: largest difference between two runs\n"
 }
 
 /// The hand-over in the simulated costs of all systems.
