@@ -95,6 +95,113 @@ def test_archai_speaks_seconds(bundle):
     assert upper.evaluate(ArchaiModel(MODEL)) == forecast.upper / 1000
 
 
+def test_archai_itself(bundle, tmp_path):
+    """A search of Archai 1.0.0 whose objective and constraint are forecasts."""
+    api = pytest.importorskip("archai.discrete_search.api", reason="Archai is not installed")
+    algorithms = importlib.import_module("archai.discrete_search.algos.random_search")
+    files = [MODEL, MODELS / "vit_tiny_patch16_224.onnx"]
+    forecasts = [bundle.predict(file) for file in files]
+    limit = (forecasts[0].ms + forecasts[1].ms) / 2 / 1000
+    asked = iter([0, 1, 1, 0] * 8)
+
+    class Space(api.DiscreteSearchSpace):
+        def random_sample(self):
+            place = next(asked)
+            return api.ArchaiModel(files[place], str(place))
+
+        def save_arch(self, model, path):
+            """Models are files; nothing more is kept."""
+
+        load_arch = save_model_weights = load_model_weights = save_arch
+
+        for method in (random_sample, save_arch):
+            method.__override__ = True  # as the decorator of the package `overrides` does
+
+    def objectives(**options):
+        found = api.SearchObjectives()
+        evaluator = LatencyEvaluator(bundle.name)
+        found.add_objective("latency", evaluator, higher_is_better=False, **options)
+        return found
+
+    with_both = objectives()
+    algorithms.RandomSearch(
+        Space(), with_both, str(tmp_path), 1, 4, save_pareto_model_weights=False
+    ).search()
+    for place, forecast in enumerate(forecasts):
+        assert with_both.lookup_cache("latency", str(place), None) == forecast.ms / 1000
+    bounded = objectives(compute_intensive=False, constraint=(0.0, limit))
+    models = [api.ArchaiModel(file, str(place)) for place, file in enumerate(files)]
+    seconds, valid = bounded.validate_constraints(models)
+    assert list(seconds["latency"]) == [forecast.ms / 1000 for forecast in forecasts]
+    assert list(valid) == [int(np.argmin([forecast.ms for forecast in forecasts]))]
+
+
+def nni_space():
+    """A model space of NNI: two kernels by two widths."""
+    torch = pytest.importorskip("torch")
+    nn = pytest.importorskip("nni.nas.nn.pytorch", reason="NNI is not installed")
+    nni = importlib.import_module("nni")
+
+    class Space(nn.ModelSpace):
+        def __init__(self):
+            super().__init__()
+            kernels = (3, 7)
+            each = [torch.nn.Conv2d(3, 8, kernel, padding=kernel // 2) for kernel in kernels]
+            self.first = nn.LayerChoice(each, label="kernel")
+            self.second = nn.MutableConv2d(8, nni.choice("width", [16, 64]), 3)
+
+        def forward(self, x):
+            return self.second(self.first(x))
+
+    return Space()
+
+
+def test_nni_itself(bundle):
+    """A strategy of NNI 3.0 that submits only models below a latency."""
+    space = nni_space()
+    execution = importlib.import_module("nni.nas.execution")
+    middleware = importlib.import_module("nni.nas.strategy.middleware")
+    strategies = importlib.import_module("nni.nas.strategy")
+    evaluators = importlib.import_module("nni.nas.evaluator")
+    spaces = importlib.import_module("nni.nas.space")
+    nni = importlib.import_module("nni")
+
+    profiler = LatencyProfiler(space, bundle.name, inputs=(1, 3, 32, 32))
+    samples = [{"kernel": kernel, "width": width} for kernel in (0, 1) for width in (16, 64)]
+    latencies = [profiler.profile(sample) for sample in samples]
+    assert len(set(latencies)) == 4 and latencies[0] == min(latencies) > 0
+    alone = bundle.predict(space.freeze(samples[0]), inputs=(1, 3, 32, 32)).ms
+    assert latencies[0] == pytest.approx(alone, rel=1e-12)
+    limit = float(np.median(latencies))
+
+    fast = middleware.Filter(lambda model: profiler.profile(model.sample) < limit)
+    strategy = middleware.Chain(strategies.Random(), fast)
+    train = evaluators.FunctionalEvaluator(lambda model: nni.report_final_result(1.0))
+    of_torch = spaces.RawFormatModelSpace(space, train)
+    strategy(of_torch, execution.SequentialExecutionEngine())
+    submitted = [dict(model.sample) for model in strategy.list_models()]
+    expected = [s for s, latency in zip(samples, latencies) if latency < limit]
+    assert sorted(map(repr, submitted)) == sorted(map(repr, expected)) and len(expected) == 2
+
+
+def test_a_profiler_in_the_filters_and_classes_of_nni(bundle):
+    space = nni_space()
+    one_shot = importlib.import_module("nni.nas.oneshot.pytorch.profiler")
+    base = importlib.import_module("nni.nas.profiler").Profiler
+
+    class Mine(LatencyProfiler, base):
+        pass
+
+    profiler = Mine(space, bundle, inputs=(1, 3, 32, 32))
+    sample = {"kernel": 1, "width": 64}
+    ms = profiler.profile(sample)
+    assert isinstance(profiler, base)
+    assert one_shot.RangeProfilerFilter(profiler, max=ms)(sample)
+    assert not one_shot.RangeProfilerFilter(profiler, max=ms * 0.99)(sample)
+    ours, theirs = (inspect.signature(of.profile) for of in (LatencyProfiler, base))
+    assert list(ours.parameters) == list(theirs.parameters)
+
+
 class Trial:
     """As optuna.trial.Trial."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+
 import pytest
 
 import vitempo
@@ -97,6 +99,34 @@ def test_the_yaml_is_read_as_once_for_all_reads_it(bundle, tmp_path):
     yaml = pytest.importorskip("yaml")
     read = yaml.safe_load(path.read_text())
     assert read == table and isinstance(read[keys[0]]["mean"], float)
+
+
+@pytest.mark.parametrize("of_v3", [True, False])
+def test_once_for_all_itself_finds_every_layer(bundle, tmp_path, monkeypatch, of_v3):
+    """once-for-all's own tables ask for the layers of its own networks."""
+    pytest.importorskip("torch")
+    predictors = pytest.importorskip("ofa.nas.efficiency_predictor", reason="ofa is not installed")
+    networks = importlib.import_module("ofa.imagenet_classification.elastic_nn.networks")
+    yaml = importlib.import_module("yaml")
+    # It calls `yaml.load` without a loader, which PyYAML from 6 on does not take.
+    load = yaml.load
+    monkeypatch.setattr(yaml, "load", lambda file, loader=yaml.SafeLoader: load(file, loader))
+    elastic = {"ks_list": [3, 5, 7], "expand_ratio_list": [3, 4, 6], "depth_list": [2, 3, 4]}
+    network = (networks.OFAMobileNetV3 if of_v3 else networks.OFAProxylessNASNets)(**elastic)
+    sampled = []
+    for _ in range(3):
+        network.sample_active_subnet()
+        sampled.append((network.get_active_subnet(), network.get_active_net_config()))
+    keys = ofa.layers([config for _, config in sampled], 192)
+    table = ofa.table(bundle, keys)
+    path = tmp_path / "table.yaml"
+    ofa.write(path, table)
+    kind = predictors.MBv3LatencyTable if of_v3 else predictors.ProxylessNASLatencyTable
+    read = kind(url=str(path))
+    for net, config in sampled:
+        ms = read.predict_network_latency_given_config(config, 192)
+        assert ms == pytest.approx(sum(table[key]["mean"] for key in ofa._layers(config, 192)))
+        assert read.predict_network_latency(net, 192) == pytest.approx(ms)
 
 
 def test_keys_that_describe_no_layer(bundle):

@@ -1,19 +1,36 @@
 """Evaluators for searches with Archai (`ModelEvaluator`).
 
 Archai's latency evaluators (`AvgOnnxLatency`) return seconds, so these do too: `evaluate` converts
-the forecast from ms. `AvgOnnxLatency.evaluate` and earlier versions of the interface also pass a
-dataset provider, which is accepted and not used.
+the forecast from ms. A forecast is cheap, so it can bound the search:
 
     objectives.add_objective("Latency (s)", LatencyEvaluator("epyc-onnxruntime-f32-1t",
-                             input_shape=(1, 3, 224, 224)), higher_is_better=False)
+                             input_shape=(1, 3, 224, 224)), higher_is_better=False,
+                             compute_intensive=False, constraint=(0.0, 0.02))
+
+Archai's objectives take only a `ModelEvaluator`. Where Archai is installed, a `LatencyEvaluator`
+is one.
 """
+
+# pyright: basic, reportMissingImports=false
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, Optional
 
 from ._open import Named, opened, predict_one
 from ._vitempo import Forecast
+
+
+@cache
+def _join_archai() -> None:
+    """Makes the class below one of Archai's evaluators, where Archai can be imported."""
+    try:
+        from archai.discrete_search.api import ModelEvaluator
+    except ImportError:
+        return
+    # A base class would have to be known when this module is imported.
+    ModelEvaluator.register(LatencyEvaluator)
 
 
 class LatencyEvaluator:
@@ -32,6 +49,7 @@ class LatencyEvaluator:
         *,
         upper: bool = False,
     ) -> None:
+        _join_archai()
         self.bundle = opened(bundle)
         self.input_shape = input_shape
         self.upper = upper
@@ -41,9 +59,7 @@ class LatencyEvaluator:
         model = getattr(arch, "arch", arch)
         return predict_one(self.bundle, model, inputs=self.input_shape)
 
-    def evaluate(
-        self, arch: Any, dataset_provider: Optional[Any] = None, budget: Optional[float] = None
-    ) -> float:
-        """The latency of an architecture, s."""
+    def evaluate(self, arch: Any, budget: Optional[float] = None) -> float:
+        """The latency of an architecture, s; a budget changes nothing."""
         forecast = self.forecast(arch)
         return (forecast.upper if self.upper else forecast.ms) / 1e3

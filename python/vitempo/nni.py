@@ -1,7 +1,11 @@
 """A profiler for searches with NNI (`nni.nas.profiler.Profiler`): latencies in ms.
 
-profiler = LatencyProfiler(model_space, "pixel4-tflite-cpu-f32", inputs=(1, 3, 224, 224))
-strategy = RegularizedEvolution(model_filter=lambda s: profiler.profile(s) < 20.0)
+    from nni.nas.strategy import RegularizedEvolution
+    from nni.nas.strategy.middleware import Chain, Filter
+
+    profiler = LatencyProfiler(model_space, "pixel4-tflite-cpu-f32", inputs=(1, 3, 224, 224))
+    fast = Filter(lambda model: profiler.profile(model.sample) < 20.0)
+    strategy = Chain(RegularizedEvolution(), fast)
 """
 
 from __future__ import annotations

@@ -8,6 +8,8 @@ latency in ms. `layers` lists the descriptions that networks ask for, `table` fo
     write("pixel4.yaml", table("pixel4-tflite-cpu-f32", keys))
     ofa.nas.efficiency_predictor.MBv3LatencyTable(url="pixel4.yaml")
 
+once-for-all reads the file with PyYAML before 6: its `yaml.load` has no loader.
+
 A layer's latency is that of a network with it less that of the network without it, where a 1x1
 convolution stands before both. The sum over the layers of a network therefore lacks the overhead of
 a run, and what an engine fuses across layers; `Bundle.predict` of the whole network has both.
