@@ -59,9 +59,9 @@ if [ "${1:-}" = python ]; then
         "$tools/venv/bin/pip" install --quiet --disable-pip-version-check $wanted
     }
     # What some tests and notebooks use; without it they are skipped.
-    "$tools/venv/bin/python" -c "import onnx, optuna" 2>/dev/null || {
-        say "fetching onnx and optuna from PyPI"
-        "$tools/venv/bin/pip" install --quiet --disable-pip-version-check onnx optuna || say "not fetched: tests of the Python package that use them are skipped"
+    "$tools/venv/bin/python" -c "import matplotlib, onnx, optuna" 2>/dev/null || {
+        say "fetching matplotlib, onnx and optuna from PyPI"
+        "$tools/venv/bin/pip" install --quiet --disable-pip-version-check matplotlib onnx optuna || say "not fetched: tests of the Python package that use them are skipped"
     }
 fi
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Optional
 
 if TYPE_CHECKING:
     from ._vitempo import Forecast
@@ -26,8 +26,8 @@ def forecast(of: Forecast) -> str:
     )
 
 
-def by_kind(of: Forecast) -> list[tuple[str, int, float, float]]:
-    """Kind, number of kernels, ms and share, the longest first."""
+def by_kind(of: Forecast, most: Optional[int] = MOST_KINDS) -> list[tuple[str, int, float, float]]:
+    """Kind, number of kernels, ms and share, the longest first, at most so many."""
     operators = of.operators
     kinds: dict[str, tuple[int, float]] = {}
     for kind, ms in zip(operators["kind"].tolist(), operators["ms"].tolist()):
@@ -35,7 +35,7 @@ def by_kind(of: Forecast) -> list[tuple[str, int, float, float]]:
         kinds[kind] = (count + 1, total + ms)
     whole = sum(total for _, total in kinds.values()) or 1.0
     ranked = sorted(kinds.items(), key=lambda item: -item[1][1])
-    return [(kind, count, ms, ms / whole) for kind, (count, ms) in ranked[:MOST_KINDS]]
+    return [(kind, count, ms, ms / whole) for kind, (count, ms) in ranked[:most]]
 
 
 def _row(kind: str, count: int, ms: float, share: float) -> str:
