@@ -9,7 +9,11 @@ use crate::{
     model::{self, Input, Model, Reading},
     space::{self, Space},
 };
-use pyo3::{exceptions::PyTypeError, prelude::*, types::PyType};
+use pyo3::{
+    exceptions::PyTypeError,
+    prelude::*,
+    types::{PyDict, PyType},
+};
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex, PoisonError},
@@ -173,10 +177,10 @@ impl Bundle {
     /// Forecasts the latency of a model, or of encodings of a search space.
     ///
     /// Args:
-    ///     model: The path of an ONNX file, the bytes of one, an `onnx.ModelProto`, a
-    ///         `torch.nn.Module`, a `Model`, or the encoding of an architecture; or several
-    ///         encodings: a list of n texts, or a NumPy array of shape (n,) and type str, bytes or
-    ///         object.
+    ///     model: The path of an ONNX or TensorFlow Lite file, the bytes of one, an
+    ///         `onnx.ModelProto`, a `torch.nn.Module`, a `torch.export.ExportedProgram`, a `Model`,
+    ///         or the encoding of an architecture; or several encodings: a list of n texts, or a
+    ///         NumPy array of shape (n,) and type str, bytes or object.
     ///     inputs: For a torch module: a tensor, a tuple of tensors, or the shape of its input.
     ///     dims: Extents of symbolic dimensions by name, e.g. `{"batch": 1}`.
     ///     space: The space of encodings, its name, or the path of its definition; by default the
@@ -229,6 +233,25 @@ impl Bundle {
         on: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
         slf.py().import("vitempo._evaluate")?.call_method1("evaluate", (slf, on))
+    }
+
+    /// Measures the kernels that its forecast of a model is least sure of, and gives a bundle that
+    /// is corrected by them, as `vitempo.refine` does.
+    ///
+    /// Args:
+    ///     model: As for `predict`, one model.
+    ///     options: Those of `vitempo.refine`: `out`, `within` and others.
+    ///
+    /// Raises:
+    ///     ProgramNotFound: There is no program.
+    ///     ProgramError: It refused or failed: its message and hint.
+    #[pyo3(signature = (model, **options))]
+    fn refine<'py>(
+        slf: &Bound<'py, Self>,
+        model: &Bound<'py, PyAny>,
+        options: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("vitempo._refine")?.call_method("refine", (slf, model), options)
     }
 
     fn __repr__(&self) -> String {

@@ -8,7 +8,12 @@ use vitempo::{
     adaptation::LatencyProblem,
     datasets::DatasetError,
     evaluation::EvaluationError,
-    graph::{PredictionError, lowering::LoweringError, onnx::OnnxError},
+    graph::{
+        PredictionError,
+        lowering::LoweringError,
+        onnx::OnnxError,
+        tflite::{TfliteError, TfliteReadError},
+    },
     models::ModelError,
     plan::{
         costs::PlanCostsError, multi_dnn::PlacingError, multitask::MultitaskError,
@@ -107,6 +112,7 @@ impl From<OnnxError> for Failure {
                 Self::new("DynamicShape", message).hint(format!("give dims={{\"{symbol}\": 1}}"))
             }
             OnnxError::Budget { .. } => Self::new("LimitExceeded", message).at(error.node()),
+            OnnxError::Unwritable { .. } => Self::new("UnsupportedOperator", message),
             _ => Self::new("InvalidModel", message).at(error.node()),
         }
     }
@@ -116,8 +122,34 @@ impl From<ModelError> for Failure {
     fn from(error: ModelError) -> Self {
         match error {
             ModelError::Onnx(error) => error.into(),
+            ModelError::Tflite(error) => error.into(),
             other => Self::new("InvalidModel", other),
         }
+    }
+}
+
+impl From<TfliteReadError> for Failure {
+    fn from(error: TfliteReadError) -> Self {
+        let message = error.to_string();
+        match &error {
+            TfliteReadError::Io { source, .. } => Self::read(message, source),
+            TfliteReadError::Budget { .. } => Self::new("LimitExceeded", message),
+            TfliteReadError::Operator { output, .. } => {
+                let hint = "export the model that it was made from to ONNX, and give that";
+                Self::new("InvalidModel", message).at(Some(output)).hint(hint)
+            }
+            _ => Self::new("InvalidModel", message),
+        }
+    }
+}
+
+impl From<TfliteError> for Failure {
+    fn from(error: TfliteError) -> Self {
+        let class = match &error {
+            TfliteError::Exceeded { .. } => "LimitExceeded",
+            _ => "UnsupportedOperator",
+        };
+        Self::new(class, &error).at(error.node())
     }
 }
 
@@ -247,12 +279,23 @@ impl Failure {
         let ending = file.extension().map(|ending| ending.to_string_lossy().to_lowercase());
         let hint = match ending.as_deref() {
             Some("pt" | "pth" | "ckpt") => "load the torch.nn.Module and give it, with inputs=",
-            Some("pt2") => "torch.export.load(FILE).module() is a module to give, with inputs=",
-            Some("h5" | "keras" | "pb" | "tflite") => {
+            Some("pt2") => "give the program: torch.export.load(FILE)",
+            Some("h5" | "keras" | "pb") => {
                 "convert it to ONNX: python -m tf2onnx.convert (pip install tf2onnx)"
             }
-            Some("xml" | "mlmodel" | "mlpackage" | "engine") => {
-                "nothing converts it back to ONNX: export the model that it was made from"
+            Some("bin" | "safetensors") => {
+                "weights alone are no model: give the ONNX file, or the module, that they are of"
+            }
+            Some("xml") => {
+                "an OpenVINO model is not read, and OpenVINO writes no ONNX: export the model that \
+                it was made from (torch.onnx.export, tf2onnx, paddle2onnx)"
+            }
+            Some("mlmodel" | "mlpackage" | "mlmodelc") => {
+                "a Core ML model is not read, and coremltools writes no ONNX: export the model \
+                that it was made from (torch.onnx.export, tf2onnx)"
+            }
+            Some("engine" | "plan" | "trt") => {
+                "a TensorRT engine holds no model: give the ONNX file that it was built from"
             }
             _ => return self,
         };

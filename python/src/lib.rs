@@ -7,6 +7,7 @@
 //! | which values does `predict` take? | `model.rs`, `vitempo/_inputs.py` |
 //! | what does it return? | `forecast.rs`, `batch.rs` |
 //! | how do tables reach pandas, polars and pyarrow? | `column.rs`, `table.rs`, `arrow.rs` |
+//! | how are models written? | `export.rs` |
 //! | which exceptions are raised? | `failure.rs`, `vitempo/errors.py` |
 //! | how does Ctrl-C end work that runs without the interpreter's lock? | `interrupt.rs` |
 
@@ -17,6 +18,7 @@ mod bundle;
 mod column;
 mod dataset;
 mod encodings;
+mod export;
 mod failure;
 mod forecast;
 mod interrupt;
@@ -37,6 +39,7 @@ mod _vitempo {
         dataset::{
             dataset_environments, dataset_inspect, dataset_table, dataset_tables, dataset_validate,
         },
+        export::{models, write_model},
         forecast::Forecast,
         model::{Model, read, read_named},
         placing::{plan_multitask, plan_place},

@@ -1,16 +1,17 @@
 //! [`Model`]: a model that was read, for several forecasts; [`Input`]: whatever `predict` takes.
 
-use crate::{encodings::Encodings, failure::Failure, interrupt::Interrupt};
+use crate::{encodings::Encodings, export, failure::Failure, interrupt::Interrupt, space::Space};
 use pyo3::{
     exceptions::PyTypeError,
     prelude::*,
-    types::{PyBytes, PyDict, PyString},
+    types::{PyBytes, PyDict, PyString, PyType},
 };
 use std::{collections::BTreeMap, path::Path};
 use vitempo::{
     graph::{
         Budget, Graph, Stop, Work,
-        onnx::{self, ReadOptions},
+        onnx::{self, ReadModel, ReadOptions},
+        tflite,
     },
     models,
     search_space::Architecture,
@@ -41,8 +42,63 @@ pub struct Reading<'a, 'py> {
     pub dims: Option<BTreeMap<String, usize>>,
 }
 
+/// What the bytes of a TensorFlow Lite file have at the place of a flatbuffer's identifier.
+const TFLITE: &[u8] = b"TFL3";
+
 #[pymethods]
 impl Model {
+    /// A model that ships, by its name, or an architecture of a search space, by its encoding.
+    ///
+    /// Args:
+    ///     name: One of `vitempo.models()`, or an encoding.
+    ///     space: The space of the encoding, its name, or the path of its definition; by default
+    ///         the one that comes with vitempo and has such encodings.
+    ///
+    /// Raises:
+    ///     ModelNotFound: No model of this name ships.
+    ///     InvalidEncoding: The encoding is not one of the space.
+    #[classmethod]
+    #[pyo3(signature = (name, *, space=None))]
+    fn load(
+        _: &Bound<'_, PyType>,
+        name: &str,
+        space: Option<&Bound<'_, PyAny>>,
+    ) -> Result<Self, Failure> {
+        let space = space.map(Space::from_any).transpose()?;
+        let graph = export::found(name, space.as_ref().map(Bound::get))?;
+        Ok(Self { graph, notes: Vec::new() })
+    }
+
+    /// The model as the bytes of an ONNX file. The weights that it was read with are not kept.
+    ///
+    /// Args:
+    ///     seed: Decides the random weights of the file. Without a seed the file has no weights:
+    ///         vitempo reads it, engines cannot run it.
+    ///
+    /// Raises:
+    ///     UnsupportedOperator: ONNX has no form for a node.
+    #[pyo3(signature = (*, seed=None))]
+    fn to_onnx<'py>(
+        &self,
+        py: Python<'py>,
+        seed: Option<u64>,
+    ) -> Result<Bound<'py, PyBytes>, Failure> {
+        export::to_onnx(py, &self.graph, seed)
+    }
+
+    /// The model as the bytes of a TensorFlow Lite file, with random weights, to be measured on a
+    /// phone.
+    ///
+    /// Args:
+    ///     seed: Decides the weights.
+    ///
+    /// Raises:
+    ///     UnsupportedOperator: TensorFlow Lite has no form for a node.
+    #[pyo3(signature = (*, seed=0))]
+    fn to_tflite<'py>(&self, py: Python<'py>, seed: u64) -> Result<Bound<'py, PyBytes>, Failure> {
+        export::to_tflite(py, &self.graph, seed)
+    }
+
     /// Its name.
     #[getter]
     fn name(&self) -> &str {
@@ -124,7 +180,8 @@ pub fn read_named(py: Python<'_>, name: &str, content: &[u8]) -> Result<Py<Model
 
 /// Whether a text is an encoding rather than the path of a file.
 pub fn is_encoding(text: &str) -> bool {
-    Architecture::family_of(text).is_some() && !text.ends_with(".onnx")
+    let is_file = [".onnx", ".tflite"].iter().any(|ending| text.ends_with(ending));
+    Architecture::family_of(text).is_some() && !is_file
 }
 
 impl Input {
@@ -198,7 +255,13 @@ fn bytes(
 ) -> Result<Py<Model>, Failure> {
     let interrupt = Interrupt::default();
     let options = options(dims, &interrupt);
-    let read = py.detach(|| onnx::read_bytes_with_notes(name, content, &options));
+    let read = py.detach(|| -> Result<ReadModel, Failure> {
+        if content.get(4..8) == Some(TFLITE) {
+            let graph = tflite::read_bytes(name, content, &options.budget())?;
+            return Ok(ReadModel { graph, notes: Vec::new() });
+        }
+        Ok(onnx::read_bytes_with_notes(name, content, &options)?)
+    });
     let read = interrupt.or(read)?;
     noted(py, read.graph, read.notes)
 }

@@ -101,7 +101,10 @@ def test_spaces_and_encodings(space):
     [
         ("weights.pth", "load the torch.nn.Module"),
         ("model.h5", "tf2onnx"),
-        ("model.xml", "export the model that it was made from"),
+        ("model.xml", "OpenVINO writes no ONNX: export the model that it was made from"),
+        ("model.mlmodel", "coremltools writes no ONNX: export the model that it was made from"),
+        ("model.bin", "weights alone are no model"),
+        ("model.engine", "give the ONNX file that it was built from"),
         ("model.onnx", None),
     ],
 )
@@ -110,3 +113,59 @@ def test_files_of_other_formats_say_what_to_do(bundle, tmp_path, name, hint):
     with pytest.raises(vitempo.InvalidModel) as error:
         bundle.predict(tmp_path / name)
     assert error.value.hint is None if hint is None else hint in error.value.hint
+
+
+def test_a_folder_of_core_ml_says_what_to_do(bundle, tmp_path):
+    folder = tmp_path / "model.mlpackage"
+    folder.mkdir()
+    with pytest.raises(vitempo.InvalidModel, match="model.mlpackage") as error:
+        bundle.predict(folder)
+    assert "coremltools writes no ONNX" in error.value.hint
+
+
+@pytest.mark.parametrize(
+    "framework, hint",
+    [
+        ("openvino", "OpenVINO writes no ONNX"),
+        ("coremltools", "coremltools writes no ONNX"),
+        ("tensorflow", "tf2onnx"),
+        ("keras", "format='onnx'"),
+    ],
+)
+def test_models_of_other_frameworks_say_what_to_do(bundle, framework, hint):
+    kind = type("Model", (), {"__module__": f"{framework}.models"})
+    own = type("Own", (kind,), {})
+    for model in (kind(), own()):
+        with pytest.raises(vitempo.InvalidModel, match=f"a model of {framework}") as error:
+            bundle.predict(model)
+        assert hint in error.value.hint
+    with pytest.raises(TypeError, match="cannot forecast a object"):
+        bundle.predict(object())
+
+
+@pytest.mark.filterwarnings("ignore")  # theirs
+def test_openvino_itself(bundle, tmp_path):
+    openvino = pytest.importorskip("openvino", reason="OpenVINO is not installed")
+    path = vitempo.export("mobilevit_xxs", tmp_path)
+    model = openvino.Core().read_model(path)
+    openvino.save_model(model, tmp_path / "model.xml")
+    for given in (model, tmp_path / "model.xml"):
+        with pytest.raises(vitempo.InvalidModel) as error:
+            bundle.predict(given)
+        assert "OpenVINO writes no ONNX" in error.value.hint
+
+
+@pytest.mark.filterwarnings("ignore")  # theirs
+def test_core_ml_itself(bundle, tmp_path):
+    coremltools = pytest.importorskip("coremltools", reason="coremltools is not installed")
+    from coremltools.models import datatypes, neural_network
+
+    builder = neural_network.NeuralNetworkBuilder(
+        [("x", datatypes.Array(3))], [("y", datatypes.Array(3))]
+    )
+    builder.add_activation("relu", "RELU", "x", "y")
+    path = tmp_path / "model.mlmodel"
+    coremltools.utils.save_spec(builder.spec, str(path))
+    with pytest.raises(vitempo.InvalidModel) as error:
+        bundle.predict(path)
+    assert "coremltools writes no ONNX" in error.value.hint

@@ -152,3 +152,17 @@ def test_a_model_of_timm(bundle, exports):
     assert forecast.model == "ResNet" and forecast.coverage.trained > 10
     assert len(exports) == 1, "a search makes the same model again"
     assert bundle.predict(timm.create_model("vit_tiny_patch16_224")).coverage.fallback == 0
+
+
+def test_an_exported_program_is_its_module(bundle, tmp_path):
+    pytest.importorskip("onnxscript", reason="the newer exporter needs onnxscript")
+    module, inputs = network().eval(), (torch.zeros(1, 3, 64, 64),)
+    program = torch.export.export(module, inputs)
+    forecast = bundle.predict(program)
+    assert forecast.ms == pytest.approx(bundle.predict(module, inputs=inputs).ms, rel=0.05)
+    assert bundle.predict(program.module(), inputs=(1, 3, 64, 64)).ms == forecast.ms
+    torch.export.save(program, tmp_path / "network.pt2")
+    with pytest.raises(vitempo.InvalidModel) as error:
+        bundle.predict(tmp_path / "network.pt2")
+    assert error.value.hint == "give the program: torch.export.load(FILE)"
+    assert bundle.predict(torch.export.load(tmp_path / "network.pt2")).ms == forecast.ms

@@ -27,9 +27,15 @@ reveal_type(bundle.predict(np.array(["hv1"])))
 reveal_type(bundle.predict(["hv1"]).ms)
 reveal_type(vitempo.search("hybrid-vit", bundle).best.latencies[0].ms)
 reveal_type(vitempo.plan.split("vit.onnx", bundle, bundle, bandwidth=1.0).latency.ms)
+reveal_type(bundle.refine("vit.onnx", out="sure.vtb", within=5).bundle)
+reveal_type(vitempo.refine_plan(bundle, "vit.onnx").chosen[0].cost_s)
+reveal_type(vitempo.zoo.make({"m": "vit.onnx"}, "zoo").cuts)
+reveal_type(vitempo.plan.stitch("tasks.toml", {"npu": bundle})["t"].variants)
+reveal_type(vitempo.Model.load("mobilevit_xxs").to_onnx(seed=1))
 """
 
 REVEALED = ["Forecast", "Forecast", "Forecasts", "Forecasts", "float64", "float", "float"]
+REVEALED += ["Bundle", "float", "dict[", "list[", "bytes"]
 
 
 def test_the_package_is_marked_as_typed():
@@ -77,5 +83,6 @@ def test_public_functions_are_documented():
         for member, value in vars(kind).items():
             if not member.startswith("_"):
                 assert getattr(value, "__doc__", None), f"{name}.{member}"
-    for name in ["bundles", "read", "search", "predict_on"]:
-        assert getattr(vitempo, name).__doc__, name
+    for name, value in vars(vitempo).items():
+        if inspect.isroutine(value):
+            assert value.__doc__, name

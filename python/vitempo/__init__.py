@@ -12,13 +12,15 @@ engine and version, precision, threads. `bundles()` lists what comes with vitemp
 
 from __future__ import annotations
 
-from . import cells, errors, plan
+from . import cells, errors, plan, zoo
 from ._adapt import Adaptation, adapt
 from ._compare import Comparison, predict_on
 from ._dataset import Dataset, Finding, Validation
 from ._evaluate import Evaluation, evaluate
+from ._export import export
 from ._latency import Latency
 from ._program import profile, program, train
+from ._refine import RefinedKernel, Refinement, RefinePlan, refine, refine_plan
 from ._search import Candidate, SearchResult, search
 from ._types import Coverage, Unsupported
 from ._vitempo import (
@@ -30,6 +32,7 @@ from ._vitempo import (
     Table,
     __version__,
     bundles,
+    models,
     read,
 )
 from .errors import (
@@ -80,6 +83,9 @@ __all__ = [
     "PlanError",
     "ProgramError",
     "ProgramNotFound",
+    "RefinePlan",
+    "RefinedKernel",
+    "Refinement",
     "SearchError",
     "SearchResult",
     "Space",
@@ -95,11 +101,16 @@ __all__ = [
     "cells",
     "errors",
     "evaluate",
+    "export",
+    "models",
     "plan",
     "predict_on",
     "profile",
     "program",
     "read",
+    "refine",
+    "refine_plan",
     "search",
     "train",
+    "zoo",
 ]

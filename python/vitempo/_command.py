@@ -26,6 +26,7 @@ OF_THE_PROGRAM = (
     "energy",
     "inspect",
     "profile",
+    "refine",
     "report",
     "run",
     "sample",
@@ -100,6 +101,7 @@ def _parser() -> argparse.ArgumentParser:
     for name, add, about in (
         ("bundle", _verbs.add_bundle, "lists bundles"),
         ("predict", _verbs.add_predict, "forecasts the latency of models"),
+        ("export", _verbs.add_export, "writes models that ship, and architectures, as ONNX"),
         ("search", _verbs.add_search, "searches a space for the best architectures"),
         ("adapt", _verbs_data.add_adapt, "makes a bundle from a few end-to-end latencies"),
         ("evaluate", _verbs_data.add_evaluate, "evaluates bundles on measured models"),

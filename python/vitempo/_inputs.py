@@ -10,7 +10,20 @@ from typing import Any, Optional
 
 import numpy as np
 
+from .errors import InvalidModel
+
 Reduced = tuple[str, str, Any]
+
+# Frameworks whose models have no ONNX in memory: what to do instead.
+OTHERS = {
+    "openvino": "OpenVINO writes no ONNX: give the model that it was converted from",
+    "coremltools": "coremltools writes no ONNX: give the model that it was converted from",
+    "tensorflow": "convert it to ONNX (tf2onnx), or give the path of its .tflite file",
+    "keras": "model.export(FILE, format='onnx') writes a file to give",
+    "jax": "convert it to ONNX (jax2onnx), or give the path of its .tflite file",
+    "flax": "convert it to ONNX (jax2onnx), or give the path of its .tflite file",
+    "onnxruntime": "give the file that the session was made from",
+}
 
 
 def reduce(model: Any, inputs: Optional[Any]) -> Reduced:
@@ -35,6 +48,14 @@ def reduce(model: Any, inputs: Optional[Any]) -> Reduced:
         from . import _torch
 
         return "model", type(model).__name__, _torch.read_module(model, inputs)
+    if _is_kind(model, "torch.export.exported_program", "ExportedProgram"):
+        from . import _torch
+
+        return "model", "ExportedProgram", _torch.read_program(model, inputs)
+    framework = next((t for t in map(_package, type(model).__mro__) if t in OTHERS), None)
+    if framework is not None:
+        what = f"{framework}.{type(model).__qualname__}"
+        raise InvalidModel(f"a model of {what} is not read", hint=OTHERS[framework])
     raise TypeError(
         f"cannot forecast a {type(model).__qualname__}: expected the path or the bytes of an ONNX "
         "model, an onnx.ModelProto, a torch.nn.Module, a vitempo.Model, an encoding, or encodings"
@@ -43,8 +64,15 @@ def reduce(model: Any, inputs: Optional[Any]) -> Reduced:
 
 def is_module(value: Any) -> bool:
     """Whether a value is a module of torch; does not import torch."""
-    bases = type(value).__mro__
-    return any(b.__module__ == "torch.nn.modules.module" and b.__name__ == "Module" for b in bases)
+    return _is_kind(value, "torch.nn.modules.module", "Module")
+
+
+def _is_kind(value: Any, module: str, name: str) -> bool:
+    return any(b.__module__ == module and b.__name__ == name for b in type(value).__mro__)
+
+
+def _package(kind: type) -> str:
+    return kind.__module__.split(".")[0]
 
 
 def _columns(values: np.ndarray[Any, Any]) -> Any:

@@ -144,7 +144,7 @@ def place(
     seed: int = 0,
 ) -> Placing:
     """Several models at once: which variant of each runs on which processor, in which order? Each
-    model runs whole; `vitempo plan place` also cuts and stitches models of files.
+    model runs whole; `stitch` combines variants.
 
     Plans are evaluated in a simulator, with waiting and contention.
 
@@ -177,10 +177,11 @@ def place(
         "evaluations": evaluations,
         "seed": seed,
     }
-    return _placing(_vitempo.plan_place(models, _named(processors), json.dumps(options)))
+    return _placing(_vitempo.plan_place(models, by_name(processors), json.dumps(options)))
 
 
-def _named(processors: Processors) -> list[tuple[str, Bundle]]:
+def by_name(processors: Processors) -> list[tuple[str, Bundle]]:
+    """Processors and their bundles, a row per bundle."""
     named: list[tuple[str, Bundle]] = []
     for name, given in processors.items():
         if isinstance(given, (Bundle, str, os.PathLike)):

@@ -47,6 +47,15 @@ def read_module(module: Any, inputs: Optional[Any]) -> Model:
     return model
 
 
+def read_program(program: Any, inputs: Optional[Any]) -> Model:
+    """The operators of a `torch.export.ExportedProgram`, which has example inputs of its own."""
+    if inputs is None and program.example_inputs is not None:
+        arguments = tuple(program.example_inputs[0])
+    else:
+        arguments = example_inputs(program.module(), inputs)
+    return read_named("ExportedProgram", export(program.module(), arguments))
+
+
 def export(module: Any, arguments: tuple[Any, ...]) -> bytes:
     """The ONNX model of a module, by the exporter through TorchScript, else by the newer one."""
     import torch
@@ -94,7 +103,9 @@ def example_inputs(module: Any, inputs: Optional[Any]) -> tuple[Any, ...]:
 def _evaluating(module: Any) -> Generator[None, None, None]:
     """In evaluation mode, and each submodule in its own mode afterwards."""
     modes = [(part, part.training) for part in module.modules()]
-    module.eval()
+    # The mode of a module of `torch.export` is part of its graph.
+    with contextlib.suppress(NotImplementedError):
+        module.eval()
     try:
         yield
     finally:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from typing import Any
 
+from ._export import export
 from ._printing import duration, finish, mbit_per_s, show, table, time_ms
-from ._vitempo import Bundle, Forecast, Space, bundles
+from ._vitempo import Bundle, Forecast, Model, Space, bundles, models
 from .errors import VitempoError
 
 Row = dict[str, Any]
@@ -98,6 +100,30 @@ def _forecast(bundle: Bundle, of: Forecast, breakdown: bool) -> Row:
             for name, kind, ms, source, extrapolating in each
         ]
     return row
+
+
+def add_export(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("models", nargs="+", metavar="MODELS", help="names, encodings, or all")
+    parser.add_argument("--space", metavar="FILE.toml", help="of the encodings")
+    parser.add_argument("--out", required=True, metavar="FOLDER")
+    parser.add_argument("--seed", type=int, default=0, help="decides the weights")
+    parser.add_argument("--no-weights", action="store_true", help="leave the weights out")
+    finish(parser, _run_export)
+
+
+def _run_export(given: argparse.Namespace) -> None:
+    names = [name for name in given.models if name != "all"]
+    found = [Model.load(name, space=given.space) for name in names]
+    if len(names) < len(given.models):
+        found += [Model.load(name) for name in models() if name not in names]
+    os.makedirs(given.out, exist_ok=True)
+    rows: list[Row] = []
+    for model in found:
+        file = export(model, given.out, weights=not given.no_weights, seed=given.seed)
+        row = {"model": model.name, "file": file, "macs": model.macs, "params": model.parameters}
+        rows.append({**row, "operators": len(model)})
+    text = [(row["file"], *(str(row[n]) for n in ("macs", "params", "operators"))) for row in rows]
+    show(given, rows, table(("File", "MACs", "Parameters", "Operators"), text))
 
 
 def add_search(parser: argparse.ArgumentParser) -> None:

@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from ._dataset import Dataset
 from ._evaluate import Evaluation
+from ._refine import Refinement
 from ._types import Coverage, Unsupported
 
 __version__: str
@@ -24,15 +25,24 @@ class _Module(Protocol):
     def forward(self, *args: Any, **kwargs: Any) -> Any: ...
     def modules(self) -> Iterator[Any]: ...
 
+class _Program(Protocol):
+    """A `torch.export.ExportedProgram`."""
+
+    @property
+    def example_inputs(self) -> Any: ...
+    def module(self) -> Any: ...
+
 _Path = Union[str, "os.PathLike[str]"]
-_One = Union[_Path, bytes, bytearray, memoryview, _Serializable, _Module, "Model"]
+_One = Union[_Path, bytes, bytearray, memoryview, _Serializable, _Module, _Program, "Model"]
 _Strings = npt.NDArray[Union[np.str_, np.bytes_, np.object_]]
 _Many = Union[list[str], tuple[str, ...], _Strings]
 
 def bundles() -> list[str]: ...
+def models() -> list[str]: ...
 def read(
     model: _One, *, inputs: Optional[Any] = None, dims: Optional[dict[str, int]] = None
 ) -> Model: ...
+def write_model(model: Model, path: str, seed: Optional[int]) -> None: ...
 def read_named(name: str, content: bytes) -> Model: ...
 def adapt(
     latencies: bytes, models: list[tuple[str, Model]], bundles: list[Bundle], json: str
@@ -113,6 +123,20 @@ class Bundle:
         threads: Optional[int] = None,
     ) -> Forecasts: ...
     def evaluate(self, on: Union[Dataset, _Path]) -> Evaluation: ...
+    def refine(
+        self,
+        model: _One,
+        *,
+        out: _Path,
+        within: Union[float, str] = 60.0,
+        data: Optional[_Path] = None,
+        cores: Sequence[int] = (),
+        anywhere: bool = False,
+        inputs: Optional[Any] = None,
+        dims: Optional[dict[str, int]] = None,
+        options: Sequence[str] = (),
+        progress: Union[bool, Callable[[str], object]] = False,
+    ) -> Refinement: ...
     def __eq__(self, other: object) -> bool: ...
     def __hash__(self) -> int: ...
 
@@ -182,6 +206,10 @@ class Table:
 
 @final
 class Model:
+    @classmethod
+    def load(cls, name: str, *, space: Union[Space, _Path, None] = None) -> Model: ...
+    def to_onnx(self, *, seed: Optional[int] = None) -> bytes: ...
+    def to_tflite(self, *, seed: int = 0) -> bytes: ...
     @property
     def name(self) -> str: ...
     @property

@@ -12,6 +12,7 @@ from . import _vitempo
 from ._latency import Latency
 from ._open import Named, opened
 from ._placing import PlacedTask, PlacedWay, Placing, Task, place
+from ._stitching import StitchedOrder, StitchedTask, Stitching, stitch
 from ._vitempo import read
 
 __all__ = [
@@ -20,12 +21,16 @@ __all__ = [
     "Placing",
     "Plan",
     "Stage",
+    "StitchedOrder",
+    "StitchedTask",
+    "Stitching",
     "Task",
     "Transfer",
     "multitask",
     "pipeline",
     "place",
     "split",
+    "stitch",
 ]
 
 

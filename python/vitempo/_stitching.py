@@ -1,0 +1,268 @@
+"""Plans of stitched variants: for the program, whose estimator of accuracies is trained."""
+
+# pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false
+# pyright: reportUnknownMemberType=false
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Optional, Union
+
+from ._files import bundle_argument, model_file
+from ._latency import Latency
+from ._placing import Processors, Task, by_name
+from ._program import Path, Progress, run
+
+Tasks = Union[Path, Mapping[str, Task]]
+
+
+@dataclass(frozen=True)
+class StitchedTask:
+    """The stitched variant of a task.
+
+    Attributes:
+        name: Name of the task.
+        variants: The variant of each position; None where no stitched variant can run.
+        accuracy: Its accuracy, percent.
+        latency: Its latency alone on the device.
+        asked_accuracy: The least accuracy, percent.
+        asked_latency: The longest latency, ms.
+        met: Whether both are met by the forecast.
+        fetched: Positions, from 1, whose subgraph is not in memory and loaded first.
+        cuts: The tensors between positions.
+    """
+
+    name: str
+    variants: Optional[list[str]]
+    accuracy: Optional[float]
+    latency: Optional[Latency]
+    asked_accuracy: float
+    asked_latency: float
+    met: bool
+    fetched: list[int]
+    cuts: list[str]
+
+
+@dataclass(frozen=True)
+class StitchedOrder:
+    """An order of processors with the best variants in it.
+
+    Attributes:
+        order: The processor of each position.
+        violations: Tasks that are later or less accurate than asked; None where one cannot run.
+        mean: Mean latency over tasks, ms.
+    """
+
+    order: list[str]
+    violations: Optional[int]
+    mean: Optional[float]
+
+
+@dataclass(frozen=True)
+class Stitching:
+    """A plan of stitched variants.
+
+    Attributes:
+        order: The processor of each position, for all tasks.
+        tasks: In the order in which they were given.
+        violations: Tasks that are later or less accurate than asked.
+        mean: Mean latency over tasks, ms.
+        busiest: How long one query of each task takes the busiest processor, ms.
+        orders: All orders, the best first; at most 1000.
+        is_complete: Whether no order was left unsearched.
+    """
+
+    order: list[str]
+    tasks: list[StitchedTask]
+    violations: int
+    mean: float
+    busiest: float
+    orders: list[StitchedOrder]
+    is_complete: bool
+    _json: str
+
+    def __getitem__(self, task: str) -> StitchedTask:
+        for found in self.tasks:
+            if found.name == task:
+                return found
+        raise KeyError(task)
+
+    def to_dict(self) -> dict[str, Any]:
+        """All figures as the program has them, those of memory, systems and engines too; ns."""
+        found: dict[str, Any] = json.loads(self._json)
+        return found
+
+    def __str__(self) -> str:
+        lines = [f"order: {' - '.join(self.order)}"]
+        for task in self.tasks:
+            if task.variants is None or task.latency is None:
+                lines.append(f"{task.name}: no variant can run")
+                continue
+            lines.append(
+                f"{task.name}: {' | '.join(task.variants)}, {task.accuracy:.2f} % (asked "
+                f"{task.asked_accuracy:.2f} %), {task.latency.ms:.3g} ms (asked "
+                f"{task.asked_latency:.3g} ms){'' if task.met else ', violated'}"
+            )
+        lines.append(f"{self.violations} of {len(self.tasks)} tasks are violated")
+        return "\n".join(lines)
+
+
+def stitch(
+    tasks: Tasks,
+    processors: Optional[Processors] = None,
+    *,
+    positions: int = 3,
+    slos: Optional[Mapping[str, tuple[float, float]]] = None,
+    costs: Optional[Path] = None,
+    bandwidth: Optional[float] = None,
+    hand_over: Optional[float] = None,
+    any_order: bool = False,
+    as_printed: bool = False,
+    memory: Optional[Union[str, int]] = None,
+    preload: str = "exact",
+    engines: Optional[Mapping[str, str]] = None,
+    record: Optional[Path] = None,
+    systems: bool = False,
+    seed: int = 0,
+    options: Sequence[str] = (),
+    progress: Progress = False,
+) -> Stitching:
+    """One order of processors for all tasks, and for each task a stitched variant, which takes each
+    subgraph from some variant of its model. By `vitempo plan stitch`.
+
+    Args:
+        tasks: A zoo of `vitempo.zoo.make`, its tasks file, or tasks by name; the variants of a
+            `Task` have the same tensors at the cuts.
+        processors: Names of processors and their bundles; several for several precisions. By
+            default those of the file.
+        positions: Subgraphs per variant, where tasks are given by name.
+        slos: Least accuracy (percent) and longest latency (ms) of tasks, instead of the file's.
+        costs: A costs file instead of bundles: a node `TASK/VARIANT/POSITION` for each subgraph.
+        bandwidth: Between any two processors, Mbit/s; without it, transfers cost nothing.
+        hand_over: Time of each subgraph beside its run alone, ms.
+        any_order: A processor may run several positions, and others none.
+        as_printed: Choose by algorithm 1 of the stitching paper as it is printed.
+        memory: Budget of the subgraphs that stay in memory: a share like `50%`, or bytes.
+        preload: How to choose them: `exact`, `round-robin` or `as-printed`.
+        engines: Measure on engines instead of forecasting: `{"a": "rten@0"}`.
+        record: Write the measurements here, for `vitempo zoo report` and `plan place`.
+        systems: Simulate systems that do not stitch, too; they are in `to_dict()`.
+        seed: Of the accuracy estimator.
+        options: More of the command's options, as on its command line.
+        progress: True shows what the program says; a function gets each line.
+
+    Raises:
+        ProgramNotFound: There is no program.
+        ProgramError: It refused or failed: its message and hint.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        arguments = ["plan", "stitch", "--tasks", _tasks_file(tasks, positions, folder)]
+        for name, bundle in by_name(processors or {}):
+            arguments += ["--processor", f"{name}={bundle_argument(bundle)}"]
+        for task, (accuracy, latency) in (slos or {}).items():
+            arguments += ["--slo", f"{task}={accuracy:f}%,{latency:f}ms"]
+        for name, engine in (engines or {}).items():
+            arguments += ["--live", f"{name}={engine}"]
+        arguments += _valued("--costs", costs) + _valued("--record", record)
+        arguments += _valued("--memory", None if memory is None else _budget(memory))
+        if memory is not None:
+            arguments += ["--preload", preload]
+        if bandwidth is not None:
+            arguments += ["--bandwidth", f"{bandwidth:f}Mbit/s"]
+        if hand_over is not None:
+            arguments += ["--hand-over", f"{hand_over:f}ms"]
+        switches = [("--any-order", any_order), ("--as-printed", as_printed)]
+        switches.append(("--systems", systems))
+        arguments += [switch for switch, is_on in switches if is_on]
+        found = run([*arguments, "--seed", str(seed), *options], progress)
+    return _stitching(found)
+
+
+def _valued(flag: str, value: Optional[Path]) -> list[str]:
+    return [] if value is None else [flag, os.fspath(value)]
+
+
+def _budget(memory: Union[str, int]) -> str:
+    return memory if isinstance(memory, str) else str(memory)
+
+
+def _tasks_file(tasks: Tasks, positions: int, folder: str) -> str:
+    """The tasks file, or one that is written for tasks by name."""
+    if not isinstance(tasks, Mapping):
+        return os.fspath(tasks)
+    lines = [f"positions = {positions}"]
+    for number, (name, task) in enumerate(tasks.items()):
+        lines += ["[[task]]", f"name = {_quoted(name)}"]
+        slo = f"accuracy = {float(task.accuracy)!r}, latency = {_quoted(f'{task.latency:f}ms')}"
+        lines.append(f"slo = {{ {slo} }}")
+        place = os.path.join(folder, str(number))
+        os.makedirs(place)
+        for variant, path in _variant_files(name, task, place):
+            lines += ["[[task.variant]]", f"name = {_quoted(variant)}"]
+            lines.append(f"model = {_quoted(os.path.abspath(path))}")
+            accuracy = task.accuracies.get(variant)
+            if accuracy is not None:
+                lines.append(f"accuracy = {float(accuracy)!r}")
+    path = os.path.join(folder, "tasks.toml")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write("\n".join(lines) + "\n")
+    return path
+
+
+def _variant_files(name: str, task: Task, folder: str) -> list[tuple[str, str]]:
+    given: Any = task.models
+    variants = {name: given}
+    if isinstance(given, Mapping):
+        variants = {str(key): model for key, model in given.items()}
+    return [
+        (variant, model_file(model, folder, inputs=task.inputs, name=f"{number}-{variant}"))
+        for number, (variant, model) in enumerate(variants.items())
+    ]
+
+
+def _quoted(text: str) -> str:
+    """A string of TOML."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _stitching(of: Mapping[str, Any]) -> Stitching:
+    orders = [
+        StitchedOrder(row["order"], row["violations"], _ms(row["mean_latency_ns"]))
+        for row in of["orders"]
+    ]
+    return Stitching(
+        of["order"],
+        [_task(row) for row in of["tasks"]],
+        of["violations"],
+        of["mean_latency_ns"] / 1e6,
+        of["bottleneck_ns"] / 1e6,
+        orders,
+        of["search"]["is_complete"],
+        json.dumps(of),
+    )
+
+
+def _task(row: Mapping[str, Any]) -> StitchedTask:
+    latency, slo = row["latency_ns"], row["slo"]
+    return StitchedTask(
+        row["task"],
+        row["variants"],
+        row["accuracy"],
+        None if latency is None else Latency(*(latency[e] / 1e6 for e in _ENDS)),
+        slo["accuracy"],
+        slo["latency_ns"] / 1e6,
+        row["slo_met"],
+        row["fetched"] or [],
+        row["cuts"] or [],
+    )
+
+
+_ENDS = ("point", "lower", "upper")
+
+
+def _ms(ns: Optional[float]) -> Optional[float]:
+    return None if ns is None else ns / 1e6
