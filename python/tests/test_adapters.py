@@ -80,7 +80,13 @@ def test_nni(bundle, space):
     assert direct.profile({"choice": 2}) == pytest.approx(latencies[2], rel=1e-12)
 
 
-def test_archai_speaks_seconds(bundle):
+@pytest.fixture
+def elsewhere(tmp_path, monkeypatch):
+    """Another working directory: Archai opens a log file in it."""
+    monkeypatch.chdir(tmp_path)
+
+
+def test_archai_speaks_seconds(bundle, elsewhere):
     class ArchaiModel:
         """As archai.discrete_search.api.ArchaiModel: the module is `arch`."""
 
@@ -95,7 +101,7 @@ def test_archai_speaks_seconds(bundle):
     assert upper.evaluate(ArchaiModel(MODEL)) == forecast.upper / 1000
 
 
-def test_archai_itself(bundle, tmp_path):
+def test_archai_itself(bundle, elsewhere, tmp_path):
     """A search of Archai 1.0.0 whose objective and constraint are forecasts."""
     api = pytest.importorskip("archai.discrete_search.api", reason="Archai is not installed")
     algorithms = importlib.import_module("archai.discrete_search.algos.random_search")
