@@ -90,12 +90,15 @@ def breakdown(
         pairs = zip(operators["name"].tolist(), operators["ms"].tolist())
         rows = sorted(((str(name), float(ms)) for name, ms in pairs), key=lambda row: -row[1])
     shown, others = rows[:most], rows[most:]
-    if others:
+    if len(others) == 1:
+        shown = rows
+    elif others:
         shown.append((f"{len(others)} others", sum(ms for _, ms in others)))
     axes = _axes(ax, len(shown))
     whole = sum(ms for _, ms in rows) or 1.0
     places = np.arange(len(shown))
     bars = axes.barh(places, [ms for _, ms in shown], color=COLOR)
+    axes.margins(x=0.1)
     axes.bar_label(bars, [f"{ms / whole:.0%}" for _, ms in shown], padding=2)
     axes.set_yticks(places, [name for name, _ in shown])
     axes.invert_yaxis()
