@@ -17,7 +17,11 @@ use crate::{
 };
 use foldhash::HashMap;
 use serde::{Deserialize, Serialize};
-use std::{collections::BTreeMap, path::Path, sync::Mutex};
+use std::{
+    collections::BTreeMap,
+    path::Path,
+    sync::{Arc, Mutex},
+};
 use vitempo_graph::{Environment, OpSpec, Origin};
 
 /// Version of the file format. Bundles without refinements, or without a slowdown model, are written
@@ -263,21 +267,22 @@ impl PredictorBundle {
                     .to_owned(),
             );
         }
-        let plain = ENVELOPE.open(bytes)?;
-        let (length, rest) = plain.split_first_chunk::<8>().ok_or("the body ends too early")?;
+        let body = Arc::new(ENVELOPE.open(bytes)?);
+        let (length, rest) = body.split_first_chunk::<8>().ok_or("the body ends too early")?;
         let length = usize::try_from(u64::from_le_bytes(*length)).map_err(|e| e.to_string())?;
-        let (json, mut trees) = rest.split_at_checked(length).ok_or("the body ends too early")?;
+        let (json, trees) = rest.split_at_checked(length).ok_or("the body ends too early")?;
         let head: Head =
             serde_json::from_slice(json).map_err(|e| format!("its head cannot be read: {e}"))?;
         check_head(&head)?;
         let drift = head.drift();
         let mut keys = BTreeMap::new();
+        let mut at = body.len() - trees.len();
         for key in head.keys {
-            let (name, predictor) = read_key(key, &mut trees)?;
+            let (name, predictor) = read_key(key, &body, &mut at)?;
             keys.insert(name, predictor);
         }
-        if !trees.is_empty() {
-            return Err(format!("{} bytes too many", trees.len()));
+        if at != body.len() {
+            return Err(format!("{} bytes too many", body.len() - at));
         }
         let parts = Parts {
             environment: head.environment,
@@ -345,12 +350,17 @@ fn check_head(head: &Head) -> Result<(), String> {
     }
 }
 
-fn read_key(head: KeyHead, trees: &mut &[u8]) -> Result<(PredictorKey, KeyPredictor), String> {
+/// `at`: where in the body the trees of this key begin, then those of the next.
+fn read_key(
+    head: KeyHead,
+    body: &Arc<Vec<u8>>,
+    at: &mut usize,
+) -> Result<(PredictorKey, KeyPredictor), String> {
     let columns = head.family.width();
     let named = |reason: String| format!("{}: {reason}", head.key);
     let fitted = match (head.trees, head.lasso.clone()) {
         (true, linear) => {
-            Fitted::Trees { linear, trees: Trees::decode(trees, columns).map_err(named)? }
+            Fitted::Trees { linear, trees: Trees::read(body, at, columns).map_err(named)? }
         }
         (false, Some(lasso)) => Fitted::Lasso(lasso),
         (false, None) => Fitted::BaselineOnly,

@@ -11,6 +11,8 @@ const HEADER: usize = 8 + 4 + 8 + 8 + 32;
 pub const LARGEST_BUNDLE_BYTES: u64 = 1 << 29;
 /// No body is packed more tightly.
 const LARGEST_RATIO: u64 = 2000;
+/// Up to here, memory for what a file claims to unpack to is taken before it is unpacked.
+const USUAL_RATIO: u64 = 16;
 
 /// The magic of a kind of file, and its version.
 #[derive(Clone, Copy, Debug)]
@@ -77,6 +79,11 @@ impl Envelope {
         }
         if plain > LARGEST_BUNDLE_BYTES || plain > packed.saturating_mul(LARGEST_RATIO) {
             return Err(format!("it claims to unpack to {plain} bytes"));
+        }
+        if plain <= packed.saturating_mul(USUAL_RATIO)
+            && let Some(unpacked) = packing::unpacked_at_once(body, plain as usize)
+        {
+            return Ok(unpacked);
         }
         let mut unpacked = Vec::new();
         packing::unpacked(body)?

@@ -24,8 +24,19 @@ pub fn unpacked(packed: &[u8]) -> Result<impl Read + '_, String> {
     zstd::Decoder::new(packed).map_err(|e| e.to_string())
 }
 
+/// The unpacked bytes in one step, where there are exactly `size` of them; `None` otherwise, and
+/// where this needs a stream: then [`unpacked`] says what is wrong.
+#[cfg(all(feature = "zstd", not(target_family = "wasm")))]
+pub fn unpacked_at_once(packed: &[u8], size: usize) -> Option<Vec<u8>> {
+    let mut plain = Vec::new();
+    plain.try_reserve_exact(size).ok()?;
+    let mut decompressor = zstd::bulk::Decompressor::new().ok()?;
+    let written = decompressor.decompress_to_buffer(packed, &mut plain).ok()?;
+    (written == size).then_some(plain)
+}
+
 #[cfg(not(all(feature = "zstd", not(target_family = "wasm"))))]
-pub use in_rust::{pack, unpacked};
+pub use in_rust::{pack, unpacked, unpacked_at_once};
 
 #[cfg(any(test, not(all(feature = "zstd", not(target_family = "wasm")))))]
 mod in_rust {
@@ -53,6 +64,11 @@ mod in_rust {
     pub fn unpacked(packed: &[u8]) -> Result<impl Read + '_, String> {
         StreamingDecoder::new(packed).map_err(|e| e.to_string())
     }
+
+    /// `None`: the bytes are read from a stream.
+    pub fn unpacked_at_once(_packed: &[u8], _size: usize) -> Option<Vec<u8>> {
+        None
+    }
 }
 
 #[cfg(all(test, feature = "zstd"))]
@@ -73,6 +89,13 @@ mod tests {
         for plain in [&b""[..], b"x", text.as_bytes(), &noise] {
             assert_eq!(read(in_rust::unpacked(&pack(plain).unwrap()).unwrap()), plain);
             assert_eq!(read(unpacked(&in_rust::pack(plain).unwrap()).unwrap()), plain);
+            let packed = pack(plain).unwrap();
+            assert_eq!(unpacked_at_once(&packed, plain.len()).as_deref(), Some(plain));
+            assert_eq!(unpacked_at_once(&packed, plain.len() + 1), None, "fewer than claimed");
+            if let Some(less) = plain.len().checked_sub(1) {
+                assert_eq!(unpacked_at_once(&packed, less), None, "more than claimed");
+            }
+            assert_eq!(unpacked_at_once(&packed[..packed.len() - 1], plain.len()), None);
         }
     }
 }

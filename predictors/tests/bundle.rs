@@ -321,3 +321,50 @@ fn slowdown_models_that_make_no_sense_are_refused() {
         assert!(error.contains("`contention`"), "{error}");
     }
 }
+
+/// The trees in a file's body, behind its head.
+fn trees(file: &[u8]) -> Vec<u8> {
+    let body = zstd::decode_all(&file[60..]).unwrap();
+    let head = u64::from_le_bytes(body[..8].try_into().unwrap()) as usize;
+    body[8 + head..].to_vec()
+}
+
+/// Rows at the ends of each column's range, in the middle, and outside.
+fn rows(ranges: &[(f64, f64)]) -> Vec<Vec<f64>> {
+    let at = |share: f64| ranges.iter().map(|(a, b)| a + share * (b - a)).collect::<Vec<_>>();
+    let mut rows: Vec<Vec<f64>> = [0.0, 0.1, 0.5, 0.9, 1.0, 3.0].map(at).to_vec();
+    for column in 0..ranges.len() {
+        let mut row = at(0.5);
+        row[column] = ranges[column].1;
+        rows.push(row);
+    }
+    rows
+}
+
+#[test]
+fn a_shipped_bundle_forecasts_the_same_bits_before_and_after_its_trees_are_compiled() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../bundles");
+    let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let mut compared = 0;
+    for path in files.filter(|path| path.extension().is_some_and(|e| e == "vtb")) {
+        let file = std::fs::read(&path).unwrap();
+        let bundle = PredictorBundle::from_bytes(&file).unwrap();
+        for (key, predictor) in &bundle.predictors.keys {
+            let rows = rows(&predictor.ranges);
+            let alone: Vec<u64> = rows.iter().map(|row| predictor.predict(row).to_bits()).collect();
+            let mut many = rows.concat();
+            while many.len() < 1000 * rows[0].len() {
+                many.extend_from_within(..);
+            }
+            let compiled = predictor.predict_batch(&many).unwrap();
+            for (index, latency) in compiled.iter().enumerate() {
+                assert_eq!(latency.to_bits(), alone[index % rows.len()], "{key} {index}");
+            }
+            let again: Vec<u64> = rows.iter().map(|row| predictor.predict(row).to_bits()).collect();
+            assert_eq!(again, alone, "{key}");
+            compared += rows.len();
+        }
+        assert!(trees(&bundle.to_bytes().unwrap()) == trees(&file), "{}", path.display());
+    }
+    assert!(compared > 10_000, "{compared}");
+}

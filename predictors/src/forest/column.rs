@@ -55,7 +55,7 @@ impl View {
 
 /// A value that is not missing: finite upwards, and 0 if it is NaN or as near to 0 as LightGBM's
 /// predictor does not distinguish.
-fn ordinary(x: f64) -> f64 {
+pub(crate) fn ordinary(x: f64) -> f64 {
     if x.abs() > NEARLY_ZERO { x.min(f64::MAX) } else { 0.0 }
 }
 

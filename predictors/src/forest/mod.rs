@@ -28,6 +28,7 @@ mod walk;
 pub use instructions::Instructions;
 pub use tree::{Missing, Rule, TreeNode};
 
+pub(crate) use column::ordinary;
 #[cfg(feature = "train")]
 pub(crate) use lightgbm::trees as lightgbm_trees;
 #[cfg(feature = "train")]
