@@ -1,7 +1,11 @@
 //! Measurements that go into a dataset: a [`Campaign`] runs a sweep, stores every measurement as
 //! soon as it ends, and continues an interrupted sweep.
 
+pub mod active;
+#[cfg(feature = "train")]
+mod chosen;
 pub mod compare;
+pub mod standard;
 
 use crate::models::{self, Model, ModelError};
 use std::{
@@ -102,6 +106,12 @@ pub enum CampaignError {
     /// The kernels of a model are not known.
     #[error(transparent)]
     Lowering(#[from] LoweringError),
+    /// Which networks are worth measuring cannot be said.
+    #[error(transparent)]
+    Active(#[from] active::ActiveError),
+    /// No bundle can be trained on what was measured.
+    #[error(transparent)]
+    Predictors(#[from] vitempo_predictors::PredictorError),
     /// The models have no operator of these kinds.
     #[error("no operator of these kinds in these models")]
     NoSuchOperator,

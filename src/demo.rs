@@ -161,6 +161,7 @@ impl Demo<'_> {
             backend: self.backend.to_owned(),
             options: RunOptions { seed: self.seed, ..RunOptions::default() },
             protocol,
+            only_round: None,
             budget: None,
             run_timeout: TIMEOUT,
             target: worker.into(),

@@ -13,6 +13,7 @@
 //! | which part of a model surrounds a kernel? | `refine/window.rs` |
 //! | which kernels are measured within a time? | `refine/choice.rs` |
 //! | what do the measurements say of a kernel? | `refine/corrections.rs` |
+//! | which forecasts are worth it? | `refine/suggestion.rs` |
 //!
 //! The whole model is never run, unless a piece that has a kernel is the whole of it. The interval
 //! of a refined forecast is scaled by the expected errors of its kernels as before; on how many
@@ -20,9 +21,11 @@
 
 mod choice;
 mod corrections;
+mod suggestion;
 mod window;
 
 pub use choice::{Candidate, Choice};
+pub use suggestion::Suggestion;
 
 use crate::{
     bundle::Bundle,
@@ -180,6 +183,7 @@ impl<'a> Refinement<'a> {
             backend: self.bundle.environment.framework.clone(),
             options,
             protocol,
+            only_round: None,
             budget: choice.within,
             run_timeout: TIMEOUT,
             target,

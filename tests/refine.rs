@@ -36,6 +36,11 @@ fn kernels_without_a_predictor_are_measured_in_pieces_of_the_model() {
     let before = forecast(&model, &narrow);
     let fallbacks = |forecast: &Value| number(&forecast["coverage"]["fallback"]);
     assert!(fallbacks(&before) > 0.0, "{before}");
+    let command = before["refine"].as_str().expect("a command, as the interval is wide");
+    let words: Vec<&str> = command.split(' ').collect();
+    assert_eq!(words[..5], ["vitempo", "refine", &model, "--bundle", &narrow], "{command}");
+    let said = ok(&["predict", &model, "--bundle", &narrow]);
+    assert!(said.contains(&format!("`{command}`")), "{said}");
 
     let plan = json(&["refine", &model, "--bundle", &narrow, "--within", "10m", "--list"]);
     let kernels = plan["kernels"].as_array().expect("kernels");
@@ -73,6 +78,18 @@ fn kernels_without_a_predictor_are_measured_in_pieces_of_the_model() {
     // Measured networks are not measured again.
     let again = json(&refine);
     assert_eq!(again["after"], refined["after"]);
+}
+
+#[test]
+fn narrow_forecasts_and_adapted_bundles_name_no_command() {
+    for (model, bundle) in [
+        ("vit_tiny_patch16_224", "epyc-rten-f32-1t"),
+        ("mobilevit_xxs", "samsung-galaxy-s24-tflite-npu-f16"),
+    ] {
+        let model = shipped(model);
+        assert!(forecast(&model, bundle)["refine"].is_null(), "{model} {bundle}");
+        assert!(!ok(&["predict", &model, "--bundle", bundle]).contains("vitempo refine"));
+    }
 }
 
 #[test]

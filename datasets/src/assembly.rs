@@ -94,7 +94,9 @@ pub(crate) fn repeated_bytes(environment: &Environment, model: &ModelIdentity) -
         e.beside.as_ref(),
     ]);
     let texts = texts.into_iter().chain(optional.flatten());
-    texts.map(|text| 16 + text.len() as u64).sum::<u64>() + 8 * e.cores.len() as u64
+    texts.map(|text| 16 + text.len() as u64).sum::<u64>()
+        + 8 * e.cores.len() as u64
+        + e.host.as_ref().map_or(0, |host| host.bytes())
 }
 
 /// Equal operators made one in memory.

@@ -11,7 +11,7 @@ use std::{
     fs,
     path::{Path, PathBuf},
 };
-use vitempo_graph::{MemoryFormat, ModelProfile, Samples, Status};
+use vitempo_graph::{MemoryFormat, ModelIdentity, ModelProfile, Samples, Status};
 
 /// Counts of everything in a dataset.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -79,6 +79,9 @@ pub struct EnvironmentSummary {
     pub executed: BTreeMap<String, usize>,
     /// Most memory any model run took, if reported.
     pub peak_memory_bytes: Option<u64>,
+    /// Model runs that the protocols of its rows plan and that are not there, failed or not, by
+    /// search space; `real` for models of none.
+    pub not_measured: BTreeMap<String, usize>,
     /// Rounds of each session.
     #[serde(rename = "sittings")]
     pub sessions: BTreeMap<String, BTreeSet<usize>>,
@@ -122,6 +125,7 @@ pub fn inspect(folder: &Path) -> Result<Summary, DatasetError> {
         count_run(&mut summary, profile);
     }
     count_distinct(&mut summary, &dataset);
+    count_not_measured(&mut summary, &dataset);
     Ok(summary)
 }
 
@@ -190,6 +194,36 @@ fn count_distinct(summary: &mut Summary, dataset: &Dataset) {
     for (id, environment) in &mut summary.environments {
         environment.architectures = architectures.get(id).map_or(0, BTreeSet::len);
     }
+}
+
+/// Of each environment, the models of the dataset that it lacks, as many rounds as its rows of the
+/// same kind of model have.
+fn count_not_measured(summary: &mut Summary, dataset: &Dataset) {
+    type Runs<'a> = BTreeMap<(&'a str, &'a str), usize>;
+    let mut planned: BTreeMap<(String, &str), usize> = BTreeMap::new();
+    let mut made: BTreeMap<String, Runs<'_>> = BTreeMap::new();
+    for profile in &dataset.profiles {
+        let id = profile.environment.id();
+        let rounds = planned.entry((id.clone(), kind_of(&profile.model))).or_default();
+        *rounds = (*rounds).max(profile.protocol.rounds);
+        let key = (profile.model.architecture.as_str(), profile.model.name.as_str());
+        *made.entry(id).or_default().entry(key).or_default() += 1;
+    }
+    for (id, environment) in &mut summary.environments {
+        for model in &dataset.models {
+            let kind = kind_of(model);
+            let rounds = planned.get(&(id.clone(), kind)).copied().unwrap_or(1);
+            let key = (model.architecture.as_str(), model.name.as_str());
+            let made = made.get(id).and_then(|runs| runs.get(&key)).copied().unwrap_or(0);
+            if made < rounds {
+                *environment.not_measured.entry(kind.to_owned()).or_default() += rounds - made;
+            }
+        }
+    }
+}
+
+fn kind_of(model: &ModelIdentity) -> &str {
+    model.space.as_deref().unwrap_or("real")
 }
 
 fn sizes(folder: &Path) -> BTreeMap<String, u64> {

@@ -11,7 +11,7 @@ use std::{fs, io, path::Path};
 /// The name that `schema.json` and every table carry.
 pub const FORMAT: &str = "vitempo-dataset";
 /// The version this crate writes.
-pub const SCHEMA_VERSION: u64 = 5;
+pub const SCHEMA_VERSION: u64 = 6;
 /// The oldest version this crate reads.
 pub const OLDEST_VERSION: u64 = 1;
 /// Name of the file that makes a folder a dataset.
@@ -144,8 +144,8 @@ mod tests {
             ("{\"format\": \"other\"}", "does not say"),
             ("{\"format\": \"vitempo-dataset\"}", "no schema_version"),
             (
-                "{\"format\": \"vitempo-dataset\", \"schema_version\": 6}",
-                "has schema version 6, this version of vitempo reads version 5: a newer vitempo \
+                "{\"format\": \"vitempo-dataset\", \"schema_version\": 7}",
+                "has schema version 7, this version of vitempo reads version 6: a newer vitempo \
                 wrote it",
             ),
             (

@@ -1,7 +1,7 @@
 //! [`Environment`]: where a measurement was taken. Latencies of different environments are never
 //! mixed.
 
-use crate::{MemoryFormat, Precision};
+use crate::{Host, MemoryFormat, Precision};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -58,6 +58,9 @@ pub struct Environment {
     /// The load that ran on other cores meanwhile, e.g. `stream`; `None`: nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub beside: Option<String>,
+    /// The machine when the session began; no part of the identity. `None`: not recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<Box<Host>>,
 }
 
 impl Environment {
@@ -95,6 +98,12 @@ impl Environment {
             self.precision,
             &digest[..8]
         )
+    }
+
+    /// The same without the record of the machine.
+    #[must_use]
+    pub fn without_host(&self) -> Self {
+        Self { host: None, ..self.clone() }
     }
 
     /// The same without a load on other cores.
@@ -149,6 +158,7 @@ mod tests {
             isa: "avx512f".into(),
             os: "Linux 6.1".into(),
             beside: None,
+            host: None,
         }
     }
 
@@ -164,6 +174,8 @@ mod tests {
         let last = Environment { memory_format: Some(MemoryFormat::ChannelsLast), ..one.clone() };
         assert!(last.id().starts_with("amd-epyc-x-onnxruntime-1.31.1-cpu-1t-f32-channels-last-"));
         assert_ne!(one.id(), Environment { isa: "avx2".into(), ..one.clone() }.id());
+        let host = Host { clock_mhz: Some(3000), ..Host::default() };
+        assert_eq!(one.id(), Environment { host: Some(host.into()), ..one.clone() }.id());
     }
 
     #[test]

@@ -28,6 +28,7 @@ mod exact_floats;
 pub mod files;
 mod framework;
 mod graph;
+mod host;
 mod interval;
 mod latency;
 mod latency_model;
@@ -58,6 +59,7 @@ pub use channels_last::images_channels_last;
 pub use environment::{Environment, Processor};
 pub use framework::{Framework, UnknownFramework};
 pub use graph::{ConstantData, Graph, GraphError, Node, Value, ValueId, ValueSource, Written};
+pub use host::{Cache, Host};
 pub use interval::{End, Interval, IntervalError};
 pub use latency::Latency;
 pub use latency_model::{

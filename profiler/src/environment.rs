@@ -6,6 +6,7 @@
 
 use crate::{
     backends::{availability::Capabilities, options::RunOptions},
+    host,
     pinning::{self, PinningError},
 };
 use std::fs;
@@ -49,13 +50,14 @@ pub fn detect(
 ) -> Result<Environment, PinningError> {
     let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let cores = pinning::choose(&options.cores, options.threads)?;
+    let core = cores.first().copied().unwrap_or(0);
     Ok(Environment {
         device: device_name(&cpuinfo),
         processor: options.processor,
         cores_available: std::thread::available_parallelism()
             .map_or(1, usize::from)
             .max(pinning::usable().len()),
-        power_mode: power_mode(cores.first().copied().unwrap_or(0)),
+        power_mode: power_mode(core),
         cores,
         framework: backend.to_owned(),
         framework_version: capabilities.version.clone(),
@@ -65,6 +67,7 @@ pub fn detect(
         isa: extensions(&cpuinfo),
         os: operating_system(),
         beside: None,
+        host: Some(host::detect(core).into()),
     })
 }
 

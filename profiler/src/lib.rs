@@ -30,6 +30,7 @@ pub mod coverage;
 pub mod energy;
 pub mod environment;
 pub mod events;
+pub mod host;
 pub mod inputs;
 pub mod install;
 pub mod live;

@@ -389,6 +389,7 @@ mod tests {
             isa: String::new(),
             os: String::new(),
             beside: None,
+            host: None,
         };
         let accuracy = |models, interrupted| LoweringAccuracy {
             environment: environment.clone(),

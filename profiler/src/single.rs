@@ -57,6 +57,7 @@ pub fn profile_operators(
         backend: backend.to_owned(),
         options: options.clone(),
         protocol: protocol.clone(),
+        only_round: None,
         budget: None,
         run_timeout: Duration::from_secs(60),
         target: worker.clone().into(),

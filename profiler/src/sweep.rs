@@ -49,6 +49,8 @@ pub struct Sweep {
     pub options: RunOptions,
     /// How to sample; `protocol.rounds` rounds.
     pub protocol: RunProtocol,
+    /// Makes this of the rounds alone; `None`: all.
+    pub only_round: Option<usize>,
     /// No model run starts that is expected, at the pace so far, to end after this.
     pub budget: Option<Duration>,
     /// A model run that takes longer has failed.
@@ -156,7 +158,8 @@ impl Sweep {
     /// The model runs in order: round and index of the model.
     fn runs(&self) -> Vec<(usize, usize)> {
         let mut runs = Vec::new();
-        for round in 0..self.protocol.protocol.rounds {
+        let is_made = |round: &usize| self.only_round.is_none_or(|only| only == *round);
+        for round in (0..self.protocol.protocol.rounds).filter(is_made) {
             let mut order: Vec<usize> = (0..self.models.len()).collect();
             order.shuffle(&mut StdRng::seed_from_u64(
                 self.protocol.protocol.seed.wrapping_add(round as u64),
@@ -356,6 +359,7 @@ mod tests {
             backend: "null".into(),
             options: RunOptions::default(),
             protocol,
+            only_round: None,
             budget: None,
             run_timeout: Duration::from_secs(10),
             target: WorkerCommand {
@@ -381,6 +385,8 @@ mod tests {
         assert_eq!(sorted(round(0)), (0..50).collect::<Vec<_>>());
         assert_eq!(sorted(round(1)), (0..50).collect::<Vec<_>>());
         assert_eq!(runs, sweep(50, 2).runs());
+        let second = Sweep { only_round: Some(1), ..sweep(50, 2) };
+        assert_eq!(second.runs(), runs[50..]);
     }
 
     #[test]

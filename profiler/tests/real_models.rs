@@ -79,6 +79,7 @@ fn real_models_without_weights_can_be_measured() {
             backend: backend.name().to_owned(),
             options: RunOptions::default(),
             protocol: RunProtocol::default(),
+            only_round: None,
             budget: None,
             run_timeout: Duration::from_secs(120),
             target: WorkerCommand {

@@ -22,6 +22,7 @@ fn sweep(target: Target, backend: &str, models: Vec<SweepModel>) -> Sweep {
         backend: backend.to_owned(),
         options: RunOptions::default(),
         protocol,
+        only_round: None,
         budget: None,
         run_timeout: Duration::from_secs(30),
         target,

@@ -46,6 +46,7 @@ fn sweep(backend: &str, names: &[&str]) -> Sweep {
         backend: backend.to_owned(),
         options: RunOptions::default(),
         protocol: RunProtocol::default(),
+        only_round: None,
         budget: None,
         run_timeout: Duration::from_secs(30),
         target: worker().into(),

@@ -21,6 +21,7 @@ from .errors import ProgramNotFound, VitempoError
 OF_THE_PROGRAM = (
     "agent",
     "backends",
+    "campaign",
     "completions",
     "demo",
     "energy",

@@ -228,6 +228,7 @@ impl CompareOptions<'_> {
             backend: setting.backend.to_owned(),
             options,
             protocol,
+            only_round: None,
             budget: None,
             run_timeout: TIMEOUT,
             target: self.worker.clone().into(),

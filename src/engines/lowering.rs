@@ -42,6 +42,7 @@ impl LoweringEvaluation {
             backend: self.engine,
             options: self.options,
             protocol: lowering_accuracy::protocol(self.profiled_repeats),
+            only_round: None,
             budget: None,
             run_timeout: RUN_TIMEOUT,
             target: self.worker.into(),

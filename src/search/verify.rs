@@ -182,6 +182,7 @@ impl Verification<'_> {
             backend: wanted.framework.clone(),
             options,
             protocol: RunProtocol::default(),
+            only_round: None,
             budget: None,
             run_timeout: TIMEOUT,
             target: self.worker.clone().into(),

@@ -4,6 +4,7 @@ mod adapt;
 mod agent;
 mod backends;
 mod bundle;
+mod campaign;
 mod dataset;
 mod demo;
 mod energy;
@@ -51,6 +52,7 @@ enum Command {
     Export(export::ExportArgs),
     Inspect(inspect::InspectArgs),
     Profile(profile::ProfileArgs),
+    Campaign(Box<campaign::CampaignArgs>),
     Agent(agent::AgentArgs),
     #[command(subcommand)]
     Dataset(dataset::DatasetCommand),
@@ -110,6 +112,7 @@ fn run(command: &Command) -> CliResult {
         Command::Export(args) => export::run(args),
         Command::Inspect(args) => inspect::run(args),
         Command::Profile(args) => profile::run(args),
+        Command::Campaign(args) => campaign::run(args),
         Command::Agent(args) => agent::run(args),
         Command::Dataset(command) => dataset::run(command),
         Command::Train(args) => train::run(args),

@@ -41,5 +41,6 @@ fn environment(
         isa: String::new(),
         os: String::new(),
         beside: None,
+        host: None,
     }
 }

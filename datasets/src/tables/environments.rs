@@ -1,7 +1,7 @@
 //! `environments.parquet`: where measurements were taken.
 //!
 //! [`Environment::id`] leaves out fields that do not change latencies (the kernel's release, which
-//! of the equal cores); rows that differ only in these share an id and are distinguished by
+//! of the equal cores, the record of the machine); rows that differ only in these share an id and are distinguished by
 //! `variant`, the digest of all fields.
 
 use crate::{
@@ -11,6 +11,7 @@ use crate::{
         ColumnType::{Integer, OptionalText, Text},
         TableSchema,
     },
+    tables::to_json,
 };
 use std::path::Path;
 use vitempo_graph::{Environment, MemoryFormat};
@@ -33,8 +34,9 @@ pub(crate) const SCHEMA: TableSchema = TableSchema {
         ("isa", Text),
         ("os", Text),
         ("beside", OptionalText),
+        ("host_json", OptionalText),
     ],
-    added: &[("memory_format", 2), ("beside", 5)],
+    added: &[("memory_format", 2), ("beside", 5), ("host_json", 6)],
 };
 
 /// One row.
@@ -54,9 +56,10 @@ pub(crate) fn variant(environment: &Environment) -> String {
 pub(crate) fn build<'a>(
     folder: &Path,
     environments: impl Iterator<Item = &'a Environment>,
-) -> Table {
+) -> Result<Table, DatasetError> {
     let mut table = Table::new(&SCHEMA, folder);
     for e in environments {
+        let host = e.host.as_ref().map(|host| to_json("the record of a host", host)).transpose()?;
         let cores: Vec<u64> = e.cores.iter().map(|&core| core as u64).collect();
         table.push([
             Cell::Text(&e.id()),
@@ -74,9 +77,10 @@ pub(crate) fn build<'a>(
             Cell::Text(&e.isa),
             Cell::Text(&e.os),
             Cell::OptionalText(e.beside.as_deref()),
+            Cell::OptionalText(host.as_deref()),
         ]);
     }
-    table
+    Ok(table)
 }
 
 pub(crate) fn rows(table: &Table) -> Result<Vec<EnvironmentRow>, DatasetError> {
@@ -98,6 +102,7 @@ fn read_row(table: &Table, row: usize) -> Result<EnvironmentRow, DatasetError> {
         isa: table.text("isa", row).to_owned(),
         os: table.text("os", row).to_owned(),
         beside: table.optional_text("beside", row).map(str::to_owned),
+        host: table.optional_json("host_json", row)?,
     };
     Ok(EnvironmentRow {
         id: table.text("environment_id", row).to_owned(),

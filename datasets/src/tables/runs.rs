@@ -78,7 +78,7 @@ impl Runs {
         let operators: BTreeMap<&str, &OpSpec> =
             self.ids.iter().map(|(op, id)| (&**id, &**op)).collect();
         Ok([
-            environments::build(&self.folder, self.environments.values()),
+            environments::build(&self.folder, self.environments.values())?,
             operators::build(&self.folder, &operators),
             models::build(&self.folder, models, graphs)?,
             self.rows,

@@ -99,5 +99,6 @@ fn environment(framework: &Framework, precision: Precision, format: MemoryFormat
         isa: "avx2".into(),
         os: "Linux".into(),
         beside: None,
+        host: None,
     }
 }

@@ -315,5 +315,6 @@ fn environment(
         isa: "avx2,avx512f".to_owned(),
         os: String::new(),
         beside: None,
+        host: None,
     }
 }

@@ -46,6 +46,7 @@ pub fn environment(threads: usize) -> Environment {
         isa: "avx512f".into(),
         os: "Linux".into(),
         beside: None,
+        host: None,
     }
 }
 

@@ -29,6 +29,7 @@ pub use driven::{Drive, LoadError, LoadWorker, Prepared};
 pub(crate) use running::Running;
 pub use running::Tally;
 pub use spec::{LoadSpec, LoadSpecError, StreamSpec};
+pub(crate) use stream::parse_size;
 
 use crate::{backends::RunOptions, source::Source};
 use serde::{Deserialize, Serialize};

@@ -95,7 +95,7 @@ pub(super) fn cache_bytes(core: usize) -> Option<u64> {
 }
 
 /// `32768K` or `32M`.
-fn parse_size(text: &str) -> Option<u64> {
+pub(crate) fn parse_size(text: &str) -> Option<u64> {
     let (number, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
     let unit = match unit {
         "K" => 1 << 10,

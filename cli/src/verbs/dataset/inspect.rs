@@ -85,6 +85,11 @@ impl Report for Inspected {
         text += &self.environments().to_text();
         text.push('\n');
         text += &self.kinds().to_text();
+        for (id, environment) in &s.environments {
+            for (kind, n) in &environment.not_measured {
+                text += &format!("not measured in {id}: {n} model runs ({kind})\n");
+            }
+        }
         for (reason, n) in s.failed.iter().chain(&s.failed_operators) {
             text += &format!("failed ({n} x): {reason}\n");
         }

@@ -6,6 +6,7 @@ mod cause;
 mod compared;
 mod devices;
 mod explained;
+mod refinable;
 mod report;
 
 use super::{

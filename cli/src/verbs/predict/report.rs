@@ -1,8 +1,11 @@
 //! Forecasts as text, CSV and JSON.
 
-use super::super::{
-    error::CliResult,
-    output::{Report, Table, percent},
+use super::{
+    super::{
+        error::CliResult,
+        output::{Report, Table, percent},
+    },
+    refinable,
 };
 use serde_json::json;
 use std::fmt::Write;
@@ -130,6 +133,7 @@ impl Forecast<'_> {
                 profile MODELS --ops {kind}` would measure it"
             );
         }
+        text.extend(refinable::hint(self.0, self.1));
         if breakdown {
             text.push('\n');
             text += &self.operators_table();
@@ -240,6 +244,7 @@ impl Forecast<'_> {
             "environment": self.1.environment().id(),
             "latency_ns": latency_json(self.0.prediction.latency),
             "overhead_ns": self.0.prediction.overhead,
+            "refine": refinable::json(self.0, self.1),
             "coverage": {
                 "operators": operators.len(),
                 "trained": operators.len() - fallback,

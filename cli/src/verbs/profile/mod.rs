@@ -147,6 +147,7 @@ pub fn run(args: &ProfileArgs) -> CliResult {
         backend: args.engine.backend.clone(),
         options,
         protocol: repeats.protocol(),
+        only_round: None,
         budget: args.budget,
         run_timeout: args.run_timeout,
         target,

@@ -1,0 +1,100 @@
+//! [`Host`]: the machine below an [`Environment`](crate::Environment), as it was when a session
+//! began: what may explain why equal environments differ in speed.
+//!
+//! None of it is part of an environment's identity. The instruction sets, the operating system and
+//! the power mode are fields of the environment.
+
+use serde::{Deserialize, Serialize};
+
+/// Processor, caches, clock, memory and counters of a machine; `None` and empty: not reported.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Host {
+    /// Family, model, stepping and microcode, e.g. `25/1/1/0xa0011d1`: several processors share one
+    /// name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub processor: Option<String>,
+    /// Whether a hypervisor runs below.
+    pub virtualised: bool,
+    /// Logical cores that share the measured core's execution units, it included.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub threads_per_core: Option<u64>,
+    /// Caches of the measured core, the fastest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub caches: Vec<Cache>,
+    /// Clock of the measured core, MHz.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clock_mhz: Option<u64>,
+    /// Highest clock of the measured core, MHz.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub highest_clock_mhz: Option<u64>,
+    /// Memory of the machine, bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory_bytes: Option<u64>,
+    /// Memory that programs can have, bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory_available_bytes: Option<u64>,
+    /// Time that the hypervisor gave to others while a core of this machine wanted to run, since
+    /// the machine began, in clock ticks over all cores.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stolen_ticks: Option<u64>,
+    /// All time of all cores since the machine began, in the same ticks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ticks: Option<u64>,
+}
+
+/// One cache.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Cache {
+    /// 1 is the nearest.
+    pub level: u64,
+    /// `Data`, `Instruction` or `Unified`.
+    pub kind: String,
+    /// Its size.
+    pub bytes: u64,
+    /// Logical cores that share it, e.g. `0-7`.
+    pub shared_by: String,
+}
+
+impl Host {
+    /// Bytes of its texts and numbers in memory.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        let texts = self.caches.iter().flat_map(|c| [&c.kind, &c.shared_by]);
+        let texts: usize = texts.chain(self.processor.as_ref()).map(String::len).sum();
+        (size_of::<Self>() + self.caches.len() * size_of::<Cache>() + texts) as u64
+    }
+
+    /// Share of all time that was stolen between an earlier record of this machine and this one, 0
+    /// to 1; `None` where it is not reported, or the machine began anew in between.
+    #[must_use]
+    pub fn stolen_since(&self, earlier: &Self) -> Option<f64> {
+        let stolen = self.stolen_ticks?.checked_sub(earlier.stolen_ticks?)?;
+        let all = self.ticks?.checked_sub(earlier.ticks?)?;
+        (all > 0).then(|| stolen as f64 / all as f64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(stolen_ticks: u64, ticks: u64) -> Host {
+        Host { stolen_ticks: Some(stolen_ticks), ticks: Some(ticks), ..Host::default() }
+    }
+
+    #[test]
+    fn stolen_time_is_that_between_two_records() {
+        assert_eq!(at(30, 600).stolen_since(&at(10, 500)), Some(0.2));
+        assert_eq!(at(5, 600).stolen_since(&at(10, 500)), None);
+        assert_eq!(at(10, 500).stolen_since(&at(10, 500)), None);
+        assert_eq!(at(10, 500).stolen_since(&Host::default()), None);
+    }
+
+    #[test]
+    fn what_is_not_reported_is_not_written() {
+        let json = serde_json::to_string(&Host::default()).unwrap_or_default();
+        assert_eq!(json, r#"{"virtualised":false}"#);
+        assert_eq!(serde_json::from_str::<Host>("{}").ok(), Some(Host::default()));
+    }
+}
