@@ -1,6 +1,7 @@
 //! Trains bundles on measurements: [`load_environment`] reads the measurements of one environment,
 //! [`train`] fits predictors to the training side of a [`Split`] and evaluates them on the real
-//! models of the dataset, which are never training data. Only fitting needs the feature `train`.
+//! models of the dataset, which are never training data. [`transfer`] corrects a bundle of another machine instead. Only fitting
+//! needs the feature `train`.
 
 use std::{
     collections::BTreeSet,
@@ -8,10 +9,13 @@ use std::{
 };
 use vitempo_datasets::{Dataset, DatasetError, Split, SplitSize};
 use vitempo_graph::{Environment, ModelProfile, Status};
-use vitempo_predictors::PredictorError;
+use vitempo_predictors::{
+    Evaluation, PredictorBundle, PredictorError,
+    transfer::{self, Transferred},
+};
 #[cfg(feature = "train")]
 use vitempo_predictors::{
-    Evaluation, Method, PredictorBundle, Progress, TrainOptions,
+    Method, Progress, TrainOptions,
     contention::{self, ContentionError},
 };
 
@@ -195,7 +199,22 @@ pub fn fit_contention(
     }
 }
 
-#[cfg(feature = "train")]
+/// Corrects the bundle of another machine by the operator networks and models of no real kind that
+/// a dataset has, and evaluates it on the dataset's real models.
+///
+/// # Errors
+/// As [`transfer::transfer`].
+pub fn transfer(
+    source: &PredictorBundle,
+    dataset: &Dataset,
+) -> Result<Transferred, PredictorError> {
+    let sampled: Vec<ModelProfile> =
+        dataset.profiles.iter().filter(|p| p.model.space.is_some()).cloned().collect();
+    let mut transferred = transfer::transfer(source, &sampled)?;
+    transferred.bundle.on_real = on_real(&transferred.bundle, dataset)?;
+    Ok(transferred)
+}
+
 fn on_real(
     bundle: &PredictorBundle,
     dataset: &Dataset,

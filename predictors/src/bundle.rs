@@ -58,6 +58,10 @@ pub struct Provenance {
     /// Model runs that were used although others ran on their cores: too few would have remained.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub disturbed: usize,
+    /// Identity of the environment whose bundle was corrected by the data
+    /// ([`transfer`](crate::transfer)); `None`: it was trained on the data.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transferred_from: Option<String>,
     /// Digests of the architectures trained on, sorted: none is used for evaluation.
     pub trained_on: Vec<String>,
 }

@@ -64,6 +64,17 @@ impl Calibration {
             .max(LEAST_SHARE * sum_ns)
     }
 
+    /// The same where everything takes `factor` times as long: overheads are scaled.
+    #[must_use]
+    pub(crate) fn scaled(&self, factor: f64) -> Self {
+        let within = |value: f64, (low, high): (f64, f64)| (value * factor).clamp(low, high);
+        Self {
+            scale: self.scale,
+            per_kernel_ns: within(self.per_kernel_ns, BOUNDS[1]),
+            constant_ns: within(self.constant_ns, BOUNDS[2]),
+        }
+    }
+
     /// The overhead from measured kernels, the scale from forecast ones.
     pub(crate) fn fit(points: &[Point]) -> Self {
         if points.len() < FEWEST {

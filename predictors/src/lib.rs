@@ -17,6 +17,7 @@
 //! | how large is the error of forecasts? | [`metrics`], [`evaluate()`] |
 //! | how does the forecast of one kernel come about? | [`PredictorBundle::explain`] |
 //! | which features matter? | [`importance()`] |
+//! | how is a machine forecast on which a minute of operators was measured? | [`transfer`] |
 //! | how is a device forecast on which only a few models were timed end to end? | [`adapt`] |
 
 // Parts of calibration and error scales that only fitting calls stay beside what reads them.
@@ -56,6 +57,7 @@ pub mod regressors;
 pub mod rows;
 #[cfg(feature = "train")]
 mod train;
+pub mod transfer;
 
 pub use adapt::AdaptedBundle;
 pub use batch::Batch;

@@ -113,7 +113,7 @@ pub fn train(
 ) -> Result<PredictorBundle, PredictorError> {
     check(options)?;
     let rows = TrainingRows::from_profiles(profiles)?;
-    let environment = profiles.first().map(|p| p.environment.clone()).ok_or_else(no_rows)?;
+    let environment = profiles.first().map(|p| p.environment.without_host()).ok_or_else(no_rows)?;
     if rows.architectures() < FEWEST_ARCHITECTURES {
         return Err(PredictorError::TooFewModels {
             found: rows.architectures(),
@@ -172,6 +172,7 @@ pub fn train(
         rows: rows.rows.len(),
         skipped: rows.skipped.len(),
         disturbed: rows.disturbed,
+        transferred_from: None,
         trained_on: rows
             .models
             .iter()

@@ -3,6 +3,8 @@
 //!
 //! | question | where |
 //! |---|---|
+//! | how much sooner is an error reached by measuring what shrinks it most? | [`active`] |
+//! | how well is a machine forecast that was left out, from ten latencies or a minute of operators? | [`fleet`] |
 //! | how much do two models slow each other down, and how well is that forecast? | [`contention`] |
 //! | which of a paper's figures follow from its others, and which contradict each other? | [`papers`] |
 //! | how good are placements, on engines, that were chosen from forecasts? | [`placements`] |
@@ -12,7 +14,9 @@
 //!
 //! The program `vitempo-studies` prints them; `studies/README.md` has its commands.
 
+pub mod active;
 pub mod contention;
+pub mod fleet;
 pub mod papers;
 pub mod placements;
 pub mod preloading;

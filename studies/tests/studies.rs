@@ -379,3 +379,49 @@ fn every_command_of_the_readme_runs() {
         assert!(!printed.is_empty(), "{command}");
     }
 }
+
+#[test]
+fn orders_of_measuring_are_replayed_and_a_record_is_continued() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let record = folder.path().join("active.json").display().to_string();
+    let replay = [
+        "active",
+        "datasets/measured/epyc-onnxruntime-f32-1t",
+        "--method",
+        "lasso",
+        "--seeds",
+        "1",
+        "--budgets",
+        "4,8",
+        "--record",
+        &record,
+    ];
+    let found = json(&replay)["record"].clone();
+    let points = found["points"].as_array().expect("points");
+    assert_eq!(points.len(), 3 * 2, "{found}");
+    for point in points {
+        let (budget, seconds) = (point["budget_s"].as_f64(), point["seconds"].as_f64());
+        assert!(seconds >= budget && point["synthetic_mape"].as_f64() > Some(0.0), "{point}");
+        let [networks, models] = ["networks", "models"].map(|of| point[of].as_u64().unwrap_or(0));
+        assert!(point["order"] != "models" || networks == 0, "{point}");
+        assert!(networks + models > 2, "{point}");
+    }
+    assert_eq!(json(&replay)["record"], found, "a complete record stays as it is");
+    let printed = ok(&replay);
+    assert!(printed.contains("| active | 8.") && printed.contains("| random | 4 s |"), "{printed}");
+    let other = [&["active", "datasets/measured/epyc-zen3"], &replay[2..]].concat();
+    assert!(refused(&other).contains("--environment"));
+    let backwards = [&replay[..7], &["8,4"], &replay[8..]].concat();
+    assert!(refused(&backwards).contains("--budgets"));
+}
+
+#[test]
+fn one_machine_is_no_fleet() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let [record, bundles] =
+        ["fleet.json", "bundles"].map(|name| folder.path().join(name).display().to_string());
+    let fleet = ["fleet", "datasets/measured/epyc-onnxruntime-f32-1t"];
+    let options = ["--engine", "onnxruntime", "--bundles", &bundles, "--record", &record];
+    let said = refused(&[&fleet[..], &options].concat());
+    assert!(said.contains("at least two"), "{said}");
+}

@@ -2,14 +2,14 @@
 
 use super::{
     dataset::load_environment,
-    error::CliResult,
+    error::{CliError, CliResult},
     output::{self, Format},
     progress,
 };
 use indicatif::ProgressBar;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use vitempo::{
-    datasets::Split,
+    datasets::{Dataset, Split},
     predictors::{Method, Progress, TrainOptions},
     training,
 };
@@ -38,6 +38,11 @@ pub struct TrainArgs {
     /// chosen by --seed
     #[arg(long, value_name = "FILE")]
     pub split: Option<PathBuf>,
+
+    /// Correct this bundle of another machine by the dataset instead of training anew: a minute of
+    /// operator networks is enough. The engine and its options have to be the same
+    #[arg(long, value_name = "BUNDLE", conflicts_with_all = ["method", "split", "level"])]
+    pub from: Option<PathBuf>,
 
     /// Environment to train for, if the dataset has several
     #[arg(long, value_name = "ID")]
@@ -79,6 +84,9 @@ impl Drop for Training {
 
 pub fn run(args: &TrainArgs) -> CliResult {
     let dataset = load_environment(&args.data, args.environment.as_deref())?;
+    if let Some(source) = &args.from {
+        return transferred(args, &dataset, source);
+    }
     let split = match &args.split {
         Some(file) => Split::load(file)?,
         None => training::default_split(&dataset, args.seed)?,
@@ -95,6 +103,31 @@ pub fn run(args: &TrainArgs) -> CliResult {
     bundle.save(&args.out)?;
     output::print(
         &super::bundle::BundleReport { bundle: &bundle, location: &args.out.clone().into() },
+        args.format,
+    )
+}
+
+/// Corrects the bundle of another machine.
+fn transferred(args: &TrainArgs, dataset: &Dataset, source: &Path) -> CliResult {
+    let opened = super::bundle::open(source)?;
+    let trained = opened.trained().ok_or_else(|| {
+        CliError::user(format!(
+            "`{}` was adapted and has no predictors of operators",
+            opened.name()
+        ))
+        .hint("`vitempo bundle list` shows the trained ones")
+    })?;
+    let found = training::transfer(trained, dataset)?;
+    progress::say(format!(
+        "corrected by {} rows: median error of an operator {:.1} % before, {:.1} % on networks left \
+        out",
+        found.rows,
+        100.0 * found.error_before.exp_m1(),
+        100.0 * found.error_after.exp_m1()
+    ));
+    found.bundle.save(&args.out)?;
+    output::print(
+        &super::bundle::BundleReport { bundle: &found.bundle, location: &args.out.clone().into() },
         args.format,
     )
 }

@@ -62,6 +62,9 @@ impl Report for BundleReport<'_> {
         let _ = writeln!(text, "Data         {}", p.data_digest);
         let _ =
             writeln!(text, "By           {} with {}, seed {}", p.created_by, p.libraries, p.seed);
+        if let Some(source) = &p.transferred_from {
+            let _ = writeln!(text, "Corrected    from the bundle of {source}");
+        }
         if p.skipped > 0 {
             let _ = writeln!(text, "Left out     {} rows that could not be used", p.skipped);
         }
@@ -114,6 +117,7 @@ impl Report for BundleReport<'_> {
                 "rows": p.rows,
                 "skipped": p.skipped,
                 "disturbed": p.disturbed,
+                "transferred_from": p.transferred_from,
                 "trained_on": p.trained_on,
             },
             "contention": b.contention,

@@ -1,8 +1,10 @@
 //! `vitempo-studies`: prints what papers print beside what vitempo computes, evaluates adaptation
 //! on published latencies, and runs placements, pairs of models and plans for several models.
 
+mod active;
 mod arguments;
 mod contention;
+mod fleet;
 mod loading;
 mod paper;
 mod placements;
@@ -20,7 +22,9 @@ use std::process::ExitCode;
 #[derive(Parser, Debug)]
 #[command(name = "vitempo-studies", version)]
 enum Studies {
+    Active(active::ActiveArgs),
     Contention(contention::ContentionArgs),
+    Fleet(fleet::FleetArgs),
     Loading(loading::LoadingArgs),
     Paper(paper::PaperArgs),
     Placements(placements::PlacementsArgs),
@@ -34,6 +38,8 @@ enum Studies {
 
 fn main() -> ExitCode {
     let done = match Studies::parse() {
+        Studies::Active(args) => active::run(&args),
+        Studies::Fleet(args) => fleet::run(&args),
         Studies::Contention(args) => contention::run(&args),
         Studies::Loading(args) => loading::run(&args),
         Studies::Paper(args) => paper::run(&args),

@@ -1,0 +1,90 @@
+//! A machine whose operators differ in kind from another one's: a few measured models correct the
+//! other machine's bundle.
+
+#![cfg(feature = "train")]
+#![allow(clippy::unwrap_used)]
+
+mod simulated;
+
+use simulated::{data, environment};
+use vitempo_graph::{Environment, LatencyModel, ModelProfile, OpKind};
+use vitempo_predictors::{
+    Method, PredictorBundle, PredictorError, TrainOptions, train,
+    transfer::{Transferred, transfer},
+};
+
+/// How much longer a kernel takes on the other machine.
+fn factor(kind: &OpKind) -> f64 {
+    match kind {
+        OpKind::Conv => 2.5,
+        OpKind::Linear => 1.8,
+        OpKind::Gelu => 0.6,
+        _ => 1.2,
+    }
+}
+
+/// The same models on the other machine.
+fn moved(profiles: Vec<ModelProfile>) -> Vec<ModelProfile> {
+    let slower = |mut profile: ModelProfile| {
+        let (mut before, mut after) = (0.0, 0.0);
+        for operator in &mut profile.operators {
+            let factor = factor(&operator.op.kind);
+            before += operator.samples.wall_ns.iter().sum::<u64>() as f64;
+            operator.samples.wall_ns.iter_mut().for_each(|ns| *ns = (*ns as f64 * factor) as u64);
+            after += operator.samples.wall_ns.iter().sum::<u64>() as f64;
+        }
+        let ratio = after / before;
+        profile.e2e.wall_ns.iter_mut().for_each(|ns| *ns = (*ns as f64 * ratio) as u64);
+        profile.environment.device = "Another".into();
+        profile
+    };
+    profiles.into_iter().map(slower).collect()
+}
+
+fn source() -> PredictorBundle {
+    let (profiles, graphs) = data(40, 0, 0.01);
+    train(&profiles, &graphs, Method::Gbdt, &TrainOptions::default(), &mut |_| ()).unwrap()
+}
+
+fn mean_error(bundle: &PredictorBundle, first_seed: u64) -> f64 {
+    let (profiles, graphs) = data(20, first_seed, 0.0);
+    let moved = moved(profiles);
+    let error = |profile: &ModelProfile| {
+        let drift = profile.reference.wall_ns[0] as f64 / 1e6;
+        let actual = profile.e2e.median_ns().unwrap() / drift;
+        let forecast = bundle.predict(&graphs[&profile.model.name]).unwrap().latency.point().ns();
+        (forecast / actual).ln().abs()
+    };
+    moved.iter().map(error).sum::<f64>() / moved.len() as f64
+}
+
+#[test]
+fn a_few_measurements_correct_the_bundle_of_another_machine() {
+    let source = source();
+    let (few, _) = data(6, 500, 0.01);
+    let Transferred { bundle, kinds, rows, error_before, error_after } =
+        transfer(&source, &moved(few)).unwrap();
+    assert!(rows > 50 && error_after < error_before / 4.0, "{error_before} to {error_after}");
+    let conv = kinds.iter().find(|k| k.kind == "conv").unwrap();
+    assert!((conv.ratio / 2.5).ln().abs() < 0.15, "{conv:?}");
+    let (before, after) = (mean_error(&source, 900), mean_error(&bundle, 900));
+    assert!(after < 0.08 && after < before / 4.0, "{before} to {after}");
+    assert_eq!(bundle.environment.device, "Another");
+    assert_eq!(bundle.provenance.transferred_from, Some(source.environment.id()));
+    // It is a bundle like any other.
+    let again = PredictorBundle::from_bytes(&bundle.to_bytes().unwrap()).unwrap();
+    assert_eq!(mean_error(&again, 900), after);
+}
+
+#[test]
+fn other_kernels_are_refused() {
+    let source = source();
+    let (few, _) = data(3, 500, 0.01);
+    let threads = |mut profile: ModelProfile| {
+        profile.environment = Environment { device: "Another".into(), ..environment(2) };
+        profile
+    };
+    let found = transfer(&source, &few.into_iter().map(threads).collect::<Vec<_>>());
+    assert!(matches!(found, Err(PredictorError::OtherEnvironment { .. })));
+    assert!(matches!(transfer(&source, &[]), Err(PredictorError::NoRows { .. })));
+}
