@@ -1,4 +1,3 @@
 #![no_main]
-//! Runs the body of this name; inputs are changed as `vitempo_fuzz_bodies::mutation` does.
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| vitempo_fuzz_bodies::datasets::journal(bytes));
+vitempo_fuzz::target!("journal");

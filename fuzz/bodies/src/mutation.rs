@@ -1,5 +1,5 @@
 //! Inputs from seeds. All choices read the bytes of an [`Unstructured`], which come from a seed and
-//! an index in a campaign, and from libFuzzer in cargo-fuzz.
+//! an index in a campaign, and from a seed of libFuzzer's in cargo-fuzz.
 
 use crate::{
     models,
@@ -7,7 +7,7 @@ use crate::{
 };
 use arbitrary::{Result, Unstructured};
 use prost::Message;
-use vitempo::graph::onnx::proto::ModelProto;
+use vitempo::{graph::onnx::proto::ModelProto, search_space::Generator};
 
 /// How the inputs of a target are changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +22,17 @@ pub enum Mutation {
 
 /// No input gets larger, bytes.
 const LARGEST: usize = 1 << 18;
+/// Random bytes that one input is made of.
+const CHOICES: usize = 768;
+
+/// The input that a seed and an index give: always the same one of the same corpus.
+#[must_use]
+pub fn seeded(kind: Mutation, corpus: &[Vec<u8>], seed: u64, index: u64) -> Vec<u8> {
+    let mut generator = Generator::stream(seed, index);
+    let choices: Vec<u8> =
+        (0..CHOICES / 8).flat_map(|_| generator.bits().to_le_bytes()).collect();
+    input(kind, corpus, &mut Unstructured::new(&choices)).unwrap_or_default()
+}
 
 /// An input made of one or two of the corpus.
 ///

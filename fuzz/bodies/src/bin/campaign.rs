@@ -7,7 +7,6 @@
 //! ends the process, it is stored in the folder and counted, and the next one follows. The last
 //! line says how many inputs were run and how many were faults; then the program ends with 1.
 
-use arbitrary::Unstructured;
 use std::{
     fs::{self, File},
     io,
@@ -19,7 +18,6 @@ use std::{
     thread,
     time::Duration,
 };
-use vitempo::search_space::Generator;
 use vitempo_fuzz_bodies::{
     MEMORY_LIMIT, Target, corpus,
     memory::{Counting, peak_of},
@@ -31,8 +29,6 @@ static ALLOCATOR: Counting = Counting;
 
 /// An input under way for so long is given up.
 const LONGEST: Duration = Duration::from_secs(60);
-/// Random bytes that one input is made of.
-const CHOICES: usize = 768;
 /// Faults with one cause are many; no more are stored.
 const MOST_FAULTS: u64 = 200;
 
@@ -98,11 +94,7 @@ impl Campaign {
 
     /// Input number `index`.
     fn input(&self, index: u64, corpus: &[Vec<u8>]) -> Vec<u8> {
-        let mut generator = Generator::stream(self.seed, index);
-        let choices: Vec<u8> =
-            (0..CHOICES / 8).flat_map(|_| generator.bits().to_le_bytes()).collect();
-        mutation::input(self.target.mutation, corpus, &mut Unstructured::new(&choices))
-            .unwrap_or_default()
+        mutation::seeded(self.target.mutation, corpus, self.seed, index)
     }
 
     fn corpus(&self) -> Result<Vec<Vec<u8>>, String> {
