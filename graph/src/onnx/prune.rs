@@ -45,15 +45,17 @@ fn keep<T>(items: &mut Vec<T>, marks: &[bool]) {
     items.retain(|_| marks.next().is_some_and(|mark| *mark));
 }
 
-/// Outputs after the first without a reader are not computed (the mask of a Dropout), except for
-/// operators that always have several.
+/// Outputs after the first and after the last one with a reader are not computed (the mask of a
+/// Dropout), except for operators that always have several. Those before it stay: the place of an
+/// output says what it is.
 fn drop_optional_outputs(node: &mut Node, values: &[Value], needed: &[bool]) {
     let several = matches!(node.op.kind, OpKind::Split | OpKind::TopK | OpKind::Unsupported(_));
-    if several || node.outputs.len() < 2 || node.outputs[1..].iter().all(|o| needed[o.0 as usize]) {
+    let last = node.outputs.iter().rposition(|o| needed[o.0 as usize]);
+    let kept = last.map_or(1, |last| last + 1);
+    if several || node.outputs.len() <= kept {
         return;
     }
-    let mut first = true;
-    node.outputs.retain(|o| std::mem::take(&mut first) || needed[o.0 as usize]);
+    node.outputs.truncate(kept);
     node.op.outputs =
         node.outputs.iter().filter_map(|o| values[o.0 as usize].tensor.clone()).collect();
 }
