@@ -29,8 +29,7 @@ const CHOICES: usize = 768;
 #[must_use]
 pub fn seeded(kind: Mutation, corpus: &[Vec<u8>], seed: u64, index: u64) -> Vec<u8> {
     let mut generator = Generator::stream(seed, index);
-    let choices: Vec<u8> =
-        (0..CHOICES / 8).flat_map(|_| generator.bits().to_le_bytes()).collect();
+    let choices: Vec<u8> = (0..CHOICES / 8).flat_map(|_| generator.bits().to_le_bytes()).collect();
     input(kind, corpus, &mut Unstructured::new(&choices)).unwrap_or_default()
 }
 
