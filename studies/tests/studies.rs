@@ -392,7 +392,7 @@ fn orders_of_measuring_are_replayed_and_a_record_is_continued() {
         "--seeds",
         "1",
         "--budgets",
-        "4,8",
+        "30,60",
         "--record",
         &record,
     ];
@@ -408,7 +408,10 @@ fn orders_of_measuring_are_replayed_and_a_record_is_continued() {
     }
     assert_eq!(json(&replay)["record"], found, "a complete record stays as it is");
     let printed = ok(&replay);
-    assert!(printed.contains("| active | 8.") && printed.contains("| random | 4 s |"), "{printed}");
+    assert!(
+        printed.contains("| active | 60.") && printed.contains("| random | 30 s |"),
+        "{printed}"
+    );
     let other = [&["active", "datasets/measured/epyc-zen3"], &replay[2..]].concat();
     assert!(refused(&other).contains("--environment"));
     let backwards = [&replay[..7], &["8,4"], &replay[8..]].concat();
