@@ -36,7 +36,13 @@ pub fn unpacked_at_once(packed: &[u8], size: usize) -> Option<Vec<u8>> {
 }
 
 #[cfg(not(all(feature = "zstd", not(target_family = "wasm"))))]
-pub use in_rust::{pack, unpacked, unpacked_at_once};
+pub use in_rust::{pack, unpacked};
+
+/// `None`: the bytes are read from a stream.
+#[cfg(not(all(feature = "zstd", not(target_family = "wasm"))))]
+pub fn unpacked_at_once(_packed: &[u8], _size: usize) -> Option<Vec<u8>> {
+    None
+}
 
 #[cfg(any(test, not(all(feature = "zstd", not(target_family = "wasm")))))]
 mod in_rust {
@@ -63,11 +69,6 @@ mod in_rust {
     /// A sentence where the bytes do not begin as packed ones do.
     pub fn unpacked(packed: &[u8]) -> Result<impl Read + '_, String> {
         StreamingDecoder::new(packed).map_err(|e| e.to_string())
-    }
-
-    /// `None`: the bytes are read from a stream.
-    pub fn unpacked_at_once(_packed: &[u8], _size: usize) -> Option<Vec<u8>> {
-        None
     }
 }
 
