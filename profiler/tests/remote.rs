@@ -101,7 +101,11 @@ fn the_small_program_brings_what_a_worker_here_brings() {
         );
         let (here, _) = run(&sweep(worker().into(), backend, models()), &AtomicBool::new(false));
         assert_eq!((summary.measured, summary.failed), (2, Vec::new()));
-        assert_eq!(there[0].environment, here[0].environment);
+        let machine = |profile: &ModelProfile| {
+            let host = profile.environment.host.clone();
+            (profile.environment.id(), host.map(|host| (host.processor, host.caches)))
+        };
+        assert_eq!(machine(&there[0]), machine(&here[0]));
         assert_eq!(operators(&there), operators(&here));
         assert!(there.iter().all(|p| p.reference.wall_ns.len() == here[0].reference.wall_ns.len()
             && !p.e2e.wall_ns.is_empty()));
