@@ -103,7 +103,7 @@ fn the_small_program_brings_what_a_worker_here_brings() {
         assert_eq!((summary.measured, summary.failed), (2, Vec::new()));
         let machine = |profile: &ModelProfile| {
             let host = profile.environment.host.clone();
-            (profile.environment.id(), host.map(|host| (host.processor, host.caches)))
+            (profile.environment.without_host(), host.map(|host| (host.processor, host.caches)))
         };
         assert_eq!(machine(&there[0]), machine(&here[0]));
         assert_eq!(operators(&there), operators(&here));

@@ -142,7 +142,7 @@ fn environments(protocol: &Protocol<'_>) -> Result<Vec<Environment>, ContentionS
     let target = Target::from(protocol.worker.clone());
     let probe = |engine: &Engine| {
         let options = RunOptions { cores: vec![engine.core], ..RunOptions::default() };
-        Ok(target.probe(&engine.backend, &options)?)
+        Ok(target.probe(&engine.backend, &options)?.without_host())
     };
     protocol.engines.iter().map(probe).collect()
 }

@@ -147,7 +147,7 @@ fn engine_record((engine, bundle): &(Engine, Bundle)) -> Result<EngineRecord, Pl
     let options = engine.processor().options;
     let environment = match backends::by_name(&engine.backend)?.probe(&options) {
         Availability::Available(capabilities) => {
-            environment::detect(&engine.backend, &capabilities, &options)?
+            environment::detect(&engine.backend, &capabilities, &options)?.without_host()
         }
         Availability::Unavailable { reason, .. } => {
             return Err(PlacementsError::Engine { processor: engine.name.clone(), reason });
