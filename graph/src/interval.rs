@@ -81,6 +81,14 @@ impl<T: Copy> Interval<T> {
     }
 }
 
+impl Interval<Latency> {
+    /// Width of the interval as a share of its point.
+    #[must_use]
+    pub fn relative_width(self) -> f64 {
+        (self.upper.ns() - self.lower.ns()) / self.point.ns().max(f64::MIN_POSITIVE)
+    }
+}
+
 impl<T: Copy + PartialOrd> Interval<T> {
     /// A value between two ends; `None` unless `lower <= point <= upper`.
     #[must_use]

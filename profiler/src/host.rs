@@ -13,7 +13,7 @@ pub fn detect(core: usize) -> Host {
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
     let folder = format!("/sys/devices/system/cpu/cpu{core}");
     let cpuinfo = read("/proc/cpuinfo");
-    let reported = of_texts(&core_section(&cpuinfo, core), &read("/proc/meminfo"));
+    let reported = of_texts(core_section(&cpuinfo, core), &read("/proc/meminfo"));
     let (stolen_ticks, ticks) = ticks(&read("/proc/stat")).unzip();
     let khz = |file: &str| read(&format!("{folder}/cpufreq/{file}")).trim().parse::<u64>().ok();
     Host {
@@ -28,13 +28,10 @@ pub fn detect(core: usize) -> Host {
 }
 
 /// The part of `/proc/cpuinfo` about one core; the first one where there is none.
-fn core_section(cpuinfo: &str, core: usize) -> String {
-    let is_of_core = |section: &&str| {
-        let number = number(section, "processor");
-        number == Some(core as u64)
-    };
+fn core_section(cpuinfo: &str, core: usize) -> &str {
     let mut sections = cpuinfo.split("\n\n");
-    sections.find(is_of_core).or_else(|| cpuinfo.split("\n\n").next()).unwrap_or("").to_owned()
+    let found = sections.find(|section| number(section, "processor") == Some(core as u64));
+    found.or_else(|| cpuinfo.split("\n\n").next()).unwrap_or_default()
 }
 
 fn of_texts(core: &str, meminfo: &str) -> Host {
@@ -114,12 +111,12 @@ mod tests {
 
     #[test]
     fn texts_of_the_kernel_are_read() {
-        let host = of_texts(&core_section(CPUINFO, 0), MEMINFO);
+        let host = of_texts(core_section(CPUINFO, 0), MEMINFO);
         assert_eq!(host.processor.as_deref(), Some("25/1/1"));
         assert_eq!((host.virtualised, host.clock_mhz), (true, Some(2445)));
         assert_eq!(host.memory_bytes, Some(24_000_000 * 1024));
         assert_eq!(host.memory_available_bytes, Some(20_000 * 1024));
-        assert_eq!(number(&core_section(CPUINFO, 1), "cpu MHz"), Some(3100));
+        assert_eq!(number(core_section(CPUINFO, 1), "cpu MHz"), Some(3100));
         assert_eq!(ticks(STAT), Some((65, 1000)));
         assert_eq!((listed("0,64"), listed("0-3,8"), listed("")), (Some(2), Some(5), None));
         assert_eq!(of_texts("", ""), Host::default());

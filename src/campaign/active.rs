@@ -34,9 +34,9 @@ use vitempo_predictors::{FeatureSchema, PredictorBundle, PredictorKey, WorkingSe
 const TARGETS: (&[&str], usize, u64) = (&["hybrid-vit", "isotropic-vit", "mbconv"], 40, 4242);
 /// Distance of features at which two kernels resemble each other by exp(-1/2), as the root of the
 /// mean square of differences of logarithms.
-const ALIKE: f64 = 0.35;
+const SIMILAR_DISTANCE: f64 = 0.35;
 /// Kernels that resemble each other by less do not count.
-const LEAST_ALIKE: f64 = 0.02;
+const LEAST_SIMILARITY: f64 = 0.02;
 /// Expected error of a kernel of which nothing is known, and of the sum over kernels against a
 /// whole model, as logarithms.
 const UNKNOWN: f64 = 0.7;
@@ -86,11 +86,11 @@ impl Place {
     }
 
     /// How much two kernels of one class resemble each other, 0 to 1.
-    fn alike(&self, other: &Self) -> f64 {
+    fn similarity(&self, other: &Self) -> f64 {
         let squares =
             self.log_features.iter().zip(&other.log_features).map(|(a, b)| (a - b).powi(2));
         let mean = squares.sum::<f64>() / self.log_features.len().max(1) as f64;
-        (-0.5 * mean / ALIKE.powi(2)).exp()
+        (-0.5 * mean / SIMILAR_DISTANCE.powi(2)).exp()
     }
 }
 
@@ -98,7 +98,7 @@ impl Place {
 #[derive(Clone, Debug)]
 pub struct Candidate {
     /// Targets that its kernels resemble, and how much.
-    alike: Vec<(usize, f64)>,
+    similar: Vec<(usize, f64)>,
     /// Whether its sum over kernels is measured against a whole model.
     is_whole: bool,
     /// What measuring it takes, as expected, s.
@@ -196,18 +196,18 @@ impl Targets {
         let lowered = lowering::lower(graph, &self.environment)?.into_nodes();
         let seconds: f64 = lowered.iter().map(|node| roofline_s(&node.op)).sum();
         let kernels: BTreeSet<OpSpec> = lowered.into_iter().map(|node| node.op).collect();
-        let mut alike: BTreeMap<usize, f64> = BTreeMap::new();
+        let mut similar: BTreeMap<usize, f64> = BTreeMap::new();
         for kernel in &kernels {
             let place = Place::of(kernel);
             for &target in self.by_key.get(&place.key).into_iter().flatten() {
-                let resemblance = self.targets[target].place.alike(&place);
-                let most = alike.entry(target).or_default();
-                *most = most.max(resemblance);
+                let similarity = self.targets[target].place.similarity(&place);
+                let most = similar.entry(target).or_default();
+                *most = most.max(similarity);
             }
         }
-        alike.retain(|_, resemblance| *resemblance > LEAST_ALIKE);
+        similar.retain(|_, similarity| *similarity > LEAST_SIMILARITY);
         Ok(Candidate {
-            alike: alike.into_iter().collect(),
+            similar: similar.into_iter().collect(),
             is_whole,
             seconds: RUN_SECONDS + runs as f64 * seconds,
         })
@@ -247,8 +247,8 @@ impl Targets {
 
     /// Counts a candidate as measured.
     pub fn add(&mut self, candidate: &Candidate) {
-        for (target, alike) in &candidate.alike {
-            self.targets[*target].known += alike;
+        for (target, similarity) in &candidate.similar {
+            self.targets[*target].known += similarity;
         }
         self.whole += f64::from(u8::from(candidate.is_whole));
     }
@@ -256,11 +256,11 @@ impl Targets {
     /// By how much the expected error of a model falls, per second.
     fn gain(&self, candidate: &Candidate) -> f64 {
         let fall = |known: f64, more: f64| 1.0 - ((1.0 + known) / (1.0 + known + more)).sqrt();
-        let of_kernel = |(target, alike): &(usize, f64)| {
+        let of_kernel = |(target, similarity): &(usize, f64)| {
             let target = &self.targets[*target];
-            target.weight * target.log_error * fall(target.known, *alike)
+            target.weight * target.log_error * fall(target.known, *similarity)
         };
-        let kernels: f64 = candidate.alike.iter().map(of_kernel).sum();
+        let kernels: f64 = candidate.similar.iter().map(of_kernel).sum();
         let sum = if candidate.is_whole { OF_SUMS * fall(self.whole, 1.0) } else { 0.0 };
         (kernels + sum) / candidate.seconds
     }

@@ -4,7 +4,7 @@
 //! were held out in training: what is usual for a bundle is not changed by measuring one model.
 
 use crate::{bundle::Bundle, models::Model};
-use vitempo_graph::{Interval, Latency, Prediction};
+use vitempo_graph::Prediction;
 use vitempo_predictors::metrics;
 
 /// An interval of less than this share of the point is narrow.
@@ -29,8 +29,8 @@ impl Suggestion {
     pub fn of(bundle: &Bundle, model: &Model, latency: Prediction) -> Option<Self> {
         let trained = bundle.trained().filter(|_| model.is_onnx())?;
         let held_out: Vec<f64> =
-            trained.held_out.models.iter().map(|row| width(row.predicted)).collect();
-        Self::among(width(latency.interval), &held_out)
+            trained.held_out.models.iter().map(|row| row.predicted.relative_width()).collect();
+        Self::among(latency.interval.relative_width(), &held_out)
     }
 
     fn among(width: f64, held_out: &[f64]) -> Option<Self> {
@@ -38,13 +38,6 @@ impl Suggestion {
         let is_wide = width > WIDE && usual_width.is_none_or(|usual| width > usual);
         is_wide.then_some(Self { width, usual_width })
     }
-}
-
-/// Width of an interval as a share of its point.
-fn width(interval: Interval<Latency>) -> f64 {
-    let [point, lower, upper] =
-        [interval.point(), interval.lower(), interval.upper()].map(Latency::ns);
-    (upper - lower) / point.max(f64::MIN_POSITIVE)
 }
 
 #[cfg(test)]

@@ -14,6 +14,12 @@ pub fn bar(length: u64, what: &'static str) -> ProgressBar {
     bar
 }
 
+/// Moves a bar to `done` of `total` steps.
+pub fn advance(bar: &ProgressBar, done: usize, total: usize) {
+    bar.set_length(total as u64);
+    bar.set_position(done as u64);
+}
+
 /// A message that stays: what is being done now.
 pub fn say(text: impl AsRef<str>) {
     eprintln!("{}", text.as_ref());

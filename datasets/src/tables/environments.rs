@@ -1,8 +1,8 @@
 //! `environments.parquet`: where measurements were taken.
 //!
 //! [`Environment::id`] leaves out fields that do not change latencies (the kernel's release, which
-//! of the equal cores, the record of the machine); rows that differ only in these share an id and are distinguished by
-//! `variant`, the digest of all fields.
+//! of the equal cores, the record of the machine); rows that differ only in these share an id and
+//! are distinguished by `variant`, the digest of all fields.
 
 use crate::{
     DatasetError,

@@ -39,10 +39,8 @@ pub fn run(question: Question<'_>, least: Option<f64>, format: Format) -> CliRes
         worker: worker()?,
     };
     let bar = progress::bar(0, "evaluating");
-    let accuracy = evaluation.evaluate(&interrupted(), &mut |progress| {
-        bar.set_length(progress.total as u64);
-        bar.set_position(progress.done as u64);
-    });
+    let accuracy =
+        evaluation.evaluate(&interrupted(), &mut |p| progress::advance(&bar, p.done, p.total));
     bar.finish_and_clear();
     let accuracy = accuracy.map_err(error)?;
     output::print(&Lowering(&accuracy), format)?;

@@ -137,8 +137,7 @@ fn on_engine(
     };
     let bar = progress::bar(0, "measuring");
     let mut show = |part: standard::Part<'_>, p: &Progress<'_>| {
-        bar.set_length(p.total as u64);
-        bar.set_position(p.done as u64);
+        progress::advance(&bar, p.done, p.total);
         let failed = if p.failed > 0 { format!(", {} failed", p.failed) } else { String::new() };
         bar.set_message(format!(
             "{backend}, {} round {}{failed}",

@@ -116,12 +116,10 @@ pub fn run_campaign(campaign: Campaign<'_>) -> Result<Outcome, CampaignError> {
     outcome
 }
 
-fn show(bar: &indicatif::ProgressBar, progress: &Progress<'_>) {
-    bar.set_length(progress.total as u64);
-    bar.set_position(progress.done as u64);
-    let failed =
-        if progress.failed > 0 { format!("{} failed  ", progress.failed) } else { String::new() };
-    bar.set_message(format!("{failed}{}", progress.model.unwrap_or_default()));
+fn show(bar: &indicatif::ProgressBar, p: &Progress<'_>) {
+    progress::advance(bar, p.done, p.total);
+    let failed = if p.failed > 0 { format!("{} failed  ", p.failed) } else { String::new() };
+    bar.set_message(format!("{failed}{}", p.model.unwrap_or_default()));
 }
 
 pub fn run(args: &ProfileArgs) -> CliResult {

@@ -21,8 +21,7 @@ pub struct Plan<'a> {
 
 /// Width of an interval relative to its point.
 fn width(forecast: &GraphPrediction) -> f64 {
-    let latency = &forecast.latency;
-    (latency.upper().ns() - latency.lower().ns()) / latency.point().ns().max(f64::MIN_POSITIVE)
+    forecast.latency.interval.relative_width()
 }
 
 fn spelled(forecast: &GraphPrediction) -> String {

@@ -36,9 +36,8 @@ fn watched<T>(
     compute: impl FnOnce(&mut dyn FnMut(Progress) -> bool) -> T,
 ) -> T {
     let (bar, stop) = (progress::bar(0, what), interrupted());
-    let computed = compute(&mut |progress| {
-        bar.set_length(progress.total as u64);
-        bar.set_position(progress.done as u64);
+    let computed = compute(&mut |p| {
+        progress::advance(&bar, p.done, p.total);
         !stop.load(Ordering::Relaxed)
     });
     bar.finish_and_clear();
