@@ -10,6 +10,7 @@ from typing import Any, Optional, Union, cast
 
 from . import _vitempo
 from ._open import Named, opened
+from ._tasks import OfTasks
 from ._vitempo import Bundle, Model, read
 
 Processors = Mapping[str, Union[Named, Sequence[Named]]]
@@ -83,7 +84,7 @@ class PlacedTask:
 
 
 @dataclass(frozen=True)
-class Placing:
+class Placing(OfTasks[PlacedTask]):
     """A plan of several models.
 
     Attributes:
@@ -104,17 +105,6 @@ class Placing:
     proof: str
     contention_known: bool
     _json: str
-
-    def __getitem__(self, task: str) -> PlacedTask:
-        for found in self.tasks:
-            if found.name == task:
-                return found
-        raise KeyError(task)
-
-    def to_dict(self) -> dict[str, Any]:
-        """All figures, those of other systems for the same tasks too; ns."""
-        found: dict[str, Any] = json.loads(self._json)
-        return found
 
     def __str__(self) -> str:
         lines = [

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Optional, Union
 
 from ._files import bundle_argument, dim_arguments, read_file
-from ._latency import Latency
+from ._latency import Latency, latency_of
 from ._open import Named, opened
 from ._program import Path, Progress, run
 from ._vitempo import Bundle
@@ -210,7 +210,7 @@ def refine(
     return Refinement(
         Bundle.load(path),
         _plan(found),
-        _latency(found["after"]),
+        latency_of(found["after"]),
         found["corrected_kernels"],
         found["networks"],
         float(found["seconds"]),
@@ -236,7 +236,7 @@ def _asked(
 def _plan(found: Mapping[str, Any]) -> RefinePlan:
     return RefinePlan(
         found["model"],
-        _latency(found["before"]),
+        latency_of(found["before"]),
         [_kernel(kernel) for kernel in found["kernels"]],
         found["cost_s"],
         found["covered"],
@@ -258,10 +258,6 @@ def _kernel(of: Mapping[str, Any]) -> RefinedKernel:
         of["chosen"],
         of["with_another"],
     )
-
-
-def _latency(of: Mapping[str, float]) -> Latency:
-    return Latency(of["point"] / 1e6, of["lower"] / 1e6, of["upper"] / 1e6)
 
 
 def _spelled(of: Latency) -> str:

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from typing import Any, Optional, Union
 
 from ._files import bundle_argument, model_file
-from ._latency import Latency
+from ._latency import Latency, latency_of
 from ._placing import Processors, Task, by_name
 from ._program import Path, Progress, run
+from ._tasks import OfTasks
 
 Tasks = Union[Path, Mapping[str, Task]]
 
@@ -63,7 +64,7 @@ class StitchedOrder:
 
 
 @dataclass(frozen=True)
-class Stitching:
+class Stitching(OfTasks[StitchedTask]):
     """A plan of stitched variants.
 
     Attributes:
@@ -84,17 +85,6 @@ class Stitching:
     orders: list[StitchedOrder]
     is_complete: bool
     _json: str
-
-    def __getitem__(self, task: str) -> StitchedTask:
-        for found in self.tasks:
-            if found.name == task:
-                return found
-        raise KeyError(task)
-
-    def to_dict(self) -> dict[str, Any]:
-        """All figures as the program has them, those of memory, systems and engines too; ns."""
-        found: dict[str, Any] = json.loads(self._json)
-        return found
 
     def __str__(self) -> str:
         lines = [f"order: {' - '.join(self.order)}"]
@@ -252,16 +242,13 @@ def _task(row: Mapping[str, Any]) -> StitchedTask:
         row["task"],
         row["variants"],
         row["accuracy"],
-        None if latency is None else Latency(*(latency[e] / 1e6 for e in _ENDS)),
+        None if latency is None else latency_of(latency),
         slo["accuracy"],
         slo["latency_ns"] / 1e6,
         row["slo_met"],
         row["fetched"] or [],
         row["cuts"] or [],
     )
-
-
-_ENDS = ("point", "lower", "upper")
 
 
 def _ms(ns: Optional[float]) -> Optional[float]:

@@ -15,13 +15,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ._open import Named, opened, predict_one
+from ._ceiling import LatencyCeiling, latency_metrics
+from ._open import predict_one
 from ._vitempo import Forecast
 
 VIOLATION = "vitempo:violation"
 
 
-class Ceiling:
+class Ceiling(LatencyCeiling):
     """A latency that models must keep.
 
     Args:
@@ -31,21 +32,14 @@ class Ceiling:
             the model keeps it with the level of the interval.
     """
 
-    def __init__(self, bundle: Named, ms: float, *, upper: bool = True) -> None:
-        self.bundle = opened(bundle)
-        self.ms = ms
-        self.upper = upper
-
     def forecast(self, trial: Any, model: Any, **options: Any) -> Forecast:
         """Forecasts the model of a trial and keeps the latency with the trial, as its attributes
         `latency_ms`, `latency_lower_ms`, `latency_upper_ms`. Options are those of
         `Bundle.predict`."""
         forecast = predict_one(self.bundle, model, **options)
-        trial.set_user_attr("latency_ms", forecast.ms)
-        trial.set_user_attr("latency_lower_ms", forecast.lower)
-        trial.set_user_attr("latency_upper_ms", forecast.upper)
-        reached = forecast.upper if self.upper else forecast.ms
-        trial.set_user_attr(VIOLATION, reached - self.ms)
+        for name, ms in latency_metrics(forecast).items():
+            trial.set_user_attr(name, ms)
+        trial.set_user_attr(VIOLATION, self.excess(forecast))
         return forecast
 
     def check(self, trial: Any, model: Any, **options: Any) -> Forecast:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Optional
 
 from . import _vitempo
-from ._latency import Latency
+from ._latency import Latency, latency_of
 from ._open import Named, opened
 from ._placing import PlacedTask, PlacedWay, Placing, Task, place
 from ._stitching import StitchedOrder, StitchedTask, Stitching, stitch
@@ -225,18 +225,14 @@ def _ns(milli: Optional[float]) -> Optional[int]:
     return None if milli is None else round(milli * 1e6)
 
 
-def _latency(of: Mapping[str, int]) -> Latency:
-    return Latency(of["point"] / 1e6, of["lower"] / 1e6, of["upper"] / 1e6)
-
-
 def _plan(text: str, table: str) -> Plan:
     of = json.loads(text)
     stages = [
-        Stage(s["processor"], s["nodes"], _latency(s["latency_ns"]), s["memory_bytes"])
+        Stage(s["processor"], s["nodes"], latency_of(s["latency_ns"]), s["memory_bytes"])
         for s in of["stages"]
     ]
     transfers = [
-        Transfer(t["from"], t["to"], t["tensors"], t["size_bytes"], _latency(t["latency_ns"]))
+        Transfer(t["from"], t["to"], t["tensors"], t["size_bytes"], latency_of(t["latency_ns"]))
         for t in of["transfers"]
     ]
     predicted = of["predicted"]
@@ -245,8 +241,8 @@ def _plan(text: str, table: str) -> Plan:
         of["model"],
         stages,
         transfers,
-        _latency(predicted["latency_ns"]),
-        None if period is None else _latency(period),
+        latency_of(predicted["latency_ns"]),
+        None if period is None else latency_of(period),
         of["optimal"]["gap"],
         text,
         table,

@@ -24,7 +24,8 @@ import threading
 from collections.abc import Callable
 from typing import Any, Optional, Union
 
-from ._open import Named, opened, predict_one
+from ._ceiling import LatencyCeiling, latency_metrics
+from ._open import predict_one
 from ._vitempo import Forecast, Space
 from .errors import NothingFits
 
@@ -38,16 +39,13 @@ except ImportError as _error:
 
 __all__ = ["Ceiling", "CeilingStopper", "Constrained"]
 
-LATENCY = "latency_ms"
-LOWER = "latency_lower_ms"
-UPPER = "latency_upper_ms"
 VIOLATION = "latency_violation_ms"
 
 DRAWN_AT_ONCE = 64
 MOST_DRAWN = 64_000
 
 
-class Ceiling:
+class Ceiling(LatencyCeiling):
     """A latency that models must keep. Workers get it with the trainable.
 
     Args:
@@ -56,11 +54,6 @@ class Ceiling:
         upper: The ceiling holds for the upper end of the interval instead of the forecast, so that
             the model keeps it with the level of the interval.
     """
-
-    def __init__(self, bundle: Named, ms: float, *, upper: bool = True) -> None:
-        self.bundle = opened(bundle)
-        self.ms = ms
-        self.upper = upper
 
     def forecast(self, model: Any, **options: Any) -> Forecast:
         """The forecast of a model; options are those of `Bundle.predict`."""
@@ -71,16 +64,11 @@ class Ceiling:
         (`latency_lower_ms`, `latency_upper_ms`), and `latency_violation_ms`, which is above 0 where
         the ceiling is not kept."""
         forecast = self.forecast(model, **options)
-        return {
-            LATENCY: forecast.ms,
-            LOWER: forecast.lower,
-            UPPER: forecast.upper,
-            VIOLATION: self._reached(forecast) - self.ms,
-        }
+        return {**latency_metrics(forecast), VIOLATION: self.excess(forecast)}
 
     def is_kept(self, model: Any, **options: Any) -> bool:
         """Whether a model keeps the ceiling."""
-        return self._reached(self.forecast(model, **options)) <= self.ms
+        return self.excess(self.forecast(model, **options)) <= 0
 
     def report(self, model: Any, **options: Any) -> bool:
         """Reports the metrics of the trial's model to Ray Tune, within a trainable; whether it
@@ -99,9 +87,6 @@ class Ceiling:
             NothingFits: None of many draws keeps it; raised by the draw.
         """
         return _Sampler(self, space if isinstance(space, Space) else Space(space), seed)
-
-    def _reached(self, forecast: Forecast) -> float:
-        return forecast.upper if self.upper else forecast.ms
 
 
 class _Sampler:
