@@ -201,3 +201,98 @@ fn swish_is_the_function_that_defines_it() {
     let message = read(&file(("Swish", 24), (BOOL, &[2]), vec![], vec![])).unwrap_err().to_string();
     assert!(message.contains("node `node`") && message.contains("bool"), "{message}");
 }
+
+/// The same file, whose node has these outputs; `y` is the one of the model.
+fn providing(outputs: &[&str], bytes: &[u8]) -> Vec<u8> {
+    let mut model = ModelProto::decode(bytes).unwrap();
+    let graph = model.graph.as_mut().unwrap();
+    graph.node[0].output = outputs.iter().map(|&name| name.to_owned()).collect();
+    model.encode_to_vec()
+}
+
+fn place_of_the_output(graph: &Graph) -> Option<usize> {
+    graph.nodes()[0].outputs.iter().position(|id| graph.outputs() == [*id])
+}
+
+#[test]
+fn an_output_keeps_its_place_where_one_before_it_has_no_name() {
+    let parts = TensorProto {
+        name: "parts".to_owned(),
+        dims: vec![3],
+        data_type: 7,
+        int64_data: vec![1, 2, 3],
+        ..TensorProto::default()
+    };
+    let split = file(("Split", 13), (F32, &[6, 4]), vec![], vec![parts]);
+    let norm = file(("LayerNormalization", 17), (F32, &[6, 4]), vec![], {
+        vec![numbers("scale", F32, &[1.0; 4])]
+    });
+    let dynamic = file(("DynamicQuantizeLinear", 11), (F32, &[4]), vec![], vec![]);
+    // The file, its outputs, the place of `y`, how many outputs there are.
+    let cases: [(&[u8], &[&str], usize, usize); 8] = [
+        (&split, &["", "y", ""], 1, 3),
+        (&split, &["", "", "y"], 2, 3),
+        (&split, &["y", "", ""], 0, 3),
+        (&norm, &["normed", "", "y"], 2, 3),
+        (&norm, &["normed", "y", ""], 1, 2),
+        (&norm, &["y", "", ""], 0, 1),
+        (&dynamic, &["quantized", "y", "zero"], 1, 3),
+        (&dynamic, &["y", "scale", "zero"], 0, 3),
+    ];
+    for (bytes, names, place, count) in cases {
+        let graph = round_trip(&providing(names, bytes));
+        for graph in [&graph, &written(&graph)] {
+            assert_eq!(place_of_the_output(graph), Some(place), "{names:?}");
+            assert_eq!(graph.nodes()[0].outputs.len(), count, "{names:?}");
+        }
+    }
+    let graph = read(&providing(&["", "y", ""], &split)).unwrap();
+    let rows = graph.nodes()[0].op.outputs.iter().map(|part| part.shape[0]);
+    assert_eq!(rows.collect::<Vec<_>>(), [1, 2, 3]);
+}
+
+#[test]
+fn a_name_for_an_output_is_of_no_other_value() {
+    let bytes = file(("Split", 18), (F32, &[6, 4]), vec![], vec![]);
+    let mut model = ModelProto::decode(&*providing(&["", "", "y"], &bytes)).unwrap();
+    let graph = model.graph.as_mut().unwrap();
+    graph.input.push(info("Split_0/output_0", F32, &[1]));
+    let mut relu = graph.node[0].clone();
+    (relu.name, relu.op_type) = ("relu".to_owned(), "Relu".to_owned());
+    relu.output = vec!["Split_0/output_1".to_owned()];
+    graph.node.push(relu);
+    graph.output.push(info("Split_0/output_1", F32, &[6, 4]));
+    let graph = round_trip(&model.encode_to_vec());
+    let mut names: Vec<&str> = graph.values().iter().map(|value| value.name.as_str()).collect();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), 6, "{names:?}");
+}
+
+#[test]
+fn an_output_that_an_operator_always_has_needs_a_name() {
+    let k = AttributeProto { name: "k".to_owned(), r#type: 2, i: Some(2), ..Default::default() };
+    let window = AttributeProto {
+        name: "kernel_shape".to_owned(),
+        r#type: 7,
+        ints: vec![2, 2],
+        ..Default::default()
+    };
+    let top = file(("TopK", 9), (F32, &[4]), vec![k], vec![]);
+    let pool = file(("MaxPool", 12), (F32, &[1, 2, 4, 4]), vec![window], vec![]);
+    let dynamic = file(("DynamicQuantizeLinear", 11), (F32, &[4]), vec![], vec![]);
+    let swish = file(("Swish", 24), (F32, &[4]), vec![], vec![]);
+    let cases: [(&[u8], &[&str], usize); 6] = [
+        (&top, &["", "y"], 0),
+        (&top, &["y", ""], 1),
+        (&top, &["y"], 1),
+        (&pool, &["", "y"], 0),
+        (&dynamic, &["quantized", "", "y"], 1),
+        (&swish, &["", "y"], 0),
+    ];
+    for (bytes, names, place) in cases {
+        let message = read(&providing(names, bytes)).unwrap_err().to_string();
+        let expected = format!("has no name for its output {place}");
+        assert!(message.contains("node `node`") && message.contains(&expected), "{message}");
+    }
+}

@@ -49,7 +49,10 @@ fn keep<T>(items: &mut Vec<T>, marks: &[bool]) {
 /// Dropout), except for operators that always have several. Those before it stay: the place of an
 /// output says what it is.
 fn drop_optional_outputs(node: &mut Node, values: &[Value], needed: &[bool]) {
-    let several = matches!(node.op.kind, OpKind::Split | OpKind::TopK | OpKind::Unsupported(_));
+    let several = matches!(
+        node.op.kind,
+        OpKind::Split | OpKind::TopK | OpKind::DynamicQuantize | OpKind::Unsupported(_)
+    );
     let last = node.outputs.iter().rposition(|o| needed[o.0 as usize]);
     let kept = last.map_or(1, |last| last + 1);
     if several || node.outputs.len() <= kept {

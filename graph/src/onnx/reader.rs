@@ -2,6 +2,7 @@
 //! and folded constants.
 
 mod attention;
+mod outputs;
 mod spelling;
 mod swish;
 
@@ -157,15 +158,24 @@ impl<'a> Reader<'a> {
         tensor: Option<TensorSpec>,
         source: ValueSource,
     ) -> Result<ValueId, OnnxError> {
-        let id = ValueId(
-            u32::try_from(self.values.len())
-                .map_err(|_| self.format("it has too many values".to_owned()))?,
-        );
+        let id = self.value(name.to_owned(), tensor, source)?;
         if self.ids.insert(name, id).is_some() {
             return Err(self.graph_error(GraphError::Duplicate { value: name.to_owned() }));
         }
-        self.values.push(Value { name: name.to_owned(), tensor, source });
         Ok(id)
+    }
+
+    /// Adds a value; nodes of the file do not find it by its name.
+    fn value(
+        &mut self,
+        name: String,
+        tensor: Option<TensorSpec>,
+        source: ValueSource,
+    ) -> Result<ValueId, OnnxError> {
+        let id = u32::try_from(self.values.len())
+            .map_err(|_| self.format("it has too many values".to_owned()))?;
+        self.values.push(Value { name, tensor, source });
+        Ok(ValueId(id))
     }
 
     fn initializers(&mut self) -> Result<(), OnnxError> {
@@ -374,6 +384,7 @@ impl<'a> Reader<'a> {
         ids: &[Option<ValueId>],
     ) -> Result<(), OnnxError> {
         let Mapped { kind, attributes, operands, outputs } = mapped;
+        self.check_outputs(index, outputs::always(&kind))?;
         let operands: Vec<ValueId> =
             operands.into_iter().filter_map(|i| ids.get(i).copied().flatten()).collect();
         let specs: Vec<Operand> = operands.iter().filter_map(|id| self.operand(*id)).collect();
@@ -476,25 +487,18 @@ impl<'a> Reader<'a> {
         mut op: OpSpec,
         inputs: Vec<ValueId>,
     ) -> Result<(), OnnxError> {
-        let graph = self.graph;
-        let source = ValueSource::Node(self.nodes.len() as u32);
-        let mut tensors = std::mem::take(&mut op.outputs).into_iter();
-        let mut outputs = Vec::with_capacity(1);
-        for name in &graph.node[index].output {
-            let tensor = tensors.next();
-            if !name.is_empty() {
-                let tensor = match tensor {
-                    None => self.declared(index, name)?,
-                    known => known,
-                };
-                outputs.push(self.add(name, tensor, source.clone())?);
-            }
-        }
+        let outputs = self.provide(index, std::mem::take(&mut op.outputs))?;
         let name = self.node_name(index);
         op.outputs =
             outputs.iter().filter_map(|id| self.values[id.0 as usize].tensor.clone()).collect();
         quantized::speak_channels_first(&mut op);
-        self.nodes.push(Node { name, op, written: written(&graph.node[index]), inputs, outputs });
+        self.nodes.push(Node {
+            name,
+            op,
+            written: written(&self.graph.node[index]),
+            inputs,
+            outputs,
+        });
         Ok(())
     }
 

@@ -16,11 +16,10 @@ impl<'a> Reader<'a> {
         index: usize,
         body: impl FnOnce(&mut Spelling<'_, 'a>) -> Result<Vec<ValueId>, String>,
     ) -> Result<(), OnnxError> {
+        self.check_outputs(index, 1)?;
         let (given, graph) = (self.values.len(), self.graph);
         let name = self.node_name(index);
-        self.provided.get_or_insert_with(|| {
-            graph.node.iter().flat_map(|node| node.output.iter().copied()).collect()
-        });
+        self.list_provided();
         let provided = body(&mut Spelling { reader: self, index, name });
         let provided =
             provided.map_err(|reason| self.node_error(index, format!("is wrong: {reason}")))?;
@@ -150,10 +149,7 @@ impl Spelling<'_, '_> {
     }
 
     fn value(&mut self, what: &str, tensor: TensorSpec, source: ValueSource) -> ValueId {
-        let provides = |reader: &Reader<'_>, name: &str| {
-            reader.provided.as_ref().is_some_and(|provided| provided.contains(name))
-        };
-        let name = self.unused(what, provides);
+        let name = self.unused(what, |reader, name| reader.names_a_value(name));
         let id = ValueId(self.reader.values.len() as u32);
         self.reader.values.push(Value { name, tensor: Some(tensor), source });
         id
