@@ -82,6 +82,7 @@ pub fn kernels(
         devices: Vec::new(),
         precisions: Vec::new(),
         memory_formats: Vec::new(),
+        settings: Vec::new(),
         operator_timing: false,
     };
     let environment = environment::detect(framework, &capabilities, &options)?;

@@ -140,7 +140,7 @@ impl<'a> Refinement<'a> {
     /// How the bundle's environment runs models.
     #[must_use]
     pub fn run_options(&self) -> RunOptions {
-        let Environment { threads, cores, processor, precision, memory_format, .. } =
+        let Environment { threads, cores, processor, precision, memory_format, settings, .. } =
             &self.bundle.environment;
         RunOptions {
             threads: *threads,
@@ -148,6 +148,7 @@ impl<'a> Refinement<'a> {
             processor: *processor,
             precision: *precision,
             memory_format: *memory_format,
+            settings: settings.clone(),
             ..RunOptions::default()
         }
     }

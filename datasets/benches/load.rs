@@ -94,6 +94,7 @@ fn profile(index: usize, round: usize, graph: &Graph) -> ModelProfile {
             isa: String::new(),
             os: "Linux".into(),
             beside: None,
+            settings: Vec::new(),
             host: None,
         },
         session: "bench".into(),

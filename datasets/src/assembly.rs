@@ -96,6 +96,7 @@ pub(crate) fn repeated_bytes(environment: &Environment, model: &ModelIdentity) -
     let texts = texts.into_iter().chain(optional.flatten());
     texts.map(|text| 16 + text.len() as u64).sum::<u64>()
         + 8 * e.cores.len() as u64
+        + e.settings.len() as u64
         + e.host.as_ref().map_or(0, |host| host.bytes())
 }
 

@@ -299,6 +299,16 @@ impl Table {
         self.optional_text(name, row).map(|text| self.named(name, row, text)).transpose()
     }
 
+    /// The names in a cell, separated by commas; null: none.
+    pub(crate) fn names<T: serde::de::DeserializeOwned>(
+        &self,
+        name: &str,
+        row: usize,
+    ) -> Result<Vec<T>, DatasetError> {
+        let names = self.optional_text(name, row).into_iter().flat_map(|text| text.split(','));
+        names.map(|text| self.named(name, row, text)).collect()
+    }
+
     fn named<T: serde::de::DeserializeOwned>(
         &self,
         column: &str,

@@ -11,7 +11,7 @@ use std::{fs, io, path::Path};
 /// The name that `schema.json` and every table carry.
 pub const FORMAT: &str = "vitempo-dataset";
 /// The version this crate writes.
-pub const SCHEMA_VERSION: u64 = 6;
+pub const SCHEMA_VERSION: u64 = 7;
 /// The oldest version this crate reads.
 pub const OLDEST_VERSION: u64 = 1;
 /// Name of the file that makes a folder a dataset.

@@ -22,6 +22,7 @@ pub(crate) fn environment() -> Environment {
         isa: "none".into(),
         os: "Linux".into(),
         beside: None,
+        settings: Vec::new(),
         host: None,
     }
 }

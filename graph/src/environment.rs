@@ -1,7 +1,7 @@
 //! [`Environment`]: where a measurement was taken. Latencies of different environments are never
 //! mixed.
 
-use crate::{Host, MemoryFormat, Precision};
+use crate::{Host, MemoryFormat, Precision, Setting};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -58,6 +58,9 @@ pub struct Environment {
     /// The load that ran on other cores meanwhile, e.g. `stream`; `None`: nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub beside: Option<String>,
+    /// Settings of the framework that differ from its defaults, in their order; mostly none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub settings: Vec<Setting>,
     /// The machine when the session began; no part of the identity. `None`: not recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<Box<Host>>,
@@ -87,9 +90,11 @@ impl Environment {
         let load = self.beside.as_ref().map(|load| format!("-beside-{}", slug(load)));
         let load = load.unwrap_or_default();
         identity += &self.beside.as_ref().map(|load| format!("|{load}")).unwrap_or_default();
+        let settings = self.settings.iter().map(|s| format!("-{s}")).collect::<String>();
+        identity += &settings;
         let digest = blake3::hash(identity.as_bytes()).to_hex();
         format!(
-            "{}-{}-{}-{}-{}t-{}{format}{load}-{}",
+            "{}-{}-{}-{}-{}t-{}{format}{settings}{load}-{}",
             slug(&self.device),
             slug(&self.framework),
             self.framework_version,
@@ -124,9 +129,10 @@ impl Environment {
             .memory_format
             .map(|f| format!(", {}", f.name().replace('_', " ")))
             .unwrap_or_default();
+        let settings = self.settings.iter().map(|s| format!(", {s}")).collect::<String>();
         let load = self.beside.as_ref().map(|load| format!(", beside {load}")).unwrap_or_default();
         format!(
-            "{} {}, {}, {}, {threads}, {}{format}{load}",
+            "{} {}, {}, {}, {threads}, {}{format}{settings}{load}",
             self.framework, self.framework_version, self.device, self.processor, self.precision
         )
     }
@@ -158,6 +164,7 @@ mod tests {
             isa: "avx512f".into(),
             os: "Linux 6.1".into(),
             beside: None,
+            settings: Vec::new(),
             host: None,
         }
     }
@@ -176,6 +183,18 @@ mod tests {
         assert_ne!(one.id(), Environment { isa: "avx2".into(), ..one.clone() }.id());
         let host = Host { clock_mhz: Some(3000), ..Host::default() };
         assert_eq!(one.id(), Environment { host: Some(host.into()), ..one.clone() }.id());
+    }
+
+    #[test]
+    fn settings_are_part_of_the_identity() {
+        let one = epyc();
+        let set = |settings: &[Setting]| Environment { settings: settings.into(), ..one.clone() };
+        let both = set(&[Setting::CudaGraph, Setting::Tf32]);
+        assert!(both.id().contains("-1t-f32-cuda-graph-tf32-"), "{}", both.id());
+        assert_ne!(both.id(), set(&[Setting::Tf32]).id());
+        assert!(both.describe().ends_with(", f32, cuda-graph, tf32"));
+        let json = serde_json::to_string(&one).unwrap_or_default();
+        assert!(!json.contains("settings"), "{json}");
     }
 
     #[test]

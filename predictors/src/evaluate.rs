@@ -174,7 +174,7 @@ pub struct Evaluation {
     /// From source graphs through lowering; `None` when no model has both a graph and an end-to-end
     /// measurement.
     pub e2e: Option<EndToEnd>,
-    /// From executed kernels.
+    /// From executed kernels, of models whose kernels were timed.
     pub e2e_executed: Option<EndToEnd>,
     /// `None` when no model was measured twice.
     pub noise_floor: Option<NoiseFloor>,
@@ -340,7 +340,7 @@ pub(crate) fn evaluate_forecasts(
         groups: metrics(groups)?,
         e2e: end_to_end(&with_graph, |m| m.predicted.point().ns(), model.interval)?,
         e2e_executed: end_to_end(
-            &models.iter().collect::<Vec<_>>(),
+            &models.iter().filter(|m| m.kernels > 0).collect::<Vec<_>>(),
             |m| m.predicted_executed_ns,
             model.interval,
         )?,

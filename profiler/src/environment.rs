@@ -1,8 +1,8 @@
 //! Describes the environment of a measurement: processor, cores, instruction sets, power mode,
 //! operating system, engine.
 //!
-//! Sources on Linux: `/proc/cpuinfo`, `/sys/devices/system/cpu`, `/proc/sys/kernel`. Elsewhere what
-//! the standard library reports.
+//! Sources on Linux: `/proc/cpuinfo`, `/sys/devices/system/cpu`, `/proc/sys/kernel`; for an NVIDIA
+//! GPU, its driver. Elsewhere what the standard library reports.
 
 use crate::{
     backends::{availability::Capabilities, options::RunOptions},
@@ -10,7 +10,7 @@ use crate::{
     pinning::{self, PinningError},
 };
 use std::fs;
-use vitempo_graph::Environment;
+use vitempo_graph::{Environment, Processor};
 
 /// Instruction set extensions that decide which kernels an engine takes.
 const EXTENSIONS: &[&str] = &[
@@ -51,12 +51,14 @@ pub fn detect(
     let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let cores = pinning::choose(&options.cores, options.threads)?;
     let core = cores.first().copied().unwrap_or(0);
+    let (device, cores_available, isa) = gpu(options.processor).unwrap_or_else(|| {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        (device_name(&cpuinfo), cores.max(pinning::usable().len()), extensions(&cpuinfo))
+    });
     Ok(Environment {
-        device: device_name(&cpuinfo),
+        device,
         processor: options.processor,
-        cores_available: std::thread::available_parallelism()
-            .map_or(1, usize::from)
-            .max(pinning::usable().len()),
+        cores_available,
         power_mode: power_mode(core),
         cores,
         framework: backend.to_owned(),
@@ -64,11 +66,24 @@ pub fn detect(
         threads: options.threads,
         precision: options.precision,
         memory_format: options.memory_format,
-        isa: extensions(&cpuinfo),
+        isa,
         os: operating_system(),
         beside: None,
+        settings: options.settings.clone(),
         host: Some(host::detect(core).into()),
     })
+}
+
+/// Name, CUDA cores and compute capability of the GPU that runs, if it is NVIDIA's. The CPU that
+/// drives it is in the record of the machine.
+fn gpu(processor: Processor) -> Option<(String, usize, String)> {
+    #[cfg(any(feature = "onnxruntime", feature = "torch"))]
+    if processor == Processor::Gpu {
+        let gpu = crate::nvml::Board::find().ok()?.describe()?;
+        return Some((gpu.name, gpu.cores, gpu.capability));
+    }
+    let _ = processor;
+    None
 }
 
 /// The first of `model name` (x86), `Model`/`Hardware` (boards) and the ARM part number; the

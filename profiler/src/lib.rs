@@ -38,6 +38,8 @@ pub mod load;
 pub mod lowering_accuracy;
 pub mod memory;
 pub mod model_run;
+#[cfg(any(feature = "onnxruntime", feature = "torch"))]
+mod nvml;
 pub mod pinning;
 pub mod probe;
 pub mod protocol;

@@ -389,6 +389,7 @@ mod tests {
             isa: String::new(),
             os: String::new(),
             beside: None,
+            settings: Vec::new(),
             host: None,
         };
         let accuracy = |models, interrupted| LoweringAccuracy {

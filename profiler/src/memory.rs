@@ -18,6 +18,9 @@ pub enum NoPeak {
     /// The model ran in memory that was resident before.
     #[error("the model added nothing to the memory that was resident before it was loaded")]
     NothingAdded,
+    /// The resident memory is not that of the processor.
+    #[error("the memory of the processor is not that of the process")]
+    Elsewhere,
     /// There is one, but it cannot be right.
     #[error("{0}")]
     Fault(PeakFault),

@@ -14,7 +14,7 @@ use crate::{
 };
 use serde::{Deserialize, Serialize};
 use std::time::Instant;
-use vitempo_graph::{Measurement, PeakFault, Samples};
+use vitempo_graph::{Measurement, PeakFault, Processor, Samples};
 
 /// The result of a model run; the fields are those of [`vitempo_graph::ModelProfile`].
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -81,6 +81,9 @@ pub fn run(
 
 /// The peak of a model run, where it can be one.
 fn peak(watch: memory::Watch, model: &Model, options: &RunOptions) -> Result<u64, NoPeak> {
+    if options.processor == Processor::Gpu {
+        return Err(NoPeak::Elsewhere);
+    }
     let bytes = watch.peak_bytes()?;
     let fault = PeakFault::of(bytes, Some(&model.graph), options.precision);
     fault.map_or(Ok(bytes), |fault| Err(NoPeak::Fault(fault)))
@@ -104,7 +107,7 @@ fn finite(
 
 /// End-to-end samples: warm-ups (one at least, no further one once they took as long as sampling
 /// may), then as many as the protocol asks for. Also the mean energy of one of them, uJ, if there
-/// is a counter and it advanced.
+/// is a counter, they took long enough for it, and it advanced.
 fn sample(
     session: &mut dyn Session,
     protocol: &RunProtocol,
@@ -122,7 +125,11 @@ fn sample(
     while protocol.wants_more(&samples, start.elapsed()) {
         session.run()?.append_to(&mut samples);
     }
-    let energy_uj = drawn.and_then(|(meter, before)| meter.since_uj(&before)).filter(|&uj| uj > 0);
+    let took = start.elapsed();
+    let energy_uj = drawn
+        .filter(|(meter, _)| took >= meter.shortest())
+        .and_then(|(meter, before)| meter.since_uj(&before))
+        .filter(|&uj| uj > 0);
     let each = energy_uj.and_then(|uj| uj.checked_div(samples.wall_ns.len() as u64));
     Ok((samples, each))
 }

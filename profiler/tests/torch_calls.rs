@@ -7,7 +7,7 @@
 mod here;
 
 use std::path::{Path, PathBuf};
-use vitempo_graph::{MemoryFormat, OpSpec, Precision, Processor, lowering, onnx};
+use vitempo_graph::{MemoryFormat, OpSpec, Precision, Processor, Setting, lowering, onnx};
 use vitempo_profiler::{Backend, Model, ModelSource, OutputValues, RunOptions, backends::by_name};
 
 fn models() -> Vec<PathBuf> {
@@ -133,6 +133,8 @@ fn what_is_not_there_is_refused() {
     };
     let half = load(RunOptions { precision: Precision::F16, ..RunOptions::default() });
     assert!(half.contains("precision f16") && half.contains("bf16"), "{half}");
+    let graph = load(RunOptions { settings: vec![Setting::CudaGraph], ..RunOptions::default() });
+    assert!(graph.contains("setting cuda-graph") && graph.contains("no settings"), "{graph}");
     if !torch.absent_devices(&RunOptions::default()).is_empty() {
         let gpu = load(RunOptions { processor: Processor::Gpu, ..RunOptions::default() });
         assert!(gpu.contains("not available") && gpu.contains("CUDA"), "{gpu}");

@@ -30,6 +30,7 @@ fn environment(precision: Precision, memory_format: Option<MemoryFormat>) -> Env
         isa: "isa".into(),
         os: "os".into(),
         beside: None,
+        settings: Vec::new(),
         host: None,
     }
 }

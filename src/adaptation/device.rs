@@ -55,6 +55,7 @@ impl NewDevice {
             isa: String::new(),
             os: String::new(),
             beside: None,
+            settings: Vec::new(),
             host: None,
         }
     }

@@ -33,7 +33,7 @@
 //! #     cores_available: 1, cores: vec![], framework: "onnxruntime".into(),
 //! #     framework_version: "unknown".into(), threads: 1, precision: Precision::F32,
 //! #     memory_format: None, power_mode: None, isa: String::new(), os: String::new(),
-//! #     beside: None, host: None };
+//! #     beside: None, settings: Vec::new(), host: None };
 //! let adapted = Adapter::new(environment, &models).adapt(&latencies);
 //! println!("{}", adapted.bundle.predict(&graphs[0])?.latency.point());
 //! # Ok::<(), Box<dyn std::error::Error>>(())

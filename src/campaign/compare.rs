@@ -334,6 +334,7 @@ mod tests {
             devices: vec![Processor::Cpu],
             precisions: vec![Precision::F32, Precision::I8],
             memory_formats: formats,
+            settings: Vec::new(),
             operator_timing: true,
         };
         let one: Vec<_> = combinations("x", &offered(vec![MemoryFormat::ChannelsLast]))

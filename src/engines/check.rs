@@ -130,6 +130,7 @@ mod tests {
             backend: "engine".to_owned(),
             precision: Precision::F32,
             memory_format: None,
+            settings: Vec::new(),
             graph: "graph".to_owned(),
             executed: None,
             apart: None,

@@ -174,6 +174,7 @@ impl Verification<'_> {
             processor: wanted.processor,
             precision: wanted.precision,
             memory_format: wanted.memory_format,
+            settings: wanted.settings.clone(),
             library: self.library.map(Path::to_owned),
             ..RunOptions::default()
         };

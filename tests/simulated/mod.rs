@@ -26,6 +26,7 @@ pub fn environment(framework: &str, isa: &str) -> Environment {
         isa: isa.into(),
         os: "Linux".into(),
         beside: None,
+        settings: Vec::new(),
         host: None,
     }
 }

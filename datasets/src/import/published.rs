@@ -41,6 +41,7 @@ fn environment(
         isa: String::new(),
         os: String::new(),
         beside: None,
+        settings: Vec::new(),
         host: None,
     }
 }

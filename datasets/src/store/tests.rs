@@ -6,7 +6,7 @@ use crate::column::Column;
 use crate::simulated::{append_all, environment, failed, graph, profile, stored, sweep};
 use crate::tables::operator_measurements;
 use std::collections::BTreeMap;
-use vitempo_graph::{LoadRecord, ResourceRates};
+use vitempo_graph::{LoadRecord, ResourceRates, Setting};
 
 #[test]
 fn a_peak_memory_of_0_is_read_as_null() {
@@ -393,4 +393,17 @@ fn loads_on_other_cores_are_kept_and_their_rows_are_environments_of_their_own() 
     assert_eq!(described[&beside.environment.id()].beside.as_deref(), Some("stream"));
     let report = crate::validate(folder.path(), &crate::Tolerances::default()).unwrap();
     assert!(report.findings.iter().all(|f| f.check != "impossible-load"), "{:?}", report.findings);
+}
+
+#[test]
+fn settings_are_kept_and_are_environments_of_their_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let graphs: BTreeMap<String, Graph> = [(graph(0, 5).architecture(), graph(0, 5))].into();
+    let plain = profile(0, &graph(0, 5), "monday", 0, 3);
+    let mut set = plain.clone();
+    set.environment.settings = vec![Setting::CudaGraph, Setting::Tf32];
+    let mut store = Store::open_or_create(folder.path()).unwrap();
+    append_all(&mut store, &[plain.clone(), set.clone()], &graphs);
+    store.compact().unwrap();
+    assert_eq!(Dataset::load(folder.path()).unwrap().profiles, [plain, set]);
 }

@@ -34,9 +34,10 @@ pub(crate) const SCHEMA: TableSchema = TableSchema {
         ("isa", Text),
         ("os", Text),
         ("beside", OptionalText),
+        ("settings", OptionalText),
         ("host_json", OptionalText),
     ],
-    added: &[("memory_format", 2), ("beside", 5), ("host_json", 6)],
+    added: &[("memory_format", 2), ("beside", 5), ("host_json", 6), ("settings", 7)],
 };
 
 /// One row.
@@ -60,6 +61,8 @@ pub(crate) fn build<'a>(
     let mut table = Table::new(&SCHEMA, folder);
     for e in environments {
         let host = e.host.as_ref().map(|host| to_json("the record of a host", host)).transpose()?;
+        let settings: Vec<&str> = e.settings.iter().map(|s| s.name()).collect();
+        let settings = Some(settings.join(",")).filter(|names| !names.is_empty());
         let cores: Vec<u64> = e.cores.iter().map(|&core| core as u64).collect();
         table.push([
             Cell::Text(&e.id()),
@@ -77,6 +80,7 @@ pub(crate) fn build<'a>(
             Cell::Text(&e.isa),
             Cell::Text(&e.os),
             Cell::OptionalText(e.beside.as_deref()),
+            Cell::OptionalText(settings.as_deref()),
             Cell::OptionalText(host.as_deref()),
         ]);
     }
@@ -102,6 +106,7 @@ fn read_row(table: &Table, row: usize) -> Result<EnvironmentRow, DatasetError> {
         isa: table.text("isa", row).to_owned(),
         os: table.text("os", row).to_owned(),
         beside: table.optional_text("beside", row).map(str::to_owned),
+        settings: table.names("settings", row)?,
         host: table.optional_json("host_json", row)?,
     };
     Ok(EnvironmentRow {

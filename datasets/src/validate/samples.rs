@@ -7,7 +7,20 @@ use crate::{
     tables::{model_measurements, operator_measurements, origin_name},
 };
 use std::collections::{HashMap, HashSet};
-use vitempo_graph::{Environment, Origin, Processor, Samples, Status, Work};
+use vitempo_graph::{Environment, Origin, Processor, Samples, Setting, Status, Work};
+
+/// What samples of an environment can be.
+#[derive(Clone, Copy)]
+struct Plausible {
+    /// Highest rate, in FLOP per ns.
+    flops_per_ns: f64,
+    /// Whether an operator can take no time: in a CUDA graph, where nothing ran for it.
+    operators_of_0: bool,
+}
+
+impl Plausible {
+    const ANY: Self = Self { flops_per_ns: f64::INFINITY, operators_of_0: false };
+}
 
 /// One row with samples.
 struct Row<'a> {
@@ -18,18 +31,17 @@ struct Row<'a> {
     samples: &'a Samples,
     status: &'a Status,
     flops: u64,
-    /// Highest plausible rate, in FLOP per ns.
-    limit: f64,
+    limit: Plausible,
 }
 
 impl Inspection<'_> {
     pub(super) fn check_samples(&mut self, readable: &Readable) {
         let graphs: HashMap<&str, u64> = flops_of_models(readable);
-        let limits: HashMap<&str, f64> = readable
+        let limits: HashMap<&str, Plausible> = readable
             .environments
             .iter()
             .flatten()
-            .map(|row| (row.id.as_str(), self.highest_rate(&row.environment)))
+            .map(|row| (row.id.as_str(), self.plausible(&row.environment)))
             .collect();
         let operators: HashMap<&str, u64> = readable
             .operators
@@ -88,7 +100,7 @@ impl Inspection<'_> {
         &mut self,
         readable: &'r Readable,
         flops: &HashMap<&str, u64>,
-        limits: &HashMap<&str, f64>,
+        limits: &HashMap<&str, Plausible>,
     ) -> HashMap<&'r RunKey, f64> {
         let file = operator_measurements::SCHEMA.file_name();
         let mut sums = HashMap::new();
@@ -127,7 +139,7 @@ impl Inspection<'_> {
             }
             let (file, number) = readable.journal.place(index);
             let flops = graphs.get(key.architecture.as_str()).copied().unwrap_or(0);
-            let limit = self.highest_rate(&profile.environment);
+            let limit = self.plausible(&profile.environment);
             self.count_run(profile.origin, &profile.status);
             if !profile.model.is_operator() {
                 let row = Row {
@@ -170,14 +182,16 @@ impl Inspection<'_> {
     }
 
     /// The null framework does no work, so that no rate is too high for it.
-    fn highest_rate(&self, environment: &Environment) -> f64 {
-        match environment.processor {
+    fn plausible(&self, environment: &Environment) -> Plausible {
+        let flops_per_ns = match environment.processor {
             _ if environment.framework == "null" => f64::INFINITY,
             Processor::Cpu => {
                 self.tolerances.thread_flops_per_ns * environment.threads.max(1) as f64
             }
             Processor::Gpu | Processor::Npu => self.tolerances.accelerator_flops_per_ns,
-        }
+        };
+        let operators_of_0 = environment.settings.contains(&Setting::CudaGraph);
+        Plausible { flops_per_ns, operators_of_0 }
     }
 
     fn count_run(&mut self, origin: Origin, status: &Status) {
@@ -212,7 +226,7 @@ impl Inspection<'_> {
             }
             (Status::Ok, Some(median)) => {
                 let rate = row.flops as f64 / median.max(1.0);
-                if rate > row.limit {
+                if rate > row.limit.flops_per_ns {
                     let what = format!(
                         "{quantity}: {} FLOP in {median} ns are {rate:.0} GFLOP/s; are these ns?",
                         row.flops
@@ -221,10 +235,12 @@ impl Inspection<'_> {
                 }
             }
         }
-        if samples.wall_ns.iter().all(|&ns| ns == 0) {
-            // Some engines report operators in whole microseconds; a model takes longer.
-            let severity =
-                if quantity.starts_with("e2e") { Severity::Error } else { Severity::Warning };
+        // Some engines report operators in whole microseconds; a model takes longer.
+        let is_operator = !quantity.starts_with("e2e");
+        if is_operator && row.limit.operators_of_0 {
+            // Nothing ran for it.
+        } else if samples.wall_ns.iter().all(|&ns| ns == 0) {
+            let severity = if is_operator { Severity::Warning } else { Severity::Error };
             let what = format!("{quantity} takes 0 ns in every run");
             self.find(severity, "zero-sample", file, Some(number), what);
         } else if samples.wall_ns.contains(&0) {
@@ -308,8 +324,8 @@ impl Inspection<'_> {
     }
 }
 
-fn limit_of(limits: &HashMap<&str, f64>, key: &RunKey) -> f64 {
-    limits.get(key.environment_id.as_str()).copied().unwrap_or(f64::INFINITY)
+fn limit_of(limits: &HashMap<&str, Plausible>, key: &RunKey) -> Plausible {
+    limits.get(key.environment_id.as_str()).copied().unwrap_or(Plausible::ANY)
 }
 
 fn flops_of_models(readable: &Readable) -> HashMap<&str, u64> {

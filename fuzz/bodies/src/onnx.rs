@@ -99,6 +99,7 @@ fn environment(framework: &Framework, precision: Precision, format: MemoryFormat
         isa: "avx2".into(),
         os: "Linux".into(),
         beside: None,
+        settings: Vec::new(),
         host: None,
     }
 }

@@ -192,6 +192,7 @@ mod tests {
             isa: String::new(),
             os: String::new(),
             beside: None,
+            settings: Vec::new(),
             host: None,
         }
     }

@@ -160,6 +160,7 @@ mod tests {
             isa: String::new(),
             os: String::new(),
             beside: None,
+            settings: Vec::new(),
             host: None,
         }
     }

@@ -315,6 +315,7 @@ fn environment(
         isa: "avx2,avx512f".to_owned(),
         os: String::new(),
         beside: None,
+        settings: Vec::new(),
         host: None,
     }
 }

@@ -46,6 +46,7 @@ pub fn environment(threads: usize) -> Environment {
         isa: "avx512f".into(),
         os: "Linux".into(),
         beside: None,
+        settings: Vec::new(),
         host: None,
     }
 }

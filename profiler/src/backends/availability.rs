@@ -3,7 +3,7 @@
 use super::{error::BackendError, options::RunOptions};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
-use vitempo_graph::{MemoryFormat, Precision, Processor};
+use vitempo_graph::{MemoryFormat, Precision, Processor, Setting};
 
 /// Whether an engine can run here.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -44,6 +44,9 @@ pub struct Capabilities {
     pub precisions: Vec<Precision>,
     /// Memory formats that can be asked for.
     pub memory_formats: Vec<MemoryFormat>,
+    /// Settings that can be asked for, on the processor of the options.
+    #[serde(default)]
+    pub settings: Vec<Setting>,
     /// Whether it reports the time of every operator in place.
     pub operator_timing: bool,
 }
@@ -75,6 +78,18 @@ impl Capabilities {
                 format!("memory format {format}"),
                 self.memory_formats.iter().map(ToString::to_string).collect(),
             );
+        }
+        for (index, &setting) in options.settings.iter().enumerate() {
+            if !self.settings.contains(&setting) {
+                let offered = match self.settings.as_slice() {
+                    [] => vec![format!("no settings on this {}", options.processor)],
+                    settings => settings.iter().map(ToString::to_string).collect(),
+                };
+                return refuse(format!("setting {setting}"), offered);
+            }
+            if let Some(other) = options.settings[..index].iter().find(|s| !s.agrees(setting)) {
+                return refuse(format!("settings {other} and {setting}"), vec!["one".to_owned()]);
+            }
         }
         if options.threads == 0 {
             return refuse("0 threads".to_owned(), vec!["1 and more".to_owned()]);

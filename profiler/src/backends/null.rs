@@ -37,6 +37,7 @@ impl Backend for Null {
             devices: vec![Processor::Cpu],
             precisions: vec![Precision::F32, Precision::F16, Precision::Bf16, Precision::I8],
             memory_formats: vec![MemoryFormat::ChannelsFirst, MemoryFormat::ChannelsLast],
+            settings: Vec::new(),
             operator_timing: true,
         })
     }

@@ -3,7 +3,7 @@
 use crate::inputs::InputDistribution;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
-use vitempo_graph::{MemoryFormat, Precision, Processor};
+use vitempo_graph::{MemoryFormat, Precision, Processor, Setting};
 
 /// How to run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -18,6 +18,9 @@ pub struct RunOptions {
     pub precision: Precision,
     /// Memory format asked for; `None`: left to the engine.
     pub memory_format: Option<MemoryFormat>,
+    /// Settings of the engine that differ from its defaults.
+    #[serde(default)]
+    pub settings: Vec<Setting>,
     /// Values of the inputs.
     pub inputs: InputDistribution,
     /// Seed of inputs and of weights the file lacks.
@@ -34,6 +37,7 @@ impl Default for RunOptions {
             processor: Processor::Cpu,
             precision: Precision::F32,
             memory_format: None,
+            settings: Vec::new(),
             inputs: InputDistribution::default(),
             seed: 0,
             library: None,

@@ -59,6 +59,7 @@ impl Backend for Tract {
             devices: vec![Processor::Cpu],
             precisions: vec![Precision::F32],
             memory_formats: vec![MemoryFormat::ChannelsFirst, MemoryFormat::ChannelsLast],
+            settings: Vec::new(),
             operator_timing: true,
         })
     }

@@ -7,7 +7,7 @@ use crate::verbs::{
 };
 use clap::ValueEnum;
 use std::path::PathBuf;
-use vitempo::graph::{MemoryFormat, Precision, Processor};
+use vitempo::graph::{MemoryFormat, Precision, Processor, Setting};
 use vitempo::profiler::{
     InputDistribution, RunOptions, Target,
     remote::{self, AgentCommand, Remote},
@@ -66,6 +66,10 @@ pub struct RunArgs {
     /// Memory format asked of the engine; by default its own choice
     #[arg(long, value_enum)]
     pub memory_format: Option<Layout>,
+
+    /// Setting of the engine: cuda-graph, tf32 or no-tf32; may be repeated
+    #[arg(long = "setting", value_name = "NAME")]
+    pub settings: Vec<Setting>,
 
     /// Values of float inputs: uniform(LOW,HIGH), normal(SCALE) or constant(VALUE)
     #[arg(long, value_parser = parse_inputs, default_value = "uniform(-1,1)")]
@@ -127,7 +131,11 @@ fn parse_inputs(text: &str) -> Result<InputDistribution, String> {
 
 impl RunArgs {
     pub fn options(&self) -> RunOptions {
+        let mut settings = self.settings.clone();
+        settings.sort_unstable();
+        settings.dedup();
         RunOptions {
+            settings,
             threads: self.threads,
             cores: self.cores.clone(),
             processor: self.device.processor(),

@@ -156,6 +156,7 @@ impl Setting {
             isa: String::new(),
             os: known.map_or_else(String::new, |(_, _, os)| (*os).to_owned()),
             beside: None,
+            settings: Vec::new(),
             host: None,
         }
     }

@@ -89,6 +89,7 @@ fn profile(model: usize, ops: &[OpSpec], factor: &dyn Fn(&OpSpec) -> f64) -> Mod
             isa: String::new(),
             os: String::new(),
             beside: None,
+            settings: Vec::new(),
             host: None,
         },
         session: "one".into(),

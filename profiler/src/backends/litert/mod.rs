@@ -154,6 +154,7 @@ impl LiteRt {
                 vec![Precision::F32]
             },
             memory_formats: vec![MemoryFormat::ChannelsLast],
+            settings: Vec::new(),
             operator_timing: true,
         }
     }

@@ -177,6 +177,7 @@ fn capabilities(runtime: &Runtime, processor: Processor, cuda: bool) -> Capabili
         } else {
             vec![MemoryFormat::ChannelsFirst, MemoryFormat::ChannelsLast, MemoryFormat::Blocked]
         },
+        settings: Vec::new(),
         operator_timing: true,
     }
 }

@@ -69,6 +69,7 @@ impl Backend for Qnn {
                 devices: vec![Processor::Npu],
                 precisions: vec![Precision::F16, Precision::I8],
                 memory_formats: vec![MemoryFormat::ChannelsFirst],
+                settings: Vec::new(),
                 operator_timing: false,
             }),
             Err(Missing { reason, hint }) => Availability::Unavailable { reason, hint },

@@ -55,6 +55,7 @@ impl Backend for OpenVino {
                 devices: device::available(&runtime.engine),
                 precisions,
                 memory_formats: vec![MemoryFormat::ChannelsFirst, MemoryFormat::ChannelsLast],
+                settings: Vec::new(),
                 operator_timing: true,
             })
         });

@@ -65,6 +65,7 @@ impl Backend for Rten {
             devices: vec![Processor::Cpu],
             precisions: vec![Precision::F32, Precision::I8],
             memory_formats: vec![MemoryFormat::ChannelsFirst],
+            settings: Vec::new(),
             operator_timing: true,
         })
     }

@@ -14,6 +14,8 @@ type Status = i32;
 /// Functions of the CUDA runtime and of libtorch_cuda.
 #[derive(Debug)]
 pub(super) struct Cuda {
+    /// libtorch_cuda, through which the CUDA runtime and CUPTI are found too.
+    pub library: Raw,
     /// `add` on this device.
     pub add: AddFunction,
     stream: unsafe extern "C" fn(i32, *mut *mut c_void) -> i32,
@@ -99,6 +101,7 @@ impl Cuda {
                     elapsed: library.symbol("cudaEventElapsedTime")?,
                     destroy: library.symbol("cudaEventDestroy")?,
                     message: library.symbol("cudaGetErrorString")?,
+                    library,
                 })
             }
         };
@@ -110,7 +113,7 @@ impl Cuda {
         })
     }
 
-    fn check(&self, what: &str, status: Status) -> Result<(), String> {
+    pub(super) fn check(&self, what: &str, status: Status) -> Result<(), String> {
         if status == 0 {
             Ok(())
         } else {

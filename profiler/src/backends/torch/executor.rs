@@ -9,7 +9,7 @@ use super::{
     library::Torch,
     tensor::{Device, Tensor},
 };
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use vitempo_graph::{
     ConstantData, Graph, MemoryFormat, OpKind, OpSpec, Precision, TensorSpec, Value, ValueId,
     ValueSource, lowering, lowering::torch::strides::Strided, onnx::Constants,
@@ -120,10 +120,19 @@ impl Executor {
         let wanted = |(index, value): &(usize, &Value)| {
             read[*index] && matches!(value.source, ValueSource::Constant(_))
         };
+        let setting = self.setting;
+        let by_where = read_by_where(program);
+        let placed = |index: usize, value: &Value, tensor: &Tensor| {
+            if by_where.contains(&index) {
+                setting.placed_on(tensor, value, setting.device)
+            } else {
+                setting.placed(tensor, value)
+            }
+        };
         let mut absent = Vec::new();
         for (index, value) in program.values().iter().enumerate().filter(wanted) {
             match stored(self.setting.torch, value, constants)? {
-                Some(tensor) => self.kept[index] = Some(self.setting.placed(&tensor, value)?),
+                Some(tensor) => self.kept[index] = Some(placed(index, value, &tensor)?),
                 None => absent.push((index, value)),
             }
         }
@@ -131,7 +140,7 @@ impl Executor {
             let names: Vec<String> = absent.iter().map(|(_, v)| v.name.clone()).collect();
             let computed = self.setting.compute(program.name(), constants, &names)?;
             for ((index, value), tensor) in absent.into_iter().zip(computed) {
-                self.kept[index] = Some(self.setting.placed(&tensor, value)?);
+                self.kept[index] = Some(placed(index, value, &tensor)?);
             }
         }
         self.turn_weights()
@@ -206,6 +215,15 @@ impl Executor {
     /// One whole run; results stay until [`Executor::clear`].
     pub(super) fn run(&mut self) -> Result<(), String> {
         (0..self.steps.len()).try_for_each(|index| self.step(index))
+    }
+
+    /// Does something that runs steps, and keeps the results that are there.
+    pub(super) fn apart<T>(&mut self, act: impl FnOnce(&mut Self) -> T) -> T {
+        let empty = std::iter::repeat_with(|| None).take(self.computed.len()).collect();
+        let kept = std::mem::replace(&mut self.computed, empty);
+        let result = act(self);
+        self.computed = kept;
+        result
     }
 
     /// Frees the results.
@@ -292,6 +310,13 @@ fn rewrite(
     Ok(())
 }
 
+/// Values that `where` reads: it would copy a number from the host to the device in every run,
+/// where a Python program has `masked_fill`.
+fn read_by_where(program: &Graph) -> HashSet<usize> {
+    let chosen = program.nodes().iter().filter(|node| node.op.kind == OpKind::Where);
+    chosen.flat_map(|node| &node.inputs).map(|value| value.0 as usize).collect()
+}
+
 /// `select` is a view whose first element need not be its input's.
 fn is_select(op: &OpSpec) -> bool {
     op.kind == OpKind::Gather && op.attributes.int("index").is_some()
@@ -327,13 +352,17 @@ fn stored(
 impl Setting {
     /// A constant or an input in the precision, format and place that the program needs.
     fn placed(&self, tensor: &Tensor, value: &Value) -> Result<Tensor, String> {
+        // A number beside a tensor is read by the host.
+        let is_number = tensor.strided()?.sizes.is_empty();
+        self.placed_on(tensor, value, if is_number { self.torch.cpu() } else { self.device })
+    }
+
+    fn placed_on(&self, tensor: &Tensor, value: &Value, device: Device) -> Result<Tensor, String> {
         let sizes = tensor.strided()?.sizes;
         let TensorSpec { precision, format, .. } = value
             .tensor
             .as_ref()
             .ok_or_else(|| format!("value `{}` has no static shape", value.name))?;
-        // A number beside a tensor is read by the host.
-        let device = if sizes.is_empty() { self.torch.cpu() } else { self.device };
         tensor
             .copied(&Strided::in_format(&sizes, *format), *precision, device)
             .map_err(|reason| format!("value `{}`: {reason}", value.name))

@@ -5,10 +5,18 @@
 //! `calls` maps each to torch's dispatcher and `executor` runs them one after the other,
 //! without gradients. Two things differ from a Python program: nothing is interpreted between two
 //! operators, and activations never run in place, because the file does not show which did. On CUDA
-//! all other settings are torch's defaults too (TF32 in convolutions, cuDNN's heuristics).
+//! all other settings are torch's defaults too (TF32 in convolutions, cuDNN's heuristics), unless
+//! the options ask for others: `tf32` and `no-tf32` for both convolutions and products, `cuda-graph`
+//! for a run that is one launch (`captured`).
+//!
+//! Times of operators on CUDA: by events on the stream (`cuda`), so that the wait for a launch
+//! counts; in a graph by the ends of kernels (`cupti`). Both name the kernels of each operator.
 
+mod alignment;
 mod calls;
+mod captured;
 mod cuda;
+mod cupti;
 mod dispatch;
 mod executor;
 pub mod library;
@@ -27,13 +35,16 @@ use crate::{
     clock::{RunTime, Stopwatch},
     inputs, memory,
 };
+use captured::Captured;
 use cuda::Cuda;
+use cupti::{Activity, Recorder};
 use executor::{Executor, Setting};
 use library::Torch;
-use std::borrow::Cow;
+use std::{borrow::Cow, ffi::c_void};
 use tensor::Tensor;
 use vitempo_graph::{
-    Measurement, MemoryFormat, Precision, Processor, Samples, Status, lowering, onnx::Constants,
+    Measurement, MemoryFormat, Precision, Processor, Samples, Setting as EngineSetting, Status,
+    lowering, onnx::Constants,
 };
 
 const NAME: &str = vitempo_graph::Framework::Torch.name();
@@ -46,6 +57,7 @@ struct TorchSession {
     model: String,
     executor: Executor,
     cuda: Option<Cuda>,
+    captured: Option<Captured>,
     /// Names of the outputs in the model.
     outputs: Vec<String>,
 }
@@ -109,10 +121,20 @@ impl Backend for TorchEager {
             format: options.memory_format.unwrap_or_default(),
         };
         set_up(torch, options.threads);
-        let executor = messages::explained(|| executor(model, options, setting)).map_err(refuse)?;
+        if cuda.is_some() {
+            choose_tf32(torch, &options.settings).map_err(refuse)?;
+        }
+        let mut executor =
+            messages::explained(|| executor(model, options, setting)).map_err(refuse)?;
+        let captured = cuda
+            .as_ref()
+            .filter(|_| options.settings.contains(&EngineSetting::CudaGraph))
+            .map(|cuda| messages::explained(|| Captured::record(cuda, &mut executor)))
+            .transpose()
+            .map_err(refuse)?;
         let outputs =
             model.graph.outputs().iter().map(|&id| model.graph.value(id).name.clone()).collect();
-        Ok(Box::new(TorchSession { model: model.name.clone(), executor, cuda, outputs }))
+        Ok(Box::new(TorchSession { model: model.name.clone(), executor, cuda, captured, outputs }))
     }
 }
 
@@ -123,12 +145,15 @@ fn capabilities(torch: &Torch, processor: Processor, cuda: bool) -> Capabilities
     devices.extend(cuda.then_some(Processor::Gpu));
     let mut precisions = vec![Precision::F32, Precision::Bf16];
     precisions.extend((processor == Processor::Gpu).then_some(Precision::F16));
+    let settings =
+        if processor == Processor::Gpu { EngineSetting::ALL.to_vec() } else { Vec::new() };
     Capabilities {
         version: torch.library.version.clone(),
         path: Some(torch.library.path.clone()),
         devices,
         precisions,
         memory_formats: vec![MemoryFormat::ChannelsFirst, MemoryFormat::ChannelsLast],
+        settings,
         operator_timing: true,
     }
 }
@@ -142,6 +167,25 @@ fn set_up(torch: &Torch, threads: usize) {
         (torch.functions.set_gradients)(false);
         (torch.functions.set_threads)(i32::try_from(threads).unwrap_or(i32::MAX));
     }
+}
+
+/// Whether convolutions and products of single precision compute in TF32: torch's defaults, or what
+/// the settings ask for.
+fn choose_tf32(torch: &Torch, settings: &[EngineSetting]) -> Result<(), String> {
+    type Choose = unsafe extern "C" fn(*mut c_void, bool);
+    let both = settings.contains(&EngineSetting::Tf32);
+    let none = settings.contains(&EngineSetting::NoTf32);
+    // SAFETY: `at::globalContext()` gives the process's `at::Context &`; the other two are its
+    // methods, as their mangled names say.
+    unsafe {
+        let context =
+            torch.raw.symbol::<unsafe extern "C" fn() -> *mut c_void>("_ZN2at13globalContextEv")?;
+        let products = torch.raw.symbol::<Choose>("_ZN2at7Context18setAllowTF32CuBLASEb")?;
+        let convolutions = torch.raw.symbol::<Choose>("_ZN2at7Context17setAllowTF32CuDNNEb")?;
+        products(context(), both);
+        convolutions(context(), !none);
+    }
+    Ok(())
 }
 
 /// The model ready to run, after one run that inspected its tensors.
@@ -194,11 +238,25 @@ impl TorchSession {
     fn whole_run(&mut self) -> Result<RunTime, String> {
         self.wait()?;
         let watch = Stopwatch::start();
-        self.executor.run()?;
+        self.submit()?;
         self.wait()?;
         let time = watch.stop();
-        self.executor.clear();
+        self.clear();
         Ok(time)
+    }
+
+    fn submit(&mut self) -> Result<(), String> {
+        match (&self.captured, &self.cuda) {
+            (Some(captured), Some(cuda)) => captured.launch(cuda),
+            _ => self.executor.run(),
+        }
+    }
+
+    /// Frees the results of a run; those of a graph stay where they are.
+    fn clear(&mut self) {
+        if self.captured.is_none() {
+            self.executor.clear();
+        }
     }
 
     /// A run with the time of each operator, including the freeing of tensors after their last
@@ -240,28 +298,100 @@ impl TorchSession {
         self.executor.clear();
         Ok((whole, times))
     }
-}
 
-impl Session for TorchSession {
-    fn run(&mut self) -> Result<RunTime, BackendError> {
-        self.whole_run().map_err(|reason| self.run_error(reason))
+    /// What the device does for each operator: a run of its own that waits after each.
+    fn kernels(&mut self, recorder: &Recorder) -> Result<Vec<Vec<Activity>>, String> {
+        self.wait()?;
+        recorder.take()?;
+        let cuda = self.cuda.as_ref();
+        let count = self.executor.steps.len();
+        self.executor.apart(|executor| {
+            let of_step = |index| {
+                executor.step(index)?;
+                cuda.map_or(Ok(()), Cuda::synchronize)?;
+                recorder.take()
+            };
+            (0..count).map(of_step).collect()
+        })
     }
 
-    fn profile(&mut self, warmups: usize, repeats: usize) -> Result<ProfiledRuns, BackendError> {
-        let row = |step: &executor::Step| Measurement {
+    /// What the device does in a run of the graph.
+    fn launched(&mut self, recorder: &Recorder) -> Result<Vec<Activity>, String> {
+        self.wait()?;
+        recorder.take()?;
+        self.submit()?;
+        self.wait()?;
+        recorder.take()
+    }
+
+    /// A run of the graph, from the start of its first kernel to the end of its last (records make
+    /// the launch itself slow), with the time of each operator: from the end of what the device did
+    /// before it to the end of what it did for it. `owners` has the operator of each kernel.
+    fn divided_run(
+        &mut self,
+        recorder: &Recorder,
+        owners: &[usize],
+    ) -> Result<(RunTime, Vec<RunTime>), String> {
+        let activities = self.launched(recorder)?;
+        if activities.len() != owners.len() {
+            return Err(format!(
+                "a launch of the graph ran {} kernels, another {}: its operators cannot be timed",
+                activities.len(),
+                owners.len()
+            ));
+        }
+        let mut times = vec![RunTime { wall_ns: 0, cpu_ns: None }; self.executor.steps.len()];
+        let start = activities.first().map_or(0, |first| first.start);
+        let mut before = start;
+        for (activity, &owner) in activities.iter().zip(owners) {
+            let end = before.max(activity.end);
+            let took = end - std::mem::replace(&mut before, end);
+            times.get_mut(owner).into_iter().for_each(|time| time.wall_ns += took);
+        }
+        Ok((RunTime { wall_ns: before - start, cpu_ns: None }, times))
+    }
+
+    /// A run with operators timed, whichever way it is done.
+    fn profiled_run(
+        &mut self,
+        launched: Option<&(Recorder, Vec<usize>)>,
+    ) -> Result<(RunTime, Vec<RunTime>), String> {
+        match launched {
+            Some((recorder, owners)) => self.divided_run(recorder, owners),
+            None => self.marked_run(),
+        }
+    }
+
+    fn timed_operators(&mut self, warmups: usize, repeats: usize) -> Result<ProfiledRuns, String> {
+        let recorder = self.recorder()?;
+        let mut kernels = match &recorder {
+            Some(recorder) => self.kernels(recorder)?,
+            None => vec![Vec::new(); self.executor.steps.len()],
+        };
+        // Events time an eager run alone, without a recorder.
+        let launched = match recorder.filter(|_| self.captured.is_some()) {
+            Some(recorder) => {
+                let ran = self.launched(&recorder)?;
+                let owners = alignment::owners(&kernels, &ran);
+                kernels = alignment::divided(&ran, &owners, kernels.len());
+                Some((recorder, owners))
+            }
+            None => None,
+        };
+        let row = |(step, kernels): (&executor::Step, &Vec<Activity>)| Measurement {
             op: step.op.clone().into(),
             node: step.name.clone(),
-            kernel: step.call.name.to_owned(),
+            kernel: with_kernels(step.call.name, kernels),
             samples: Samples::default(),
             memory_bytes: None,
             status: Status::Ok,
         };
         let mut runs = ProfiledRuns {
             e2e: Samples::default(),
-            operators: self.executor.steps.iter().map(row).collect(),
+            operators: self.executor.steps.iter().zip(&kernels).map(row).collect(),
         };
         for repeat in 0..warmups.saturating_add(repeats) {
-            let (whole, times) = self.marked_run().map_err(|reason| self.run_error(reason))?;
+            let (whole, times) = self.profiled_run(launched.as_ref())?;
             if repeat >= warmups {
                 whole.append_to(&mut runs.e2e);
                 runs.operators
@@ -273,22 +403,49 @@ impl Session for TorchSession {
         Ok(runs)
     }
 
+    /// Records what the device does. Only a graph cannot be timed without.
+    fn recorder(&self) -> Result<Option<Recorder>, String> {
+        let Some(cuda) = &self.cuda else { return Ok(None) };
+        match Recorder::start(&cuda.library) {
+            Ok(recorder) => Ok(Some(recorder)),
+            Err(reason) if self.captured.is_some() => Err(reason),
+            Err(reason) => {
+                tracing::warn!("kernels have no names: {reason}");
+                Ok(None)
+            }
+        }
+    }
+}
+
+/// `linear: sm80_xmma_gemm`: what torch was asked for, and what ran on the device.
+fn with_kernels(call: &str, activities: &[Activity]) -> String {
+    let names: Vec<&str> = activities.iter().map(|a| a.name.as_str()).collect();
+    if names.is_empty() { call.to_owned() } else { format!("{call}: {}", names.join(" + ")) }
+}
+
+impl Session for TorchSession {
+    fn run(&mut self) -> Result<RunTime, BackendError> {
+        self.whole_run().map_err(|reason| self.run_error(reason))
+    }
+
+    fn profile(&mut self, warmups: usize, repeats: usize) -> Result<ProfiledRuns, BackendError> {
+        self.timed_operators(warmups, repeats).map_err(|reason| self.run_error(reason))
+    }
+
     fn outputs(&mut self) -> Result<Vec<OutputValues>, BackendError> {
-        let read =
-            |executor: &mut Executor, names: &[String]| -> Result<Vec<OutputValues>, String> {
-                executor.run()?;
-                let one = |(name, tensor): (&String, &Tensor)| {
-                    Ok(OutputValues {
-                        name: name.clone(),
-                        shape: tensor.strided()?.sizes,
-                        values: tensor.values()?,
-                    })
-                };
-                names.iter().zip(executor.outputs()?).map(one).collect()
+        let read = |executor: &Executor, names: &[String]| -> Result<Vec<OutputValues>, String> {
+            let one = |(name, tensor): (&String, &Tensor)| {
+                Ok(OutputValues {
+                    name: name.clone(),
+                    shape: tensor.strided()?.sizes,
+                    values: tensor.values()?,
+                })
             };
-        let values =
-            read(&mut self.executor, &self.outputs).map_err(|reason| self.run_error(reason));
-        self.executor.clear();
-        values
+            names.iter().zip(executor.outputs()?).map(one).collect()
+        };
+        let run = self.submit().and_then(|()| self.wait());
+        let values = run.and_then(|()| read(&self.executor, &self.outputs));
+        self.clear();
+        values.map_err(|reason| self.run_error(reason))
     }
 }

@@ -1,0 +1,139 @@
+//! [`Captured`]: all kernels of a run, recorded once as a CUDA graph and launched as a whole, as
+//! `torch.cuda.CUDAGraph` does.
+//!
+//! The run is recorded on a stream of its own. Memory needs no pool: a run before it leaves torch's
+//! allocator with blocks for every tensor of this stream, which nothing else uses.
+
+use super::{cuda::Cuda, executor::Executor};
+use std::{ffi::c_void, ptr};
+
+type Handle = *mut c_void;
+type Status = i32;
+
+/// `cudaStreamNonBlocking`.
+const NON_BLOCKING: u32 = 1;
+/// `cudaStreamCaptureModeRelaxed`: torch's allocator may ask the device for memory meanwhile.
+const RELAXED: i32 = 2;
+
+/// Functions of the CUDA runtime about graphs, and torch's choice of a stream.
+#[derive(Clone, Copy, Debug)]
+struct Functions {
+    create_stream: unsafe extern "C" fn(*mut Handle, u32) -> Status,
+    destroy_stream: unsafe extern "C" fn(Handle) -> Status,
+    begin: unsafe extern "C" fn(Handle, i32) -> Status,
+    end: unsafe extern "C" fn(Handle, *mut Handle) -> Status,
+    instantiate: unsafe extern "C" fn(*mut Handle, Handle, u64) -> Status,
+    launch: unsafe extern "C" fn(Handle, Handle) -> Status,
+    destroy_graph: unsafe extern "C" fn(Handle) -> Status,
+    destroy_launchable: unsafe extern "C" fn(Handle) -> Status,
+    set_stream: unsafe extern "C" fn(Handle, i32, *mut Handle) -> i32,
+    reset_stream: unsafe extern "C" fn(Handle) -> i32,
+}
+
+impl Functions {
+    fn of(cuda: &Cuda) -> Result<Self, String> {
+        let library = &cuda.library;
+        // SAFETY: the signatures are those of `cuda_runtime_api.h` and of torch's C headers.
+        unsafe {
+            Ok(Self {
+                create_stream: library.symbol("cudaStreamCreateWithFlags")?,
+                destroy_stream: library.symbol("cudaStreamDestroy")?,
+                begin: library.symbol("cudaStreamBeginCapture")?,
+                end: library.symbol("cudaStreamEndCapture")?,
+                instantiate: library.symbol("cudaGraphInstantiateWithFlags")?,
+                launch: library.symbol("cudaGraphLaunch")?,
+                destroy_graph: library.symbol("cudaGraphDestroy")?,
+                destroy_launchable: library.symbol("cudaGraphExecDestroy")?,
+                set_stream: library.symbol("aoti_torch_create_cuda_stream_guard")?,
+                reset_stream: library.symbol("aoti_torch_delete_cuda_stream_guard")?,
+            })
+        }
+    }
+}
+
+/// A recorded run. Its tensors are the executor's, whose outputs stay where they are.
+pub(super) struct Captured {
+    functions: Functions,
+    stream: Handle,
+    launchable: Handle,
+}
+
+impl Captured {
+    /// Records a run of `executor`, whose results stay.
+    ///
+    /// # Errors
+    /// A sentence, for a model with an operator that waits for the device.
+    pub(super) fn record(cuda: &Cuda, executor: &mut Executor) -> Result<Self, String> {
+        let functions = Functions::of(cuda)?;
+        let mut captured = Self { functions, stream: ptr::null_mut(), launchable: ptr::null_mut() };
+        // SAFETY: the stream has a place.
+        cuda.check("stream", unsafe {
+            (functions.create_stream)(&raw mut captured.stream, NON_BLOCKING)
+        })?;
+        let chosen = Chosen::stream(functions, captured.stream)?;
+        executor.run()?;
+        executor.clear();
+        cuda.synchronize()?;
+        // SAFETY: the stream is alive, and nothing is recorded on it yet.
+        cuda.check("graph", unsafe { (functions.begin)(captured.stream, RELAXED) })?;
+        let run = executor.run();
+        let mut graph = ptr::null_mut();
+        // SAFETY: the recording began above; the graph has a place.
+        let status = unsafe { (functions.end)(captured.stream, &raw mut graph) };
+        drop(chosen);
+        run?;
+        cuda.check("graph", status)?;
+        // SAFETY: the graph is ours, destroyed once, and not needed once it can be launched.
+        let status = unsafe {
+            let status = (functions.instantiate)(&raw mut captured.launchable, graph, 0);
+            (functions.destroy_graph)(graph);
+            status
+        };
+        cuda.check("graph", status)?;
+        Ok(captured)
+    }
+
+    /// Submits the run; its results are there once the device has been waited for.
+    pub(super) fn launch(&self, cuda: &Cuda) -> Result<(), String> {
+        // SAFETY: graph and stream are alive, as are the tensors, which the executor holds.
+        cuda.check("graph", unsafe { (self.functions.launch)(self.launchable, self.stream) })
+    }
+}
+
+impl Drop for Captured {
+    fn drop(&mut self) {
+        // SAFETY: both are ours and destroyed once.
+        unsafe {
+            if !self.launchable.is_null() {
+                (self.functions.destroy_launchable)(self.launchable);
+            }
+            if !self.stream.is_null() {
+                (self.functions.destroy_stream)(self.stream);
+            }
+        }
+    }
+}
+
+/// The stream that torch submits to in this thread, until this is dropped.
+struct Chosen {
+    functions: Functions,
+    guard: Handle,
+}
+
+impl Chosen {
+    fn stream(functions: Functions, stream: Handle) -> Result<Self, String> {
+        let mut guard = ptr::null_mut();
+        // SAFETY: the stream is alive, the guard has a place.
+        match unsafe { (functions.set_stream)(stream, 0, &raw mut guard) } {
+            0 => Ok(Self { functions, guard }),
+            _ => Err("torch does not take a CUDA stream".to_owned()),
+        }
+    }
+}
+
+impl Drop for Chosen {
+    fn drop(&mut self) {
+        // SAFETY: the guard is ours and dropped once.
+        unsafe { (self.functions.reset_stream)(self.guard) };
+    }
+}
