@@ -144,8 +144,8 @@ mod tests {
             ("{\"format\": \"other\"}", "does not say"),
             ("{\"format\": \"vitempo-dataset\"}", "no schema_version"),
             (
-                "{\"format\": \"vitempo-dataset\", \"schema_version\": 7}",
-                "has schema version 7, this version of vitempo reads version 6: a newer vitempo \
+                "{\"format\": \"vitempo-dataset\", \"schema_version\": 8}",
+                "has schema version 8, this version of vitempo reads version 7: a newer vitempo \
                 wrote it",
             ),
             (

@@ -218,7 +218,7 @@ mod tests {
                 "at::native::softmax_warp_forward",
             ),
             (
-                "_ZN2at6native12_GLOBAL__N_130CatArrayBatchedCopy_contigIffEE",
+                "_ZN2at6native12_GLOBAL__N_126CatArrayBatchedCopy_contigIffEE",
                 "at::native::CatArrayBatchedCopy_contig",
             ),
             ("_Z17fmha_cutlassF_f32v", "fmha_cutlassF_f32"),
