@@ -13,7 +13,7 @@ use crate::{
     protocol::RunProtocol,
 };
 use serde::{Deserialize, Serialize};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use vitempo_graph::{Measurement, PeakFault, Processor, Samples};
 
 /// The result of a model run; the fields are those of [`vitempo_graph::ModelProfile`].
@@ -59,7 +59,7 @@ pub fn run(
     if protocol.protocol.max_repeats > 0 {
         let meter = Meter::find(options.processor).ok();
         (run.e2e, run.energy_per_inference_uj) =
-            sample(session.as_mut(), protocol, meter.as_ref())?;
+            sample(session.as_mut(), protocol, warming(options.processor), meter.as_ref())?;
     }
     match peak(memory, model, options) {
         Ok(bytes) => run.peak_memory_bytes = Some(bytes),
@@ -105,19 +105,30 @@ fn finite(
     }
 }
 
+/// The least time of warm-ups: a GPU's clock rises under load.
+fn warming(processor: Processor) -> Duration {
+    if processor == Processor::Gpu { Duration::from_millis(100) } else { Duration::ZERO }
+}
+
 /// End-to-end samples: warm-ups (one at least, no further one once they took as long as sampling
-/// may), then as many as the protocol asks for. Also the mean energy of one of them, uJ, if there
+/// may, but `least` in any case), then as many as the protocol asks for. Also the mean energy of one of them, uJ, if there
 /// is a counter, they took long enough for it, and it advanced.
 fn sample(
     session: &mut dyn Session,
     protocol: &RunProtocol,
+    least: Duration,
     meter: Option<&Meter>,
 ) -> Result<(Samples, Option<u64>), BackendError> {
     let start = Instant::now();
-    for warmup in 0..protocol.protocol.warmups {
-        if warmup == 0 || start.elapsed() < protocol.sampling_budget {
-            session.run()?;
-        }
+    let wanted = protocol.protocol.warmups;
+    let wants_more = |runs: usize, elapsed: Duration| {
+        let is_wanted = runs < wanted && (runs == 0 || elapsed < protocol.sampling_budget);
+        is_wanted || (wanted > 0 && elapsed < least)
+    };
+    let mut runs = 0;
+    while wants_more(runs, start.elapsed()) {
+        session.run()?;
+        runs += 1;
     }
     let drawn = meter.and_then(|meter| Some((meter, meter.read()?)));
     let start = Instant::now();
@@ -176,8 +187,9 @@ mod tests {
     #[test]
     fn warmups_are_thrown_away_and_the_reference_runs_twice() {
         let protocol = RunProtocol { profiled_repeats: 2, ..RunProtocol::default() };
-        let samples = sample(&mut Counter(0), &protocol, None).unwrap().0;
-        assert_eq!(samples.wall_ns[0], 103);
+        let sampled = |least| sample(&mut Counter(0), &protocol, least, None).unwrap().0.wall_ns[0];
+        assert_eq!(sampled(Duration::ZERO), 103);
+        assert!(sampled(Duration::from_millis(1)) > 103, "a counter's run takes nanoseconds");
         let model = reference::model().unwrap();
         let backend = crate::backends::by_name("null").unwrap();
         let mut counter = Counter(0);
