@@ -201,3 +201,23 @@ def test_stitched_plans_from_costs(tmp_path):
     assert found.order == ["npu", "cpu"]
     assert found["t"].variants == ["dense", "dense"] and found["t"].latency.ms == 8.0
     assert found.violations == 0 and [row.violations for row in found.orders] == [0, 1]
+
+
+def test_a_report_is_asked_for_and_read(tmp_path, monkeypatch):
+    body = """
+    if "--out" in arguments:
+        open(arguments[-1], "w").write("written")
+    else:
+        print(arguments)
+    """
+    monkeypatch.setenv("VITEMPO_PROGRAM", program(tmp_path, body))
+    assert zoo.report("a.json").strip() == str(["zoo", "report", "a.json"])
+    assert zoo.report("a.json", tmp_path / "a.md") == "written"
+
+
+@needs_program
+def test_a_report_of_the_real_program_has_its_systems(tmp_path):
+    text = zoo.report(STRIPES / "record.json", tmp_path / "report.md")
+    assert text == (tmp_path / "report.md").read_text(encoding="utf-8")
+    assert text.startswith("#") and "| " in text
+    assert zoo.report(STRIPES / "record.json").strip() == text.strip()

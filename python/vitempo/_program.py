@@ -82,6 +82,17 @@ def is_script(path: str) -> bool:
 def run(arguments: Sequence[str], progress: Progress = False) -> Any:
     """Runs a verb of the program, and gives its result, which it prints as JSON.
 
+    Raises:
+        ProgramNotFound: There is no program.
+        ProgramError: It refused or failed.
+    """
+    out = printed([*arguments, "--format", "json"], progress)
+    return json.loads(out) if out.strip() else None
+
+
+def printed(arguments: Sequence[str], progress: Progress = False) -> str:
+    """Runs a verb of the program, and gives what it prints.
+
     Lines of the program go to the logger `vitempo`, or to a function given as `progress`; with
     `progress=True` they and its bars go to standard error. Ctrl-C ends the program, which keeps
     what it has measured, and raises `KeyboardInterrupt`.
@@ -92,7 +103,7 @@ def run(arguments: Sequence[str], progress: Progress = False) -> Any:
     """
     shown = progress is True
     process = subprocess.Popen(
-        [program(), *arguments, "--format", "json"],
+        [program(), *arguments],
         stdout=subprocess.PIPE,
         stderr=None if shown else subprocess.PIPE,
         text=True,
@@ -113,7 +124,7 @@ def run(arguments: Sequence[str], progress: Progress = False) -> Any:
         raise said.failed
     if process.returncode != 0:
         raise said.error(arguments[0], process.returncode)
-    return json.loads(out) if out.strip() else None
+    return out
 
 
 def _output(process: subprocess.Popen[str], reader: threading.Thread) -> str:

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ._files import dim_arguments, named_models
-from ._program import Path, Progress, run
+from ._program import Path, Progress, printed, run
 
 __all__ = [
     "Measured",
@@ -30,6 +30,7 @@ __all__ = [
     "Zoo",
     "make",
     "measure",
+    "report",
     "sample",
     "stitch",
 ]
@@ -291,6 +292,23 @@ def measure(
         found = run(["zoo", "measure", *arguments, *options], progress)
     rows = {tuple(row["variants"]): float(row["accuracy"]) for row in found["stitched"]}
     return Measured(found["task"], found["images"], rows)
+
+
+def report(record: Path, out: Optional[Path] = None, *, progress: Progress = False) -> str:
+    """A report on a zoo whose plans were measured, as Markdown, by `vitempo zoo report`: violated
+    SLOs, throughput, memory, and the errors of estimators. No model runs.
+
+    Args:
+        record: The file that `vitempo.plan.stitch(..., record=...)` wrote.
+        out: A file to write the report to as well.
+        progress: True shows what the program says; a function gets each line.
+    """
+    arguments = ["zoo", "report", os.fspath(record)]
+    if out is None:
+        return printed(arguments, progress)
+    printed([*arguments, "--out", os.fspath(out)], progress)
+    with open(out, encoding="utf-8") as file:
+        return file.read()
 
 
 def _task_arguments(zoo: Union[Zoo, Path], task: Optional[str]) -> list[str]:
