@@ -24,9 +24,12 @@ use std::{
 };
 use vitempo_graph::{Environment, OpSpec, Origin};
 
-/// Version of the file format. Bundles without refinements, or without a slowdown model, are written
-/// in the versions before, which programs that do not know them read.
-pub const BUNDLE_VERSION: u32 = 7;
+/// Version of the file format. Bundles of environments without settings, without refinements, or
+/// without a slowdown model are written in the versions before, which programs that do not know them
+/// read.
+pub const BUNDLE_VERSION: u32 = 8;
+/// The version without settings of the engine.
+const DEFAULT_SETTINGS_VERSION: u32 = 7;
 /// The version without refinements.
 const UNREFINED_VERSION: u32 = 6;
 /// The oldest version that is read: it has no slowdown model.
@@ -220,7 +223,8 @@ impl PredictorBundle {
             }
         }
         let version = match (self.predictors.refinements.is_empty(), &self.contention) {
-            (false, _) => BUNDLE_VERSION,
+            _ if !self.environment.settings.is_empty() => BUNDLE_VERSION,
+            (false, _) => DEFAULT_SETTINGS_VERSION,
             (true, Some(_)) => UNREFINED_VERSION,
             (true, None) => OLDEST_VERSION,
         };

@@ -116,7 +116,9 @@ fn no_rows(rows: &TrainingRows) -> PredictorError {
 
 /// Machines may differ, what runs on them must not.
 fn check_environment(source: &Environment, target: &Environment) -> Result<(), PredictorError> {
-    let kernels = |e: &Environment| (e.framework.clone(), e.precision, e.memory_format, e.threads);
+    let kernels = |e: &Environment| {
+        (e.framework.clone(), e.precision, e.memory_format, e.threads, e.settings.clone())
+    };
     if kernels(source) == kernels(target) {
         return Ok(());
     }

@@ -286,7 +286,7 @@ fn version(bytes: &[u8]) -> u32 {
 fn a_slowdown_model_is_kept_and_changes_neither_forecasts_nor_bundles_without_one() {
     let mut bundle = bundle(Method::Gbdt, 2);
     let without = bundle.to_bytes().unwrap();
-    assert_eq!((version(&without), BUNDLE_VERSION), (5, 7), "older programs read it");
+    assert_eq!((version(&without), BUNDLE_VERSION), (5, 8), "older programs read it");
     let (_, graphs) = simulated::data(3, 50, 0.0);
     let alone: Vec<_> = graphs.values().map(|graph| bundle.predict(graph).unwrap()).collect();
     bundle.contention = Some(slowdown_model());

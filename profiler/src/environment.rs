@@ -10,7 +10,7 @@ use crate::{
     pinning::{self, PinningError},
 };
 use std::fs;
-use vitempo_graph::{Environment, Processor};
+use vitempo_graph::{Environment, Processor, Setting};
 
 /// Instruction set extensions that decide which kernels an engine takes.
 const EXTENSIONS: &[&str] = &[
@@ -51,7 +51,7 @@ pub fn detect(
     let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let cores = pinning::choose(&options.cores, options.threads)?;
     let core = cores.first().copied().unwrap_or(0);
-    let (device, cores_available, isa) = gpu(options.processor).unwrap_or_else(|| {
+    let (device, cores_available, isa) = gpu(backend, options.processor).unwrap_or_else(|| {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         (device_name(&cpuinfo), cores.max(pinning::usable().len()), extensions(&cpuinfo))
     });
@@ -69,20 +69,28 @@ pub fn detect(
         isa,
         os: operating_system(),
         beside: None,
-        settings: options.settings.clone(),
+        settings: in_order(&options.settings),
         host: Some(host::detect(core).into()),
     })
 }
 
-/// Name, CUDA cores and compute capability of the GPU that runs, if it is NVIDIA's. The CPU that
-/// drives it is in the record of the machine.
-fn gpu(processor: Processor) -> Option<(String, usize, String)> {
+/// Settings in their order, each once: equal ones make equal environments.
+fn in_order(settings: &[Setting]) -> Vec<Setting> {
+    let mut settings = settings.to_vec();
+    settings.sort_unstable();
+    settings.dedup();
+    settings
+}
+
+/// Name, CUDA cores and compute capability of the GPU that runs, for engines that run on NVIDIA's.
+/// The CPU that drives it is in the record of the machine.
+fn gpu(backend: &str, processor: Processor) -> Option<(String, usize, String)> {
     #[cfg(any(feature = "onnxruntime", feature = "torch"))]
-    if processor == Processor::Gpu {
+    if processor == Processor::Gpu && ["onnxruntime", "torch"].contains(&backend) {
         let gpu = crate::nvml::Board::find().ok()?.describe()?;
         return Some((gpu.name, gpu.cores, gpu.capability));
     }
-    let _ = processor;
+    let _ = (backend, processor);
     None
 }
 

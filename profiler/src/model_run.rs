@@ -40,6 +40,9 @@ pub struct ModelRun {
     pub outputs: Vec<OutputValues>,
 }
 
+/// A GPU was up to a tenth slower in the first samples after three runs.
+const GPU_WARM: Duration = Duration::from_millis(100);
+
 /// Measures `model`. The reference workload runs after loading, before the warm-ups bring the model
 /// back into the caches, and again at the end.
 ///
@@ -55,11 +58,12 @@ pub fn run(
     let memory = memory::Watch::start();
     let mut session = backend.load(model, options)?;
     let mut run = ModelRun::default();
+    warm(session.as_mut(), options.processor)?;
     run_reference(reference.as_deref_mut(), protocol.reference_repeats, &mut run.reference)?;
     if protocol.protocol.max_repeats > 0 {
         let meter = Meter::find(options.processor).ok();
         (run.e2e, run.energy_per_inference_uj) =
-            sample(session.as_mut(), protocol, warming(options.processor), meter.as_ref())?;
+            sample(session.as_mut(), protocol, meter.as_ref())?;
     }
     match peak(memory, model, options) {
         Ok(bytes) => run.peak_memory_bytes = Some(bytes),
@@ -105,30 +109,28 @@ fn finite(
     }
 }
 
-/// The least time of warm-ups: a GPU's clock rises under load.
-fn warming(processor: Processor) -> Duration {
-    if processor == Processor::Gpu { Duration::from_millis(100) } else { Duration::ZERO }
+/// Runs a GPU for [`GPU_WARM`] before anything is measured on it.
+fn warm(session: &mut dyn Session, processor: Processor) -> Result<(), BackendError> {
+    let start = Instant::now();
+    while processor == Processor::Gpu && start.elapsed() < GPU_WARM {
+        session.run()?;
+    }
+    Ok(())
 }
 
 /// End-to-end samples: warm-ups (one at least, no further one once they took as long as sampling
-/// may, but `least` in any case), then as many as the protocol asks for. Also the mean energy of one of them, uJ, if there
+/// may), then as many as the protocol asks for. Also the mean energy of one of them, uJ, if there
 /// is a counter, they took long enough for it, and it advanced.
 fn sample(
     session: &mut dyn Session,
     protocol: &RunProtocol,
-    least: Duration,
     meter: Option<&Meter>,
 ) -> Result<(Samples, Option<u64>), BackendError> {
     let start = Instant::now();
-    let wanted = protocol.protocol.warmups;
-    let wants_more = |runs: usize, elapsed: Duration| {
-        let is_wanted = runs < wanted && (runs == 0 || elapsed < protocol.sampling_budget);
-        is_wanted || (wanted > 0 && elapsed < least)
-    };
-    let mut runs = 0;
-    while wants_more(runs, start.elapsed()) {
-        session.run()?;
-        runs += 1;
+    for warmup in 0..protocol.protocol.warmups {
+        if warmup == 0 || start.elapsed() < protocol.sampling_budget {
+            session.run()?;
+        }
     }
     let drawn = meter.and_then(|meter| Some((meter, meter.read()?)));
     let start = Instant::now();
@@ -187,9 +189,8 @@ mod tests {
     #[test]
     fn warmups_are_thrown_away_and_the_reference_runs_twice() {
         let protocol = RunProtocol { profiled_repeats: 2, ..RunProtocol::default() };
-        let sampled = |least| sample(&mut Counter(0), &protocol, least, None).unwrap().0.wall_ns[0];
-        assert_eq!(sampled(Duration::ZERO), 103);
-        assert!(sampled(Duration::from_millis(1)) > 103, "a counter's run takes nanoseconds");
+        let samples = sample(&mut Counter(0), &protocol, None).unwrap().0;
+        assert_eq!(samples.wall_ns[0], 103);
         let model = reference::model().unwrap();
         let backend = crate::backends::by_name("null").unwrap();
         let mut counter = Counter(0);

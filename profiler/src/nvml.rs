@@ -1,7 +1,8 @@
 //! NVIDIA's management library, which comes with the driver: what the first GPU is, and the energy
 //! of its board since the driver was loaded.
 //!
-//! Functions and constants are those of `nvml.h`.
+//! The first by bus number: where there are several, CUDA runs on the same one if
+//! `CUDA_DEVICE_ORDER` is `PCI_BUS_ID`. Functions and constants are those of `nvml.h`.
 
 use libloading::Library;
 use std::{

@@ -55,7 +55,7 @@ pub struct Compared {
     pub factors: BTreeMap<String, Vec<f64>>,
 }
 
-/// Same dataset, device, engine, threads and precision.
+/// Same dataset, device, engine, settings, threads and precision.
 pub fn same_but_format(a: &Survey, b: &Survey) -> bool {
     let key = |s: &Survey| {
         let e = &s.environment;
@@ -68,6 +68,7 @@ pub fn same_but_format(a: &Survey, b: &Survey) -> bool {
             e.threads,
             e.precision,
             e.isa.clone(),
+            e.settings.clone(),
         )
     };
     key(a) == key(b)

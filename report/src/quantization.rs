@@ -66,6 +66,7 @@ fn pairs(surveys: &[Survey]) -> Vec<(&Survey, &Survey)> {
                 e.framework_version.clone(),
                 e.threads,
                 e.isa.clone(),
+                e.settings.clone(),
             )
         };
         key(a) == key(b)

@@ -256,7 +256,8 @@ fn label(e: &Environment) -> String {
     let threads = if e.threads == 1 { String::new() } else { format!(" {}t", e.threads) };
     let format =
         e.memory_format.map(|f| format!(" {}", f.name().replace('_', " "))).unwrap_or_default();
-    format!("{} {precision}{threads}{format}", e.framework)
+    let settings = e.settings.iter().map(|setting| format!(" {setting}")).collect::<String>();
+    format!("{} {precision}{threads}{format}{settings}", e.framework)
 }
 
 /// Makes labels unique: by folder, then by number.

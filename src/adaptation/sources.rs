@@ -30,11 +30,13 @@ impl Workloads {
     }
 }
 
-/// What is known of a device beforehand: its software, precision and kind of processor. Sources
-/// that share all three count for more.
+/// What is known of a device beforehand: its software and settings, precision and kind of
+/// processor. Sources that share all of it count for more.
 #[must_use]
 pub fn kind(environment: &Environment) -> Trait {
-    Trait(format!("{} {} {}", environment.framework, environment.precision, environment.processor))
+    let Environment { framework, precision, processor, settings, .. } = environment;
+    let settings = settings.iter().map(|setting| format!(" {setting}")).collect::<String>();
+    Trait(format!("{framework} {precision} {processor}{settings}"))
 }
 
 /// What was read.

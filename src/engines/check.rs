@@ -43,6 +43,9 @@ pub enum CheckError {
     /// The caller stopped the check.
     #[error("interrupted: some engines were not checked")]
     Interrupted,
+    /// No engine takes the options in any precision and format.
+    #[error("nothing was checked: no engine takes these options on this device")]
+    Nothing,
     /// Engines that do not conform.
     #[error("{failed} of {all} checks failed")]
     Failed {
@@ -110,10 +113,11 @@ impl Checked {
     /// Whether every engine passed.
     ///
     /// # Errors
-    /// [`CheckError::Interrupted`] and [`CheckError::Failed`].
+    /// [`CheckError::Interrupted`], [`CheckError::Nothing`] and [`CheckError::Failed`].
     pub fn verdict(&self) -> Result<(), CheckError> {
         match self.failed() {
             _ if self.interrupted => Err(CheckError::Interrupted),
+            _ if self.cases.is_empty() => Err(CheckError::Nothing),
             0 => Ok(()),
             failed => Err(CheckError::Failed { failed, all: self.cases.len() }),
         }
@@ -155,6 +159,7 @@ mod tests {
         assert_eq!(of(&[good.clone(), busy, bad], false), Err("1 of 3 checks failed".to_owned()));
         let stopped = "interrupted: some engines were not checked";
         assert_eq!(of(&[good], true), Err(stopped.to_owned()));
+        assert!(of(&[], false).is_err_and(|words| words.contains("nothing was checked")));
     }
 
     #[test]

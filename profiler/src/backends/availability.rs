@@ -82,13 +82,16 @@ impl Capabilities {
         for (index, &setting) in options.settings.iter().enumerate() {
             if !self.settings.contains(&setting) {
                 let offered = match self.settings.as_slice() {
-                    [] => vec![format!("no settings on this {}", options.processor)],
+                    [] => vec![format!("no settings on a {}", options.processor)],
                     settings => settings.iter().map(ToString::to_string).collect(),
                 };
                 return refuse(format!("setting {setting}"), offered);
             }
             if let Some(other) = options.settings[..index].iter().find(|s| !s.agrees(setting)) {
-                return refuse(format!("settings {other} and {setting}"), vec!["one".to_owned()]);
+                return refuse(
+                    format!("settings {other} and {setting}"),
+                    vec![format!("one of {other}, {setting}")],
+                );
             }
         }
         if options.threads == 0 {

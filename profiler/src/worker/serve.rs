@@ -14,6 +14,7 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     sync::mpsc,
 };
+use vitempo_graph::Processor;
 
 /// Serves every backend that is compiled in, until stdin ends. The host binary calls this for its
 /// hidden `worker` command, before it starts any thread or prints anything.
@@ -139,7 +140,12 @@ impl<'a> Server<'a> {
             Request::Probe { backend, options } => {
                 Ok(Reply::Probed(self.backend(&backend)?.probe(&options)))
             }
-            Request::Run(request) => self.run(*request).map(|run| Reply::Ran(Box::new(run))),
+            Request::Run(request) => {
+                // A fault on a GPU leaves its context unusable.
+                let restart = request.options.processor == Processor::Gpu;
+                let ran = self.run(*request).map(|run| Reply::Ran(Box::new(run)));
+                Ok(ran.unwrap_or_else(|reason| Reply::Failed { reason, restart }))
+            }
             Request::Load(request) => self.prepare(*request).map(Reply::Prepared),
             Request::Drive(what) => self.drive(what).map(Reply::Tallied),
             Request::Cover(request) => self.coverage(&request).map(Reply::Covered),

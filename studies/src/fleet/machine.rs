@@ -68,6 +68,7 @@ impl Machine {
             e.framework == engine
                 && e.precision == Precision::F32
                 && (e.threads, &e.memory_format, &e.beside) == (1, &None, &None)
+                && e.settings.is_empty()
         };
         let described = Dataset::described_environments(folder)?;
         let Some(id) = described.iter().find(|(_, e)| is_wanted(e)).map(|(id, _)| id) else {

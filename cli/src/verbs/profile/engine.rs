@@ -131,11 +131,8 @@ fn parse_inputs(text: &str) -> Result<InputDistribution, String> {
 
 impl RunArgs {
     pub fn options(&self) -> RunOptions {
-        let mut settings = self.settings.clone();
-        settings.sort_unstable();
-        settings.dedup();
         RunOptions {
-            settings,
+            settings: self.settings.clone(),
             threads: self.threads,
             cores: self.cores.clone(),
             processor: self.device.processor(),

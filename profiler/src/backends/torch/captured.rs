@@ -1,11 +1,17 @@
 //! [`Captured`]: all kernels of a run, recorded once as a CUDA graph and launched as a whole, as
 //! `torch.cuda.CUDAGraph` does.
 //!
-//! The run is recorded on a stream of its own. Memory needs no pool: a run before it leaves torch's
-//! allocator with blocks for every tensor of this stream, which nothing else uses.
+//! The run is recorded on a stream of its own. There is no pool of memory: a run before it leaves
+//! torch's allocator with blocks for every tensor of this stream, which no other stream is given.
+//! They are lost where the device runs out of memory, since torch then frees what is not in use; a
+//! worker whose model fails on a GPU is started anew.
 
 use super::{cuda::Cuda, executor::Executor};
-use std::{ffi::c_void, ptr};
+use std::{
+    ffi::c_void,
+    ptr,
+    sync::{Mutex, PoisonError},
+};
 
 type Handle = *mut c_void;
 type Status = i32;
@@ -15,11 +21,13 @@ const NON_BLOCKING: u32 = 1;
 /// `cudaStreamCaptureModeRelaxed`: torch's allocator may ask the device for memory meanwhile.
 const RELAXED: i32 = 2;
 
+/// Streams without a graph. Torch's allocator keeps blocks for each, so they are used again.
+static IDLE: Mutex<Vec<usize>> = Mutex::new(Vec::new());
+
 /// Functions of the CUDA runtime about graphs, and torch's choice of a stream.
 #[derive(Clone, Copy, Debug)]
 struct Functions {
     create_stream: unsafe extern "C" fn(*mut Handle, u32) -> Status,
-    destroy_stream: unsafe extern "C" fn(Handle) -> Status,
     begin: unsafe extern "C" fn(Handle, i32) -> Status,
     end: unsafe extern "C" fn(Handle, *mut Handle) -> Status,
     instantiate: unsafe extern "C" fn(*mut Handle, Handle, u64) -> Status,
@@ -37,7 +45,6 @@ impl Functions {
         unsafe {
             Ok(Self {
                 create_stream: library.symbol("cudaStreamCreateWithFlags")?,
-                destroy_stream: library.symbol("cudaStreamDestroy")?,
                 begin: library.symbol("cudaStreamBeginCapture")?,
                 end: library.symbol("cudaStreamEndCapture")?,
                 instantiate: library.symbol("cudaGraphInstantiateWithFlags")?,
@@ -65,11 +72,15 @@ impl Captured {
     /// A sentence, for a model with an operator that waits for the device.
     pub(super) fn record(cuda: &Cuda, executor: &mut Executor) -> Result<Self, String> {
         let functions = Functions::of(cuda)?;
-        let mut captured = Self { functions, stream: ptr::null_mut(), launchable: ptr::null_mut() };
-        // SAFETY: the stream has a place.
-        cuda.check("stream", unsafe {
-            (functions.create_stream)(&raw mut captured.stream, NON_BLOCKING)
-        })?;
+        let mut captured = Self { functions, stream: idle(), launchable: ptr::null_mut() };
+        if captured.stream.is_null() {
+            // SAFETY: the stream has a place.
+            cuda.check("stream", unsafe {
+                (functions.create_stream)(&raw mut captured.stream, NON_BLOCKING)
+            })?;
+        }
+        // Weights may still be on their way on the default stream.
+        cuda.synchronize()?;
         let chosen = Chosen::stream(functions, captured.stream)?;
         executor.run()?;
         executor.clear();
@@ -81,16 +92,22 @@ impl Captured {
         // SAFETY: the recording began above; the graph has a place.
         let status = unsafe { (functions.end)(captured.stream, &raw mut graph) };
         drop(chosen);
-        run?;
-        cuda.check("graph", status)?;
-        // SAFETY: the graph is ours, destroyed once, and not needed once it can be launched.
-        let status = unsafe {
-            let status = (functions.instantiate)(&raw mut captured.launchable, graph, 0);
-            (functions.destroy_graph)(graph);
-            status
-        };
-        cuda.check("graph", status)?;
-        Ok(captured)
+        let recorded = run.and_then(|()| cuda.check("graph", status)).and_then(|()| {
+            // SAFETY: the graph is there, and the other has a place.
+            cuda.check("graph", unsafe {
+                (functions.instantiate)(&raw mut captured.launchable, graph, 0)
+            })
+        });
+        if !graph.is_null() {
+            // SAFETY: the graph is ours, destroyed once, and not needed once it can be launched.
+            unsafe { (functions.destroy_graph)(graph) };
+        }
+        recorded.map(|()| captured).map_err(|reason| {
+            format!(
+                "{reason} (an operator that waits for the device cannot be recorded; measure the \
+                model without `--setting cuda-graph`)"
+            )
+        })
     }
 
     /// Submits the run; its results are there once the device has been waited for.
@@ -102,16 +119,20 @@ impl Captured {
 
 impl Drop for Captured {
     fn drop(&mut self) {
-        // SAFETY: both are ours and destroyed once.
-        unsafe {
-            if !self.launchable.is_null() {
-                (self.functions.destroy_launchable)(self.launchable);
-            }
-            if !self.stream.is_null() {
-                (self.functions.destroy_stream)(self.stream);
-            }
+        if !self.launchable.is_null() {
+            // SAFETY: it is ours and destroyed once.
+            unsafe { (self.functions.destroy_launchable)(self.launchable) };
+        }
+        if !self.stream.is_null() {
+            IDLE.lock().unwrap_or_else(PoisonError::into_inner).push(self.stream as usize);
         }
     }
+}
+
+/// A stream that waits for a graph; null: there is none.
+fn idle() -> Handle {
+    let idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner).pop();
+    idle.map_or(ptr::null_mut(), |stream| stream as Handle)
 }
 
 /// The stream that torch submits to in this thread, until this is dropped.

@@ -29,6 +29,9 @@ const END: usize = 24;
 /// Name of a kernel.
 const NAME: usize = 104;
 
+/// What to do without records.
+const INSTEAD: &str = "without `--setting cuda-graph` operators are timed without it, and `--profiled-repeats 0` times none";
+
 /// Bytes and alignment of a buffer for records.
 const BUFFER: Layout = match Layout::from_size_align(1 << 20, 8) {
     Ok(layout) => layout,
@@ -95,7 +98,7 @@ impl Recorder {
             (self.0.message)(status, &raw mut text);
             if text.is_null() { "".into() } else { CStr::from_ptr(text).to_string_lossy() }
         };
-        Err(format!("CUPTI records no kernels: {words} (error {status})"))
+        Err(format!("CUPTI records no kernels: {words} (error {status}); {INSTEAD}"))
     }
 
     /// What the device did since this was last asked, in order; it must have been waited for.
@@ -103,6 +106,9 @@ impl Recorder {
         // SAFETY: the function takes a number.
         self.check(unsafe { (self.0.flush)(FORCED) })?;
         let mut taken = std::mem::take(&mut *lock());
+        if taken.iter().any(|activity| activity.start == 0 || activity.end < activity.start) {
+            return Err(format!("CUPTI's records are incomplete; {INSTEAD}"));
+        }
         taken.sort_by_key(|activity| activity.start);
         Ok(taken)
     }

@@ -80,9 +80,7 @@ impl Backend for TorchEager {
             (Processor::Gpu, Err(Missing { reason, hint })) => {
                 Availability::Unavailable { reason, hint }
             }
-            (processor, cuda) => {
-                Availability::Available(capabilities(torch, processor, cuda.is_ok()))
-            }
+            (_, cuda) => Availability::Available(capabilities(torch, options, cuda.is_ok())),
         }
     }
 
@@ -140,13 +138,17 @@ impl Backend for TorchEager {
 
 /// Half precision has no vector kernels on most CPUs: a convolution takes a hundred times as long
 /// as in single precision.
-fn capabilities(torch: &Torch, processor: Processor, cuda: bool) -> Capabilities {
+fn capabilities(torch: &Torch, options: &RunOptions, cuda: bool) -> Capabilities {
+    let processor = options.processor;
     let mut devices = vec![Processor::Cpu];
     devices.extend(cuda.then_some(Processor::Gpu));
     let mut precisions = vec![Precision::F32, Precision::Bf16];
     precisions.extend((processor == Processor::Gpu).then_some(Precision::F16));
-    let settings =
-        if processor == Processor::Gpu { EngineSetting::ALL.to_vec() } else { Vec::new() };
+    let settings = match (processor, options.precision) {
+        (Processor::Gpu, Precision::F32) => EngineSetting::ALL.to_vec(),
+        (Processor::Gpu, _) => vec![EngineSetting::CudaGraph],
+        _ => Vec::new(),
+    };
     Capabilities {
         version: torch.library.version.clone(),
         path: Some(torch.library.path.clone()),
@@ -223,6 +225,13 @@ fn input_tensors(
             .map_err(|e| format!("input `{}`: {e}", value.name))
     };
     model.graph.inputs().iter().enumerate().map(one).collect()
+}
+
+/// The device is done with the tensors before they are freed.
+impl Drop for TorchSession {
+    fn drop(&mut self) {
+        let _ = self.wait();
+    }
 }
 
 impl TorchSession {
