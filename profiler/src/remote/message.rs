@@ -217,9 +217,9 @@ mod tests {
                 "{foreign}"
             );
         }
-        let newer = line.replacen(" 3 ", " 4 ", 1);
+        let newer = line.replacen(" 4 ", " 5 ", 1);
         assert!(
-            matches!(read_greeting(End::Agent, &newer), Err(GreetingError::Version(v)) if v.contains("protocol 4"))
+            matches!(read_greeting(End::Agent, &newer), Err(GreetingError::Version(v)) if v.contains("protocol 5"))
         );
     }
 

@@ -105,7 +105,7 @@ impl Captured {
         recorded.map(|()| captured).map_err(|reason| {
             format!(
                 "{reason} (an operator that waits for the device cannot be recorded; measure the \
-                model without `--setting cuda-graph`)"
+                model without the setting cuda-graph)"
             )
         })
     }

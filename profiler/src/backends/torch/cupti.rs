@@ -30,7 +30,8 @@ const END: usize = 24;
 const NAME: usize = 104;
 
 /// What to do without records.
-const INSTEAD: &str = "without `--setting cuda-graph` operators are timed without it, and `--profiled-repeats 0` times none";
+const INSTEAD: &str = "without the setting cuda-graph operators are timed by events; a graph can be measured without \
+    timing its operators";
 
 /// Bytes and alignment of a buffer for records.
 const BUFFER: Layout = match Layout::from_size_align(1 << 20, 8) {
