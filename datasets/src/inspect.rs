@@ -152,8 +152,7 @@ fn count_run(summary: &mut Summary, profile: &ModelProfile) {
     let environment = summary.environments.entry(profile.environment.id()).or_default();
     environment.description = profile.environment.describe();
     let format = profile.environment.memory_format.map_or("any format", MemoryFormat::name);
-    let settings = &profile.environment.settings;
-    let settings = settings.iter().map(|setting| format!(", {setting}")).collect::<String>();
+    let settings = profile.environment.settings_after(", ");
     environment.asked = format!("{}, {format}{settings}", profile.environment.precision);
     if let Some(executed) = profile.executed.filter(|_| profile.status == Status::Ok) {
         *environment

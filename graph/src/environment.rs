@@ -90,7 +90,7 @@ impl Environment {
         let load = self.beside.as_ref().map(|load| format!("-beside-{}", slug(load)));
         let load = load.unwrap_or_default();
         identity += &self.beside.as_ref().map(|load| format!("|{load}")).unwrap_or_default();
-        let settings = self.settings.iter().map(|s| format!("-{s}")).collect::<String>();
+        let settings = self.settings_after("-");
         identity += &settings;
         let digest = blake3::hash(identity.as_bytes()).to_hex();
         format!(
@@ -103,6 +103,12 @@ impl Environment {
             self.precision,
             &digest[..8]
         )
+    }
+
+    /// The names of the settings, each after `mark`; without settings, nothing.
+    #[must_use]
+    pub fn settings_after(&self, mark: &str) -> String {
+        self.settings.iter().map(|setting| format!("{mark}{setting}")).collect()
     }
 
     /// The same without the record of the machine.
@@ -129,7 +135,7 @@ impl Environment {
             .memory_format
             .map(|f| format!(", {}", f.name().replace('_', " ")))
             .unwrap_or_default();
-        let settings = self.settings.iter().map(|s| format!(", {s}")).collect::<String>();
+        let settings = self.settings_after(", ");
         let load = self.beside.as_ref().map(|load| format!(", beside {load}")).unwrap_or_default();
         format!(
             "{} {}, {}, {}, {threads}, {}{format}{settings}{load}",

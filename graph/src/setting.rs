@@ -1,4 +1,4 @@
-//! [`Setting`]: what an engine is told besides threads, precision and memory format.
+//! [`Setting`]: what is asked of an engine besides threads, precision and memory format.
 
 use serde::{Deserialize, Serialize};
 use std::{fmt, str::FromStr};
@@ -44,7 +44,7 @@ impl fmt::Display for Setting {
 
 /// There is no such setting.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no setting is called `{0}`; there are: cuda-graph, tf32, no-tf32")]
+#[error("no setting is called `{0}`; there are: {names}", names = Setting::ALL.map(Setting::name).join(", "))]
 pub struct UnknownSetting(String);
 
 impl FromStr for Setting {

@@ -16,7 +16,6 @@ const SUCCESS: c_int = 0;
 const NAME_BYTES: usize = 96;
 
 type Device = *mut c_void;
-type OneNumber = unsafe extern "C" fn(Device, *mut c_uint) -> c_int;
 
 /// The first GPU.
 #[derive(Debug)]
@@ -101,7 +100,9 @@ impl Board {
                 .function::<unsafe extern "C" fn(Device, *mut c_int, *mut c_int) -> c_int>(
                     "nvmlDeviceGetCudaComputeCapability",
                 );
-            let counted = self.function::<OneNumber>("nvmlDeviceGetNumGpuCores");
+            let counted = self.function::<unsafe extern "C" fn(Device, *mut c_uint) -> c_int>(
+                "nvmlDeviceGetNumGpuCores",
+            );
             let statuses = [
                 named.ok()?(self.device, name.as_mut_ptr(), NAME_BYTES as c_uint),
                 capable.ok()?(self.device, &raw mut major, &raw mut minor),

@@ -256,7 +256,7 @@ fn label(e: &Environment) -> String {
     let threads = if e.threads == 1 { String::new() } else { format!(" {}t", e.threads) };
     let format =
         e.memory_format.map(|f| format!(" {}", f.name().replace('_', " "))).unwrap_or_default();
-    let settings = e.settings.iter().map(|setting| format!(" {setting}")).collect::<String>();
+    let settings = e.settings_after(" ");
     format!("{} {precision}{threads}{format}{settings}", e.framework)
 }
 

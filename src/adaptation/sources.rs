@@ -34,8 +34,8 @@ impl Workloads {
 /// processor. Sources that share all of it count for more.
 #[must_use]
 pub fn kind(environment: &Environment) -> Trait {
-    let Environment { framework, precision, processor, settings, .. } = environment;
-    let settings = settings.iter().map(|setting| format!(" {setting}")).collect::<String>();
+    let Environment { framework, precision, processor, .. } = environment;
+    let settings = environment.settings_after(" ");
     Trait(format!("{framework} {precision} {processor}{settings}"))
 }
 
