@@ -179,7 +179,9 @@ pub fn sweep_models(models: Vec<Model>) -> Vec<SweepModel> {
 
 impl From<Model> for SweepModel {
     fn from(model: Model) -> Self {
-        Self { identity: model.identity, graph: model.graph, source: Source::File(model.path) }
+        // At another size than the file's, the model is written anew.
+        let source = if model.size.is_some() { Source::Graph } else { Source::File(model.path) };
+        Self { identity: model.identity, graph: model.graph, source }
     }
 }
 

@@ -18,9 +18,10 @@ use std::{
     path::{Path, PathBuf},
 };
 use vitempo_graph::{
-    Graph, ModelIdentity,
+    Graph, ImageSize, ModelIdentity, ResizeError,
     onnx::{self, OnnxError, ReadModel, ReadNote, ReadOptions},
     tflite::{self, TfliteReadError},
+    with_image_size,
 };
 
 /// A model that was read.
@@ -34,9 +35,33 @@ pub struct Model {
     pub graph: Graph,
     /// Differences between the graph and the file.
     pub notes: Vec<ReadNote>,
+    /// The size of images, where it is not that of the file.
+    pub size: Option<ImageSize>,
 }
 
 impl Model {
+    /// The same model for images of another size, which its name has behind an `@`.
+    ///
+    /// # Errors
+    /// [`ModelError::Resize`] with the file, and the node that does not work at that size.
+    pub fn with_image_size(&self, size: ImageSize) -> Result<Self, ModelError> {
+        let graph = with_image_size(&self.graph, size)
+            .map_err(|e| ModelError::Resize { path: self.path.clone(), source: e.into() })?;
+        let identity = ModelIdentity {
+            name: format!("{}@{size}", self.identity.name),
+            architecture: graph.architecture(),
+            space: None,
+            encoding: None,
+        };
+        Ok(Self {
+            path: self.path.clone(),
+            graph,
+            identity,
+            notes: self.notes.clone(),
+            size: Some(size),
+        })
+    }
+
     /// Whether its file is ONNX: only such files are measured, quantised and divided.
     #[must_use]
     pub fn is_onnx(&self) -> bool {
@@ -52,7 +77,7 @@ impl Model {
             space: Some(sample.space),
             encoding: Some(sample.encoding),
         };
-        Self { path, identity, graph: sample.graph, notes: Vec::new() }
+        Self { path, identity, graph: sample.graph, notes: Vec::new(), size: None }
     }
 }
 
@@ -88,6 +113,14 @@ pub enum ModelError {
     /// A file that is not a TensorFlow Lite model.
     #[error(transparent)]
     Tflite(#[from] TfliteReadError),
+    /// A model that does not work for images of another size.
+    #[error("{}: {source}", .path.display())]
+    Resize {
+        /// Its file.
+        path: PathBuf,
+        /// What does not work.
+        source: Box<ResizeError>,
+    },
 }
 
 fn is_tflite(path: &Path) -> bool {
@@ -101,6 +134,27 @@ pub struct Models {
     pub read: Vec<Model>,
     /// Files that were left out, with the reason.
     pub unreadable: Vec<(PathBuf, ModelError)>,
+}
+
+impl Models {
+    /// Each model for images of each of these sizes ([`Model::with_image_size`]), and as it is where
+    /// there is no size; those that do not work at a size are left out.
+    #[must_use]
+    pub fn with_image_sizes(self, sizes: &[ImageSize]) -> Self {
+        if sizes.is_empty() {
+            return self;
+        }
+        let mut resized = Self { unreadable: self.unreadable, ..Self::default() };
+        for model in &self.read {
+            for size in sizes {
+                match model.with_image_size(*size) {
+                    Ok(model) => resized.read.push(model),
+                    Err(error) => resized.unreadable.push((model.path.clone(), error)),
+                }
+            }
+        }
+        resized
+    }
 }
 
 /// The files that these arguments name (files, folders, globs), each once; folders and globs
@@ -210,6 +264,6 @@ impl<'a> Reader<'a> {
             .or_insert_with_key(|folder| sampling::read_index(folder).unwrap_or_default());
         let (space, encoding) = index.get(&name).cloned().unzip();
         let identity = ModelIdentity { name, architecture: graph.architecture(), space, encoding };
-        Ok(Model { path, identity, graph, notes })
+        Ok(Model { path, identity, graph, notes, size: None })
     }
 }

@@ -75,6 +75,37 @@ fn inspect_counts_what_a_real_model_is_made_of() {
 }
 
 #[test]
+fn models_are_taken_for_images_of_other_sizes() {
+    let model = shipped("mobilevit_xxs");
+    let sizes = ["--size", "192", "--size", "256x320"];
+    let at = |verb: &[&str]| json(&[verb, &sizes[..]].concat());
+    let inspected = at(&["inspect", &model]);
+    let shapes = [0, 1].map(|i| inspected[i]["inputs"][0]["shape"].clone());
+    assert_eq!(serde_json::json!(shapes), serde_json::json!([[1, 3, 192, 192], [1, 3, 256, 320]]));
+    let bundle = "epyc-onnxruntime-f32-1t";
+    let forecast = at(&["predict", &model, "--bundle", bundle]);
+    let ms = |i: usize| forecast[i]["latency_ns"]["point"].as_f64().expect("a latency");
+    assert!(ms(1) > 1.5 * ms(0), "{forecast}");
+    // The file's own size changes nothing.
+    let own = json(&["predict", &model, "--bundle", bundle, "--size", "256"]);
+    let plain = json(&["predict", &model, "--bundle", bundle]);
+    assert_eq!(own[0]["latency_ns"], plain[0]["latency_ns"]);
+    // Measured as a file of its own; a size that the windows do not divide is left out.
+    let folder = Folder::new();
+    let data = folder.path("data");
+    let odd = ["--size", "192", "--size", "31"];
+    let profile = ["profile", &model, "--backend", "rten", "--out", &data];
+    let few = ["--min-repeats", "2", "--max-repeats", "2"];
+    let measured = json(&[&profile[..], &few, &odd].concat());
+    assert_eq!(measured["measured"], 1, "{measured}");
+    assert_eq!(measured["failed"], serde_json::json!([]));
+    let error = refused(&["inspect", &model, "--size", "31"]);
+    assert!(error.contains("does not work at the new size"), "{error}");
+    let error = text(&vitempo(&["inspect", &model, "--size", "0x4"]).stderr);
+    assert!(error.contains("`0x4` is not a size") && error.contains("406x658"), "{error}");
+}
+
+#[test]
 fn weights_that_are_listed_as_inputs_are_read_as_weights_with_a_warning() {
     let output = vitempo(&["inspect", &read_case("weights_as_inputs"), "--format", "json"]);
     let stderr = text(&output.stderr);

@@ -74,7 +74,7 @@ pub use measurement::{
 pub use op::{Attribute, Attributes, Ints, OpKind, OpSpec, Operand};
 pub use op_family::OpFamily;
 pub use peak_memory::PeakFault;
-pub use resized::{ResizeError, resized};
+pub use resized::{ImageSize, ImageSizeError, ResizeError, resized, with_image_size};
 pub use setting::{Setting, UnknownSetting};
 pub use tensor::{MemoryFormat, Precision, Shape, TensorSpec};
 pub use work::Work;

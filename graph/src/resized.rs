@@ -16,6 +16,7 @@ use crate::{
     Graph, GraphError, Node, OpKind, Operand, Shape, TensorSpec, Value, ValueId, ValueSource, shape,
 };
 use extent::{Dimension, Extent, Known, Side};
+use std::{fmt, str::FromStr};
 
 /// Why a model cannot have another size.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -43,6 +44,14 @@ pub enum ResizeError {
         /// The requested shape.
         new: Vec<usize>,
     },
+    /// No input has four dimensions.
+    #[error("{model}: no input is an image: {inputs}")]
+    NoImage {
+        /// Name of the model.
+        model: String,
+        /// Its inputs with their shapes.
+        inputs: String,
+    },
     /// A node does not work at the new size.
     #[error("{model}: node `{node}` ({kind}) does not work at the new size: {reason}")]
     Node {
@@ -58,6 +67,95 @@ pub enum ResizeError {
     /// The nodes make up no graph.
     #[error(transparent)]
     Graph(#[from] GraphError),
+}
+
+/// Height and width of an image, pixels, of 1 to 65536 each; written `406x658`, or `384` where both
+/// are equal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ImageSize {
+    height: usize,
+    width: usize,
+}
+
+/// Longest side of an image, pixels.
+const LONGEST_SIDE: usize = 1 << 16;
+
+/// No size of an image.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error(
+    "`{0}` is not a size of images; expected height and width in pixels, of 1 to {LONGEST_SIDE} \
+    each, e.g. 406x658"
+)]
+pub struct ImageSizeError(String);
+
+impl ImageSize {
+    /// Rows and columns.
+    ///
+    /// # Errors
+    /// [`ImageSizeError`] where a side is 0 or longer than 65536.
+    pub fn new(height: usize, width: usize) -> Result<Self, ImageSizeError> {
+        let size = Self { height, width };
+        let sound = [height, width].iter().all(|side| (1..=LONGEST_SIDE).contains(side));
+        if sound { Ok(size) } else { Err(ImageSizeError(size.to_string())) }
+    }
+}
+
+impl fmt::Display for ImageSize {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}x{}", self.height, self.width)
+    }
+}
+
+impl FromStr for ImageSize {
+    type Err = ImageSizeError;
+
+    fn from_str(text: &str) -> Result<Self, ImageSizeError> {
+        let side = |side: &str| side.parse().map_err(|_| ImageSizeError(text.to_owned()));
+        let (height, width) = text.split_once('x').unwrap_or((text, text));
+        Self::new(side(height)?, side(width)?)
+    }
+}
+
+/// A last dimension of at most so many elements, behind two of at least [`SHORTEST_SIDE`], is that
+/// of an image's channels.
+const MOST_CHANNELS: usize = 4;
+/// See [`MOST_CHANNELS`].
+const SHORTEST_SIDE: usize = 16;
+
+/// Which dimensions are height and width, where a tensor may be an image: the last two, or those
+/// before a few channels.
+fn sides_of(shape: &[usize]) -> Option<[usize; 2]> {
+    match *shape {
+        [_, h, w, c] if c <= MOST_CHANNELS && h.min(w) >= SHORTEST_SIDE => Some([1, 2]),
+        [_, _, _, _] => Some([2, 3]),
+        _ => None,
+    }
+}
+
+/// The graph for images of this size, which its name has behind an `@`: every input of four
+/// dimensions is an image, channels first or last.
+///
+/// # Errors
+/// [`ResizeError`] naming the node that does not work at the new size; [`ResizeError::NoImage`]
+/// where no input has four dimensions.
+pub fn with_image_size(graph: &Graph, size: ImageSize) -> Result<Graph, ResizeError> {
+    let inputs = graph.inputs().iter().map(|id| graph.value(*id));
+    let shape = |value: &Value| value.tensor.as_ref().map_or(Vec::new(), |t| t.shape.to_vec());
+    let mut shapes: Vec<Vec<usize>> = inputs.clone().map(shape).collect();
+    let mut images = 0;
+    for shape in &mut shapes {
+        let Some([height, width]) = sides_of(shape) else { continue };
+        (shape[height], shape[width]) = (size.height, size.width);
+        images += 1;
+    }
+    if images == 0 {
+        let described = inputs.zip(&shapes).map(|(value, s)| format!("`{}` is {s:?}", value.name));
+        return Err(ResizeError::NoImage {
+            model: graph.name().to_owned(),
+            inputs: described.collect::<Vec<_>>().join(", "),
+        });
+    }
+    Ok(resized(graph, &shapes, &[])?.with_name(format!("{}@{size}", graph.name())))
 }
 
 /// The graph with inputs of these shapes, in the order of [`Graph::inputs`]. `patches`: rows and
@@ -135,11 +233,11 @@ impl Work<'_> {
             });
         };
         tensor.shape = shape.into();
-        let rank = shape.len();
-        let side = |axis: usize| match rank - axis {
-            2 if rank == 4 => Some(Side::Height),
-            1 if rank == 4 => Some(Side::Width),
-            _ => None,
+        let sides = sides_of(&old);
+        let side = |axis: usize| {
+            let [height, width] = sides?;
+            let found = [(height, Side::Height), (width, Side::Width)];
+            found.into_iter().find(|(at, _)| *at == axis).map(|(_, side)| side)
         };
         let dimensions: Vec<Dimension> = old
             .iter()
@@ -147,10 +245,8 @@ impl Work<'_> {
             .enumerate()
             .map(|(axis, (&o, &n))| self.known.dimension(Extent::new(o, n, side(axis))))
             .collect();
-        if let [.., height, width] = &dimensions[..]
-            && rank == 4
-        {
-            self.known.sides(height.whole(), width.whole());
+        if let Some([height, width]) = sides {
+            self.known.sides(dimensions[height].whole(), dimensions[width].whole());
         }
         self.dimensions[id.0 as usize] = Some(dimensions);
         Ok(())
@@ -189,6 +285,7 @@ impl Work<'_> {
                     tensor.shape.len()
                 ));
             }
+            self.known.remember_shape(&old, &tensor.shape);
             let dimensions = match &adapted {
                 Some(dimensions) if index == 0 => {
                     dimensions.iter().for_each(|d| self.known.remember(d));

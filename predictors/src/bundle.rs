@@ -9,13 +9,12 @@ use crate::{
     Method, PredictorError, PredictorKey, Predictors, Refinements, SlowdownModel,
     envelope::{self, Envelope},
     error_scale::Support,
-    features::{Family, FeatureSchema, WorkingSet},
-    predictors::Estimate,
+    features::{Family, FeatureSchema},
+    memo::Memo,
     predictors::Fallbacks,
     refined::{Correction, RefinedModel},
     regressors::{Baseline, Fitted, Lasso, Trees},
 };
-use foldhash::HashMap;
 use serde::{Deserialize, Serialize};
 use std::{
     collections::BTreeMap,
@@ -115,7 +114,7 @@ pub struct PredictorBundle {
     pub contention: Option<SlowdownModel>,
     /// The regressors.
     pub predictors: Predictors,
-    pub(crate) memo: Mutex<BTreeMap<WorkingSet, HashMap<OpSpec, Estimate>>>,
+    pub(crate) memo: Mutex<Memo>,
 }
 
 #[derive(Serialize, Deserialize)]

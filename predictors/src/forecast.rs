@@ -1,8 +1,9 @@
 //! Forecasts: a [`PredictorBundle`] as a `LatencyModel`. Source graph -> lowering -> one estimate
 //! per kernel -> sum -> end to end with an interval.
 
-use crate::{Calibration, ConformalInterval, Estimate, PredictorBundle, features::WorkingSet};
-use foldhash::HashMap;
+use crate::{
+    Calibration, ConformalInterval, Estimate, PredictorBundle, features::WorkingSet, memo::Memo,
+};
 use std::{
     collections::BTreeMap,
     sync::{MutexGuard, PoisonError},
@@ -16,10 +17,6 @@ use vitempo_graph::{
 const KERNELS_AT_A_TIME: usize = 1 << 10;
 /// Steps of the budget for the forecast of one kernel.
 const STEPS_PER_KERNEL: u64 = 16;
-
-/// Estimates remembered per bundle and working set; more distinct operators are computed every
-/// time.
-const REMEMBERED: usize = 1 << 18;
 
 /// How a forecast of a model was made.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -166,7 +163,7 @@ impl PredictorBundle {
     /// operator.
     #[must_use]
     pub fn estimate(&self, op: &OpSpec, working_set: WorkingSet) -> Estimate {
-        if let Some(known) = self.memo().get(&working_set).and_then(|memo| memo.get(op)) {
+        if let Some(known) = self.memo().within(working_set).and_then(|known| known.get(op)) {
             return *known;
         }
         let estimate = self.predictors.estimate(op, working_set);
@@ -174,7 +171,7 @@ impl PredictorBundle {
         estimate
     }
 
-    fn memo(&self) -> MutexGuard<'_, BTreeMap<WorkingSet, HashMap<OpSpec, Estimate>>> {
+    fn memo(&self) -> MutexGuard<'_, Memo> {
         self.memo.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -183,7 +180,7 @@ impl PredictorBundle {
         let memo = self.memo();
         let mut recalled = Vec::with_capacity(kernels.len());
         for equal in kernels.chunk_by(|a, b| a.1 == b.1) {
-            let known = equal.first().and_then(|(_, working_set)| memo.get(working_set));
+            let known = equal.first().and_then(|(_, working_set)| memo.within(*working_set));
             recalled.extend(equal.iter().map(|(op, _)| known?.get(*op).copied()));
         }
         recalled
@@ -195,10 +192,7 @@ impl PredictorBundle {
     ) {
         let mut memo = self.memo();
         for ((op, working_set), estimate) in estimates {
-            let of_working_set = memo.entry(working_set).or_default();
-            if of_working_set.len() < REMEMBERED {
-                of_working_set.insert(op.clone(), estimate);
-            }
+            memo.insert(op, working_set, estimate);
         }
     }
 

@@ -49,6 +49,7 @@ mod importance;
 mod interference;
 pub mod interval;
 mod location;
+mod memo;
 pub mod metrics;
 mod packing;
 mod predictors;

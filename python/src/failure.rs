@@ -1,7 +1,7 @@
 //! [`Failure`]: errors of the facade as Python's exceptions, those of `vitempo/errors.py`, with the
 //! node they speak of and what to do about it.
 
-use pyo3::{PyErr, prelude::*, types::PyDict};
+use pyo3::{PyErr, exceptions::PyValueError, prelude::*, types::PyDict};
 use std::{io, path::Path};
 use vitempo::{
     BundleError,
@@ -9,7 +9,7 @@ use vitempo::{
     datasets::DatasetError,
     evaluation::EvaluationError,
     graph::{
-        PredictionError,
+        ImageSizeError, PredictionError, ResizeError,
         lowering::LoweringError,
         onnx::OnnxError,
         tflite::{TfliteError, TfliteReadError},
@@ -125,6 +125,22 @@ impl From<ModelError> for Failure {
             ModelError::Tflite(error) => error.into(),
             other => Self::new("InvalidModel", other),
         }
+    }
+}
+
+impl From<ResizeError> for Failure {
+    fn from(error: ResizeError) -> Self {
+        let message = error.to_string();
+        match &error {
+            ResizeError::Node { node, .. } => Self::new("InvalidModel", message).at(Some(node)),
+            _ => Self::new("InvalidModel", message),
+        }
+    }
+}
+
+impl From<ImageSizeError> for Failure {
+    fn from(error: ImageSizeError) -> Self {
+        PyValueError::new_err(error.to_string()).into()
     }
 }
 

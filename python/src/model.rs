@@ -9,9 +9,9 @@ use pyo3::{
 use std::{collections::BTreeMap, path::Path};
 use vitempo::{
     graph::{
-        Budget, Graph, Stop, Work,
+        Budget, Graph, ImageSize, Stop, Work,
         onnx::{self, ReadModel, ReadOptions},
-        tflite,
+        tflite, with_image_size,
     },
     models,
     search_space::Architecture,
@@ -97,6 +97,28 @@ impl Model {
     #[pyo3(signature = (*, seed=0))]
     fn to_tflite<'py>(&self, py: Python<'py>, seed: u64) -> Result<Bound<'py, PyBytes>, Failure> {
         export::to_tflite(py, &self.graph, seed)
+    }
+
+    /// The same model for images of another size, in pixels: every input of four dimensions is an
+    /// image. Constants of the image's size, such as position embeddings, are resized as well.
+    ///
+    /// Args:
+    ///     height: Rows.
+    ///     width: Columns; by default as many.
+    ///
+    /// Raises:
+    ///     ValueError: A side has no pixels, or more than 65536.
+    ///     InvalidModel: A node does not work at that size, or no input is an image.
+    #[pyo3(signature = (height, width=None))]
+    fn with_image_size(
+        &self,
+        py: Python<'_>,
+        height: usize,
+        width: Option<usize>,
+    ) -> Result<Self, Failure> {
+        let size = ImageSize::new(height, width.unwrap_or(height))?;
+        let graph = py.detach(|| with_image_size(&self.graph, size))?;
+        Ok(Self { graph, notes: self.notes.clone() })
     }
 
     /// Its name.

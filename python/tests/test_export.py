@@ -41,6 +41,20 @@ def test_onnx_that_is_written_is_the_model(bundle, encodings):
         assert bundle.predict(content).ms == pytest.approx(bundle.predict(model).ms, rel=1e-12)
 
 
+def test_images_of_another_size(bundle):
+    model = vitempo.read(MODEL)
+    larger = model.with_image_size(288, 320)
+    assert larger.name == "mobilevit_xxs@288x320" and larger.parameters == model.parameters
+    assert larger.macs > 1.3 * model.macs
+    assert bundle.predict(larger).ms > bundle.predict(model).ms
+    assert vitempo.read(larger.to_onnx()).architecture == larger.architecture
+    assert model.with_image_size(256).architecture == model.architecture
+    with pytest.raises(ValueError, match="`0x7` is not a size"):
+        model.with_image_size(0, 7)
+    with pytest.raises(vitempo.InvalidModel, match="does not work at the new size"):
+        model.with_image_size(31)
+
+
 def test_files_are_written_whole(tmp_path, encodings):
     path = vitempo.export("mobilevit_xxs", tmp_path)
     assert path == str(tmp_path / "mobilevit_xxs.onnx")

@@ -2,7 +2,7 @@
 
 use super::{
     error::{CliError, CliResult},
-    models::{Model, ModelArgs},
+    models::{Model, SizedModelArgs},
     output::{self, Format, Report, Table, percent, si},
     profile::{Layout, parse_precision},
 };
@@ -19,7 +19,7 @@ use vitempo::inspection::{self, KernelError};
 #[derive(clap::Args, Debug)]
 pub struct InspectArgs {
     #[command(flatten)]
-    pub models: ModelArgs,
+    pub models: SizedModelArgs,
 
     /// Show the kernels that this framework runs
     #[arg(long, value_name = "NAME")]
@@ -44,7 +44,7 @@ pub struct InspectArgs {
 
 pub fn run(args: &InspectArgs) -> CliResult {
     let models: CliResult<Vec<Inspected>> =
-        args.models.read_of_any_form()?.into_iter().map(|m| Inspected::new(m, args)).collect();
+        args.models.read()?.into_iter().map(|m| Inspected::new(m, args)).collect();
     output::print(&Inspection { models: models?, operators: args.operators }, args.format)
 }
 

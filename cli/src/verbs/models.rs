@@ -7,8 +7,8 @@ use super::{
 };
 pub use vitempo::models::Model;
 use vitempo::{
-    graph::Limits,
     graph::onnx::{ReadNote, ReadOptions},
+    graph::{ImageSize, Limits},
     models::{self, Models},
 };
 
@@ -101,11 +101,7 @@ impl ModelArgs {
 
     /// Reads all of them; a model that cannot be read is an error.
     pub fn read(&self) -> CliResult<Vec<Model>> {
-        let mut models = self.read_each()?;
-        match models.unreadable.is_empty() {
-            true => Ok(models.read),
-            false => Err(models.unreadable.swap_remove(0).1.into()),
-        }
+        all(self.read_each()?)
     }
 
     /// Reads those that can be read, which may be none, and returns the errors of the others.
@@ -130,26 +126,69 @@ impl ModelArgs {
         Ok(models)
     }
 
-    /// Reads all of them, ONNX or TensorFlow Lite; a model that cannot be read is an error.
-    pub fn read_of_any_form(&self) -> CliResult<Vec<Model>> {
-        let mut models = self.read_each_of_any_form()?;
-        match models.unreadable.is_empty() {
-            true => Ok(models.read),
-            false => Err(models.unreadable.swap_remove(0).1.into()),
-        }
-    }
-
     /// Reads those that can be read, and warns of the others. If none can be read, it is an error.
     pub fn read_some(&self) -> CliResult<Vec<Model>> {
-        let mut models = self.read_each()?;
-        if models.read.is_empty() && !models.unreadable.is_empty() {
-            return Err(models.unreadable.swap_remove(0).1.into());
-        }
-        for (path, error) in &models.unreadable {
-            progress::say(format!("warning: left out {}: {error}", path.display()));
-        }
-        Ok(models.read)
+        some(self.read_each()?)
     }
+}
+
+/// Arguments that name models, for verbs that take them at other sizes of images, too.
+#[derive(clap::Args, Clone, Debug)]
+pub struct SizedModelArgs {
+    #[command(flatten)]
+    pub named: ModelArgs,
+
+    /// Take the models for images of this height and width instead of the file's, e.g. 406x658 or
+    /// 384; given several times, at each of them
+    #[arg(long = "size", value_name = "HxW")]
+    pub sizes: Vec<ImageSize>,
+}
+
+impl SizedModelArgs {
+    pub fn read_options(&self) -> ReadOptions {
+        self.named.read_options()
+    }
+
+    /// Reads those ONNX and TensorFlow Lite files that can be read, which may be none, and returns
+    /// the errors of the others.
+    pub fn read_each(&self) -> CliResult<Models> {
+        Ok(self.named.read_each_of_any_form()?.with_image_sizes(&self.sizes))
+    }
+
+    /// Reads all of them, ONNX or TensorFlow Lite; a model that cannot be read is an error.
+    pub fn read(&self) -> CliResult<Vec<Model>> {
+        all(self.read_each()?)
+    }
+
+    /// Reads all of them, ONNX alone; a model that cannot be read is an error.
+    pub fn read_onnx(&self) -> CliResult<Vec<Model>> {
+        all(self.named.read_each()?.with_image_sizes(&self.sizes))
+    }
+
+    /// Reads those ONNX files that can be read, and warns of the others. If none can be read, it is
+    /// an error.
+    pub fn read_some_onnx(&self) -> CliResult<Vec<Model>> {
+        some(self.named.read_each()?.with_image_sizes(&self.sizes))
+    }
+}
+
+/// All of them, or the error of the first that cannot be read.
+fn all(mut models: Models) -> CliResult<Vec<Model>> {
+    match models.unreadable.is_empty() {
+        true => Ok(models.read),
+        false => Err(models.unreadable.swap_remove(0).1.into()),
+    }
+}
+
+/// Those that can be read, with a warning of the others; an error if there are none.
+fn some(mut models: Models) -> CliResult<Vec<Model>> {
+    if models.read.is_empty() && !models.unreadable.is_empty() {
+        return Err(models.unreadable.swap_remove(0).1.into());
+    }
+    for (path, error) in &models.unreadable {
+        progress::say(format!("warning: left out {}: {error}", path.display()));
+    }
+    Ok(models.read)
 }
 
 /// Warns of differences between the graph and the file.

@@ -18,6 +18,7 @@ pub fn adapt(
         OpKind::Split => split(attributes, inputs)?,
         OpKind::Resize => resize(op, attributes, inputs, known)?,
         OpKind::Expand | OpKind::ConstantOfShape => expand(op, attributes, inputs, known),
+        OpKind::AveragePool | OpKind::MaxPool => pool(op, attributes, inputs),
         OpKind::Gather => gather(attributes, inputs),
         _ => {}
     }
@@ -163,11 +164,27 @@ fn resize(
     Ok(())
 }
 
-/// Broadcasting keeps the input's extent, and otherwise uses the new value that an extent of that
-/// size has everywhere.
+/// A window as large as the image stays as large as the image: a mean over all of it.
+fn pool(op: &OpSpec, attributes: &mut Attributes, inputs: &Inputs) {
+    let dims = dimensions(op, inputs);
+    let Some(sides) = dims.get(2..) else { return };
+    let side = |of: fn(Extent) -> usize| sides.iter().map(move |d| of(d.whole()));
+    let window = attributes.ints("kernel_shape").to_vec();
+    let is_whole = side(|e| e.old).eq(window.iter().map(|&w| w as usize));
+    if is_whole && attributes.ints("pads").iter().all(|p| *p == 0) {
+        attributes.set("kernel_shape", ints(side(|e| e.new)));
+    }
+}
+
+/// Becomes what the last tensor of the old shape became; failing that, broadcasting keeps the
+/// input's extent, and otherwise uses the new value that an extent of that size has everywhere.
 fn expand(op: &OpSpec, attributes: &mut Attributes, inputs: &Inputs, known: &Known) {
     let dims = if op.kind == OpKind::Expand { dimensions(op, inputs) } else { Vec::new() };
     let shape = attributes.ints("shape").to_vec();
+    if let Some(new) = known.last_of(&shape) {
+        attributes.set("shape", ints(new.iter().copied()));
+        return;
+    }
     let rank = shape.len();
     let one = |(axis, &size): (usize, &i64)| {
         let own = (axis + dims.len())

@@ -1,6 +1,8 @@
 //! [`Dimension`]: an extent as the product of its factors, old and new; [`Known`]: all factors
 //! found so far.
 
+use foldhash::HashMap;
+
 /// The side of the image that an extent comes from; products of both have none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
@@ -46,15 +48,28 @@ impl Dimension {
     }
 }
 
-/// Dimensions that changed, as they were met.
+/// Dimensions that changed, as they were met, and what the last tensor of each shape became.
 #[derive(Debug, Default)]
-pub struct Known(Vec<Dimension>);
+pub struct Known {
+    dimensions: Vec<Dimension>,
+    shapes: HashMap<Vec<i64>, Vec<usize>>,
+}
 
 impl Known {
     pub fn remember(&mut self, dimension: &Dimension) {
-        if dimension.whole().changed() && !self.0.contains(dimension) {
-            self.0.push(dimension.clone());
+        if dimension.whole().changed() && !self.dimensions.contains(dimension) {
+            self.dimensions.push(dimension.clone());
         }
+    }
+
+    /// A tensor of this shape was computed; it has changed to another.
+    pub fn remember_shape(&mut self, old: &[usize], new: &[usize]) {
+        self.shapes.insert(old.iter().map(|&d| d as i64).collect(), new.to_vec());
+    }
+
+    /// What the last tensor of a shape became.
+    pub fn last_of(&self, old: &[i64]) -> Option<&[usize]> {
+        self.shapes.get(old).map(Vec::as_slice)
     }
 
     /// Both sides of an image or a grid, and their product: tokens in one row.
@@ -73,13 +88,13 @@ impl Known {
         let same = |d: &&Dimension| {
             d.whole().old == extent.old && d.whole().new == extent.new && d.0.len() > 1
         };
-        if extent.changed() { self.0.iter().find(same) } else { None }
+        if extent.changed() { self.dimensions.iter().find(same) } else { None }
     }
 
     /// The new value of an extent of this side elsewhere, if it is always the same.
     pub fn became(&self, old: usize, side: Option<Side>) -> Option<usize> {
         let mut all = self
-            .0
+            .dimensions
             .iter()
             .map(Dimension::whole)
             .filter(|e| e.old == old && (side.is_none() || e.side == side));

@@ -109,6 +109,76 @@ fn a_transformer_of_another_size_is_the_one_that_would_have_been_exported() {
 }
 
 #[test]
+fn images_are_found_with_channels_first_and_last() {
+    let model = |last: bool| {
+        let mut b = GraphBuilder::new("pooled");
+        let shape: [usize; 4] = if last { [1, 32, 48, 3] } else { [1, 3, 32, 48] };
+        let image = b.input("image", f32(&shape));
+        let x = if last {
+            b.transpose("turn", image, &[0, 3, 1, 2]).expect("a transpose")
+        } else {
+            image
+        };
+        let x = b.conv("conv", x, 8, 3, 2, 1, 1, true).expect("a convolution");
+        b.finish(vec![x]).expect("a graph")
+    };
+    let size: ImageSize = "64x20".parse().expect("a size");
+    for last in [false, true] {
+        let new = with_image_size(&model(last), size).expect("the new size");
+        let image: [usize; 4] = if last { [1, 64, 20, 3] } else { [1, 3, 64, 20] };
+        let shapes = shapes(&new);
+        assert_eq!(
+            (&shapes[0][..], &shapes[shapes.len() - 1][..]),
+            (&image[..], &[1, 8, 32, 10][..])
+        );
+    }
+    let mut b = GraphBuilder::new("words");
+    let words = b.input("words", f32(&[1, 77]));
+    let x = b.unary("abs", OpKind::Abs, words).expect("an operator");
+    let error = with_image_size(&b.finish(vec![x]).expect("a graph"), size).expect_err("no image");
+    assert!(error.to_string().contains("`words` is [1, 77]"), "{error}");
+}
+
+#[test]
+fn a_window_of_the_whole_image_and_the_shape_of_another_tensor_follow_it() {
+    // 32 pixels and 32 channels: what is broadcast to 32 is not always the image.
+    let model = |side: usize| {
+        let mut b = GraphBuilder::new("pooled");
+        let image = b.input("image", f32(&[1, 3, side, side]));
+        let x = b.conv("conv", image, 32, 3, 1, 1, 1, true).expect("a convolution");
+        let x = b.transpose("turn", x, &[0, 2, 3, 1]).expect("a transpose");
+        let norm = b.reduce_mean("norm", x, &[3], true).expect("a mean");
+        let shape = Attributes::new().with_ints("shape", [1, side as i64, side as i64, 32]);
+        let norm = b.op("expand", OpKind::Expand, shape, &[norm]).expect("a broadcast");
+        let x = b.binary("div", OpKind::Div, x, norm).expect("a quotient");
+        let x = b.transpose("back", x, &[0, 3, 1, 2]).expect("a transpose");
+        let window = [side as i64; 2];
+        let window = Attributes::new().with_ints("kernel_shape", window);
+        let x = b.op("pool", OpKind::AveragePool, window, &[x]).expect("a pool");
+        let x = b.reshape("flat", x, &[1, 32]).expect("features");
+        b.finish(vec![x]).expect("a graph")
+    };
+    let size: ImageSize = "48".parse().expect("a size");
+    let new = with_image_size(&model(32), size).expect("the new size");
+    assert_eq!(shapes(&new), shapes(&model(48)));
+    assert_eq!(new.architecture(), model(48).architecture());
+}
+
+#[test]
+fn sizes_are_written_as_height_and_width() {
+    for (text, size) in [("406x658", [406, 658]), ("384", [384, 384])] {
+        let parsed: ImageSize = text.parse().expect("a size");
+        assert_eq!(ImageSize::new(size[0], size[1]), Ok(parsed));
+        assert_eq!(parsed.to_string().parse(), Ok(parsed));
+    }
+    for text in ["", "0x3", "4x", "x4", "-1", "1x2x3", "65537", "4 x 4", "99999999999999999999"] {
+        let error = text.parse::<ImageSize>().expect_err(text).to_string();
+        assert!(error.contains(&format!("`{text}`")) || text == "65537", "{error}");
+        assert!(error.contains("406x658"), "{error}");
+    }
+}
+
+#[test]
 fn tokens_alone_need_the_patches_they_come_from() {
     let decoder = |rows: usize, cols: usize| {
         let mut b = GraphBuilder::new("decoder");

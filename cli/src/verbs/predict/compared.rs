@@ -21,7 +21,7 @@ use vitempo::models::Models;
 const SHOWN: usize = 15;
 
 pub fn run(args: &PredictArgs, bundle: &Bundle) -> CliResult {
-    let read = args.models.read_of_any_form()?;
+    let read = args.models.read()?;
     let count = read.len();
     let models = Models { read, unreadable: Vec::new() };
     let ModelForecasts { forecasts, mut left_out } =

@@ -28,7 +28,7 @@ impl From<ExplainError> for CliError {
 }
 
 pub fn run(args: &PredictArgs, bundle: &Bundle, node: &str) -> CliResult {
-    let models = args.models.read_of_any_form()?;
+    let models = args.models.read()?;
     let [model] = &models[..] else {
         return Err(CliError::user(format!(
             "--explain takes one model; these are {}",

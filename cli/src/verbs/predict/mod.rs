@@ -12,7 +12,7 @@ mod report;
 use super::{
     error::{CliError, CliResult},
     files,
-    models::{Model, ModelArgs},
+    models::{Model, SizedModelArgs},
     output::{self, Format},
     progress,
 };
@@ -42,7 +42,7 @@ use vitempo_report::devices::plot;
 #[derive(clap::Args, Debug)]
 pub struct PredictArgs {
     #[command(flatten)]
-    pub models: ModelArgs,
+    pub models: SizedModelArgs,
 
     /// Bundle of either kind: a file, a name that `vitempo bundle list` shows, a glob over names
     /// such as 'samsung-*', or all; may be repeated
@@ -122,8 +122,9 @@ pub fn run(args: &PredictArgs) -> CliResult {
     match &args.plot {
         None => Ok(()),
         Some(file) => {
-            let models = models::read_all(&args.models.models, &args.models.read_options())?.read;
             let options = args.models.read_options();
+            let models = models::read_all(&args.models.named.models, &options)?;
+            let models = models.with_image_sizes(&args.models.sizes).read;
             write_plot(file, &forecast_on_each(&bundles, models, &options).models)
         }
     }
@@ -131,7 +132,7 @@ pub fn run(args: &PredictArgs) -> CliResult {
 
 /// Forecasts by one bundle.
 fn on_one(args: &PredictArgs, bundle: &Bundle) -> CliResult {
-    let models = args.models.read_each_of_any_form()?;
+    let models = args.models.read_each()?;
     let options = args.models.read_options();
     let ModelForecasts { forecasts, mut left_out } = match &args.beside {
         None => forecast_each(bundle, models, &options),
@@ -180,7 +181,7 @@ fn on_several(args: &PredictArgs, bundles: &Selection) -> CliResult {
         ))
         .hint("give one file or name that `vitempo bundle list` shows"));
     }
-    let Models { read, mut unreadable } = args.models.read_each_of_any_form()?;
+    let Models { read, mut unreadable } = args.models.read_each()?;
     if read.is_empty()
         && let Some((_, error)) = unreadable.pop()
     {

@@ -32,8 +32,9 @@ fn command(model: &Model, bundle: &Bundle) -> String {
     let bundle = path.map_or_else(|| bundle.name().to_owned(), |path| path.display().to_string());
     let out = format!("{}-refined.vtb", model.identity.name);
     let words = [model.path.display().to_string(), bundle, out];
-    let [model, bundle, out] = words.map(|word| quoted(&word));
-    format!("vitempo refine {model} --bundle {bundle} --out {out}")
+    let [file, bundle, out] = words.map(|word| quoted(&word));
+    let size = model.size.map_or_else(String::new, |size| format!(" --size {size}"));
+    format!("vitempo refine {file}{size} --bundle {bundle} --out {out}")
 }
 
 /// A word in single quotes where a shell would take it apart.

@@ -9,7 +9,7 @@ pub use engine::{Device, EngineArgs, Layout, RemoteArgs, RunArgs, parse_precisio
 use super::{
     error::{CliError, CliResult},
     interrupt::interrupted,
-    models::ModelArgs,
+    models::SizedModelArgs,
     output::{self, Format},
     progress, quantity,
 };
@@ -28,7 +28,7 @@ use vitempo::profiler::{LoadSpec, Progress, Sweep, Target, energy::Meter};
 #[derive(clap::Args, Debug)]
 pub struct ProfileArgs {
     #[command(flatten)]
-    pub models: ModelArgs,
+    pub models: SizedModelArgs,
 
     #[command(flatten)]
     pub engine: EngineArgs,
@@ -123,7 +123,7 @@ fn show(bar: &indicatif::ProgressBar, p: &Progress<'_>) {
 }
 
 pub fn run(args: &ProfileArgs) -> CliResult {
-    let models = args.models.read_some()?;
+    let models = args.models.read_some_onnx()?;
     let repeats = Repeats {
         rounds: args.rounds,
         seed: args.engine.run.seed,

@@ -5,7 +5,7 @@ mod report;
 use super::{
     bundle,
     error::{CliError, CliResult},
-    models::{Dimensions, LimitArgs, Model, ModelArgs},
+    models::{Dimensions, LimitArgs, Model, ModelArgs, SizedModelArgs},
     output::{self, Format},
     profile::{RemoteArgs, run_campaign},
     progress, quantity,
@@ -15,7 +15,10 @@ use std::{
     path::{Path, PathBuf},
     time::{Duration, Instant},
 };
-use vitempo::refine::{self, RefineError, Refinement};
+use vitempo::{
+    graph::ImageSize,
+    refine::{self, RefineError, Refinement},
+};
 
 /// Measures what the forecast of one model is least sure of
 ///
@@ -32,6 +35,10 @@ pub struct RefineArgs {
 
     #[command(flatten)]
     dimensions: Dimensions,
+
+    /// Take the model for images of this height and width instead of the file's, e.g. 406x658
+    #[arg(long, value_name = "HxW")]
+    size: Option<ImageSize>,
 
     #[command(flatten)]
     limits: LimitArgs,
@@ -129,12 +136,13 @@ fn beside(out: &Path) -> PathBuf {
 
 impl RefineArgs {
     fn model(&self) -> CliResult<Model> {
-        let args = ModelArgs {
+        let named = ModelArgs {
             models: vec![self.model.clone()],
             dimensions: self.dimensions.dimensions.clone(),
             limits: self.limits,
         };
-        let mut models = args.read()?;
+        let sizes = self.size.into_iter().collect();
+        let mut models = SizedModelArgs { named, sizes }.read_onnx()?;
         match (models.pop(), models.pop()) {
             (Some(model), None) => Ok(model),
             _ => Err(CliError::user(format!("`{}` is several models", self.model))
