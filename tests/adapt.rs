@@ -186,6 +186,45 @@ fn one_latency_gives_no_error_figure() {
 }
 
 #[test]
+fn models_to_measure_first_need_no_latency() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let models = models();
+    let first = |more: &[&'static str]| -> Vec<String> {
+        let words = [&["adapt", "--models", &models, "--suggest", "2"], more].concat();
+        words.into_iter().map(str::to_owned).collect()
+    };
+    let run = |words: Vec<String>| {
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let output = vitempo(folder.path(), &words);
+        assert!(output.status.success(), "{words:?}: {}", stderr(&output));
+        text(&output.stdout)
+    };
+    let names = |value: &Value| -> Vec<String> {
+        let names = value["suggested"].as_array().expect("names").iter();
+        names.map(|name| name.as_str().expect("a name").to_owned()).collect()
+    };
+    for from in [&[][..], &["--from", "epyc-onnxruntime-f32-1t"]] {
+        let printed = run(first(&[from, &["--format", "json"]].concat()));
+        let names = names(&serde_json::from_str(&printed).expect("JSON"));
+        assert!(names.len() == 2 && names[0] != names[1], "{printed}");
+        let table = run(first(from));
+        assert!(names.iter().all(|name| table.contains(name)), "{table}");
+    }
+    let csv = run(first(&["--format", "csv"]));
+    assert_eq!(csv.lines().count(), 3, "{csv}");
+    let cases: [(&[&str], &str); 3] = [
+        (&["--out", "board.vtb", "--suggest", "2"], "--measured"),
+        (&["--suggest", "0"], "--suggest 10"),
+        (&[], "--measured"),
+    ];
+    for (arguments, expected) in cases {
+        let refused =
+            vitempo(folder.path(), &[&["adapt", "--models", &models], arguments].concat());
+        assert!(!refused.status.success() && stderr(&refused).contains(expected), "{arguments:?}");
+    }
+}
+
+#[test]
 fn suspicious_latencies_are_warned_of() {
     let folder = tempfile::tempdir().expect("a folder");
     let from = ["--from", "epyc-onnxruntime-f32-1t"];

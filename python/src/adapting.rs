@@ -12,21 +12,28 @@ use vitempo::{
     graph::{Graph, LatencyModel, Precision, Prediction, Processor},
 };
 
-/// What is known of the device beside its latencies, and what to learn from and to write.
+/// What is known of the device beside its latencies, and what to write.
 #[derive(Deserialize)]
 struct AdaptOptions {
+    /// The bundle to write.
+    out: PathBuf,
+    source: Option<String>,
+    #[serde(flatten)]
+    device: DeviceOptions,
+}
+
+/// What is known of a device before its latencies, and what to learn from.
+#[derive(Deserialize)]
+struct DeviceOptions {
     /// The file of the latencies, for messages.
     file: PathBuf,
     /// Other devices: folders of datasets.
     datasets: Vec<PathBuf>,
-    /// The bundle to write.
-    out: PathBuf,
     name: Option<String>,
     processor: Processor,
     framework: String,
     threads: usize,
     precision: Precision,
-    source: Option<String>,
     suggest: usize,
 }
 
@@ -58,11 +65,24 @@ fn adapted(
     bundles: &[&vitempo::Bundle],
     options: &AdaptOptions,
 ) -> Result<Adaptation, Failure> {
-    let models: Vec<adaptation::Model<'_>> =
-        graphs.iter().map(|&(name, graph)| adaptation::Model { name, graph }).collect();
+    let models = at_hand(graphs);
     let names: Vec<&str> = models.iter().map(|model| model.name).collect();
     let latencies = Latencies::parse(latencies, &names)
-        .map_err(|problem| Failure::of_latencies(&options.file, &problem))?;
+        .map_err(|problem| Failure::of_latencies(&options.device.file, &problem))?;
+    let adapter = adapter(&models, bundles, &options.device)?;
+    Ok(adapter.published_by(options.source.clone()).adapt(&latencies))
+}
+
+fn at_hand<'a>(graphs: &[(&'a str, &'a Graph)]) -> Vec<adaptation::Model<'a>> {
+    graphs.iter().map(|&(name, graph)| adaptation::Model { name, graph }).collect()
+}
+
+/// With all sources.
+fn adapter<'a>(
+    models: &'a [adaptation::Model<'a>],
+    bundles: &[&vitempo::Bundle],
+    options: &DeviceOptions,
+) -> Result<Adapter<'a>, Failure> {
     let device = NewDevice {
         name: options.name.clone(),
         processor: options.processor,
@@ -70,8 +90,7 @@ fn adapted(
         threads: options.threads,
         precision: options.precision,
     };
-    let mut adapter = Adapter::new(device.environment(&options.file), &models)
-        .published_by(options.source.clone())
+    let mut adapter = Adapter::new(device.environment(&options.file), models)
         .suggestions(options.suggest)
         .threads(vitempo::processors());
     for &bundle in bundles {
@@ -80,7 +99,26 @@ fn adapted(
     for folder in &options.datasets {
         adapter.add_dataset(&Dataset::load(folder)?);
     }
-    Ok(adapter.adapt(&latencies))
+    Ok(adapter)
+}
+
+/// Names of the models to measure before a latency of the device is known.
+#[pyfunction]
+pub fn first_models(
+    py: Python<'_>,
+    models: Vec<(String, Bound<'_, Model>)>,
+    bundles: Vec<Bound<'_, Bundle>>,
+    json: &str,
+) -> Result<Vec<String>, Failure> {
+    let options: DeviceOptions =
+        serde_json::from_str(json).map_err(|error| PyValueError::new_err(error.to_string()))?;
+    let graphs: Vec<(&str, &Graph)> =
+        models.iter().map(|(name, model)| (name.as_str(), &model.get().graph)).collect();
+    let bundles: Vec<&vitempo::Bundle> = bundles.iter().map(|b| &b.get().bundle).collect();
+    py.detach(|| {
+        let models = at_hand(&graphs);
+        Ok(adapter(&models, &bundles, &options)?.first_models().suggested)
+    })
 }
 
 fn adaptation_json(of: &Adaptation) -> Value {

@@ -33,7 +33,7 @@ mod table;
 mod _vitempo {
     #[pymodule_export]
     use super::{
-        adapting::{adapt, evaluate},
+        adapting::{adapt, evaluate, first_models},
         batch::Forecasts,
         bundle::{Bundle, bundles},
         dataset::{

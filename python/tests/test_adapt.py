@@ -55,6 +55,16 @@ def test_a_dataset_as_source(tmp_path):
     assert with_data.bundle == same.bundle
 
 
+def test_models_to_measure_first():
+    every = [path.stem for path in MODELS.glob("*.onnx")]
+    for sources in ([], ["pixel4-tflite-cpu-f32", DATA]):
+        names = vitempo.first_models(MODELS, 2, sources=sources, framework="tflite")
+        assert len(set(names)) == 2 and set(names) <= set(every)
+    assert len(vitempo.first_models(MODELS)) == len(every)
+    with pytest.raises(ValueError, match="tpu"):
+        vitempo.first_models(MODELS, processor="tpu")
+
+
 def test_latencies_that_are_refused(tmp_path):
     out = tmp_path / "e.vtb"
     with pytest.raises(vitempo.InvalidLatencies, match="none of the models is called `vit`") as e:

@@ -69,6 +69,10 @@ def test_measurements(capsys, tmp_path):
     out = str(tmp_path / "board.vtb")
     assert "from the others" in printed(capsys, *words, "--out", out, "--suggest", "1")
     assert vitempo.Bundle.load(out).kind == "adapted"
+    first = printed(capsys, "adapt", "--models", str(MODELS), "--suggest", "1")
+    assert (MODELS / f"{first.strip()}.onnx").exists()
+    assert main(["adapt", "--models", str(MODELS)]) == 1
+    assert "--suggest 10" in capsys.readouterr().err
 
 
 def test_mistakes(capsys):

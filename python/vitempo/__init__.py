@@ -13,7 +13,7 @@ engine and version, precision, threads. `bundles()` lists what comes with vitemp
 from __future__ import annotations
 
 from . import cells, errors, plan, zoo
-from ._adapt import Adaptation, adapt
+from ._adapt import Adaptation, adapt, first_models
 from ._compare import Comparison, predict_on
 from ._dataset import Dataset, Finding, Validation
 from ._evaluate import Evaluation, evaluate
@@ -102,6 +102,7 @@ __all__ = [
     "errors",
     "evaluate",
     "export",
+    "first_models",
     "models",
     "plan",
     "predict_on",

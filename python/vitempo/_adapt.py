@@ -108,23 +108,12 @@ def adapt(
     Raises:
         InvalidLatencies: A latency is not one, or of a model that is not given.
     """
-    if processor not in PROCESSORS:
-        raise ValueError(f"processor {processor!r}: expected one of {', '.join(PROCESSORS)}")
     named = _named(models)
     text, file = _text(latencies, [one for one, _ in named])
     bundles, folders = _divided(sources)
-    options = {
-        "file": file,
-        "datasets": folders,
-        "out": os.fspath(out),
-        "name": name if isinstance(latencies, (str, os.PathLike)) else name or "device",
-        "processor": processor,
-        "framework": framework,
-        "threads": threads,
-        "precision": "i8" if precision == "int8" else precision,
-        "source": source,
-        "suggest": suggest,
-    }
+    known = name if isinstance(latencies, (str, os.PathLike)) else name or "device"
+    device = _device(file, folders, known, processor, framework, threads, precision, suggest)
+    options = {**device, "out": os.fspath(out), "source": source}
     of = json.loads(_vitempo.adapt(text, named, bundles, json.dumps(options)))
     for warning in of["warnings"]:
         _log.warning("%s: %s", file, warning)
@@ -138,6 +127,63 @@ def adapt(
         of["warnings"],
         of["sources"],
     )
+
+
+def first_models(
+    models: Models,
+    count: int = 10,
+    *,
+    sources: Iterable[Union[Named, Dataset]] = (),
+    name: Optional[str] = None,
+    processor: str = "cpu",
+    framework: str = "unknown",
+    threads: int = 1,
+    precision: str = "f32",
+) -> list[str]:
+    """Names the models to measure on a device before any latency of it is known.
+
+    Args:
+        models: To choose from, as for `adapt`.
+        count: How many.
+        sources: Other devices: bundles, names, paths, and datasets.
+        name: The device, which is left out of the sources.
+        processor: `cpu`, `gpu` or `npu`.
+        framework: The inference engine, e.g. `tflite`.
+        threads: Threads that the models will run with.
+        precision: `f32`, `bf16`, `f16` or `int8`.
+
+    Returns:
+        Names; the latency of the first narrows the forecasts most.
+    """
+    named = _named(models)
+    bundles, folders = _divided(sources)
+    known = name or "device"
+    options = _device("", folders, known, processor, framework, threads, precision, count)
+    return _vitempo.first_models(named, bundles, json.dumps(options))
+
+
+def _device(
+    file: str,
+    folders: list[str],
+    name: Optional[str],
+    processor: str,
+    framework: str,
+    threads: int,
+    precision: str,
+    suggest: int,
+) -> dict[str, Any]:
+    if processor not in PROCESSORS:
+        raise ValueError(f"processor {processor!r}: expected one of {', '.join(PROCESSORS)}")
+    return {
+        "file": file,
+        "datasets": folders,
+        "name": name,
+        "processor": processor,
+        "framework": framework,
+        "threads": threads,
+        "precision": "i8" if precision == "int8" else precision,
+        "suggest": suggest,
+    }
 
 
 def _measured(row: dict[str, Any]) -> MeasuredModel:

@@ -12,10 +12,10 @@ from .errors import VitempoError
 
 
 def add_adapt(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--measured", required=True, metavar="FILE", help="CSV: model, latency_ms")
+    parser.add_argument("--measured", metavar="FILE", help="CSV: model, latency_ms")
     parser.add_argument("--models", nargs="+", required=True, help="ONNX files, or folders")
     parser.add_argument("--from", nargs="+", default=[], dest="sources", metavar="BUNDLE")
-    parser.add_argument("--out", required=True, metavar="NAME.vtb")
+    parser.add_argument("--out", metavar="NAME.vtb")
     parser.add_argument("--suggest", type=int, default=0, metavar="N")
     parser.add_argument("--name", help="of the device")
     parser.add_argument("--device", default="cpu", choices=("cpu", "gpu", "npu"))
@@ -29,6 +29,8 @@ def add_adapt(parser: argparse.ArgumentParser) -> None:
 def _run_adapt(given: argparse.Namespace) -> None:
     from ._adapt import adapt
 
+    if given.measured is None or given.out is None:
+        return _run_first(given)
     of = adapt(
         given.measured,
         _files(given.models),
@@ -59,6 +61,27 @@ def _run_adapt(given: argparse.Namespace) -> None:
     if of.suggested:
         text += f"\nhint: measure next: {', '.join(of.suggested)}"
     show(given, value, text)
+
+
+def _run_first(given: argparse.Namespace) -> None:
+    from ._adapt import first_models
+
+    if given.measured is not None or given.out is not None or given.suggest < 1:
+        raise VitempoError(
+            "adapt needs --measured and --out, or --suggest alone",
+            hint="--suggest 10 names ten models to measure first",
+        )
+    names = first_models(
+        _files(given.models),
+        given.suggest,
+        sources=given.sources,
+        name=given.name,
+        processor=given.device,
+        framework=given.framework,
+        threads=given.threads,
+        precision=given.precision,
+    )
+    show(given, {"suggested": names}, "\n".join(names))
 
 
 def _files(given: Sequence[str]) -> list[str]:

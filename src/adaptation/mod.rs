@@ -110,6 +110,17 @@ pub struct Adaptation {
     pub left_out: Vec<String>,
 }
 
+/// What to measure while no latency of a device is known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FirstModels {
+    /// Models to measure; the first narrows the forecasts most.
+    pub suggested: Vec<String>,
+    /// The source devices.
+    pub sources: Vec<String>,
+    /// Environments of the device itself that were left out of the sources.
+    pub left_out: Vec<String>,
+}
+
 impl<'a> Adapter<'a> {
     /// For the device, software and precision of `environment`.
     #[must_use]
@@ -163,6 +174,44 @@ impl<'a> Adapter<'a> {
     /// out, whatever their precision.
     pub fn add_dataset(&mut self, dataset: &Dataset) {
         self.sources.add_dataset(dataset, &mut self.workloads, &self.environment);
+    }
+
+    /// The models to measure first, as many as [`Adapter::suggestions`] says: before anything is
+    /// measured, they follow from the sources and the generic prior.
+    ///
+    /// ```
+    /// # use std::path::Path;
+    /// use vitempo::adaptation::{Adapter, Model, NewDevice};
+    /// use vitempo::graph::{Precision, Processor, onnx};
+    ///
+    /// let read = |name: &str| {
+    ///     onnx::read_file(&Path::new("tests/models").join(name), &onnx::ReadOptions::default())
+    /// };
+    /// let graphs = [read("edgenext_xx_small.onnx")?, read("mobilevit_xxs.onnx")?];
+    /// let models = [
+    ///     Model { name: "edgenext_xx_small", graph: &graphs[0] },
+    ///     Model { name: "mobilevit_xxs", graph: &graphs[1] },
+    /// ];
+    /// let board = NewDevice {
+    ///     name: Some("board".to_owned()),
+    ///     processor: Processor::Npu,
+    ///     framework: "tflite".to_owned(),
+    ///     threads: 1,
+    ///     precision: Precision::F16,
+    /// };
+    /// let adapter = Adapter::new(board.environment("".as_ref()), &models).suggestions(1);
+    /// assert_eq!(adapter.first_models().suggested.len(), 1);
+    /// # Ok::<(), vitempo::graph::onnx::OnnxError>(())
+    /// ```
+    #[must_use]
+    pub fn first_models(&self) -> FirstModels {
+        let prior = DevicePrior::learn(&self.workloads.all, &self.sources.sources);
+        let before = adapt(&prior, &self.workloads.all, &[], Some(&kind(&self.environment)));
+        FirstModels {
+            suggested: self.suggested(&before, &[]),
+            sources: self.sources.names.clone(),
+            left_out: self.sources.own.iter().cloned().collect(),
+        }
     }
 
     /// Adapts. `latencies` were read with the names of the models; those of other models are left

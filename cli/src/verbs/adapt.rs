@@ -1,5 +1,7 @@
 //! `vitempo adapt`: a bundle for a device of which only a few end-to-end latencies are known.
 
+mod first;
+
 use super::{
     bundle, dataset,
     error::{CliError, CliResult},
@@ -8,6 +10,7 @@ use super::{
     profile::Device,
     progress,
 };
+use first::First;
 use serde_json::json;
 use std::{
     collections::BTreeMap,
@@ -24,7 +27,7 @@ use vitempo::graph::{Latency, Precision};
 ///
 /// Reads a CSV of model names and latencies, the models' files (weights may be absent) and bundles
 /// or datasets of other devices, and writes a bundle that forecasts any model. Its intervals are
-/// wider than those of a trained bundle.
+/// wider than those of a trained bundle. Without a CSV, --suggest names the models to measure first.
 ///
 /// Example: vitempo adapt --measured e2e.csv --models models/ --from epyc-onnxruntime-f32-1t --out
 /// phone.vtb --suggest 3
@@ -32,8 +35,8 @@ use vitempo::graph::{Latency, Precision};
 pub struct AdaptArgs {
     /// CSV with the columns `model` and `latency_ms` (or `latency_s`, `latency_us`, `latency_ns`);
     /// several rows of a model are samples
-    #[arg(long, value_name = "FILE")]
-    measured: PathBuf,
+    #[arg(long, value_name = "FILE", requires = "out", required_unless_present = "suggest")]
+    measured: Option<PathBuf>,
 
     /// ONNX files, folders of them, or globs: the measured models, and candidates for --suggest
     #[arg(long, value_name = "MODELS", num_args = 1.., required = true)]
@@ -44,10 +47,10 @@ pub struct AdaptArgs {
     from: Vec<PathBuf>,
 
     /// Bundle to write
-    #[arg(long, value_name = "NAME.vtb")]
-    out: PathBuf,
+    #[arg(long, value_name = "NAME.vtb", requires = "measured")]
+    out: Option<PathBuf>,
 
-    /// Name this many models worth measuring next
+    /// Name this many models worth measuring next; without --measured, the first ones
     #[arg(long, value_name = "N", default_value_t = 0)]
     suggest: usize,
 
@@ -81,12 +84,33 @@ pub struct AdaptArgs {
 }
 
 pub fn run(args: &AdaptArgs) -> CliResult {
-    let (csv, out) = (args.measured.as_path(), args.out.as_path());
     let files = ModelArgs::of(args.models.clone(), Vec::new()).read()?;
     let models: Vec<Model<'_>> =
         files.iter().map(|f| Model { name: &f.identity.name, graph: &f.graph }).collect();
+    let (Some(csv), Some(out)) = (&args.measured, &args.out) else {
+        if args.suggest == 0 {
+            return Err(CliError::user("--suggest is 0, and there is no --measured")
+                .hint("--suggest 10 names ten models to measure first"));
+        }
+        let first = First(adapter(args, Path::new(""), &models)?.first_models());
+        first.warn();
+        return output::print(&first, args.format);
+    };
     let names: Vec<&str> = models.iter().map(|m| m.name).collect();
     let latencies = Latencies::read(csv, &names).map_err(|error| with_hint(&error))?;
+    let adaptation = adapter(args, csv, &models)?.adapt(&latencies);
+    adaptation.bundle.save(out)?;
+    let report = Adapted { out, csv, of: &adaptation };
+    report.warn();
+    output::print(&report, args.format)
+}
+
+/// With all sources, for the device whose latencies are in this file.
+fn adapter<'a>(
+    args: &AdaptArgs,
+    latencies: &Path,
+    models: &'a [Model<'a>],
+) -> CliResult<Adapter<'a>> {
     let device = NewDevice {
         name: args.name.clone(),
         processor: args.device.processor(),
@@ -94,7 +118,7 @@ pub fn run(args: &AdaptArgs) -> CliResult {
         threads: args.threads,
         precision: args.precision,
     };
-    let mut adapter = Adapter::new(device.environment(csv), &models)
+    let mut adapter = Adapter::new(device.environment(latencies), models)
         .published_by(args.source.clone())
         .suggestions(args.suggest)
         .threads(vitempo::processors());
@@ -105,11 +129,19 @@ pub fn run(args: &AdaptArgs) -> CliResult {
             adapter.add_bundle(&bundle::open(path)?)?;
         }
     }
-    let adaptation = adapter.adapt(&latencies);
-    adaptation.bundle.save(out)?;
-    let report = Adapted { out, csv, of: &adaptation };
-    report.warn();
-    output::print(&report, args.format)
+    Ok(adapter)
+}
+
+/// Says which environments of the device itself are no sources.
+fn say_left_out(environments: &[String]) {
+    for environment in environments {
+        progress::say(format!("left out of the sources, the device itself: {environment}"));
+    }
+}
+
+/// The sources, as a line of a table.
+fn names_of(sources: &[String]) -> String {
+    if sources.is_empty() { "no other device".to_owned() } else { sources.join(", ") }
 }
 
 /// The hint for an invalid file of latencies.
@@ -169,9 +201,7 @@ impl Adapted<'_> {
                 ));
             }
         }
-        for environment in &self.of.left_out {
-            progress::say(format!("left out of the sources, the device itself: {environment}"));
-        }
+        say_left_out(&self.of.left_out);
     }
 
     fn rows(&self) -> Table {
@@ -208,11 +238,7 @@ impl Adapted<'_> {
 impl Report for Adapted<'_> {
     fn table(&self) -> String {
         let bundle = &self.of.bundle;
-        let sources = if bundle.sources.is_empty() {
-            "no other device".to_owned()
-        } else {
-            bundle.sources.join(", ")
-        };
+        let sources = names_of(&bundle.sources);
         let mut text = format!(
             "{}   {}\n\nSources      {sources}\n\n",
             self.out.display(),

@@ -141,9 +141,16 @@ pub struct Adapted {
     pub(crate) before: Vec<f64>,
     /// Bound on the residual of a model that no source has, from the device prior.
     pub(crate) discrepancy: f64,
+    /// Factor on the width of intervals of models that sources have; 1 in files without it.
+    #[serde(default = "as_wide")]
+    pub(crate) calibration: f64,
     /// Logarithm of the probability of the latencies, to compare several descriptions of the same
     /// models.
     pub log_evidence: f64,
+}
+
+const fn as_wide() -> f64 {
+    1.0
 }
 
 /// A forecast: logarithm of ns, and half the width of its 90 % interval.
@@ -188,7 +195,8 @@ impl Adapted {
             within += h.weight * (variance + h.noise);
         }
         let variance = within + (square - mean * mean).max(0.0);
-        let half_width = (STUDENT_90 * STUDENT_90 * variance
+        let calibrated = unknown + (1.0 - unknown) * self.calibration * self.calibration;
+        let half_width = (STUDENT_90 * STUDENT_90 * calibrated * variance
             + unknown * self.discrepancy * self.discrepancy)
             .sqrt();
         Forecast { log_ns: mean, half_width }

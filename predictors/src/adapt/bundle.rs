@@ -149,12 +149,13 @@ impl AdaptedBundle {
                     .all(|v| v.is_finite() && v.abs() < 1e9)
                 && not_negative.all(|v| *v >= 0.0)
         };
-        let Adapted { hypotheses, before, discrepancy, .. } = &bundle.adapted;
+        let Adapted { hypotheses, before, discrepancy, calibration, .. } = &bundle.adapted;
         let weights: f64 = hypotheses.iter().map(|h| h.weight).sum();
         let whole = before.len() == COSTS
             && bundle.measured.iter().all(ListedModel::is_sane)
             && (0.999..1.001).contains(&weights)
-            && (0.0..50.0).contains(discrepancy);
+            && (0.0..50.0).contains(discrepancy)
+            && (0.0..50.0).contains(calibration);
         if whole && hypotheses.iter().all(valid) {
             Ok(bundle)
         } else {

@@ -182,7 +182,7 @@ impl DevicePrior {
         let mut known = Vec::new();
         for ((source, rows), theta) in usable.iter().zip(&thetas) {
             let (posterior, operators) = rows.explain(&prior, theta, &catalogue);
-            left_out.extend(posterior.left_out());
+            left_out.extend(posterior.left_out().into_iter().map(|(error, _)| error));
             let residuals = residuals(source, workloads, &posterior.theta);
             known.push(Known {
                 device: source.device.clone(),

@@ -5,10 +5,12 @@
 //! Around the mean of the sources a device may differ in the directions in which they differ:
 //! `theta = mean + sum_s z_s d_s`, `z ~ N(0, 1)`, `d_s` the deviation of source `s` from the mean.
 //! The same `z_s` move the residuals of models and of operators (`residuals.rs`). Sources that do
-//! not resemble the device get little evidence, hence little weight.
+//! not resemble the device get little evidence, hence little weight. Centres that depend on sources
+//! of another kind than the device's need more evidence than the others.
 
 use super::{
     adapted::{Adapted, Hypothesis, Slope},
+    calibration::{LeftOut, calibration},
     device_prior::{DevicePrior, FREEDOM, Generic, Known, Trait, spread},
     gaussian::{Matrix, dot},
     kernel::{Catalogue, Covariances},
@@ -46,6 +48,9 @@ const NOISES: [f64; 4] = [0.02, 0.05, 0.1, 0.2];
 const SPEED: f64 = 0.05;
 /// Weight of a source of the same kind, relative to others.
 const SAME_KIND: f64 = 100.0;
+/// Prior probability of a centre that depends on sources of another kind, relative to the others. A
+/// few coarse latencies of a narrow range hardly distinguish the two.
+const OTHER_KIND: f64 = 0.03;
 /// The part of the covariance over sources that is left around one source.
 const NEAR_ONE: f64 = 0.1;
 /// Numbers of a device that all hypotheses have: unit costs and the slope. Behind them comes `z`.
@@ -90,6 +95,13 @@ pub fn adapt(
         .collect();
     let best = fits.iter().map(|f| f.log_weight).fold(f64::NEG_INFINITY, f64::max);
     let total: f64 = fits.iter().map(|f| (f.log_weight - best).exp()).sum();
+    let left_out: Vec<LeftOut> = fits
+        .iter()
+        .map(|f| LeftOut {
+            weight: (f.log_weight - best).exp() / total,
+            errors: f.posterior.left_out(),
+        })
+        .collect();
     let known: Vec<(usize, &Workload, Covariances)> = models(&prior.known)
         .into_iter()
         .filter_map(|m| workloads.get(m).map(|w| (m, w, catalogue.covariances(w))))
@@ -119,6 +131,7 @@ pub fn adapt(
         catalogue,
         before,
         discrepancy: prior.discrepancy,
+        calibration: calibration(&left_out),
         log_evidence: best + total.ln(),
     }
 }
@@ -165,11 +178,14 @@ fn centres<'a>(prior: &'a DevicePrior, kind: Option<&Trait>) -> Vec<Centre<'a>> 
         known.iter().map(|k| kind.is_none_or(|kind| *kind == k.kind)).collect();
     let any = same_kind.contains(&true);
     let pooled = weights(known, &same_kind);
-    centres.push(Centre::pooled(known, &pooled));
-    centres.push(Centre::pooled(known, &weights(known, &vec![true; known.len()])));
+    let equal = weights(known, &vec![true; known.len()]);
+    let share_if = |alike: bool| if alike { 1.0 } else { OTHER_KIND };
+    let (share, of_all) = (share_if(any), share_if(!same_kind.contains(&false)));
+    centres.push(Centre { share, ..Centre::pooled(known, &pooled) });
+    centres.push(Centre { share: of_all, ..Centre::pooled(known, &equal) });
     let singles: Vec<usize> = (0..known.len()).filter(|&i| same_kind[i] || !any).collect();
     centres.extend(
-        singles.iter().map(|&i| Centre::single(known, &pooled, i, 1.0 / singles.len() as f64)),
+        singles.iter().map(|&i| Centre::single(known, &pooled, i, share / singles.len() as f64)),
     );
     centres
 }

@@ -14,6 +14,7 @@
 //! | which residuals do models and operators have on the sources? | `residuals.rs` |
 //! | which sources does the device resemble? | `mixture.rs` |
 //! | what is the forecast of a model, with which interval? | `adapted.rs` |
+//! | how wide is an interval on this device? | `calibration.rs` |
 //! | what does the time of one operator consist of? | `explanation.rs` |
 //! | which classes of operators do the measured models contain? | `classes.rs` |
 //! | which models were measured, on which graphs? | `listed.rs` |
@@ -24,6 +25,7 @@
 
 mod adapted;
 mod bundle;
+mod calibration;
 mod classes;
 mod device_prior;
 mod explanation;

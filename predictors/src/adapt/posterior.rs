@@ -132,14 +132,15 @@ impl Posterior {
         out
     }
 
-    /// Leave-one-out error of each latency: `[G^-1 r]_i / [G^-1]_ii` (Rasmussen and Williams,
-    /// equation 5.12).
-    pub fn left_out(&self) -> Vec<f64> {
+    /// Leave-one-out error of each latency, `[G^-1 r]_i / [G^-1]_ii`, and its variance, `1 /
+    /// [G^-1]_ii` (Rasmussen and Williams, equation 5.12).
+    pub fn left_out(&self) -> Vec<(f64, f64)> {
         let n = self.weighted.len();
         let unit = |i: usize| (0..n).map(|k| f64::from(u8::from(k == i))).collect::<Vec<f64>>();
         (0..n)
             .map(|i| {
-                self.weighted[i] / self.factor.forward(&unit(i)).iter().map(|v| v * v).sum::<f64>()
+                let precision: f64 = self.factor.forward(&unit(i)).iter().map(|v| v * v).sum();
+                (self.weighted[i] / precision, 1.0 / precision)
             })
             .collect()
     }

@@ -159,6 +159,16 @@ impl Workload {
         Self { demands: vec![(arithmetic, 1.0), (weights, 1.0)] }
     }
 
+    /// Multiply-accumulates of all operators.
+    #[must_use]
+    pub fn macs(&self) -> f64 {
+        let computed = |(cost, _): &&(UnitCost, f64)| cost.group() == Group::Compute;
+        let of = |(demand, count): &(ResourceDemand, f64)| {
+            count * demand.iter().filter(computed).map(|(_, amount)| amount).sum::<f64>()
+        };
+        self.demands.iter().map(of).sum()
+    }
+
     /// Of one operator alone.
     #[must_use]
     pub fn of_operator(op: &OpSpec) -> Self {

@@ -4,7 +4,7 @@ use super::{
     adapted::Adapted,
     device_prior::{DevicePrior, Generic, Source, Trait},
     mixture::{Measured, adapt},
-    resource_demand::{COSTS, UnitCost, Workload},
+    resource_demand::{COSTS, Group, UnitCost, Workload},
     roofline::log_latency,
 };
 use crate::metrics;
@@ -268,4 +268,74 @@ fn bad_input_gives_a_wide_forecast_and_no_panic() {
     );
     assert!(adapt(&prior, &[], &[], None).forecast(&Workload::default(), None).log_ns.is_finite());
     assert_eq!(UnitCost::ALL.len(), COSTS);
+}
+
+/// Latencies in whole milliseconds, as coarse clocks give them.
+fn whole_ms(ns: f64) -> f64 {
+    (ns / 1e6).round().max(1.0) * 1e6
+}
+
+#[test]
+fn sources_that_mislead_are_left_for_no_source() {
+    let models = models(80);
+    // Devices whose every launch costs the same and whose work is nearly free.
+    let gpu = |number: usize| -> Vec<f64> {
+        let mut costs = device(number, 0.2);
+        for (cost, log) in UnitCost::ALL.iter().zip(&mut costs) {
+            *log += if cost.group() == Group::Launch { 4.0 } else { -5.0 };
+        }
+        costs
+    };
+    let sources: Vec<Source> = (0..6)
+        .map(|n| Source { kind: Trait("gpu".to_owned()), ..source(n, &models[..40], &gpu(n)) })
+        .collect();
+    let prior = DevicePrior::learn(&models, &sources).without_residuals();
+    // A processor whose time is arithmetic, with a clock of whole milliseconds.
+    let truth: Vec<f64> = Generic::Cpu.log_costs().iter().map(|c| c - 0.5).collect();
+    let kind = Trait("cpu".to_owned());
+    let (mut with, mut without) = (0.0, 0.0);
+    for from in 0..8 {
+        let given: Vec<Measured> = (5 * from..5 * from + 10)
+            .map(|model| Measured { model, ns: whole_ms(latency(&models[model], &truth)) })
+            .collect();
+        with += error(&adapt(&prior, &models, &given, Some(&kind)), &models, &truth, 50);
+        let empty = DevicePrior::empty();
+        without += error(&adapt(&empty, &models, &given, Some(&kind)), &models, &truth, 50);
+    }
+    assert!(with <= 1.05 * without, "{with} % with sources that mislead, {without} % without");
+}
+
+#[test]
+fn models_are_chosen_before_anything_is_measured() {
+    let mut models = models(60);
+    // Half of the models say the same as each other; some have products of computed tensors.
+    for i in (0..60).filter(|i| i % 2 == 0) {
+        models[i] = models[0].clone();
+    }
+    for i in (1..60).step_by(10) {
+        let token = vec![(UnitCost::LaunchDynamic, 1.0), (UnitCost::Dynamic, 1e8)];
+        models[i].demands.push((token, 20.0));
+    }
+    let sources: Vec<Source> = (0..6).map(|n| source(n, &models, &device(n, 0.6))).collect();
+    let prior = DevicePrior::learn(&models, &sources);
+    let kind = Trait("npu".to_owned());
+    let truth = device(9, 0.6);
+    let of = |models_chosen: &[usize]| {
+        let ns = |&model: &usize| Measured { model, ns: latency(&models[model], &truth) };
+        let given: Vec<Measured> = models_chosen.iter().map(ns).collect();
+        error(&adapt(&prior, &models, &given, Some(&kind)), &models, &truth, 0)
+    };
+    for prior in [&prior, &DevicePrior::empty()] {
+        let chosen = adapt(prior, &models, &[], Some(&kind)).suggest(&models, &[], 6);
+        let distinct: std::collections::BTreeSet<usize> = chosen.iter().copied().collect();
+        assert_eq!(distinct.len(), 6, "{chosen:?}");
+        assert!(chosen.iter().filter(|m| *m % 2 == 0).count() <= 2, "all alike: {chosen:?}");
+        assert!(chosen.iter().any(|m| m % 10 == 1), "no product of computed tensors: {chosen:?}");
+    }
+    let chosen = adapt(&prior, &models, &[], Some(&kind)).suggest(&models, &[], 6);
+    let drawn: Vec<f64> = (0..10)
+        .map(|seed| of(&(0..6).map(|i| (seed * 7 + i * 11) % 60).collect::<Vec<_>>()))
+        .collect();
+    let middle = metrics::median(&drawn).expect("errors");
+    assert!(of(&chosen) <= middle, "{} % with chosen models, {middle} % with others", of(&chosen));
 }

@@ -2,8 +2,11 @@
 //! ranks of the 1 000 after it, both within the 10-90 % band of the target's latency. Ranks of all
 //! 1 000 are reported too.
 
-use super::{Measure, Outcome, Protocol, Scores, parallel, shuffled};
-use std::collections::BTreeMap;
+use super::{
+    Measure, Outcome, Protocol, Scores, parallel, shuffled,
+    subsets::{self, Priors, Subset},
+};
+use std::collections::{BTreeMap, BTreeSet};
 use vitempo::{
     datasets::published::{Cells, Column},
     predictors::adapt::{Adapted, DevicePrior, Measured, Source, Trait, Workload, adapt},
@@ -14,8 +17,10 @@ use vitempo::{
 const QUERY: usize = 1000;
 /// Architectures of a source that are used for training.
 const LEARNT: usize = 200;
-/// Suffixes of the test's name: ranks within the band, of all, and without adaptation.
-const RANKED: [&str; 3] = ["", ", all", ", by multiply-accumulates"];
+/// Readings that are less likely than this share of the likeliest are left out.
+const LEAST: f64 = 1e-3;
+/// Suffix of the test's name: ranks of all, not only within the band.
+const UNTRIMMED: &str = ", all";
 
 /// One search space on many devices.
 pub struct CellTest<'a> {
@@ -32,38 +37,27 @@ pub struct CellTest<'a> {
 }
 
 impl CellTest<'_> {
-    /// Ranks within the band and of all, with the samples asked for; then within the band with the
-    /// whole pool as samples, and by multiply-accumulates alone.
+    /// Ranks within the band and of all; then within the band with fewer sources, without any, and
+    /// by multiply-accumulates alone.
     #[must_use]
     pub fn run(&self, protocol: &Protocol) -> Vec<Outcome> {
         let workloads: Vec<Vec<Workload>> =
             self.cells.readings.iter().map(|reading| self.workloads(reading)).collect();
         let targets: Vec<&Column> =
             self.cells.devices.iter().filter(|d| named(protocol, d, self.target)).collect();
-        let priors: BTreeMap<String, DevicePrior> = {
-            let families: Vec<String> = targets
-                .iter()
-                .map(|d| family(d))
-                .collect::<std::collections::BTreeSet<_>>()
-                .into_iter()
-                .collect();
+        let priors: BTreeMap<String, Priors> = {
+            let families: BTreeSet<String> = targets.iter().map(|d| family(d)).collect();
+            let families: Vec<String> = families.into_iter().collect();
             let learnt = parallel(families.len(), protocol.threads, |i| {
-                self.prior(&families[i], &workloads, protocol)
+                self.priors(&families[i], &workloads, protocol)
             });
             families.into_iter().zip(learnt).collect()
         };
-        let empty = DevicePrior::empty();
         let jobs = targets.len() * protocol.seeds as usize;
         let scores = parallel(jobs, protocol.threads, |job| {
             let (target, seed) =
                 (targets[job / protocol.seeds as usize], (job % protocol.seeds as usize) as u64);
-            self.score(
-                target,
-                priors.get(&family(target)).unwrap_or(&empty),
-                &workloads,
-                protocol.samples,
-                seed,
-            )
+            self.scores(target, &priors[&family(target)], &workloads, protocol.samples, seed)
         });
         let outcome = |(which, test): (usize, String)| Outcome {
             test,
@@ -83,7 +77,9 @@ impl CellTest<'_> {
     /// Names of the outcomes of the test of that name.
     #[must_use]
     pub fn names(test: &str) -> Vec<String> {
-        RANKED.iter().map(|suffix| format!("{test}{suffix}")).collect()
+        let mut names = subsets::names(test);
+        names.insert(1, format!("{test}{UNTRIMMED}"));
+        names
     }
 
     /// Names of the devices that can be targets.
@@ -116,12 +112,7 @@ impl CellTest<'_> {
     }
 
     /// Every other device explained by the architectures of the pool, in its own reading.
-    fn prior(
-        &self,
-        family_out: &str,
-        workloads: &[Vec<Workload>],
-        protocol: &Protocol,
-    ) -> DevicePrior {
+    fn priors(&self, family_out: &str, workloads: &[Vec<Workload>], protocol: &Protocol) -> Priors {
         let chosen = |d: &&Column| {
             (self.source)(d) && family(d) != family_out && !protocol.unseen.contains(&d.name)
         };
@@ -142,51 +133,42 @@ impl CellTest<'_> {
                 latencies_ns,
             });
         }
-        DevicePrior::learn(&all, &latencies).without_residuals()
+        let learn = |of: &[Source]| DevicePrior::learn(&all, of).without_residuals();
+        Priors::learn(&latencies, &learn)
     }
 
-    fn score(
+    /// In the order of [`CellTest::names`].
+    fn scores(
         &self,
         target: &Column,
-        prior: &DevicePrior,
+        priors: &Priors,
         workloads: &[Vec<Workload>],
         samples: usize,
         seed: u64,
-    ) -> [f64; 3] {
+    ) -> Vec<f64> {
         let drawn: Vec<usize> =
             shuffled(self.band(target, 0..self.pool), seed).into_iter().take(samples).collect();
         let measured: Vec<Measured> = drawn
             .iter()
             .filter_map(|&model| Some(Measured { model, ns: target.ns[model]? }))
             .collect();
-        let kind = Trait(target.class.clone());
-        let adapted: Vec<Adapted> =
-            workloads.iter().map(|w| adapt(prior, w, &measured, Some(&kind))).collect();
-        let best = adapted.iter().map(|a| a.log_evidence).fold(f64::NEG_INFINITY, f64::max);
-        let weights: Vec<f64> = adapted.iter().map(|a| (a.log_evidence - best).exp()).collect();
-        let forecast = |i: usize| -> f64 {
-            let readings = adapted.iter().zip(workloads).zip(&weights).filter(|(_, w)| **w > 1e-3);
-            readings.map(|((a, w), weight)| weight * a.forecast(&w[i], None).log_ns).sum()
-        };
-        let all: Vec<usize> = self.usable(target, self.pool..self.pool + QUERY);
-        let forecasts: BTreeMap<usize, f64> = all.iter().map(|&i| (i, forecast(i))).collect();
-        let band = self.band(target, self.pool..self.pool + QUERY);
-        let rank_errors = |chosen: &[usize], by: &dyn Fn(usize) -> f64| {
+        let query = self.pool..self.pool + QUERY;
+        let (all, band) = (self.usable(target, query.clone()), self.band(target, query));
+        let ranks = |chosen: &[usize], by: &dyn Fn(usize) -> f64| {
             let truth: Vec<f64> = chosen.iter().filter_map(|&i| target.ns[i]).collect();
             spearman(&chosen.iter().map(|&i| by(i)).collect::<Vec<_>>(), &truth).unwrap_or(0.0)
         };
-        let of = |i: usize| forecasts.get(&i).copied().unwrap_or(0.0);
-        let macs = |i: usize| -> f64 {
-            let reading = self.cells.readings.get(target.reading).or(self.cells.readings.first());
-            let counts = reading.and_then(|r| r.get(i)).map_or(&[][..], Vec::as_slice);
-            counts
-                .iter()
-                .map(|&(op, count)| {
-                    count * vitempo::graph::Work::of_operator(&self.cells.operators[op]).macs as f64
-                })
-                .sum()
-        };
-        [rank_errors(&band, &of), rank_errors(&all, &of), rank_errors(&band, &macs)]
+        let mut scores = Vec::new();
+        for subset in Subset::EVERY {
+            let forecaster = Readings::adapt(priors.of(subset, seed), workloads, &measured, target);
+            scores.push(ranks(&band, &|i| forecaster.log_ns(i)));
+            if subset == Subset::All {
+                scores.push(ranks(&all, &|i| forecaster.log_ns(i)));
+            }
+        }
+        let reading = workloads.get(target.reading).or(workloads.first());
+        scores.push(ranks(&band, &|i| reading.map_or(0.0, |of| of[i].macs())));
+        scores
     }
 
     fn usable(&self, device: &Column, range: std::ops::Range<usize>) -> Vec<usize> {
@@ -212,6 +194,36 @@ impl CellTest<'_> {
             .into_iter()
             .filter(|&i| device.ns[i].is_some_and(|ns| low <= ns && ns <= high))
             .collect()
+    }
+}
+
+/// Adapted with every reading of the architectures, weighted by evidence.
+struct Readings<'a>(Vec<(f64, Adapted, &'a [Workload])>);
+
+impl<'a> Readings<'a> {
+    fn adapt(
+        prior: &DevicePrior,
+        workloads: &'a [Vec<Workload>],
+        measured: &[Measured],
+        target: &Column,
+    ) -> Self {
+        let kind = Trait(target.class.clone());
+        let adapted: Vec<Adapted> =
+            workloads.iter().map(|w| adapt(prior, w, measured, Some(&kind))).collect();
+        let best = adapted.iter().map(|a| a.log_evidence).fold(f64::NEG_INFINITY, f64::max);
+        let weighted = adapted
+            .into_iter()
+            .zip(workloads)
+            .map(|(a, w)| ((a.log_evidence - best).exp(), a, w.as_slice()));
+        Self(weighted.filter(|(weight, ..)| *weight > LEAST).collect())
+    }
+
+    /// Logarithm of the latency of an architecture, up to a factor.
+    fn log_ns(&self, architecture: usize) -> f64 {
+        let of = |(weight, adapted, workloads): &(f64, Adapted, &[Workload])| {
+            weight * adapted.forecast(&workloads[architecture], None).log_ns
+        };
+        self.0.iter().map(of).sum()
     }
 }
 

@@ -6,17 +6,27 @@
 //! target. See `docs/adapting.md` for the figures.
 
 mod cells;
+mod choice;
 mod npu;
 mod phones;
 mod study;
+mod subsets;
 
 pub use cells::CellTest;
+pub use choice::ChoiceTest;
 pub use npu::NpuTest;
 pub use phones::PhoneTest;
 pub use study::{StudyError, evaluate};
 
 use rand::{SeedableRng, rngs::StdRng, seq::SliceRandom};
-use vitempo::{adaptation::parallel, predictors::metrics};
+use vitempo::{
+    adaptation::parallel,
+    graph::{Interval, Latency},
+    predictors::{
+        adapt::{Adapted, Workload},
+        metrics,
+    },
+};
 
 /// How every test is run.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,6 +59,8 @@ pub enum Measure {
     Mape,
     /// Share of truths within the 90 % interval, in percent; the mean over targets counts.
     Coverage,
+    /// Width of the 90 % interval over the point, in percent; the mean over targets counts.
+    Width,
 }
 
 /// Scores of one target, one per seed.
@@ -110,8 +122,53 @@ impl Outcome {
 
     fn over_targets(&self, scores: &[f64]) -> f64 {
         match self.measure {
-            Measure::Spearman | Measure::Coverage => mean(scores),
+            Measure::Spearman | Measure::Coverage | Measure::Width => mean(scores),
             Measure::Mape => metrics::median(scores).unwrap_or(0.0),
+        }
+    }
+}
+
+/// Forecasts of some models beside the truth.
+#[derive(Clone, Copy, Debug)]
+struct Evaluated {
+    /// Mean absolute percentage error, in percent.
+    error: f64,
+    /// Share of truths within the 90 % interval, in percent.
+    coverage: f64,
+    /// Mean width of the 90 % intervals over the points, in percent.
+    width: f64,
+}
+
+impl Evaluated {
+    /// Measures of forecasts with intervals.
+    const MEASURES: [Measure; 3] = [Measure::Mape, Measure::Coverage, Measure::Width];
+
+    /// Without intervals.
+    const fn of_points(error: f64) -> Self {
+        Self { error, coverage: 0.0, width: 0.0 }
+    }
+
+    const fn score(&self, measure: Measure) -> f64 {
+        match measure {
+            Measure::Coverage => self.coverage,
+            Measure::Width => self.width,
+            Measure::Mape | Measure::Spearman => self.error,
+        }
+    }
+
+    /// Of these models, whose latencies in ns are `truth`.
+    fn of(adapted: &Adapted, workloads: &[Workload], models: &[usize], truth: &[f64]) -> Self {
+        let forecasts: Vec<Interval<Latency>> =
+            models.iter().map(|&m| adapted.forecast(&workloads[m], Some(m)).latency()).collect();
+        let points: Vec<f64> = forecasts.iter().map(|f| f.point().ns()).collect();
+        let within = |(ns, f): &(&f64, &Interval<Latency>)| f.contains(Latency::from_ns(**ns));
+        let inside = truth.iter().zip(&forecasts).filter(within).count();
+        let widths = forecasts.iter().map(|f| (f.upper().ns() - f.lower().ns()) / f.point().ns());
+        Self {
+            // A forecast that is not a number spoils the score visibly.
+            error: metrics::mape(truth, &points).unwrap_or(f64::INFINITY),
+            coverage: 100.0 * inside as f64 / truth.len().max(1) as f64,
+            width: 100.0 * mean(&widths.collect::<Vec<f64>>()),
         }
     }
 }

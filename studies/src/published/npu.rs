@@ -1,15 +1,14 @@
 //! Neural processors of Snapdragon chips: adapts to a device from ten of its models and the other
 //! devices; evaluated on models that no device has, and on models that the others have.
 
-use super::{Measure, Outcome, Protocol, Scores, parallel, shuffled};
+use super::{
+    ChoiceTest, Evaluated, Outcome, Protocol, Scores, parallel, shuffled,
+    subsets::{self, ByMacs, Priors, Subset},
+};
 use std::collections::{BTreeMap, BTreeSet};
 use vitempo::{
     datasets::published::{AiHub, Row},
-    graph::Latency,
-    predictors::{
-        adapt::{DevicePrior, Measured, Source, Trait, Workload, adapt},
-        metrics,
-    },
+    predictors::adapt::{DevicePrior, Measured, Source, Trait, Workload, adapt},
 };
 
 /// Fewest models of a setting.
@@ -51,21 +50,53 @@ impl Setting {
             .collect();
         Source { device: self.device.clone(), kind: self.kind(), latencies_ns }
     }
+
+    /// Forecasts of the models asked for from those given, with every subset of the sources; then
+    /// by multiply-accumulates alone.
+    fn evaluate(
+        &self,
+        priors: &Priors,
+        workloads: &[Workload],
+        [given, asked]: [&[usize]; 2],
+        seed: u64,
+    ) -> Vec<Evaluated> {
+        if asked.is_empty() {
+            return Vec::new();
+        }
+        let measured: Vec<Measured> =
+            given.iter().map(|&m| Measured { model: m, ns: self.latencies_ns[&m] }).collect();
+        let truth: Vec<f64> = asked.iter().map(|m| self.latencies_ns[m]).collect();
+        let evaluated = |subset: Subset| {
+            let adapted = adapt(priors.of(subset, seed), workloads, &measured, Some(&self.kind()));
+            Evaluated::of(&adapted, workloads, asked, &truth)
+        };
+        let mut scores: Vec<Evaluated> = Subset::EVERY.into_iter().map(evaluated).collect();
+        let error = ByMacs::fit(workloads, &measured).error(workloads, asked, &truth);
+        scores.push(Evaluated::of_points(error));
+        scores
+    }
 }
 
-/// Errors in percent and coverage in percent, summed over parts, with the number of models.
-#[derive(Clone, Copy, Default)]
-struct Sum {
-    error: f64,
-    inside: f64,
+/// Mean over parts, weighted by their number of models.
+#[derive(Clone, Copy)]
+struct Mean {
+    mean: Evaluated,
     models: f64,
 }
 
-impl Sum {
-    /// `None` where no model was evaluated.
-    fn score(&self, measure: Measure) -> Option<f64> {
-        let sum = if measure == Measure::Mape { self.error } else { 100.0 * self.inside };
-        (self.models > 0.0).then(|| sum / self.models)
+impl Mean {
+    const NONE: Self = Self { mean: Evaluated::of_points(0.0), models: 0.0 };
+
+    fn add(&mut self, of: Evaluated, models: usize) {
+        let weight = models as f64;
+        let (all, sum) = (self.models, &mut self.mean);
+        let merge = |a: f64, b: f64| (all * a + weight * b) / (all + weight);
+        *sum = Evaluated {
+            error: merge(sum.error, of.error),
+            coverage: merge(sum.coverage, of.coverage),
+            width: merge(sum.width, of.width),
+        };
+        self.models += weight;
     }
 }
 
@@ -82,7 +113,8 @@ impl NpuTest<'_> {
     /// Names of the outcomes for a precision.
     #[must_use]
     pub fn names(precision: &str) -> Vec<String> {
-        CASES.iter().map(|case| format!("NPU, {precision}, {case}")).collect()
+        let of = |case: &&str| subsets::names(&format!("{}, {case}", Self::test(precision)));
+        CASES.iter().flat_map(of).collect()
     }
 
     /// Names of the devices that can be targets.
@@ -106,7 +138,23 @@ impl NpuTest<'_> {
         (0..fewest).take_while(hidden).last().unwrap_or(0)
     }
 
-    /// Errors and coverage of models that no device has, then of models that other devices have.
+    /// Whether chosen models say more than drawn ones.
+    pub(super) fn choice(&self) -> ChoiceTest {
+        let names: Vec<&String> = self.hub.graphs.keys().collect();
+        let settings = self.settings(&names).into_iter();
+        ChoiceTest {
+            name: Self::test(&self.precision),
+            workloads: self.hub.graphs.values().map(Workload::of).collect(),
+            settings: settings.map(|s| (s.name(), s.source(&BTreeSet::new()))).collect(),
+        }
+    }
+
+    pub(super) fn test(precision: &str) -> String {
+        format!("NPU, {precision}")
+    }
+
+    /// Errors and coverage of models that no device has, then of models that other devices have;
+    /// both with all sources, with fewer, without any, and by multiply-accumulates alone.
     #[must_use]
     pub fn run(&self, protocol: &Protocol) -> Vec<Outcome> {
         let names: Vec<&String> = self.hub.graphs.keys().collect();
@@ -127,12 +175,12 @@ impl NpuTest<'_> {
         });
         let mut outcomes = Vec::new();
         for (case, test) in Self::names(&self.precision).into_iter().enumerate() {
-            for measure in [Measure::Mape, Measure::Coverage] {
+            for &measure in subsets::measures(&test) {
                 let of = |target: &&Setting| {
                     let at = devices.iter().position(|d| *d == target.device)?;
                     let score = |seed: usize| {
-                        let sum = results[at * seeds + seed].get(&(case, target.name()))?;
-                        sum.score(measure)
+                        let of = results[at * seeds + seed].get(&(case, target.name()))?;
+                        Some(of.mean.score(measure))
                     };
                     let by_seed: Option<Vec<f64>> = (0..seeds).map(score).collect();
                     Some(Scores { target: target.name(), by_seed: by_seed? })
@@ -177,19 +225,13 @@ impl NpuTest<'_> {
         workloads: &[Workload],
         protocol: &Protocol,
         seed: u64,
-    ) -> BTreeMap<(usize, String), Sum> {
+    ) -> BTreeMap<(usize, String), Mean> {
         let order = shuffled((0..workloads.len()).collect(), seed);
         let others: Vec<&Setting> = settings
             .iter()
             .filter(|s| s.device != device && !protocol.unseen.contains(&s.device))
             .collect();
-        let learn = |hidden: &BTreeSet<usize>| {
-            DevicePrior::learn(
-                workloads,
-                &others.iter().map(|s| s.source(hidden)).collect::<Vec<_>>(),
-            )
-        };
-        let mut sums: BTreeMap<(usize, String), Sum> = BTreeMap::new();
+        let mut sums: BTreeMap<(usize, String), Mean> = BTreeMap::new();
         let spare = spare(protocol.samples);
         for part in 0..=PARTS {
             let hidden: BTreeSet<usize> = if part < PARTS {
@@ -197,32 +239,30 @@ impl NpuTest<'_> {
             } else {
                 BTreeSet::new()
             };
-            let prior = learn(&hidden);
+            let sources: Vec<Source> = others.iter().map(|s| s.source(&hidden)).collect();
+            let priors = Priors::learn(&sources, &|of| DevicePrior::learn(workloads, of));
             for target in targets.iter().filter(|t| t.device == device) {
+                let has = |m: &usize| target.latencies_ns.contains_key(m);
                 let given: Vec<usize> = order
                     .iter()
                     .copied()
-                    .filter(|m| !hidden.contains(m) && target.latencies_ns.contains_key(m))
+                    .filter(|m| !hidden.contains(m) && has(m))
                     .take(protocol.samples)
                     .collect();
-                let asked = order
+                let asked: Vec<usize> = order
                     .iter()
-                    .filter(|m| !given.contains(m) && (part == PARTS || hidden.contains(m)));
-                let measured: Vec<Measured> = given
-                    .iter()
-                    .map(|&model| Measured { model, ns: target.latencies_ns[&model] })
+                    .copied()
+                    .filter(|m| !given.contains(m) && has(m))
+                    .filter(|m| part == PARTS || hidden.contains(m))
                     .collect();
-                let adapted = adapt(&prior, workloads, &measured, Some(&target.kind()));
-                let sum = sums.entry((usize::from(part == PARTS), target.name())).or_default();
-                for (model, truth) in asked.filter_map(|m| Some((*m, *target.latencies_ns.get(m)?)))
+                let first = usize::from(part == PARTS) * (Subset::EVERY.len() + 1);
+                for (i, evaluated) in target
+                    .evaluate(&priors, workloads, [&given, &asked], seed)
+                    .into_iter()
+                    .enumerate()
                 {
-                    let forecast = adapted.forecast(&workloads[model], Some(model)).latency();
-                    // A forecast that is not a number spoils the score visibly.
-                    sum.error +=
-                        metrics::mape(&[truth], &[forecast.point().ns()]).unwrap_or(f64::INFINITY);
-                    let inside = forecast.contains(Latency::from_ns(truth));
-                    sum.inside += f64::from(u8::from(inside));
-                    sum.models += 1.0;
+                    let sum = sums.entry((first + i, target.name())).or_insert(Mean::NONE);
+                    sum.add(evaluated, asked.len());
                 }
             }
         }

@@ -1,15 +1,14 @@
 //! 102 CNNs on phones: every setting of one phone from ten of its models and all settings of the
 //! other phones.
 
-use super::{Measure, Outcome, Protocol, Scores, parallel, shuffled};
+use super::{
+    ChoiceTest, Evaluated, Outcome, Protocol, Scores, parallel, shuffled,
+    subsets::{self, ByMacs, Priors, Subset},
+};
 use std::collections::{BTreeMap, BTreeSet};
 use vitempo::{
     datasets::published::{Phone, Phones},
-    graph::{Interval, Latency},
-    predictors::{
-        adapt::{DevicePrior, Measured, Source, Trait, Workload, adapt},
-        metrics,
-    },
+    predictors::adapt::{DevicePrior, Measured, Source, Trait, Workload, adapt},
 };
 
 /// The test.
@@ -19,13 +18,22 @@ pub struct PhoneTest<'a> {
 }
 
 /// Name of the test.
-const NAME: &str = "102 CNNs on phones";
+pub(super) const NAME: &str = "102 CNNs on phones";
 
 impl PhoneTest<'_> {
     /// Names of the outcomes.
     #[must_use]
     pub fn names() -> Vec<String> {
-        vec![NAME.to_owned()]
+        subsets::names(NAME)
+    }
+
+    /// Whether chosen models say more than drawn ones.
+    pub(super) fn choice(&self) -> ChoiceTest {
+        ChoiceTest {
+            name: NAME.to_owned(),
+            workloads: self.workloads(),
+            settings: self.phones.settings.iter().map(|s| (name(s), source(s))).collect(),
+        }
     }
 
     /// Names of the devices that can be targets.
@@ -42,16 +50,11 @@ impl PhoneTest<'_> {
         targets.map(models).min().unwrap_or(usize::MAX).saturating_sub(1)
     }
 
-    /// Errors of all settings and coverage of the intervals.
+    /// Errors of all settings and coverage of the intervals, with all sources, with fewer and
+    /// without any; then errors by multiply-accumulates alone.
     #[must_use]
     pub fn run(&self, protocol: &Protocol) -> Vec<Outcome> {
-        let workloads: Vec<Workload> = self
-            .phones
-            .macs
-            .iter()
-            .zip(&self.phones.weight_bytes)
-            .map(|(m, b)| Workload::of_totals(*m, *b))
-            .collect();
+        let workloads = self.workloads();
         let targets: Vec<&Phone> =
             self.phones.settings.iter().filter(|s| protocol.has_target(&s.device)).collect();
         let devices: Vec<&str> = targets
@@ -61,31 +64,38 @@ impl PhoneTest<'_> {
             .into_iter()
             .collect();
         let learnt = parallel(devices.len(), protocol.threads, |i| {
-            DevicePrior::learn(&workloads, &self.sources(devices[i], protocol))
+            let learn = |of: &[Source]| DevicePrior::learn(&workloads, of);
+            Priors::learn(&self.sources(devices[i], protocol), &learn)
         });
-        let priors: BTreeMap<&str, DevicePrior> = devices.into_iter().zip(learnt).collect();
-        let empty = DevicePrior::empty();
+        let priors: BTreeMap<&str, Priors> = devices.into_iter().zip(learnt).collect();
         let seeds = protocol.seeds as usize;
         let scores = parallel(targets.len() * seeds, protocol.threads, |job| {
             let target = targets[job / seeds];
-            score(
-                target,
-                priors.get(target.device.as_str()).unwrap_or(&empty),
-                &workloads,
-                protocol.samples,
-                (job % seeds) as u64,
-            )
+            let priors = &priors[target.device.as_str()];
+            score(target, priors, &workloads, protocol.samples, (job % seeds) as u64)
         });
-        let outcome = |measure, which: fn(&(f64, f64)) -> f64| Outcome {
-            test: NAME.to_owned(),
+        let outcome = |case: usize, test: &str, measure| Outcome {
+            test: test.to_owned(),
             measure,
             scores: targets
                 .iter()
                 .zip(scores.chunks(seeds))
-                .map(|(t, of)| Scores { target: name(t), by_seed: of.iter().map(which).collect() })
+                .map(|(t, of)| Scores {
+                    target: name(t),
+                    by_seed: of.iter().map(|evaluated| evaluated[case].score(measure)).collect(),
+                })
                 .collect(),
         };
-        vec![outcome(Measure::Mape, |s| s.0), outcome(Measure::Coverage, |s| s.1)]
+        let rows = Self::names().into_iter().enumerate().flat_map(|(case, test)| {
+            let measures = subsets::measures(&test);
+            measures.iter().map(|measure| outcome(case, &test, *measure)).collect::<Vec<_>>()
+        });
+        rows.collect()
+    }
+
+    fn workloads(&self) -> Vec<Workload> {
+        let of = |(macs, bytes): (&f64, &f64)| Workload::of_totals(*macs, *bytes);
+        self.phones.macs.iter().zip(&self.phones.weight_bytes).map(of).collect()
     }
 
     fn sources(&self, without: &str, protocol: &Protocol) -> Vec<Source> {
@@ -94,12 +104,16 @@ impl PhoneTest<'_> {
             .settings
             .iter()
             .filter(|s| s.device != without && !protocol.unseen.contains(&s.device));
-        let source = |s: &Phone| Source {
-            device: s.device.clone(),
-            kind: kind(s),
-            latencies_ns: s.ns.iter().enumerate().filter_map(|(i, ns)| Some((i, (*ns)?))).collect(),
-        };
         others.map(source).collect()
+    }
+}
+
+fn source(setting: &Phone) -> Source {
+    let latencies = setting.ns.iter().enumerate().filter_map(|(i, ns)| Some((i, (*ns)?)));
+    Source {
+        device: setting.device.clone(),
+        kind: kind(setting),
+        latencies_ns: latencies.collect(),
     }
 }
 
@@ -112,25 +126,25 @@ fn kind(setting: &Phone) -> Trait {
     Trait(format!("{} {}", if setting.cores == "gpu" { "gpu" } else { "cpu" }, setting.precision))
 }
 
+/// In the order of [`PhoneTest::names`].
 fn score(
     target: &Phone,
-    prior: &DevicePrior,
+    priors: &Priors,
     workloads: &[Workload],
     samples: usize,
     seed: u64,
-) -> (f64, f64) {
+) -> Vec<Evaluated> {
     let models = shuffled((0..target.ns.len()).filter(|&i| target.ns[i].is_some()).collect(), seed);
     let (given, asked) = models.split_at(samples.min(models.len()));
     let measured: Vec<Measured> =
         given.iter().filter_map(|&model| Some(Measured { model, ns: target.ns[model]? })).collect();
-    let adapted = adapt(prior, workloads, &measured, Some(&kind(target)));
     let truth: Vec<f64> = asked.iter().filter_map(|&i| target.ns[i]).collect();
-    let forecasts: Vec<Interval<Latency>> =
-        asked.iter().map(|&i| adapted.forecast(&workloads[i], Some(i)).latency()).collect();
-    let points: Vec<f64> = forecasts.iter().map(|f| f.point().ns()).collect();
-    let within = |(ns, f): &(&f64, &Interval<Latency>)| f.contains(Latency::from_ns(**ns));
-    let inside = truth.iter().zip(&forecasts).filter(within).count();
-    // A forecast that is not a number spoils the score visibly.
-    let error = metrics::mape(&truth, &points).unwrap_or(f64::INFINITY);
-    (error, 100.0 * inside as f64 / truth.len().max(1) as f64)
+    let evaluated = |subset: Subset| {
+        let adapted = adapt(priors.of(subset, seed), workloads, &measured, Some(&kind(target)));
+        Evaluated::of(&adapted, workloads, asked, &truth)
+    };
+    let mut scores: Vec<Evaluated> = Subset::EVERY.into_iter().map(evaluated).collect();
+    let error = ByMacs::fit(workloads, &measured).error(workloads, asked, &truth);
+    scores.push(Evaluated::of_points(error));
+    scores
 }

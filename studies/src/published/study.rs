@@ -1,7 +1,7 @@
 //! [`evaluate`]: which tests a folder has files for, which of them are asked for, and their
 //! outcomes.
 
-use super::{CellTest, NpuTest, Outcome, PhoneTest, Protocol};
+use super::{CellTest, ChoiceTest, NpuTest, Outcome, PhoneTest, Protocol, phones};
 use std::path::Path;
 use vitempo::{
     adaptation::nearest,
@@ -18,10 +18,13 @@ const PRECISION: &str = "float";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Study {
     NasBench201,
+    NasBench201AcrossClasses,
     FbNet,
     FbNetAcrossClasses,
     Phones,
+    PhonesChosen,
     Npu,
+    NpuChosen,
 }
 
 /// Why nothing is evaluated.
@@ -118,12 +121,21 @@ fn check(tests: &[Test<'_>], protocol: &Protocol) -> Result<(), StudyError> {
 }
 
 impl Study {
-    const ALL: &'static [Self] =
-        &[Self::NasBench201, Self::FbNet, Self::FbNetAcrossClasses, Self::Phones, Self::Npu];
+    const ALL: &'static [Self] = &[
+        Self::NasBench201,
+        Self::NasBench201AcrossClasses,
+        Self::FbNet,
+        Self::FbNetAcrossClasses,
+        Self::Phones,
+        Self::PhonesChosen,
+        Self::Npu,
+        Self::NpuChosen,
+    ];
 
     const fn cells(self) -> &'static str {
         match self {
             Self::NasBench201 => "NAS-Bench-201",
+            Self::NasBench201AcrossClasses => "NAS-Bench-201, GPUs to CPUs and phones",
             Self::FbNetAcrossClasses => "FBNet, GPUs to CPUs and phones (F5)",
             _ => "FBNet",
         }
@@ -132,11 +144,14 @@ impl Study {
     /// The names of its outcomes.
     fn names(self) -> Vec<String> {
         match self {
-            Self::NasBench201 | Self::FbNet | Self::FbNetAcrossClasses => {
-                CellTest::names(self.cells())
-            }
+            Self::NasBench201
+            | Self::NasBench201AcrossClasses
+            | Self::FbNet
+            | Self::FbNetAcrossClasses => CellTest::names(self.cells()),
             Self::Phones => PhoneTest::names(),
+            Self::PhonesChosen => ChoiceTest::names(phones::NAME),
             Self::Npu => NpuTest::names(PRECISION),
+            Self::NpuChosen => ChoiceTest::names(&NpuTest::test(PRECISION)),
         }
     }
 }
@@ -153,16 +168,17 @@ impl Data {
     fn read(folder: &Path, studies: &[Study]) -> Result<Self, DatasetError> {
         let wanted = |of: &[Study]| studies.iter().any(|study| of.contains(study));
         Ok(Self {
-            nas_bench_201: (wanted(&[Study::NasBench201]) && Cells::has_nas_bench_201(folder))
-                .then(|| Cells::nas_bench_201(folder))
-                .transpose()?,
+            nas_bench_201: (wanted(&[Study::NasBench201, Study::NasBench201AcrossClasses])
+                && Cells::has_nas_bench_201(folder))
+            .then(|| Cells::nas_bench_201(folder))
+            .transpose()?,
             fbnet: (wanted(&[Study::FbNet, Study::FbNetAcrossClasses]) && Cells::has_fbnet(folder))
                 .then(|| Cells::fbnet(folder))
                 .transpose()?,
-            phones: (wanted(&[Study::Phones]) && Phones::are_in(folder))
+            phones: (wanted(&[Study::Phones, Study::PhonesChosen]) && Phones::are_in(folder))
                 .then(|| Phones::read(folder))
                 .transpose()?,
-            hub: (wanted(&[Study::Npu]) && AiHub::is_in(folder))
+            hub: (wanted(&[Study::Npu, Study::NpuChosen]) && AiHub::is_in(folder))
                 .then(|| AiHub::read(folder))
                 .transpose()?,
         })
@@ -177,17 +193,26 @@ impl Data {
             Study::NasBench201 => {
                 cells(self.nas_bench_201.as_ref()?, POOL_201, is_measured, is_measured)
             }
+            Study::NasBench201AcrossClasses => {
+                cells(self.nas_bench_201.as_ref()?, POOL_201, is_gpu, is_measured_without_gpu)
+            }
             Study::FbNet => cells(self.fbnet.as_ref()?, POOL_FBNET, |_| true, is_measured),
             Study::FbNetAcrossClasses => {
-                let target = |d: &Column| d.class != "gpu" && !d.summed;
-                cells(self.fbnet.as_ref()?, POOL_FBNET, |d| d.class == "gpu", target)
+                cells(self.fbnet.as_ref()?, POOL_FBNET, is_gpu, is_measured_without_gpu)
             }
-            Study::Phones => Test::Phones(PhoneTest { phones: self.phones.as_ref()? }),
-            Study::Npu => {
-                let hub = self.hub.as_ref()?;
-                Test::Npu(NpuTest { hub, precision: PRECISION.to_owned() })
-            }
+            Study::Phones => Test::Phones(self.phones()?),
+            Study::PhonesChosen => Test::Choice(self.phones()?.choice()),
+            Study::Npu => Test::Npu(self.npus()?),
+            Study::NpuChosen => Test::Choice(self.npus()?.choice()),
         })
+    }
+
+    fn phones(&self) -> Option<PhoneTest<'_>> {
+        Some(PhoneTest { phones: self.phones.as_ref()? })
+    }
+
+    fn npus(&self) -> Option<NpuTest<'_>> {
+        Some(NpuTest { hub: self.hub.as_ref()?, precision: PRECISION.to_owned() })
     }
 }
 
@@ -199,10 +224,19 @@ fn is_measured(device: &Column) -> bool {
     !device.summed
 }
 
+fn is_gpu(device: &Column) -> bool {
+    device.class == "gpu"
+}
+
+fn is_measured_without_gpu(device: &Column) -> bool {
+    is_measured(device) && !is_gpu(device)
+}
+
 /// A study with its data.
 enum Test<'a> {
     Cells(CellTest<'a>),
     Phones(PhoneTest<'a>),
+    Choice(ChoiceTest),
     Npu(NpuTest<'a>),
 }
 
@@ -211,6 +245,7 @@ impl Test<'_> {
         let names = match self {
             Self::Cells(test) => return test.name.clone(),
             Self::Phones(_) => PhoneTest::names(),
+            Self::Choice(test) => ChoiceTest::names(&test.name),
             Self::Npu(test) => NpuTest::names(&test.precision),
         };
         names.into_iter().next().unwrap_or_default()
@@ -221,6 +256,7 @@ impl Test<'_> {
         match self {
             Self::Cells(test) => owned(test.devices()),
             Self::Phones(test) => owned(test.devices()),
+            Self::Choice(test) => owned(test.devices()),
             Self::Npu(test) => test.devices(),
         }
     }
@@ -229,6 +265,7 @@ impl Test<'_> {
         match self {
             Self::Cells(test) => test.most_samples(protocol),
             Self::Phones(test) => test.most_samples(protocol),
+            Self::Choice(test) => test.most_samples(protocol),
             Self::Npu(test) => test.most_samples(protocol),
         }
     }
@@ -237,6 +274,7 @@ impl Test<'_> {
         match self {
             Self::Cells(test) => test.run(protocol),
             Self::Phones(test) => test.run(protocol),
+            Self::Choice(test) => test.run(protocol),
             Self::Npu(test) => test.run(protocol),
         }
     }

@@ -112,7 +112,11 @@ impl Evaluated {
             let (low, high) = means
                 .iter()
                 .fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| (l.min(*v), h.max(*v)));
-            let (worst, best) = if o.measure == Measure::Mape { (high, low) } else { (low, high) };
+            let (worst, best) = if matches!(o.measure, Measure::Mape | Measure::Width) {
+                (high, low)
+            } else {
+                (low, high)
+            };
             let number = |v: f64| number(o.measure, v);
             table.row([
                 o.test.clone(),
@@ -155,12 +159,13 @@ fn name(measure: Measure) -> &'static str {
         Measure::Spearman => "Spearman, mean",
         Measure::Mape => "MAPE, median",
         Measure::Coverage => "coverage of 90 %",
+        Measure::Width => "width of 90 %",
     }
 }
 
 fn number(measure: Measure, value: f64) -> String {
     match measure {
         Measure::Spearman => format!("{value:.3}"),
-        Measure::Mape | Measure::Coverage => format!("{value:.1} %"),
+        Measure::Mape | Measure::Coverage | Measure::Width => format!("{value:.1} %"),
     }
 }
