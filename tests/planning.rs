@@ -300,6 +300,144 @@ fn a_dissection_finds_what_the_study_printed() {
     );
 }
 
+/// Where the machine counts energy, a trace of it can be read; where it does not, that is said.
+#[test]
+fn a_power_trace_is_recorded_where_there_is_a_counter() {
+    let folder = Folder::new();
+    let trace = folder.path("trace.csv");
+    let args = ["energy", "record", "--for", "300ms", "--every", "50ms", "--out", &trace];
+    let output = vitempo(&args);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    if output.status.success() {
+        let text = std::fs::read_to_string(&trace).expect("a trace");
+        assert!(text.starts_with("# measured by the energy counters") && text.lines().count() > 3);
+    } else {
+        let said = ["no energy counters", "cannot be read"].iter().any(|w| stderr.contains(w));
+        assert!(said && !Path::new(&trace).exists(), "{stderr}");
+    }
+    let zero = vitempo(&["energy", "record", "--every", "0ms", "--out", &trace]);
+    assert!(String::from_utf8_lossy(&zero.stderr).contains("above 0"));
+}
+
+/// A device and a server without laws by size and without frequencies for governors.
+const DEVICE: &str = r#"{"conversion": [{"method": "java", "per_megapixel": 2.15}], "others_s": 0.05,
+    "conversion_power": {"a_w_per_ghz": 0.33, "b_w_per_ghz3": 0.09}, "inference_power": {"a_w_per_ghz": 0.35, "b_w_per_ghz3": 0.09}, "base": {"fixed_w": 0.6},
+    "camera": {"on": {"fixed_w": 1.5}, "frame_j": 0.03, "post_processing_share": 0.1, "preview": "800x600"},
+    "radio": {"promotion_s": 0.08, "promotion_w": 0.12, "transmit_w": 2.5, "tail_s": 0.24, "tail_w": 0.12, "idle_w": 0.002}, "round_trip_s": 0.02,
+    "bandwidth_bytes_per_s": 1e6, "local": [{"size_px": 300, "accuracy": 19.3, "inference": 1.0}],
+    "remote": [{"size_px": 320, "accuracy": 51.5, "inference": 0.19, "sent_bytes": 30000}]}"#;
+
+/// The study, section V-C: a large camera rate leads to a high power and to few frames that are
+/// detected; post-processing costs 14.8 % of the camera's power.
+#[test]
+fn sampled_frames_cost_energy_whether_they_are_detected_or_not() {
+    let offload = |args: &[&str]| {
+        let args = [&["plan", "offload", "--device", "nexus6", "--all"], args].concat();
+        json(&args)["choices"].as_array().cloned().expect("choices")
+    };
+    let number = |choice: &serde_json::Value, key: &str| choice[key].as_f64().expect("a number");
+    let rates = ["--frequency", "1.5", "--camera-rate", "5,15,30"];
+    for of_place in offload(&rates).chunks(3) {
+        for pair in of_place.windows(2) {
+            assert!(number(&pair[0], "energy_j") < number(&pair[1], "energy_j"), "{pair:?}");
+            let share = |c: &serde_json::Value| number(&c["modelled"], "sampling_share");
+            assert!(share(&pair[0]) > share(&pair[1]), "{pair:?}");
+        }
+        assert!(number(&of_place[2]["modelled"], "sampling_share") < 0.02);
+    }
+    let post = offload(&["--governor", "interactive", "--post-processing", "on,off"]);
+    let camera = |c: &serde_json::Value| number(&c["modelled"]["energy"], "camera_j");
+    assert!((camera(&post[1]) / camera(&post[0]) - 0.852).abs() < 1e-6);
+    let printed = ok(&["plan", "offload", "--device", "nexus6", "--conversion", "java,c"]);
+    assert!(printed.contains("GHz, c") && printed.contains("Sampled"), "{printed}");
+    let sizes = offload(&["--governor", "interactive", "--input", "100,128,608"]);
+    assert_eq!(sizes.len(), 2 * 3);
+    let energy = |place: &str, px: u64| {
+        let of = |c: &&serde_json::Value| c["place"] == place && c["size_px"] == px;
+        sizes.iter().find(of).map(|c| number(c, "energy_j")).expect("a choice")
+    };
+    assert!(energy("local", 100) < energy("remote", 100), "section V-E");
+    assert!(energy("remote", 608) < energy("local", 608), "observation 28");
+}
+
+/// A governor over time, and the frames of plans, by the same model as offloading.
+#[test]
+fn frequencies_and_frames_of_plans_follow_the_model_of_the_device() {
+    let timeline = ["energy", "timeline", "--device", "nexus6", "--governor", "conservative"];
+    let moments = json(&timeline)["moments"].as_array().cloned().expect("moments");
+    let ghz: Vec<f64> = moments.iter().filter_map(|m| m["ghz"].as_f64()).collect();
+    assert!(ghz[0] == 0.3 && ghz.iter().copied().fold(0.0, f64::max) > 2.4, "{ghz:?}");
+    assert!(ok(&timeline).lines().count() > 10);
+    let csv = ok(&[&timeline[..], &["--place", "remote", "--format", "csv"]].concat());
+    assert!(csv.contains("transmission") && csv.starts_with("frame,start_s"), "{csv}");
+    assert!(ok(&[&timeline[..], &["--input", "77"]].concat()).contains("GHz"));
+
+    let folder = Folder::new();
+    let costs = r#"{"model": "m", "processors": [{"name": "phone"}, {"name": "server"}],
+        "links": [{"from": "phone", "to": "server", "link": {"bandwidth_bytes_per_s": 2500000}}],
+        "nodes": [{"name": "net", "latency_ns": {"phone": 900000000, "server": 190000000}}],
+        "tensors": [{"name": "image", "size_bytes": 307200, "consumers": ["net"]}]}"#;
+    let costs = folder.file("costs.json", costs);
+    let split = |rate: &str| {
+        let frame = ["--frame-energy", "nexus6", "--device-frequency", "1.5"];
+        let args = ["plan", "split", "--costs", &costs, "--camera-rate", rate];
+        json(&[&args[..], &frame[..]].concat())[0]["predicted"]["frame"].clone()
+    };
+    let (few, many) = (split("5"), split("30"));
+    let number = |frame: &serde_json::Value, key: &str| frame[key].as_f64().expect("a number");
+    assert!(number(&few, "energy_j") < number(&many, "energy_j"), "{few} {many}");
+    assert!(number(&few["parts"], "radio_j") > 0.1, "the image is sent: {few}");
+    let parts = few["parts"].as_object().expect("parts").values().filter_map(|j| j.as_f64());
+    assert!((parts.sum::<f64>() - number(&few, "energy_j")).abs() < 1e-9);
+    let pipeline = ["plan", "pipeline", "--costs", &costs, "--frame-energy", "nexus6"];
+    let printed = ok(&pipeline);
+    assert!(printed.contains("a frame on the device takes"), "{printed}");
+    let unknown = refused(&[&pipeline[..], &["--off-device", "cloud"]].concat());
+    assert!(unknown.contains("no processor `cloud`: there are phone, server"), "{unknown}");
+    let device = folder.file("device.json", DEVICE);
+    let frequency = refused(&["plan", "split", "--costs", &costs, "--frame-energy", &device]);
+    assert!(frequency.contains("hint: give --device-frequency"), "{frequency}");
+}
+
+#[test]
+fn settings_that_a_device_lacks_are_refused() {
+    let folder = Folder::new();
+    let device = folder.file("device.json", DEVICE);
+    let refuse = |args: &[&str]| refused(&[&["plan", "offload", "--device"], args].concat());
+    for (args, expected) in [
+        (&["--governor", "ondemand"][..], "`processor` is missing"),
+        (&["--conversion", "neon"], "the device has no conversion neon: it has java"),
+        (&["--input", "512"], "the device has no input size 512 px: it has 300 px, 320 px"),
+    ] {
+        let message = refuse(&[&[device.as_str()], args].concat());
+        assert!(message.contains(expected), "{message}");
+    }
+    let camera = DEVICE.replace(r#""post_processing_share": 0.1"#, r#""post_processing_share": 7"#);
+    let share = refuse(&[&folder.file("share.json", &camera)]);
+    assert!(share.contains("`camera.post_processing_share` is 7"), "{share}");
+    let old = DEVICE.replace(r#""round_trip_s""#, r#""communication_w""#);
+    let field = refuse(&[&folder.file("old.json", &old)]);
+    assert!(field.contains("unknown field `communication_w`"), "{field}");
+    let local =
+        r#""remote": [{"size_px": 320, "accuracy": 51.5, "inference": 0.19, "sent_bytes": 30000}]"#;
+    let alone = folder.file("alone.json", DEVICE.replace(local, r#""remote": []"#));
+    let unused = refuse(&[&alone, "--bandwidth", "1MB/s"]);
+    assert!(unused.contains("the bandwidth has no effect"), "{unused}");
+    for (flag, value) in [
+        ("--camera-rate", "0"),
+        ("--frequency", "1e300"),
+        ("--preview", "800"),
+        ("--governor", "turbo"),
+        ("--post-processing", "maybe"),
+        ("--input", "0"),
+    ] {
+        let args = ["plan", "offload", "--device", "nexus6", flag, value];
+        let output = vitempo(&args);
+        let message = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && message.contains(flag), "{flag}: {message}");
+    }
+}
+
 #[test]
 fn offloading_is_weighed_over_energy_latency_and_accuracy() {
     let folder = Folder::new();
@@ -326,11 +464,7 @@ fn offloading_is_weighed_over_energy_latency_and_accuracy() {
             .contains("the most accurate has 51.5 %")
     );
     // Twice as far from the server, and local is the frugal place.
-    let device = r#"{"conversion": 1.03, "others_s": 0.05, "conversion_power": {"a_w_per_ghz": 0.33, "b_w_per_ghz3": 0.09},
-        "inference_power": {"a_w_per_ghz": 0.35, "b_w_per_ghz3": 0.09}, "communication_w": 1.1, "local_base": {"fixed_w": 0.6}, "remote_base": {"fixed_w": 0.7},
-        "camera": {"fixed_w": 2.0}, "round_trip_s": 0.1, "bandwidth_bytes_per_s": 1e6,
-        "local": [{"size_px": 300, "accuracy": 19.3, "inference": 1.0}], "remote": [{"size_px": 320, "accuracy": 51.5, "inference": 0.19, "sent_bytes": 30000}]}"#;
-    let device = folder.file("device.json", device);
+    let device = folder.file("device.json", DEVICE);
     let weigh = |bandwidth: &'static str| {
         best(&["--device", &device, "--frequency", "1.5,2.65", "--bandwidth", bandwidth])
     };

@@ -1,7 +1,7 @@
 //! [`Plan`]: the processor of each node, the transfers, the predicted cost, the sense in which the
 //! plan is optimal, and its regret.
 
-use crate::{Evidence, cost::Interval};
+use crate::{Evidence, cost::Interval, energy::PlanFrame};
 use serde::{Deserialize, Serialize};
 use std::fmt::{self, Write};
 use vitempo_graph::Latency;
@@ -45,6 +45,9 @@ pub struct Predicted {
     /// Energy of the device for one frame.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device_energy_nj: Option<Interval>,
+    /// A whole frame on a device: camera, conversion, radio and base beside the stages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub frame: Option<PlanFrame>,
 }
 
 /// In which sense a plan is the best.
@@ -229,6 +232,9 @@ impl fmt::Display for Plan {
             let _ = write!(sums, "; device energy {}", energy(nj.point()));
         }
         writeln!(f, "{sums}   ({})", self.evidence)?;
+        if let Some(frame) = self.predicted.frame {
+            writeln!(f, "{frame}")?;
+        }
         let bounds = if self.optimal.bounds.is_empty() {
             String::new()
         } else {

@@ -17,6 +17,8 @@
 //!     monitor_flag_s: None,
 //!     quiet_s: 0.1,
 //!     cooling_off_s: 10.0,
+//!     averaging_s: 0.0,
+//!     removes_drift: false,
 //! };
 //! std::fs::write(&files.trace, trace.to_csv("simulated"))?;
 //! std::fs::write(&files.log, log.to_csv("simulated"))?;
@@ -73,6 +75,10 @@ pub struct DissectionFiles {
     pub quiet_s: f64,
     /// Frames that start within this time after the flag do not count, s.
     pub cooling_off_s: f64,
+    /// Time over which the sensor averages each sample, s; 0: it samples the power at a moment.
+    pub averaging_s: f64,
+    /// Whether a linear drift of the sensor is removed.
+    pub removes_drift: bool,
 }
 
 impl DissectionFiles {
@@ -88,6 +94,8 @@ impl DissectionFiles {
             cooling_off_s: self.cooling_off_s,
             base_w: self.base.watts()?,
             preview_w: self.preview.watts()?,
+            averaging_s: self.averaging_s,
+            removes_drift: self.removes_drift,
         };
         dissect(&trace, &log, &settings)
     }

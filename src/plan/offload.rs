@@ -1,12 +1,17 @@
 //! Chooses between the device and a server, a frequency, an input size and a camera rate: [`weigh`]
-//! finds the best choice within bounds, and the Pareto front.
+//! finds the best choice within bounds, and the Pareto front. [`Launch`] is frequency and power over
+//! time for one of them.
 
 use std::path::PathBuf;
 use vitempo_planners::{
     Evidence,
     energy::{
+        CameraUse,
         nexus6::{self, Nexus6Error},
-        offload::{Bounds, Choice, Least, OffloadError, OffloadModel, best, pareto, read_choices},
+        offload::{
+            Bounds, Choice, Clock, Least, Moment, OffloadError, OffloadModel, Place, Settings, Use,
+            best, pareto, read_choices,
+        },
     },
 };
 
@@ -21,10 +26,8 @@ pub enum Source {
     Modelled {
         /// The constants of the device.
         device: Device,
-        /// Frequencies of the device, GHz.
-        frequencies_ghz: Vec<f64>,
-        /// Frames per second of its camera.
-        camera_fps: Vec<f64>,
+        /// Frequencies, governors, camera, conversion and input sizes to combine.
+        settings: Settings,
         /// Bandwidth of the uplink, bytes per second; `None`: the device's.
         bytes_per_s: Option<f64>,
     },
@@ -72,6 +75,9 @@ pub enum WeighError {
     /// The shipped figures of the study are damaged.
     #[error(transparent)]
     Paper(#[from] Nexus6Error),
+    /// A bandwidth, and nothing that is sent.
+    #[error("the bandwidth has no effect: no network runs on the server")]
+    NothingSent,
     /// No choice satisfies the bounds.
     #[error("no choice keeps the bounds on latency, energy and accuracy")]
     NothingWithin {
@@ -86,14 +92,14 @@ pub enum WeighError {
 ///
 /// ```
 /// use vitempo::plan::offload::{Device, Source, weigh};
-/// use vitempo::planners::energy::offload::{Bounds, Least, Place};
+/// use vitempo::planners::energy::offload::{Bounds, Clock, Least, Settings};
 ///
-/// let source = Source::Modelled {
-///     device: Device::Study,
-///     frequencies_ghz: vec![0.3, 2.65],
-///     camera_fps: vec![15.0],
-///     bytes_per_s: None,
+/// let settings = Settings {
+///     clocks: vec![Clock::Fixed(0.3), Clock::Fixed(2.65)],
+///     camera_fps: vec![5.0, 30.0],
+///     ..Settings::default()
 /// };
+/// let source = Source::Modelled { device: Device::Study, settings, bytes_per_s: None };
 /// let weighed = weigh(&source, Least::Energy, &Bounds::default(), false)?;
 /// assert!(weighed.choices.contains(&weighed.best));
 /// println!("{:?}: {:.2} J", weighed.best.place, weighed.best.energy_j);
@@ -112,16 +118,19 @@ pub fn weigh(
     let (choices, evidence, break_even) = match source {
         Source::Study => (nexus6::choices()?, Evidence::PaperTable, None),
         Source::Measured(path) => (read_choices(path)?, Evidence::TraceReplay, None),
-        Source::Modelled { device, frequencies_ghz, camera_fps, bytes_per_s } => {
+        Source::Modelled { device, settings, bytes_per_s } => {
             let model = device.model(*bytes_per_s)?;
-            let choices = model.options(frequencies_ghz, camera_fps);
-            let even = break_even(&model, least, bounds, frequencies_ghz, camera_fps);
+            let choices = model.options(settings)?;
+            if bytes_per_s.is_some() && choices.iter().all(|choice| choice.place == Place::Local) {
+                return Err(WeighError::NothingSent);
+            }
+            let even = break_even(&model, &choices, least, bounds, settings)?;
             (choices, Evidence::CostModel, even)
         }
     };
     let best = best(&choices, least, bounds).cloned().ok_or_else(|| WeighError::NothingWithin {
         choices: choices.len(),
-        most_accurate: choices.iter().map(|choice| choice.accuracy).fold(0.0, f64::max),
+        most_accurate: choices.iter().filter_map(|choice| choice.accuracy).fold(0.0, f64::max),
     })?;
     let mut shown = if all { choices } else { pareto(&choices) };
     // The choice of least power may be dominated in all other criteria.
@@ -131,8 +140,53 @@ pub fn weigh(
     Ok(Weighed { choices: shown, best, evidence, break_even })
 }
 
+/// Frames of a device from the launch of the application on.
+#[derive(Clone, Debug)]
+pub struct Launch {
+    /// The constants of the device.
+    pub device: Device,
+    /// Where the network runs.
+    pub place: Place,
+    /// Side of its input, pixels; `None`: the first that is listed there.
+    pub size_px: Option<u32>,
+    /// What sets the frequency.
+    pub clock: Clock,
+    /// Frames per second of the camera.
+    pub camera_fps: f64,
+    /// Number of frames.
+    pub frames: usize,
+}
+
+impl Launch {
+    /// Frequency, phase and power over time.
+    ///
+    /// # Errors
+    /// [`WeighError`] for invalid constants, an input size that the place does not have, or a
+    /// governor on a device without frequencies.
+    pub fn timeline(&self) -> Result<Vec<Moment>, WeighError> {
+        let model = self.device.model(None)?;
+        model.check_clocks(&[self.clock])?;
+        let listed = || model.listed(self.place).first().copied();
+        let network = match self.size_px {
+            Some(size_px) => {
+                model.network(self.place, size_px).ok_or_else(|| model.no_size(size_px))?
+            }
+            None => listed().ok_or(OffloadError::NoNetworkListed)?,
+        };
+        let preview = model.camera.preview;
+        let with = Use {
+            place: self.place,
+            network,
+            clock: self.clock,
+            camera: CameraUse { fps: self.camera_fps, preview, post_processing: true },
+            conversion: model.conversion[0].cycles(preview),
+        };
+        Ok(model.timeline(&with, self.frames))
+    }
+}
+
 impl Device {
-    fn model(&self, bytes_per_s: Option<f64>) -> Result<OffloadModel, WeighError> {
+    pub(super) fn model(&self, bytes_per_s: Option<f64>) -> Result<OffloadModel, WeighError> {
         let mut model = match self {
             Self::Study => nexus6::device()?,
             Self::File(path) => OffloadModel::read(path)?,
@@ -145,16 +199,21 @@ impl Device {
 
 fn break_even(
     model: &OffloadModel,
+    choices: &[Choice],
     least: Least,
     bounds: &Bounds,
-    frequencies_ghz: &[f64],
-    camera_fps: &[f64],
-) -> Option<BreakEven> {
-    if model.remote.iter().all(|network| network.sent_bytes == 0) {
-        return None;
+    settings: &Settings,
+) -> Result<Option<BreakEven>, WeighError> {
+    let listed = model.remote.iter().any(|network| network.sent_bytes > 0);
+    let by_size = model.by_size.is_some_and(|law| law.sent_bytes_per_pixel > 0.0);
+    let both = [Place::Local, Place::Remote]
+        .into_iter()
+        .all(|place| choices.iter().any(|choice| choice.place == place));
+    if !(both && (listed || by_size)) {
+        return Ok(None);
     }
-    let from = model.break_even_bandwidth(least, bounds, frequencies_ghz, camera_fps)?;
-    Some(if from == 0.0 { BreakEven::Always } else { BreakEven::From(from) })
+    let from = model.break_even_bandwidth(least, bounds, settings)?;
+    Ok(from.map(|from| if from == 0.0 { BreakEven::Always } else { BreakEven::From(from) }))
 }
 
 #[cfg(test)]
@@ -162,8 +221,9 @@ mod tests {
     use super::*;
 
     fn modelled(bytes_per_s: Option<f64>) -> Source {
-        let (frequencies_ghz, camera_fps) = (vec![0.3, 1.5, 2.65], vec![15.0]);
-        Source::Modelled { device: Device::Study, frequencies_ghz, camera_fps, bytes_per_s }
+        let clocks = [0.3, 1.5, 2.65].map(Clock::Fixed).to_vec();
+        let settings = Settings { clocks, camera_fps: vec![15.0], ..Settings::default() };
+        Source::Modelled { device: Device::Study, settings, bytes_per_s }
     }
 
     #[test]

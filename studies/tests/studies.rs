@@ -293,6 +293,14 @@ fn tables_are_recomputed_and_contradictions_marked() {
     let names: Vec<&str> = tables.iter().filter_map(|table| table["name"].as_str()).collect();
     let numbers = ["I", "II", "III", "V", "VI", "VII", "VIII"];
     assert_eq!(names, numbers.map(|number| format!("table {number}")));
+    let models = all["models"].as_array().expect("models");
+    let basis = |of: &str| models.iter().filter(|row| row["basis"] == of).count();
+    assert!(basis("fitted") > 20 && basis("predicted") > 40, "{models:?}");
+    let observations = all["observations"].as_array().expect("observations");
+    let contradicted = observations.iter().filter(|o| o["holds"] == false).count();
+    assert!(observations.len() > 20 && contradicted <= 3, "{observations:?}");
+    let whole = ok(&["paper", "ar-energy-study"]);
+    assert!(whole.contains("(as printed)") && whole.contains("figures are predicted: mean error"));
     let text = ok(&["paper", "ar-energy-study", "--table", "vi"]);
     assert!(text.contains("*43.4") && text.contains("43.345, but 43.4 is printed"), "{text}");
     assert!(!ok(&["paper", "ar-energy-study", "--table", "V"]).contains("is printed"));

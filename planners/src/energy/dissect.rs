@@ -1,20 +1,32 @@
 //! Attributes the energy of a measured power trace to the phases in an application's log (AR energy
 //! study, section III-C).
 //!
-//! 1. Clocks: t_monitor = t_monitor(flag) + (t_device - t_device(flag)).
+//! 1. Clocks: t_monitor = t_monitor(flag) + (t_device - t_device(flag)); then the offset and the
+//!    difference in speed at which the phases explain the trace best ([`alignment`]).
 //! 2. Cooling-off: frames that start within a given time after the flag are dropped, because the
 //!    start of the application affects them.
 //! 3. Isolation: within a phase, P(phase) = P(total) - P(camera and preview) - P(base), the latter
-//!    two measured alone.
-//! 4. Energy: the integral of P(phase) over the phase. The time between a frame's phases is called
+//!    two measured alone. P(phase) is the mean over all samples in that phase; a sample of a slow
+//!    sensor that covers several phases is divided among them by least squares ([`regression`]).
+//! 4. Energy: P(phase) times the time in the phase. The time between a frame's phases is called
 //!    "others".
 
+mod alignment;
+mod regression;
+#[cfg(test)]
+mod tests;
+
 use super::trace::{EventLog, LoggedPhase, PowerTrace, TraceError};
+use alignment::Problem;
+use regression::{Samples, Segment};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// The name of the time between a frame's logged phases.
 pub const OTHERS: &str = "others";
+
+/// Parts of a phase by a sensor that averages.
+const SLICES: usize = 3;
 
 /// Parameters beside trace and log.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -29,6 +41,11 @@ pub struct Settings {
     pub base_w: f64,
     /// Mean power of the device with only camera and preview running, base included, W.
     pub preview_w: f64,
+    /// Time over which the sensor averages each sample, before its time, s; 0 for one that samples
+    /// the power at a moment.
+    pub averaging_s: f64,
+    /// Whether a linear drift of the sensor since the flag is removed.
+    pub removes_drift: bool,
 }
 
 /// One phase, mean over frames.
@@ -51,6 +68,11 @@ pub struct Dissection {
     pub left_out: usize,
     /// Time of the flag event on the monitor's clock, s.
     pub monitor_flag_s: f64,
+    /// By how much the monitor's clock is faster than the device's, parts per million.
+    pub clock_ppm: f64,
+    /// Drift of the sensor, W/s; `None` if none was looked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub drift_w_per_s: Option<f64>,
     /// Time from the start of the first phase to the end of the last, s.
     pub latency_s: f64,
     /// Energy in that time, J.
@@ -72,187 +94,231 @@ pub fn to_monitor_s(monitor_flag_s: f64, device_flag_s: f64, device_s: f64) -> f
 /// Attributes the energy of a trace to phases.
 ///
 /// # Errors
-/// [`TraceError::Dissection`] when no flag can be found, a frame's phases overlap, or no frame is
-/// left.
+/// [`TraceError::Dissection`] when no flag can be found, a frame's phases overlap, no frame is left,
+/// or samples do not tell a phase apart from others.
 pub fn dissect(
     trace: &PowerTrace,
     log: &EventLog,
     settings: &Settings,
 ) -> Result<Dissection, TraceError> {
-    let refuse = |reason: String| TraceError::Dissection(reason);
-    let powers = [settings.base_w, settings.preview_w, settings.cooling_off_s];
-    if powers.iter().any(|p| !p.is_finite() || *p < 0.0) || settings.preview_w < settings.base_w {
-        let (base, preview) = (settings.base_w, settings.preview_w);
-        return Err(refuse(format!(
-            "base power {base} W and preview power {preview} W: the latter contains the former, \
-            and both are 0 or more"
-        )));
-    }
-    let found = settings.monitor_flag_s.or_else(|| trace.first_rise_s(settings.quiet_s));
-    let monitor_flag_s = found.ok_or_else(|| {
-        refuse(format!(
+    settings.check()?;
+    let rise = || trace.first_rise_within_s(settings.quiet_s, settings.averaging_s);
+    let found = settings.monitor_flag_s.or_else(rise);
+    let flag_s = found.ok_or_else(|| {
+        TraceError::Dissection(format!(
             "no flag event in the trace: after {} s the power never rises; give its time",
             settings.quiet_s
         ))
     })?;
-    let monitor = |device_s: f64| to_monitor_s(monitor_flag_s, log.flag_s, device_s);
-    let mut frames: BTreeMap<u64, Vec<&LoggedPhase>> = BTreeMap::new();
-    log.phases.iter().for_each(|phase| frames.entry(phase.frame).or_default().push(phase));
-    let mut order: Vec<&str> = Vec::new();
-    log.phases.iter().for_each(|p| {
-        if !order.contains(&p.phase.as_str()) {
-            order.push(&p.phase);
-        }
-    });
-    let mut sums: BTreeMap<&str, (f64, f64)> = BTreeMap::new();
-    let (mut count, mut latency_s, mut energy_j) = (0usize, 0.0, 0.0);
-    let beside_w = settings.preview_w;
-    for (number, phases) in &mut frames {
-        phases.sort_by(|a, b| a.start_s.total_cmp(&b.start_s));
-        let (start, end) = (
-            monitor(phases[0].start_s),
-            phases.iter().map(|p| monitor(p.end_s)).fold(f64::MIN, f64::max),
-        );
-        if let Some(pair) = phases.windows(2).find(|w| w[1].start_s < w[0].end_s) {
-            return Err(refuse(format!(
-                "frame {number}: `{}` starts before `{}` ends; phases of a frame follow each other",
-                pair[1].phase, pair[0].phase
-            )));
-        }
-        let measured = trace.span_s().0 <= start && end <= trace.span_s().1;
-        if start < monitor_flag_s + settings.cooling_off_s || !measured {
-            continue;
-        }
-        let whole = trace.energy_j(start, end);
-        let mut rest = (end - start, whole - beside_w * (end - start));
-        for phase in phases.iter() {
-            let seconds = phase.end_s - phase.start_s;
-            let joules =
-                trace.energy_j(monitor(phase.start_s), monitor(phase.end_s)) - beside_w * seconds;
-            let sum = sums.entry(&phase.phase).or_default();
-            *sum = (sum.0 + seconds, sum.1 + joules);
-            rest = (rest.0 - seconds, rest.1 - joules);
-        }
-        let others = sums.entry(OTHERS).or_default();
-        *others = (others.0 + rest.0, others.1 + rest.1);
-        (count, latency_s, energy_j) = (count + 1, latency_s + end - start, energy_j + whole);
-    }
-    if count == 0 {
-        return Err(refuse(format!(
+    let logged = Logged::of(log, flag_s)?;
+    let counted = logged.counted(trace, flag_s + settings.cooling_off_s);
+    if counted.is_empty() {
+        return Err(TraceError::Dissection(format!(
             "no frame is left: {} are logged, none starts {} s after the flag within the trace",
-            frames.len(),
+            logged.frames.len(),
             settings.cooling_off_s
         )));
     }
-    let mean = |sum: f64| sum / count as f64;
-    let names = order.into_iter().filter(|&name| name != OTHERS).chain(std::iter::once(OTHERS));
-    let phase = |name: &str| {
-        sums.get(name).map(|s| PhaseEnergy {
-            phase: name.to_owned(),
-            seconds: mean(s.0),
-            joules: mean(s.1),
-        })
+    let segments = logged.segments(&counted);
+    let problem = Problem {
+        parts: logged.names.len() + 2,
+        preview_w: settings.preview_w,
+        drift_from_s: settings.removes_drift.then_some(flag_s),
+        pivot_s: flag_s,
+        uncertainty_s: settings.uncertainty_s(trace, flag_s),
     };
+    let (time_s, power_w) = trace.samples();
+    let samples = Samples { time_s, power_w, averaging_s: settings.averaging_s };
+    // Parts without any time are no unknowns.
+    let (segments, used) = compact(segments, problem.parts);
+    let problem = Problem { parts: used.len(), ..problem };
+    let alignment = problem.align(samples, &segments);
+    let slices = if settings.averaging_s > 0.0 { SLICES } else { 1 };
+    let fit = problem
+        .fit_changing(samples, &alignment.apply(&segments, flag_s), slices)
+        .map_err(|part| logged.undetermined(used.get(part).copied()))?;
+    let watts = |part: usize| {
+        used.iter().position(|&known| known == part).map_or(0.0, |index| fit.watts[index])
+    };
+    let frames = counted.len() as f64;
+    let seconds = |part: usize| {
+        let of = |frame: &&Frame| frame.seconds(part, &logged);
+        counted.iter().map(of).sum::<f64>() / frames
+    };
+    let latency_s = counted.iter().map(|f| f.end_s - f.start_s).sum::<f64>() / frames;
+    let phases: Vec<PhaseEnergy> = logged
+        .names
+        .iter()
+        .map(String::as_str)
+        .chain([OTHERS])
+        .enumerate()
+        .map(|(part, name)| PhaseEnergy {
+            phase: name.to_owned(),
+            seconds: seconds(part),
+            joules: watts(part) * seconds(part),
+        })
+        .filter(|phase| phase.seconds > 0.0 || phase.phase == OTHERS)
+        .collect();
+    let camera_j = (settings.preview_w - settings.base_w) * latency_s;
+    let base_j = settings.base_w * latency_s;
     Ok(Dissection {
-        frames: count,
-        left_out: frames.len() - count,
-        monitor_flag_s,
-        latency_s: mean(latency_s),
-        energy_j: mean(energy_j),
-        phases: names.filter_map(phase).collect(),
-        camera_j: (settings.preview_w - settings.base_w) * mean(latency_s),
-        base_j: settings.base_w * mean(latency_s),
+        frames: counted.len(),
+        left_out: logged.frames.len() - counted.len(),
+        monitor_flag_s: flag_s + alignment.offset_s,
+        clock_ppm: 1e6 * alignment.rate,
+        drift_w_per_s: settings.removes_drift.then(|| fit.watts[used.len()]),
+        latency_s,
+        energy_j: phases.iter().map(|p| p.joules).sum::<f64>() + camera_j + base_j,
+        phases,
+        camera_j,
+        base_j,
     })
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::energy::{FrameEnergy, Phase, Recording};
-
-    const BASE_W: f64 = 0.6;
-    const CAMERA_W: f64 = 2.5;
-
-    /// Touched at 0.2 s; from 1 s on 20 frames of conversion (0.4 s, 2.2 W), something else (0.05
-    /// s, 0.4 W) and inference (0.5 s, 3 W); 5 kHz.
-    fn measured() -> (PowerTrace, EventLog) {
-        let phase = |name: &str, seconds, watts| Phase { name: name.to_owned(), seconds, watts };
-        let phases = vec![
-            phase("conversion", 0.4, 2.2),
-            phase(OTHERS, 0.05, 0.4),
-            phase("inference", 0.5, 3.0),
-        ];
-        let frame = FrameEnergy { phases, base_w: BASE_W, camera_w: CAMERA_W };
-        let recording = Recording {
-            start_s: 1.0,
-            starting_w: 7.0,
-            samples_per_s: 5000.0,
-            noise_w: 0.0,
-            ..Recording::of(frame, 20)
-        };
-        recording.record().expect("a recording")
-    }
-
-    fn settings() -> Settings {
-        Settings {
-            monitor_flag_s: None,
-            quiet_s: 0.1,
-            cooling_off_s: 2.0,
-            base_w: BASE_W,
-            preview_w: BASE_W + CAMERA_W,
+impl Settings {
+    /// By how much the flag event may be earlier and later than where it is seen: a rise shows in
+    /// the first sample after it, a mean says when within it, a given time is as exact as a sample.
+    fn uncertainty_s(&self, trace: &PowerTrace, flag_s: f64) -> (f64, f64) {
+        let (time_s, _) = trace.samples();
+        let after = time_s.partition_point(|&t| t < flag_s).clamp(1, time_s.len() - 1);
+        let step_s = time_s[after] - time_s[after - 1];
+        match (self.monitor_flag_s, self.averaging_s > 0.0) {
+            (Some(_), _) => (step_s, step_s),
+            (None, true) => (0.0, 0.0),
+            (None, false) => (step_s, 0.0),
         }
     }
 
-    #[test]
-    fn known_powers_come_back() {
-        let (trace, log) = measured();
-        let found = dissect(&trace, &log, &settings()).expect("a dissection");
-        assert!((found.monitor_flag_s - 0.2).abs() < 1e-3);
-        // Frames that start before 2.2 s are left out.
-        assert_eq!((found.frames, found.left_out), (18, 2));
-        let close = |a: f64, b: f64| (a - b).abs() < 0.01 * b;
-        for (phase, expected) in found.phases.iter().zip([
-            ("conversion", 0.4, 0.88),
-            ("inference", 0.5, 1.5),
-            ("others", 0.05, 0.02),
-        ]) {
-            assert_eq!(phase.phase, expected.0);
-            assert!(
-                close(phase.seconds, expected.1) && (phase.joules - expected.2).abs() < 0.01,
-                "{phase:?}"
-            );
+    fn check(&self) -> Result<(), TraceError> {
+        let numbers = [self.base_w, self.preview_w, self.cooling_off_s, self.averaging_s];
+        if numbers.iter().all(|p| p.is_finite() && *p >= 0.0) && self.preview_w >= self.base_w {
+            return Ok(());
         }
-        assert!(
-            close(found.camera_j, CAMERA_W * 0.95)
-                && close(found.base_j, BASE_W * 0.95)
-                && close(found.latency_s, 0.95)
-        );
-        let parts: f64 =
-            found.phases.iter().map(|p| p.joules).sum::<f64>() + found.camera_j + found.base_j;
-        assert!((parts - found.energy_j).abs() < 1e-9);
+        let (base, preview) = (self.base_w, self.preview_w);
+        Err(TraceError::Dissection(format!(
+            "base power {base} W and preview power {preview} W: the latter contains the former, \
+            and both are 0 or more"
+        )))
+    }
+}
+
+/// One logged frame, on the monitor's clock.
+struct Frame {
+    start_s: f64,
+    end_s: f64,
+    /// Logged phases, ascending: start, end, index of the name.
+    phases: Vec<(f64, f64, usize)>,
+}
+
+/// The log, on the monitor's clock.
+struct Logged {
+    /// Names of logged phases but "others", in the order in which they first occur.
+    names: Vec<String>,
+    /// In the order of their times.
+    frames: Vec<Frame>,
+}
+
+impl Logged {
+    fn of(log: &EventLog, flag_s: f64) -> Result<Self, TraceError> {
+        let monitor = |device_s: f64| to_monitor_s(flag_s, log.flag_s, device_s);
+        let mut names: Vec<String> = Vec::new();
+        for phase in &log.phases {
+            if phase.phase != OTHERS && !names.contains(&phase.phase) {
+                names.push(phase.phase.clone());
+            }
+        }
+        let mut by_number: BTreeMap<u64, Vec<&LoggedPhase>> = BTreeMap::new();
+        log.phases.iter().for_each(|phase| by_number.entry(phase.frame).or_default().push(phase));
+        let mut frames = Vec::new();
+        for (number, phases) in &mut by_number {
+            phases.sort_by(|a, b| a.start_s.total_cmp(&b.start_s));
+            if let Some(pair) = phases.windows(2).find(|w| w[1].start_s < w[0].end_s) {
+                return Err(TraceError::Dissection(format!(
+                    "frame {number}: `{}` starts before `{}` ends; phases of a frame follow each \
+                    other",
+                    pair[1].phase, pair[0].phase
+                )));
+            }
+            // "Others" has the index behind the names.
+            let index = |name: &str| names.iter().position(|n| n == name).unwrap_or(names.len());
+            let phase = |p: &&LoggedPhase| (monitor(p.start_s), monitor(p.end_s), index(&p.phase));
+            let phases: Vec<(f64, f64, usize)> = phases.iter().map(phase).collect();
+            let end_s = phases.iter().map(|p| p.1).fold(f64::MIN, f64::max);
+            frames.push(Frame { start_s: phases[0].0, end_s, phases });
+        }
+        frames.sort_by(|a, b| a.start_s.total_cmp(&b.start_s));
+        if let Some(pair) = frames.windows(2).find(|w| w[1].start_s < w[0].end_s - 1e-9) {
+            return Err(TraceError::Dissection(format!(
+                "two frames overlap: one ends {:.3} s after the next one starts; frames follow each \
+                other",
+                pair[0].end_s - pair[1].start_s
+            )));
+        }
+        Ok(Self { names, frames })
     }
 
-    #[test]
-    fn what_cannot_be_taken_apart_is_explained() {
-        let (trace, log) = measured();
-        let message = |trace: &PowerTrace, log: &EventLog, settings: Settings| {
-            dissect(trace, log, &settings).map_or_else(|e| e.to_string(), |_| "done".to_owned())
-        };
-        assert!(
-            message(&trace, &log, Settings { cooling_off_s: 1e3, ..settings() })
-                .starts_with("no frame is left: 20 are logged")
-        );
-        assert!(
-            message(&trace, &log, Settings { preview_w: 0.1, ..settings() })
-                .contains("the latter contains the former")
-        );
-        let flat = PowerTrace::new(vec![0.0, 1.0, 2.0], vec![1.0; 3]).expect("a trace");
-        assert!(message(&flat, &log, settings()).starts_with("no flag event in the trace"));
-        let mut overlapping = log.clone();
-        overlapping.phases[1].start_s -= 0.2;
-        assert!(
-            message(&trace, &overlapping, settings())
-                .contains("frame 0: `inference` starts before `conversion` ends")
-        );
+    /// Frames that count: after the cooling-off, and within the trace.
+    fn counted(&self, trace: &PowerTrace, from_s: f64) -> Vec<&Frame> {
+        let (start_s, end_s) = trace.span_s();
+        let counts = |f: &&Frame| f.start_s >= from_s.max(start_s) && f.end_s <= end_s;
+        self.frames.iter().filter(counts).collect()
     }
+
+    /// The time from the first counted frame to the last as parts: phases by the index of their
+    /// name, then others, then the time between frames.
+    fn segments(&self, counted: &[&Frame]) -> Vec<Segment> {
+        let (others, between) = (self.names.len(), self.names.len() + 1);
+        let mut segments: Vec<Segment> = Vec::new();
+        let mut add = |start_s: f64, end_s: f64, part| {
+            if end_s > start_s {
+                segments.push(Segment { start_s, end_s, part });
+            }
+        };
+        let mut at_s = counted.first().map_or(0.0, |frame| frame.start_s);
+        for frame in counted {
+            add(at_s, frame.start_s, between);
+            at_s = at_s.max(frame.start_s);
+            for &(start_s, end_s, part) in &frame.phases {
+                add(at_s, start_s, others);
+                add(start_s.max(at_s), end_s, part);
+                at_s = at_s.max(end_s);
+            }
+        }
+        segments
+    }
+
+    fn undetermined(&self, part: Option<usize>) -> TraceError {
+        let name = part.and_then(|p| self.names.get(p)).map_or(OTHERS, String::as_str);
+        TraceError::Dissection(format!(
+            "the samples do not tell `{name}` apart from the other phases: the sensor is too slow, \
+            or there are too few frames"
+        ))
+    }
+}
+
+impl Frame {
+    /// Time in a part, s.
+    fn seconds(&self, part: usize, logged: &Logged) -> f64 {
+        let of = |wanted: usize| {
+            let of = |p: &&(f64, f64, usize)| p.2 == wanted;
+            self.phases.iter().filter(of).map(|p| p.1 - p.0).sum::<f64>()
+        };
+        match part == logged.names.len() {
+            true => {
+                let named: f64 = (0..logged.names.len()).map(of).sum();
+                (self.end_s - self.start_s - named).max(0.0)
+            }
+            false => of(part),
+        }
+    }
+}
+
+/// Segments whose parts are numbered without those that do not occur, and the parts that do.
+fn compact(mut segments: Vec<Segment>, parts: usize) -> (Vec<Segment>, Vec<usize>) {
+    let occurs = |part: &usize| segments.iter().any(|segment| segment.part == *part);
+    let used: Vec<usize> = (0..parts).filter(occurs).collect();
+    for segment in &mut segments {
+        segment.part = used.iter().position(|&part| part == segment.part).unwrap_or(0);
+    }
+    (segments, used)
 }

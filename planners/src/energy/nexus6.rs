@@ -2,19 +2,20 @@
 //! or on an edge server, under six governors.
 //!
 //! [`choices`] are its measurements for [`super::offload`], [`device`] its constants in the terms
-//! of the phase model, [`local_frame`] its frames. The study's other figures, and those that
-//! contradict each other, are in the repository's `studies/`.
+//! of the phase model, [`local_frame`] its frames. The study's other figures, those that contradict
+//! each other, and its observations are in the repository's `studies/`.
+
+mod fit;
+
+pub use fit::{FITTED_RESOLUTIONS, FITTED_SIZES_PX, as_measured, device};
 
 use super::{
-    Cycles, FrameEnergy, Phase, PowerLaw,
+    CameraUse, FrameEnergy, Phase, Processor, Radio, Resolution,
     dissect::OTHERS,
-    offload::{Background, Choice, OffloadModel, Place, Sized},
+    offload::{Choice, Place},
 };
 use serde::Deserialize;
 use std::collections::BTreeMap;
-
-/// Camera frames per second of the study.
-const CAMERA_FPS: f64 = 15.0;
 
 /// Why the constants of the phone are not available.
 #[derive(Debug, thiserror::Error)]
@@ -100,6 +101,70 @@ pub struct Accuracy {
     pub remote_map: f64,
 }
 
+/// Energy by input size, interactive governor: table VII.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EnergyBySize {
+    /// Sides of the square input, pixels.
+    pub size_px: Vec<u32>,
+    /// Energy per frame on the phone, J.
+    pub local_j: Vec<f64>,
+    /// Energy per frame of the phone, with the network on the server, J.
+    pub remote_j: Vec<f64>,
+    /// Reduction of the latter relative to the former, %.
+    pub reduction_pct: Vec<f64>,
+}
+
+/// Conversion of an image: table VIII.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ConversionLatency {
+    /// Resolutions of the preview.
+    pub resolution: Vec<Resolution>,
+    /// In Java, ms.
+    pub java_ms: Vec<f64>,
+    /// In C, ms.
+    pub c_ms: Vec<f64>,
+    /// Reduction of the latter relative to the former, %.
+    pub reduction_pct: Vec<f64>,
+}
+
+/// The camera: sections III-B and V-C.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CameraFigures {
+    /// Frames per second where nothing else is said.
+    pub fps: f64,
+    /// The same of the preview.
+    pub preview: Resolution,
+    /// Share of post-processing in the power of image generation and preview, %.
+    pub post_processing_pct: f64,
+    /// Reduction of a remote frame's energy without post-processing, both at 30 frames/s, %.
+    pub off_at_30_fps_pct: f64,
+    /// The same at 5 frames/s, relative to all enabled at 30, %.
+    pub off_at_5_fps_pct: f64,
+}
+
+/// The phases of a phone's WiFi, from another paper.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Wifi {
+    promotion_s: f64,
+    promotion_w: f64,
+    tail_s: f64,
+    tail_w: f64,
+    idle_w: f64,
+}
+
+impl Wifi {
+    /// The interface, with the power of sending, W.
+    #[must_use]
+    pub fn radio(self, transmit_w: f64) -> Radio {
+        let Self { promotion_s, promotion_w, tail_s, tail_w, idle_w } = self;
+        Radio { promotion_s, promotion_w, transmit_w, tail_s, tail_w, idle_w }
+    }
+}
+
 /// The measurements of the study.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -114,6 +179,24 @@ pub struct Measured {
     pub remote: Remote,
     /// Accuracy of both networks.
     pub accuracy: Accuracy,
+    /// Energy by input size.
+    pub by_size: EnergyBySize,
+    /// Latency of conversion by method and resolution.
+    pub conversion: ConversionLatency,
+    /// The camera.
+    pub camera: CameraFigures,
+    /// The radio's phases, from another paper.
+    pub wifi: Wifi,
+    /// Frequencies, and loads that governors see.
+    pub processor: Processor,
+}
+
+impl CameraFigures {
+    /// The camera as the study used it.
+    #[must_use]
+    pub fn as_used(&self) -> CameraUse {
+        CameraUse { fps: self.fps, preview: self.preview, post_processing: true }
+    }
 }
 
 impl Measured {
@@ -153,7 +236,7 @@ impl Measured {
 /// # Errors
 /// [`Nexus6Error`] when the shipped measurements are damaged.
 pub fn choices() -> Result<Vec<Choice>, Nexus6Error> {
-    let Measured { governors, local, remote, accuracy, .. } = Measured::shipped()?;
+    let Measured { governors, local, remote, accuracy, camera, .. } = Measured::shipped()?;
     let places = [
         (Place::Local, 300, &local.latency_s, &local.energy_j, accuracy.local_map),
         (Place::Remote, 320, &remote.latency_s, &remote.energy_j, accuracy.remote_map),
@@ -161,8 +244,16 @@ pub fn choices() -> Result<Vec<Choice>, Nexus6Error> {
     let mut all = Vec::new();
     for (place, size_px, latency, energy, accuracy) in places {
         for ((setting, &latency_s), &energy_j) in governors.iter().zip(latency).zip(energy) {
-            let (setting, camera_fps) = (setting.clone(), Some(CAMERA_FPS));
-            all.push(Choice { place, setting, size_px, camera_fps, latency_s, energy_j, accuracy });
+            all.push(Choice {
+                place,
+                setting: setting.clone(),
+                size_px,
+                camera_fps: Some(camera.fps),
+                latency_s,
+                energy_j,
+                accuracy: Some(accuracy),
+                modelled: None,
+            });
         }
     }
     Ok(all)
@@ -192,62 +283,6 @@ pub fn local_frame(governor: &str) -> Result<FrameEnergy, Nexus6Error> {
     })
 }
 
-/// Constants of the study's phone and server: cycles from the performance governor, powers through
-/// 0.3 and 2.649 GHz; local 300 px, remote 320 px. The study does not print the amount of data sent
-/// or the bandwidth: communication is one round trip, independent of the bandwidth.
-///
-/// # Errors
-/// [`Nexus6Error`] when the shipped measurements are damaged.
-pub fn device() -> Result<OffloadModel, Nexus6Error> {
-    let measured = Measured::shipped()?;
-    let (local, remote) = (&measured.local, &measured.remote);
-    let ((low, low_ghz), (high, high_ghz)) =
-        (measured.fixed("powersave")?, measured.fixed("performance")?);
-    let law = |joules: &[f64], seconds: &[f64]| {
-        let watts = |g: usize| joules[g] / seconds[g];
-        PowerLaw::through((low_ghz, watts(low)), (high_ghz, watts(high)))
-            .ok_or(Nexus6Error::Row("two frequencies"))
-    };
-    let background = |joules: &[f64]| {
-        let watts = |g: usize| joules[g] / local.latency_s[g];
-        Background::through((low_ghz, watts(low)), (high_ghz, watts(high)))
-    };
-    let (base, camera) = (background(&local.base_j), background(&local.generation_and_preview_j));
-    let conversion_power = law(&local.conversion_j, &local.conversion_s)?;
-    // The energy of a remote frame without background, conversion and others, divided by the time
-    // of communication and waiting.
-    let busy_s = remote.conversion_s[high] + remote.others_s[high];
-    let always_w = base.watts(high_ghz) + camera.watts(high_ghz);
-    let rest_j = remote.energy_j[high]
-        - always_w * remote.latency_s[high]
-        - conversion_power.watts(high_ghz) * busy_s;
-    Ok(OffloadModel {
-        conversion: Cycles::measured(local.conversion_s[high], high_ghz),
-        others_s: local.others_s[high],
-        conversion_power,
-        inference_power: law(&local.inference_j, &local.inference_s)?,
-        communication_w: rest_j / (remote.inference_s[high] + remote.communication_s[high]),
-        local_base: base,
-        remote_base: base,
-        camera,
-        camera_w_per_fps: 0.0,
-        round_trip_s: remote.communication_s[high],
-        bandwidth_bytes_per_s: f64::INFINITY,
-        local: vec![Sized {
-            size_px: 300,
-            accuracy: measured.accuracy.local_map,
-            inference: Cycles::measured(local.inference_s[high], high_ghz),
-            sent_bytes: 0,
-        }],
-        remote: vec![Sized {
-            size_px: 320,
-            accuracy: measured.accuracy.remote_map,
-            inference: Cycles(remote.inference_s[high]),
-            sent_bytes: 0,
-        }],
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -261,41 +296,6 @@ mod tests {
             (frame.latency_s() - 0.823).abs() < 1e-9 && (frame.energy_j() - 5.037).abs() < 1e-9
         );
         assert!(local_frame("turbo").is_err_and(|e| e.to_string().contains("governor `turbo`")));
-    }
-
-    #[test]
-    fn constants_fitted_at_the_ends_hold_in_between() {
-        let measured = Measured::shipped().expect("the shipped measurements");
-        let (g, ghz) = measured.fixed("userspace").expect("a governor");
-        let device = device().expect("a device");
-        assert!(device.check().is_ok());
-        for (place, network, latency_s, energy_j) in [
-            (
-                Place::Local,
-                &device.local[0],
-                measured.local.latency_s[g],
-                measured.local.energy_j[g],
-            ),
-            (
-                Place::Remote,
-                &device.remote[0],
-                measured.remote.latency_s[g],
-                measured.remote.energy_j[g],
-            ),
-        ] {
-            let frame = device.frame(place, network, ghz, 15.0);
-            let apart = |modelled: f64, printed: f64| (modelled / printed - 1.0).abs();
-            assert!(
-                apart(frame.latency_s(), latency_s) < 0.06,
-                "{place:?}: {} s instead of {latency_s} s",
-                frame.latency_s()
-            );
-            assert!(
-                apart(frame.energy_j(), energy_j) < 0.06,
-                "{place:?}: {} J instead of {energy_j} J",
-                frame.energy_j()
-            );
-        }
     }
 
     #[test]

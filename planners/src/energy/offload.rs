@@ -5,10 +5,14 @@
 //! evaluates every combination; both go through the same [`pareto`] and [`best`].
 
 mod files;
+mod frame;
 mod model;
+mod options;
 
 pub use files::read_choices;
-pub use model::{Background, OffloadModel, Sized};
+pub use frame::{Clock, EnergyParts, Frame, Moment, Use};
+pub use model::{BySize, OffloadModel, SizeLaw, Sized};
+pub use options::{Modelled, Settings};
 
 use serde::{Deserialize, Serialize};
 use std::{cmp::Ordering, path::PathBuf};
@@ -36,12 +40,16 @@ pub struct Choice {
     /// Camera frames per second, if the camera rate is part of the choice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub camera_fps: Option<f64>,
-    /// Latency of one frame, s.
+    /// Latency of one frame, s; of a modelled choice from the capture of the image on.
     pub latency_s: f64,
-    /// Energy of the device for one frame, J.
+    /// Energy of the device from one detected frame to the next, J.
     pub energy_j: f64,
-    /// Mean average precision, %.
-    pub accuracy: f64,
+    /// Mean average precision, %; `None` where it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accuracy: Option<f64>,
+    /// What else a model says; a file of measured choices does not have it.
+    #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
+    pub modelled: Option<Modelled>,
 }
 
 /// The quantity to minimise.
@@ -91,8 +99,29 @@ pub enum OffloadError {
         wanted: &'static str,
     },
     /// There are no networks to choose from.
-    #[error("no network is listed, neither under `local` nor under `remote`")]
+    #[error(
+        "no network is listed, neither under `local` nor under `remote`, and there is no `by_size`"
+    )]
     NoNetwork,
+    /// Networks are only given by size, and no size is chosen.
+    #[error("no network is listed under `local` or `remote`: choose input sizes for `by_size`")]
+    NoNetworkListed,
+    /// Images cannot be converted.
+    #[error("`conversion` lists no method of converting images")]
+    NoConversion,
+    /// A governor needs frequencies and loads.
+    #[error("a governor needs the frequencies and loads of the device, and `processor` is missing")]
+    NoProcessor,
+    /// A setting that the device does not have.
+    #[error("the device has no {what} {name}: it has {known}")]
+    Unknown {
+        /// Conversion, or input size.
+        what: &'static str,
+        /// The given name.
+        name: String,
+        /// The names that there are.
+        known: String,
+    },
 }
 
 impl Default for Bounds {
@@ -107,12 +136,28 @@ impl Default for Bounds {
 }
 
 impl Bounds {
-    /// Whether a choice satisfies the bounds.
+    /// Whether a choice satisfies the bounds. An accuracy that is not known satisfies no bound.
     #[must_use]
     pub fn keep(&self, choice: &Choice) -> bool {
-        choice.accuracy >= self.accuracy_at_least
+        choice.accuracy.unwrap_or(0.0) >= self.accuracy_at_least
             && choice.latency_s <= self.latency_at_most_s
             && choice.energy_j <= self.energy_at_most_j
+    }
+}
+
+impl Choice {
+    /// Mean power, W.
+    #[must_use]
+    pub fn mean_w(&self) -> f64 {
+        self.energy_j / self.modelled.as_ref().map_or(self.latency_s, |m| m.period_s)
+    }
+
+    /// Whether its accuracy is known to be no less than another's.
+    fn is_as_accurate_as(&self, other: &Self) -> bool {
+        match (self.accuracy, other.accuracy) {
+            (Some(mine), Some(theirs)) => mine >= theirs,
+            _ => (self.place, self.size_px) == (other.place, other.size_px),
+        }
     }
 }
 
@@ -124,16 +169,17 @@ impl Least {
             Self::Latency => choice.latency_s,
             Self::Energy => choice.energy_j,
             Self::EnergyDelay => choice.energy_j * choice.latency_s,
-            Self::Power => choice.energy_j / choice.latency_s,
+            Self::Power => choice.mean_w(),
         }
     }
 }
 
-/// The Pareto front of energy, latency and accuracy, least energy first.
+/// The Pareto front of energy, latency and accuracy, least energy first. A choice whose accuracy is
+/// not known is compared with those of the same place and size only.
 #[must_use]
 pub fn pareto(choices: &[Choice]) -> Vec<Choice> {
     let no_worse = |a: &Choice, b: &Choice| {
-        a.energy_j <= b.energy_j && a.latency_s <= b.latency_s && a.accuracy >= b.accuracy
+        a.energy_j <= b.energy_j && a.latency_s <= b.latency_s && a.is_as_accurate_as(b)
     };
     let beaten = |c: &Choice| choices.iter().any(|other| no_worse(other, c) && !no_worse(c, other));
     let mut front: Vec<Choice> = choices.iter().filter(|c| !beaten(c)).cloned().collect();
@@ -147,7 +193,7 @@ pub fn pareto(choices: &[Choice]) -> Vec<Choice> {
 /// latency, then least energy, then highest accuracy, so that no other choice dominates it.
 #[must_use]
 pub fn best<'a>(choices: &'a [Choice], least: Least, bounds: &Bounds) -> Option<&'a Choice> {
-    let key = |c: &Choice| [least.of(c), c.latency_s, c.energy_j, -c.accuracy];
+    let key = |c: &Choice| [least.of(c), c.latency_s, c.energy_j, -c.accuracy.unwrap_or(0.0)];
     let order = |a: &&Choice, b: &&Choice| {
         let pairs = key(a).into_iter().zip(key(b));
         pairs.map(|(a, b)| a.total_cmp(&b)).find(|o| o.is_ne()).unwrap_or(Ordering::Equal)
@@ -167,8 +213,21 @@ mod tests {
             camera_fps: None,
             latency_s,
             energy_j,
-            accuracy,
+            accuracy: Some(accuracy),
+            modelled: None,
         }
+    }
+
+    #[test]
+    fn an_unknown_accuracy_is_neither_better_nor_worse() {
+        let unknown = Choice { accuracy: None, ..choice(1.0, 1.0, 0.0) };
+        let small = Choice { size_px: 100, ..unknown.clone() };
+        let slower = Choice { latency_s: 2.0, ..unknown.clone() };
+        let known = Choice { size_px: 320, ..choice(2.0, 3.0, 20.0) };
+        let all = [unknown.clone(), small, slower, known];
+        assert_eq!(pareto(&all).len(), 3, "only the slower one of the same size is beaten");
+        assert!(!Bounds { accuracy_at_least: 1.0, ..Bounds::default() }.keep(&unknown));
+        assert!(Bounds::default().keep(&unknown));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! A frame as phases: latency, power and energy as functions of the processor's frequency.
 //!
-//! t = C / f; P = a f + b f^3; E = (base + camera) L + sum of P_i t_i, with L the sum of t_i.
+//! t = C / f; P = a f + b f^3 for a busy processor, a + b f for the background; E = (base + camera) L + sum of P_i t_i, with L the sum of t_i.
 //! Units: GHz, 1e9 cycles, s, W, J.
 
 use serde::{Deserialize, Serialize};
@@ -53,6 +53,32 @@ impl PowerLaw {
     #[must_use]
     pub fn watts(self, ghz: f64) -> f64 {
         self.a_w_per_ghz * ghz + self.b_w_per_ghz3 * ghz.powi(3)
+    }
+}
+
+/// Background power: a fixed part, and a part proportional to the processor's frequency.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Background {
+    /// The fixed part, W.
+    pub fixed_w: f64,
+    /// Additional power per GHz, W.
+    #[serde(default)]
+    pub w_per_ghz: f64,
+}
+
+impl Background {
+    /// Power at a frequency, W.
+    #[must_use]
+    pub fn watts(self, ghz: f64) -> f64 {
+        self.fixed_w + self.w_per_ghz * ghz
+    }
+
+    /// The straight line through two measurements (GHz, W) at different frequencies.
+    #[must_use]
+    pub fn through(low: (f64, f64), high: (f64, f64)) -> Self {
+        let w_per_ghz = (high.1 - low.1) / (high.0 - low.0);
+        Self { fixed_w: low.1 - w_per_ghz * low.0, w_per_ghz }
     }
 }
 

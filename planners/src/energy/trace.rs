@@ -142,6 +142,12 @@ impl PowerTrace {
         text
     }
 
+    /// Times (s) and powers (W).
+    #[must_use]
+    pub fn samples(&self) -> (&[f64], &[f64]) {
+        (&self.time_s, &self.power_w)
+    }
+
     /// First and last time, s.
     #[must_use]
     pub fn span_s(&self) -> (f64, f64) {
@@ -193,6 +199,22 @@ impl PowerTrace {
     /// above its mean over the first `quiet_s` seconds.
     #[must_use]
     pub fn first_rise_s(&self, quiet_s: f64) -> Option<f64> {
+        self.first_rise(quiet_s).map(|(index, _)| self.time_s[index])
+    }
+
+    /// The time of that rise by a sensor whose samples are means over `averaging_s`: the first high
+    /// sample covers the rise, and how high it is beside the next one says where.
+    #[must_use]
+    pub fn first_rise_within_s(&self, quiet_s: f64, averaging_s: f64) -> Option<f64> {
+        let (index, quiet_w) = self.first_rise(quiet_s)?;
+        let rise_w = self.power_w[index] - quiet_w;
+        let whole_w = self.power_w.get(index + 1).map_or(rise_w, |next| next - quiet_w);
+        let share = if whole_w > 0.0 { (rise_w / whole_w).clamp(0.0, 1.0) } else { 1.0 };
+        Some(self.time_s[index] - share * averaging_s)
+    }
+
+    /// The index of the first high sample, and the mean power before.
+    fn first_rise(&self, quiet_s: f64) -> Option<(usize, f64)> {
         let end = self.time_s[0] + quiet_s;
         let quiet = &self.power_w[..self.time_s.partition_point(|&t| t <= end)];
         let mean = quiet.iter().sum::<f64>() / quiet.len() as f64;
@@ -200,7 +222,7 @@ impl PowerTrace {
             (quiet.iter().map(|w| (w - mean).powi(2)).sum::<f64>() / quiet.len() as f64).sqrt();
         let threshold = mean + (6.0 * spread).max(0.05 * mean);
         let rise = self.power_w.iter().skip(quiet.len()).position(|&w| w > threshold)?;
-        self.time_s.get(quiet.len() + rise).copied()
+        Some((quiet.len() + rise, mean))
     }
 }
 
@@ -354,9 +376,11 @@ mod tests {
             .collect();
         let trace = PowerTrace::new(time, power).expect("a trace");
         assert!(trace.first_rise_s(0.1).is_some_and(|t| (t - 0.192).abs() < 1.5e-3));
-        assert_eq!(
-            PowerTrace::new(vec![0.0, 1.0, 2.0], vec![1.0; 3]).expect("a trace").first_rise_s(0.5),
-            None
-        );
+        let flat = PowerTrace::new(vec![0.0, 1.0, 2.0], vec![1.0; 3]).expect("a trace");
+        assert_eq!((flat.first_rise_s(0.5), flat.first_rise_within_s(0.5, 1.0)), (None, None));
+        // Means over 1 s of 1 W until 3.25 s, and 5 W from there.
+        let means = PowerTrace::new(vec![1.0, 2.0, 3.0, 4.0, 5.0], vec![1.0, 1.0, 1.0, 4.0, 5.0]);
+        let rise_s = means.expect("a trace").first_rise_within_s(2.0, 1.0);
+        assert!(rise_s.is_some_and(|t| (t - 3.25).abs() < 1e-12), "{rise_s:?}");
     }
 }

@@ -60,6 +60,7 @@ impl Pipeline<'_> {
                 latency_ns: self.interval(&ends, &|times| times.latency(&cuts)),
                 period_ns: Some(self.interval(&ends, &|times| times.period(&cuts))),
                 device_energy_nj: None,
+                frame: None,
             },
             optimal,
             regret: Some(self.regret(objective, &cuts, ends.each_ref(), is_complete)),

@@ -40,6 +40,7 @@ impl Split<'_> {
             device_energy_nj: self
                 .is_energy_known()
                 .then(|| self.interval(Criterion::DeviceEnergy, side)),
+            frame: None,
         };
         let plan = Plan {
             model: costs.model().to_owned(),

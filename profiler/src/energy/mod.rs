@@ -11,7 +11,7 @@
 
 mod rapl;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use vitempo_graph::Processor;
 
 /// Why no energy is recorded.
@@ -83,11 +83,70 @@ impl Meter {
     /// Energy since a reading, uJ; `None` when the counters cannot be read any more.
     #[must_use]
     pub fn since_uj(&self, start: &Reading) -> Option<u64> {
-        let now = self.read()?;
+        self.between_uj(start, &self.read()?)
+    }
+
+    /// Energy between two readings, uJ.
+    fn between_uj(&self, start: &Reading, end: &Reading) -> Option<u64> {
         match &self.0 {
-            Counter::Rapl(packages) => packages.between_uj(start, &now),
+            Counter::Rapl(packages) => packages.between_uj(start, end),
             #[cfg(any(feature = "onnxruntime", feature = "torch"))]
-            Counter::Nvml(_) => Some(now.0.first()?.saturating_sub(*start.0.first()?)),
+            Counter::Nvml(_) => Some(end.0.first()?.saturating_sub(*start.0.first()?)),
         }
+    }
+
+    /// The power over a time: a sample every so often, each the mean since the one before. `None`
+    /// when the counters cannot be read any more.
+    #[must_use]
+    pub fn record(&self, duration: Duration, every: Duration) -> Option<Vec<PowerSample>> {
+        let start = Instant::now();
+        let (mut before, mut before_s) = (self.read()?, 0.0);
+        let mut samples = Vec::new();
+        let mut next = every;
+        while next <= duration {
+            std::thread::sleep(next.saturating_sub(start.elapsed()));
+            let reading = self.read()?;
+            let time_s = start.elapsed().as_secs_f64();
+            let joules = self.between_uj(&before, &reading)? as f64 / 1e6;
+            if time_s > before_s {
+                samples.push(PowerSample { time_s, power_w: joules / (time_s - before_s) });
+                (before, before_s) = (reading, time_s);
+            }
+            next += every;
+        }
+        Some(samples)
+    }
+}
+
+/// A mean power.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PowerSample {
+    /// End of the time that it is the mean of, s since the start.
+    pub time_s: f64,
+    /// W.
+    pub power_w: f64,
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_has_means_between_readings() {
+        let folder = tempfile::tempdir().unwrap();
+        let zone = folder.path().join("intel-rapl:0");
+        std::fs::create_dir_all(&zone).unwrap();
+        for (file, text) in
+            [("name", "package-0"), ("energy_uj", "5"), ("max_energy_range_uj", "1000")]
+        {
+            std::fs::write(zone.join(file), text).unwrap();
+        }
+        let meter = Meter(Counter::Rapl(rapl::Packages::find(folder.path()).unwrap()));
+        let samples = meter.record(Duration::from_millis(30), Duration::from_millis(10)).unwrap();
+        assert!(!samples.is_empty() && samples.windows(2).all(|s| s[0].time_s < s[1].time_s));
+        assert!(samples.iter().all(|s| s.power_w == 0.0), "the counter stands still: {samples:?}");
+        std::fs::remove_file(zone.join("energy_uj")).unwrap();
+        assert_eq!(meter.record(Duration::from_millis(30), Duration::from_millis(10)), None);
     }
 }

@@ -85,6 +85,25 @@ impl Claim {
     }
 }
 
+/// Whether a printed figure was used for the model that reproduces it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Basis {
+    /// The model was fitted to it.
+    Fitted,
+    /// The model was fitted to other figures alone.
+    Predicted,
+}
+
+impl fmt::Display for Basis {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Fitted => "fitted",
+            Self::Predicted => "predicted",
+        })
+    }
+}
+
 /// A printed measurement beside what a model says.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Reproduced {
@@ -96,6 +115,8 @@ pub struct Reproduced {
     pub modelled: f64,
     /// How strong the latter is.
     pub evidence: Evidence,
+    /// Whether the model was fitted to the printed figure.
+    pub basis: Basis,
 }
 
 impl Reproduced {
@@ -104,6 +125,19 @@ impl Reproduced {
     pub fn error(&self) -> f64 {
         self.modelled / self.printed - 1.0
     }
+}
+
+/// What a paper observes, and whether a model says so too.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Observation {
+    /// Number or section.
+    pub place: String,
+    /// The statement.
+    pub what: String,
+    /// What the model says, in words and numbers.
+    pub modelled: String,
+    /// Whether it says the same.
+    pub holds: bool,
 }
 
 /// Mean absolute percentage error, as a share, of what was modelled against what was printed.

@@ -16,6 +16,6 @@ pub mod model_stitching;
 pub mod mtl_thesis;
 mod table;
 
-pub use claim::{Claim, Figure, Reproduced, mape};
+pub use claim::{Basis, Claim, Figure, Observation, Reproduced, mape};
 pub use error::PaperError;
 pub use table::{Cell, PaperRow, PaperTable};

@@ -7,7 +7,7 @@
 
 use super::{
     PaperError,
-    claim::{Claim, Figure, Reproduced},
+    claim::{Basis, Claim, Figure, Reproduced},
 };
 use serde::Deserialize;
 use std::{collections::BTreeMap, sync::Arc};
@@ -202,6 +202,7 @@ pub fn additivity() -> Result<Vec<Reproduced>, PaperError> {
         printed: sum(&even, index),
         modelled: sum(&odd, index),
         evidence: Evidence::PaperTable,
+        basis: Basis::Predicted,
     };
     Ok(tables.variants.iter().enumerate().map(reproduced).collect())
 }

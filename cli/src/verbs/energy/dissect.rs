@@ -54,6 +54,15 @@ pub struct DissectArgs {
     #[arg(long, value_name = "TIME", value_parser = quantity::seconds, default_value = "10s")]
     pub cooling_off: f64,
 
+    /// Time over which the sensor averages each sample, e.g. 100ms; without it a sample is the power
+    /// at its time
+    #[arg(long, value_name = "TIME", value_parser = quantity::seconds, default_value = "0s")]
+    pub averaging: f64,
+
+    /// Remove a linear drift of the sensor since the flag event
+    #[arg(long)]
+    pub remove_drift: bool,
+
     /// Format of the output
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
@@ -74,6 +83,8 @@ pub fn run(args: &DissectArgs) -> CliResult {
         monitor_flag_s: args.flag_at,
         quiet_s: args.quiet,
         cooling_off_s: args.cooling_off,
+        averaging_s: args.averaging,
+        removes_drift: args.remove_drift,
     };
     output::print(&Dissected(files.dissect()?), args.format)
 }
@@ -126,11 +137,15 @@ impl Report for Dissected {
             "mean of {} frames; {} left out: cooling-off, or not complete in the trace",
             d.frames, d.left_out
         );
+        let drift = d.drift_w_per_s.map_or_else(String::new, |watts| {
+            format!("; the sensor drifts by {:.3} mW/s", 1e3 * watts)
+        });
         format!(
-            "{}{counted}\nthe flag event is at {:.3} s of the trace; phases exclude camera and \
-             base\n",
+            "{}{counted}\nthe flag event is at {:.3} s of the trace, whose clock is {:.0} ppm \
+             faster{drift}; phases exclude camera and base\n",
             table.to_text(),
-            d.monitor_flag_s
+            d.monitor_flag_s,
+            d.clock_ppm
         )
     }
 

@@ -13,6 +13,7 @@ use super::{
     budget::BudgetArgs,
     costs,
     dynamic::DynamicArgs,
+    frame::FrameArgs,
     live::{LiveArgs, in_a_line},
     pipeline::parse_processor,
     placements::{PlacementReport, describe},
@@ -95,6 +96,13 @@ pub struct MultitaskArgs {
     pub dynamic: DynamicArgs,
 
     #[command(flatten)]
+    pub frame: FrameArgs,
+
+    /// A processor that is not on the device of --frame-energy: data goes there by radio
+    #[arg(long, value_name = "NAME", requires = "frame_energy")]
+    pub off_device: Vec<String>,
+
+    #[command(flatten)]
     pub budget: BudgetArgs,
 
     /// Format of the output
@@ -157,7 +165,10 @@ pub fn run(args: &MultitaskArgs) -> CliResult {
     if let (Some(path), Some(model)) = (args.plan(), &model) {
         notes.push(args.write(model, &placements, path)?);
     }
-    output::print(&PlacementReport { placements, dynamic, engines, notes }, args.format)
+    let processors = placements.model.processors.iter().map(String::as_str);
+    let frames = args.frame.open_among(processors, &args.off_device)?.of_placements(&placements);
+    let report = PlacementReport { placements, dynamic, engines, frames, notes };
+    output::print(&report, args.format)
 }
 
 fn say(progress: RoundProgress<'_>) {

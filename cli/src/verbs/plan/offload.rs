@@ -1,19 +1,24 @@
 //! `vitempo plan offload`: chooses between device and server, the frequency, the input size and the
 //! camera's rate.
 
+mod render;
+
 use super::super::{
     error::{CliError, CliResult},
-    output::{self, Format, Report, Table},
+    output::{self, Format},
     quantity,
 };
 use clap::{ArgGroup, ValueEnum};
-use serde_json::json;
+use render::{Printed, Shown};
 use std::path::{Path, PathBuf};
-use vitempo::plan::offload::{BreakEven, Device, Source, WeighError, Weighed, weigh};
-use vitempo::planners::{
-    energy::offload::{Bounds, Choice, Least, Place},
-    rate,
+use vitempo::plan::offload::{Device, Source, WeighError, weigh};
+use vitempo::planners::energy::{
+    Governor, Resolution,
+    offload::{Bounds, Clock, Least, Settings},
 };
+
+/// Frequencies to compare where none is given, GHz.
+const FREQUENCIES_GHZ: [f64; 5] = [0.3, 0.72, 1.5, 2.26, 2.65];
 
 /// Compares running on the device with sending to a server, by energy, latency and accuracy
 ///
@@ -39,13 +44,35 @@ pub struct OffloadArgs {
     #[arg(long, value_name = "FILE.json")]
     pub device: Option<PathBuf>,
 
-    /// Frequencies of the device, GHz
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = quantity::above_zero, default_value = "0.3,0.72,1.5,2.26,2.65", requires = "device")]
+    /// Frequencies of the device, GHz [default: 0.3,0.72,1.5,2.26,2.65, without --governor]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = frequency, requires = "device")]
     pub frequency: Vec<f64>,
 
+    /// Governors that set the frequency: conservative, ondemand, interactive, powersave,
+    /// performance
+    #[arg(long, value_name = "LIST", value_delimiter = ',', requires = "device")]
+    pub governor: Vec<Governor>,
+
+    /// Sides of the network's input, pixels [default: those that the device lists]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=16384), requires = "device")]
+    pub input: Vec<u32>,
+
     /// Frames per second of its camera
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = quantity::above_zero, default_value = "15", requires = "device")]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = camera_rate, default_value = "15", requires = "device")]
     pub camera_rate: Vec<f64>,
+
+    /// Resolutions of the camera's preview, which are those of the images to convert
+    #[arg(long, value_name = "LIST", value_delimiter = ',', requires = "device")]
+    pub preview: Vec<Resolution>,
+
+    /// Post-processing of camera images (3A, noise reduction, colour correction, edge
+    /// enhancement): on, off, or both
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = on_or_off, default_value = "on", requires = "device", action = clap::ArgAction::Append)]
+    pub post_processing: Vec<bool>,
+
+    /// Methods of converting images, by name [default: the first of the device]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', requires = "device")]
+    pub conversion: Vec<String>,
 
     /// Bandwidth of the uplink, instead of the file's
     #[arg(long, value_parser = quantity::bandwidth, requires = "device")]
@@ -72,6 +99,35 @@ pub struct OffloadArgs {
     /// Format of the output
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
+}
+
+pub(in super::super) fn frequency(text: &str) -> Result<f64, String> {
+    within(text, 0.01, 100.0, "a frequency in GHz")
+}
+
+pub(in super::super) fn camera_rate(text: &str) -> Result<f64, String> {
+    within(text, 0.1, 10_000.0, "a number of frames per second")
+}
+
+/// `--device`.
+pub(in super::super) fn device(path: &Path) -> Device {
+    match path == Path::new("nexus6") {
+        true => Device::Study,
+        false => Device::File(path.to_owned()),
+    }
+}
+
+fn within(text: &str, least: f64, most: f64, what: &str) -> Result<f64, String> {
+    let value = quantity::above_zero(text).ok().filter(|value| (least..=most).contains(value));
+    value.ok_or_else(|| format!("expected {what}, {least} to {most}"))
+}
+
+fn on_or_off(text: &str) -> Result<bool, String> {
+    match text {
+        "on" => Ok(true),
+        "off" => Ok(false),
+        _ => Err("expected on or off".to_owned()),
+    }
 }
 
 /// `--minimise`.
@@ -102,6 +158,9 @@ impl From<WeighError> for CliError {
                 "no choice keeps --max-latency, --max-energy and --min-accuracy",
             )
             .hint(format!("among {choices} choices the most accurate has {most_accurate:.1} %")),
+            WeighError::NothingSent => {
+                Self::user(error).hint("leave --bandwidth out, or list networks under `remote`")
+            }
             WeighError::Paper(_) => Self::ours(error),
             other => Self::user(other),
         }
@@ -110,7 +169,7 @@ impl From<WeighError> for CliError {
 
 pub fn run(args: &OffloadArgs) -> CliResult {
     let weighed = weigh(&args.source()?, args.minimise.least(), &args.bounds(), args.all)?;
-    output::print(&Printed(weighed), args.format)
+    output::print(&Printed { weighed, shown: args.shown() }, args.format)
 }
 
 impl OffloadArgs {
@@ -122,108 +181,44 @@ impl OffloadArgs {
         }
     }
 
+    /// Settings that were given are shown.
+    fn shown(&self) -> Shown {
+        Shown {
+            previews: !self.preview.is_empty(),
+            conversions: !self.conversion.is_empty(),
+            post_processing: self.post_processing != [true],
+        }
+    }
+
+    fn settings(&self) -> Settings {
+        let fixed = match self.frequency.is_empty() && self.governor.is_empty() {
+            true => &FREQUENCIES_GHZ[..],
+            false => &self.frequency,
+        };
+        let fixed = fixed.iter().copied().map(Clock::Fixed);
+        Settings {
+            clocks: fixed.chain(self.governor.iter().copied().map(Clock::Governed)).collect(),
+            camera_fps: self.camera_rate.clone(),
+            previews: self.preview.clone(),
+            post_processing: self.post_processing.clone(),
+            conversions: self.conversion.clone(),
+            sizes_px: self.input.clone(),
+        }
+    }
+
     /// What there is to choose from.
     fn source(&self) -> CliResult<Source> {
         match (&self.choices, &self.device) {
             _ if self.study => Ok(Source::Study),
             (Some(path), _) => Ok(Source::Measured(path.clone())),
             (None, Some(device)) => Ok(Source::Modelled {
-                device: match device.as_path() == Path::new("nexus6") {
-                    true => Device::Study,
-                    false => Device::File(device.clone()),
-                },
-                frequencies_ghz: self.frequency.clone(),
-                camera_fps: self.camera_rate.clone(),
+                device: self::device(device),
+                settings: self.settings(),
                 bytes_per_s: self.bandwidth.map(|bytes| bytes as f64),
             }),
             (None, None) => Err(CliError::user(
                 "say what there is to choose from: --study, --choices or --device",
             )),
         }
-    }
-}
-
-/// From which bandwidth on the server is worth it.
-fn note(break_even: BreakEven) -> String {
-    match break_even {
-        BreakEven::Always => "the server is better at any bandwidth".to_owned(),
-        BreakEven::From(bytes_per_s) => {
-            format!("the server is better from {} on", rate(bytes_per_s))
-        }
-    }
-}
-
-/// What is printed.
-struct Printed(Weighed);
-
-fn place(choice: &Choice) -> &'static str {
-    match choice.place {
-        Place::Local => "local",
-        Place::Remote => "remote",
-    }
-}
-
-impl Report for Printed {
-    fn table(&self) -> String {
-        let mut table = Table::new(
-            &["", "Place", "Setting", "Input", "Camera", "Latency", "Energy", "Power", "Accuracy"],
-            3,
-        );
-        for c in &self.0.choices {
-            table.row([
-                if *c == self.0.best { "*" } else { "" }.to_owned(),
-                place(c).to_owned(),
-                c.setting.clone(),
-                format!("{} px", c.size_px),
-                c.camera_fps.map_or_else(|| "-".to_owned(), |fps| format!("{fps} fps")),
-                format!("{:.3} s", c.latency_s),
-                format!("{:.3} J", c.energy_j),
-                format!("{:.2} W", c.energy_j / c.latency_s),
-                format!("{:.1} %", c.accuracy),
-            ]);
-        }
-        let note = self.0.break_even.map_or_else(String::new, |even| note(even) + "\n");
-        format!("{}* the best within the bounds   ({})\n{note}", table.to_text(), self.0.evidence)
-    }
-
-    fn csv(&self) -> CliResult<String> {
-        let mut table = Table::new(
-            &[
-                "chosen",
-                "place",
-                "setting",
-                "size_px",
-                "camera_fps",
-                "latency_s",
-                "energy_j",
-                "accuracy",
-            ],
-            3,
-        );
-        for c in &self.0.choices {
-            let numbers = [c.latency_s, c.energy_j, c.accuracy].map(|value| value.to_string());
-            let start = [
-                (*c == self.0.best).to_string(),
-                place(c).to_owned(),
-                c.setting.clone(),
-                c.size_px.to_string(),
-                c.camera_fps.map_or_else(String::new, |fps| fps.to_string()),
-            ];
-            table.row(start.into_iter().chain(numbers));
-        }
-        table.to_csv()
-    }
-
-    fn json(&self) -> CliResult<serde_json::Value> {
-        let rows = self.0.choices.iter().map(|c| -> CliResult<serde_json::Value> {
-            let mut row = serde_json::to_value(c).map_err(CliError::ours)?;
-            if let Some(fields) = row.as_object_mut() {
-                fields.insert("chosen".to_owned(), json!(*c == self.0.best));
-            }
-            Ok(row)
-        });
-        Ok(
-            json!({"choices": rows.collect::<CliResult<Vec<_>>>()?, "evidence": self.0.evidence, "note": self.0.break_even.map(note)}),
-        )
     }
 }

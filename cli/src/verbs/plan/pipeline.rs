@@ -10,6 +10,7 @@ use super::{
     },
     budget::BudgetArgs,
     costs,
+    frame::FrameArgs,
     live::{LiveArgs, in_a_line, outcome_json},
     report::Plans,
     split::OptionalModel,
@@ -83,6 +84,13 @@ pub struct PipelineArgs {
     pub out: Option<PathBuf>,
 
     #[command(flatten)]
+    pub frame: FrameArgs,
+
+    /// A processor that is not on the device of --frame-energy: data goes there by radio
+    #[arg(long, value_name = "NAME", requires = "frame_energy")]
+    pub off_device: Vec<String>,
+
+    #[command(flatten)]
     pub budget: BudgetArgs,
 
     #[command(flatten)]
@@ -133,13 +141,15 @@ pub fn run(args: &PipelineArgs) -> CliResult {
     let model = args.models.read(args.costs.is_some(), is_used, "--out and --live")?;
     let costs = args.costs(model.as_ref())?;
     let pipeline = Pipeline::new(&costs, 0)?.within(args.budget.start(STEPS));
+    let frame = args.frame.open(&costs, &args.off_device)?;
     if args.pareto {
         let PipelineFront { plans, is_complete } = pipeline.pareto()?;
         let notes = incomplete(is_complete, "there may be more of these");
-        let plans = plans.into_iter().map(|p| p.plan).collect();
+        let plans = plans.into_iter().map(|p| frame.of(p.plan, &costs)).collect();
         return output::print(&Plans::front(plans, notes), args.format);
     }
-    let best = pipeline.best(args.objective()?)?;
+    let mut best = pipeline.best(args.objective()?)?;
+    best.plan = frame.of(best.plan, &costs);
     let mut notes = incomplete(best.is_complete, "there may be a better pipeline");
     let mut extra = json!({"search": {"is_complete": best.is_complete}});
     if let Some(path) = &args.svg {

@@ -16,6 +16,7 @@ use vitempo::planners::{
     Evidence,
     cost::Interval,
     duration,
+    energy::PlanFrame,
     pipeline::multitask::{Execution, Part, Schedule},
     simulator::StreamOutcome,
 };
@@ -25,6 +26,8 @@ pub struct PlacementReport {
     pub placements: Placements,
     pub dynamic: Option<Dynamic>,
     pub engines: Option<String>,
+    /// By placement, a whole frame on a device.
+    pub frames: Option<Vec<PlanFrame>>,
     /// Lines below the table.
     pub notes: Vec<String>,
 }
@@ -146,6 +149,9 @@ impl PlacementReport {
                 text,
                 "results are those of the whole model to {apart:.1e} of the largest value"
             );
+        }
+        if let Some(frame) = self.frames.iter().flatten().next() {
+            let _ = writeln!(text, "chosen: {frame}");
         }
         for note in &self.notes {
             let _ = writeln!(text, "{note}");
@@ -270,6 +276,7 @@ impl Report for PlacementReport {
                 "error": row.error(),
                 "eta": self.placements.eta(row),
                 "apart": row.apart(),
+                "frame": self.frames.as_ref().and_then(|frames| frames.get(index)),
             })
         };
         let placements: Vec<Value> = rows.iter().enumerate().map(row).collect();

@@ -55,6 +55,8 @@ impl Report for Plans {
                 "gap",
                 "regret_share",
                 "regret_is_bound",
+                "frame_energy_j",
+                "frame_period_s",
             ],
             2,
         );
@@ -72,6 +74,8 @@ impl Report for Plans {
                 plan.optimal.gap.to_string(),
                 plan.regret.map_or_else(String::new, |r| r.share.to_string()),
                 plan.regret.map_or_else(String::new, |r| r.is_bound.to_string()),
+                p.frame.map_or_else(String::new, |frame| frame.energy_j.to_string()),
+                p.frame.map_or_else(String::new, |frame| frame.period_s.to_string()),
             ]);
         }
         table.to_csv()
@@ -100,19 +104,23 @@ fn outline(plan: &Plan) -> String {
 }
 
 fn list(plans: &[Plan]) -> String {
-    let mut table =
-        Table::new(&["Operators", "Sent", "Latency", "Period", "Device energy", "Regret"], 1);
+    let has_frames = plans.iter().any(|plan| plan.predicted.frame.is_some());
+    let mut headings = vec!["Operators", "Sent", "Latency", "Period", "Device energy", "Regret"];
+    headings.extend(has_frames.then_some("Whole frame"));
+    let mut table = Table::new(&headings, 1);
     for plan in plans {
         let p = &plan.predicted;
         let dash = || "-".to_owned();
-        table.row([
+        let mut cells = vec![
             outline(plan),
             format!("{} B", plan.transfers.iter().map(|t| t.size_bytes).sum::<u64>()),
             duration(p.latency_ns),
             p.period_ns.map_or_else(dash, duration),
             p.device_energy_nj.map_or_else(dash, |nj| energy(nj.point())),
             plan.regret.map_or_else(dash, |r| r.percent()),
-        ]);
+        ];
+        cells.extend(p.frame.map(|frame| format!("{:.3} J", frame.energy_j)));
+        table.row(cells);
     }
     let model = plans.first().map_or("", |p| p.model.as_str());
     format!("{model}\n\n{}", table.to_text())

@@ -12,6 +12,7 @@ use super::{
     break_points::BreakPoints,
     budget::BudgetArgs,
     costs,
+    frame::FrameArgs,
     report::Plans,
     split_live::SplitLiveArgs,
 };
@@ -101,7 +102,7 @@ pub struct SplitArgs {
     pub pareto: bool,
 
     /// Show the best split for every bandwidth, by exact break points
-    #[arg(long)]
+    #[arg(long, conflicts_with = "frame_energy")]
     pub over_bandwidth: bool,
 
     /// Write the two halves as ONNX into this folder
@@ -111,6 +112,9 @@ pub struct SplitArgs {
     /// Draw the split graph
     #[arg(long, value_name = "FILE.svg", conflicts_with_all = ["pareto", "over_bandwidth"])]
     pub svg: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub frame: FrameArgs,
 
     #[command(flatten)]
     pub live: SplitLiveArgs,
@@ -198,6 +202,7 @@ pub fn run(args: &SplitArgs) -> CliResult {
     let costs = args.costs(model.as_ref())?;
     let objective = args.objective();
     let budget = args.budget.start(STEPS);
+    let frame = args.frame.open_split(&costs)?;
     if args.over_bandwidth {
         let ranges = split::over_bandwidth(&costs, &objective, budget)?;
         let live = |model| args.live.run_break_points(args, model, &costs, &ranges);
@@ -209,10 +214,11 @@ pub fn run(args: &SplitArgs) -> CliResult {
         let Front { plans, is_complete } = split::pareto(&costs, &objective.bounds, budget)?;
         let incomplete = "the budget ended: there may be more of these (--budget)".to_owned();
         let notes = if is_complete { Vec::new() } else { vec![incomplete] };
-        let plans = plans.into_iter().map(|p| p.plan).collect();
+        let plans = plans.into_iter().map(|p| frame.of(p.plan, &costs)).collect();
         return output::print(&Plans::front(plans, notes), args.format);
     }
-    let best = split::best(&costs, &objective, budget)?;
+    let mut best = split::best(&costs, &objective, budget)?;
+    best.plan = frame.of(best.plan, &costs);
     let (mut notes, mut extra) = (Vec::new(), None);
     if let Some(path) = &args.svg {
         let picture = picture::graph(&costs, &split::processors(&best));

@@ -4,8 +4,8 @@ use super::{Choice, OffloadError, OffloadModel};
 use std::path::Path;
 
 /// Reads measured choices: a CSV file with the columns `place` (local or remote), `setting`,
-/// `size_px`, `camera_fps` (may be empty), `latency_s`, `energy_j` and `accuracy`. Lines that begin
-/// with `#` are comments.
+/// `size_px`, `camera_fps`, `latency_s`, `energy_j` and `accuracy`; `camera_fps` and `accuracy` may
+/// be empty. Lines that begin with `#` are comments.
 ///
 /// # Errors
 /// [`OffloadError::File`] naming file and line.
@@ -15,10 +15,12 @@ pub fn read_choices(path: &Path) -> Result<Vec<Choice>, OffloadError> {
     let mut choices = Vec::new();
     for row in reader.map_err(|e| refuse(e.to_string()))?.into_deserialize::<Choice>() {
         let choice = row.map_err(|e| refuse(e.to_string()))?;
+        let accuracy = choice.accuracy.unwrap_or(0.0);
         let numbers = [
             ("latency_s", choice.latency_s),
             ("energy_j", choice.energy_j),
-            ("accuracy", choice.accuracy),
+            ("camera_fps", choice.camera_fps.unwrap_or(0.0)),
+            ("accuracy", accuracy),
         ];
         if let Some((column, value)) =
             numbers.into_iter().find(|(_, value)| !value.is_finite() || *value < 0.0)
@@ -28,11 +30,10 @@ pub fn read_choices(path: &Path) -> Result<Vec<Choice>, OffloadError> {
                 choices.len() + 1
             )));
         }
-        if choice.accuracy > 100.0 {
+        if accuracy > 100.0 {
             return Err(refuse(format!(
-                "choice {}: accuracy is {}; it must be a percentage, 0 to 100",
+                "choice {}: accuracy is {accuracy}; it must be a percentage, 0 to 100",
                 choices.len() + 1,
-                choice.accuracy
             )));
         }
         choices.push(choice);

@@ -1,9 +1,10 @@
 //! A placement of a multi-task model as a plan to print.
 
-use super::{MultiTask, Part, Schedule, TransferTimes, default_budget};
+use super::{Execution, MultiTask, Part, Schedule, TransferTimes, default_budget};
 use crate::{
     Evidence, Optimality, Plan, Predicted, Stage, Transfer,
     cost::{CostError, Interval},
+    energy::Running,
 };
 use std::collections::BTreeSet;
 
@@ -35,6 +36,35 @@ impl MultiTask {
             least = self.period_at_least(schedule.execution);
         }
         let gap = schedule.period_ns.point().saturating_sub(least) as f64 / least.max(1) as f64;
+        let Running { stages, transfers, .. } = self.running(schedule);
+        let predicted = Predicted {
+            latency_ns: schedule.latency_ns,
+            period_ns: Some(schedule.period_ns),
+            device_energy_nj: None,
+            frame: None,
+        };
+        Ok(Plan {
+            model: self.model.clone(),
+            stages,
+            transfers,
+            predicted,
+            optimal: Optimality {
+                minimised: "period".to_owned(),
+                bounds: Vec::new(),
+                cost_model: "decoders on one processor run one after the other, on several at the \
+                    same time, postprocessing likewise after all of them; nothing slows down what \
+                    runs beside it"
+                    .to_owned(),
+                gap,
+            },
+            regret: Some(self.regret(schedule, schedule.execution, &default_budget())),
+            evidence: Evidence::CostModel,
+        })
+    }
+
+    /// What runs for a frame of a placement.
+    #[must_use]
+    pub fn running(&self, schedule: &Schedule) -> Running {
         let name = |processor: usize| self.processors[processor].clone();
         let stage = |part: &Part, processor: usize| Stage {
             processor: name(processor),
@@ -60,28 +90,13 @@ impl MultiTask {
             let (size, times) = (after.prediction_bytes, &after.hand_over_ns);
             (from != to).then(|| transfer(from, to, "prediction", size, times))
         });
-        let predicted = Predicted {
-            latency_ns: schedule.latency_ns,
-            period_ns: Some(schedule.period_ns),
-            device_energy_nj: None,
-        };
-        Ok(Plan {
-            model: self.model.clone(),
+        let overlaps = schedule.execution == Execution::Pipelined;
+        Running {
             stages: self.parts().zip(schedule.places()).map(|(p, at)| stage(p, at)).collect(),
             transfers: features.chain(predictions).collect(),
-            predicted,
-            optimal: Optimality {
-                minimised: "period".to_owned(),
-                bounds: Vec::new(),
-                cost_model: "decoders on one processor run one after the other, on several at the \
-                    same time, postprocessing likewise after all of them; nothing slows down what \
-                    runs beside it"
-                    .to_owned(),
-                gap,
-            },
-            regret: Some(self.regret(schedule, schedule.execution, &default_budget())),
-            evidence: Evidence::CostModel,
-        })
+            latency_ns: schedule.latency_ns,
+            period_ns: overlaps.then_some(schedule.period_ns),
+        }
     }
 }
 

@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 use std::fmt::Write;
 use vitempo::planners::{Evidence, simulator::constants::Constants};
 use vitempo_studies::papers::{
-    Cell, Claim, PaperError, PaperTable, Reproduced, ar_energy_study, model_stitching,
+    Basis, Cell, Claim, Observation, PaperError, PaperTable, Reproduced, ar_energy_study, mape,
+    model_stitching,
     mtl_thesis::{self, Sustained},
 };
 
@@ -55,8 +56,10 @@ struct Recomputed {
     tables: Vec<PaperTable>,
     /// What its text says, and figures of tables that are not printed whole.
     text: Vec<Claim>,
-    /// Models beside printed measurements that they were not fitted to.
+    /// Models beside printed measurements: those they were fitted to, and the others.
     models: Vec<Reproduced>,
+    /// What the paper observes, and what models say.
+    observations: Vec<Observation>,
     /// Simulated without a printed figure beside it.
     sustained: Vec<Sustained>,
 }
@@ -68,7 +71,9 @@ impl Recomputed {
                 let tables = ar_energy_study::tables()?;
                 let mut text = ar_energy_study::claims()?;
                 text.retain(|claim| tables.iter().all(|table| table.name != claim.place));
-                Self { tables, text, models: ar_energy_study::models()?, ..Self::default() }
+                let models = ar_energy_study::models()?;
+                let observations = ar_energy_study::observations()?;
+                Self { tables, text, models, observations, ..Self::default() }
             }
             Paper::MtlThesis => {
                 let rates = mtl_thesis::frame_rates(&Constants::default())?;
@@ -106,11 +111,12 @@ impl Recomputed {
 
     fn to_text(&self) -> String {
         let mut text: String = self.tables.iter().map(paper_table).collect();
-        for table in [self.claims(), self.reproduced(), self.simulated()] {
+        for table in [self.claims(), self.reproduced(), self.observed(), self.simulated()] {
             if !table.is_empty() {
                 let _ = writeln!(text, "{}", table.to_text());
             }
         }
+        text += &self.errors();
         let cells: Vec<&Cell> =
             self.tables.iter().flat_map(|t| &t.rows).flat_map(|r| &r.cells).collect();
         let checked = cells.iter().filter(|cell| !cell.claims.is_empty()).count();
@@ -145,11 +151,39 @@ impl Recomputed {
     }
 
     fn reproduced(&self) -> Table {
-        let headings = ["Modelled figure", "Evidence", "Printed", "Modelled", "Error"];
-        let mut rows = Table::new(&headings, 2);
+        let headings = ["Modelled figure", "Evidence", "Basis", "Printed", "Modelled", "Error"];
+        let mut rows = Table::new(&headings, 3);
         for row in &self.models {
             let numbers = [short(row.printed), short(row.modelled), print::percent(row.error())];
-            rows.row([row.what.clone(), row.evidence.to_string()].into_iter().chain(numbers));
+            let words = [row.what.clone(), row.evidence.to_string(), row.basis.to_string()];
+            rows.row(words.into_iter().chain(numbers));
+        }
+        rows
+    }
+
+    /// The errors of what was predicted.
+    fn errors(&self) -> String {
+        let of = |row: &&Reproduced| row.basis == Basis::Predicted;
+        let predicted: Vec<Reproduced> = self.models.iter().filter(of).cloned().collect();
+        if predicted.is_empty() {
+            return String::new();
+        }
+        let most = predicted.iter().map(|row| row.error().abs()).fold(0.0, f64::max);
+        format!(
+            "{} figures are predicted: mean error {}, at most {}; the model was fitted to {} others\n",
+            predicted.len(),
+            print::percent(mape(&predicted)),
+            print::percent(most),
+            self.models.len() - predicted.len()
+        )
+    }
+
+    fn observed(&self) -> Table {
+        let mut rows = Table::new(&["Observation", "Where", "Modelled", ""], 4);
+        for row in &self.observations {
+            let mark = if row.holds { "" } else { "*" };
+            let words = [&row.what, &row.place, &row.modelled].map(Clone::clone);
+            rows.row(words.into_iter().chain([mark.to_owned()]));
         }
         rows
     }
@@ -207,13 +241,14 @@ impl Recomputed {
         };
         let model = |r: &Reproduced| {
             json!({"what": r.what, "printed": r.printed, "modelled": r.modelled,
-                "error": r.error(), "evidence": r.evidence})
+                "error": r.error(), "evidence": r.evidence, "basis": r.basis})
         };
         json!({
             "evidence": Evidence::PaperTable,
             "tables": self.tables.iter().map(table).collect::<Vec<_>>(),
             "text": claims(&self.text),
             "models": self.models.iter().map(model).collect::<Vec<_>>(),
+            "observations": self.observations,
             "sustained": self.sustained,
         })
     }
@@ -236,7 +271,7 @@ fn paper_table(table: &PaperTable) -> String {
         };
         rows.row(std::iter::once(row.what.clone()).chain(row.cells.iter().map(mark)));
     }
-    let mut text = format!("{}: {}\n\n{}", table.name, table.title, rows.to_text());
+    let mut text = format!("{}: {} (as printed)\n\n{}", table.name, table.title, rows.to_text());
     for cell in table.rows.iter().flat_map(|row| &row.cells) {
         if let Some(claim) = cell.contradiction() {
             let computed = short(claim.computed);

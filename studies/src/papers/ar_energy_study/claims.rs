@@ -30,7 +30,8 @@ pub fn claims() -> Result<Vec<Claim>, PaperError> {
 /// What the text says about the tables.
 fn text(tables: &Tables) -> Result<Vec<Claim>, PaperError> {
     let Tables { measured, others } = tables;
-    let (local, by_size) = (&measured.local, &others.by_size);
+    let (local, by_size) = (&measured.local, &measured.by_size);
+    let conversion = &measured.conversion;
     let (powersave, performance) =
         (measured.governor("powersave")?, measured.governor("performance")?);
     let slower = [milli(&local.latency_s, powersave), milli(&local.latency_s, performance)];
@@ -56,11 +57,8 @@ fn text(tables: &Tables) -> Result<Vec<Claim>, PaperError> {
             to_monitor_s(x[0], x[1], x[2])
         })
     };
-    let (large, smallest) = (by_size.size_px.len() - 1, others.conversion.c_ms.len() - 7);
-    let faster = [
-        printed(others.conversion.java_ms[smallest], 1),
-        printed(others.conversion.c_ms[smallest], 1),
-    ];
+    let (large, smallest) = (by_size.size_px.len() - 1, conversion.c_ms.len() - 7);
+    let faster = [printed(conversion.java_ms[smallest], 1), printed(conversion.c_ms[smallest], 1)];
     let at_least_90 = printed(90.0, 0);
     Ok(vec![
         moment(0),
@@ -112,7 +110,7 @@ fn text(tables: &Tables) -> Result<Vec<Claim>, PaperError> {
             "conversion at 800x600 in Java, performance, s",
             milli(&local.conversion_s, performance),
             &[],
-            |_| others.conversion.java_ms[5] / 1e3,
+            |_| conversion.java_ms[5] / 1e3,
         ),
     ])
 }

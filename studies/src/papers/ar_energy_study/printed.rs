@@ -21,8 +21,8 @@ pub fn tables() -> Result<Vec<PaperTable>, PaperError> {
         remote_latency(&measured),
         phones(&others),
         remote_energy(&measured),
-        by_size(&others),
-        conversion(&others),
+        by_size(&measured),
+        conversion(&measured),
     ])
 }
 
@@ -137,7 +137,7 @@ fn remote_energy(t: &Measured) -> PaperTable {
     .follows("energy reduction, %", &[milli(&l.energy_j), milli(&r.energy_j)], reduction)
 }
 
-fn by_size(t: &Others) -> PaperTable {
+fn by_size(t: &Measured) -> PaperTable {
     let s = &t.by_size;
     // The first is printed as 0.
     let printed =
@@ -153,9 +153,10 @@ fn by_size(t: &Others) -> PaperTable {
     .follows("energy reduction, %", &[milli(&s.local_j), milli(&s.remote_j)], reduction)
 }
 
-fn conversion(t: &Others) -> PaperTable {
+fn conversion(t: &Measured) -> PaperTable {
     let c = &t.conversion;
-    PaperTable::new("table VIII", "image conversion", c.resolution.clone())
+    let columns = c.resolution.iter().map(ToString::to_string).collect();
+    PaperTable::new("table VIII", "image conversion", columns)
         .row("in Java, ms", figures(&c.java_ms, 1))
         .row("in C, ms", figures(&c.c_ms, 1))
         .row("latency reduction, %", figures(&c.reduction_pct, 1))

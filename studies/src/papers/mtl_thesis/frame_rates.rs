@@ -7,7 +7,7 @@
 //! overhead per frame) are fitted on rows of other tables than those that are compared.
 
 use super::{PIPELINED, PaperError, SEQUENTIAL, SplitRow, Tables};
-use crate::papers::claim::{Reproduced, mape};
+use crate::papers::claim::{Basis, Reproduced, mape};
 use vitempo::planners::{
     Evidence,
     simulator::{
@@ -100,6 +100,7 @@ fn simulated(
             printed: row.frames_per_s,
             modelled,
             evidence: Evidence::Simulation,
+            basis: Basis::Predicted,
         })
     };
     rows.iter().map(one).collect()

@@ -1,0 +1,363 @@
+//! Every combination of place, input size, frequency or governor, camera and conversion, and the
+//! bandwidth at which the answer changes.
+
+use super::{
+    Bounds, Choice, Clock, EnergyParts, Least, OffloadError, OffloadModel, Place, Sized, Use, best,
+};
+use crate::energy::{CameraUse, Resolution};
+use serde::Serialize;
+
+/// The settings to combine. An empty list stands for the device's own: its preview,
+/// post-processing on, its first conversion, its listed networks.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Settings {
+    /// Frequencies and governors.
+    pub clocks: Vec<Clock>,
+    /// Frames per second of the camera.
+    pub camera_fps: Vec<f64>,
+    /// Resolutions of the preview.
+    pub previews: Vec<Resolution>,
+    /// Post-processing on or off.
+    pub post_processing: Vec<bool>,
+    /// Methods of conversion.
+    pub conversions: Vec<String>,
+    /// Sides of the input, pixels.
+    pub sizes_px: Vec<u32>,
+}
+
+/// What a modelled choice says beside its costs.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Modelled {
+    /// Resolution of the preview.
+    pub preview: Resolution,
+    /// Whether post-processing is on.
+    pub post_processing: bool,
+    /// Method of conversion.
+    pub conversion: String,
+    /// Time from one detected frame to the next, s.
+    pub period_s: f64,
+    /// Mean frequency, GHz.
+    pub mean_ghz: f64,
+    /// Share of the power of camera and preview that goes into frames that are detected.
+    pub sampling_share: f64,
+    /// Energy by part.
+    pub energy: EnergyParts,
+}
+
+impl OffloadModel {
+    /// Every combination of the settings.
+    ///
+    /// # Errors
+    /// [`OffloadError`] for a conversion or an input size that the device does not have, or a
+    /// governor on a device without `processor`.
+    pub fn options(&self, settings: &Settings) -> Result<Vec<Choice>, OffloadError> {
+        self.check_clocks(&settings.clocks)?;
+        let mut networks = Vec::new();
+        for place in [Place::Local, Place::Remote] {
+            networks.extend(self.networks(place, settings).into_iter().map(|n| (place, n)));
+        }
+        self.check_sizes(settings, &networks)?;
+        let methods = self.methods(settings)?;
+        let cameras = self.cameras(settings);
+        let mut choices = Vec::new();
+        for &(place, network) in &networks {
+            for &clock in &settings.clocks {
+                for &camera in &cameras {
+                    for &method in &methods {
+                        choices.push(self.choice(place, network, clock, camera, method));
+                    }
+                }
+            }
+        }
+        Ok(choices)
+    }
+
+    /// The network of a place at an input size: the listed one, else by size; `None` where there is
+    /// neither.
+    #[must_use]
+    pub fn network(&self, place: Place, size_px: u32) -> Option<Sized> {
+        let listed = self.listed(place).iter().find(|n| n.size_px == size_px).copied();
+        listed.or_else(|| self.by_size.and_then(|law| law.network(place, size_px)))
+    }
+
+    /// The listed networks of a place.
+    #[must_use]
+    pub fn listed(&self, place: Place) -> &[Sized] {
+        if place == Place::Local { &self.local } else { &self.remote }
+    }
+
+    fn networks(&self, place: Place, settings: &Settings) -> Vec<Sized> {
+        let find = |&size_px: &u32| self.network(place, size_px);
+        match settings.sizes_px.is_empty() {
+            true => self.listed(place).to_vec(),
+            false => settings.sizes_px.iter().filter_map(find).collect(),
+        }
+    }
+
+    /// Whether the device can run under these clocks.
+    ///
+    /// # Errors
+    /// [`OffloadError::NoProcessor`] for a governor on a device without frequencies.
+    pub fn check_clocks(&self, clocks: &[Clock]) -> Result<(), OffloadError> {
+        let governed = clocks.iter().any(|clock| matches!(clock, Clock::Governed(_)));
+        let lacks = self.processor.as_ref().is_none_or(|p| p.steps_ghz.is_empty());
+        if governed && lacks { Err(OffloadError::NoProcessor) } else { Ok(()) }
+    }
+
+    fn check_sizes(
+        &self,
+        settings: &Settings,
+        found: &[(Place, Sized)],
+    ) -> Result<(), OffloadError> {
+        let lacks = |size_px: &&u32| found.iter().all(|(_, n)| n.size_px != **size_px);
+        if let Some(size_px) = settings.sizes_px.iter().find(lacks) {
+            return Err(self.no_size(*size_px));
+        }
+        if found.is_empty() { Err(OffloadError::NoNetworkListed) } else { Ok(()) }
+    }
+
+    /// The error for an input size that the device does not have.
+    #[must_use]
+    pub fn no_size(&self, size_px: u32) -> OffloadError {
+        let sizes = self.local.iter().chain(&self.remote).map(|n| format!("{} px", n.size_px));
+        OffloadError::Unknown {
+            what: "input size",
+            name: format!("{size_px} px"),
+            known: sizes.collect::<Vec<_>>().join(", "),
+        }
+    }
+
+    /// Indices of the methods of conversion.
+    fn methods(&self, settings: &Settings) -> Result<Vec<usize>, OffloadError> {
+        if settings.conversions.is_empty() {
+            return Ok(vec![0]);
+        }
+        let find = |name: &String| {
+            let known = || self.conversion.iter().map(|c| c.method.as_str()).collect::<Vec<_>>();
+            self.conversion.iter().position(|c| c.method == *name).ok_or_else(|| {
+                let (what, name) = ("conversion", name.clone());
+                OffloadError::Unknown { what, name, known: known().join(", ") }
+            })
+        };
+        settings.conversions.iter().map(find).collect()
+    }
+
+    fn cameras(&self, settings: &Settings) -> Vec<CameraUse> {
+        let or =
+            |given: &[Resolution], own| if given.is_empty() { vec![own] } else { given.to_vec() };
+        let previews = or(&settings.previews, self.camera.preview);
+        let post = match settings.post_processing.is_empty() {
+            true => vec![true],
+            false => settings.post_processing.clone(),
+        };
+        let mut cameras = Vec::new();
+        for &fps in &settings.camera_fps {
+            for &preview in &previews {
+                for &post_processing in &post {
+                    cameras.push(CameraUse { fps, preview, post_processing });
+                }
+            }
+        }
+        cameras
+    }
+
+    fn choice(
+        &self,
+        place: Place,
+        network: Sized,
+        clock: Clock,
+        camera: CameraUse,
+        method: usize,
+    ) -> Choice {
+        let method = &self.conversion[method];
+        let conversion = method.cycles(camera.preview);
+        let frame = self.frame(&Use { place, network, clock, camera, conversion });
+        Choice {
+            place,
+            setting: match clock {
+                Clock::Fixed(ghz) => format!("{ghz} GHz"),
+                Clock::Governed(governor) => governor.to_string(),
+            },
+            size_px: network.size_px,
+            camera_fps: Some(camera.fps),
+            latency_s: frame.latency_s + frame.age_s,
+            energy_j: frame.energy_j(),
+            accuracy: network.accuracy,
+            modelled: Some(Modelled {
+                preview: camera.preview,
+                post_processing: camera.post_processing,
+                conversion: method.method.clone(),
+                period_s: frame.period_s,
+                mean_ghz: frame.ghz,
+                sampling_share: frame.sampling_share,
+                energy: frame.energy,
+            }),
+        }
+    }
+
+    /// The bandwidth, bytes per second, above which some remote choice within the bounds is better
+    /// than every local one; 0 if this holds at every bandwidth, `None` if it holds at none or if
+    /// there is nothing to compare. Mean power does not decrease with the bandwidth, so it has no
+    /// such point.
+    ///
+    /// # Errors
+    /// As [`OffloadModel::options`].
+    pub fn break_even_bandwidth(
+        &self,
+        least: Least,
+        bounds: &Bounds,
+        settings: &Settings,
+    ) -> Result<Option<f64>, OffloadError> {
+        if least == Least::Power {
+            return Ok(None);
+        }
+        let choices = self.options(settings)?;
+        let (local, remote): (Vec<Choice>, Vec<Choice>) =
+            choices.into_iter().partition(|choice| choice.place == Place::Local);
+        let value = |choices: &[Choice]| best(choices, least, bounds).map(|c| least.of(c));
+        let Some(local) = value(&local).filter(|_| !remote.is_empty()) else { return Ok(None) };
+        let remote_wins = |bandwidth_bytes_per_s: f64| {
+            let model = Self { bandwidth_bytes_per_s, ..self.clone() };
+            let mut choices = model.options(settings)?;
+            choices.retain(|choice| choice.place == Place::Remote);
+            Ok(value(&choices).is_some_and(|remote| remote < local))
+        };
+        let (mut slow, mut fast) = (1.0f64, 1e12);
+        if !remote_wins(fast)? {
+            return Ok(None);
+        }
+        if remote_wins(slow)? {
+            return Ok(Some(0.0));
+        }
+        // A higher bandwidth makes a remote choice better: bisection finds the crossing, to a
+        // relative precision of 1e-6.
+        while fast / slow > 1.0 + 1e-6 {
+            let middle = (slow * fast).sqrt();
+            if remote_wins(middle)? { fast = middle } else { slow = middle }
+        }
+        Ok(Some(fast))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::energy::{
+        Governor,
+        offload::{BySize, SizeLaw, model::tests::model, pareto},
+    };
+
+    fn at(frequencies_ghz: &[f64], camera_fps: &[f64]) -> Settings {
+        Settings {
+            clocks: frequencies_ghz.iter().map(|&ghz| Clock::Fixed(ghz)).collect(),
+            camera_fps: camera_fps.to_vec(),
+            ..Settings::default()
+        }
+    }
+
+    #[test]
+    fn size_and_bandwidth_decide_where() {
+        let mut model = model();
+        let place = |model: &OffloadModel, sizes: (usize, usize)| {
+            let choices = OffloadModel {
+                local: vec![model.local[sizes.0]],
+                remote: vec![model.remote[sizes.1]],
+                ..model.clone()
+            }
+            .options(&at(&[2.0], &[15.0]))
+            .expect("choices");
+            best(&choices, Least::Energy, &Bounds::default()).map(|c| c.place)
+        };
+        assert_eq!(place(&model, (0, 0)), Some(Place::Local));
+        assert_eq!(place(&model, (2, 1)), Some(Place::Remote));
+        model.bandwidth_bytes_per_s = 2e4;
+        assert_eq!(place(&model, (2, 1)), Some(Place::Local));
+    }
+
+    #[test]
+    fn the_break_even_bandwidth_is_where_the_answer_flips() {
+        let model = model();
+        let bounds = Bounds { accuracy_at_least: 15.0, ..Bounds::default() };
+        let settings = at(&[1.0, 2.0], &[15.0]);
+        let place = |bandwidth_bytes_per_s: f64, least| {
+            let model = OffloadModel { bandwidth_bytes_per_s, ..model.clone() };
+            let choices = model.options(&settings).expect("choices");
+            best(&choices, least, &bounds).map(|c| c.place)
+        };
+        for least in [Least::Energy, Least::Latency, Least::EnergyDelay] {
+            let point = model
+                .break_even_bandwidth(least, &bounds, &settings)
+                .expect("settings of the device")
+                .expect("the server wins when it is near");
+            assert_eq!(
+                (place(0.99 * point, least), place(1.01 * point, least)),
+                (Some(Place::Local), Some(Place::Remote)),
+                "{least:?}"
+            );
+        }
+        let even = |model: &OffloadModel, bounds: &Bounds| {
+            model.break_even_bandwidth(Least::Energy, bounds, &settings).expect("settings")
+        };
+        let alone = OffloadModel { remote: Vec::new(), ..model.clone() };
+        assert_eq!(even(&alone, &bounds), None);
+        let strict = Bounds { accuracy_at_least: 99.0, ..bounds };
+        assert_eq!(even(&model, &strict), None);
+    }
+
+    #[test]
+    fn neither_the_slowest_nor_the_fastest_clock_is_frugal() {
+        let settings = at(&[0.3, 1.0, 1.5, 2.26, 2.65], &[5.0, 15.0, 30.0]);
+        let choices = model().options(&settings).expect("choices");
+        assert_eq!(choices.len(), 5 * 5 * 3);
+        let accurate = Bounds { accuracy_at_least: 50.0, ..Bounds::default() };
+        let fastest = best(&choices, Least::Latency, &accurate).expect("a remote choice");
+        assert!(pareto(&choices).contains(fastest) && fastest.place == Place::Remote);
+        // Base and camera draw power during the longer computation at a low frequency.
+        let frugal = best(&choices, Least::Energy, &accurate).expect("a choice");
+        assert!(!["0.3 GHz", "2.65 GHz"].contains(&frugal.setting.as_str()), "{frugal:?}");
+        assert_eq!(frugal.camera_fps, Some(5.0), "each sampled frame costs energy");
+    }
+
+    #[test]
+    fn camera_conversion_and_size_are_choices() {
+        let law = SizeLaw { fixed: 0.1, per_megapixel: 10.0 };
+        let by_size = BySize { local: Some(law), remote: Some(law), sent_bytes_per_pixel: 3.0 };
+        let model = OffloadModel { by_size: Some(by_size), ..model() };
+        let settings = Settings {
+            previews: ["320x240", "800x600"].map(|r| r.parse().expect("a resolution")).to_vec(),
+            post_processing: vec![true, false],
+            conversions: vec!["java".to_owned(), "c".to_owned()],
+            sizes_px: vec![100, 200],
+            ..at(&[2.0], &[15.0])
+        };
+        let choices = model.options(&settings).expect("choices");
+        assert_eq!(choices.len(), 2 * 2 * 2 * 2 * 2);
+        let energy = |of: &dyn Fn(&Modelled) -> bool| {
+            let of = |c: &&Choice| c.size_px == 100 && c.modelled.as_ref().is_some_and(of);
+            choices.iter().filter(of).map(|c| c.energy_j).sum::<f64>()
+        };
+        assert!(energy(&|m| m.conversion == "c") < energy(&|m| m.conversion == "java"));
+        assert!(energy(&|m| !m.post_processing) < energy(&|m| m.post_processing));
+        assert!(energy(&|m| m.preview.width == 320) < energy(&|m| m.preview.width == 800));
+        let remote = |c: &&Choice| c.place == Place::Remote && c.size_px == 200;
+        assert!(choices.iter().filter(remote).all(|c| c.accuracy.is_none()));
+    }
+
+    #[test]
+    fn what_the_device_lacks_is_refused() {
+        let settings = at(&[2.0], &[15.0]);
+        let message = |settings: Settings| {
+            model().options(&settings).map_or_else(|e| e.to_string(), |_| "done".to_owned())
+        };
+        assert_eq!(
+            message(Settings { conversions: vec!["neon".to_owned()], ..settings.clone() }),
+            "the device has no conversion neon: it has java, c"
+        );
+        assert_eq!(
+            message(Settings { sizes_px: vec![512], ..settings.clone() }),
+            "the device has no input size 512 px: it has 100 px, 300 px, 600 px, 320 px, 608 px"
+        );
+        let governed = vec![Clock::Governed(Governor::Ondemand)];
+        assert!(message(Settings { clocks: governed, ..settings }).contains("`processor`"));
+    }
+}
