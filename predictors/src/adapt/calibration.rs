@@ -43,7 +43,7 @@ mod tests {
         assert_eq!((calibration(&[]), one(Vec::new())), (1.0, 1.0), "nothing is measured");
         assert!((one(vec![(0.1, 0.01); 10]) - 1.0).abs() < 1e-9, "errors as large as expected");
         assert!((one(vec![(0.0, 0.01); 12]) - 0.5).abs() < 1e-9, "no error: half as wide");
-        assert!((one(vec![(5.0, 0.01); 4]) - 6.5_f64.sqrt()).abs() < 1e-9, "outliers are bounded");
+        assert!((one(vec![(5.0, 0.01); 4]) - 5.0_f64.sqrt()).abs() < 1e-9, "outliers are bounded");
         let apart = [1.0, -1.0].map(|error| LeftOut { weight: 0.5, errors: vec![(error, 0.5)] });
         assert!((calibration(&apart) - 0.8_f64.sqrt()).abs() < 1e-9, "hypotheses that disagree");
     }

@@ -306,6 +306,23 @@ fn sources_that_mislead_are_left_for_no_source() {
 }
 
 #[test]
+fn sources_of_another_kind_are_unlikely_before_latencies() {
+    let models = models(20);
+    let sources: Vec<Source> = (0..3).map(|n| source(n, &models, &device(n, 0.3))).collect();
+    let prior = DevicePrior::learn(&models, &sources);
+    let share = |kind: &str| -> f64 {
+        let adapted = adapt(&prior, &models, &[], Some(&Trait(kind.to_owned())));
+        let with_sources = adapted.hypotheses.iter().filter(|h| !h.residuals.is_empty());
+        with_sources.map(|h| h.weight).sum()
+    };
+    let (same, other) = (share("npu"), share("cpu"));
+    assert!(
+        same > 0.5 && 0.0 < other && other < 0.1,
+        "{same} of the same kind, {other} of another"
+    );
+}
+
+#[test]
 fn models_are_chosen_before_anything_is_measured() {
     let mut models = models(60);
     // Half of the models say the same as each other; some have products of computed tensors.
