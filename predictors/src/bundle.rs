@@ -23,10 +23,12 @@ use std::{
 };
 use vitempo_graph::{Environment, OpSpec, Origin};
 
-/// Version of the file format. Bundles of environments without settings, without refinements, or
-/// without a slowdown model are written in the versions before, which programs that do not know them
-/// read.
-pub const BUNDLE_VERSION: u32 = 8;
+/// Version of the file format. Bundles without a sensitivity of the interval, of environments without
+/// settings, without refinements, or without a slowdown model are written in the versions before,
+/// which programs that do not know them read.
+pub const BUNDLE_VERSION: u32 = 9;
+/// The version without a sensitivity of the interval.
+const INSENSITIVE_VERSION: u32 = 8;
 /// The version without settings of the engine.
 const DEFAULT_SETTINGS_VERSION: u32 = 7;
 /// The version without refinements.
@@ -222,7 +224,8 @@ impl PredictorBundle {
             }
         }
         let version = match (self.predictors.refinements.is_empty(), &self.contention) {
-            _ if !self.environment.settings.is_empty() => BUNDLE_VERSION,
+            _ if self.interval.sensitivity > 0.0 => BUNDLE_VERSION,
+            _ if !self.environment.settings.is_empty() => INSENSITIVE_VERSION,
             (false, _) => DEFAULT_SETTINGS_VERSION,
             (true, Some(_)) => UNREFINED_VERSION,
             (true, None) => OLDEST_VERSION,

@@ -1,15 +1,18 @@
 //! [`ConformalInterval`]: bounds around a forecast by normalised conformal prediction, the split-conformal
-//! quantiles of `ln(actual / predicted) / difficulty`.
+//! quantiles of `ln(actual / predicted) / (difficulty + sensitivity)`.
 //!
 //! Scores come from models that were held out when their forecast was made. The divisor is the
 //! model's difficulty estimate, the expected error of its operators
 //! ([`error_scale`](crate::error_scale)). So the interval is wider for operators outside the
 //! training data, and the guarantee of coverage still holds (Papadopoulos et al., arXiv:1401.3880;
-//! Lei et al., arXiv:1604.04173, section 5.2). The plain interval, equally wide for every model, is
-//! kept for comparison. The lower and the upper quantile are taken
+//! Lei et al., arXiv:1604.04173, section 5.2). The sensitivity is the part of the error that all
+//! models have, whatever their operators, such as noise of whole measurements; it is the most likely
+//! one if errors are Laplace-distributed. The plain interval, equally wide for every model, is kept
+//! for comparison. The lower and the upper quantile are taken
 //! separately, with the rank corrected for the number of scores n: ceil((n + 1) q). Where n is too
 //! small for a rank, the most extreme score stands in, and coverage is not guaranteed.
 
+use crate::metrics;
 use serde::{Deserialize, Serialize};
 
 /// Bounds on `ln(actual / predicted)`, per unit of difficulty.
@@ -29,13 +32,23 @@ pub struct ConformalInterval {
     /// Nominal coverage: share of measured latencies inside of the bounds.
     #[serde(with = "crate::bits")]
     pub level: f64,
-    /// Per unit of a model's difficulty estimate.
+    /// Per unit of a model's difficulty estimate plus the sensitivity.
     pub scaled: Bounds,
+    /// Added to every difficulty estimate; 0 in bundles of before.
+    #[serde(default, with = "crate::bits", skip_serializing_if = "is_zero")]
+    pub sensitivity: f64,
     /// The plain interval: the difficulty counts as 1.
     pub plain: Bounds,
     /// Number of scores behind them.
     pub scores: usize,
 }
+
+/// Sensitivities that are tried, as multiples of the median difficulty.
+const SENSITIVITIES: [f64; 6] = [0.0, 0.125, 0.25, 0.5, 1.0, 2.0];
+/// By how much a likelihood has to be better, as a logarithm.
+const ROUNDING: f64 = 1e-9;
+/// Fewest models for a sensitivity.
+const FEWEST: usize = 20;
 
 /// Half-width, in units of difficulty, when there are no scores at all.
 const UNKNOWN: f64 = 3.0;
@@ -60,10 +73,49 @@ impl HeldOut {
         (self.actual_ns / self.forecast_ns).ln()
     }
 
+    fn scale(&self, sensitivity: f64) -> f64 {
+        self.difficulty.max(LEAST_DIFFICULTY) + sensitivity
+    }
+
     /// `ln(actual / forecast)` per unit of difficulty.
     pub(crate) fn score(&self) -> f64 {
-        self.log() / self.difficulty.max(LEAST_DIFFICULTY)
+        self.log() / self.scale(0.0)
     }
+}
+
+fn is_zero(value: &f64) -> bool {
+    *value == 0.0
+}
+
+/// The sensitivity at which the errors of the models are most likely: the first of equal ones.
+fn sensitivity(models: &[HeldOut]) -> f64 {
+    let sound: Vec<&HeldOut> = models.iter().filter(|m| m.log().is_finite()).collect();
+    let difficulties: Vec<f64> = sound.iter().map(|m| m.scale(0.0)).collect();
+    let Some(median) = metrics::median(&difficulties).filter(|_| sound.len() >= FEWEST) else {
+        return 0.0;
+    };
+    let tried = SENSITIVITIES.map(|multiple| multiple * median);
+    tried
+        .into_iter()
+        .fold((0.0, f64::INFINITY), |(best, least), sensitivity| {
+            let unlikelihood = unlikelihood(&sound, sensitivity);
+            if unlikelihood < least - ROUNDING {
+                (sensitivity, unlikelihood)
+            } else {
+                (best, least)
+            }
+        })
+        .0
+}
+
+/// Negative mean log-likelihood of errors whose Laplace distributions have scales in proportion to
+/// difficulty plus sensitivity, but for a constant; the factor is the most likely one.
+fn unlikelihood(models: &[&HeldOut], sensitivity: f64) -> f64 {
+    let mean = |of: &dyn Fn(&HeldOut) -> f64| {
+        models.iter().map(|m| of(m)).sum::<f64>() / models.len().max(1) as f64
+    };
+    let factor = mean(&|m| m.log().abs() / m.scale(sensitivity));
+    factor.max(f64::MIN_POSITIVE).ln() + mean(&|m| m.scale(sensitivity).ln())
 }
 
 impl Bounds {
@@ -95,11 +147,13 @@ impl ConformalInterval {
     #[must_use]
     pub fn fit(models: &[HeldOut], level: f64) -> Self {
         let logs: Vec<f64> = models.iter().map(HeldOut::log).collect();
-        let scaled: Vec<f64> = models.iter().map(HeldOut::score).collect();
+        let sensitivity = sensitivity(models);
+        let scaled: Vec<f64> = models.iter().map(|m| m.log() / m.scale(sensitivity)).collect();
         let scores = logs.iter().filter(|log| log.is_finite()).count();
         Self {
             level,
             scaled: Bounds::fit(scaled, level, UNKNOWN),
+            sensitivity,
             plain: Bounds::fit(logs, level, UNKNOWN_LOG),
             scores,
         }
@@ -108,13 +162,17 @@ impl ConformalInterval {
     /// Lower and upper bound around a forecast with that difficulty estimate.
     #[must_use]
     pub fn around(&self, point: f64, difficulty: f64) -> (f64, f64) {
-        self.scaled.around(point, difficulty.max(LEAST_DIFFICULTY))
+        self.scaled.around(point, difficulty.max(LEAST_DIFFICULTY) + self.sensitivity)
     }
 
     /// Whether level and bounds are in their valid ranges.
     #[must_use]
     pub fn is_valid(&self) -> bool {
-        self.level > 0.0 && self.level < 1.0 && self.scaled.is_valid() && self.plain.is_valid()
+        let has_bounds = self.scaled.is_valid() && self.plain.is_valid();
+        self.level > 0.0
+            && self.level < 1.0
+            && has_bounds
+            && (0.0..50.0).contains(&self.sensitivity)
     }
 }
 
@@ -154,6 +212,35 @@ mod tests {
         let fit = ConformalInterval::fit(&held_out(&[1.1, 0.9, 1.05, 1.0], 1.0, 0.05), 0.9);
         let width = |difficulty: f64| fit.around(1.0, difficulty).1.ln();
         assert!((width(0.1) - 2.0 * width(0.05)).abs() < 1e-12 && width(0.05) > 0.09);
+    }
+
+    /// Errors of both signs, evenly spread up to 1.
+    fn errors(count: usize) -> impl Iterator<Item = f64> {
+        (0..count).map(move |i| 2.0 * ((i * 37 % count) as f64 + 0.5) / count as f64 - 1.0)
+    }
+
+    #[test]
+    fn the_sensitivity_is_what_errors_have_in_common() {
+        let difficulties = [0.02, 0.1, 0.3];
+        let models = |of: &dyn Fn(f64) -> f64| -> Vec<HeldOut> {
+            errors(90)
+                .enumerate()
+                .map(|(i, error)| {
+                    let difficulty = difficulties[i % 3];
+                    let actual_ns = (error * of(difficulty)).exp();
+                    HeldOut { actual_ns, forecast_ns: 1.0, difficulty }
+                })
+                .collect()
+        };
+        let fit = |of: &dyn Fn(f64) -> f64| ConformalInterval::fit(&models(of), 0.9).sensitivity;
+        assert_eq!(fit(&|difficulty| difficulty), 0.0, "in proportion");
+        assert_eq!(fit(&|_| 0.1), 0.2, "the same for all: the largest that is tried");
+        let between = fit(&|difficulty| difficulty + 0.05);
+        assert!((between - 0.05).abs() < 0.03, "{between}");
+        assert_eq!(ConformalInterval::fit(&models(&|_| 0.1)[..FEWEST - 1], 0.9).sensitivity, 0.0);
+        let known = ConformalInterval::fit(&models(&|_| 0.1), 0.9);
+        assert!(known.is_valid() && !ConformalInterval { sensitivity: -0.1, ..known }.is_valid());
+        assert!(known.around(1.0, 0.3).1 < 2.0 * known.around(1.0, 0.02).1);
     }
 
     #[test]

@@ -283,10 +283,27 @@ fn version(bytes: &[u8]) -> u32 {
 }
 
 #[test]
+fn a_sensitivity_is_kept_and_older_programs_refuse_it() {
+    let mut bundle = bundle(Method::Lasso, 2);
+    let (_, graphs) = simulated::data(3, 50, 0.0);
+    let width = |bundle: &PredictorBundle| {
+        let widths = graphs.values().map(|g| bundle.predict(g).unwrap().latency.interval);
+        widths.map(|interval| interval.relative_width()).sum::<f64>()
+    };
+    let before = width(&bundle);
+    bundle.interval.sensitivity = 0.02;
+    let bytes = bundle.to_bytes().unwrap();
+    assert_eq!(version(&bytes), BUNDLE_VERSION);
+    let loaded = PredictorBundle::from_bytes(&bytes).unwrap();
+    assert_eq!(loaded.interval, bundle.interval);
+    assert!(width(&loaded) > before, "its quantiles are of an interval without");
+}
+
+#[test]
 fn a_slowdown_model_is_kept_and_changes_neither_forecasts_nor_bundles_without_one() {
     let mut bundle = bundle(Method::Gbdt, 2);
     let without = bundle.to_bytes().unwrap();
-    assert_eq!((version(&without), BUNDLE_VERSION), (5, 8), "older programs read it");
+    assert_eq!((version(&without), BUNDLE_VERSION), (5, 9), "older programs read it");
     let (_, graphs) = simulated::data(3, 50, 0.0);
     let alone: Vec<_> = graphs.values().map(|graph| bundle.predict(graph).unwrap()).collect();
     bundle.contention = Some(slowdown_model());
