@@ -142,7 +142,7 @@ pub struct Adapted {
     /// Bound on the residual of a model that no source has, from the device prior.
     pub(crate) discrepancy: f64,
     /// Factor on the width of intervals of models that sources have; 1 in files without it.
-    #[serde(default = "as_wide")]
+    #[serde(default = "as_wide", skip_serializing_if = "is_as_wide")]
     pub(crate) calibration: f64,
     /// Logarithm of the probability of the latencies, to compare several descriptions of the same
     /// models.
@@ -151,6 +151,10 @@ pub struct Adapted {
 
 const fn as_wide() -> f64 {
     1.0
+}
+
+fn is_as_wide(calibration: &f64) -> bool {
+    *calibration == as_wide()
 }
 
 /// A forecast: logarithm of ns, and half the width of its 90 % interval.
@@ -174,6 +178,11 @@ impl Forecast {
 }
 
 impl Adapted {
+    /// Whether intervals have a factor on their width.
+    pub(crate) fn is_calibrated(&self) -> bool {
+        !is_as_wide(&self.calibration)
+    }
+
     /// The forecast for a workload; `model`: its index among those adapted with, where it is one of
     /// them.
     #[must_use]

@@ -20,8 +20,11 @@ use vitempo_graph::{
     lowering::{LoweringError, precision},
 };
 
-/// Version of the file format.
-pub const ADAPTED_VERSION: u32 = 5;
+/// Version of the file format. Bundles whose intervals are as wide as forecasts of before are written
+/// in the version before, which programs that do not know the factor read.
+pub const ADAPTED_VERSION: u32 = 6;
+/// The version without a factor on the width of intervals.
+const UNCALIBRATED_VERSION: u32 = 5;
 /// The oldest version that is still read: it lacks the graphs and operator classes of the measured
 /// models.
 const OLDEST_VERSION: u32 = 4;
@@ -120,7 +123,10 @@ impl AdaptedBundle {
     /// # Errors
     /// [`PredictorError::Encode`], which is a fault of ours.
     pub fn to_bytes(&self) -> Result<Vec<u8>, PredictorError> {
-        ENVELOPE.seal(&serde_json::to_vec(self).map_err(|e| PredictorError::Encode(e.to_string()))?)
+        let json = serde_json::to_vec(self).map_err(|e| PredictorError::Encode(e.to_string()))?;
+        let version =
+            if self.adapted.is_calibrated() { ADAPTED_VERSION } else { UNCALIBRATED_VERSION };
+        Envelope { version, ..ENVELOPE }.seal(&json)
     }
 
     /// Reads what [`AdaptedBundle::to_bytes`] wrote, checking all of it.
@@ -258,11 +264,15 @@ impl LatencyModel for AdaptedBundle {
 mod tests {
     use super::*;
 
-    #[test]
-    fn weights_and_variances_that_make_no_sense_are_refused() {
+    fn shipped() -> AdaptedBundle {
         let path = Path::new(env!("CARGO_MANIFEST_DIR"))
             .join("../bundles/adapted/samsung-galaxy-s24-tflite-npu-f16.vtb");
-        let whole = AdaptedBundle::load(&path).expect("a file").expect("an adapted bundle");
+        AdaptedBundle::load(&path).expect("a file").expect("an adapted bundle")
+    }
+
+    #[test]
+    fn weights_and_variances_that_make_no_sense_are_refused() {
+        let whole = shipped();
         let spoils: [fn(&mut Adapted); 4] = [
             |adapted| adapted.hypotheses[0].weight -= 1.0,
             |adapted| adapted.hypotheses[0].noise = -1.0,
@@ -281,6 +291,18 @@ mod tests {
             assert!(AdaptedBundle::from_bytes(&bundle.to_bytes().expect("bytes")).is_err());
         }
         assert_eq!(AdaptedBundle::from_bytes(&whole.to_bytes().expect("bytes")), Ok(whole));
+    }
+
+    #[test]
+    fn a_factor_on_intervals_is_kept_and_older_programs_refuse_it() {
+        let mut bundle = shipped();
+        let version = |b: &AdaptedBundle| b.to_bytes().expect("bytes").get(8).copied();
+        for (calibration, expected) in [(1.0, 5), (0.5, 6)] {
+            bundle.adapted.calibration = calibration;
+            assert_eq!(version(&bundle), Some(expected));
+            let bytes = bundle.to_bytes().expect("bytes");
+            assert_eq!(AdaptedBundle::from_bytes(&bytes).as_ref(), Ok(&bundle));
+        }
     }
 
     #[test]
