@@ -6,8 +6,8 @@
 //! ([`error_scale`](crate::error_scale)). So the interval is wider for operators outside the
 //! training data, and the guarantee of coverage still holds (Papadopoulos et al., arXiv:1401.3880;
 //! Lei et al., arXiv:1604.04173, section 5.2). The sensitivity is the part of the error that all
-//! models have, whatever their operators, such as noise of whole measurements; it is the most likely
-//! one if errors are Laplace-distributed. The plain interval, equally wide for every model, is kept
+//! models have, whatever their operators, such as noise of whole measurements; it is the least that
+//! is about as likely as any if errors are Laplace-distributed. The plain interval, equally wide for every model, is kept
 //! for comparison. The lower and the upper quantile are taken
 //! separately, with the rank corrected for the number of scores n: ceil((n + 1) q). Where n is too
 //! small for a rank, the most extreme score stands in, and coverage is not guaranteed.
@@ -45,8 +45,8 @@ pub struct ConformalInterval {
 
 /// Sensitivities that are tried, as multiples of the median difficulty.
 const SENSITIVITIES: [f64; 6] = [0.0, 0.125, 0.25, 0.5, 1.0, 2.0];
-/// By how much a likelihood has to be better, as a logarithm.
-const ROUNDING: f64 = 1e-9;
+/// By how much a log-likelihood may be below the best.
+const ABOUT: f64 = 1.0;
 /// Fewest models for a sensitivity.
 const FEWEST: usize = 20;
 
@@ -87,7 +87,8 @@ fn is_zero(value: &f64) -> bool {
     *value == 0.0
 }
 
-/// The sensitivity at which the errors of the models are most likely: the first of equal ones.
+/// The least sensitivity at which the errors of the models are about as likely as at the best: a
+/// larger one makes intervals of difficult models narrower.
 fn sensitivity(models: &[HeldOut]) -> f64 {
     let sound: Vec<&HeldOut> = models.iter().filter(|m| m.log().is_finite()).collect();
     let difficulties: Vec<f64> = sound.iter().map(|m| m.scale(0.0)).collect();
@@ -95,17 +96,10 @@ fn sensitivity(models: &[HeldOut]) -> f64 {
         return 0.0;
     };
     let tried = SENSITIVITIES.map(|multiple| multiple * median);
-    tried
-        .into_iter()
-        .fold((0.0, f64::INFINITY), |(best, least), sensitivity| {
-            let unlikelihood = unlikelihood(&sound, sensitivity);
-            if unlikelihood < least - ROUNDING {
-                (sensitivity, unlikelihood)
-            } else {
-                (best, least)
-            }
-        })
-        .0
+    let unlikely = tried.map(|sensitivity| sound.len() as f64 * unlikelihood(&sound, sensitivity));
+    let least = unlikely.iter().copied().fold(f64::INFINITY, f64::min);
+    let chosen = tried.iter().zip(unlikely).find(|(_, unlikely)| *unlikely <= least + ABOUT);
+    chosen.map_or(0.0, |(sensitivity, _)| *sensitivity)
 }
 
 /// Negative mean log-likelihood of errors whose Laplace distributions have scales in proportion to
@@ -234,7 +228,7 @@ mod tests {
         };
         let fit = |of: &dyn Fn(f64) -> f64| ConformalInterval::fit(&models(of), 0.9).sensitivity;
         assert_eq!(fit(&|difficulty| difficulty), 0.0, "in proportion");
-        assert_eq!(fit(&|_| 0.1), 0.2, "the same for all: the largest that is tried");
+        assert!(fit(&|_| 0.1) >= 0.1, "the same for all");
         let between = fit(&|difficulty| difficulty + 0.05);
         assert!((between - 0.05).abs() < 0.03, "{between}");
         assert_eq!(ConformalInterval::fit(&models(&|_| 0.1)[..FEWEST - 1], 0.9).sensitivity, 0.0);
