@@ -43,9 +43,9 @@ def test_onnx_that_is_written_is_the_model(bundle, encodings):
 
 def test_images_of_another_size(bundle):
     model = vitempo.read(MODEL)
-    larger = model.with_image_size(288, 320)
-    assert larger.name == "mobilevit_xxs@288x320" and larger.parameters == model.parameters
-    assert larger.macs > 1.3 * model.macs
+    larger = model.with_image_size(256, 320)
+    assert larger.name == "mobilevit_xxs@256x320" and larger.parameters == model.parameters
+    assert larger.macs > 1.2 * model.macs
     assert bundle.predict(larger).ms > bundle.predict(model).ms
     assert vitempo.read(larger.to_onnx()).architecture == larger.architecture
     assert model.with_image_size(256).architecture == model.architecture
