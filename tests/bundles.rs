@@ -30,8 +30,14 @@ impl Moved {
         for folder in ["prefix/bin", "elsewhere"] {
             fs::create_dir_all(moved.path(folder)).expect("a folder");
         }
-        let program = env!("CARGO_BIN_EXE_vitempo");
-        fs::copy(program, moved.path("prefix/bin/vitempo")).expect("a copy of the program");
+        // A process of its own writes the copy: a program started by another test meanwhile would
+        // inherit the open file of this one, and a file that is open for writing cannot be run.
+        let copied = Command::new("cp")
+            .arg(program::PROGRAM)
+            .arg(moved.path("prefix/bin/vitempo"))
+            .status()
+            .expect("cp starts");
+        assert!(copied.success(), "a copy of the program");
         moved
     }
 

@@ -7,10 +7,10 @@
 //! training data, and the guarantee of coverage still holds (Papadopoulos et al., arXiv:1401.3880;
 //! Lei et al., arXiv:1604.04173, section 5.2). The sensitivity is the part of the error that all
 //! models have, whatever their operators, such as noise of whole measurements; it is the least that
-//! is about as likely as any if errors are Laplace-distributed. The plain interval, equally wide for every model, is kept
-//! for comparison. The lower and the upper quantile are taken
-//! separately, with the rank corrected for the number of scores n: ceil((n + 1) q). Where n is too
-//! small for a rank, the most extreme score stands in, and coverage is not guaranteed.
+//! is about as likely as any if errors are Laplace-distributed. The plain interval, equally wide for
+//! every model, is kept for comparison. The lower and the upper quantile are taken separately, with
+//! the rank corrected for the number of scores n: ceil((n + 1) q). Where n is too small for a rank,
+//! the most extreme score stands in, and coverage is not guaranteed.
 
 use crate::metrics;
 use serde::{Deserialize, Serialize};
@@ -74,13 +74,18 @@ impl HeldOut {
     }
 
     fn scale(&self, sensitivity: f64) -> f64 {
-        self.difficulty.max(LEAST_DIFFICULTY) + sensitivity
+        scale(self.difficulty, sensitivity)
     }
 
     /// `ln(actual / forecast)` per unit of difficulty.
     pub(crate) fn score(&self) -> f64 {
         self.log() / self.scale(0.0)
     }
+}
+
+/// What errors of a difficulty are divided by.
+fn scale(difficulty: f64, sensitivity: f64) -> f64 {
+    difficulty.max(LEAST_DIFFICULTY) + sensitivity
 }
 
 fn is_zero(value: &f64) -> bool {
@@ -156,7 +161,7 @@ impl ConformalInterval {
     /// Lower and upper bound around a forecast with that difficulty estimate.
     #[must_use]
     pub fn around(&self, point: f64, difficulty: f64) -> (f64, f64) {
-        self.scaled.around(point, difficulty.max(LEAST_DIFFICULTY) + self.sensitivity)
+        self.scaled.around(point, scale(difficulty, self.sensitivity))
     }
 
     /// Whether level and bounds are in their valid ranges.

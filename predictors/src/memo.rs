@@ -44,7 +44,8 @@ impl Memo {
 
 /// About how much an entry holds.
 fn bytes(op: &OpSpec) -> usize {
-    let attributes = op.attributes.0.iter().map(|entry| size_of_val(&entry) + heap(entry.1));
+    let attribute = |(name, value)| size_of_val(name) + size_of_val(value) + heap(value);
+    let attributes = op.attributes.0.iter().map(attribute);
     let inputs = op.inputs.iter().map(|input| &input.tensor);
     let shapes = inputs.chain(&op.outputs).map(|tensor| size_of_val(tensor.shape.as_slice()));
     size_of::<(OpSpec, Estimate)>()

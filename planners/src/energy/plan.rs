@@ -9,6 +9,7 @@
 use super::{
     CameraUse, Cycles,
     offload::{EnergyParts, OffloadModel},
+    radio::PASSES,
 };
 use crate::{
     Plan, Stage, Transfer,
@@ -16,9 +17,6 @@ use crate::{
 };
 use serde::{Deserialize, Serialize};
 use std::fmt;
-
-/// Passes until promotion and pause, which depend on each other, are settled.
-const PASSES: usize = 4;
 
 /// How the device is used while a plan runs.
 #[derive(Clone, Debug, PartialEq)]

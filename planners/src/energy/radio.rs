@@ -5,6 +5,9 @@
 
 use serde::{Deserialize, Serialize};
 
+/// Promotion and pause depend on each other: passes until both are settled.
+pub(super) const PASSES: usize = 4;
+
 /// Times and powers of a wireless interface, above the base.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -24,19 +27,6 @@ pub struct Radio {
 }
 
 impl Radio {
-    /// The constants with their names, for checks.
-    #[must_use]
-    pub fn constants(&self) -> [(&'static str, f64); 6] {
-        [
-            ("promotion_s", self.promotion_s),
-            ("promotion_w", self.promotion_w),
-            ("transmit_w", self.transmit_w),
-            ("tail_s", self.tail_s),
-            ("tail_w", self.tail_w),
-            ("idle_w", self.idle_w),
-        ]
-    }
-
     /// The promotion that data needs after a time without any, s.
     #[must_use]
     pub fn promotion_after_s(&self, quiet_s: f64) -> f64 {

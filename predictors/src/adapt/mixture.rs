@@ -179,7 +179,7 @@ fn centres<'a>(prior: &'a DevicePrior, kind: Option<&Trait>) -> Vec<Centre<'a>> 
     let any = same_kind.contains(&true);
     let pooled = weights(known, &same_kind);
     let equal = weights(known, &vec![true; known.len()]);
-    let share_if = |alike: bool| if alike { 1.0 } else { OTHER_KIND };
+    let share_if = |of_its_kind: bool| if of_its_kind { 1.0 } else { OTHER_KIND };
     let (share, of_all) = (share_if(any), share_if(!same_kind.contains(&false)));
     centres.push(Centre { share, ..Centre::pooled(known, &pooled) });
     centres.push(Centre { share: of_all, ..Centre::pooled(known, &equal) });

@@ -346,7 +346,7 @@ fn models_are_chosen_before_anything_is_measured() {
         let chosen = adapt(prior, &models, &[], Some(&kind)).suggest(&models, &[], 6);
         let distinct: std::collections::BTreeSet<usize> = chosen.iter().copied().collect();
         assert_eq!(distinct.len(), 6, "{chosen:?}");
-        assert!(chosen.iter().filter(|m| *m % 2 == 0).count() <= 2, "all alike: {chosen:?}");
+        assert!(chosen.iter().filter(|m| *m % 2 == 0).count() <= 2, "all of one kind: {chosen:?}");
         assert!(chosen.iter().any(|m| m % 10 == 1), "no product of computed tensors: {chosen:?}");
     }
     let chosen = adapt(&prior, &models, &[], Some(&kind)).suggest(&models, &[], 6);

@@ -163,7 +163,7 @@ impl Evaluated {
         let points: Vec<f64> = forecasts.iter().map(|f| f.point().ns()).collect();
         let within = |(ns, f): &(&f64, &Interval<Latency>)| f.contains(Latency::from_ns(**ns));
         let inside = truth.iter().zip(&forecasts).filter(within).count();
-        let widths = forecasts.iter().map(|f| (f.upper().ns() - f.lower().ns()) / f.point().ns());
+        let widths = forecasts.iter().map(|f| f.relative_width());
         Self {
             // A forecast that is not a number spoils the score visibly.
             error: metrics::mape(truth, &points).unwrap_or(f64::INFINITY),

@@ -3,12 +3,12 @@
 
 use super::{
     ChoiceTest, Evaluated, Outcome, Protocol, Scores, parallel, shuffled,
-    subsets::{self, ByMacs, Priors, Subset},
+    subsets::{self, Priors, Subset},
 };
 use std::collections::{BTreeMap, BTreeSet};
 use vitempo::{
     datasets::published::{AiHub, Row},
-    predictors::adapt::{DevicePrior, Measured, Source, Trait, Workload, adapt},
+    predictors::adapt::{DevicePrior, Measured, Source, Trait, Workload},
 };
 
 /// Fewest models of a setting.
@@ -66,14 +66,8 @@ impl Setting {
         let measured: Vec<Measured> =
             given.iter().map(|&m| Measured { model: m, ns: self.latencies_ns[&m] }).collect();
         let truth: Vec<f64> = asked.iter().map(|m| self.latencies_ns[m]).collect();
-        let evaluated = |subset: Subset| {
-            let adapted = adapt(priors.of(subset, seed), workloads, &measured, Some(&self.kind()));
-            Evaluated::of(&adapted, workloads, asked, &truth)
-        };
-        let mut scores: Vec<Evaluated> = Subset::EVERY.into_iter().map(evaluated).collect();
-        let error = ByMacs::fit(workloads, &measured).error(workloads, asked, &truth);
-        scores.push(Evaluated::of_points(error));
-        scores
+        let measured = (&measured[..], &self.kind());
+        subsets::evaluate(priors, workloads, measured, (asked, &truth), seed)
     }
 }
 

@@ -3,12 +3,12 @@
 
 use super::{
     ChoiceTest, Evaluated, Outcome, Protocol, Scores, parallel, shuffled,
-    subsets::{self, ByMacs, Priors, Subset},
+    subsets::{self, Priors},
 };
 use std::collections::{BTreeMap, BTreeSet};
 use vitempo::{
     datasets::published::{Phone, Phones},
-    predictors::adapt::{DevicePrior, Measured, Source, Trait, Workload, adapt},
+    predictors::adapt::{DevicePrior, Measured, Source, Trait, Workload},
 };
 
 /// The test.
@@ -139,12 +139,6 @@ fn score(
     let measured: Vec<Measured> =
         given.iter().filter_map(|&model| Some(Measured { model, ns: target.ns[model]? })).collect();
     let truth: Vec<f64> = asked.iter().filter_map(|&i| target.ns[i]).collect();
-    let evaluated = |subset: Subset| {
-        let adapted = adapt(priors.of(subset, seed), workloads, &measured, Some(&kind(target)));
-        Evaluated::of(&adapted, workloads, asked, &truth)
-    };
-    let mut scores: Vec<Evaluated> = Subset::EVERY.into_iter().map(evaluated).collect();
-    let error = ByMacs::fit(workloads, &measured).error(workloads, asked, &truth);
-    scores.push(Evaluated::of_points(error));
-    scores
+    let measured = (&measured[..], &kind(target));
+    subsets::evaluate(priors, workloads, measured, (asked, &truth), seed)
 }

@@ -4,7 +4,7 @@
 use super::{Evaluated, Measure};
 use std::collections::BTreeSet;
 use vitempo::predictors::{
-    adapt::{DevicePrior, Measured, Source, Workload},
+    adapt::{DevicePrior, Measured, Source, Trait, Workload, adapt},
     metrics,
 };
 
@@ -87,16 +87,33 @@ impl Priors {
     }
 }
 
+/// Forecasts of the models asked for, with their latencies in ns, from those measured on a device of
+/// that kind: in the order of [`names`].
+pub(super) fn evaluate(
+    priors: &Priors,
+    workloads: &[Workload],
+    (measured, kind): (&[Measured], &Trait),
+    (asked, truth): (&[usize], &[f64]),
+    seed: u64,
+) -> Vec<Evaluated> {
+    let of = |subset: Subset| {
+        let adapted = adapt(priors.of(subset, seed), workloads, measured, Some(kind));
+        Evaluated::of(&adapted, workloads, asked, truth)
+    };
+    let error = ByMacs::fit(workloads, measured).error(workloads, asked, truth);
+    Subset::EVERY.into_iter().map(of).chain([Evaluated::of_points(error)]).collect()
+}
+
 /// The line through the logarithms of multiply-accumulates and latencies, by least squares.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct ByMacs {
+struct ByMacs {
     middle: [f64; 2],
     slope: f64,
 }
 
 impl ByMacs {
     /// Of the measured models. With models of one size, the latency does not depend on the size.
-    pub fn fit(workloads: &[Workload], measured: &[Measured]) -> Self {
+    fn fit(workloads: &[Workload], measured: &[Measured]) -> Self {
         let points: Vec<[f64; 2]> =
             measured.iter().map(|m| [workloads[m.model].macs().ln(), m.ns.ln()]).collect();
         let mean = |i: usize| points.iter().map(|p| p[i]).sum::<f64>() / points.len().max(1) as f64;
@@ -109,12 +126,12 @@ impl ByMacs {
     }
 
     /// Latency of a model, ns.
-    pub fn ns(&self, workload: &Workload) -> f64 {
+    fn ns(&self, workload: &Workload) -> f64 {
         (self.middle[1] + self.slope * (workload.macs().ln() - self.middle[0])).exp()
     }
 
     /// Mean absolute percentage error on these models, in percent.
-    pub fn error(&self, workloads: &[Workload], models: &[usize], truth: &[f64]) -> f64 {
+    fn error(&self, workloads: &[Workload], models: &[usize], truth: &[f64]) -> f64 {
         let points: Vec<f64> = models.iter().map(|&m| self.ns(&workloads[m])).collect();
         // A forecast that is not a number spoils the score visibly.
         metrics::mape(truth, &points).unwrap_or(f64::INFINITY)
@@ -124,7 +141,6 @@ impl ByMacs {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use vitempo::predictors::adapt::Trait;
 
     fn source(device: &str, model: usize) -> Source {
         Source {

@@ -22,7 +22,7 @@ const SLICES: usize = 5;
 /// Samples closer than this are averaged for the search, s.
 const BIN_S: f64 = 0.005;
 /// Twice the logarithm of the likelihood ratio that the search must gain; otherwise the event
-/// stands. Neighbouring samples are alike, so that it is far above what two parameters gain by
+/// stands. Neighbouring samples are correlated, so that it is far above what two parameters gain by
 /// chance.
 const WORTH: f64 = 60.0;
 

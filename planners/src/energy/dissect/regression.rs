@@ -2,7 +2,7 @@
 //!
 //! A sample is the mean power over the time `averaging_s` before it, so that it can cover several
 //! parts: sample = preview + sum of (share of the part in that time) x (power of the part). A part
-//! that no sample covers, or that cannot be told apart from others, has no solution.
+//! that no sample covers, or that cannot be distinguished from others, has no solution.
 
 /// A time on one clock that belongs to a part.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -5,14 +5,14 @@
 //! the next it takes max(latency, 1 / camera rate); base and camera draw power all that time.
 
 use super::{OffloadModel, Place, Sized};
-use crate::energy::{CameraUse, Cycles, Demand, Governor, Phase, Processor, Span, Step};
+use crate::energy::{
+    CameraUse, Cycles, Demand, Governor, Phase, Processor, Span, Step, radio::PASSES,
+};
 use serde::{Deserialize, Serialize};
 
 /// Frames simulated under a governor before those that count, and those.
 const WARM_UP: usize = 10;
 const COUNTED: usize = 20;
-/// The promotion and the pause depend on the time they are part of: passes until both are settled.
-const PASSES: usize = 4;
 
 /// What sets the frequency of the device.
 #[derive(Clone, Copy, Debug, PartialEq)]

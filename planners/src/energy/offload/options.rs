@@ -52,15 +52,22 @@ impl OffloadModel {
     /// governor on a device without `processor`.
     pub fn options(&self, settings: &Settings) -> Result<Vec<Choice>, OffloadError> {
         self.check_clocks(&settings.clocks)?;
-        let mut networks = Vec::new();
-        for place in [Place::Local, Place::Remote] {
-            networks.extend(self.networks(place, settings).into_iter().map(|n| (place, n)));
-        }
+        let mut networks = self.networks(Place::Local, settings);
+        networks.extend(self.networks(Place::Remote, settings));
         self.check_sizes(settings, &networks)?;
+        self.combined(&networks, settings)
+    }
+
+    /// Every combination of these networks with the other settings.
+    fn combined(
+        &self,
+        networks: &[(Place, Sized)],
+        settings: &Settings,
+    ) -> Result<Vec<Choice>, OffloadError> {
         let methods = self.methods(settings)?;
         let cameras = self.cameras(settings);
         let mut choices = Vec::new();
-        for &(place, network) in &networks {
+        for &(place, network) in networks {
             for &clock in &settings.clocks {
                 for &camera in &cameras {
                     for &method in &methods {
@@ -86,12 +93,13 @@ impl OffloadModel {
         if place == Place::Local { &self.local } else { &self.remote }
     }
 
-    fn networks(&self, place: Place, settings: &Settings) -> Vec<Sized> {
+    fn networks(&self, place: Place, settings: &Settings) -> Vec<(Place, Sized)> {
         let find = |&size_px: &u32| self.network(place, size_px);
-        match settings.sizes_px.is_empty() {
+        let networks: Vec<Sized> = match settings.sizes_px.is_empty() {
             true => self.listed(place).to_vec(),
             false => settings.sizes_px.iter().filter_map(find).collect(),
-        }
+        };
+        networks.into_iter().map(|network| (place, network)).collect()
     }
 
     /// Whether the device can run under these clocks.
@@ -216,10 +224,10 @@ impl OffloadModel {
             choices.into_iter().partition(|choice| choice.place == Place::Local);
         let value = |choices: &[Choice]| best(choices, least, bounds).map(|c| least.of(c));
         let Some(local) = value(&local).filter(|_| !remote.is_empty()) else { return Ok(None) };
+        let networks = self.networks(Place::Remote, settings);
         let remote_wins = |bandwidth_bytes_per_s: f64| {
             let model = Self { bandwidth_bytes_per_s, ..self.clone() };
-            let mut choices = model.options(settings)?;
-            choices.retain(|choice| choice.place == Place::Remote);
+            let choices = model.combined(&networks, settings)?;
             Ok(value(&choices).is_some_and(|remote| remote < local))
         };
         let (mut slow, mut fast) = (1.0f64, 1e12);
