@@ -40,11 +40,20 @@ pub enum KernelError {
 /// Operators by kind, those with the most FLOPs first.
 #[must_use]
 pub fn kinds(graph: &Graph) -> Vec<KindRow> {
+    grouped(graph, |_, kind| kind)
+}
+
+/// Operators by a name of their group, from the place of the node and the name of its kind; those
+/// with the most FLOPs first.
+pub(crate) fn grouped<'a>(
+    graph: &'a Graph,
+    group: impl Fn(usize, &'a str) -> &'a str,
+) -> Vec<KindRow> {
     let mut rows: Vec<KindRow> = Vec::new();
-    for node in graph.nodes() {
+    for (index, node) in graph.nodes().iter().enumerate() {
         let work = Work::of_operator(&node.op);
         let bytes_moved = work.bytes_read.saturating_add(work.bytes_written);
-        let kind = node.op.kind.name();
+        let kind = group(index, node.op.kind.name());
         match rows.iter_mut().find(|row| row.kind == kind) {
             Some(row) => {
                 row.count += 1;

@@ -20,6 +20,7 @@
 //! | forecast a model with its interval | [`Bundle::open`], [`Bundle::predict_each`] | | `forecast` |
 //! | forecast several models, and see what a forecast consists of | [`forecast::forecast_each`] | | |
 //! | forecast on several devices, compare two models, explain a node | [`forecast::forecast_on_each`], [`forecast::compare`], [`forecast::explain`] | | |
+//! | count and forecast a model over sizes of images | [`sweep::sweep`] | | |
 //! | make the graph of a shipped model, or of an encoding | [`export::find`] | | |
 //! | forecast a model while another processor is busy | [`contention::predict_beside`] | | |
 //! | sample architectures of a search space | [`sampling`] | | |
@@ -88,6 +89,7 @@ pub mod query;
 pub mod refine;
 pub mod sampling;
 pub mod search;
+pub mod sweep;
 #[cfg(feature = "dataset-read")]
 pub mod training;
 #[cfg(feature = "plan")]

@@ -18,10 +18,10 @@ use std::{
     path::{Path, PathBuf},
 };
 use vitempo_graph::{
-    Graph, ImageSize, ModelIdentity, ResizeError,
+    Budget, Graph, ImageSize, Limits, ModelIdentity, ResizeError,
     onnx::{self, OnnxError, ReadModel, ReadNote, ReadOptions},
     tflite::{self, TfliteReadError},
-    with_image_size,
+    with_image_size_within,
 };
 
 /// A model that was read.
@@ -45,7 +45,19 @@ impl Model {
     /// # Errors
     /// [`ModelError::Resize`] with the file, and the node that does not work at that size.
     pub fn with_image_size(&self, size: ImageSize) -> Result<Self, ModelError> {
-        let graph = with_image_size(&self.graph, size)
+        self.with_image_size_within(size, &Budget::new(Limits::NONE))
+    }
+
+    /// [`Model::with_image_size`] within a budget.
+    ///
+    /// # Errors
+    /// As there, also where the budget is spent.
+    pub fn with_image_size_within(
+        &self,
+        size: ImageSize,
+        budget: &Budget,
+    ) -> Result<Self, ModelError> {
+        let graph = with_image_size_within(&self.graph, size, budget)
             .map_err(|e| ModelError::Resize { path: self.path.clone(), source: e.into() })?;
         let identity = ModelIdentity {
             name: format!("{}@{size}", self.identity.name),
@@ -138,16 +150,17 @@ pub struct Models {
 
 impl Models {
     /// Each model for images of each of these sizes ([`Model::with_image_size`]), and as it is where
-    /// there is no size; those that do not work at a size are left out.
+    /// there is no size; those that do not work at a size are left out. Each has the budget of
+    /// `options` anew.
     #[must_use]
-    pub fn with_image_sizes(self, sizes: &[ImageSize]) -> Self {
+    pub fn with_image_sizes(self, sizes: &[ImageSize], options: &ReadOptions) -> Self {
         if sizes.is_empty() {
             return self;
         }
         let mut resized = Self { unreadable: self.unreadable, ..Self::default() };
         for model in &self.read {
             for size in sizes {
-                match model.with_image_size(*size) {
+                match model.with_image_size_within(*size, &options.budget()) {
                     Ok(model) => resized.read.push(model),
                     Err(error) => resized.unreadable.push((model.path.clone(), error)),
                 }

@@ -107,6 +107,55 @@ fn models_are_taken_for_images_of_other_sizes() {
     assert!(error.contains("`0x4` is not a size") && error.contains("406x658"), "{error}");
 }
 
+/// One model over sizes: forecasts, work by class, measurements, and a figure.
+#[test]
+fn a_model_is_counted_and_forecast_over_sizes() {
+    let folder = Folder::new();
+    let (model, data, figure) =
+        (shipped("mobilevit_xxs"), folder.path("data"), folder.path("sizes.svg"));
+    let bundle = folder.path("null.vtb");
+    let sized = ["--size", "128", "--size", "192x256"];
+    let models = folder.path("models");
+    ok(&["sample", "--count", "12", "--seed", "3", "--no-weights", "--out", &models]);
+    let trained = folder.path("trained");
+    ok(&["profile", &models, "--backend", "null", "--out", &trained]);
+    ok(&["train", &trained, "--method", "lasso", "--out", &bundle]);
+    ok(&[&["profile", &model, "--backend", "null", "--out", &data], &sized[..]].concat());
+    let sweep = ["predict", &model, "--bundle", &bundle, "--sizes", "128,192x256,384"];
+    let measured = [&sweep[..], &["--measured", &data, "--plot", &figure]].concat();
+    let found = json(&measured);
+    let rows = found["sizes"].as_array().expect("sizes");
+    assert_eq!(
+        rows.iter().map(|r| &r["size"]).collect::<Vec<_>>(),
+        ["128x128", "192x256", "384x384"]
+    );
+    let alone = json(&["predict", &model, "--bundle", &bundle, "--size", "192x256"]);
+    assert_eq!(rows[1]["forecasts"][0]["latency_ns"], alone[0]["latency_ns"], "as with --size");
+    let inspected = json(&["inspect", &model, "--size", "192x256"]);
+    assert_eq!(rows[1]["flops"], inspected[0]["flops"]);
+    for (row, is_measured) in rows.iter().zip([true, true, false]) {
+        let ns = &row["forecasts"][0]["measured"]["median_ns"];
+        assert_eq!(ns.is_number(), is_measured, "{row}");
+        let classes = row["classes"].as_array().expect("classes");
+        assert!(classes.iter().any(|class| class["class"] == "Attention"), "{row}");
+    }
+    let scores = |row: usize| rows[row]["attention"]["scores"].as_u64().expect("a count");
+    // 9 times the pixels, 81 times the scores: tokens are whole at both sizes.
+    assert_eq!(scores(2), 81 * scores(0));
+    let svg = std::fs::read_to_string(&figure).expect("a figure");
+    assert!(svg.starts_with("<svg") && svg.contains("measured") && svg.contains("Attention"));
+    let table = ok(&sweep);
+    for expected in ["Latency", "FLOPs", "Bytes moved", "Scores", "128x128", "384x384"] {
+        assert!(table.contains(expected), "{expected}:\n{table}");
+    }
+    let csv = ok(&[&sweep[..], &["--format", "csv"]].concat());
+    assert_eq!(csv.lines().count(), 4, "{csv}");
+    let twice = refused(&[&sweep[..], &["--size", "64"]].concat());
+    assert!(twice.contains("--size"), "{twice}");
+    let several = refused(&["predict", &models, "--bundle", &bundle, "--sizes", "128"]);
+    assert!(several.contains("hint: give one file"), "{several}");
+}
+
 #[test]
 fn weights_that_are_listed_as_inputs_are_read_as_weights_with_a_warning() {
     let output = vitempo(&["inspect", &read_case("weights_as_inputs"), "--format", "json"]);

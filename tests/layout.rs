@@ -226,6 +226,7 @@ const OF_REPORT: &[&str] = &[
     "devices",
     "front",
     "page",
+    "sizes",
 ];
 
 /// What a figure shows is decided in `report`, where a program that writes the same page finds it;

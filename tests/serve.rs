@@ -219,6 +219,79 @@ fn uploads_are_forecast_as_files_are() {
     );
 }
 
+#[test]
+fn models_are_forecast_at_the_sizes_that_are_asked_for() {
+    let server = start(&[]);
+    let model = shipped("mobilevit_xxs");
+    let bytes = fs::read(&model).expect("a model");
+    let bundle = Trained::get().bundle();
+    let (file, bundle) = (model.display().to_string(), bundle.display().to_string());
+    let args = ["predict", &file, "--bundle", &bundle, "--size", "192x320", "--size", "128"];
+    let expected = json(ok(&[&args[..], &["--format", "json"]].concat()));
+    let upload = server.ask(
+        "POST",
+        "/predict?size=192x320&size=128",
+        &["Content-Type: application/x-onnx"],
+        &bytes,
+    );
+    let encoding = &Trained::get().encodings[0];
+    let listed = server.predict(&serde_json::json!({
+        "encodings": [encoding],
+        "models": [{"name": "m", "onnx": base64(&bytes)}],
+        "sizes": ["192x320", "128"],
+    }));
+    let (upload, listed) = (upload.json()["results"].clone(), listed.json()["results"].clone());
+    for (index, size) in ["192x320", "128x128"].into_iter().enumerate() {
+        for (result, name) in [(&upload[index], "model"), (&listed[2 + index], "m")] {
+            assert_eq!((&result["model"], &result["size"]), (&name.into(), &size.into()));
+            assert_eq!(result["latency_ns"], expected[index]["latency_ns"], "{name} {size}");
+        }
+        let result = &listed[index];
+        assert_eq!((&result["model"], &result["size"]), (&encoding.as_str().into(), &size.into()));
+        assert!(result["latency_ns"]["point"].is_number(), "{result}");
+    }
+    assert_ne!(upload[0]["latency_ns"], upload[1]["latency_ns"]);
+}
+
+#[test]
+fn sizes_that_do_not_work_are_refused_with_their_field() {
+    let server = start(&["--max-forecasts", "20"]);
+    let bytes = fs::read(shipped("mobilevit_xxs")).expect("a model");
+    let upload = |query: &str, bytes: &[u8]| {
+        let media = ["Content-Type: application/x-onnx"];
+        let reply = server.ask("POST", &format!("/predict?{query}"), &media, bytes);
+        (reply.status, reply.json())
+    };
+    for (query, status, field) in [
+        ("size=70000", 400, "size"),
+        ("size=0x8", 400, "size"),
+        ("size=7x7", 422, "sizes[0]"),
+        (&*"size=64&".repeat(21), 413, ""),
+        (&*"size=64&".repeat(300), 400, "size"),
+    ] {
+        let (answered, problem) = upload(query, &bytes);
+        assert_eq!(answered, status, "{query}: {problem}");
+        assert!(field.is_empty() || problem["field"] == field, "{query}: {problem}");
+    }
+    let (_, problem) = upload("size=7x7", &bytes);
+    assert!(problem["node"].is_string() && problem["hint"].is_string(), "{problem}");
+    let (status, mixed) = upload("size=128&size=7x7", &bytes);
+    assert!(status == 200 && mixed["results"][0]["latency_ns"]["point"].is_number(), "{mixed}");
+    assert_eq!(mixed["results"][1]["problem"]["field"], "sizes[1]", "{mixed}");
+    assert_eq!(upload("size=128&size=64", b"PK").0, 422, "a file that cannot be read");
+    let poor = start(&["--max-model-steps", "2500"]);
+    let encoding = &Trained::get().encodings[0];
+    let sized = serde_json::json!({"encodings": [encoding], "sizes": ["512"]});
+    let problem = poor.predict(&sized).json()["results"][0]["problem"].clone();
+    assert!(
+        problem["field"] == "sizes[0]"
+            && problem["detail"].as_str().is_some_and(|d| d.contains("2500 steps"))
+            && problem["hint"].as_str().is_some_and(|h| h.contains("limit")),
+        "{problem}"
+    );
+    assert!(is_well(&server) && !server.log().contains("panic"), "{}", server.log());
+}
+
 /// Method, path, media type, body; status and field of the problem.
 type Bad<'a> = (&'a str, &'a str, &'a str, &'a [u8], u16, &'a str);
 
@@ -741,10 +814,11 @@ fn hostile_models_are_answered() {
     assert!(found.len() >= 70, "{} files", found.len());
     for file in &found {
         let model = fs::read(file).expect("a file");
-        let reply =
-            running.ask("POST", "/predict", &["Content-Type: application/octet-stream"], &model);
-        let status = reply.status;
-        assert!(status == 200 || (400..500).contains(&status), "{}: {status}", file.display());
+        for path in ["/predict", "/predict?size=65536&size=224x320&size=1"] {
+            let media = ["Content-Type: application/octet-stream"];
+            let status = running.ask("POST", path, &media, &model).status;
+            assert!(status == 200 || (400..500).contains(&status), "{}: {status}", file.display());
+        }
     }
     assert_eq!(running.ask("GET", "/healthz", &[], &[]).status, 200);
     assert!(!running.log().contains("panicked"), "{}", running.log());

@@ -13,9 +13,11 @@ mod attributes;
 mod extent;
 
 use crate::{
-    Graph, GraphError, Node, OpKind, Operand, Shape, TensorSpec, Value, ValueId, ValueSource, shape,
+    Budget, ConstantData, Exceeded, Graph, GraphError, Limits, Node, OpKind, Operand, Shape,
+    TensorSpec, Value, ValueId, ValueSource, shape, spending::Spending,
 };
-use extent::{Dimension, Extent, Known, Side};
+use extent::{Dimension, Extent, Known, SPENT, Side};
+use foldhash::HashMap;
 use std::{fmt, str::FromStr};
 
 /// Why a model cannot have another size.
@@ -64,9 +66,31 @@ pub enum ResizeError {
         /// What is wrong.
         reason: String,
     },
+    /// The model takes more than its budget.
+    #[error("{model}{}: {source}", .node.as_ref().map_or(String::new(), |n| format!(": node `{n}`")))]
+    Exceeded {
+        /// Name of the model.
+        model: String,
+        /// The node where the budget ended; `None` before the first.
+        node: Option<String>,
+        /// What was exceeded.
+        source: Exceeded,
+    },
     /// The nodes make up no graph.
     #[error(transparent)]
     Graph(#[from] GraphError),
+}
+
+impl ResizeError {
+    /// The node that is at fault, if there is one.
+    #[must_use]
+    pub fn node(&self) -> Option<&str> {
+        match self {
+            Self::Node { node, .. } => Some(node),
+            Self::Exceeded { node, .. } => node.as_deref(),
+            _ => None,
+        }
+    }
 }
 
 /// Height and width of an image, pixels, of 1 to 65536 each; written `406x658`, or `384` where both
@@ -97,6 +121,18 @@ impl ImageSize {
         let size = Self { height, width };
         let sound = [height, width].iter().all(|side| (1..=LONGEST_SIDE).contains(side));
         if sound { Ok(size) } else { Err(ImageSizeError(size.to_string())) }
+    }
+
+    /// Pixels from top to bottom.
+    #[must_use]
+    pub const fn height(self) -> usize {
+        self.height
+    }
+
+    /// Pixels from left to right.
+    #[must_use]
+    pub const fn width(self) -> usize {
+        self.width
     }
 }
 
@@ -139,6 +175,18 @@ fn sides_of(shape: &[usize]) -> Option<[usize; 2]> {
 /// [`ResizeError`] naming the node that does not work at the new size; [`ResizeError::NoImage`]
 /// where no input has four dimensions.
 pub fn with_image_size(graph: &Graph, size: ImageSize) -> Result<Graph, ResizeError> {
+    with_image_size_within(graph, size, &Budget::new(Limits::NONE))
+}
+
+/// [`with_image_size`] within a budget, from which the work is taken before it is done.
+///
+/// # Errors
+/// As [`with_image_size`]; [`ResizeError::Exceeded`] names the node where the budget ended.
+pub fn with_image_size_within(
+    graph: &Graph,
+    size: ImageSize,
+    budget: &Budget,
+) -> Result<Graph, ResizeError> {
     let inputs = graph.inputs().iter().map(|id| graph.value(*id));
     let shape = |value: &Value| value.tensor.as_ref().map_or(Vec::new(), |t| t.shape.to_vec());
     let mut shapes: Vec<Vec<usize>> = inputs.clone().map(shape).collect();
@@ -155,7 +203,9 @@ pub fn with_image_size(graph: &Graph, size: ImageSize) -> Result<Graph, ResizeEr
             inputs: described.collect::<Vec<_>>().join(", "),
         });
     }
-    Ok(resized(graph, &shapes, &[])?.with_name(format!("{}@{size}", graph.name())))
+    let graph = resized_within(graph, &shapes, &[], budget)?;
+    let name = format!("{}@{size}", graph.name());
+    Ok(graph.with_name(name))
 }
 
 /// The graph with inputs of these shapes, in the order of [`Graph::inputs`]. `patches`: rows and
@@ -168,6 +218,15 @@ pub fn resized(
     shapes: &[Vec<usize>],
     patches: &[[(usize, usize); 2]],
 ) -> Result<Graph, ResizeError> {
+    resized_within(graph, shapes, patches, &Budget::new(Limits::NONE))
+}
+
+fn resized_within(
+    graph: &Graph,
+    shapes: &[Vec<usize>],
+    patches: &[[(usize, usize); 2]],
+    budget: &Budget,
+) -> Result<Graph, ResizeError> {
     let model = || graph.name().to_owned();
     if shapes.len() != graph.inputs().len() {
         return Err(ResizeError::Inputs {
@@ -176,11 +235,20 @@ pub fn resized(
             inputs: graph.inputs().len(),
         });
     }
+    let spending = Spending::new(budget);
+    let exceeded = |spending: &Spending, node: Option<&Node>| {
+        let source = spending.exceeded()?;
+        Some(ResizeError::Exceeded { model: model(), node: node.map(|n| n.name.clone()), source })
+    };
+    copies(graph, &spending);
+    if let Some(error) = exceeded(&spending, None) {
+        return Err(error);
+    }
     let mut work = Work {
         graph,
         values: graph.values().to_vec(),
         dimensions: vec![None; graph.values().len()],
-        known: Known::default(),
+        known: Known::new(spending),
     };
     for &[rows, cols] in patches {
         work.known.sides(
@@ -199,7 +267,15 @@ pub fn resized(
             kind: node.op.kind.to_string(),
             reason,
         };
-        nodes.push(work.node(node).map_err(refuse)?);
+        let done = work.node(node);
+        if let Some(error) = exceeded(work.known.spending(), Some(node)) {
+            return Err(error);
+        }
+        nodes.push(done.map_err(refuse)?);
+    }
+    work.known.spending().settle();
+    if let Some(error) = exceeded(work.known.spending(), graph.nodes().last()) {
+        return Err(error);
     }
     Ok(Graph::new(
         graph.name(),
@@ -208,6 +284,19 @@ pub fn resized(
         graph.inputs().to_vec(),
         graph.outputs().to_vec(),
     )?)
+}
+
+/// Takes what a copy of the graph's values needs.
+fn copies(graph: &Graph, spending: &Spending) {
+    let numbers = |value: &Value| match &value.source {
+        ValueSource::Constant(Some(ConstantData::Ints(v))) => v.len(),
+        ValueSource::Constant(Some(ConstantData::Floats(v))) => v.len(),
+        _ => 0,
+    };
+    let all: usize = graph.values().iter().map(numbers).fold(0, usize::saturating_add);
+    if spending.steps((graph.values().len() + all) as u64) {
+        spending.bytes((all as u64).saturating_mul(8));
+    }
 }
 
 struct Work<'a> {
@@ -252,7 +341,28 @@ impl Work<'_> {
         Ok(())
     }
 
+    /// Takes the work on a node: its edges, and each dimension of its outputs beside each factor of
+    /// its inputs.
+    fn spend(&self, node: &Node) -> Result<(), String> {
+        let edges = node.inputs.len() + node.outputs.len();
+        if !self.known.spending().node() {
+            return Err(SPENT.to_owned());
+        }
+        self.known.spend(1 + edges, 0)?;
+        let factors = |id: &ValueId| {
+            let dimensions = self.dimensions[id.0 as usize].as_deref().unwrap_or_default();
+            dimensions.iter().map(|d| d.0.len()).fold(0, usize::saturating_add)
+        };
+        let factors = node.inputs.iter().map(factors).fold(0, usize::saturating_add);
+        let rank =
+            |id: &ValueId| self.graph.value(*id).tensor.as_ref().map_or(0, |t| t.shape.len());
+        let ranks = |ids: &[ValueId]| ids.iter().map(rank).fold(0, usize::saturating_add);
+        let (read, written) = (ranks(&node.inputs), ranks(&node.outputs));
+        self.known.spend(written.saturating_mul(1 + factors).saturating_add(read), factors)
+    }
+
     fn node(&mut self, node: &Node) -> Result<Node, String> {
+        self.spend(node)?;
         let inputs: Vec<Option<&[Dimension]>> =
             node.inputs.iter().map(|id| self.dimensions[id.0 as usize].as_deref()).collect();
         let known_all = node.inputs.iter().all(|id| self.values[id.0 as usize].tensor.is_some());
@@ -293,6 +403,8 @@ impl Work<'_> {
                 }
                 _ => self.followed(node, &old, &tensor.shape),
             };
+            self.known
+                .spend(0, dimensions.iter().map(|d| d.0.len()).fold(0, usize::saturating_add))?;
             self.dimensions[id.0 as usize] = Some(dimensions);
             self.values[id.0 as usize].tensor = Some(tensor);
         }
@@ -323,24 +435,14 @@ impl Work<'_> {
         if !shape::is_broadcast(&node.op.kind) && node.op.kind != OpKind::PRelu {
             return Ok(());
         }
-        let computed: Vec<(Shape, Shape)> =
-            node.inputs.iter().filter_map(|id| self.change(*id)).collect();
+        let changed = self.changes(node);
         for &id in &node.inputs {
             let ValueSource::Constant(_) = self.values[id.0 as usize].source else { continue };
             let Some(tensor) = self.graph.value(id).tensor.clone() else { continue };
             let mut shape = tensor.shape.clone();
             let rank = shape.len();
             for (axis, extent) in shape.iter_mut().enumerate().filter(|(_, extent)| **extent > 1) {
-                let from_end = rank - axis;
-                let changed = computed
-                    .iter()
-                    .filter(|(old, _)| old.len() >= from_end)
-                    .map(|(old, new)| (old[old.len() - from_end], new[new.len() - from_end]));
-                if let Some((_, new)) =
-                    changed.clone().find(|(old, new)| old == extent && new != old)
-                {
-                    *extent = new;
-                }
+                *extent = changed.get(&(rank - axis, *extent)).copied().unwrap_or(*extent);
             }
             self.reshape_constant(id, &tensor, &shape)?;
         }
@@ -369,13 +471,21 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Old and new shape of a value that depends on an input.
-    fn change(&self, id: ValueId) -> Option<(Shape, Shape)> {
-        self.dimensions[id.0 as usize].as_ref()?;
-        Some((
-            self.graph.value(id).tensor.as_ref()?.shape.clone(),
-            self.values[id.0 as usize].tensor.as_ref()?.shape.clone(),
-        ))
+    /// Extents of computed inputs that changed: the new one of the first input, by the axis counted
+    /// from the end and by the old one.
+    fn changes(&self, node: &Node) -> HashMap<(usize, usize), usize> {
+        let mut changes = HashMap::default();
+        let computed = node.inputs.iter().filter(|id| self.dimensions[id.0 as usize].is_some());
+        for &id in computed {
+            let old = self.graph.value(id).tensor.as_ref().map_or(&[][..], |t| &t.shape);
+            let new = self.values[id.0 as usize].tensor.as_ref().map_or(&[][..], |t| &t.shape);
+            for (axis, (&old_extent, &extent)) in old.iter().zip(new).enumerate() {
+                if old_extent != extent {
+                    changes.entry((old.len() - axis, old_extent)).or_insert(extent);
+                }
+            }
+        }
+        changes
     }
 
     /// Dimensions of an output: those of an input where one changed in the same way, else new ones.

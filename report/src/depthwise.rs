@@ -4,11 +4,11 @@
 use super::{
     Block,
     chart::{Axis, Chart, Mark, Series},
-    paper, source,
+    paper, slug, source,
     survey::{Row, Survey, Window},
     table::{Cell, Table},
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use vitempo::predictors::metrics::median;
 
 /// Fewest numbers of channels that make a curve.
@@ -41,7 +41,46 @@ pub fn section(surveys: &[Survey]) -> Vec<Block> {
     let of_remainder =
         format!("{what}: ns per 1000 outputs, the median over numbers of channels of each kind");
     blocks.push(Block::table(table(&curves, shape, source(&of_remainder, &used)), missing));
+    for survey in surveys {
+        let sizes = sizes(survey, shape);
+        if sizes.len() > 1 {
+            let what = format!(
+                "Depthwise convolution, {side}x{side} with stride {}, by channels and size of its \
+                output",
+                shape.stride
+            );
+            let id = format!("depthwise-{}", slug(&survey.label));
+            blocks.push(Block::figure(id, source(&what, &[survey]), by_size(&sizes), missing));
+        }
+    }
     blocks
+}
+
+/// The curves of one survey that differ from a shape in the size of the output alone.
+fn sizes(survey: &Survey, shape: Window) -> Vec<(Window, Curve)> {
+    let alike = |w: Window| Window { height: shape.height, width: shape.width, ..w } == shape;
+    let shapes: BTreeSet<Window> = depthwise(survey)
+        .map(|(_, window)| Window { channels: 0, ..window })
+        .filter(|window| alike(*window))
+        .collect();
+    let curves = shapes.into_iter().map(|shape| (shape, curve(survey, shape)));
+    curves.filter(|(_, curve)| curve.len() >= FEWEST_POINTS).take(DRAWN).collect()
+}
+
+fn by_size(curves: &[(Window, Curve)]) -> Chart {
+    let series = |(shape, curve): &(Window, Curve)| {
+        Series::new(format!("{}x{}", shape.height, shape.width), Mark::Line, points(curve))
+    };
+    Chart::Points {
+        x: Axis::linear("channels"),
+        y: Axis::linear("latency, us"),
+        series: curves.iter().map(series).collect(),
+    }
+}
+
+/// Channels, and latency in us.
+fn points(curve: &Curve) -> Vec<(f64, f64)> {
+    curve.iter().map(|(channels, ns)| (f64::from(*channels), ns / 1e3)).collect()
 }
 
 /// Latency of one convolution, ns, by channels: the median where several models have it.
@@ -80,11 +119,7 @@ fn curve(survey: &Survey, shape: Window) -> Curve {
 
 fn figure(curves: &[(&Survey, Curve)]) -> Chart {
     let series = |(survey, curve): &(&Survey, Curve)| {
-        Series::new(
-            survey.label.clone(),
-            Mark::Line,
-            curve.iter().map(|(channels, ns)| (f64::from(*channels), ns / 1e3)).collect(),
-        )
+        Series::new(survey.label.clone(), Mark::Line, points(curve))
     };
     Chart::Points {
         x: Axis::linear("channels"),
@@ -132,6 +167,16 @@ fn table(curves: &[(&Survey, Curve)], shape: Window, caption: String) -> Table {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sizes_have_a_line_each() {
+        let shape = Window { channels: 0, height: 64, width: 72, kernel: 9, stride: 1 };
+        let curve = Curve::from([(16, 1000.0), (32, 3000.0)]);
+        let chart = by_size(&[(shape, curve.clone()), (Window { height: 48, ..shape }, curve)]);
+        let Chart::Points { series, .. } = chart else { panic!("points") };
+        assert_eq!(series.iter().map(|s| s.name.as_str()).collect::<Vec<_>>(), ["64x72", "48x72"]);
+        assert_eq!(series[0].points, [(16.0, 1.0), (32.0, 3.0)]);
+    }
 
     #[test]
     fn costs_per_output_by_remainder() {

@@ -81,15 +81,32 @@ impl Ranged for Places {
 /// # Errors
 /// A sentence from the drawing library.
 pub fn svg(chart: &Chart) -> Result<String, String> {
+    sheet(std::slice::from_ref(chart))
+}
+
+/// Charts below each other, as an SVG element that stands alone.
+///
+/// # Errors
+/// A sentence from the drawing library.
+pub fn sheet(charts: &[Chart]) -> Result<String, String> {
+    let parts: Vec<_> = charts.iter().map(|chart| (chart, legend_of(chart))).collect();
+    let height_of = |chart: &Chart, names: &[(String, Mark)]| {
+        legend_height(names).unsigned_abs() + height(chart)
+    };
+    let total = parts.iter().map(|(chart, names)| height_of(chart, names)).sum();
     let mut text = String::new();
     {
-        let names = legend_of(chart);
-        let above = legend_height(&names);
-        let root = SVGBackend::with_string(&mut text, (WIDTH, above as u32 + height(chart)))
-            .into_drawing_area();
-        paint(&root, chart, &names, above)
-            .and_then(|()| root.present())
-            .map_err(|e| e.to_string())?;
+        let root = SVGBackend::with_string(&mut text, (WIDTH, total)).into_drawing_area();
+        let draw = || -> Result<(), Failure> {
+            let mut below = root.clone();
+            for (chart, names) in &parts {
+                let (here, rest) = below.split_vertically(height_of(chart, names));
+                paint(&here, chart, names, legend_height(names))?;
+                below = rest;
+            }
+            root.present()
+        };
+        draw().map_err(|e| e.to_string())?;
     }
     Ok(text)
 }

@@ -1,7 +1,7 @@
-//! Latency against FLOPs, for transformers and CNNs: figure 3 of the mobile ViT study.
+//! Latency against FLOPs, for transformers and CNNs: figures 2 and 3 of the mobile ViT study.
 
 use super::{
-    Block,
+    Block, architectures,
     chart::{Axis, Chart, Mark, Series},
     figures,
     group::Group,
@@ -31,6 +31,7 @@ pub fn section(surveys: &[Survey]) -> Vec<Block> {
     };
     blocks.extend(figures(leading(surveys).into_iter().map(of), missing));
     blocks.push(Block::table(trends(surveys), missing));
+    blocks.extend(architectures::blocks(surveys));
     blocks
 }
 

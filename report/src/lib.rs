@@ -21,6 +21,7 @@
 
 mod accuracy;
 mod activations;
+mod architectures;
 pub mod aria;
 mod breakdown;
 mod build;
@@ -48,6 +49,7 @@ mod paper;
 mod quantization;
 mod read;
 mod scale;
+pub mod sizes;
 mod statistics;
 pub mod survey;
 pub mod table;

@@ -238,6 +238,14 @@ fn sections_find_the_factors_that_were_put_in() {
         "ns per 1000 elements, median",
     );
     assert!((number(gelu) - 2100.0).abs() < 5.0, "the median of 2 and 2.2 ns per element");
+    let latency = Topic::Latency.blocks(&surveys);
+    let architectures = table(&latency, "architectures");
+    // Each once, however often and in however many environments it was measured.
+    for (group, count) in [("synthetic", 12), ("real ViT", 1), ("real CNN", 1)] {
+        let found = cell(architectures, &[group], "Architectures");
+        assert_eq!(*found, table::Cell::Count(count), "{group}");
+    }
+    assert!(number(cell(architectures, &["real ViT"], "GFLOPs, median")) > 0.0);
     let shares = Topic::Breakdown.blocks(&surveys);
     // Two convolutions and a GELU write the same number of elements.
     let convolution = cell(

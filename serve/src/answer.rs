@@ -11,6 +11,7 @@ use super::{
     pieces::{Pieces, too_much},
     pool::Abandoned,
     problem::Problem,
+    question::{Item, Questions},
     registry::{Bundles, RegisteredBundle},
     request::{Asked, Subject},
 };
@@ -45,6 +46,8 @@ pub struct Answer {
 #[derive(Serialize)]
 struct Row<'a> {
     model: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    size: Option<String>,
     bundle: &'a str,
     #[serde(flatten)]
     outcome: Outcome<'a>,
@@ -85,7 +88,8 @@ pub fn answer(
     }
     let registered = bundles(&asked.settings.bundles, registry)?;
     let space = space(asked.space.as_deref(), spaces)?;
-    let forecasts = asked.subjects.len().saturating_mul(registered.len());
+    let sizes = asked.settings.sizes.len().max(1);
+    let forecasts = asked.subjects.len().saturating_mul(sizes).saturating_mul(registered.len());
     if forecasts > limits.forecasts {
         return Err(too_much(format!(
             "the request asks for {forecasts} forecasts; at most {} are allowed",
@@ -103,21 +107,23 @@ pub fn answer(
         Form::Json => Rows::Json(Json::begin(pieces)?),
         Form::Arrow => Rows::Arrow(ArrowRows::begin(pieces, &forecasters)?),
     };
+    let mut reader = Questions::new(space, &options, asked.settings.breakdown);
+    let all = Item::all(asked);
     let mut place = 0;
-    for subjects in batches(&asked.subjects, asked.settings.breakdown) {
+    for items in batches(&all, asked.settings.breakdown) {
         abandoned.check()?;
-        let questions: Vec<_> = subjects
-            .iter()
-            .map(|subject| subject.question(space, &options, asked.settings.breakdown))
-            .collect();
-        if let ([Subject::Onnx(_)], [Err(problem)]) = (subjects, questions.as_slice()) {
+        let questions: Vec<_> = items.iter().map(|item| reader.question(item)).collect();
+        if let ([Item { subject: Subject::Onnx(_), .. }, ..], [Err(problem), ..]) =
+            (items, questions.as_slice())
+            && (all.len() == 1 || reader.is_unreadable())
+        {
             return Err(problem.clone());
         }
         let mut columns: Vec<_> = forecasters
             .iter()
             .map(|forecaster| forecaster.forecasts(&questions, space, &options).into_iter())
             .collect();
-        for subject in subjects {
+        for item in items {
             for (which, ((forecaster, tally), column)) in
                 forecasters.iter().zip(&mut tallies).zip(&mut columns).enumerate()
             {
@@ -126,7 +132,7 @@ pub fn answer(
                 });
                 count(tally, &outcome);
                 match &mut rows {
-                    Rows::Json(json) => json.row(subject.name(), forecaster, outcome)?,
+                    Rows::Json(json) => json.row(item, forecaster, outcome)?,
                     Rows::Arrow(rows) => rows.row(place, which, &outcome)?,
                 }
             }
@@ -160,12 +166,12 @@ fn count(tally: &mut Tally, outcome: &Result<Forecast, Problem>) {
 }
 
 /// Architectures in large batches if their graphs are not needed, models in small ones.
-fn batches(subjects: &[Subject], each_operator: bool) -> impl Iterator<Item = &[Subject]> {
-    let architectures = subjects
-        .iter()
-        .take_while(|subject| !each_operator && matches!(subject, Subject::Encoding(_)))
-        .count();
-    let (architectures, mut models) = subjects.split_at(architectures);
+fn batches<'a>(items: &'a [Item<'a>], each_operator: bool) -> impl Iterator<Item = &'a [Item<'a>]> {
+    let is_looked_up =
+        |item: &&Item<'_>| matches!(item.subject, Subject::Encoding(_)) && item.size().is_none();
+    let architectures =
+        items.iter().take_while(|item| !each_operator && is_looked_up(item)).count();
+    let (architectures, mut models) = items.split_at(architectures);
     let groups = std::iter::from_fn(move || {
         let (group, rest) = models.split_at(graphs(models));
         models = rest;
@@ -175,11 +181,11 @@ fn batches(subjects: &[Subject], each_operator: bool) -> impl Iterator<Item = &[
 }
 
 /// How many of the models are forecast together.
-fn graphs(models: &[Subject]) -> usize {
+fn graphs(models: &[Item<'_>]) -> usize {
     let mut bytes = 0usize;
-    let fits = |model: &&Subject| {
+    let fits = |model: &&Item<'_>| {
         let is_first = bytes == 0;
-        bytes = bytes.saturating_add(model.bytes().max(1));
+        bytes = bytes.saturating_add(model.subject.bytes().max(1));
         is_first || bytes <= GRAPH_BYTES
     };
     models.iter().take(GRAPHS).take_while(fits).count()
@@ -240,7 +246,7 @@ impl Json {
 
     fn row(
         &mut self,
-        model: &str,
+        item: &Item<'_>,
         forecaster: &Forecaster,
         outcome: Result<Forecast, Problem>,
     ) -> Result<(), Problem> {
@@ -250,7 +256,9 @@ impl Json {
             Ok(forecast) => Outcome::Forecast { environment: &forecaster.environment, forecast },
             Err(problem) => Outcome::Refusal { problem },
         };
-        let row = Row { model, bundle: forecaster.registered.bundle.name(), outcome };
+        let bundle = forecaster.registered.bundle.name();
+        let size = item.size().map(|size| size.to_string());
+        let row = Row { model: item.subject.name(), size, bundle, outcome };
         serde_json::to_writer(&mut self.out, &row).map_err(|error| match error.io_error_kind() {
             Some(_) => self.out.get_mut().refusal(),
             None => Problem::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()),
@@ -260,20 +268,26 @@ impl Json {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::request::Settings, *};
 
     #[test]
     fn batches_are_bounded_by_number_and_bytes() {
         let model = |size: usize| Subject::Base64("m".to_owned(), "A".repeat(size));
-        let sizes = |subjects: &[Subject], each_operator| {
-            batches(subjects, each_operator).map(<[Subject]>::len).collect::<Vec<_>>()
+        let at = |subjects: &[Subject], sizes: &str, each_operator| {
+            let settings = Settings::read(sizes).unwrap_or_default();
+            let asked = Asked { settings, space: None, subjects: subjects.to_vec() };
+            let items = Item::all(&asked);
+            batches(&items, each_operator).map(<[Item<'_>]>::len).collect::<Vec<_>>()
         };
+        let sizes = |subjects: &[Subject], each_operator| at(subjects, "", each_operator);
         let encodings = vec![Subject::Encoding("hv1".to_owned()); 300];
         assert_eq!(sizes(&encodings, false), [256, 44]);
         assert_eq!(sizes(&encodings, true), [64, 64, 64, 64, 44]);
+        assert_eq!(at(&encodings[..60], "size=64&size=32x8", false), [64, 56]);
         assert_eq!(sizes(&vec![model(4); 65], false), [64, 1]);
         let large = [model(5 << 20), model(3 << 20), model(1 << 20), model(1 << 20), model(0)];
         assert_eq!(sizes(&large, false), [1, 2, 2]);
+        assert_eq!(at(&large[..2], "size=64&size=32", false), [1, 1, 1, 1]);
         assert_eq!(sizes(&[], false), [0; 0]);
     }
 }

@@ -31,6 +31,7 @@ mod pieces;
 mod pool;
 mod problem;
 mod process;
+mod question;
 mod registry;
 mod request;
 mod routes;

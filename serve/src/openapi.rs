@@ -70,6 +70,23 @@ mod tests {
     }
 
     #[test]
+    fn sizes_are_bounded_as_described() {
+        let most = Some(json!(super::super::request::MOST_SIZES));
+        let document = of(false);
+        let sizes = "/components/schemas/Request/properties/sizes";
+        assert_eq!(document.pointer(&format!("{sizes}/maxItems")).cloned(), most);
+        let query = &document["paths"]["/predict"]["post"]["parameters"][3];
+        assert_eq!(
+            (&query["name"], query.pointer("/schema/maxItems").cloned()),
+            (&json!("size"), most)
+        );
+        assert_eq!(
+            query.pointer("/schema/items/pattern"),
+            document.pointer(&format!("{sizes}/items/pattern"))
+        );
+    }
+
+    #[test]
     fn sources_of_operators_are_those_that_forecasts_have() {
         let source = of(false)
             .pointer("/components/schemas/Forecast/properties/operators/items/properties/source")

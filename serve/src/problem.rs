@@ -7,11 +7,14 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use serde::Serialize;
-use vitempo::graph::{PredictionError, onnx::OnnxError};
+use vitempo::graph::{PredictionError, ResizeError, onnx::OnnxError};
 use vitempo::search_space::SpaceError;
 
 /// Media type of a problem document.
 const MEDIA_TYPE: HeaderValue = HeaderValue::from_static("application/problem+json");
+
+/// What to do about a model that takes more than its budget.
+const RAISE: &str = "the server's operator can raise the limit";
 
 /// A problem document.
 #[derive(Clone, Debug, Serialize)]
@@ -98,8 +101,7 @@ impl From<OnnxError> for Problem {
                     in the query, or \"dimensions\": {{\"{symbol}\": 1}}"
                 ));
             }
-            OnnxError::Budget { .. } => Self::unprocessable(error.to_string())
-                .hint("the server's operator can raise the limit"),
+            OnnxError::Budget { .. } => Self::unprocessable(error.to_string()).hint(RAISE),
             OnnxError::Io { .. } | OnnxError::Write { .. } => Self::new(
                 StatusCode::INTERNAL_SERVER_ERROR,
                 "an uploaded model was looked for on the disk",
@@ -107,6 +109,18 @@ impl From<OnnxError> for Problem {
             _ => Self::unprocessable(error.to_string()),
         };
         Self { node: error.node().map(Box::from), ..problem }
+    }
+}
+
+impl From<ResizeError> for Problem {
+    fn from(error: ResizeError) -> Self {
+        let problem = Self::unprocessable(error.to_string());
+        let hint = match &error {
+            ResizeError::Exceeded { .. } => RAISE,
+            ResizeError::NoImage { .. } => "ask for the model without a size",
+            _ => "choose a size that the model's reshapes divide, such as a multiple of 32",
+        };
+        Self { node: error.node().map(Box::from), ..problem }.hint(hint)
     }
 }
 

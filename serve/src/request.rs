@@ -10,7 +10,7 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use serde::{Deserialize, Deserializer, de::IgnoredAny};
 use std::{borrow::Cow, collections::BTreeMap};
 use vitempo::graph::{
-    Graph, Limits, Stop,
+    Graph, ImageSize, Limits, Stop,
     onnx::{self, ReadOptions},
 };
 use vitempo::search_space::{Architecture, Space};
@@ -19,6 +19,8 @@ use vitempo::search_space::{Architecture, Space};
 pub const LONGEST_ENCODING: usize = 1024;
 /// Largest size of a dimension.
 pub const LARGEST_DIMENSION: f64 = 999_999_999.0;
+/// Most sizes of images that one request asks for.
+pub const MOST_SIZES: usize = 256;
 /// The name of an upload in its answer.
 const UPLOAD: &str = "model";
 
@@ -70,6 +72,8 @@ pub struct Settings {
     pub bundles: Vec<String>,
     /// Sizes of symbolic dimensions.
     pub dimensions: BTreeMap<String, usize>,
+    /// Sizes of images that each model is forecast for; empty: the model's own.
+    pub sizes: Vec<ImageSize>,
     /// Whether every operator is listed.
     pub breakdown: bool,
     /// Whether the answer is a document or a table.
@@ -110,15 +114,27 @@ impl Settings {
                         })?;
                     settings.dimensions.insert(symbol.to_owned(), size);
                 }
+                "size" => {
+                    let size = value.parse::<ImageSize>().map_err(|e| wrong(e.to_string()))?;
+                    settings.sizes.push(size);
+                }
                 other => {
                     return Err(wrong(format!("there is no parameter `{other}`"))
-                        .hint("the parameters are bundle, dim and breakdown"));
+                        .hint("the parameters are bundle, dim, size and breakdown"));
                 }
             }
+        }
+        let sizes = settings.sizes.len();
+        if sizes > MOST_SIZES {
+            return Err(Problem::new(StatusCode::BAD_REQUEST, too_many(sizes)).field("size"));
         }
         settings.breakdown = breakdown.unwrap_or_default();
         Ok(settings)
     }
+}
+
+fn too_many(sizes: usize) -> String {
+    format!("{sizes} sizes of images; at most {MOST_SIZES} are forecast at once")
 }
 
 fn dimension(size: f64) -> Option<usize> {
@@ -165,10 +181,20 @@ impl Subject {
         each_operator: bool,
     ) -> Result<Question, Problem> {
         match self {
-            Self::Encoding(text) if each_operator => {
-                Ok(Question::Graph(space.decode(text)?.to_graph()?))
+            Self::Encoding(text) if !each_operator => {
+                Ok(Question::Architecture(space.decode(text)?))
             }
-            Self::Encoding(text) => Ok(Question::Architecture(space.decode(text)?)),
+            _ => self.graph(space, options).map(Question::Graph),
+        }
+    }
+
+    /// Its operators.
+    ///
+    /// # Errors
+    /// As [`Subject::question`].
+    pub fn graph(&self, space: &Space, options: &ReadOptions) -> Result<Graph, Problem> {
+        match self {
+            Self::Encoding(text) => Ok(space.decode(text)?.to_graph()?),
             Self::Base64(name, text) => {
                 let bytes = BASE64_STANDARD
                     .decode(text)
@@ -180,9 +206,9 @@ impl Subject {
     }
 }
 
-fn read(name: &str, bytes: &[u8], options: &ReadOptions) -> Result<Question, Problem> {
+fn read(name: &str, bytes: &[u8], options: &ReadOptions) -> Result<Graph, Problem> {
     expansion::check(bytes)?;
-    Ok(Question::Graph(onnx::read_bytes(name, bytes, options)?))
+    Ok(onnx::read_bytes(name, bytes, options)?)
 }
 
 /// A model in the form that bundles take.
@@ -235,14 +261,15 @@ impl Asked {
         }
     }
 
-    /// Forecasts that are asked for, where all are of architectures; models may take any time.
+    /// Forecasts that are asked for, where all are of architectures as they are; models, and images
+    /// of another size, may take any time.
     pub fn architectures(&self, served: usize) -> Option<usize> {
         let bundles = match self.settings.bundles.len() {
             0 => served,
             named => named,
         };
         let all = self.subjects.iter().all(|subject| matches!(subject, Subject::Encoding(_)));
-        all.then(|| self.subjects.len().saturating_mul(bundles))
+        (all && self.settings.sizes.is_empty()).then(|| self.subjects.len().saturating_mul(bundles))
     }
 
     /// How models are read: within these limits, and for as long as somebody waits.
@@ -262,6 +289,8 @@ struct Document {
     encodings: Vec<String>,
     models: Vec<ModelDocument>,
     dimensions: BTreeMap<String, f64>,
+    #[serde(deserialize_with = "present")]
+    sizes: Option<Vec<String>>,
     #[serde(deserialize_with = "present")]
     breakdown: Option<bool>,
 }
@@ -330,6 +359,9 @@ impl Document {
             let size = dimension(size).ok_or_else(wrong)?;
             settings.dimensions.insert(symbol, size);
         }
+        if let Some(sizes) = self.sizes {
+            settings.sizes = image_sizes(&sizes)?;
+        }
         settings.breakdown = self.breakdown.unwrap_or(settings.breakdown);
         if let Some(index) =
             self.encodings.iter().position(|text| text.chars().count() > LONGEST_ENCODING)
@@ -347,6 +379,29 @@ impl Document {
         }
         Ok(Asked { settings, space: self.space, subjects })
     }
+}
+
+/// # Errors
+/// 422 naming the member.
+fn image_sizes(texts: &[String]) -> Result<Vec<ImageSize>, Problem> {
+    let hint = "leave the member out to forecast models as they are";
+    match texts.len() {
+        0 => {
+            let problem = Problem::unprocessable("no size is named");
+            return Err(problem.field("sizes").hint(hint));
+        }
+        many if many > MOST_SIZES => {
+            return Err(Problem::unprocessable(too_many(many)).field("sizes"));
+        }
+        _ => {}
+    }
+    let size = |(index, text): (usize, &String)| {
+        let wrong = |error: vitempo::graph::ImageSizeError| {
+            Problem::unprocessable(error.to_string()).field(format!("sizes[{index}]"))
+        };
+        text.parse().map_err(wrong)
+    };
+    texts.iter().enumerate().map(size).collect()
 }
 
 fn no_json(error: &serde_json::Error) -> Problem {
@@ -392,6 +447,10 @@ mod tests {
             (r#"{"encodings": ["a"], "bundles": []}"#, 422, "bundles"),
             (r#"{"encodings": ["a"], "dimensions": {"n": 0}}"#, 422, "dimensions.n"),
             (r#"{"encodings": ["a"], "dimensions": {"n": 1.5}}"#, 422, "dimensions.n"),
+            (r#"{"encodings": ["a"], "sizes": []}"#, 422, "sizes"),
+            (r#"{"encodings": ["a"], "sizes": [224]}"#, 422, "sizes[0]"),
+            (r#"{"encodings": ["a"], "sizes": ["224", "0x8"]}"#, 422, "sizes[1]"),
+            (r#"{"encodings": ["a"], "sizes": ["65537"]}"#, 422, "sizes[0]"),
             (r#"{"models": [{"name": "m"}]}"#, 422, "models[0]"),
             (r#"{"encodings": [], "models": []}"#, 422, "encodings"),
             (r#"{"path": "/etc/passwd"}"#, 422, "path"),
@@ -404,6 +463,9 @@ mod tests {
             assert_eq!(problem["status"], status, "{text}: {problem}");
             assert!(field.is_empty() || problem["field"] == field, "{text}: {problem}");
         }
+        let sizes = vec!["\"224\""; MOST_SIZES + 1].join(",");
+        let problem = json(&format!("{{\"encodings\": [\"a\"], \"sizes\": [{sizes}]}}")).err();
+        assert_eq!(problem.unwrap_or_default()["field"], "sizes");
         let nested = format!("{{\"encodings\": {}{}}}", "[".repeat(9000), "]".repeat(9000));
         assert!(json(&nested).is_err());
     }
@@ -416,7 +478,18 @@ mod tests {
             (settings.bundles, settings.dimensions["batch"], settings.breakdown),
             (vec!["a".to_owned(), "b c".to_owned()], 4, true)
         );
+        let sizes = Settings::read("size=192x256&size=384").unwrap_or_default().sizes;
+        assert_eq!(
+            sizes.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            ["192x256", "384x384"]
+        );
+        let many = "size=8&".repeat(MOST_SIZES + 1);
         for (query, says) in [
+            (many.as_str(), "at most"),
+            ("size=", "size"),
+            ("size=8x", "`8x`"),
+            ("size=65537x1", "65536"),
+            ("size=-1", "`-1`"),
             ("breakdown=maybe", "maybe"),
             ("breakdown=true&breakdown=true", "twice"),
             ("dim=4", "NAME=SIZE"),

@@ -152,7 +152,7 @@ impl SizedModelArgs {
     /// Reads those ONNX and TensorFlow Lite files that can be read, which may be none, and returns
     /// the errors of the others.
     pub fn read_each(&self) -> CliResult<Models> {
-        Ok(self.named.read_each_of_any_form()?.with_image_sizes(&self.sizes))
+        Ok(self.named.read_each_of_any_form()?.with_image_sizes(&self.sizes, &self.read_options()))
     }
 
     /// Reads all of them, ONNX or TensorFlow Lite; a model that cannot be read is an error.
@@ -162,13 +162,13 @@ impl SizedModelArgs {
 
     /// Reads all of them, ONNX alone; a model that cannot be read is an error.
     pub fn read_onnx(&self) -> CliResult<Vec<Model>> {
-        all(self.named.read_each()?.with_image_sizes(&self.sizes))
+        all(self.named.read_each()?.with_image_sizes(&self.sizes, &self.read_options()))
     }
 
     /// Reads those ONNX files that can be read, and warns of the others. If none can be read, it is
     /// an error.
     pub fn read_some_onnx(&self) -> CliResult<Vec<Model>> {
-        some(self.named.read_each()?.with_image_sizes(&self.sizes))
+        some(self.named.read_each()?.with_image_sizes(&self.sizes, &self.read_options()))
     }
 }
 

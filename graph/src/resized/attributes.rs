@@ -2,6 +2,7 @@
 
 use super::extent::{Dimension, Extent, Known, Side};
 use crate::{Attribute, Attributes, OpKind, OpSpec};
+use std::collections::VecDeque;
 
 type Inputs<'a> = [Option<&'a [Dimension]>];
 
@@ -51,11 +52,8 @@ fn reshape(
     inputs: &Inputs,
     known: &Known,
 ) -> Result<Vec<Dimension>, String> {
-    let mut rest: Vec<Extent> = dimensions(op, inputs)
-        .into_iter()
-        .flat_map(|d| d.0)
-        .filter(|e| e.old != 1 || e.new != 1)
-        .collect();
+    let mut rest: VecDeque<Extent> =
+        dimensions(op, inputs).into_iter().flat_map(|d| d.0).filter(|e| !e.is_one()).collect();
     let targets: Vec<usize> = attributes.ints("shape").iter().map(|&d| d as usize).collect();
     let out = targets.iter().map(|&d| known.cut(&mut rest, d)).collect::<Result<Vec<_>, _>>()?;
     if !rest.is_empty() {

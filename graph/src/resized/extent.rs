@@ -1,17 +1,19 @@
 //! [`Dimension`]: an extent as the product of its factors, old and new; [`Known`]: all factors
 //! found so far.
 
-use foldhash::HashMap;
+use crate::spending::Spending;
+use foldhash::{HashMap, HashSet};
+use std::collections::VecDeque;
 
 /// The side of the image that an extent comes from; products of both have none.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Side {
     Height,
     Width,
 }
 
 /// An extent before and after.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Extent {
     pub old: usize,
     pub new: usize,
@@ -26,10 +28,15 @@ impl Extent {
     fn changed(self) -> bool {
         self.old != self.new
     }
+
+    /// Whether a product is the same without it.
+    pub fn is_one(self) -> bool {
+        self.old == 1 && self.new == 1
+    }
 }
 
 /// Factors in the order in which they lie in memory; their product is the extent.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Dimension(pub Vec<Extent>);
 
 impl Dimension {
@@ -48,17 +55,61 @@ impl Dimension {
     }
 }
 
-/// Dimensions that changed, as they were met, and what the last tensor of each shape became.
-#[derive(Debug, Default)]
+/// Dimensions that changed, and what the last tensor of each shape became. Each question takes the
+/// same number of steps, however many dimensions there are.
+#[derive(Debug)]
 pub struct Known {
-    dimensions: Vec<Dimension>,
+    dimensions: HashSet<Dimension>,
+    /// The first dimension of several factors, by its old and new extent.
+    factors: HashMap<(usize, usize), Dimension>,
+    /// The new value of an old one, by the side, or of any side; `None` where there are several.
+    became: HashMap<(usize, Option<Side>), Option<usize>>,
     shapes: HashMap<Vec<i64>, Vec<usize>>,
+    spending: Spending,
 }
 
+/// Why nothing more is followed; the refusal is in the [`Spending`].
+pub const SPENT: &str = "the budget is spent";
+
 impl Known {
+    pub fn new(spending: Spending) -> Self {
+        Self {
+            dimensions: HashSet::default(),
+            factors: HashMap::default(),
+            became: HashMap::default(),
+            shapes: HashMap::default(),
+            spending,
+        }
+    }
+
+    /// Takes steps, and the memory of so many factors, from the budget.
+    pub fn spend(&self, steps: usize, factors: usize) -> Result<(), String> {
+        let bytes = factors.saturating_mul(size_of::<Extent>()) as u64;
+        let steps = steps.saturating_add(factors) as u64;
+        let granted = self.spending.steps(steps) && self.spending.bytes(bytes);
+        if granted { Ok(()) } else { Err(SPENT.to_owned()) }
+    }
+
+    pub fn spending(&self) -> &Spending {
+        &self.spending
+    }
+
     pub fn remember(&mut self, dimension: &Dimension) {
-        if dimension.whole().changed() && !self.dimensions.contains(dimension) {
-            self.dimensions.push(dimension.clone());
+        let whole = dimension.whole();
+        if !whole.changed() || self.dimensions.contains(dimension) {
+            return;
+        }
+        self.dimensions.insert(dimension.clone());
+        if dimension.0.len() > 1 {
+            self.factors.entry((whole.old, whole.new)).or_insert_with(|| dimension.clone());
+        }
+        let mut became = |side| {
+            let new = self.became.entry((whole.old, side)).or_insert(Some(whole.new));
+            *new = new.filter(|new| *new == whole.new);
+        };
+        became(None);
+        if whole.side.is_some() {
+            became(whole.side);
         }
     }
 
@@ -76,7 +127,9 @@ impl Known {
     pub fn sides(&mut self, height: Extent, width: Extent) {
         self.remember(&Dimension::of(height));
         self.remember(&Dimension::of(width));
-        self.remember(&Dimension(vec![height, width]));
+        if !height.is_one() && !width.is_one() {
+            self.remember(&Dimension(vec![height, width]));
+        }
     }
 
     /// An extent, with the factors that are known for one that changed in the same way.
@@ -85,38 +138,31 @@ impl Known {
     }
 
     fn factors(&self, extent: Extent) -> Option<&Dimension> {
-        let same = |d: &&Dimension| {
-            d.whole().old == extent.old && d.whole().new == extent.new && d.0.len() > 1
-        };
-        if extent.changed() { self.dimensions.iter().find(same) } else { None }
+        if extent.changed() { self.factors.get(&(extent.old, extent.new)) } else { None }
     }
 
     /// The new value of an extent of this side elsewhere, if it is always the same.
     pub fn became(&self, old: usize, side: Option<Side>) -> Option<usize> {
-        let mut all = self
-            .dimensions
-            .iter()
-            .map(Dimension::whole)
-            .filter(|e| e.old == old && (side.is_none() || e.side == side));
-        let first = all.next()?.new;
-        all.all(|e| e.new == first).then_some(first)
+        self.became.get(&(old, side)).copied().flatten()
     }
 
     /// Cuts a part of old extent `wanted` off the front of `rest`.
-    pub fn cut(&self, rest: &mut Vec<Extent>, wanted: usize) -> Result<Dimension, String> {
+    pub fn cut(&self, rest: &mut VecDeque<Extent>, wanted: usize) -> Result<Dimension, String> {
         let mut taken: Vec<Extent> = Vec::new();
         let mut left = wanted;
         while left > 1 {
-            let Some(first) = rest.first().copied() else {
+            let Some(first) = rest.pop_front() else {
                 return Err("its elements cannot be shared out".to_owned());
             };
+            self.spend(1, 1)?;
             if first.old <= left && left.is_multiple_of(first.old) {
-                rest.remove(0);
                 left /= first.old;
                 taken.push(first);
                 continue;
             }
-            rest.splice(0..1, self.split(first, left)?);
+            let parts = self.split(first, left)?;
+            self.spend(0, parts.len())?;
+            parts.into_iter().rev().for_each(|part| rest.push_front(part));
         }
         if taken.is_empty() {
             taken.push(Extent::new(1, 1, None));
@@ -126,9 +172,11 @@ impl Known {
 
     /// An extent as two or more, the first of which divides `front`.
     fn split(&self, extent: Extent, front: usize) -> Result<Vec<Extent>, String> {
+        let itself = |e: &Extent| (e.old, e.new) == (extent.old, extent.new);
         if let Some(known) = self
             .factors(extent)
             .filter(|d| front.is_multiple_of(d.0[0].old) || d.0[0].old.is_multiple_of(front))
+            .filter(|d| !d.0.iter().any(itself))
         {
             return Ok(known.0.clone());
         }

@@ -8,6 +8,7 @@ mod devices;
 mod explained;
 mod refinable;
 mod report;
+mod sizes;
 
 use super::{
     error::{CliError, CliResult},
@@ -28,7 +29,7 @@ use vitempo::forecast::{
     DeviceForecasts, ForecastError, Listed, ModelForecasts, ModelOnDevices, forecast_each,
     forecast_each_beside, forecast_on_each,
 };
-use vitempo::graph::Latency;
+use vitempo::graph::{ImageSize, Latency};
 use vitempo::models::{self, ModelError, Models};
 use vitempo::predictors::adapt::ListedModel;
 use vitempo_report::devices::plot;
@@ -67,6 +68,19 @@ pub struct PredictArgs {
     /// of one name
     #[arg(long, conflicts_with_all = ["beside", "breakdown"])]
     pub compare: bool,
+
+    /// Show how latency, FLOPs and bytes of one model grow over these sizes of images, e.g.
+    /// 128,192x256,384; --plot draws them
+    #[arg(
+        id = "over_sizes", long = "sizes", value_name = "HxW,...", value_delimiter = ',',
+        conflicts_with_all = ["beside", "breakdown", "explain", "compare", "sizes"]
+    )]
+    pub over_sizes: Vec<ImageSize>,
+
+    /// Dataset with measured latencies to show beside the forecasts, e.g. of `vitempo profile
+    /// --size`
+    #[arg(long, value_name = "FOLDER", requires = "over_sizes")]
+    pub measured: Option<PathBuf>,
 
     /// Write a figure with the forecast and interval of each model and bundle
     #[arg(long, value_name = "FILE.svg", conflicts_with_all = ["beside", "explain", "compare"])]
@@ -110,6 +124,9 @@ impl From<BesideError> for CliError {
 
 pub fn run(args: &PredictArgs) -> CliResult {
     let bundles = Selection::of(&args.bundles)?;
+    if !args.over_sizes.is_empty() {
+        return sizes::run(args, &bundles);
+    }
     let Some(location) = bundles.single() else { return on_several(args, &bundles) };
     let bundle = Bundle::load(location.clone())?;
     if let Some(node) = &args.explain {
@@ -124,7 +141,7 @@ pub fn run(args: &PredictArgs) -> CliResult {
         Some(file) => {
             let options = args.models.read_options();
             let models = models::read_all(&args.models.named.models, &options)?;
-            let models = models.with_image_sizes(&args.models.sizes).read;
+            let models = models.with_image_sizes(&args.models.sizes, &options).read;
             write_plot(file, &forecast_on_each(&bundles, models, &options).models)
         }
     }
