@@ -364,3 +364,71 @@ fn costs_of_several_models_are_refused_by_field() {
         assert!(message.contains("tasks.toml") && message.contains(expected), "{to}: {message}");
     }
 }
+
+/// The energy of a frame: of everything on one processor, that of a split that sends nothing.
+#[test]
+fn a_frame_on_one_processor_takes_what_a_split_takes_that_keeps_all_on_the_device() {
+    let folder = Folder::new();
+    let millisecond = 1_000_000;
+    let pieces: Vec<Value> = [("t0", 3), ("t1", 2)]
+        .into_iter()
+        .flat_map(|(task, variants)| (0..variants).map(move |v| (task, v)))
+        .flat_map(|(task, v)| (1..=3).map(move |p| format!("{task}/v{v}/{p}")))
+        .map(|name| {
+            serde_json::json!({"name": name, "latency_ns": {"a": 40 * millisecond}, "memory_bytes": 1})
+        })
+        .collect();
+    let file = |name: &str, processors: Value, nodes: Value| {
+        let link = serde_json::json!({"bandwidth_bytes_per_s": 1_000_000});
+        let link = serde_json::json!({"from": "a", "to": "server", "link": link});
+        let links: Vec<Value> = processors.get(1).map(|_| link).into_iter().collect();
+        let costs = serde_json::json!({
+            "model": "z5", "processors": processors, "links": links, "nodes": nodes, "tensors": [],
+        });
+        folder.file(name, costs.to_string())
+    };
+    let several = file("place.json", serde_json::json!([{"name": "a"}]), pieces.into());
+    // Both tasks run three pieces.
+    let nodes: Vec<Value> = (0..6)
+        .map(
+            |n| serde_json::json!({"name": format!("n{n}"), "latency_ns": {"a": 40 * millisecond}}),
+        )
+        .collect();
+    let processors = serde_json::json!([{"name": "a"}, {"name": "server"}]);
+    let one = file("split.json", processors, nodes.into());
+    let tasks = tasks();
+    for rate in ["2", "30"] {
+        let frame =
+            ["--frame-energy", "nexus6", "--device-frequency", "1.5", "--camera-rate", rate];
+        let place = ["plan", "place", "--tasks", &tasks, "--costs", &several, "--slo", "1%,9s"];
+        let plan = json(&[&place[..], &frame].concat());
+        let split = json(&[&["plan", "split", "--costs", &one][..], &frame].concat());
+        let expected = &split[0]["predicted"]["frame"];
+        assert!(expected["energy_j"].as_f64().is_some_and(|j| j > 0.1), "{split}");
+        for key in ["energy_j", "period_s", "latency_s"] {
+            let number =
+                |frame: &Value| frame[key].as_f64().unwrap_or_else(|| panic!("{key}: {frame}"));
+            let (found, expected) = (number(&plan["frame"]), number(expected));
+            assert!((found / expected - 1.0).abs() < 1e-9, "{rate} {key}: {found} {expected}");
+        }
+        assert_eq!(plan["frame"]["parts"], expected["parts"]);
+    }
+    let place = ["plan", "place", "--tasks", &tasks, "--costs", &several, "--slo", "1%,9s"];
+    let frame = ["--frame-energy", "nexus6", "--camera-rate", "2"];
+    let joules = |more: &[&str]| {
+        let plan = json(&[&place[..], &frame, more].concat());
+        let parts = plan["frame"]["parts"].clone();
+        let part = |name: &str| parts[name].as_f64().unwrap_or_else(|| panic!("{name}: {parts}"));
+        (part("inference_j"), part("base_j"), plan["frame"]["period_s"].as_f64().expect("a period"))
+    };
+    // Six pieces of 40 ms at 2 W.
+    assert!((joules(&["--power", "a=2W"]).0 - 0.48).abs() < 1e-9);
+    // Queries of both tasks every second: frames come as often, and take as much for inference.
+    let (often, rarely) = (joules(&[]), joules(&["--arrivals", "1s"]));
+    assert!((often.0 / rarely.0 - 1.0).abs() < 1e-9 && often.2 < 1.0);
+    assert!((rarely.2 - 1.0).abs() < 1e-9 && rarely.1 > often.1, "{rarely:?}");
+    let table = ok(&[&place[..], &frame].concat());
+    assert!(table.contains("a frame on the device takes"), "{table}");
+    let cold = refused(&[&place[..], &frame, &["--cold"]].concat());
+    assert!(cold.contains("--cold"), "{cold}");
+}

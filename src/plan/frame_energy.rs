@@ -1,11 +1,14 @@
 //! The energy of a whole frame when a plan runs on a device: [`FrameSettings::open`] reads the
 //! device, [`FrameModel::add`] adds its frame to a plan.
 
-use super::offload::{Device, WeighError};
+use super::{
+    multi_dnn::Placing,
+    offload::{Device, WeighError},
+};
 use vitempo_planners::{
     Plan,
     cost::Costs,
-    energy::{CameraUse, PlanFrame, PlanUse, Running, offload::OffloadModel},
+    energy::{CameraUse, PlanFrame, PlanUse, Running, StageEnergy, offload::OffloadModel},
 };
 
 /// How the device is used.
@@ -78,12 +81,18 @@ impl FrameSettings {
 impl FrameModel {
     /// The frame of what runs.
     #[must_use]
-    pub fn frame(&self, running: &Running, costs: Option<&Costs>) -> PlanFrame {
-        self.device.frame_of_plan(running, costs, &self.with)
+    pub fn frame(&self, running: &Running, given: StageEnergy<'_>) -> PlanFrame {
+        self.device.frame_of_plan(running, given, &self.with)
     }
 
     /// Adds the frame to a plan; energies and powers of its stages come from the costs.
     pub fn add(&self, plan: &mut Plan, costs: &Costs) {
-        plan.predicted.frame = Some(self.frame(&Running::from(&*plan), Some(costs)));
+        plan.predicted.frame = Some(self.frame(&Running::from(&*plan), StageEnergy::Costs(costs)));
+    }
+
+    /// Adds the frame to a plan for several models ([`Placing::frame`]). `active_w`: powers of
+    /// processors while they compute, above idle, instead of the device's power of inference.
+    pub fn add_to_placing(&self, placing: &mut Placing, active_w: &[(String, f64)]) {
+        placing.frame = Some(self.frame(&placing.running(), StageEnergy::Powers(active_w)));
     }
 }

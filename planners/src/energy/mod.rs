@@ -33,7 +33,7 @@ pub use camera::{Camera, CameraUse, Resolution};
 pub use conversion::Conversion;
 pub use governor::{Demand, Governor, Loads, Processor, Span, Step};
 pub use phases::{Background, Cycles, FrameEnergy, Phase, PowerLaw};
-pub use plan::{PlanFrame, PlanUse, Running};
+pub use plan::{PlanFrame, PlanUse, Running, StageEnergy};
 pub use radio::Radio;
 pub use synthetic::Recording;
 pub use trace::{EventLog, LoggedPhase, PowerTrace, TraceError};

@@ -3,8 +3,8 @@
 //! time from one frame to the next.
 //!
 //! A plan whose stages overlap takes a frame every max(its period, conversion, 1 / camera rate),
-//! any other every max(conversion + its latency, 1 / camera rate). A stage draws what the costs say;
-//! where they say nothing, the device's power of inference.
+//! any other every max(conversion + its latency, 1 / camera rate). A stage draws what is given
+//! ([`StageEnergy`]); where nothing is, the device's power of inference.
 
 use super::{
     CameraUse, Cycles,
@@ -29,6 +29,17 @@ pub struct PlanUse {
     pub conversion: Cycles,
     /// Names of the processors that are not on the device: what is sent to them goes by radio.
     pub remote: Vec<String>,
+}
+
+/// What a stage takes by other sources than the device.
+#[derive(Clone, Copy, Debug)]
+pub enum StageEnergy<'a> {
+    /// Nothing is given.
+    Device,
+    /// Energies of nodes, and powers of processors, of these costs.
+    Costs(&'a Costs),
+    /// Powers of processors while they compute, W, by name.
+    Powers(&'a [(String, f64)]),
 }
 
 /// One frame of a plan on a device.
@@ -94,13 +105,12 @@ struct Times {
 }
 
 impl OffloadModel {
-    /// One frame of a plan, by its point estimates; energies and powers of stages come from the
-    /// costs, if there are any.
+    /// One frame of a plan, by its point estimates.
     #[must_use]
     pub fn frame_of_plan(
         &self,
         plan: &Running,
-        costs: Option<&Costs>,
+        given: StageEnergy<'_>,
         with: &PlanUse,
     ) -> PlanFrame {
         let times = self.times_of(plan, with);
@@ -116,7 +126,7 @@ impl OffloadModel {
             quiet_s = (period_s - promotion_s - times.sending_s - times.answer_s).max(0.0);
             promotion_s = if sends { self.radio.promotion_after_s(quiet_s) } else { 0.0 };
         }
-        let of_stage = |stage: &Stage| self.stage_j(stage, costs, with);
+        let of_stage = |stage: &Stage| self.stage_j(stage, given, with);
         let parts = EnergyParts {
             conversion_j: self.conversion_power.watts(with.ghz) * times.conversion_s,
             inference_j: plan.stages.iter().map(of_stage).sum(),
@@ -162,14 +172,20 @@ impl OffloadModel {
     }
 
     /// Energy of a stage on the device, J; 0 for one elsewhere.
-    fn stage_j(&self, stage: &Stage, costs: Option<&Costs>, with: &PlanUse) -> f64 {
+    fn stage_j(&self, stage: &Stage, given: StageEnergy<'_>, with: &PlanUse) -> f64 {
         if with.remote.contains(&stage.processor) {
             return 0.0;
         }
         let seconds = stage.latency_ns.point() as f64 / 1e9;
-        costs
-            .and_then(|costs| given_j(stage, costs))
-            .unwrap_or_else(|| self.inference_power.watts(with.ghz) * seconds)
+        let known = match given {
+            StageEnergy::Device => None,
+            StageEnergy::Costs(costs) => given_j(stage, costs),
+            StageEnergy::Powers(watts) => {
+                let found = watts.iter().rev().find(|(name, _)| *name == stage.processor);
+                found.map(|(_, watts)| watts * seconds)
+            }
+        };
+        known.unwrap_or_else(|| self.inference_power.watts(with.ghz) * seconds)
     }
 }
 
@@ -242,7 +258,8 @@ mod tests {
                 conversion: device.conversion[0].cycles(measured.camera.preview),
                 remote: vec!["server".to_owned()],
             };
-            let found = device.frame_of_plan(&Running::from(&plan), Some(&costs), &with);
+            let found =
+                device.frame_of_plan(&Running::from(&plan), StageEnergy::Costs(&costs), &with);
             let close = |a: f64, b: f64| assert!((a / b - 1.0).abs() < 1e-6, "{place:?}: {a} {b}");
             close(found.energy_j, expected.energy_j());
             close(found.period_s, expected.period_s);

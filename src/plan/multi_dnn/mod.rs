@@ -11,12 +11,14 @@
 //! | arrival times of queries from a file | [`trace`] |
 
 pub(crate) mod contention;
+mod frame;
 pub mod grid;
 pub mod models;
 pub mod trace;
 
 use super::stitch::{objectives::Objective as Asked, preloading::Budget};
 use vitempo_planners::{
+    energy::PlanFrame,
     multi_dnn::{
         Arrivals, Contention, Fetches, MultiDnnError, MultiDnnPlan, Objective, Problem, Settings,
         SystemPlan, TaskArrivals, plan, plans_of_systems,
@@ -144,6 +146,9 @@ pub struct Placing {
     pub memory_bytes: Option<u64>,
     /// Whether the first run of a subgraph loads it.
     pub cold: bool,
+    /// The energy of a frame on a device, where it was asked for
+    /// ([`FrameModel::add_to_placing`](super::frame_energy::FrameModel::add_to_placing)).
+    pub frame: Option<PlanFrame>,
 }
 
 /// The plan for a zoo with known costs; `slos` are those of its source.
@@ -200,6 +205,7 @@ impl Placing {
             contention: problem.contention.clone(),
             memory_bytes: problem.memory_bytes,
             cold: request.cold,
+            frame: None,
         }
     }
 }

@@ -8,9 +8,14 @@ use std::path::PathBuf;
 use vitempo::{
     plan::{
         frame_energy::{FrameEnergyError, FrameModel, FrameSettings},
+        multi_dnn::Placing,
         multitask::{Placed, Placements},
     },
-    planners::{Plan, cost::Costs, energy::PlanFrame},
+    planners::{
+        Plan,
+        cost::Costs,
+        energy::{PlanFrame, StageEnergy},
+    },
 };
 
 /// The device that a plan runs on.
@@ -52,11 +57,19 @@ impl Frames {
         plan
     }
 
+    /// Adds the frame to a plan for several models, with these powers of processors.
+    pub fn add_to_placing(&self, placing: &mut Placing, active_w: &[(String, f64)]) {
+        if let Some(model) = &self.0 {
+            model.add_to_placing(placing, active_w);
+        }
+    }
+
     /// The frames of placements, if they are asked for.
     pub fn of_placements(&self, placements: &Placements) -> Option<Vec<PlanFrame>> {
         let model = self.0.as_ref()?;
-        let frame =
-            |placed: &Placed| model.frame(&placements.model.running(&placed.schedule), None);
+        let frame = |placed: &Placed| {
+            model.frame(&placements.model.running(&placed.schedule), StageEnergy::Device)
+        };
         Some(placements.rows.iter().map(frame).collect())
     }
 }

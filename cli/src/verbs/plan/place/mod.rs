@@ -14,6 +14,7 @@ use super::super::{
     quantity::{self, positive},
 };
 use super::{
+    frame::FrameArgs,
     pipeline::parse_processor,
     stitch::{objectives, preloading},
 };
@@ -91,7 +92,7 @@ pub struct PlaceArgs {
     pub slos: Vec<Asked>,
 
     /// All systems over the 25 SLOs of the stitching paper's grid, instead of one plan
-    #[arg(long, conflicts_with_all = ["slos", "objective", "arrivals", "trace"])]
+    #[arg(long, conflicts_with_all = ["slos", "objective", "arrivals", "trace", "frame_energy"])]
     pub grid: bool,
 
     /// When all tasks, or that task, are asked: every so often (33ms), or at random so many times a
@@ -120,7 +121,7 @@ pub struct PlaceArgs {
     /// Nothing is loaded at first: the first run of a subgraph compiles and loads it, which takes as
     /// long as measured in the record, or as forecast for a bundle's engine; refused where that is
     /// not known
-    #[arg(long)]
+    #[arg(long, conflicts_with = "frame_energy")]
     pub cold: bool,
 
     /// All subgraphs of the plan fit into this: a share of what all subgraphs take, or a size
@@ -153,6 +154,9 @@ pub struct PlaceArgs {
     pub seed: u64,
 
     #[command(flatten)]
+    pub frame: FrameArgs,
+
+    #[command(flatten)]
     pub dimensions: Dimensions,
 
     /// Format of the output
@@ -165,6 +169,7 @@ pub fn run(args: &PlaceArgs) -> CliResult {
     let asked = args.request()?;
     let costs = args.costs(file.as_ref())?;
     let request = asked.or_slowdown(&costs.slowdown);
+    let frames = args.frame.open_among(costs.zoo.processors().iter().map(String::as_str), &[])?;
     if args.grid {
         let found = grid(&costs.zoo, &request)?;
         return output::print(&PrintedGrid { grid: found, zoo: costs.zoo }, args.format);
@@ -173,7 +178,8 @@ pub fn run(args: &PlaceArgs) -> CliResult {
         "planning: at most {} plans are evaluated",
         request.settings.evaluations
     ));
-    let placings = place_phases(&costs.zoo, &costs.slos, &request, &args.slo_at)?;
+    let mut placings = place_phases(&costs.zoo, &costs.slos, &request, &args.slo_at)?;
+    placings.iter_mut().for_each(|(_, placing)| frames.add_to_placing(placing, &args.power));
     if let (Some(path), Some(file)) = (&args.out, &file) {
         let read = args.dimensions.read_options();
         let made = Made {

@@ -142,6 +142,9 @@ impl Printed<'_> {
                 let _ = writeln!(text, "energy: not known without the power of each processor");
             }
         }
+        if let Some(frame) = &self.0.frame {
+            let _ = writeln!(text, "{frame}");
+        }
         if let Some((named, score)) = plan.best_system(|named| matches!(named, Named::Baseline(_)))
         {
             let _ = writeln!(
@@ -265,6 +268,7 @@ impl Report for Printed<'_> {
             "contention_known": plan.contention_known,
             "slowdown": plan.contention_known.then(|| self.0.contention.factors()),
             "memory_bytes": plan.memory_bytes,
+            "frame": self.0.frame,
             "loading": loading_name(self.0),
             "hand_over": words::hand_over_json(&self.0.zoo),
             "evidence": plan.evidence,
