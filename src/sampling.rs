@@ -74,7 +74,8 @@ pub enum SamplingError {
 }
 
 /// Samples a space by name or TOML file, or one of the inventories of operators (`operators`,
-/// `operator-blocks`, `rare-operators`, `operator-series`). The same seed gives the same samples.
+/// `operator-blocks`, `rare-operators`, `operator-series`, `study-series`). The same seed gives the
+/// same samples.
 ///
 /// # Errors
 /// [`SamplingError`] for an unknown space, and for a count that is not possible.
@@ -89,6 +90,7 @@ pub fn sample_named(space: &str, count: usize, seed: u64) -> Result<Vec<Sample>,
             named(&format!("{}-s{seed}", operators::RARE), operators::rare(count, seed)?)
         }
         operators::SERIES => named(operators::SERIES, operators::series()?),
+        operators::STUDY => named(operators::STUDY, operators::study()?),
         space => sample(&Space::find(space)?, count, seed)?,
     })
 }

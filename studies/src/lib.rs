@@ -6,9 +6,11 @@
 //! | how much sooner is an error reached by measuring what shrinks it most? | [`active`] |
 //! | how well is a machine forecast that was left out, from ten latencies or a minute of operators? | [`fleet`] |
 //! | how much do two models slow each other down, and how well is that forecast? | [`contention`] |
+//! | what does a layer of an encoder move and take over sizes of images? | [`encoder`] |
 //! | which of a paper's figures follow from its others, and which contradict each other? | [`papers`] |
 //! | how good are placements, on engines, that were chosen from forecasts? | [`placements`] |
 //! | how much memory do several models take, and what does too little of it cost? | [`preloading`] |
+//! | what share of the time must a class of operators have before its predictor matters? | [`shares`] |
 //! | which system serves several models best, on engines? | [`systems`] |
 //! | how well is a device forecast that was left out of published latencies? | [`published`] |
 //!
@@ -16,10 +18,12 @@
 
 pub mod active;
 pub mod contention;
+pub mod encoder;
 pub mod fleet;
 pub mod papers;
 pub mod placements;
 pub mod preloading;
 pub mod published;
 pub mod record;
+pub mod shares;
 pub mod systems;

@@ -18,11 +18,13 @@ mod permuted;
 mod rare;
 mod rearrangements;
 mod series;
+mod study;
 mod tokens;
 
 pub use blocks::{BLOCKS, blocks};
 pub use rare::{RARE, rare};
 pub use series::{SERIES, series};
+pub use study::{STUDY, study};
 
 use crate::Generator;
 use vitempo_graph::{Graph, GraphBuilder, GraphError, ModelIdentity, OpKind, TensorSpec, ValueId};

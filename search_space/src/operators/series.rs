@@ -45,7 +45,7 @@ fn with(n: &mut Network, kind: OpKind, floats: &[(&str, f64)], x: ValueId) -> Bu
 /// [`GraphError`] when one contradicts itself, which its test rules out.
 pub fn series() -> Result<Vec<OperatorSample>, GraphError> {
     let depthwise = CHANNELS.map(|i| {
-        one(format!("depthwise-{:03}", i * CHANNEL_STEP), |n| depthwise(n, i * CHANNEL_STEP))
+        one(format!("depthwise-{:03}", i * CHANNEL_STEP), |n| depthwise(n, i * CHANNEL_STEP, 28))
     });
     let activations = ACTIVATIONS.iter().map(|(name, activation)| {
         one(format!("activation-{name}"), |n| {
@@ -56,7 +56,7 @@ pub fn series() -> Result<Vec<OperatorSample>, GraphError> {
     depthwise.chain(activations).collect()
 }
 
-fn one(
+pub(super) fn one(
     encoding: String,
     build: impl FnOnce(&mut Network) -> Built,
 ) -> Result<OperatorSample, GraphError> {
@@ -65,9 +65,9 @@ fn one(
     Ok(OperatorSample { encoding, graph: network.b.finish(vec![output])? })
 }
 
-/// 3x3 on 28x28, between pointwise convolutions.
-fn depthwise(n: &mut Network, channels: usize) -> Built {
-    let x = n.b.input("x", TensorSpec::f32([1, channels, 28, 28]));
+/// 3x3 on an image of this side, between pointwise convolutions.
+pub(super) fn depthwise(n: &mut Network, channels: usize, side: usize) -> Built {
+    let x = n.b.input("x", TensorSpec::f32([1, channels, side, side]));
     let y = n.b.conv("before", x, channels, 1, 1, 0, 1, true)?;
     let y = n.b.conv("op", y, channels, 3, 1, 1, channels, true)?;
     n.b.conv("after", y, channels, 1, 1, 0, 1, true)

@@ -4,6 +4,7 @@
 mod active;
 mod arguments;
 mod contention;
+mod encoder;
 mod fleet;
 mod loading;
 mod paper;
@@ -11,6 +12,7 @@ mod placements;
 mod preloading;
 mod print;
 mod published;
+mod shares;
 mod systems;
 
 use clap::Parser;
@@ -24,12 +26,14 @@ use std::process::ExitCode;
 enum Studies {
     Active(active::ActiveArgs),
     Contention(contention::ContentionArgs),
+    Encoder(encoder::EncoderArgs),
     Fleet(fleet::FleetArgs),
     Loading(loading::LoadingArgs),
     Paper(paper::PaperArgs),
     Placements(placements::PlacementsArgs),
     Preloading(preloading::PreloadingArgs),
     Published(published::PublishedArgs),
+    Shares(shares::SharesArgs),
     Systems(systems::SystemsArgs),
     /// Runs models on behalf of another process of this program
     #[command(hide = true)]
@@ -41,11 +45,13 @@ fn main() -> ExitCode {
         Studies::Active(args) => active::run(&args),
         Studies::Fleet(args) => fleet::run(&args),
         Studies::Contention(args) => contention::run(&args),
+        Studies::Encoder(args) => encoder::run(&args),
         Studies::Loading(args) => loading::run(&args),
         Studies::Paper(args) => paper::run(&args),
         Studies::Placements(args) => placements::run(&args),
         Studies::Preloading(args) => preloading::run(&args),
         Studies::Published(args) => published::run(&args),
+        Studies::Shares(args) => shares::run(&args),
         Studies::Systems(args) => systems::run(&args),
         Studies::Worker => vitempo::profiler::worker::main().map_err(Failure::new),
     };
