@@ -5,9 +5,10 @@
 //! other sizes, so their forecast is shrunk towards the linear model: the logarithm of the forecast
 //! is the weighted mean of both logarithms. The weights are inverse to the mean squared errors of
 //! both on held-out networks around single operators, the best linear combination of two estimates
-//! with independent errors (Bates and Granger, 1969).
+//! with independent errors (Bates and Granger, 1969). A key without enough of these has the weights
+//! for operators of held-out models at sizes that no other model has.
 
-use crate::{PredictorKey, TrainingRow, TrainingRows};
+use crate::{PredictorKey, TrainingRow, TrainingRows, predictors::Unblended};
 use std::collections::BTreeMap;
 
 /// The weight without enough held-out rows.
@@ -23,25 +24,46 @@ struct Found {
 }
 
 impl Found {
+    fn add(&mut self, row: &TrainingRow, linear_and_tree_ns: [f64; 2]) {
+        self.rows += 1;
+        for (square, forecast_ns) in self.squares.iter_mut().zip(linear_and_tree_ns) {
+            *square += row.weight * (row.latency_ns / forecast_ns).ln().powi(2);
+        }
+    }
+
     fn blend_weight(&self) -> Option<f64> {
         let [linear, trees] = self.squares;
         (self.rows >= FEWEST && linear + trees > 0.0).then(|| linear / (linear + trees))
     }
 }
 
-/// The weight of the trees of every key, from 0 to 1; `forecast` gives a row's latency by the
-/// linear model and by trees, ns, of predictors that were not fitted to its model.
+/// Held-out rows of one key.
+#[derive(Default)]
+struct OfKey {
+    networks: Found,
+    unseen_sizes: Found,
+}
+
+impl OfKey {
+    fn blend_weight(&self) -> Option<f64> {
+        self.networks.blend_weight().or_else(|| self.unseen_sizes.blend_weight())
+    }
+}
+
+/// The weight of the trees of every key, from 0 to 1; `forecast` gives a row's latency by
+/// predictors that were not fitted to its model.
 pub(crate) fn learn(
     rows: &TrainingRows,
-    forecast: impl Fn(&TrainingRow) -> Option<[f64; 2]>,
+    forecast: impl Fn(&TrainingRow) -> Option<Unblended>,
 ) -> BTreeMap<PredictorKey, f64> {
-    let mut found: BTreeMap<PredictorKey, Found> = BTreeMap::new();
-    for row in rows.rows.iter().filter(|row| !rows.is_whole(row.model)) {
-        let Some(forecasts) = forecast(row) else { continue };
+    let mut found: BTreeMap<PredictorKey, OfKey> = BTreeMap::new();
+    for row in &rows.rows {
+        let Some(forecast) = forecast(row) else { continue };
         let of = found.entry(PredictorKey::of(&row.op)).or_default();
-        of.rows += 1;
-        for (square, forecast_ns) in of.squares.iter_mut().zip(forecasts) {
-            *square += row.weight * (row.latency_ns / forecast_ns).ln().powi(2);
+        match (rows.is_whole(row.model), forecast.supported) {
+            (false, _) => of.networks.add(row, forecast.linear_and_tree_ns),
+            (true, false) => of.unseen_sizes.add(row, forecast.linear_and_tree_ns),
+            (true, true) => {}
         }
     }
     found.into_iter().filter_map(|(key, of)| Some((key, of.blend_weight()?))).collect()
@@ -59,5 +81,17 @@ mod tests {
         assert!(found(FEWEST, 0.1, 0.2).is_some_and(|weight| (weight - 0.2).abs() < 1e-12));
         assert!(found(FEWEST, 0.2, 0.0).is_some_and(|weight| (weight - 1.0).abs() < 1e-12));
         assert_eq!([found(FEWEST - 1, 0.1, 0.2), found(FEWEST, 0.0, 0.0)], [None, None]);
+    }
+
+    #[test]
+    fn unseen_sizes_count_where_networks_are_too_few() {
+        let found = |rows, linear: f64| Found { rows, squares: [linear.powi(2), 0.04] };
+        let weight = |networks, unseen_sizes| OfKey { networks, unseen_sizes }.blend_weight();
+        assert_eq!(weight(found(FEWEST, 0.2), found(FEWEST, 0.6)), Some(0.5));
+        assert!(
+            weight(found(FEWEST - 1, 0.2), found(FEWEST, 0.6))
+                .is_some_and(|weight| (weight - 0.9).abs() < 1e-12)
+        );
+        assert_eq!(weight(Found::default(), found(FEWEST - 1, 0.6)), None);
     }
 }

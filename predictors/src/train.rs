@@ -134,7 +134,7 @@ pub fn train(
         (0..folds).map(|fold| fit(fold + 1, &|model| fold_of[model] != fold).0).collect();
     let (mut predictors, unfitted) = fit(folds + 1, &|_| true);
     let weights = blend_weight::learn(&rows, |row| {
-        held_out[fold_of[row.model]].linear_and_tree_ns(&row.op, row.working_set)
+        held_out[fold_of[row.model]].unblended(&row.op, row.working_set)
     });
     held_out.iter_mut().chain([&mut predictors]).for_each(|p| p.set_blend_weights(&weights));
     let estimates: Vec<Estimate> = rows

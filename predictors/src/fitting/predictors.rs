@@ -19,6 +19,8 @@ pub(crate) const FEWEST_ROWS: usize = 8;
 const ENOUGH_ROWS: usize = 500;
 /// The number of rows of a key that the baseline of its kind counts as.
 const PRIOR_ROWS: f64 = 10.0;
+/// Classes of sizes of the rows of a key.
+const SIZE_CLASSES: usize = 5;
 /// Columns of the roofline: FLOPs, bytes, elements written. They are totals, the same in every
 /// family.
 const ROOFLINE: [&str; 3] = ["flops", "bytes_total", "elements_out"];
@@ -40,6 +42,8 @@ struct Table {
     weights: Vec<f64>,
     groups: Vec<usize>,
     support: Support,
+    /// Whether there are networks around single operators among the rows.
+    networks: bool,
 }
 
 impl Table {
@@ -51,6 +55,7 @@ impl Table {
         if from.whole {
             self.support.insert(x);
         }
+        self.networks |= !from.whole;
     }
 }
 
@@ -204,8 +209,10 @@ fn fit_all(
     (keys, skipped)
 }
 
-/// The baseline of a key. A key with few rows, perhaps all of them small, shares the baseline of
-/// its kind: its own rows outweigh that more the more there are.
+/// The baseline of a key. A key with few rows, perhaps all of them small, shares the law of its
+/// kind, at an efficiency of its own: rows of the kind count as if they took longer by the median
+/// ratio of the key's latencies to the kind's baseline. Its own rows outweigh them more the more
+/// there are.
 fn baseline(&Job { family, table, kind, .. }: &Job<'_>) -> Baseline {
     let (columns, chosen) = (family.width(), family.baseline_columns());
     let Some(kind) =
@@ -214,15 +221,30 @@ fn baseline(&Job { family, table, kind, .. }: &Job<'_>) -> Baseline {
         return Baseline::fit(&table.x, columns, &chosen, &table.y, &table.weights);
     };
     let share = PRIOR_ROWS / kind.y.len() as f64;
+    let law = Baseline::fit(&kind.x, columns, &chosen, &kind.y, &kind.weights);
+    let ratios: Vec<f64> =
+        table.x.chunks_exact(columns).zip(&table.y).map(|(x, y)| y / law.predict(x)).collect();
+    let ratio = metrics::median(&ratios).unwrap_or(1.0);
+    let as_slow: Vec<f64> = kind.y.iter().map(|y| y * ratio).collect();
     let weights: Vec<f64> =
         table.weights.iter().copied().chain(kind.weights.iter().map(|w| w * share)).collect();
     Baseline::fit(
         &[&table.x[..], &kind.x].concat(),
         columns,
         &chosen,
-        &[&table.y[..], &kind.y].concat(),
+        &[&table.y[..], &as_slow].concat(),
         &weights,
     )
+}
+
+/// By row, which fifth of the baseline latencies it belongs to; equal latencies share one.
+/// Cross-validation over these keeps what holds for operators larger or smaller than all that were
+/// fitted to.
+fn size_classes(baseline_ns: &[f64]) -> Vec<usize> {
+    let limits: Vec<f64> = (1..SIZE_CLASSES)
+        .filter_map(|class| metrics::quantile(baseline_ns, class as f64 / SIZE_CLASSES as f64))
+        .collect();
+    baseline_ns.iter().map(|ns| limits.partition_point(|limit| limit < ns)).collect()
 }
 
 fn fit_key(job: &Job<'_>, settings: FitSettings) -> (KeyPredictor, Option<String>) {
@@ -231,13 +253,15 @@ fn fit_key(job: &Job<'_>, settings: FitSettings) -> (KeyPredictor, Option<String
     let baseline = baseline(job);
     let baseline_ns: Vec<f64> =
         table.x.chunks_exact(columns).map(|row| baseline.predict(row)).collect();
+    // Networks around single operators spread sizes widely, so that each holds out its own.
+    let sizes = if table.networks { Vec::new() } else { size_classes(&baseline_ns) };
     let data = FitData {
         columns,
         x: &table.x,
         y_ns: &table.y,
         baseline_ns: &baseline_ns,
         weights: &table.weights,
-        groups: &table.groups,
+        groups: if table.networks { &table.groups } else { &sizes },
     };
     let (fitted, reason) = if table.y.len() < FEWEST_ROWS {
         (Fitted::BaselineOnly, None)
@@ -270,4 +294,57 @@ fn fit_key(job: &Job<'_>, settings: FitSettings) -> (KeyPredictor, Option<String
         },
         reason,
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::borrow::Cow;
+    use vitempo_graph::MemoryFormat;
+
+    const FAMILY: Family = Family::Elementwise;
+
+    /// An operator that reads this many bytes, ten nanoseconds each.
+    fn features(bytes: f64) -> Vec<f64> {
+        FAMILY.columns().map(|name| if name == "bytes_in" { bytes } else { 0.0 }).collect()
+    }
+
+    fn table(bytes: impl Iterator<Item = f64>, slowness: f64) -> Table {
+        let mut table = Table::default();
+        for bytes in bytes {
+            table.x.extend(features(bytes));
+            table.y.push(slowness * 10.0 * bytes);
+            table.weights.push(1.0);
+            table.groups.push(0);
+        }
+        table
+    }
+
+    #[test]
+    fn equal_sizes_share_a_class() {
+        let baselines: Vec<f64> = (0..100).rev().map(|i| f64::from(i / 10)).collect();
+        let classes = size_classes(&baselines);
+        assert_eq!((classes[0], classes[99]), (SIZE_CLASSES - 1, 0));
+        assert!(classes.is_sorted_by(|a, b| a >= b));
+        assert!(classes.chunks(10).all(|equal| equal[0] == equal[9]));
+        assert_eq!(size_classes(&[7.0; 3]), [0; 3]);
+        assert!(size_classes(&[]).is_empty());
+    }
+
+    #[test]
+    fn few_rows_share_the_law_of_their_kind_at_their_own_efficiency() {
+        let kind = table((1..200).map(|i| f64::from(i) * 1e3), 1.0);
+        let own = table([2e3, 3e3, 4e3].into_iter(), 30.0);
+        let key = PredictorKey {
+            kind: Cow::Borrowed("add"),
+            class: Cow::Borrowed("same-reordered"),
+            format: MemoryFormat::ChannelsFirst,
+        };
+        let job = Job { key: &key, family: FAMILY, table: &own, kind: Some(&kind) };
+        let fit = baseline(&job);
+        for bytes in [2e3, 2e4, 2e6] {
+            let forecast = fit.predict(&features(bytes));
+            assert!((forecast / (300.0 * bytes) - 1.0).abs() < 0.05, "{bytes}: {forecast}");
+        }
+    }
 }

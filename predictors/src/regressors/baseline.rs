@@ -25,12 +25,17 @@ pub struct Baseline {
 
 /// Relative residual at which a row counts half in the second pass.
 const FAR_OFF: f64 = 0.5;
+/// Factor by which a column varies if its coefficient is fitted.
+const WIDELY: f64 = 4.0;
 const SWEEPS: usize = 2000;
 
 impl Baseline {
-    /// Fits to rows of `columns` features each, using only the columns in `chosen`.
+    /// Fits to rows of `columns` features each, using only the columns in `chosen`, and of these
+    /// only such that vary widely: rows cannot separate the cost of any other from the constant, by
+    /// which it would multiply the forecast of an operator with a hundred times as much of it.
     #[must_use]
     pub fn fit(x: &[f64], columns: usize, chosen: &[usize], y_ns: &[f64], weights: &[f64]) -> Self {
+        let chosen = varying(x, columns, chosen);
         let design: Vec<Vec<f64>> = x
             .chunks_exact(columns.max(1))
             .zip(y_ns)
@@ -84,6 +89,17 @@ impl Baseline {
             && self.floor_ns > 0.0
             && self.coefficients.iter().all(|(i, c)| *i < columns && sane(*c))
     }
+}
+
+/// Those of the columns whose largest value is at least [`WIDELY`] times the smallest.
+fn varying(x: &[f64], columns: usize, chosen: &[usize]) -> Vec<usize> {
+    let extremes = |column: usize| {
+        x.chunks_exact(columns.max(1))
+            .filter_map(|row| row.get(column))
+            .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| (low.min(*v), high.max(*v)))
+    };
+    let varies = |(low, high): (f64, f64)| high > low && high >= WIDELY * low;
+    chosen.iter().copied().filter(|&column| varies(extremes(column))).collect()
 }
 
 /// Non-negative least squares of `design * c = 1`, on columns scaled to unit root mean square.
@@ -156,6 +172,18 @@ mod tests {
             (fit.predict(&[1e9, 0.0, 0.0]) / 1.00005e7 - 1.0).abs() < 1e-2,
             "it extrapolates along the work"
         );
+    }
+
+    #[test]
+    fn a_column_that_hardly_varies_does_not_multiply_forecasts() {
+        let rows: Vec<[f64; 2]> =
+            (0..60).map(|i| [f64::from(2 + i % 2), f64::from(i + 1) * 1e5]).collect();
+        let x: Vec<f64> = rows.iter().flatten().copied().collect();
+        let y: Vec<f64> = rows.iter().map(|r| 3000.0 + 1000.0 * r[0] + 0.01 * r[1]).collect();
+        let fit = Baseline::fit(&x, 2, &[0, 1], &y, &vec![1.0; y.len()]);
+        assert_eq!(fit.coefficients.iter().map(|c| c.0).collect::<Vec<_>>(), [1]);
+        assert!((fit.predict(&[300.0, 1e6]) / 15500.0 - 1.0).abs() < 0.1, "{fit:?}");
+        assert!(fit.predict(&[2.0, 1e9]) > 9e6, "it extrapolates along the column that varies");
     }
 
     #[test]

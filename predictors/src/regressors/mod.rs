@@ -35,8 +35,8 @@ pub struct FitData<'a> {
     pub baseline_ns: &'a [f64],
     /// How much each row counts; positive.
     pub weights: &'a [f64],
-    /// Architecture each row comes from, as a number: rows of one group are never split by
-    /// cross-validation.
+    /// Architecture each row comes from, or the class of its size, as a number: rows of one group
+    /// are never split by cross-validation.
     pub groups: &'a [usize],
 }
 
