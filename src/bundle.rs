@@ -49,7 +49,10 @@ use vitempo_graph::{
     Budget, Environment, Graph, GraphPrediction, Latency, LatencyModel, OpSpec, Origin,
     PredictionError, PredictionSource,
 };
-use vitempo_predictors::{AdaptedBundle, PredictorBundle};
+use vitempo_predictors::{
+    AdaptedBundle, PredictorBundle,
+    memory::{EngineMemory, MemoryForecast},
+};
 
 /// How a bundle was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -284,6 +287,13 @@ impl Bundle {
                 graphs.into_iter().map(|graph| bundle.predict_within(graph, &budget())).collect()
             }
         }
+    }
+
+    /// The memory that its engine takes for a model, from the kernels of
+    /// [`LatencyModel::predict_lowered`]; `None` where the engine's memory is not known.
+    #[must_use]
+    pub fn memory(&self, model: &Graph, kernels: &Graph) -> Option<MemoryForecast> {
+        Some(EngineMemory::of(self.environment())?.forecast(model, kernels))
     }
 
     fn model(&self) -> &dyn LatencyModel {

@@ -20,7 +20,7 @@ use vitempo_graph::{
     onnx::{self, OnnxError, ReadOptions, WeightFill, WriteOptions},
 };
 use vitempo_predictors::{Method, PredictorBundle, PredictorError, Progress, TrainOptions};
-use vitempo_profiler::{RunOptions, RunProtocol, Sweep, SweepModel, WorkerCommand};
+use vitempo_profiler::{MemoryRuns, RunOptions, RunProtocol, Sweep, SweepModel, WorkerCommand};
 use vitempo_search_space::{Space, SpaceError};
 
 /// Networks around single operators: kinds that real models have and the synthetic ones lack.
@@ -167,6 +167,7 @@ impl Demo<'_> {
             target: worker.into(),
             session: campaign::session_name(),
             beside: None,
+            memory: MemoryRuns::Never,
         };
         Campaign { sweep, out: data, retry_failed: true, resume: true }
     }

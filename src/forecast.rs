@@ -46,6 +46,7 @@ use vitempo_graph::{
 use vitempo_predictors::{
     adapt::{ListedModel, Match},
     contention::BesidePrediction,
+    memory::MemoryForecast,
 };
 
 /// Forecasts of models, and those that have none.
@@ -78,6 +79,8 @@ pub struct ModelForecast {
     pub prediction: GraphPrediction,
     /// What the bundle lists for it, where it was adapted from latencies of such a model.
     pub listed: Option<Listed>,
+    /// Its memory, where that of the bundle's engine is known.
+    pub memory: Option<MemoryForecast>,
     /// Its latency beside a neighbour, where one was given.
     pub beside: Option<BesideForecast>,
 }
@@ -150,17 +153,12 @@ fn each(
         unreadable.into_iter().map(|(path, error)| (path, error.into())).collect();
     for model in read {
         let (graph, budget) = (&model.graph, options.budget());
-        let both = match beside {
-            None => bundle.predict_within(graph, &budget).map(|alone| (alone, None)),
-            Some(beside) => bundle.predict_lowered(graph, &budget).map(|(lowered, alone)| {
-                let beside = beside(&lowered, &alone);
-                (alone, Some(beside))
-            }),
-        };
-        match both {
-            Ok((prediction, beside)) => {
+        match bundle.predict_lowered(graph, &budget) {
+            Ok((kernels, prediction)) => {
                 let listed = listed(bundle, &model);
-                forecasts.push(ModelForecast { model, prediction, listed, beside });
+                let memory = bundle.memory(&model.graph, &kernels);
+                let beside = beside.map(|beside| beside(&kernels, &prediction));
+                forecasts.push(ModelForecast { model, prediction, listed, memory, beside });
             }
             Err(error) => left_out.push((model.path, error.into())),
         }

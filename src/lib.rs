@@ -104,6 +104,7 @@ pub use vitempo_graph as graph;
 #[cfg(feature = "plan")]
 pub use vitempo_planners as planners;
 pub use vitempo_predictors as predictors;
+pub use vitempo_predictors::memory;
 #[cfg(feature = "profile")]
 pub use vitempo_profiler as profiler;
 pub use vitempo_search_space as search_space;

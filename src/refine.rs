@@ -36,7 +36,7 @@ use std::{path::Path, time::Duration};
 use vitempo_datasets::{Dataset, DatasetError};
 use vitempo_graph::{Environment, Graph, GraphPrediction, LatencyModel, PredictionError, Status};
 use vitempo_predictors::{PredictorBundle, PredictorError, refined::RefinedModel};
-use vitempo_profiler::{RunOptions, RunProtocol, Sweep, Target};
+use vitempo_profiler::{MemoryRuns, RunOptions, RunProtocol, Sweep, Target};
 
 /// Rounds of measuring: their disagreement is seen in the dataset.
 const ROUNDS: usize = 2;
@@ -190,6 +190,7 @@ impl<'a> Refinement<'a> {
             target,
             session: session_name(),
             beside: None,
+            memory: MemoryRuns::Never,
         };
         Ok(Campaign { sweep, out: data, retry_failed: false, resume: true })
     }

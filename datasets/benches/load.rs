@@ -117,6 +117,7 @@ fn profile(index: usize, round: usize, graph: &Graph) -> ModelProfile {
         operators: graph.nodes().iter().enumerate().map(measure).collect(),
         executed: None,
         peak_memory_bytes: None,
+        running_memory_bytes: None,
         energy_per_inference_uj: None,
         load: None,
         status: Status::Ok,

@@ -281,6 +281,7 @@ impl Assembly {
             operators,
             executed: row.executed,
             peak_memory_bytes: row.peak_memory_bytes,
+            running_memory_bytes: row.running_memory_bytes,
             energy_per_inference_uj: row.energy_per_inference_uj,
             load: row.load,
             status: row.status,

@@ -11,7 +11,7 @@ use std::{fs, io, path::Path};
 /// The name that `schema.json` and every table carry.
 pub const FORMAT: &str = "vitempo-dataset";
 /// The version this crate writes.
-pub const SCHEMA_VERSION: u64 = 7;
+pub const SCHEMA_VERSION: u64 = 8;
 /// The oldest version this crate reads.
 pub const OLDEST_VERSION: u64 = 1;
 /// Name of the file that makes a folder a dataset.
@@ -144,7 +144,7 @@ mod tests {
             ("{\"format\": \"other\"}", "does not say"),
             ("{\"format\": \"vitempo-dataset\"}", "no schema_version"),
             (
-                "{\"format\": \"vitempo-dataset\", \"schema_version\": 8}",
+                "{\"format\": \"vitempo-dataset\", \"schema_version\": 9}",
                 "has schema version 8, this version of vitempo reads version 7: a newer vitempo \
                 wrote it",
             ),

@@ -32,6 +32,7 @@ mod host;
 mod interval;
 mod latency;
 mod latency_model;
+mod liveness;
 mod load;
 pub mod lowering;
 mod measurement;
@@ -67,6 +68,7 @@ pub use latency_model::{
     GraphPrediction, LatencyModel, OperatorPrediction, Prediction, PredictionError,
     PredictionSource,
 };
+pub use liveness::Liveness;
 pub use load::{LoadRecord, ResourceRates, footprint_bytes};
 pub use measurement::{
     Executed, Measurement, ModelIdentity, ModelProfile, Origin, Protocol, Samples, Status, median,

@@ -142,11 +142,14 @@ pub struct ModelProfile {
     /// Executed precision and format; `None` if no operator was timed.
     #[serde(default)]
     pub executed: Option<Executed>,
-    /// Largest resident memory of the worker during the model run, less its resident memory before
-    /// it loaded the model, bytes; `None` where the system does not report it, or where it has a
-    /// [`PeakFault`](crate::PeakFault).
+    /// Largest resident memory of a process that loaded and ran nothing but this model, less its
+    /// resident memory before, bytes; `None` where it was not measured, where the system does not
+    /// report it, or where it has a [`PeakFault`](crate::PeakFault).
     #[serde(default)]
     pub peak_memory_bytes: Option<u64>,
+    /// The same after the model was loaded, bytes: loading can take more than running.
+    #[serde(default)]
+    pub running_memory_bytes: Option<u64>,
     /// Energy of one end-to-end sample, their mean, uJ; of the whole processor package or GPU
     /// board. `None` where the machine does not count it.
     #[serde(default)]

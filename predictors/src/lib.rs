@@ -16,6 +16,7 @@
 //! | how large is the expected error of a forecast? | [`error_scale`], [`interval`] |
 //! | how large is the error of forecasts? | [`metrics`], [`evaluate()`] |
 //! | how does the forecast of one kernel come about? | [`PredictorBundle::explain`] |
+//! | how much memory does an engine take for a model? | [`memory`] |
 //! | which features matter? | [`importance()`] |
 //! | how is a machine forecast on which a minute of operators was measured? | [`transfer`] |
 //! | how is a device forecast on which only a few models were timed end to end? | [`adapt`] |
@@ -50,7 +51,9 @@ mod interference;
 pub mod interval;
 mod location;
 mod memo;
+pub mod memory;
 pub mod metrics;
+pub mod non_negative;
 mod packing;
 mod predictors;
 pub mod refined;

@@ -64,6 +64,6 @@ pub use probe::SweepError;
 pub use protocol::RunProtocol;
 pub use single::profile_operators;
 pub use source::Source;
-pub use sweep::{Hooks, Progress, Summary, Sweep, SweepModel};
+pub use sweep::{Hooks, MemoryRuns, Progress, Summary, Sweep, SweepModel};
 pub use target::Target;
 pub use worker::{Worker, WorkerCommand, WorkerError};

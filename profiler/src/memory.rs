@@ -1,4 +1,5 @@
-//! The peak memory of a run in bytes: the largest resident memory, less what was resident before.
+//! The memory of a run in bytes: the largest resident memory, less what was resident before it; in
+//! all, and after loading alone.
 //!
 //! Source on Linux: `VmHWM` and `VmRSS` of `/proc/self/status`; writing 5 to
 //! `/proc/self/clear_refs` sets the first back to the second (proc(5)). Where that is not allowed
@@ -26,11 +27,22 @@ pub enum NoPeak {
     Fault(PeakFault),
 }
 
+/// Memory of a model in a process, bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryUse {
+    /// The most while it was loaded and run.
+    pub peak_bytes: u64,
+    /// The most while it ran.
+    pub running_bytes: u64,
+}
+
 /// Watches the process's resident memory from a moment on.
 #[derive(Clone, Copy, Debug)]
 pub struct Watch {
     /// Resident at the start; `None` where the system does not report it.
     start_bytes: Option<u64>,
+    /// The most that was resident until the model was loaded.
+    loading_bytes: u64,
 }
 
 impl Watch {
@@ -38,19 +50,66 @@ impl Watch {
     #[must_use]
     pub fn start() -> Self {
         hand_back();
-        let reset = fs::write("/proc/self/clear_refs", "5").is_ok();
-        Self { start_bytes: reset.then(|| status("VmRSS")).flatten() }
+        populate_libraries();
+        let start_bytes = reset().then(|| status("VmRSS")).flatten();
+        Self { start_bytes, loading_bytes: 0 }
     }
 
-    /// The largest resident memory since the start, less the resident memory at the start.
+    /// The model is loaded.
+    pub fn loaded(&mut self) {
+        self.loading_bytes = status("VmHWM").unwrap_or_default();
+        if !reset() {
+            self.start_bytes = None;
+        }
+    }
+
+    /// The largest resident memory since the start, and since the model was loaded, less the
+    /// resident memory at the start.
     ///
     /// # Errors
     /// [`NoPeak::Unreported`] and [`NoPeak::NothingAdded`].
-    pub fn peak_bytes(&self) -> Result<u64, NoPeak> {
+    pub fn used(&self) -> Result<MemoryUse, NoPeak> {
         let start_bytes = self.start_bytes.ok_or(NoPeak::Unreported)?;
-        let most_bytes = status("VmHWM").ok_or(NoPeak::Unreported)?;
-        added(most_bytes, start_bytes).ok_or(NoPeak::NothingAdded)
+        let running_bytes = status("VmHWM").ok_or(NoPeak::Unreported)?;
+        let added = |bytes| added(bytes, start_bytes).ok_or(NoPeak::NothingAdded);
+        Ok(MemoryUse {
+            peak_bytes: added(running_bytes.max(self.loading_bytes))?,
+            running_bytes: added(running_bytes)?,
+        })
     }
+}
+
+/// Makes all pages of the program and its libraries resident. Otherwise those that a model is the
+/// first to use are its own, and how many come with them depends on what the system has cached.
+#[cfg(target_os = "linux")]
+fn populate_libraries() {
+    let maps = fs::read_to_string("/proc/self/maps").unwrap_or_default();
+    for (start, end) in maps.lines().filter_map(file_mapping) {
+        let place = start as *mut libc::c_void;
+        // SAFETY: the range is a mapping of this process, whose pages are read and not changed;
+        // where that is not possible any more, the call fails.
+        unsafe { libc::madvise(place, end - start, libc::MADV_POPULATE_READ) };
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn populate_libraries() {}
+
+/// Beginning and end of a readable mapping of a file, of a line of `/proc/self/maps`.
+#[cfg(target_os = "linux")]
+fn file_mapping(line: &str) -> Option<(usize, usize)> {
+    let mut words = line.split_ascii_whitespace();
+    let (start, end) = words.next()?.split_once('-')?;
+    let is_readable = words.next()?.starts_with('r');
+    let is_file = words.nth(3)?.starts_with('/');
+    let number = |text: &str| usize::from_str_radix(text, 16).ok();
+    Some((number(start)?, number(end)?))
+        .filter(|(start, end)| is_readable && is_file && start < end)
+}
+
+/// Sets the most that was resident back to what is resident now.
+fn reset() -> bool {
+    fs::write("/proc/self/clear_refs", "5").is_ok()
 }
 
 /// The increase over `start_bytes`; `None`: nothing.
@@ -121,9 +180,9 @@ mod tests {
 
     /// 0 where nothing was added so far; `None` where the system does not report it.
     fn peak(watch: &Watch) -> Option<u64> {
-        match watch.peak_bytes() {
+        match watch.used() {
             Err(NoPeak::Unreported) => None,
-            peak => Some(peak.unwrap_or_default()),
+            used => Some(used.map(|used| used.peak_bytes).unwrap_or_default()),
         }
     }
 
@@ -132,10 +191,26 @@ mod tests {
         for (most, start, added) in [(5, 3, Some(2)), (3, 3, None), (2, 3, None)] {
             assert_eq!(super::added(most, start), added, "{most} {start}");
         }
-        let unwatched = Watch { start_bytes: None };
-        assert_eq!(unwatched.peak_bytes(), Err(NoPeak::Unreported));
-        let above_all = Watch { start_bytes: Some(u64::MAX) };
-        assert_eq!(above_all.peak_bytes(), Err(NoPeak::NothingAdded));
+        let unwatched = Watch { start_bytes: None, loading_bytes: 0 };
+        assert_eq!(unwatched.used(), Err(NoPeak::Unreported));
+        let above_all = Watch { start_bytes: Some(u64::MAX), loading_bytes: 0 };
+        assert_eq!(above_all.used(), Err(NoPeak::NothingAdded));
+    }
+
+    #[test]
+    fn mappings_of_files_are_found() {
+        for (line, found) in [
+            (
+                "7f0010-7f0020 r-xp 00001000 08:01 1234    /usr/lib/libm.so.6",
+                Some((0x7f_0010, 0x7f_0020)),
+            ),
+            ("7f0010-7f0020 ---p 00001000 08:01 1234    /usr/lib/libm.so.6", None),
+            ("7f0010-7f0020 rw-p 00000000 00:00 0 ", None),
+            ("7f0010-7f0020 rw-p 00000000 00:00 0    [heap]", None),
+            ("nothing", None),
+        ] {
+            assert_eq!(file_mapping(line), found, "{line}");
+        }
     }
 
     #[test]
@@ -177,6 +252,19 @@ mod tests {
         let seen = is_seen(|watch, before| {
             drop(std::hint::black_box(vec![1u8; 64 << 20]));
             Some(peak(watch)? >= before + (60 << 20))
+        });
+        assert_ne!(seen, Some(false));
+    }
+
+    #[test]
+    fn what_loading_took_alone_is_no_memory_of_running() {
+        let seen = is_seen(|watch, _| {
+            let mut watch = *watch;
+            drop(std::hint::black_box(vec![1u8; 64 << 20]));
+            watch.loaded();
+            let _kept = std::hint::black_box(vec![1u8; 16 << 20]);
+            let used = watch.used().ok()?;
+            Some(used.peak_bytes >= 60 << 20 && (12 << 20..40 << 20).contains(&used.running_bytes))
         });
         assert_ne!(seen, Some(false));
     }

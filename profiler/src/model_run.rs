@@ -9,7 +9,7 @@ use crate::{
         values::OutputValues,
     },
     energy::Meter,
-    memory::{self, NoPeak},
+    memory::{self, MemoryUse, NoPeak},
     protocol::RunProtocol,
 };
 use serde::{Deserialize, Serialize};
@@ -29,6 +29,9 @@ pub struct ModelRun {
     pub operators: Vec<Measurement>,
     /// Most memory that the process took.
     pub peak_memory_bytes: Option<u64>,
+    /// The same once the model was loaded.
+    #[serde(default)]
+    pub running_memory_bytes: Option<u64>,
     /// Why there is no peak memory.
     #[serde(default)]
     pub no_peak_memory: Option<String>,
@@ -55,8 +58,16 @@ pub fn run(
     protocol: &RunProtocol,
     mut reference: Option<&mut (dyn Session + '_)>,
 ) -> Result<ModelRun, BackendError> {
-    let memory = memory::Watch::start();
-    let mut session = backend.load(model, options)?;
+    let load = backend.prepare(model, options)?;
+    let mut memory = protocol.fresh.then(|| {
+        // The engine's library is there before its models.
+        backend.probe(options);
+        memory::Watch::start()
+    });
+    let mut session = load()?;
+    if let Some(memory) = &mut memory {
+        memory.loaded();
+    }
     let mut run = ModelRun::default();
     warm(session.as_mut(), options.processor)?;
     run_reference(reference.as_deref_mut(), protocol.reference_repeats, &mut run.reference)?;
@@ -65,9 +76,8 @@ pub fn run(
         (run.e2e, run.energy_per_inference_uj) =
             sample(session.as_mut(), protocol, meter.as_ref())?;
     }
-    match peak(memory, model, options) {
-        Ok(bytes) => run.peak_memory_bytes = Some(bytes),
-        Err(reason) => run.no_peak_memory = Some(reason.to_string()),
+    if let Some(memory) = memory {
+        run.set_memory(memory_use(memory, model, options));
     }
     if protocol.outputs {
         run.outputs = finite(session.outputs()?, backend.name(), &model.name)?;
@@ -83,14 +93,42 @@ pub fn run(
     Ok(run)
 }
 
-/// The peak of a model run, where it can be one.
-fn peak(watch: memory::Watch, model: &Model, options: &RunOptions) -> Result<u64, NoPeak> {
+impl ModelRun {
+    fn set_memory(&mut self, used: Result<MemoryUse, NoPeak>) {
+        match used {
+            Ok(used) => {
+                self.peak_memory_bytes = Some(used.peak_bytes);
+                self.running_memory_bytes = Some(used.running_bytes);
+            }
+            Err(reason) => self.no_peak_memory = Some(reason.to_string()),
+        }
+    }
+
+    /// Takes over the memory that a run in a process of its own measured.
+    pub(crate) fn with_memory_of(self, fresh: Result<Self, String>) -> Self {
+        let fresh =
+            fresh.unwrap_or_else(|reason| Self { no_peak_memory: Some(reason), ..Self::default() });
+        Self {
+            peak_memory_bytes: fresh.peak_memory_bytes,
+            running_memory_bytes: fresh.running_memory_bytes,
+            no_peak_memory: fresh.no_peak_memory,
+            ..self
+        }
+    }
+}
+
+/// The memory of a model run, where it can be that.
+fn memory_use(
+    watch: memory::Watch,
+    model: &Model,
+    options: &RunOptions,
+) -> Result<MemoryUse, NoPeak> {
     if options.processor == Processor::Gpu {
         return Err(NoPeak::Elsewhere);
     }
-    let bytes = watch.peak_bytes()?;
-    let fault = PeakFault::of(bytes, Some(&model.graph), options.precision);
-    fault.map_or(Ok(bytes), |fault| Err(NoPeak::Fault(fault)))
+    let used = watch.used()?;
+    let fault = PeakFault::of(used.peak_bytes, Some(&model.graph), options.precision);
+    fault.map_or(Ok(used), |fault| Err(NoPeak::Fault(fault)))
 }
 
 /// Refuses outputs that are not numbers.

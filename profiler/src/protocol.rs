@@ -27,6 +27,10 @@ pub struct RunProtocol {
     /// before.
     #[serde(default)]
     pub keeps_memory: bool,
+    /// Whether the model runs in a process of its own, which reads it from a file with its weights:
+    /// only then is the memory of the process that of the model.
+    #[serde(default)]
+    pub fresh: bool,
 }
 
 impl Default for RunProtocol {
@@ -49,6 +53,7 @@ impl Default for RunProtocol {
             sampling_budget: Duration::from_millis(1200),
             outputs: false,
             keeps_memory: false,
+            fresh: false,
         }
     }
 }
@@ -77,6 +82,14 @@ impl RunProtocol {
     #[must_use]
     pub fn end_to_end_alone(&self) -> Self {
         Self { profiled_repeats: 0, reference_repeats: 0, outputs: false, ..self.clone() }
+    }
+
+    /// The least that shows how much memory a model takes: one run to warm up, in which engines plan
+    /// their memory, and two more, in a process of its own.
+    #[must_use]
+    pub fn memory_alone(&self) -> Self {
+        let runs = Protocol { warmups: 1, min_repeats: 2, max_repeats: 2, ..self.protocol.clone() };
+        Self { protocol: runs, fresh: true, keeps_memory: false, ..self.end_to_end_alone() }
     }
 
     /// Whether sampling continues after these samples and this time.

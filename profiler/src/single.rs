@@ -11,7 +11,7 @@ use crate::{
     probe::SweepError,
     protocol::RunProtocol,
     source::Source,
-    sweep::{Hooks, Sweep, SweepModel},
+    sweep::{Hooks, MemoryRuns, Sweep, SweepModel},
     worker::WorkerCommand,
 };
 use std::{sync::atomic::AtomicBool, time::Duration};
@@ -63,6 +63,7 @@ pub fn profile_operators(
         target: worker.clone().into(),
         session: "single operators".to_owned(),
         beside: None,
+        memory: MemoryRuns::Never,
     };
     let mut sink = |profile: &vitempo_graph::ModelProfile| {
         if let Some((slot, op)) = profile

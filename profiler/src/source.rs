@@ -10,7 +10,11 @@ use crate::{
     inputs::InputDistribution,
 };
 use serde::{Deserialize, Serialize};
-use std::path::{Path, PathBuf};
+use std::{
+    io::{self, Write},
+    path::{Path, PathBuf},
+};
+use tempfile::TempPath;
 use vitempo_graph::{Graph, images_channels_last, onnx, quantize::Conversion};
 
 /// The source of a model to be measured.
@@ -19,6 +23,8 @@ use vitempo_graph::{Graph, images_channels_last, onnx, quantize::Conversion};
 pub enum Source {
     /// An ONNX file, with or without its weights.
     File(PathBuf),
+    /// An ONNX file that has its weights: nothing but the engine reads it.
+    WholeFile(PathBuf),
     /// The graph itself, written as ONNX when it is needed.
     Graph,
 }
@@ -41,12 +47,59 @@ pub fn ready(
     }
     let source = match source {
         Source::Graph => ModelSource::Bytes(bytes_of_graph(graph, options.seed)?),
+        Source::WholeFile(path) => ModelSource::File(path.clone()),
         Source::File(path) if onnx::weights_present(path).map_err(|e| e.to_string())? => {
             ModelSource::File(path.clone())
         }
         Source::File(path) => ModelSource::Bytes(materialized(path, options.seed)?),
     };
     Ok(Model { name: name.to_owned(), graph: graph.clone(), source })
+}
+
+impl Model {
+    /// Moves its bytes from memory into a temporary file, which lives as long as what is returned.
+    ///
+    /// # Errors
+    /// A sentence with the reason.
+    pub(crate) fn move_to_file(&mut self) -> Result<Option<TempPath>, String> {
+        let ModelSource::Bytes(bytes) = &self.source else { return Ok(None) };
+        let path = stored(bytes)?;
+        self.source = ModelSource::File(path.to_path_buf());
+        Ok(Some(path))
+    }
+}
+
+impl Source {
+    /// A file that has its weights, which lives as long as the path that is returned with it.
+    ///
+    /// # Errors
+    /// As [`ready`].
+    pub(crate) fn in_file(
+        self,
+        graph: &Graph,
+        seed: u64,
+    ) -> Result<(Self, Option<TempPath>), String> {
+        let bytes = match self {
+            Self::WholeFile(_) => return Ok((self, None)),
+            Self::File(path) if onnx::weights_present(&path).map_err(|e| e.to_string())? => {
+                return Ok((Self::WholeFile(path), None));
+            }
+            Self::File(path) => materialized(&path, seed)?,
+            Self::Graph => bytes_of_graph(graph, seed)?,
+        };
+        let path = stored(&bytes)?;
+        Ok((Self::WholeFile(path.to_path_buf()), Some(path)))
+    }
+}
+
+/// A temporary file with an ONNX model.
+fn stored(bytes: &[u8]) -> Result<TempPath, String> {
+    let store = || -> io::Result<TempPath> {
+        let mut file = tempfile::Builder::new().suffix(".onnx").tempfile()?;
+        file.write_all(bytes)?;
+        Ok(file.into_temp_path())
+    };
+    store().map_err(|e| format!("no temporary file for the model: {e}"))
 }
 
 /// The graph as ONNX with seeded random weights.
@@ -68,7 +121,7 @@ fn rewritten(
 ) -> Result<Model, String> {
     let mut weighted = match source {
         Source::Graph => graph.clone(),
-        Source::File(path) => with_weights(path, graph, options.seed)?,
+        Source::File(path) | Source::WholeFile(path) => with_weights(path, graph, options.seed)?,
     };
     if last {
         weighted = images_channels_last(&weighted).map_err(|e| e.to_string())?;

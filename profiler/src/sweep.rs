@@ -61,6 +61,21 @@ pub struct Sweep {
     pub session: String,
     /// The load on other cores meanwhile; `None`: nothing. The target is this machine then.
     pub beside: Option<Beside>,
+    /// Which model runs measure memory.
+    pub memory: MemoryRuns,
+}
+
+/// Which model runs measure memory: those in a process of their own
+/// ([`RunProtocol::memory_alone`]).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MemoryRuns {
+    /// None.
+    #[default]
+    Never,
+    /// One after each other run of a model; networks around operators have none.
+    Also,
+    /// All: nothing else is measured.
+    Alone,
 }
 
 /// Callbacks of a sweep.
@@ -142,6 +157,14 @@ impl Sweep {
         let alone = self.target.probe(&self.backend, &self.options)?;
         let beside = self.beside.as_ref().map(|beside| beside.load.name());
         Ok(Environment { beside, ..alone })
+    }
+
+    /// How each model run samples.
+    fn run_protocol(&self) -> RunProtocol {
+        match self.memory {
+            MemoryRuns::Alone => self.protocol.memory_alone(),
+            MemoryRuns::Never | MemoryRuns::Also => self.protocol.clone(),
+        }
     }
 
     fn companion(
@@ -245,7 +268,10 @@ impl Run<'_, '_> {
         let started = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let Some((outcome, load)) = self.beside_load(model)? else { return Ok(false) };
         let (run, status) = match outcome {
-            Ok(run) => (run, Status::Ok),
+            Ok(run) => {
+                let Some(run) = self.with_memory(model, run)? else { return Ok(false) };
+                (run, Status::Ok)
+            }
             Err(reason) => (ModelRun::default(), Status::Failed(reason)),
         };
         let profile = ModelProfile {
@@ -256,13 +282,14 @@ impl Run<'_, '_> {
             started_unix_ms: u64::try_from(started.as_millis()).unwrap_or(u64::MAX),
             origin: Origin::Measured,
             source: None,
-            protocol: self.sweep.protocol.recorded(&self.options),
+            protocol: self.sweep.run_protocol().recorded(&self.options),
             e2e: run.e2e,
             e2e_profiled: run.e2e_profiled,
             reference: run.reference,
             executed: Executed::of(&run.operators),
             operators: run.operators,
             peak_memory_bytes: run.peak_memory_bytes,
+            running_memory_bytes: run.running_memory_bytes,
             energy_per_inference_uj: run.energy_per_inference_uj,
             load,
             status,
@@ -290,7 +317,7 @@ impl Run<'_, '_> {
         model: &SweepModel,
     ) -> Result<Option<(Outcome, Option<LoadRecord>)>, SweepError> {
         if self.companion.is_none() {
-            let outcome = self.ask(model, self.sweep.protocol.clone())?;
+            let outcome = self.ask(model, self.sweep.run_protocol())?;
             return Ok(outcome.map(|outcome| (outcome, None)));
         }
         let alone = match self.ask(model, self.sweep.protocol.end_to_end_alone())? {
@@ -310,6 +337,19 @@ impl Run<'_, '_> {
             Ok(load) => (outcome, Some(load)),
             Err(reason) => (outcome.and(Err(reason)), None),
         }))
+    }
+
+    /// The run with the model's memory, where that is measured; `None` if interrupted.
+    fn with_memory(
+        &mut self,
+        model: &SweepModel,
+        run: ModelRun,
+    ) -> Result<Option<ModelRun>, SweepError> {
+        if self.sweep.memory != MemoryRuns::Also || model.identity.is_operator() {
+            return Ok(Some(run));
+        }
+        let fresh = self.ask(model, self.sweep.protocol.memory_alone())?;
+        Ok(fresh.map(|fresh| run.with_memory_of(fresh)))
     }
 
     /// The result of the model run; `None` if interrupted.
@@ -370,6 +410,7 @@ mod tests {
             .into(),
             session: "s".into(),
             beside: None,
+            memory: MemoryRuns::Never,
         }
     }
 

@@ -12,7 +12,8 @@ use std::{
 };
 use vitempo_graph::{ModelIdentity, ModelProfile, OpKind, Processor, Status, onnx};
 use vitempo_profiler::{
-    Backend, Hooks, RunOptions, RunProtocol, Source, Sweep, SweepModel, WorkerCommand, backends,
+    Backend, Hooks, MemoryRuns, RunOptions, RunProtocol, Source, Sweep, SweepModel, WorkerCommand,
+    backends,
 };
 
 fn onnx_files(folder: &Path) -> Vec<PathBuf> {
@@ -90,6 +91,7 @@ fn real_models_without_weights_can_be_measured() {
             .into(),
             session: "test".to_owned(),
             beside: None,
+            memory: MemoryRuns::Never,
         };
         let mut profiles = Vec::new();
         let mut sink = |profile: &ModelProfile| {

@@ -11,8 +11,8 @@ use std::{
 };
 use vitempo_graph::{ModelIdentity, ModelProfile, Status, onnx};
 use vitempo_profiler::{
-    Hooks, RunOptions, RunProtocol, Source, Summary, Sweep, SweepModel, Target, WorkerCommand,
-    reference, remote::Remote,
+    Hooks, MemoryRuns, RunOptions, RunProtocol, Source, Summary, Sweep, SweepModel, Target,
+    WorkerCommand, reference, remote::Remote,
 };
 
 fn sweep(target: Target, backend: &str, models: Vec<SweepModel>) -> Sweep {
@@ -28,6 +28,7 @@ fn sweep(target: Target, backend: &str, models: Vec<SweepModel>) -> Sweep {
         target,
         session: "test".to_owned(),
         beside: None,
+        memory: MemoryRuns::Never,
     }
 }
 

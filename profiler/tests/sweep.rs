@@ -15,7 +15,8 @@ use vitempo_profiler::{
     load::{LoadModel, LoadWorker, StreamSpec},
 };
 use vitempo_profiler::{
-    Hooks, RunOptions, RunProtocol, Source, Summary, Sweep, SweepModel, WorkerCommand, reference,
+    Hooks, MemoryRuns, RunOptions, RunProtocol, Source, Summary, Sweep, SweepModel, WorkerCommand,
+    reference,
 };
 
 fn worker() -> WorkerCommand {
@@ -52,6 +53,7 @@ fn sweep(backend: &str, names: &[&str]) -> Sweep {
         target: worker().into(),
         session: "test".to_owned(),
         beside: None,
+        memory: MemoryRuns::Never,
     }
 }
 
@@ -98,6 +100,31 @@ fn the_harness_measures_itself() {
         let nodes: Vec<_> = profile.operators.iter().map(|o| (&o.node, &*o.op)).collect();
         assert_eq!(nodes, graph.nodes().iter().map(|n| (&n.name, &n.op)).collect::<Vec<_>>());
     }
+}
+
+/// The engine is part of the test worker, and its memory that of the process.
+#[test]
+#[cfg(target_os = "linux")]
+fn memory_is_measured_in_a_process_of_its_own() {
+    let memory = |runs: MemoryRuns| {
+        let mut sweep = sweep("rten", &["m"]);
+        (sweep.memory, sweep.protocol.profiled_repeats) = (runs, 1);
+        let (profiles, summary) = plain(&sweep);
+        assert_eq!(summary.measured, 1, "{:?}", summary.failed);
+        assert!(summary.without_peak_memory.is_empty(), "{summary:?}");
+        profiles.into_iter().next().unwrap()
+    };
+    let graph = reference::graph().unwrap();
+    let weights: u64 = 4 * vitempo_graph::Work::of_graph(&graph).params;
+    let never = memory(MemoryRuns::Never);
+    assert_eq!((never.peak_memory_bytes, never.running_memory_bytes), (None, None));
+    let also = memory(MemoryRuns::Also);
+    let (peak, running) = (also.peak_memory_bytes.unwrap(), also.running_memory_bytes.unwrap());
+    assert!(weights <= peak && peak < weights + (64 << 20), "{peak} {weights}");
+    assert!(running <= peak && also.e2e.wall_ns.len() > 2 && !also.operators.is_empty());
+    let alone = memory(MemoryRuns::Alone);
+    assert!(alone.peak_memory_bytes.is_some() && alone.operators.is_empty());
+    assert_eq!((alone.e2e.wall_ns.len(), alone.protocol.max_repeats), (2, 2));
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::{collections::BTreeMap, fmt, path::Path, time::Duration};
 use vitempo_datasets::{Dataset, DatasetError};
 use vitempo_graph::{Executed, MemoryFormat, ModelProfile, OpFamily, Precision, Processor, Status};
 use vitempo_profiler::{
-    Availability, Backend, BackendError, Capabilities, RunOptions, RunProtocol, Sweep,
+    Availability, Backend, BackendError, Capabilities, MemoryRuns, RunOptions, RunProtocol, Sweep,
     WorkerCommand, backends,
 };
 
@@ -234,6 +234,7 @@ impl CompareOptions<'_> {
             target: self.worker.clone().into(),
             session: SESSION.to_owned(),
             beside: None,
+            memory: MemoryRuns::Never,
         };
         Campaign { sweep, out: self.out, retry_failed: false, resume: true }
     }

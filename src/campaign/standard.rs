@@ -25,7 +25,9 @@ use std::{
 };
 use vitempo_datasets::Store;
 use vitempo_graph::{Environment, Status};
-use vitempo_profiler::{Progress, RunOptions, RunProtocol, Source, Sweep, SweepModel, Target};
+use vitempo_profiler::{
+    MemoryRuns, Progress, RunOptions, RunProtocol, Source, Sweep, SweepModel, Target,
+};
 use vitempo_search_space::operators;
 
 /// Seed of samples and of the order of model runs.
@@ -322,6 +324,7 @@ impl Standard<'_> {
             target: self.target.clone(),
             session: session.to_owned(),
             beside: None,
+            memory: MemoryRuns::Never,
         };
         Campaign { sweep, out: self.out, retry_failed: self.retry_failed, resume: true }
     }

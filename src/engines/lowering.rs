@@ -4,7 +4,7 @@
 use crate::{campaign, models::Model};
 use std::{sync::atomic::AtomicBool, time::Duration};
 use vitempo_profiler::{
-    Progress, RunOptions, Sweep, WorkerCommand,
+    MemoryRuns, Progress, RunOptions, Sweep, WorkerCommand,
     lowering_accuracy::{self, LoweringAccuracy, LoweringAccuracyError},
 };
 
@@ -48,6 +48,7 @@ impl LoweringEvaluation {
             target: self.worker.into(),
             session: campaign::session_name(),
             beside: None,
+            memory: MemoryRuns::Never,
         };
         lowering_accuracy::evaluate(&sweep, progress, interrupted)
     }

@@ -9,7 +9,7 @@ use crate::{
 use std::path::{Path, PathBuf};
 use vitempo_datasets::{Dataset, DatasetError};
 use vitempo_graph::{Environment, ModelProfile, Prediction, Status};
-use vitempo_profiler::{RunOptions, RunProtocol, Sweep, SweepModel, WorkerCommand};
+use vitempo_profiler::{MemoryRuns, RunOptions, RunProtocol, Sweep, SweepModel, WorkerCommand};
 use vitempo_search_space::{Space, SpaceError};
 
 /// Folder of the measurements, in the folder of the front.
@@ -189,6 +189,7 @@ impl Verification<'_> {
             target: self.worker.clone().into(),
             session: session.to_owned(),
             beside: None,
+            memory: MemoryRuns::Never,
         }
     }
 }

@@ -7,6 +7,7 @@
 //! | how well is a machine forecast that was left out, from ten latencies or a minute of operators? | [`fleet`] |
 //! | how much do two models slow each other down, and how well is that forecast? | [`contention`] |
 //! | what does a layer of an encoder move and take over sizes of images? | [`encoder`] |
+//! | how well is the memory that engines take for models forecast? | [`memory`] |
 //! | which of a paper's figures follow from its others, and which contradict each other? | [`papers`] |
 //! | how good are placements, on engines, that were chosen from forecasts? | [`placements`] |
 //! | how much memory do several models take, and what does too little of it cost? | [`preloading`] |
@@ -20,6 +21,7 @@ pub mod active;
 pub mod contention;
 pub mod encoder;
 pub mod fleet;
+pub mod memory;
 pub mod papers;
 pub mod placements;
 pub mod preloading;

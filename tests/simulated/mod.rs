@@ -82,6 +82,7 @@ fn visit(graph: &Graph, environment: &Environment) -> ModelProfile {
         operators: kernels.nodes().iter().map(|n| measurement((&n.op, &n.name))).collect(),
         executed: None,
         peak_memory_bytes: None,
+        running_memory_bytes: None,
         energy_per_inference_uj: None,
         load: None,
         status: Status::Ok,

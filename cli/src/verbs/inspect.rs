@@ -4,14 +4,16 @@ use super::{
     error::{CliError, CliResult},
     models::{Model, SizedModelArgs},
     output::{self, Format, Report, Table, percent, si},
+    predict::memory,
     profile::{Layout, parse_precision},
 };
 use serde_json::json;
 use std::fmt::Write;
 use vitempo::graph::{
-    Graph, Precision, TensorSpec, Work, lowering, lowering::LoweringError, patterns,
+    Graph, Liveness, Precision, TensorSpec, Work, lowering, lowering::LoweringError, patterns,
 };
 use vitempo::inspection::{self, KernelError};
+use vitempo::memory::{EngineMemory, MemoryForecast};
 
 /// Shows operators, FLOPs, bytes and parameters of models
 ///
@@ -53,6 +55,8 @@ struct Inspected {
     canonical: Graph,
     work: Work,
     kernels: Option<Graph>,
+    /// Of the framework, where it is known.
+    memory: Option<MemoryForecast>,
 }
 
 impl Inspected {
@@ -65,6 +69,7 @@ impl Inspected {
         Ok(Self {
             canonical: patterns::canonicalize(&model.graph),
             work: Work::of_graph(&model.graph),
+            memory: kernels.as_ref().and_then(|kernels| memory_of(&model.graph, kernels, args)),
             kernels,
             model,
         })
@@ -83,6 +88,11 @@ fn lower(graph: &Graph, framework: &str, args: &InspectArgs) -> CliResult<Graph>
             other => CliError::ours(other),
         },
     )
+}
+
+fn memory_of(model: &Graph, kernels: &Graph, args: &InspectArgs) -> Option<MemoryForecast> {
+    let engine = EngineMemory::named(args.framework.as_deref()?, args.precision)?;
+    Some(engine.forecast(model, kernels))
 }
 
 struct Inspection {
@@ -155,7 +165,8 @@ impl Inspected {
         let _ = writeln!(text, "MACs         {}   ({}FLOP)", si(w.macs), si(w.flops));
         let _ = writeln!(text, "Parameters   {}", si(w.params));
         let _ = writeln!(text, "Read         {}B", si(w.bytes_read));
-        let _ = writeln!(text, "Written      {}B\n", si(w.bytes_written));
+        let _ = writeln!(text, "Written      {}B", si(w.bytes_written));
+        let _ = writeln!(text, "Alive        {}B at once\n", si(self.alive_bytes()));
         text += &kinds_table(&self.canonical);
         let unsupported: Vec<_> = graph.unsupported().collect();
         if !unsupported.is_empty() {
@@ -167,6 +178,7 @@ impl Inspected {
         if let Some(kernels) = &self.kernels {
             let _ =
                 writeln!(text, "\nKernels the framework would run: {}\n", kernels.nodes().len());
+            text.extend(self.memory.as_ref().map(|memory| memory::line(memory) + "\n"));
             text += &kinds_table(kernels);
         }
         if operators {
@@ -174,6 +186,11 @@ impl Inspected {
             text += &operators_table(self.kernels.as_ref().unwrap_or(&self.canonical));
         }
         text
+    }
+
+    /// The most that the model's tensors need at once, weights aside.
+    fn alive_bytes(&self) -> u64 {
+        Liveness::of(&self.model.graph).peak_bytes
     }
 
     fn json(&self) -> serde_json::Value {
@@ -187,6 +204,7 @@ impl Inspected {
             "model": self.model.identity.name, "architecture": self.model.identity.architecture, "encoding": self.model.identity.encoding,
             "inputs": graph.inputs().iter().map(tensor).collect::<Vec<_>>(), "operators": graph.nodes().len(), "kinds": self.canonical.kinds(),
             "macs": w.macs, "flops": w.flops, "params": w.params, "bytes_read": w.bytes_read, "bytes_written": w.bytes_written,
+            "alive_bytes": self.alive_bytes(),
             "unsupported": graph.unsupported().map(|(node, op)| json!({"node": node, "operator": op})).collect::<Vec<_>>(),
         });
         if let Some(kernels) = &self.kernels {
@@ -195,6 +213,7 @@ impl Inspected {
                 .iter()
                 .map(|n| json!({"name": n.name, "kind": n.op.kind, "op": n.op}))
                 .collect();
+            out["memory"] = json!(self.memory);
         }
         out
     }

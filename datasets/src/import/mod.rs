@@ -49,6 +49,7 @@ fn profile(
         executed: Executed::of(&operators),
         operators,
         peak_memory_bytes: None,
+        running_memory_bytes: None,
         energy_per_inference_uj: None,
         load: None,
         status: Status::Ok,

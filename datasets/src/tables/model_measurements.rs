@@ -38,6 +38,7 @@ pub(crate) const SCHEMA: TableSchema = TableSchema {
         ("source", OptionalText),
         ("energy_per_inference_uj", OptionalInteger),
         ("load_json", OptionalText),
+        ("running_memory_bytes", OptionalInteger),
     ],
     added: &[
         ("executed_precision", 2),
@@ -46,6 +47,7 @@ pub(crate) const SCHEMA: TableSchema = TableSchema {
         ("source", 3),
         ("energy_per_inference_uj", 4),
         ("load_json", 5),
+        ("running_memory_bytes", 8),
     ],
 };
 
@@ -70,6 +72,7 @@ pub(crate) struct RunRow {
     pub(crate) source: Option<String>,
     pub(crate) energy_per_inference_uj: Option<u64>,
     pub(crate) load: Option<LoadRecord>,
+    pub(crate) running_memory_bytes: Option<u64>,
 }
 
 /// Adds the row of one model run.
@@ -106,6 +109,7 @@ pub(crate) fn push(
         Cell::OptionalText(profile.source.as_deref()),
         Cell::OptionalInteger(profile.energy_per_inference_uj),
         Cell::OptionalText(load.as_deref()),
+        Cell::OptionalInteger(profile.running_memory_bytes),
     ]);
     Ok(())
 }
@@ -132,6 +136,7 @@ fn read_row(table: &Table, row: usize) -> Result<RunRow, DatasetError> {
         energy_per_inference_uj: table.optional_integer("energy_per_inference_uj", row),
         source: table.optional_text("source", row).map(str::to_owned),
         load: table.optional_json("load_json", row)?,
+        running_memory_bytes: table.optional_integer("running_memory_bytes", row),
     })
 }
 

@@ -204,6 +204,7 @@ pub fn run(graph: &Graph, round: usize, spread: f64, drift: f64) -> ModelProfile
         operators,
         executed: None,
         peak_memory_bytes: None,
+        running_memory_bytes: None,
         energy_per_inference_uj: None,
         load: None,
         status: Status::Ok,

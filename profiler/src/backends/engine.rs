@@ -48,6 +48,19 @@ pub trait Backend: Send + Sync {
     /// [`BackendError`] with the model's name and the engine's reason.
     fn load(&self, model: &Model, options: &RunOptions) -> Result<Box<dyn Session>, BackendError>;
 
+    /// Makes of a model what a program that is shipped with it would have in a file. What the
+    /// loader does then is the engine's own work, in its own memory.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load), of which this is the first part.
+    fn prepare<'a>(
+        &'a self,
+        model: &'a Model,
+        options: &'a RunOptions,
+    ) -> Result<Loader<'a>, BackendError> {
+        Ok(Box::new(move || self.load(model, options)))
+    }
+
     /// Compiles a model and reports which operators its processor takes, for backends that leave
     /// operators to another one.
     ///
@@ -63,6 +76,9 @@ pub trait Backend: Send + Sync {
         })
     }
 }
+
+/// Loads a model that was prepared.
+pub type Loader<'a> = Box<dyn FnOnce() -> Result<Box<dyn Session>, BackendError> + 'a>;
 
 /// One model, loaded.
 pub trait Session {

@@ -38,7 +38,7 @@ pub(crate) mod values;
 
 pub use availability::{AbsentDevice, Availability, Capabilities};
 pub use coverage::{Assigned, Coverage};
-pub use engine::{Backend, Model, ModelSource, ProfiledRuns, Session};
+pub use engine::{Backend, Loader, Model, ModelSource, ProfiledRuns, Session};
 pub use error::BackendError;
 pub use options::RunOptions;
 pub use values::OutputValues;

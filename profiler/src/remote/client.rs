@@ -229,7 +229,7 @@ fn portable(request: RunRequest, timeout: Duration) -> Result<(RunAsk, Option<Co
     let RunRequest { backend, options, protocol, name, graph, source } = request;
     let model = match source {
         Source::Graph => None,
-        Source::File(path) => {
+        Source::File(path) | Source::WholeFile(path) => {
             let bytes = onnx::self_contained(&path, options.seed).map_err(|e| e.to_string())?;
             Some((Digest::of(&bytes), bytes))
         }

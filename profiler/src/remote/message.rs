@@ -15,7 +15,7 @@ use std::{fmt, time::Duration};
 use vitempo_graph::{Environment, Graph};
 
 /// Number of this protocol; ends with another one do not understand each other.
-const PROTOCOL: u32 = 4;
+const PROTOCOL: u32 = 5;
 /// Engines' accounts of their kernels are read by the agent: both ends must be the same vitempo.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 

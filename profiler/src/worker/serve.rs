@@ -184,7 +184,8 @@ impl<'a> Server<'a> {
         if protocol.reference_repeats > 0 {
             self.load_reference(&backend, &options)?;
         }
-        let model = source::ready(&name, &source, &graph, self.backend(&backend)?, &options)?;
+        let mut model = source::ready(&name, &source, &graph, self.backend(&backend)?, &options)?;
+        let _file = if protocol.fresh { model.move_to_file()? } else { None };
         let mut reference = self.reference.take();
         let session =
             reference.as_mut().and_then(|r| r.session.as_mut()).map(|session| &mut **session);

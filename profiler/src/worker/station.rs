@@ -27,11 +27,28 @@ impl Station {
 
     /// The worker's answer; `None` when interrupted. A worker that crashed, took too long or has an
     /// uncertain state is ended: that is the outcome of this model run, and the next one starts
-    /// another.
+    /// another. A run in a process of its own leaves the kept worker as it is.
     ///
     /// # Errors
     /// [`WorkerError::Start`].
     pub fn run(
+        &mut self,
+        request: RunRequest,
+        timeout: Duration,
+        interrupted: &AtomicBool,
+    ) -> Result<Option<Outcome>, WorkerError> {
+        if !request.protocol.fresh {
+            return self.ask(request, timeout, interrupted);
+        }
+        let in_file = request.source.in_file(&request.graph, request.options.seed);
+        let (source, _file) = match in_file {
+            Ok(in_file) => in_file,
+            Err(reason) => return Ok(Some(Err(reason))),
+        };
+        Self::new(self.command.clone()).ask(RunRequest { source, ..request }, timeout, interrupted)
+    }
+
+    fn ask(
         &mut self,
         request: RunRequest,
         timeout: Duration,

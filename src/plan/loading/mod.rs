@@ -8,7 +8,6 @@
 //! per byte. Times are ns of the processors they were measured on; `measure`, with the feature
 //! `profile`, measures others.
 
-mod fit;
 #[cfg(feature = "profile")]
 mod measure;
 
@@ -16,13 +15,13 @@ mod measure;
 pub use measure::measure;
 
 use crate::zoo::weights;
-use fit::fitted;
 use serde::Serialize;
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::LazyLock,
 };
 use vitempo_graph::Graph;
+use vitempo_predictors::non_negative::{self, Row};
 
 /// The measured times that the program has, as CSV.
 pub const LOADS: &str = include_str!("measured.csv");
@@ -144,11 +143,21 @@ pub struct Coefficients {
 }
 
 impl Coefficients {
-    fn forecast_ns(self, size: ModelSize) -> f64 {
-        self.base_ns
-            + self.per_operator_ns * size.operators as f64
-            + self.per_byte_ns * size.weight_bytes as f64
+    fn fitted(loads: &[&MeasuredLoad]) -> Option<Self> {
+        let row = |load: &&MeasuredLoad| (columns(load.size), load.load_ns.max(1) as f64);
+        let rows: Vec<Row<3>> = loads.iter().map(row).collect();
+        let [base_ns, per_operator_ns, per_byte_ns] = non_negative::fitted(&rows)?;
+        Some(Self { base_ns, per_operator_ns, per_byte_ns })
     }
+
+    fn forecast_ns(self, size: ModelSize) -> f64 {
+        let coefficients = [self.base_ns, self.per_operator_ns, self.per_byte_ns];
+        non_negative::forecast(&columns(size), &coefficients)
+    }
+}
+
+fn columns(size: ModelSize) -> [f64; 3] {
+    [1.0, size.operators as f64, size.weight_bytes as f64]
 }
 
 /// The error of forecasts of models that were left out of the fit.
@@ -176,7 +185,7 @@ impl LoadingModel {
     pub fn fit(loads: &[MeasuredLoad]) -> Self {
         let engine = |engine: &String| {
             let own: Vec<&MeasuredLoad> = loads.iter().filter(|l| l.engine == *engine).collect();
-            Some((engine.clone(), fitted(&own)?))
+            Some((engine.clone(), Coefficients::fitted(&own)?))
         };
         let names: BTreeSet<&String> = loads.iter().map(|load| &load.engine).collect();
         Self { engines: names.into_iter().filter_map(engine).collect() }

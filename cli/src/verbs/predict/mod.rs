@@ -6,6 +6,7 @@ mod cause;
 mod compared;
 mod devices;
 mod explained;
+pub mod memory;
 mod refinable;
 mod report;
 mod sizes;

@@ -5,7 +5,7 @@ use super::{
         error::CliResult,
         output::{Report, Table, percent},
     },
-    refinable,
+    memory, refinable,
 };
 use serde_json::json;
 use std::fmt::Write;
@@ -67,7 +67,9 @@ impl Report for Printed<'_> {
             true => &["beside", "slowdown", "beside_ns", "beside_lower_ns", "beside_upper_ns"],
             false => &[],
         };
-        let headings = [COLUMNS, beside].concat();
+        let has_memory = self.forecasts.iter().any(|f| f.memory.is_some());
+        let memory = if has_memory { memory::COLUMNS } else { &[] };
+        let headings = [COLUMNS, memory, beside].concat();
         let mut table = Table::new(&headings, 3);
         for f in &self.forecasts {
             let p = f.prediction.latency;
@@ -83,8 +85,9 @@ impl Report for Printed<'_> {
                 self.bundle.name().to_owned(),
                 self.bundle.environment().id(),
             ];
-            let beside = f.beside.iter().flat_map(beside_cells);
-            table.row(words.into_iter().chain(numbers).chain(counts).chain(beside));
+            let memory = has_memory.then(|| memory::cells(f.memory.as_ref()));
+            let more = memory.into_iter().flatten().chain(f.beside.iter().flat_map(beside_cells));
+            table.row(words.into_iter().chain(numbers).chain(counts).chain(more));
         }
         table.to_csv()
     }
@@ -116,9 +119,8 @@ impl Forecast<'_> {
             p.upper(),
             p.level * 100.0
         );
-        if let Some(line) = self.beside_line() {
-            text += &line;
-        }
+        text.extend(self.beside_line());
+        text.extend(self.0.memory.as_ref().map(memory::line));
         if let Some(measured) = self.0.measured() {
             let _ = writeln!(text, "Measured   {measured}, listed in the bundle for this graph");
         }
@@ -259,6 +261,9 @@ impl Forecast<'_> {
                 "slowdown": forecast.slowdown,
                 "latency_ns": latency_json(forecast.prediction.latency),
             });
+        }
+        if let Some(memory) = &self.0.memory {
+            out["memory"] = json!(memory);
         }
         if let Some(measured) = self.0.measured() {
             out["measured_ns"] = json!(measured);

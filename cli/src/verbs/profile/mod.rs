@@ -17,7 +17,7 @@ use report::Profiled;
 use std::{path::PathBuf, time::Duration};
 use vitempo::campaign::{self, Campaign, CampaignError, Outcome, Repeats};
 use vitempo::graph::OpKind;
-use vitempo::profiler::{LoadSpec, Progress, Sweep, Target, energy::Meter};
+use vitempo::profiler::{LoadSpec, MemoryRuns, Progress, Sweep, Target, energy::Meter};
 
 /// Measures models end to end and operator by operator
 ///
@@ -75,6 +75,12 @@ pub struct ProfileArgs {
     #[arg(long, value_parser = quantity::positive)]
     pub profiled_repeats: Option<usize>,
 
+    /// Measure memory: each run of a model is followed by a short one in a process that runs nothing
+    /// else (also, the default), or there are only such runs (alone)
+    #[arg(long, value_enum, value_name = "WHEN", num_args = 0..=1, default_missing_value = "also")]
+    #[arg(conflicts_with_all = ["ops", "beside"])]
+    pub peak_memory: Option<PeakMemory>,
+
     /// Measure while another core runs a load: stream, stream:2GB/s, stream:64MiB, matmul or
     /// model:FILE@ENGINE. Rows with a load are an environment of their own
     #[arg(long, value_name = "LOAD", conflicts_with = "remote")]
@@ -95,6 +101,23 @@ pub struct ProfileArgs {
     /// Format of the output
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
+}
+
+/// `--peak-memory`.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+pub enum PeakMemory {
+    Also,
+    Alone,
+}
+
+impl PeakMemory {
+    fn runs(when: Option<Self>) -> MemoryRuns {
+        match when {
+            None => MemoryRuns::Never,
+            Some(Self::Also) => MemoryRuns::Also,
+            Some(Self::Alone) => MemoryRuns::Alone,
+        }
+    }
 }
 
 /// Reads `--ops`.
@@ -151,6 +174,7 @@ pub fn run(args: &ProfileArgs) -> CliResult {
         target,
         session: args.session.clone().unwrap_or_else(campaign::session_name),
         beside,
+        memory: PeakMemory::runs(args.peak_memory),
     };
     if let (Target::Local(_), Err(reason)) = (&sweep.target, Meter::find(sweep.options.processor)) {
         progress::say(format!("energy is not recorded: {reason}"));

@@ -112,6 +112,7 @@ fn profile(model: usize, ops: &[OpSpec], factor: &dyn Fn(&OpSpec) -> f64) -> Mod
         operators: ops.iter().map(measured).collect(),
         executed: None,
         peak_memory_bytes: None,
+        running_memory_bytes: None,
         energy_per_inference_uj: None,
         load: None,
         status: Status::Ok,

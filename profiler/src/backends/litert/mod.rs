@@ -26,7 +26,7 @@ mod stored;
 use super::{
     availability::{AbsentDevice, Availability, Capabilities},
     capture,
-    engine::{Backend, Model, ModelSource, ProfiledRuns, Session},
+    engine::{Backend, Loader, Model, ModelSource, ProfiledRuns, Session},
     error::BackendError,
     options::RunOptions,
     values::OutputValues,
@@ -36,7 +36,10 @@ use discovery::Missing;
 use events::Kernel;
 use model::{CompiledModel, Stored};
 use runtime::Runtime;
-use std::sync::Arc;
+use std::{
+    io::{self, Write},
+    sync::Arc,
+};
 use vitempo_graph::{
     Framework, MemoryFormat, Precision, Processor, Samples,
     tflite::{self, Written},
@@ -99,6 +102,32 @@ impl Backend for LiteRt {
     }
 
     fn load(&self, model: &Model, options: &RunOptions) -> Result<Box<dyn Session>, BackendError> {
+        Ok(Box::new(self.written(model, options)?.compiled()?))
+    }
+
+    fn prepare<'a>(
+        &'a self,
+        model: &'a Model,
+        options: &'a RunOptions,
+    ) -> Result<Loader<'a>, BackendError> {
+        let mut session = self.written(model, options)?;
+        let failed = |e: io::Error| BackendError::Load {
+            backend: self.name,
+            model: model.name.clone(),
+            reason: format!("its .tflite file: {e}"),
+        };
+        let mut file = tempfile::NamedTempFile::new().map_err(failed)?;
+        file.write_all(&std::mem::take(&mut session.bytes)).map_err(failed)?;
+        Ok(Box::new(move || {
+            session.bytes = Arc::new(std::fs::read(file.path()).map_err(failed)?);
+            Ok(Box::new(session.compiled()?))
+        }))
+    }
+}
+
+impl LiteRt {
+    /// The model as a .tflite file, not yet compiled.
+    fn written(&self, model: &Model, options: &RunOptions) -> Result<LiteRtSession, BackendError> {
         let unavailable = |m: Missing| BackendError::Unavailable {
             backend: self.name,
             reason: m.reason,
@@ -126,7 +155,7 @@ impl Backend for LiteRt {
         let bytes = Arc::new(std::mem::take(&mut written.bytes));
         let outputs = written.outputs.iter().map(stored::port).collect();
         let (name, cpu) = (model.name.clone(), self.cpu_options(options));
-        let mut session = LiteRtSession {
+        Ok(LiteRtSession {
             backend: self.name,
             name,
             runtime,
@@ -136,13 +165,9 @@ impl Backend for LiteRt {
             inputs,
             outputs,
             plain: None,
-        };
-        session.plain = Some(session.compile(false)?);
-        Ok(Box::new(session))
+        })
     }
-}
 
-impl LiteRt {
     fn capabilities(&self, runtime: &Runtime) -> Capabilities {
         Capabilities {
             version: runtime.library.version.clone(),
@@ -195,6 +220,12 @@ fn write(model: &Model, options: &RunOptions) -> Result<Written, String> {
 }
 
 impl LiteRtSession {
+    /// With the model without profiling.
+    fn compiled(mut self) -> Result<Self, BackendError> {
+        self.plain = Some(self.compile(false)?);
+        Ok(self)
+    }
+
     /// Compiles the model and runs it once, since some operators are refused only then; the
     /// engine's message becomes the reason.
     fn compile(&self, profiling: bool) -> Result<CompiledModel, BackendError> {

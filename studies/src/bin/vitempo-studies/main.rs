@@ -7,6 +7,7 @@ mod contention;
 mod encoder;
 mod fleet;
 mod loading;
+mod memory;
 mod paper;
 mod placements;
 mod preloading;
@@ -29,6 +30,7 @@ enum Studies {
     Encoder(encoder::EncoderArgs),
     Fleet(fleet::FleetArgs),
     Loading(loading::LoadingArgs),
+    Memory(memory::MemoryArgs),
     Paper(paper::PaperArgs),
     Placements(placements::PlacementsArgs),
     Preloading(preloading::PreloadingArgs),
@@ -47,6 +49,7 @@ fn main() -> ExitCode {
         Studies::Contention(args) => contention::run(&args),
         Studies::Encoder(args) => encoder::run(&args),
         Studies::Loading(args) => loading::run(&args),
+        Studies::Memory(args) => memory::run(&args),
         Studies::Paper(args) => paper::run(&args),
         Studies::Placements(args) => placements::run(&args),
         Studies::Preloading(args) => preloading::run(&args),
