@@ -17,9 +17,15 @@ fn shipped_fits_are_those_of_the_dataset() {
     let fits = fit(&MeasuredMemory::of(&dataset.profiles, &dataset.graphs));
     let shipped = EngineMemory::shipped();
     let names = |fits: &[EngineMemory]| -> Vec<String> {
-        fits.iter().map(|e| format!("{} {} {}", e.framework, e.framework_version, e.models)).collect()
+        fits.iter()
+            .map(|e| format!("{} {} {}", e.framework, e.framework_version, e.models))
+            .collect()
     };
-    assert_eq!(names(&fits), names(shipped), "`vitempo-studies memory datasets/memory --out` again");
+    assert_eq!(
+        names(&fits),
+        names(shipped),
+        "`vitempo-studies memory datasets/memory --out` again"
+    );
     for (fit, ships) in fits.iter().zip(shipped) {
         let numbers = |e: &EngineMemory| {
             let (lower, upper) = e.measured_over_forecast;

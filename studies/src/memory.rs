@@ -5,7 +5,7 @@ use serde::Serialize;
 use std::path::Path;
 use vitempo::{
     datasets::{Dataset, DatasetError},
-    memory::{EngineMemory, MeasuredMemory, fit},
+    memory::{EngineMemory, MeasuredMemory, bounds, fit},
     predictors::metrics::{mape, median},
     search::spearman,
 };
@@ -19,7 +19,7 @@ pub struct EngineScore {
     pub mean_error: Option<f64>,
     /// Their rank correlation (Spearman); `None` with fewer than two.
     pub rank_correlation: Option<f64>,
-    /// Share of the real models whose memory lies in the interval.
+    /// Share of the real models whose memory lies in an interval made from the others.
     pub covered: f64,
     /// Median of what repeated measurements of a model differ by, largest over least, less 1.
     pub repeats_differ: Option<f64>,
@@ -64,20 +64,34 @@ fn score(engine: EngineMemory, measured: &[MeasuredMemory]) -> EngineScore {
         .iter()
         .filter(|m| m.framework == engine.framework && m.precision == engine.precision)
         .collect();
-    let real = own.iter().filter(|m| m.space.is_none());
-    let models: Vec<ModelScore> = real.map(|m| ModelScore::of(m, &engine)).collect();
+    let real: Vec<&MeasuredMemory> = own.iter().copied().filter(|m| m.space.is_none()).collect();
+    let models: Vec<ModelScore> = real.iter().map(|m| ModelScore::of(m, &engine)).collect();
     let (actual, forecast): (Vec<f64>, Vec<f64>) =
         models.iter().map(|m| (m.measured_bytes, m.forecast_bytes as f64)).unzip();
-    let covered = models.iter().filter(|m| m.is_covered()).count();
     let spreads: Vec<f64> = own.iter().filter(|m| m.runs > 1).map(|m| m.spread - 1.0).collect();
     EngineScore {
         mean_error: mape(&actual, &forecast).ok().map(|percent| percent / 100.0),
         rank_correlation: spearman(&actual, &forecast),
-        covered: covered as f64 / models.len().max(1) as f64,
+        covered: covered(&real, &engine),
         repeats_differ: median(&spreads),
         engine,
         models,
     }
+}
+
+/// How many of the models lie in the interval that the others give.
+fn covered(real: &[&MeasuredMemory], engine: &EngineMemory) -> f64 {
+    let mut ratios: Vec<f64> = real.iter().map(|model| model.over_forecast(engine)).collect();
+    let mut inside = 0;
+    for index in 0..ratios.len() {
+        let own = ratios.swap_remove(index);
+        let bounds = bounds(&ratios);
+        inside += usize::from(bounds.is_some_and(|(lower, upper)| lower <= own && own <= upper));
+        ratios.push(own);
+        let last = ratios.len() - 1;
+        ratios.swap(index, last);
+    }
+    inside as f64 / ratios.len().max(1) as f64
 }
 
 impl ModelScore {
@@ -89,11 +103,6 @@ impl ModelScore {
             forecast_bytes: forecast.point(),
             interval_bytes: (forecast.lower(), forecast.upper()),
         }
-    }
-
-    fn is_covered(&self) -> bool {
-        let (lower, upper) = self.interval_bytes;
-        (lower as f64..=upper as f64).contains(&self.measured_bytes)
     }
 
     /// (forecast - measured) / measured.

@@ -67,36 +67,63 @@ impl MeasuredMemory {
         })
     }
 
+    /// Its memory as a multiple of the forecast.
+    #[must_use]
+    pub fn over_forecast(&self, engine: &EngineMemory) -> f64 {
+        self.peak_bytes / engine.bytes(&self.demand)
+    }
+
     fn row(&self) -> Row<COEFFICIENTS> {
         (self.demand.columns(), self.peak_bytes)
     }
 }
 
-/// The memory of each engine and precision, from the models of search spaces among these. Intervals
-/// come from fits without the models of a space, to the others, so that they hold for models of
-/// other kinds than those of the fit. Engines with too few models or a single space are left out.
+/// Fewest real models from whose errors an interval is made.
+const FEWEST_REAL: usize = 20;
+
+/// The memory of each engine and precision. Coefficients are those of the models of search spaces
+/// alone. The interval comes from models outside of the fit: the real ones, or, where there are
+/// fewer than 20, those of each space forecast by a fit to the others. Engines with too few models
+/// are left out.
 #[must_use]
 pub fn fit(measured: &[MeasuredMemory]) -> Vec<EngineMemory> {
     let mut engines: BTreeMap<(&str, Precision), Vec<&MeasuredMemory>> = BTreeMap::new();
-    for model in measured.iter().filter(|model| model.space.is_some()) {
+    for model in measured {
         engines.entry((&model.framework, model.precision)).or_default().push(model);
     }
     engines.into_values().filter_map(|models| of_engine(&models)).collect()
 }
 
 fn of_engine(models: &[&MeasuredMemory]) -> Option<EngineMemory> {
+    let (sampled, real): (Vec<_>, Vec<_>) =
+        models.iter().copied().partition(|model| model.space.is_some());
+    let engine = fitted(&sampled)?;
+    let ratios = match real.len() {
+        0..FEWEST_REAL => across_spaces(&sampled)?,
+        _ => real.iter().map(|model| model.over_forecast(&engine)).collect(),
+    };
+    Some(EngineMemory { measured_over_forecast: bounds(&ratios)?, ..engine })
+}
+
+/// Measured / forecast of the models of each space, by a fit to the other spaces.
+fn across_spaces(models: &[&MeasuredMemory]) -> Option<Vec<f64>> {
     let spaces: BTreeSet<&Option<String>> = models.iter().map(|model| &model.space).collect();
     let mut ratios = Vec::new();
     for space in spaces {
         let (own, others): (Vec<_>, Vec<_>) =
             models.iter().copied().partition(|model| model.space == *space);
-        let others = fitted(&others)?;
-        ratios.extend(own.iter().map(|model| model.peak_bytes / others.bytes(&model.demand)));
+        let engine = fitted(&others)?;
+        ratios.extend(own.iter().map(|model| model.over_forecast(&engine)));
     }
+    Some(ratios)
+}
+
+/// The ends between which the [`LEVEL`] in the middle of these ratios lies, on both sides of 1;
+/// `None` without any.
+#[must_use]
+pub fn bounds(ratios: &[f64]) -> Option<(f64, f64)> {
     let (low, high) = ((1.0 - LEVEL) / 2.0, (1.0 + LEVEL) / 2.0);
-    let measured_over_forecast =
-        (quantile(&ratios, low)?.min(1.0), quantile(&ratios, high)?.max(1.0));
-    Some(EngineMemory { measured_over_forecast, ..fitted(models)? })
+    Some((quantile(ratios, low)?.min(1.0), quantile(ratios, high)?.max(1.0)))
 }
 
 /// The fit without an interval.

@@ -14,7 +14,7 @@
 
 mod fit;
 
-pub use fit::{MeasuredMemory, fit};
+pub use fit::{MeasuredMemory, bounds, fit};
 
 use crate::non_negative;
 use serde::{Deserialize, Serialize};

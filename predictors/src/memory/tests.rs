@@ -90,6 +90,18 @@ fn intervals_are_as_wide_as_errors_of_models_of_another_space() {
 }
 
 #[test]
+fn real_models_move_the_interval_and_no_coefficient() {
+    let mut models = sampled(|_| 1.0);
+    let [before] = &fit(&models)[..] else { panic!("one engine") };
+    assert_eq!(before.measured_over_forecast.0.min(0.999), 0.999);
+    models.extend((0..40).map(|index| model(None, index, if index % 2 == 0 { 0.8 } else { 1.3 })));
+    let [after] = &fit(&models)[..] else { panic!("one engine") };
+    assert_eq!((after.models, after.base_bytes), (80, before.base_bytes));
+    let (lower, upper) = after.measured_over_forecast;
+    assert!((lower - 0.8).abs() < 1e-3 && (upper - 1.3).abs() < 1e-3, "{after:?}");
+}
+
+#[test]
 fn shipped_engines_forecast_models_on_cpus_alone() {
     let names: Vec<&str> = EngineMemory::shipped().iter().map(|e| e.framework.as_str()).collect();
     assert_eq!(names, ["litert", "onnxruntime", "openvino", "rten"]);
