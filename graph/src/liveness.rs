@@ -11,6 +11,9 @@
 
 use crate::{Graph, Node, OpFamily, OpKind, ValueId};
 
+/// How many inputs of a node are looked at for one that it replaces.
+const MOST_INPUTS: usize = 8;
+
 /// Memory of the tensors of a graph.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Liveness {
@@ -107,7 +110,8 @@ impl Run<'_> {
     /// An input's storage that nothing but this node still reads, of the output's size.
     fn reusable(&self, node: &Node, output: ValueId) -> Option<usize> {
         let bytes = self.bytes(output);
-        node.inputs.iter().filter_map(|id| self.places[id.0 as usize]).find(|&place| {
+        let inputs = node.inputs.iter().take(MOST_INPUTS);
+        inputs.filter_map(|id| self.places[id.0 as usize]).find(|&place| {
             let own = node.inputs.iter().filter(|id| self.places[id.0 as usize] == Some(place));
             self.storages[place].bytes == bytes && self.storages[place].reads == own.count()
         })

@@ -60,7 +60,7 @@ impl MeasuredMemory {
             precision: first.environment.precision,
             model: first.model.name.clone(),
             space: first.model.space.clone(),
-            demand: MemoryDemand::of(graph, &kernels),
+            demand: MemoryDemand::of(&first.environment.framework, graph, &kernels),
             peak_bytes: median(&peaks)?,
             runs: peaks.len(),
             spread: largest / least,

@@ -4,8 +4,9 @@
 //! memory = base + a * weights of products + b * other weights + c * activations + d * kernels
 //!
 //! Weights are read once, and some engines keep a second, packed copy of those of matrix products or
-//! convolutions. Activations are the most that is alive at once ([`Liveness`]); engines need more
-//! where memory is fragmented. The coefficients of an engine are fitted to measured models
+//! convolutions. Activations are the most that is alive at once ([`Liveness`]), of which engines need
+//! more where memory is fragmented, or, of ONNX Runtime, the block that it plans
+//! ([`onnxruntime::arena_bytes`]). The coefficients of an engine are fitted to measured models
 //! ([`fit`]), by least squares of relative errors; none is below 0.
 //!
 //! Memory is the resident memory that loading and running add to a process in which the engine's
@@ -20,7 +21,8 @@ use crate::non_negative;
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, sync::LazyLock};
 use vitempo_graph::{
-    Environment, Graph, Interval, Liveness, Precision, Processor, ValueId, ValueSource, patterns,
+    Environment, Framework, Graph, Interval, Liveness, Precision, Processor, ValueId, ValueSource,
+    lowering::onnxruntime, patterns,
 };
 
 /// Share of models whose memory lies in the interval.
@@ -37,23 +39,17 @@ pub struct MemoryDemand {
     pub product_weights_bytes: u64,
     /// All other constants, bytes.
     pub other_weights_bytes: u64,
-    /// Most memory that activations need at once, inputs and outputs included, bytes.
+    /// Memory for activations, bytes: ONNX Runtime's plan of it, or, of other engines, the most that
+    /// is alive at once, inputs and outputs included.
     pub activations_bytes: u64,
     /// Number of kernels.
     pub kernels: u64,
 }
 
 impl MemoryDemand {
-    /// The demand of a model and the kernels that an engine runs for it. Kernels that are a list
-    /// without connections (LiteRT's) say nothing about what is alive: then it is that of the
-    /// model's operators.
+    /// The demand of a model and the kernels that an engine runs for it.
     #[must_use]
-    pub fn of(model: &Graph, kernels: &Graph) -> Self {
-        let is_list = kernels.inputs().len() > model.inputs().len();
-        let liveness = match is_list {
-            true => Liveness::of(&patterns::canonicalize(model)),
-            false => Liveness::of(kernels),
-        };
+    pub fn of(framework: &str, model: &Graph, kernels: &Graph) -> Self {
         let mut weights: BTreeMap<ValueId, (u64, bool)> = BTreeMap::new();
         for node in kernels.nodes() {
             let is_product = node.op.kind.is_product() && !node.op.kind.is_window();
@@ -71,7 +67,7 @@ impl MemoryDemand {
         Self {
             product_weights_bytes: bytes(true),
             other_weights_bytes: bytes(false),
-            activations_bytes: liveness.peak_bytes,
+            activations_bytes: activations_bytes(framework, model, kernels),
             kernels: kernels.nodes().len() as u64,
         }
     }
@@ -92,6 +88,20 @@ impl MemoryDemand {
         let [products, others, activations, kernels] = numbers.map(|number| number as f64);
         [1.0, products, others, activations, kernels]
     }
+}
+
+/// Memory for activations. Kernels that are a list without connections (LiteRT's) say nothing about
+/// what is alive: then it is that of the model's operators.
+fn activations_bytes(framework: &str, model: &Graph, kernels: &Graph) -> u64 {
+    if framework == Framework::OnnxRuntime.name() {
+        return onnxruntime::arena_bytes(kernels);
+    }
+    let is_list = kernels.inputs().len() > model.inputs().len();
+    let liveness = match is_list {
+        true => Liveness::of(&patterns::canonicalize(model)),
+        false => Liveness::of(kernels),
+    };
+    liveness.peak_bytes
 }
 
 /// The memory of a model, bytes.
@@ -157,7 +167,7 @@ impl EngineMemory {
     /// The memory of a model, from the kernels that the engine runs for it.
     #[must_use]
     pub fn forecast(&self, model: &Graph, kernels: &Graph) -> MemoryForecast {
-        self.forecast_of(MemoryDemand::of(model, kernels))
+        self.forecast_of(MemoryDemand::of(&self.framework, model, kernels))
     }
 
     /// The memory of a model with this demand.

@@ -42,7 +42,7 @@ fn sampled(factor: impl Fn(u64) -> f64) -> Vec<MeasuredMemory> {
 
 #[test]
 fn a_demand_counts_each_weight_once() {
-    let demand = MemoryDemand::of(&graph(), &graph());
+    let demand = MemoryDemand::of("rten", &graph(), &graph());
     let expected = MemoryDemand {
         product_weights_bytes: 1000,
         other_weights_bytes: 40,

@@ -7,6 +7,7 @@
 //! Whether they agree with the engine is checked by [`super::compare`] against the models it saves.
 
 mod activation;
+mod arena;
 mod attention;
 mod blocked;
 mod convolution;
@@ -23,6 +24,7 @@ mod split;
 mod tests;
 mod transpose;
 
+pub use arena::arena_bytes;
 pub(crate) use domain::DOMAIN;
 
 use crate::{
