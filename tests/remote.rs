@@ -286,7 +286,7 @@ fn agent_hears(bytes: &[u8]) -> Output {
 
 #[test]
 fn noise_and_too_much_end_an_agent_with_the_reason() {
-    let greeting = format!("vitempo-client 4 {}\n", env!("CARGO_PKG_VERSION"));
+    let greeting = format!("vitempo-client 5 {}\n", env!("CARGO_PKG_VERSION"));
     let after = |bytes: &[u8]| [greeting.as_bytes(), bytes].concat();
     let announced = after(&[u32::MAX.to_le_bytes().as_slice(), &[0; 4096]].concat());
     for (bytes, part) in [

@@ -217,10 +217,12 @@ mod tests {
                 "{foreign}"
             );
         }
-        let newer = line.replacen(" 4 ", " 5 ", 1);
-        assert!(
-            matches!(read_greeting(End::Agent, &newer), Err(GreetingError::Version(v)) if v.contains("protocol 5"))
-        );
+        let next = PROTOCOL + 1;
+        let newer = line.replacen(&format!(" {PROTOCOL} "), &format!(" {next} "), 1);
+        let Err(GreetingError::Version(version)) = read_greeting(End::Agent, &newer) else {
+            panic!("a newer end is understood")
+        };
+        assert!(version.contains(&format!("protocol {next}")), "{version}");
     }
 
     #[test]
