@@ -145,7 +145,7 @@ mod tests {
             ("{\"format\": \"vitempo-dataset\"}", "no schema_version"),
             (
                 "{\"format\": \"vitempo-dataset\", \"schema_version\": 9}",
-                "has schema version 8, this version of vitempo reads version 7: a newer vitempo \
+                "has schema version 9, this version of vitempo reads version 8: a newer vitempo \
                 wrote it",
             ),
             (
