@@ -108,7 +108,7 @@ fn shipped_engines_forecast_models_on_cpus_alone() {
     for engine in EngineMemory::shipped() {
         let peak = engine.forecast(&graph(), &graph()).peak_bytes;
         assert!(peak.lower() <= peak.point() && peak.point() <= peak.upper());
-        assert!(peak.point() > 100_000, "{engine:?}");
+        assert!(peak.point() > 1040, "more than the weights: {engine:?}");
     }
     assert_eq!(EngineMemory::named("rten", Precision::I8), None);
 }
