@@ -68,7 +68,7 @@ pub use latency_model::{
     GraphPrediction, LatencyModel, OperatorPrediction, Prediction, PredictionError,
     PredictionSource,
 };
-pub use liveness::Liveness;
+pub use liveness::peak_alive_bytes;
 pub use load::{LoadRecord, ResourceRates, footprint_bytes};
 pub use measurement::{
     Executed, Measurement, ModelIdentity, ModelProfile, Origin, Protocol, Samples, Status, median,

@@ -14,17 +14,6 @@ use crate::{Graph, Node, OpFamily, OpKind, ValueId};
 /// How many inputs of a node are looked at for one that it replaces.
 const MOST_INPUTS: usize = 8;
 
-/// Memory of the tensors of a graph.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Liveness {
-    /// The most that is alive at once, inputs and outputs included.
-    pub peak_bytes: u64,
-    /// The largest tensor.
-    pub largest_bytes: u64,
-    /// All tensors together, views aside.
-    pub total_bytes: u64,
-}
-
 /// Memory that values share.
 #[derive(Clone, Copy, Debug)]
 struct Storage {
@@ -33,26 +22,25 @@ struct Storage {
     reads: usize,
 }
 
-impl Liveness {
-    /// The memory of a graph's tensors. Values whose tensor is not known count as empty.
-    #[must_use]
-    pub fn of(graph: &Graph) -> Self {
-        let mut run = Run {
-            graph,
-            reads: reads(graph),
-            storages: Vec::new(),
-            places: vec![None; graph.values().len()],
-            live_bytes: 0,
-            liveness: Self::default(),
-        };
-        for &input in graph.inputs() {
-            run.allocate(input, 1);
-        }
-        for node in graph.nodes() {
-            run.execute(node);
-        }
-        run.liveness
+/// The most that a graph's tensors need at once, inputs and outputs included, weights aside. Values
+/// whose tensor is not known count as empty.
+#[must_use]
+pub fn peak_alive_bytes(graph: &Graph) -> u64 {
+    let mut run = Run {
+        graph,
+        reads: reads(graph),
+        storages: Vec::new(),
+        places: vec![None; graph.values().len()],
+        alive_bytes: 0,
+        peak_bytes: 0,
+    };
+    for &input in graph.inputs() {
+        run.allocate(input, 1);
     }
+    for node in graph.nodes() {
+        run.execute(node);
+    }
+    run.peak_bytes
 }
 
 /// How often each value is read; an output of the graph once more.
@@ -77,8 +65,8 @@ struct Run<'g> {
     storages: Vec<Storage>,
     /// The storage of each value that has one.
     places: Vec<Option<usize>>,
-    live_bytes: u64,
-    liveness: Liveness,
+    alive_bytes: u64,
+    peak_bytes: u64,
 }
 
 impl Run<'_> {
@@ -125,11 +113,8 @@ impl Run<'_> {
         let storage = Storage { bytes: self.bytes(id), reads: self.reads[id.0 as usize] + kept };
         self.places[id.0 as usize] = Some(self.storages.len());
         self.storages.push(storage);
-        self.live_bytes = self.live_bytes.saturating_add(storage.bytes);
-        let liveness = &mut self.liveness;
-        liveness.peak_bytes = liveness.peak_bytes.max(self.live_bytes);
-        liveness.largest_bytes = liveness.largest_bytes.max(storage.bytes);
-        liveness.total_bytes = liveness.total_bytes.saturating_add(storage.bytes);
+        self.alive_bytes = self.alive_bytes.saturating_add(storage.bytes);
+        self.peak_bytes = self.peak_bytes.max(self.alive_bytes);
     }
 
     fn read(&mut self, id: ValueId) {
@@ -142,7 +127,7 @@ impl Run<'_> {
         let Some(place) = self.places[id.0 as usize] else { return };
         let storage = &mut self.storages[place];
         if storage.reads == 0 {
-            self.live_bytes = self.live_bytes.saturating_sub(std::mem::take(&mut storage.bytes));
+            self.alive_bytes = self.alive_bytes.saturating_sub(std::mem::take(&mut storage.bytes));
         }
     }
 }
@@ -171,7 +156,7 @@ mod tests {
 
     #[test]
     fn some_operators_write_into_their_input_and_others_do_not() {
-        let peak = |kinds: &[OpKind]| Liveness::of(&chain(kinds)).peak_bytes;
+        let peak = |kinds: &[OpKind]| peak_alive_bytes(&chain(kinds));
         let (relu, softmax, sum) = (OpKind::Relu, OpKind::Softmax, OpKind::CumSum);
         assert_eq!(peak(&[sum.clone(), relu, softmax]), 2 * KIB, "the input and one tensor");
         assert_eq!(peak(&[sum.clone(), sum]), 3 * KIB);
@@ -179,9 +164,7 @@ mod tests {
 
     #[test]
     fn the_input_of_a_graph_is_not_overwritten() {
-        let liveness = Liveness::of(&chain(&[OpKind::Relu]));
-        assert_eq!((liveness.peak_bytes, liveness.total_bytes), (2 * KIB, 2 * KIB));
-        assert_eq!(liveness.largest_bytes, KIB);
+        assert_eq!(peak_alive_bytes(&chain(&[OpKind::Relu])), 2 * KIB);
     }
 
     #[test]
@@ -198,8 +181,7 @@ mod tests {
         let back = op("back", OpKind::Reshape, shape(&[16, 16]), &[view]);
         let sum = op("sum", OpKind::Add, Attributes::new(), &[read, back]);
         let graph = b.finish(vec![sum]).expect("a graph");
-        let liveness = Liveness::of(&graph);
-        assert_eq!(liveness.peak_bytes, 3 * KIB, "input, kept and read; the sum replaces one");
-        assert_eq!(liveness.total_bytes, 3 * KIB);
+        let why = "input, kept and read; the sum replaces one";
+        assert_eq!(peak_alive_bytes(&graph), 3 * KIB, "{why}");
     }
 }

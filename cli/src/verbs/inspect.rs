@@ -10,7 +10,8 @@ use super::{
 use serde_json::json;
 use std::fmt::Write;
 use vitempo::graph::{
-    Graph, Liveness, Precision, TensorSpec, Work, lowering, lowering::LoweringError, patterns,
+    Graph, Precision, TensorSpec, Work, lowering, lowering::LoweringError, patterns,
+    peak_alive_bytes,
 };
 use vitempo::inspection::{self, KernelError};
 use vitempo::memory::{EngineMemory, MemoryForecast};
@@ -190,7 +191,7 @@ impl Inspected {
 
     /// The most that the model's tensors need at once, weights aside.
     fn alive_bytes(&self) -> u64 {
-        Liveness::of(&self.model.graph).peak_bytes
+        peak_alive_bytes(&self.model.graph)
     }
 
     fn json(&self) -> serde_json::Value {

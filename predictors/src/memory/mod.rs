@@ -4,7 +4,7 @@
 //! memory = base + a * weights of products + b * other weights + c * activations + d * kernels
 //!
 //! Weights are read once, and some engines keep a second, packed copy of those of matrix products or
-//! convolutions. Activations are the most that is alive at once ([`Liveness`]), of which engines need
+//! convolutions. Activations are the most that is alive at once ([`peak_alive_bytes`]), of which engines need
 //! more where memory is fragmented, or, of ONNX Runtime, the block that it plans
 //! ([`onnxruntime::arena_bytes`]). The coefficients of an engine are fitted to measured models
 //! ([`fit`]), by least squares of relative errors; none is below 0.
@@ -21,8 +21,8 @@ use crate::non_negative;
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, sync::LazyLock};
 use vitempo_graph::{
-    Environment, Framework, Graph, Interval, Liveness, Precision, Processor, ValueId, ValueSource,
-    lowering::onnxruntime, patterns,
+    Environment, Framework, Graph, Interval, Precision, Processor, ValueId, ValueSource,
+    lowering::onnxruntime, patterns, peak_alive_bytes,
 };
 
 /// Share of models whose memory lies in the interval.
@@ -97,11 +97,10 @@ fn activations_bytes(framework: &str, model: &Graph, kernels: &Graph) -> u64 {
         return onnxruntime::arena_bytes(kernels);
     }
     let is_list = kernels.inputs().len() > model.inputs().len();
-    let liveness = match is_list {
-        true => Liveness::of(&patterns::canonicalize(model)),
-        false => Liveness::of(kernels),
-    };
-    liveness.peak_bytes
+    match is_list {
+        true => peak_alive_bytes(&patterns::canonicalize(model)),
+        false => peak_alive_bytes(kernels),
+    }
 }
 
 /// The memory of a model, bytes.
