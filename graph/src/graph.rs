@@ -246,6 +246,15 @@ impl Graph {
         consumers
     }
 
+    /// For each value, how often nodes read it.
+    pub(crate) fn reads(&self) -> Vec<usize> {
+        let mut reads = vec![0; self.values.len()];
+        for input in self.nodes.iter().flat_map(|node| &node.inputs) {
+            reads[input.0 as usize] += 1;
+        }
+        reads
+    }
+
     /// The node that provides a value, if one does.
     #[must_use]
     pub fn producer(&self, id: ValueId) -> Option<&Node> {

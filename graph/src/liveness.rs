@@ -9,7 +9,7 @@
 //! The largest sum is the least that any placement of tensors needs; engines need more where memory
 //! is fragmented.
 
-use crate::{Graph, Node, OpFamily, OpKind, ValueId};
+use crate::{Graph, Node, OpFamily, OpKind, TensorSpec, ValueId};
 
 /// How many inputs of a node are looked at for one that it replaces.
 const MOST_INPUTS: usize = 8;
@@ -26,9 +26,12 @@ struct Storage {
 /// whose tensor is not known count as empty.
 #[must_use]
 pub fn peak_alive_bytes(graph: &Graph) -> u64 {
+    // Outputs have one read more, which never comes.
+    let mut reads = graph.reads();
+    graph.outputs().iter().for_each(|id| reads[id.0 as usize] += 1);
     let mut run = Run {
         graph,
-        reads: reads(graph),
+        reads,
         storages: Vec::new(),
         places: vec![None; graph.values().len()],
         alive_bytes: 0,
@@ -41,16 +44,6 @@ pub fn peak_alive_bytes(graph: &Graph) -> u64 {
         run.execute(node);
     }
     run.peak_bytes
-}
-
-/// How often each value is read; an output of the graph once more.
-fn reads(graph: &Graph) -> Vec<usize> {
-    let mut reads = vec![0; graph.values().len()];
-    let all = graph.nodes().iter().flat_map(|node| &node.inputs).chain(graph.outputs());
-    for id in all {
-        reads[id.0 as usize] += 1;
-    }
-    reads
 }
 
 /// Whether an operator may write into its input.
@@ -106,7 +99,7 @@ impl Run<'_> {
     }
 
     fn bytes(&self, id: ValueId) -> u64 {
-        self.graph.value(id).tensor.as_ref().map_or(0, crate::TensorSpec::size_bytes)
+        self.graph.value(id).tensor.as_ref().map_or(0, TensorSpec::size_bytes)
     }
 
     fn allocate(&mut self, id: ValueId, kept: usize) {
@@ -135,7 +128,7 @@ impl Run<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Attributes, GraphBuilder, TensorSpec};
+    use crate::{Attributes, GraphBuilder};
 
     const KIB: u64 = 1024;
 

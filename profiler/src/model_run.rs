@@ -58,16 +58,7 @@ pub fn run(
     protocol: &RunProtocol,
     mut reference: Option<&mut (dyn Session + '_)>,
 ) -> Result<ModelRun, BackendError> {
-    let load = backend.prepare(model, options)?;
-    let mut memory = protocol.fresh.then(|| {
-        // The engine's library is there before its models.
-        backend.probe(options);
-        memory::Watch::start()
-    });
-    let mut session = load()?;
-    if let Some(memory) = &mut memory {
-        memory.loaded();
-    }
+    let (mut session, memory) = load(backend, model, options, protocol)?;
     let mut run = ModelRun::default();
     warm(session.as_mut(), options.processor)?;
     run_reference(reference.as_deref_mut(), protocol.reference_repeats, &mut run.reference)?;
@@ -91,6 +82,27 @@ pub fn run(
     drop(session);
     run_reference(reference, protocol.reference_repeats, &mut run.reference)?;
     Ok(run)
+}
+
+/// Loads the model into memory that is free of earlier models; in a process of its own, its memory is
+/// watched.
+fn load(
+    backend: &dyn Backend,
+    model: &Model,
+    options: &RunOptions,
+    protocol: &RunProtocol,
+) -> Result<(Box<dyn Session>, Option<memory::Watch>), BackendError> {
+    if !protocol.fresh {
+        memory::hand_back();
+        return Ok((backend.load(model, options)?, None));
+    }
+    let load = backend.prepare(model, options)?;
+    // The engine's library is there before its models.
+    backend.probe(options);
+    let mut memory = memory::Watch::start();
+    let session = load()?;
+    memory.loaded();
+    Ok((session, Some(memory)))
 }
 
 impl ModelRun {

@@ -63,7 +63,7 @@ impl Model {
     /// A sentence with the reason.
     pub(crate) fn move_to_file(&mut self) -> Result<Option<TempPath>, String> {
         let ModelSource::Bytes(bytes) = &self.source else { return Ok(None) };
-        let path = stored(bytes)?;
+        let path = in_temporary_file(bytes, ".onnx")?;
         self.source = ModelSource::File(path.to_path_buf());
         Ok(Some(path))
     }
@@ -87,15 +87,18 @@ impl Source {
             Self::File(path) => materialized(&path, seed)?,
             Self::Graph => bytes_of_graph(graph, seed)?,
         };
-        let path = stored(&bytes)?;
+        let path = in_temporary_file(&bytes, ".onnx")?;
         Ok((Self::WholeFile(path.to_path_buf()), Some(path)))
     }
 }
 
-/// A temporary file with an ONNX model.
-fn stored(bytes: &[u8]) -> Result<TempPath, String> {
+/// A temporary file with a model.
+///
+/// # Errors
+/// A sentence with the reason.
+pub(crate) fn in_temporary_file(bytes: &[u8], suffix: &str) -> Result<TempPath, String> {
     let store = || -> io::Result<TempPath> {
-        let mut file = tempfile::Builder::new().suffix(".onnx").tempfile()?;
+        let mut file = tempfile::Builder::new().suffix(suffix).tempfile()?;
         file.write_all(bytes)?;
         Ok(file.into_temp_path())
     };

@@ -4,8 +4,8 @@
 //! memory = base + a * weights of products + b * other weights + c * activations + d * kernels
 //!
 //! Weights are read once, and some engines keep a second, packed copy of those of matrix products or
-//! convolutions. Activations are the most that is alive at once ([`peak_alive_bytes`]), of which engines need
-//! more where memory is fragmented, or, of ONNX Runtime, the block that it plans
+//! convolutions. Activations are the most that is alive at once ([`peak_alive_bytes`]), of which
+//! engines need more where memory is fragmented, or, of ONNX Runtime, the block that it plans
 //! ([`onnxruntime::arena_bytes`]). The coefficients of an engine are fitted to measured models
 //! ([`fit`]), by least squares of relative errors; none is below 0.
 //!

@@ -58,13 +58,9 @@ struct Plan<'g> {
 impl<'g> Plan<'g> {
     fn of(graph: &'g Graph) -> Self {
         let count = graph.values().len();
-        let mut reads = vec![0; count];
-        for id in graph.nodes().iter().flat_map(|node| &node.inputs) {
-            reads[id.0 as usize] += 1;
-        }
         let mut is_output = vec![false; count];
         graph.outputs().iter().for_each(|id| is_output[id.0 as usize] = true);
-        let (buffers, free) = (Vec::new(), HashMap::new());
+        let (reads, buffers, free) = (graph.reads(), Vec::new(), HashMap::new());
         Self { graph, reads, is_output, buffers, places: vec![None; count], free }
     }
 
@@ -109,8 +105,8 @@ impl<'g> Plan<'g> {
         match node.op.kind {
             OpKind::Reshape | OpKind::Identity => Some(place),
             ref kind if is_in_place(kind) => {
-                let is_alike = self.tensor(input).map(key) == self.tensor(output).map(key);
-                (is_alike && self.buffers[place].reads == 1).then_some(place)
+                let is_equal = self.tensor(input).map(key) == self.tensor(output).map(key);
+                (is_equal && self.buffers[place].reads == 1).then_some(place)
             }
             _ => None,
         }
@@ -217,8 +213,7 @@ mod tests {
             x = transposed(&mut b, &format!("t{index}"), x, [1, 0]);
         }
         let graph = b.finish(vec![x]).expect("a graph");
-        // Two of each shape: a value is read while the next one of the shape is two nodes away, and
-        // the last one is an output. So there is one of each, and both are kept to the end.
+        // One buffer for each of the two shapes, both kept to the end; the output lies elsewhere.
         assert_eq!(arena_bytes(&graph), 2 * 4 * 16 * 32);
     }
 

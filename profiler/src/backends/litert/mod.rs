@@ -36,10 +36,7 @@ use discovery::Missing;
 use events::Kernel;
 use model::{CompiledModel, Stored};
 use runtime::Runtime;
-use std::{
-    io::{self, Write},
-    sync::Arc,
-};
+use std::sync::Arc;
 use vitempo_graph::{
     Framework, MemoryFormat, Precision, Processor, Samples,
     tflite::{self, Written},
@@ -111,15 +108,13 @@ impl Backend for LiteRt {
         options: &'a RunOptions,
     ) -> Result<Loader<'a>, BackendError> {
         let mut session = self.written(model, options)?;
-        let failed = |e: io::Error| BackendError::Load {
-            backend: self.name,
-            model: model.name.clone(),
-            reason: format!("its .tflite file: {e}"),
-        };
-        let mut file = tempfile::NamedTempFile::new().map_err(failed)?;
-        file.write_all(&std::mem::take(&mut session.bytes)).map_err(failed)?;
+        let refuse =
+            |reason| BackendError::Load { backend: self.name, model: model.name.clone(), reason };
+        let file = crate::source::in_temporary_file(&std::mem::take(&mut session.bytes), ".tflite")
+            .map_err(refuse)?;
         Ok(Box::new(move || {
-            session.bytes = Arc::new(std::fs::read(file.path()).map_err(failed)?);
+            let bytes = std::fs::read(&file);
+            session.bytes = Arc::new(bytes.map_err(|e| refuse(format!("its .tflite file: {e}")))?);
             Ok(Box::new(session.compiled()?))
         }))
     }
