@@ -94,6 +94,31 @@ impl FeatureMap {
         self.norms[patch] = norm;
     }
 
+    /// The same features on other patches of the same field of view: between the centres of patches,
+    /// bilinear.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn resampled(&self, grid: Grid) -> Result<Self, AriaError> {
+        let mut values = Vec::with_capacity(grid.patches() * self.width);
+        let across = between(grid.cols(), self.grid.cols());
+        for (above, below, down) in between(grid.rows(), self.grid.rows()) {
+            for (left, right, along) in &across {
+                let row = |row, col| self.row(self.grid.index(row, col));
+                let corners = [
+                    (row(above, *left), (1.0 - down) * (1.0 - along)),
+                    (row(above, *right), (1.0 - down) * along),
+                    (row(below, *left), down * (1.0 - along)),
+                    (row(below, *right), down * along),
+                ];
+                values.extend((0..self.width).map(|feature| {
+                    corners.iter().map(|(row, share)| row[feature] * share).sum::<f32>()
+                }));
+            }
+        }
+        Self::from_values(Instructions::best(), grid, self.width, &values)
+    }
+
     /// The patches.
     #[must_use]
     pub fn grid(&self) -> Grid {
@@ -161,6 +186,17 @@ impl FeatureMap {
             right: shape(other),
         })
     }
+}
+
+/// For each of `count` cells along a side the two of `of` cells that its centre lies between, and
+/// how far it is on the way to the second.
+pub(crate) fn between(count: usize, of: usize) -> Vec<(usize, usize, f32)> {
+    let place = |cell: usize| {
+        let at = (cell as f32 + 0.5) * of as f32 / count as f32 - 0.5;
+        let at = at.clamp(0.0, (of - 1) as f32);
+        (at as usize, (at as usize + 1).min(of - 1), at.fract())
+    };
+    (0..count).map(place).collect()
 }
 
 /// Features of a part of a frame, as a region encoder puts them out; the patches have the numbers

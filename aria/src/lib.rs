@@ -39,6 +39,7 @@ pub mod scheduler;
 mod simd;
 mod sweep;
 mod tracking;
+mod view;
 mod votes;
 mod warp;
 
@@ -53,5 +54,6 @@ pub use regions::{Group, group};
 pub use runtime::{FramePlan, Runtime, Settings};
 pub use sweep::Search;
 pub use tracking::{FullFrames, Padding, Region, Tracker, Tracking, Velocity};
+pub use view::{CHANNELS, Frame, View};
 pub use votes::Votes;
 pub use warp::Warped;

@@ -344,20 +344,32 @@ pub struct Padding {
     pub around: usize,
     /// Frames of motion ahead of the region.
     pub frames_ahead: f32,
+    /// Whether it reaches back over the way since the last update.
+    pub trail: bool,
 }
 
 impl Default for Padding {
     fn default() -> Self {
-        Self { around: 1, frames_ahead: 1.0 }
+        Self { around: 1, frames_ahead: 1.0, trail: true }
     }
 }
 
 impl Padding {
+    /// No padding: the region alone.
+    pub const NONE: Self = Self::fixed(0);
+
+    /// The same number of patches on each side, whatever moves.
+    #[must_use]
+    pub const fn fixed(around: usize) -> Self {
+        Self { around, frames_ahead: 0.0, trail: false }
+    }
+
     /// The region's window and its path since the last update, `frames` ago, whose background is
     /// newly visible. `None` if it has left the frame.
     #[must_use]
     pub fn window(&self, patches: &PatchSet, velocity: [f32; 2], frames: f32) -> Option<Window> {
         let margin = |v: f32, frames: f32| (v.max(0.0) * frames).ceil() as usize;
+        let frames = if self.trail { frames } else { 0.0 };
         let sides = |v: f32| {
             [
                 margin(v, frames).saturating_add(margin(-v, self.frames_ahead)),
@@ -390,6 +402,10 @@ mod tests {
         assert_eq!(right, Some(Window { row: 9, col: 17, rows: 5, cols: 9 }));
         let up = Padding::default().window(&region, [0.0, -0.3], 2.0);
         assert_eq!(up, Some(Window { row: 8, col: 19, rows: 7, cols: 6 }));
+        let alone = Padding::NONE.window(&region, [0.5, 0.0], 4.0);
+        assert_eq!(alone, Some(Window { row: 10, col: 20, rows: 3, cols: 4 }));
+        let fixed = Padding::fixed(2).window(&region, [0.5, 0.0], 4.0);
+        assert_eq!(fixed, Some(Window { row: 8, col: 18, rows: 7, cols: 8 }));
         assert_eq!(Padding::default().window(&PatchSet::new(grid), [1.0, 1.0], 2.0), None);
         let wild = Padding::default().window(&region, [f32::INFINITY, f32::NAN], 2.0);
         assert!(wild.is_some_and(|window| grid.window().covers(window)));

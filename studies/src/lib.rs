@@ -4,6 +4,7 @@
 //! | question | where |
 //! |---|---|
 //! | how much sooner is an error reached by measuring what shrinks it most? | [`active`] |
+//! | which depth and labels does a network show within a frame's deadline? | [`aria`] |
 //! | how well is a machine forecast that was left out, from ten latencies or a minute of operators? | [`fleet`] |
 //! | how much do two models slow each other down, and how well is that forecast? | [`contention`] |
 //! | what does a layer of an encoder move and take over sizes of images? | [`encoder`] |
@@ -18,6 +19,7 @@
 //! The program `vitempo-studies` prints them; `studies/README.md` has its commands.
 
 pub mod active;
+pub mod aria;
 pub mod contention;
 pub mod encoder;
 pub mod fleet;

@@ -149,14 +149,20 @@ impl Score {
             let (depth, said) =
                 (answer.depths_m[patch], usize::from(answer.labels[patch]).min(LABELS - 1));
             for pixel in camera.pixels_of(patch) {
-                self.squares += f64::from(depth - picture.depths_m[pixel]).powi(2);
-                self.pixels += 1.0;
-                let real = usize::from(world.label(picture.things[pixel])).min(LABELS - 1);
-                self.labels[real][0] += f64::from(u8::from(real == said));
-                self.labels[real][1] += 1.0;
-                self.labels[said][2] += 1.0;
+                let real = usize::from(world.label(picture.things[pixel]));
+                self.count_pixel([depth, picture.depths_m[pixel]], [said, real]);
             }
         }
+    }
+
+    /// Counts a pixel: the estimated and the true depth, m, and the estimated and the true label.
+    pub(crate) fn count_pixel(&mut self, depths_m: [f32; 2], labels: [usize; 2]) {
+        let [said, real] = labels.map(|label| label.min(LABELS - 1));
+        self.squares += f64::from(depths_m[0] - depths_m[1]).powi(2);
+        self.pixels += 1.0;
+        self.labels[real][0] += f64::from(u8::from(real == said));
+        self.labels[real][1] += 1.0;
+        self.labels[said][2] += 1.0;
     }
 
     /// Adds the counts of another score.

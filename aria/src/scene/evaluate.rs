@@ -19,7 +19,13 @@ pub struct Detection {
 }
 
 impl Detection {
-    fn count(&mut self, found: &PatchSet, truth: &Truth) {
+    pub(super) fn add(&mut self, other: &Self) {
+        self.found_and_moved += other.found_and_moved;
+        self.found += other.found;
+        self.moved += other.moved;
+    }
+
+    pub(super) fn count(&mut self, found: &PatchSet, truth: &Truth) {
         let of = |set: &PatchSet| {
             PatchSet::of(set.grid(), |patch| set.contains(patch) && truth.known.contains(patch))
         };
@@ -217,15 +223,15 @@ impl WarpingError {
 }
 
 impl TrackingError {
-    /// Compares with the true way of the ball that a region shows most of, at every frame up to the
+    /// Compares with the true way of the object that a region shows most of, at every frame up to the
     /// next full frame.
     fn count(&mut self, scene: &Scene, tracker: &Tracker, now: &Picture, interval: u64) {
         for region in tracker.regions() {
-            let Some(ball) = shown(scene, now, &region.patches) else { continue };
+            let Some(object) = shown(scene, now, &region.patches) else { continue };
             for frames in 1..=interval {
                 let (pose, later) = (scene.pose(now.frame + frames), now.frame + frames);
                 let Some([x, y]) =
-                    way(scene.world(), scene.camera(), &pose, ball, now.frame, later)
+                    way(scene.world(), scene.camera(), &pose, object, now.frame, later)
                 else {
                     continue;
                 };
@@ -238,19 +244,19 @@ impl TrackingError {
     }
 }
 
-/// The moving ball with most pixels in some patches, if it has a fifth of them.
+/// The moving object with most pixels in some patches, if it has a fifth of them.
 fn shown(scene: &Scene, picture: &Picture, patches: &PatchSet) -> Option<usize> {
-    let mut counts = vec![0; scene.world().balls().len()];
+    let mut counts = vec![0; scene.world().objects().len()];
     let mut all = 0;
     for pixel in patches.iter().flat_map(|patch| scene.camera().pixels_of(patch)) {
         all += 1;
         if let Some(count) = picture.things[pixel]
             .checked_sub(WALLS)
-            .and_then(|ball| counts.get_mut(usize::from(ball)))
+            .and_then(|object| counts.get_mut(usize::from(object)))
         {
             *count += 1;
         }
     }
-    let (ball, count) = counts.into_iter().enumerate().max_by_key(|(_, count)| *count)?;
-    (5 * count >= all && scene.world().balls()[ball].moves()).then_some(ball)
+    let (object, count) = counts.into_iter().enumerate().max_by_key(|(_, count)| *count)?;
+    (5 * count >= all && scene.world().objects()[object].moves()).then_some(object)
 }

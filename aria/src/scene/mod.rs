@@ -9,23 +9,30 @@
 
 mod answer;
 mod blocks;
+mod dense;
 mod encoder;
 mod end_to_end;
 mod evaluate;
 mod picture;
+mod pipeline;
+mod shape;
+mod surface;
 mod truth;
 mod visible_objects;
 mod world;
 
 pub use answer::{Answer, Model, Score};
 pub use blocks::Blocks;
+pub use dense::{CELLS, Dense, Target};
 pub use encoder::StandIn;
 pub use end_to_end::{Way, end_to_end};
 pub use evaluate::{Detection, Evaluation, TrackingError, WarpingError, evaluate};
 pub use picture::{Camera, Picture};
+pub use pipeline::{Choices, Found, Network, Pace, PacedLevel, Show, Shown, pipeline};
+pub use shape::Shape;
 pub use truth::{LEAST, SHARE, Truth, way};
 pub use visible_objects::VisibleObject;
-pub use world::{Ball, Hit, LABELS, WALLS, World};
+pub use world::{Hit, LABELS, Object, WALLS, World};
 
 use crate::{
     AriaError, CameraMotion, FeatureMap, Grid, Instructions, Intrinsics, Pose, flow::Pair,
@@ -79,9 +86,16 @@ pub struct Scene {
     camera: Camera,
     /// Phases of the path.
     phases: [f64; 6],
+    /// How far the camera walks to the side and ahead, m.
+    walk: [f64; 2],
+    /// How far the camera looks up, rad.
+    pitch: f64,
 }
 
 impl Scene {
+    /// First of the seeds that no network is trained on: figures come from these.
+    pub const HELD_OUT: u64 = 0x4E1D_0000_0000;
+
     /// A scene of a kind. Pictures are `grid` patches of `patch` pixels.
     ///
     /// # Errors
@@ -104,7 +118,38 @@ impl Scene {
             noise: 0.01,
         };
         let phases = std::array::from_fn(|_| random.between(0.0, std::f64::consts::TAU));
-        Ok(Self { kind, world, camera, phases })
+        Ok(Self { kind, world, camera, phases, walk: [0.0; 2], pitch: 0.0 })
+    }
+
+    /// A scene of a kind in a furnished room: shapes and materials that show what a thing is, a
+    /// light, a lens and noise of its own, and a camera that looks down a little and walks. A network can learn depth
+    /// and labels from its pictures.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn furnished(kind: Kind, seed: u64, grid: Grid, patch: usize) -> Result<Self, AriaError> {
+        let plain = Self::new(kind, seed, grid, patch)?;
+        let mut random = Random::new(seed ^ 0xF042);
+        let (still, moving, speed) = kind.things();
+        let world = World::furnished(&mut random, still + 2, moving, speed);
+        let angle = random.between(0.95, 1.25);
+        let camera = Camera {
+            intrinsics: Intrinsics::with_field_of_view(grid, angle)?,
+            noise: random.between(0.005, 0.03) as f32,
+            ..plain.camera
+        };
+        // Metres to the side and ahead, at most; a slow scene's camera hardly moves.
+        let far = if kind == Kind::Slow { 0.1 } else { 0.7 };
+        let walk = [random.between(-far, far), random.between(0.0, far)];
+        let pitch = -random.between(0.1, 0.3);
+        Ok(Self { world, camera, walk, pitch, ..plain })
+    }
+
+    /// The same scene behind another lens.
+    #[must_use]
+    pub fn behind(mut self, intrinsics: Intrinsics) -> Self {
+        self.camera.intrinsics = intrinsics;
+        self
     }
 
     /// The world.
@@ -133,16 +178,17 @@ impl Scene {
             Kind::Crowded => (0.10, 0.06, 120.0),
             Kind::AbruptTurns => (0.05, 0.03, 120.0),
         };
+        let [side, ahead] = self.walk.map(|far| far * wave(0, 110.0));
         let position = [
-            way * wave(0, period),
+            way * wave(0, period) + side,
             0.3 * way * wave(1, 0.7 * period),
-            -0.5 + 0.5 * way * wave(2, 1.3 * period),
+            -0.5 + 0.5 * way * wave(2, 1.3 * period) + ahead - self.walk[1],
         ];
         let yaw = turn * wave(3, 1.1 * period) + self.abrupt(frame);
         Pose::looking(
             position,
             yaw,
-            0.4 * turn * wave(4, 0.8 * period),
+            0.4 * turn * wave(4, 0.8 * period) + self.pitch,
             0.2 * turn * wave(5, 0.9 * period),
         )
     }

@@ -41,7 +41,7 @@ impl Camera {
     pub fn take(&self, world: &World, pose: &Pose, frame: u64) -> Picture {
         let (height, width) = (self.grid.rows() * self.patch, self.grid.cols() * self.patch);
         let centres: Vec<[f64; 3]> =
-            world.balls().iter().map(|ball| ball.centre(frame as f64)).collect();
+            world.objects().iter().map(|object| object.centre(frame as f64)).collect();
         let mut random = Random::new(frame.wrapping_mul(0x1234_5677));
         let pixels = height * width;
         let (mut colours, mut depths_m, mut things) =
@@ -51,7 +51,7 @@ impl Camera {
             let to = pose.to_world(ahead);
             let direction = std::array::from_fn(|i| to[i] - pose.position[i]);
             let hit = world.meet(&centres, pose.position, direction);
-            let colour = world.colour(&centres, pose.position, direction, hit);
+            let colour = world.colour(&centres, pose.position, direction, hit, frame);
             colours.push(colour.map(|c| c + self.noise * (3.46 * random.uniform() - 1.73) as f32));
             // The direction has length 1 along the axis.
             depths_m.push(hit.distance as f32);

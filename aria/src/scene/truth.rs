@@ -1,7 +1,7 @@
 //! The patches that moved between two pictures.
 //!
-//! A pixel has changed if it shows a ball that moved, or a static surface that a moved ball hid
-//! before. Pixels outside of the earlier picture, and of balls that moved less than [`LEAST`], are
+//! A pixel has changed if it shows a object that moved, or a static surface that a moved object hid
+//! before. Pixels outside of the earlier picture, and of objects that moved less than [`LEAST`], are
 //! unknown.
 
 use super::{
@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{CameraMotion, PatchSet, Pose};
 
-/// Least motion of a ball in the picture between the two, in patches, to count.
+/// Least motion of a object in the picture between the two, in patches, to count.
 pub const LEAST: f64 = 0.5;
 /// Share of a patch's pixels that must have changed.
 pub const SHARE: f64 = 0.25;
@@ -36,13 +36,13 @@ impl Truth {
     #[must_use]
     pub fn between(world: &World, camera: &Camera, before: &Picture, now: &Picture) -> Self {
         let motion = CameraMotion::between(&before.pose, &now.pose);
-        let moved: Vec<Pixel> = (0..world.balls().len())
-            .map(|ball| ball_moved(world, camera, before, now, ball))
+        let moved: Vec<Pixel> = (0..world.objects().len())
+            .map(|object| object_moved(world, camera, before, now, object))
             .collect();
         let of = |thing: u16| {
             thing
                 .checked_sub(super::world::WALLS)
-                .and_then(|ball| moved.get(usize::from(ball)))
+                .and_then(|object| moved.get(usize::from(object)))
                 .copied()
                 .unwrap_or(Pixel::Still)
         };
@@ -82,32 +82,32 @@ impl Truth {
     }
 }
 
-/// Displacement of a ball in the picture of a camera at `pose` from one frame to another, in
+/// Displacement of a object in the picture of a camera at `pose` from one frame to another, in
 /// patches; `None` if it is behind the camera.
 #[must_use]
 pub fn way(
     world: &World,
     camera: &Camera,
     pose: &Pose,
-    ball: usize,
+    object: usize,
     from: u64,
     to: u64,
 ) -> Option<[f64; 2]> {
-    let ball = world.balls().get(ball)?;
-    let seen = |frame: u64| camera.intrinsics.project(pose.to_camera(ball.centre(frame as f64)));
+    let object = world.objects().get(object)?;
+    let seen = |frame: u64| camera.intrinsics.project(pose.to_camera(object.centre(frame as f64)));
     let ([from_x, from_y], [to_x, to_y]) = (seen(from)?, seen(to)?);
     Some([to_x - from_x, to_y - from_y])
 }
 
-fn ball_moved(
+fn object_moved(
     world: &World,
     camera: &Camera,
     before: &Picture,
     now: &Picture,
-    ball: usize,
+    object: usize,
 ) -> Pixel {
-    match way(world, camera, &now.pose, ball, before.frame, now.frame) {
-        _ if !world.balls()[ball].moves() => Pixel::Still,
+    match way(world, camera, &now.pose, object, before.frame, now.frame) {
+        _ if !world.objects()[object].moves() => Pixel::Still,
         Some([x, y]) if x.hypot(y) >= LEAST => Pixel::Moving,
         _ => Pixel::Unknown,
     }

@@ -12,7 +12,7 @@ const RAYS: usize = 2;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct VisibleObject {
     /// Its number in the world.
-    pub ball: usize,
+    pub object: usize,
     /// The patches around it.
     pub window: Window,
     /// Patches that show it.
@@ -27,9 +27,10 @@ impl Scene {
     pub fn visible_objects(&self, frame: u64) -> Vec<VisibleObject> {
         let (camera, pose) = (self.camera(), self.pose(frame));
         let grid = camera.grid;
-        let balls = self.world().balls();
-        let centres: Vec<[f64; 3]> = balls.iter().map(|ball| ball.centre(frame as f64)).collect();
-        let mut shown: Vec<Vec<usize>> = vec![Vec::new(); balls.len()];
+        let objects = self.world().objects();
+        let centres: Vec<[f64; 3]> =
+            objects.iter().map(|object| object.centre(frame as f64)).collect();
+        let mut shown: Vec<Vec<usize>> = vec![Vec::new(); objects.len()];
         for patch in 0..grid.patches() {
             let (row, col) = grid.place(patch);
             for ray in 0..RAYS * RAYS {
@@ -43,25 +44,25 @@ impl Scene {
                     pose.position,
                     std::array::from_fn(|i| to[i] - pose.position[i]),
                 );
-                let ball = hit
+                let object = hit
                     .thing
                     .checked_sub(WALLS)
                     .map(usize::from)
-                    .and_then(|ball| shown.get_mut(ball));
-                if let Some(patches) = ball.filter(|patches| patches.last() != Some(&patch)) {
+                    .and_then(|object| shown.get_mut(object));
+                if let Some(patches) = object.filter(|patches| patches.last() != Some(&patch)) {
                     patches.push(patch);
                 }
             }
         }
-        let seen = |(ball, patches): (usize, &Vec<usize>)| {
+        let seen = |(object, patches): (usize, &Vec<usize>)| {
             let places = || patches.iter().map(|patch| grid.place(*patch));
             let (top, bottom) = (places().map(|p| p.0).min()?, places().map(|p| p.0).max()?);
             let (left, right) = (places().map(|p| p.1).min()?, places().map(|p| p.1).max()?);
             let window =
                 Window { row: top, col: left, rows: bottom - top + 1, cols: right - left + 1 };
-            let velocity = way(self.world(), camera, &pose, ball, frame, frame + 1)?;
-            balls[ball].moves().then_some(VisibleObject {
-                ball,
+            let velocity = way(self.world(), camera, &pose, object, frame, frame + 1)?;
+            objects[object].moves().then_some(VisibleObject {
+                object,
                 window,
                 patches: patches.len(),
                 velocity,
@@ -84,7 +85,7 @@ mod tests {
             let (picture, seen) = (scene.picture(frame), scene.visible_objects(frame));
             assert!(!seen.is_empty());
             for s in &seen {
-                let thing = WALLS + s.ball as u16;
+                let thing = WALLS + s.object as u16;
                 let pixels = picture.things.iter().filter(|t| **t == thing).count();
                 let shown = |(row, col): (usize, usize)| {
                     let patch = scene.camera().grid.index(row, col);

@@ -7,7 +7,7 @@
 //! two fast ones that take turns. Tiles are therefore ordered by how long they have waited: with at
 //! most `n` tiles and `K` cycles none waits longer than `ceil(n / K)` frames.
 
-use crate::{AriaError, Grid, Window};
+use crate::{AriaError, Grid, Window, random::Random};
 use std::{cmp::Ordering, collections::BTreeMap};
 
 /// A region that should be updated.
@@ -30,6 +30,11 @@ pub enum Priority {
     /// Speed in patches per frame, plus this weight for each frame of waiting. Any value above 0
     /// prevents starvation; the smaller it is, the longer slow regions wait.
     Weighted(f32),
+    /// The paper's words read literally: who was left out of the last frame; among those, and among
+    /// the others, the fastest. A slow region may wait for ever behind two fast ones.
+    CarriedOver,
+    /// An order of chance, the same for the same seed, to compare with.
+    Shuffled(u64),
 }
 
 /// One run of the region encoder.
@@ -49,6 +54,8 @@ pub struct CyclePlanner {
     priority: Priority,
     /// Frames since each tile of a region was served.
     waited: BTreeMap<u64, Vec<u32>>,
+    /// Frames planned.
+    frames: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -86,7 +93,7 @@ impl CyclePlanner {
                 "above 0: without it slow regions wait for ever",
             ));
         }
-        Ok(Self { grid, size: [rows, cols], priority, waited: BTreeMap::new() })
+        Ok(Self { grid, size: [rows, cols], priority, waited: BTreeMap::new(), frames: 0 })
     }
 
     /// Frames since the whole of a region was served; 0 for one that never asked.
@@ -98,6 +105,7 @@ impl CyclePlanner {
     /// At most `cycles` for this frame, the most urgent first. Regions that no longer request are
     /// removed.
     pub fn plan(&mut self, requests: &[Request], cycles: usize) -> Vec<Cycle> {
+        self.frames += 1;
         let mut tiles = self.tiles(requests);
         tiles.sort_by(|a, b| self.order(a, b));
         let mut planned = Vec::new();
@@ -183,6 +191,17 @@ impl CyclePlanner {
                 let key = |tile: &Tile| tile.speed + weight * tile.waited as f32;
                 key(b).total_cmp(&key(a))
             }
+            Priority::CarriedOver => {
+                let left_out = |tile: &Tile| tile.waited > 1;
+                left_out(b).cmp(&left_out(a)).then(b.speed.total_cmp(&a.speed))
+            }
+            Priority::Shuffled(seed) => {
+                let drawn = |tile: &Tile| {
+                    let which = tile.region.rotate_left(20) ^ tile.number as u64;
+                    Random::new(seed ^ self.frames.rotate_left(40) ^ which).bits()
+                };
+                drawn(a).cmp(&drawn(b))
+            }
         };
         urgent.then(a.region.cmp(&b.region)).then(a.number.cmp(&b.number))
     }
@@ -191,7 +210,6 @@ impl CyclePlanner {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Random;
 
     fn grid() -> Grid {
         Grid::new(29, 47).expect("a grid")
@@ -223,20 +241,18 @@ mod tests {
 
     #[test]
     fn the_literal_reading_starves_and_weights_do_not() {
-        // Left out in the last frame first, then speed: written out, as a negative control.
-        let (mut left_out, mut waits) = ([false; 3], 0);
+        let mut literal = planner(Priority::CarriedOver);
         for _ in 0..18_000 {
-            let first = (0..3)
-                .max_by(|a, b| {
-                    left_out[*a]
-                        .cmp(&left_out[*b])
-                        .then(three()[*a].speed.total_cmp(&three()[*b].speed))
-                })
-                .expect("one");
-            left_out = std::array::from_fn(|region| region != first);
-            waits = if first == 2 { 0 } else { waits + 1 };
+            literal.plan(&three(), 1);
         }
-        assert_eq!(waits, 18_000, "the slow one is never served");
+        assert_eq!(literal.waited(2), 18_000, "the slow one is never served");
+        let mut chance = planner(Priority::Shuffled(1));
+        let mut counts = [0; 3];
+        for _ in 0..3000 {
+            let served = chance.plan(&three(), 1).into_iter().flat_map(|cycle| cycle.regions);
+            served.for_each(|region| counts[region as usize] += 1);
+        }
+        assert!(counts.iter().all(|count| (900..1100).contains(count)), "{counts:?}");
         for weight in [0.05, 0.5, 100.0] {
             let mut planner = planner(Priority::Weighted(weight));
             let mut longest = 0;

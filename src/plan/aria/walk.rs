@@ -111,7 +111,7 @@ impl Walk {
 fn seen(scene: &Scene, frame: u64, number: u64) -> TraceFrame {
     let motion = CameraMotion::between(&scene.pose(frame - 1), &scene.pose(frame));
     let moving = |seen: VisibleObject| Moving {
-        region: number * MOST_REGIONS + seen.ball as u64,
+        region: number * MOST_REGIONS + seen.object as u64,
         window: seen.window,
         patches: seen.patches.min(seen.window.patches()),
         velocity: seen.velocity,

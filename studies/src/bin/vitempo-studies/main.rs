@@ -3,6 +3,7 @@
 
 mod active;
 mod arguments;
+mod aria;
 mod contention;
 mod encoder;
 mod fleet;
@@ -26,6 +27,7 @@ use std::process::ExitCode;
 #[command(name = "vitempo-studies", version)]
 enum Studies {
     Active(active::ActiveArgs),
+    Aria(aria::AriaArgs),
     Contention(contention::ContentionArgs),
     Encoder(encoder::EncoderArgs),
     Fleet(fleet::FleetArgs),
@@ -45,6 +47,7 @@ enum Studies {
 fn main() -> ExitCode {
     let done = match Studies::parse() {
         Studies::Active(args) => active::run(&args),
+        Studies::Aria(args) => aria::run(&args),
         Studies::Fleet(args) => fleet::run(&args),
         Studies::Contention(args) => contention::run(&args),
         Studies::Encoder(args) => encoder::run(&args),

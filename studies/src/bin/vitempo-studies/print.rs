@@ -72,6 +72,16 @@ impl Table {
         table.lines().map(|line| line.trim_end().to_owned() + "\n").collect()
     }
 
+    /// One object per row, by heading.
+    pub fn to_json(&self) -> serde_json::Value {
+        let object = |row: &Vec<String>| {
+            let cells = self.headings.iter().zip(row);
+            let cells = cells.map(|(heading, cell)| (heading.clone(), cell.clone().into()));
+            serde_json::Value::Object(cells.collect())
+        };
+        self.rows.iter().map(object).collect()
+    }
+
     pub fn to_csv(&self) -> Result<String, Failure> {
         let mut writer = csv::Writer::from_writer(Vec::new());
         let mut write = || -> Result<(), csv::Error> {

@@ -1,0 +1,55 @@
+//! [`AriaStudyError`]: why a network's quality is not known.
+
+use std::path::PathBuf;
+use vitempo::{
+    aria::AriaError,
+    graph::{GraphError, onnx::OnnxError},
+    plan::aria::AriaCostsError,
+    planners::aria::AriaPlanError,
+    profiler::live::LiveError,
+};
+
+/// Why a network's quality is not known.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AriaStudyError {
+    /// A model cannot be read.
+    #[error(transparent)]
+    Onnx(#[from] OnnxError),
+    /// A file cannot be read.
+    #[error("{}: {reason}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A model does not work at a size, or has no forecast.
+    #[error(transparent)]
+    Costs(#[from] AriaCostsError),
+    /// Costs or requirements are invalid.
+    #[error(transparent)]
+    Plan(#[from] AriaPlanError),
+    /// A size or a number is out of its range.
+    #[error(transparent)]
+    Aria(#[from] AriaError),
+    /// The engine fails.
+    #[error(transparent)]
+    Engine(#[from] LiveError),
+    /// A model cannot be quantised.
+    #[error("the 8-bit network: {0}")]
+    Quantised(#[from] GraphError),
+    /// The network has no part for a size.
+    #[error("the network was not prepared for {0}")]
+    Size(String),
+    /// An output is missing or has another shape.
+    #[error("{model}: output {number} {problem}")]
+    Output {
+        /// The model.
+        model: String,
+        /// The output, counted from 0.
+        number: usize,
+        /// What is wrong with it.
+        problem: String,
+    },
+}

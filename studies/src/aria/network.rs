@@ -1,0 +1,168 @@
+//! [`Trained`]: the network's files; [`OnEngine`]: the network on an engine, at every size.
+
+use super::AriaStudyError;
+use std::{path::Path, sync::Arc};
+use vitempo::{
+    aria::{
+        AriaError, CHANNELS, FeatureMap, Grid,
+        scene::{CELLS, Dense, Network},
+    },
+    graph::{
+        Graph,
+        onnx::{self, ReadOptions},
+        quantize::{Conversion, Options},
+    },
+    plan::{aria::AriaModels, live::Engine},
+    profiler::{
+        OutputValues,
+        live::{Answer, Rig},
+    },
+};
+
+/// Seed of weights that a file lacks: ours lack none.
+const SEED: u64 = 1;
+
+/// Encoder and decoder with their weights.
+#[derive(Clone, Debug)]
+pub struct Trained {
+    /// The models.
+    pub models: AriaModels,
+}
+
+/// The precision in which a network runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Precision {
+    /// As trained.
+    F32,
+    /// 8-bit products, with ranges computed at run time.
+    Int8,
+}
+
+impl Trained {
+    /// Reads `encoder.onnx` and `decoder.onnx` of a folder.
+    ///
+    /// # Errors
+    /// [`AriaStudyError`] naming the file.
+    pub fn read(folder: &Path) -> Result<Self, AriaStudyError> {
+        let read = |name: &str| -> Result<Graph, AriaStudyError> {
+            let path = folder.join(format!("{name}.onnx"));
+            let bytes = std::fs::read(&path)
+                .map_err(|e| AriaStudyError::File { path, reason: e.to_string() })?;
+            Ok(onnx::read_weights(&format!("aria_{name}"), &bytes, &ReadOptions::default())?)
+        };
+        let models = AriaModels::new(read("encoder")?, Some(read("decoder")?), None)?;
+        Ok(Self { models })
+    }
+
+    /// The network on an engine, with encoders and decoders for these numbers of patches.
+    ///
+    /// # Errors
+    /// [`AriaStudyError`] naming the size or the engine.
+    pub fn on(
+        &self,
+        backend: &str,
+        precision: Precision,
+        encoders: &[Grid],
+        decoders: &[Grid],
+    ) -> Result<OnEngine, AriaStudyError> {
+        let size = |grid: &Grid| [grid.rows(), grid.cols()];
+        let mut parts = Vec::new();
+        for grid in encoders {
+            parts.push(in_precision(self.models.encoder_at(size(grid))?, precision)?);
+        }
+        for grid in decoders {
+            let decoder = self.models.decoder_at(size(grid))?;
+            parts.extend(decoder.map(|graph| in_precision(graph, precision)).transpose()?);
+        }
+        let engine =
+            Engine { name: "network".to_owned(), backend: backend.to_owned(), cores: Vec::new() };
+        let rig = Rig::start(&[engine.processor()], parts)?;
+        Ok(OnEngine { rig, encoders: encoders.to_vec(), decoders: decoders.to_vec() })
+    }
+}
+
+fn in_precision(graph: Graph, precision: Precision) -> Result<Graph, AriaStudyError> {
+    match precision {
+        Precision::F32 => Ok(graph),
+        Precision::Int8 => {
+            let named = graph.name().to_owned();
+            Ok(Conversion::Integer.apply(&graph, &Options::seeded(SEED))?.with_name(named))
+        }
+    }
+}
+
+/// A network on an engine.
+#[derive(Debug)]
+pub struct OnEngine {
+    rig: Rig,
+    encoders: Vec<Grid>,
+    decoders: Vec<Grid>,
+}
+
+impl OnEngine {
+    fn run(
+        &self,
+        part: usize,
+        shape: Vec<usize>,
+        values: Vec<f32>,
+    ) -> Result<Answer, AriaStudyError> {
+        let graph = &self.rig.parts()[part];
+        let name = graph.inputs().first().map(|id| graph.value(*id).name.clone());
+        let input = OutputValues { name: name.unwrap_or_default(), shape, values };
+        Ok(self.rig.ask(part, 0, &[Arc::new(input)])?.wait()?)
+    }
+
+    /// The output of a part with this number, taken from its answer.
+    fn output(
+        &self,
+        part: usize,
+        answer: &mut Answer,
+        number: usize,
+    ) -> Result<Vec<f32>, AriaStudyError> {
+        let graph = &self.rig.parts()[part];
+        let name = graph.outputs().get(number).map(|id| graph.value(*id).name.as_str());
+        let found = answer.values.iter_mut().find(|value| Some(value.name.as_str()) == name);
+        let missing = || AriaStudyError::Output {
+            model: graph.name().to_owned(),
+            number,
+            problem: "is missing".to_owned(),
+        };
+        Ok(std::mem::take(&mut found.ok_or_else(missing)?.values))
+    }
+}
+
+fn place(grids: &[Grid], grid: Grid, what: &str) -> Result<usize, AriaStudyError> {
+    let found = grids.iter().position(|known| *known == grid);
+    found.ok_or_else(|| AriaStudyError::Size(format!("{what} {grid}")))
+}
+
+impl Network for OnEngine {
+    type Error = AriaStudyError;
+
+    fn encode(&mut self, pixels: Vec<f32>, grid: Grid) -> Result<Vec<f32>, AriaStudyError> {
+        let part = place(&self.encoders, grid, "encoding")?;
+        let patch = (pixels.len() / CHANNELS / grid.patches()).isqrt();
+        let shape = vec![1, CHANNELS, grid.rows() * patch, grid.cols() * patch];
+        let mut answer = self.run(part, shape, pixels)?;
+        let features = self.output(part, &mut answer, 0)?;
+        if features.is_empty() || features.len() % grid.patches() != 0 {
+            return Err(AriaStudyError::Output {
+                model: self.rig.parts()[part].name().to_owned(),
+                number: 0,
+                problem: format!("has {} values for {grid}", features.len()),
+            });
+        }
+        Ok(features)
+    }
+
+    fn decode(&mut self, features: &FeatureMap) -> Result<Dense, AriaStudyError> {
+        let grid = features.grid();
+        let part = self.encoders.len() + place(&self.decoders, grid, "decoding")?;
+        let shape = vec![1, grid.patches(), features.width()];
+        let mut answer = self.run(part, shape, features.values().to_vec())?;
+        let log_depths = self.output(part, &mut answer, 0)?;
+        let scores = self.output(part, &mut answer, 1)?;
+        let cells = [CELLS * grid.rows(), CELLS * grid.cols()];
+        Dense::new(cells, log_depths, scores).map_err(|e: AriaError| e.into())
+    }
+}

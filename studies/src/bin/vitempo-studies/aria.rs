@@ -1,0 +1,192 @@
+//! `vitempo-studies aria`: depth and labels that a trained network shows within a deadline.
+
+use super::print::{self, Failure, Format, Table};
+use std::{path::PathBuf, time::Duration};
+use vitempo::{
+    Bundle,
+    aria::scene::{Scene, Score, Shown},
+    planners::aria::Requirements,
+    quantity,
+};
+use vitempo_studies::aria::{
+    AriaStudyError, FlowStudy, LEVELS, Plan, Precision, REGIONS, Scenes, Trained, Way, learn,
+    resolutions, shown, top, ways,
+};
+
+/// Prints errors of depth and labels that a trained network shows of held-out scenes: by
+/// resolution, and by ARIA, its parts and baselines within a deadline
+///
+/// Example: vitempo-studies aria datasets/aria --scenes 1 --frames 40
+#[derive(clap::Args, Debug)]
+pub struct AriaArgs {
+    /// Folder with encoder.onnx and decoder.onnx
+    #[arg(value_name = "FOLDER")]
+    network: PathBuf,
+    /// Engine that runs the network
+    #[arg(long, value_name = "NAME", default_value = "onnxruntime")]
+    backend: String,
+    /// Bundle of the processor of full frames
+    #[arg(long, value_name = "NAME", default_value = "epyc-onnxruntime-f32-2t")]
+    gpu: PathBuf,
+    /// Bundle of the processor of regions
+    #[arg(long, value_name = "NAME", default_value = "epyc-onnxruntime-f32-1t")]
+    npu: PathBuf,
+    /// Longest latency of a frame
+    #[arg(long, value_name = "TIME", default_value = "33.3ms", value_parser = time)]
+    target: Duration,
+    /// Camera frames per second
+    #[arg(long, value_name = "FPS", default_value_t = 30.0)]
+    camera: f64,
+    /// Scenes of each of the four kinds
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    scenes: u64,
+    /// Camera frames of each scene
+    #[arg(long, value_name = "N", default_value_t = 60)]
+    frames: u64,
+    /// Number of the first held-out scene
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    first: u64,
+    /// Cosine similarity of features below which a patch is dynamic
+    #[arg(long, value_name = "COSINE", default_value_t = 0.9)]
+    threshold: f32,
+    /// Print errors by resolution alone
+    #[arg(long, conflicts_with = "flow")]
+    resolutions: bool,
+    /// Train a patch flow for this many steps, and print its error beside flows in closed form
+    #[arg(long, value_name = "STEPS")]
+    flow: Option<usize>,
+    /// Format of the output
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+fn time(text: &str) -> Result<Duration, String> {
+    quantity::duration(text, "33.3ms").map_err(|e| e.to_string())
+}
+
+pub fn run(args: &AriaArgs) -> Result<(), Failure> {
+    let trained = Trained::read(&args.network)
+        .map_err(|e| Failure::new(e).hint("train one (studies/README.md), or use datasets/aria"))?;
+    let scenes = Scenes {
+        of_each_kind: args.scenes,
+        frames: args.frames,
+        seed: Scene::HELD_OUT + args.first,
+    };
+    let table = if let Some(steps) = args.flow {
+        flows(args, &trained, steps).map_err(Failure::new)?
+    } else if args.resolutions {
+        by_resolution(args, &trained, scenes).map_err(Failure::new)?
+    } else {
+        let bundles = [&args.gpu, &args.npu].map(|path| Bundle::open(path).map_err(Failure::new));
+        let [gpu, npu] = bundles;
+        by_system(args, &trained, [&gpu?, &npu?], scenes).map_err(Failure::new)?
+    };
+    match args.format {
+        Format::Table => print::write(&table.to_text()),
+        Format::Csv => print::write(&table.to_csv()?),
+        Format::Json => print::write_json(&table.to_json()),
+    }
+}
+
+/// Frames from one that is scored to the next, by resolution.
+const STEP: u64 = 10;
+
+fn by_resolution(
+    args: &AriaArgs,
+    trained: &Trained,
+    scenes: Scenes,
+) -> Result<Table, AriaStudyError> {
+    let mut table = Table::new(&["Patches", "Precision", "RMSE, m", "mIoU"], 2);
+    let grids = grids(&LEVELS)?;
+    for (precision, name) in [(Precision::F32, "f32"), (Precision::Int8, "int8")] {
+        let mut network = trained.on(&args.backend, precision, &grids, &grids)?;
+        for (grid, score) in resolutions(&mut network, scenes, STEP, trained.models.patch())? {
+            let [rmse, miou] = figures(&score);
+            table.row([format!("{} x {}", grid.rows(), grid.cols()), name.to_owned(), rmse, miou]);
+        }
+    }
+    Ok(table)
+}
+
+/// Pairs of frames that a flow is trained on for each scene that is tested with.
+const PAIRS: u64 = 8;
+
+fn flows(args: &AriaArgs, trained: &Trained, steps: usize) -> Result<Table, AriaStudyError> {
+    let top = [top()?];
+    let mut network = trained.on(&args.backend, Precision::F32, &top, &top)?;
+    let tested = 4 * args.scenes;
+    let study = FlowStudy { pairs: PAIRS * tested, tested, steps };
+    let mut table = Table::new(&["Flow", "Patches off", "1 - cosine", "Patches"], 1);
+    for error in learn(&mut network, trained.models.patch(), study)? {
+        table.row([
+            error.name.clone(),
+            format!("{:.3}", error.distance_patches()),
+            format!("{:.4}", error.difference()),
+            error.patches.to_string(),
+        ]);
+    }
+    Ok(table)
+}
+
+fn by_system(
+    args: &AriaArgs,
+    trained: &Trained,
+    bundles: [&Bundle; 2],
+    scenes: Scenes,
+) -> Result<Table, AriaStudyError> {
+    let target_ns = args.target.as_secs_f64() * 1e9;
+    let requirements =
+        Requirements { frame_ns: 1e9 / args.camera, ..Requirements::for_target(target_ns) };
+    let plan = Plan::new(trained, bundles, requirements)?;
+    let all = ways(&plan, args.threshold)?;
+    let (levels, regions) = (grids(&LEVELS)?, grids(&REGIONS)?);
+    let encoders = [levels.clone(), regions].concat();
+    let mut network = trained.on(&args.backend, Precision::F32, &encoders, &levels)?;
+    let found = shown(&mut network, scenes, trained.models.patch(), &all)?;
+    let headings = [
+        "System",
+        "Plan",
+        "RMSE, m",
+        "mIoU",
+        "Age",
+        "Cycles",
+        "Asked",
+        "Precision",
+        "Recall",
+        "False",
+        "Missed",
+    ];
+    let mut table = Table::new(&headings, 2);
+    all.iter().zip(&found).for_each(|(way, shown)| table.row(row(way, shown)));
+    Ok(table)
+}
+
+fn grids(sizes: &[[usize; 2]]) -> Result<Vec<vitempo::aria::Grid>, AriaStudyError> {
+    sizes.iter().map(|[rows, cols]| Ok(vitempo::aria::Grid::new(*rows, *cols)?)).collect()
+}
+
+fn figures(score: &Score) -> [String; 2] {
+    [format!("{:.4}", score.depth_rmse_m()), format!("{:.4}", score.label_miou())]
+}
+
+fn row(way: &Way, shown: &Shown) -> Vec<String> {
+    let [rmse, miou] = figures(&shown.score);
+    let a_frame = |count: u64| match count {
+        0 => "-".to_owned(),
+        count => format!("{:.2}", count as f64 / shown.frames.max(1) as f64),
+    };
+    let found = &shown.found;
+    let regions = if found.patches.moved == 0 {
+        [const { String::new() }; 4]
+    } else {
+        [
+            format!("{:.3}", found.patches.precision()),
+            format!("{:.3}", found.patches.recall()),
+            format!("{} of {}", found.false_regions, found.regions),
+            format!("{} of {}", found.missed, found.moved),
+        ]
+    };
+    let shown = [a_frame(shown.full_ages), a_frame(shown.cycles), a_frame(shown.asked)];
+    [vec![way.name.clone(), way.pace.clone(), rmse, miou], shown.to_vec(), regions.to_vec()]
+        .concat()
+}
