@@ -249,7 +249,11 @@ fn searches(bundle: &PredictorBundle) -> Vec<Figure> {
         .map(|l| l.point().ns())
         .collect();
     times.sort_by(f64::total_cmp);
-    let devices = [Device { bundle, ceiling: Some(Latency::from_ns(times[times.len() / 2])) }];
+    let devices = [Device {
+        bundle,
+        ceiling: Some(Latency::from_ns(times[times.len() / 2])),
+        memory_ceiling: None,
+    }];
     println!(
         "\nsearch of {CANDIDATES} candidates, a ceiling at the median latency, FLOPs for a score, \
         tables made on the way"

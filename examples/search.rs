@@ -16,7 +16,8 @@ use vitempo::{
 pub fn main() -> Result<(), Box<dyn Error>> {
     let space = Space::named("hybrid-vit")?;
     let bundle = Bundle::open("bundles/epyc-onnxruntime-f32-1t.vtb")?;
-    let devices = [Device { bundle: &bundle, ceiling: Some(Latency::from_ns(20e6)) }];
+    let devices =
+        [Device { bundle: &bundle, ceiling: Some(Latency::from_ns(20e6)), memory_ceiling: None }];
     let mut objective = StandIn::new(&space, Measure::Flops);
     let options = Options { candidates: 2000, population: 100, seed: 0, upper: false };
     let found = search(&space, &devices, &mut objective, options, &mut |_| true)?;

@@ -296,6 +296,19 @@ impl Bundle {
         Some(EngineMemory::of(self.environment())?.forecast(model, kernels))
     }
 
+    /// The forecast of a model with its memory, where that of the engine is known.
+    ///
+    /// # Errors
+    /// As [`LatencyModel::predict_lowered`].
+    pub fn predict_with_memory(
+        &self,
+        model: &Graph,
+        budget: &Budget,
+    ) -> Result<(GraphPrediction, Option<MemoryForecast>), PredictionError> {
+        let (kernels, prediction) = self.predict_lowered(model, budget)?;
+        Ok((prediction, self.memory(model, &kernels)))
+    }
+
     fn model(&self) -> &dyn LatencyModel {
         match &self.contents {
             Contents::Trained(bundle) => &**bundle,

@@ -3,11 +3,13 @@
 
 mod program;
 
-use program::{json, shipped};
+use program::{json, refused, shipped};
 use std::path::Path;
 use vitempo::{
     datasets::Dataset,
+    graph::{Budget, Limits},
     memory::{EngineMemory, MeasuredMemory, fit},
+    search_space::Space,
 };
 
 #[test]
@@ -40,6 +42,46 @@ fn shipped_fits_are_those_of_the_dataset() {
 }
 
 #[test]
+fn searches_keep_a_ceiling_for_memory() {
+    let bundles = ["onnxruntime", "rten"].map(|engine| {
+        format!("{}/../bundles/epyc-{engine}-f32-1t.vtb", env!("CARGO_MANIFEST_DIR"))
+    });
+    let [one, other] = &bundles;
+    let search = ["search", "--bundle", one, "--bundle", other, "--candidates", "60"];
+    let front = |more: &[&str]| json(&[&search[..], &["--population", "20"], more].concat());
+    let memory = |member: &serde_json::Value, device: usize, end: &str| {
+        member["latencies"][device]["memory"]["peak_bytes"][end].as_u64().expect("bytes")
+    };
+    let within = front(&["--max-memory", "120MB", "--max-memory", "90MB"]);
+    let members = within["front"].as_array().expect("a front");
+    for member in members {
+        assert!(
+            memory(member, 0, "point") <= 120_000_000 && memory(member, 1, "point") <= 90_000_000
+        );
+        let space = Space::named("hybrid-vit").expect("a space");
+        let encoding = member["encoding"].as_str().expect("an encoding");
+        let graph = space.decode(encoding).expect("in the space").to_graph().expect("a graph");
+        let bundle = vitempo::Bundle::open(one).expect("a bundle");
+        let budget = Budget::new(Limits::NONE);
+        let (_, forecast) = bundle.predict_with_memory(&graph, &budget).expect("a forecast");
+        assert_eq!(Some(memory(member, 0, "point")), forecast.map(|f| f.peak_bytes.point()));
+    }
+    let without = front(&[]);
+    let all = without["front"].as_array().expect("a front");
+    assert!(all.iter().any(|member| memory(member, 0, "point") > 120_000_000), "{without}");
+    let upper = front(&["--upper", "--max-memory", "120MB", "--max-memory", "1GB"]);
+    for member in upper["front"].as_array().expect("a front") {
+        assert!(memory(member, 0, "upper") <= 120_000_000);
+    }
+    let torch = concat!(env!("CARGO_MANIFEST_DIR"), "/../bundles/epyc-torch-f32-1t.vtb");
+    let message = refused(&["search", "--bundle", torch, "--max-memory", "1GB"]);
+    assert!(message.contains("--max-memory") && message.contains("no forecast"), "{message}");
+    let nothing =
+        refused(&["search", "--bundle", one, "--candidates", "20", "--max-memory", "1kB"]);
+    assert!(nothing.contains("exceeds them by"), "{nothing}");
+}
+
+#[test]
 fn predict_and_inspect_forecast_the_same_memory() {
     let model = shipped("mobilevit_xxs");
     let bundle = concat!(env!("CARGO_MANIFEST_DIR"), "/../bundles/epyc-rten-f32-1t.vtb");
@@ -51,4 +93,40 @@ fn predict_and_inspect_forecast_the_same_memory() {
     let weights = predicted["demand"]["product_weights_bytes"].as_f64().expect("weights");
     assert!(bytes("lower") <= bytes("point") && bytes("point") <= bytes("upper"));
     assert!(bytes("point") > weights && bytes("point") < 100e6, "{predicted}");
+}
+
+/// A split that keeps everything on the device takes there what `predict` says, and a bound keeps
+/// what it states.
+#[test]
+fn plans_have_the_memory_of_the_forecast() {
+    let model = shipped("mobilevit_xxs");
+    for engine in ["rten", "onnxruntime", "openvino", "litert"] {
+        let bundle = format!("{}/../bundles/epyc-{engine}-f32-1t.vtb", env!("CARGO_MANIFEST_DIR"));
+        let peak = &json(&["predict", &model, "--bundle", &bundle])[0]["memory"]["peak_bytes"];
+        let peak = peak["point"].as_u64().expect("bytes");
+        let split = |more: &[&str]| {
+            let bundles = ["--device-bundle", &bundle, "--server-bundle", &bundle];
+            json(&[&["plan", "split", &model][..], &bundles, more].concat())
+        };
+        let stage = |plan: &serde_json::Value, place: usize| {
+            plan["stages"][place]["memory_bytes"].as_u64().expect("bytes")
+        };
+        let whole = split(&["--bandwidth", "1kbit/s"]);
+        assert_eq!((stage(&whole, 0), whole["stages"].as_array().map(Vec::len)), (peak, Some(1)));
+        let least = (peak - 1).to_string();
+        let bounded =
+            split(&["--bandwidth", "100Mbit/s", "--confine", "input", "--max-memory", &least]);
+        let [device, server] = [stage(&bounded, 0), stage(&bounded, 1)];
+        assert!(device < peak && server < peak && device + server > peak, "{bounded}");
+        let pipeline = json(&[
+            "plan",
+            "pipeline",
+            &model,
+            "--processor",
+            &format!("a={bundle}"),
+            "--bandwidth",
+            "1GB/s",
+        ]);
+        assert_eq!(stage(&pipeline, 0), peak);
+    }
 }

@@ -123,7 +123,7 @@ fn the_isotropic_family_is_searched_for_the_front_of_all_of_a_small_space() {
     let all = small
         .sample_many(usize::try_from(small.size()).expect("a small space"), 1)
         .expect("architectures");
-    let devices = [Device { bundle: &bundle, ceiling: None }];
+    let devices = [Device { bundle: &bundle, ceiling: None, memory_ceiling: None }];
     let mut objective = StandIn::new(&small, Measure::Parameters);
     let mut options = options(all.len() as u64);
     options.population = 400;
@@ -205,8 +205,11 @@ fn adapted_bundles_answer_by_graphs_and_are_searched() {
 
     let trained =
         simulated::bundle(&simulated::environment("onnxruntime", "avx512f"), Method::Lasso, 6);
-    let devices =
-        [&bundle as &dyn SpaceModel, &trained].map(|bundle| Device { bundle, ceiling: None });
+    let devices = [&bundle as &dyn SpaceModel, &trained].map(|bundle| Device {
+        bundle,
+        ceiling: None,
+        memory_ceiling: None,
+    });
     let space = space();
     let mut objective = StandIn::new(&space, Measure::Flops);
     let found =
@@ -232,7 +235,11 @@ fn a_search_keeps_its_ceiling_beats_sampling_and_is_repeatable() {
     let mut times: Vec<f64> = latencies.iter().map(|l| l.point().ns()).collect();
     times.sort_by(f64::total_cmp);
     let ceiling = times[times.len() / 4];
-    let devices = [Device { bundle: &bundle, ceiling: Some(Latency::from_ns(ceiling)) }];
+    let devices = [Device {
+        bundle: &bundle,
+        ceiling: Some(Latency::from_ns(ceiling)),
+        memory_ceiling: None,
+    }];
     let mut objective = StandIn::new(&space, Measure::Flops);
     let mut steps = 0;
     let outcome = search(&space, &devices, &mut objective, options(3000), &mut |_| {
@@ -296,8 +303,11 @@ fn ceilings_on_two_devices_hold_and_impossible_ones_are_refused() {
         upper.sort_by(f64::total_cmp);
         upper[100]
     });
-    let devices = [0, 1]
-        .map(|i| Device { bundle: &bundles[i], ceiling: Some(Latency::from_ns(ceilings[i])) });
+    let devices = [0, 1].map(|i| Device {
+        bundle: &bundles[i],
+        ceiling: Some(Latency::from_ns(ceilings[i])),
+        memory_ceiling: None,
+    });
     let run = |devices: &[Device<'_>]| {
         let options = Options { upper: true, ..options(600) };
         search(
@@ -318,7 +328,7 @@ fn ceilings_on_two_devices_hold_and_impossible_ones_are_refused() {
     );
     let impossible = [Device { ceiling: Some(Duration::from_nanos(10).into()), ..devices[0] }];
     assert!(
-        matches!(run(&impossible), Err(SearchError::NothingFits { candidates: 600, factor, .. }) if factor > 100.0)
+        matches!(run(&impossible), Err(SearchError::NothingFits { candidates: 600, excess, .. }) if excess > 99.0)
     );
     assert!(matches!(run(&[]), Err(SearchError::Option { .. })));
     let stopped = search(
@@ -345,7 +355,7 @@ fn scores_from_a_file_are_searched_completely() {
         .collect();
     let path = folder.path().join("scores.csv");
     std::fs::write(&path, format!("encoding,score\n{rows}")).expect("a file");
-    let devices = [Device { bundle: &bundle, ceiling: None }];
+    let devices = [Device { bundle: &bundle, ceiling: None, memory_ceiling: None }];
     let mut listed = Listed::read(&path, &space).expect("scores");
     let outcome =
         search(&space, &devices, &mut listed, options(10), &mut |_| true).expect("a front");

@@ -15,7 +15,8 @@ pub struct Stage {
     pub nodes: Vec<String>,
     /// Latency of the nodes, without transfers.
     pub latency_ns: Interval,
-    /// Memory of the weights, bytes.
+    /// Memory that the engine takes for the nodes, or of their weights where that is not known,
+    /// bytes.
     pub memory_bytes: u64,
 }
 

@@ -20,7 +20,6 @@ use std::{
 };
 use vitempo::{
     bundle::Location,
-    forecast::Coverage,
     graph::{LatencyModel, Origin},
     query::SharedForecasts,
 };
@@ -77,10 +76,8 @@ impl Bundle {
     pub fn of_model(&self, py: Python<'_>, model: &Model) -> Result<Forecast, Failure> {
         let interrupt = Interrupt::default();
         let budget = model::budget(&interrupt);
-        let prediction = py.detach(|| self.bundle.predict_within(&model.graph, &budget));
-        let prediction = interrupt.or(prediction)?;
-        let coverage = Coverage::of(&model.graph, &prediction);
-        Ok(Forecast::of_model(self, model, prediction, coverage))
+        let forecast = py.detach(|| self.bundle.predict_with_memory(&model.graph, &budget));
+        Ok(Forecast::of_model(self, model, interrupt.or(forecast)?))
     }
 }
 

@@ -14,7 +14,10 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use vitempo::{
     forecast::Coverage,
-    graph::{GraphPrediction, Latency, LatencyModel, Prediction, PredictionSource},
+    graph::{
+        Budget, Graph, GraphPrediction, Latency, LatencyModel, Limits, Prediction, PredictionSource,
+    },
+    memory::MemoryForecast,
 };
 
 /// The latency of one model. It never changes.
@@ -40,12 +43,27 @@ struct Details {
     environment: String,
     prediction: GraphPrediction,
     coverage: Coverage,
+    memory: Option<MemoryForecast>,
+}
+
+/// A forecast with its memory.
+type WithMemory = (GraphPrediction, Option<MemoryForecast>);
+
+/// The fields of `vitempo.Memory`.
+pub type MemoryFields = (u64, u64, u64, f64, u64, u64);
+
+/// The fields of `vitempo.Memory`.
+pub fn memory_fields(of: &MemoryForecast) -> MemoryFields {
+    let (peak, demand) = (of.peak_bytes, of.demand);
+    let (weights, activations) = (demand.weights_bytes(), demand.activations_bytes);
+    (peak.point(), peak.lower(), peak.upper(), of.level, weights, activations)
 }
 
 impl Details {
-    fn new(bundle: &Bundle, prediction: GraphPrediction, coverage: Coverage) -> Self {
+    fn new(bundle: &Bundle, graph: &Graph, (prediction, memory): WithMemory) -> Self {
         let environment = bundle.bundle.environment().describe();
-        Self { bundle: bundle.bundle.name().to_owned(), environment, prediction, coverage }
+        let coverage = Coverage::of(graph, &prediction);
+        Self { bundle: bundle.bundle.name().to_owned(), environment, prediction, coverage, memory }
     }
 
     fn operators(&self) -> Arc<Columns> {
@@ -66,14 +84,9 @@ impl Details {
 
 impl Forecast {
     /// Of a model.
-    pub fn of_model(
-        bundle: &Bundle,
-        model: &Model,
-        prediction: GraphPrediction,
-        coverage: Coverage,
-    ) -> Self {
-        let latency = prediction.latency;
-        let details = Box::new(Details::new(bundle, prediction, coverage));
+    pub fn of_model(bundle: &Bundle, model: &Model, forecast: WithMemory) -> Self {
+        let latency = forecast.0.latency;
+        let details = Box::new(Details::new(bundle, &model.graph, forecast));
         Self { model: model.graph.name().to_owned(), latency, of: Of::Model(details) }
     }
 
@@ -107,9 +120,8 @@ impl Forecast {
         };
         let made = details.get_or_try_init(py, || -> Result<Box<Details>, Failure> {
             let graph = space.space.decode(&self.model)?.to_graph()?;
-            let prediction = bundle.bundle.predict(&graph)?;
-            let coverage = Coverage::of(&graph, &prediction);
-            Ok(Box::new(Details::new(bundle, prediction, coverage)))
+            let forecast = bundle.bundle.predict_with_memory(&graph, &Budget::new(Limits::NONE))?;
+            Ok(Box::new(Details::new(bundle, &graph, forecast)))
         })?;
         Ok(made)
     }
@@ -184,6 +196,15 @@ impl Forecast {
         let of = &self.details(py)?.coverage;
         let class = py.import("vitempo._types")?.getattr("Coverage")?;
         Ok(class.call1((of.operators, of.trained, of.fallback, of.extrapolating))?)
+    }
+
+    /// The memory that the engine takes to load and run the model; None where that of the bundle's
+    /// engine is not known.
+    #[getter]
+    fn memory<'py>(&self, py: Python<'py>) -> Result<Option<Bound<'py, PyAny>>, Failure> {
+        let Some(memory) = &self.details(py)?.memory else { return Ok(None) };
+        let class = py.import("vitempo._types")?.getattr("Memory")?;
+        Ok(Some(class.call1(memory_fields(memory))?))
     }
 
     /// Nodes of the model whose operator vitempo does not support.

@@ -1,6 +1,13 @@
-//! [`search()`]: the architectures of a space with the highest score within a latency ceiling.
+//! [`search()`]: the architectures of a space with the highest score within ceilings for latency and
+//! memory.
 
-use crate::{bundle::Bundle, failure::Failure, interrupt::Interrupt, space::Space};
+use crate::{
+    bundle::Bundle,
+    failure::Failure,
+    forecast::{MemoryFields, memory_fields},
+    interrupt::Interrupt,
+    space::Space,
+};
 use pyo3::{
     exceptions::PyValueError,
     prelude::*,
@@ -9,14 +16,16 @@ use pyo3::{
 use vitempo::{
     graph::Latency,
     search::{
-        Candidate, Objective, ObjectiveError, Options, Outcome, Progress, devices,
+        Candidate, Ceilings, Device, Objective, ObjectiveError, Options, Progress, SearchError,
+        devices,
         objective::{Measure, StandIn},
     },
     search_space::Architecture,
 };
 
-/// A member of the front: encoding, score, and latency, lower and upper end for each bundle, ms.
-type Member = (String, f64, Vec<(f64, f64, f64)>);
+/// A member of the front: encoding, score, and for each bundle latency, lower and upper end in ms,
+/// and memory.
+type Member = (String, f64, Vec<(f64, f64, f64)>, Vec<Option<MemoryFields>>);
 
 /// A function of the user's that scores architectures.
 struct Scored {
@@ -78,6 +87,7 @@ pub fn search(
         |name: &str| options.get_item(name)?.ok_or_else(|| PyValueError::new_err(name.to_owned()));
     let ceilings: Vec<f64> = option("ceilings")?.extract()?;
     let ceilings: Vec<Latency> = ceilings.into_iter().map(Latency::from_ms).collect();
+    let memory_bytes: Vec<u64> = option("memory_ceilings")?.extract()?;
     let options = Options {
         candidates: option("candidates")?.extract()?,
         population: option("population")?.extract()?,
@@ -104,16 +114,25 @@ pub fn search(
         });
         called.map_err(|error| interrupt.end_by(error)).is_ok() && !interrupt.is_pending()
     };
-    let found = py.detach(|| -> Result<Outcome, Failure> {
-        let devices = devices(&bundles, &ceilings)?;
-        Ok(vitempo::search::search(space, &devices, objective.as_mut(), options, &mut report)?)
+    let found = py.detach(|| -> Result<(u64, Vec<Member>), Failure> {
+        let ceilings = Ceilings { latencies: &ceilings, memory_bytes: &memory_bytes };
+        let devices = devices(&bundles, ceilings)?;
+        let found =
+            vitempo::search::search(space, &devices, objective.as_mut(), options, &mut report)?;
+        let front = found.front.iter().map(|candidate| member(candidate, &devices));
+        Ok((found.candidates, front.collect::<Result<_, _>>()?))
     });
-    let found = interrupt.or(found)?;
-    Ok((found.candidates, found.front.iter().map(member).collect()))
+    interrupt.or(found)
 }
 
-fn member(candidate: &Candidate) -> Member {
+fn member(candidate: &Candidate, devices: &[Device<'_>]) -> Result<Member, Failure> {
     let ends = |l: &vitempo::graph::Prediction| (l.point().ms(), l.lower().ms(), l.upper().ms());
     let latencies = candidate.latencies.iter().map(ends).collect();
-    (candidate.architecture.encode(), candidate.score, latencies)
+    let architecture = &candidate.architecture;
+    let memory = |device: &Device<'_>| -> Result<_, Failure> {
+        let forecast = device.memory(architecture).map_err(SearchError::from)?;
+        Ok(forecast.as_ref().map(memory_fields))
+    };
+    let memories = devices.iter().map(memory).collect::<Result<_, _>>()?;
+    Ok((architecture.encode(), candidate.score, latencies, memories))
 }

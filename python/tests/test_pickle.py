@@ -43,6 +43,7 @@ def test_forecasts_of_models_are_pickled_whole(bundle, model):
     copied = again(forecast)
     assert copied == forecast and copied.environment == forecast.environment
     assert (copied.ms, copied.lower, copied.upper) == (forecast.ms, forecast.lower, forecast.upper)
+    assert copied.memory == forecast.memory
     assert copied.coverage == forecast.coverage and copied.overhead == forecast.overhead
     assert copied.operators["ms"].tolist() == forecast.operators["ms"].tolist()
 

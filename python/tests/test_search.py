@@ -28,6 +28,15 @@ def test_a_search_over_two_bundles_by_the_upper_end(bundle):
         assert first.upper <= 40 and second.upper <= 60
 
 
+def test_memory_has_a_ceiling(bundle):
+    found = vitempo.search("hybrid-vit", bundle, memory_ceilings=80_000_000, **FAST)
+    for candidate in found.front:
+        assert candidate.memories == [bundle.predict(candidate.encoding).memory]
+        assert candidate.memories[0].peak <= 80_000_000
+    with pytest.raises(vitempo.SearchError, match="has no forecast"):
+        vitempo.search("hybrid-vit", "epyc-torch-f32-1t", memory_ceilings=[10**9], **FAST)
+
+
 def test_a_function_scores_architectures(bundle):
     asked: list[str] = []
 

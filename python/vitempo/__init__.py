@@ -22,7 +22,7 @@ from ._latency import Latency
 from ._program import profile, program, train
 from ._refine import RefinedKernel, Refinement, RefinePlan, refine, refine_plan
 from ._search import Candidate, SearchResult, search
-from ._types import Coverage, Unsupported
+from ._types import Coverage, Memory, Unsupported
 from ._vitempo import (
     Bundle,
     Forecast,
@@ -76,6 +76,7 @@ __all__ = [
     "InvalidSpace",
     "Latency",
     "LimitExceeded",
+    "Memory",
     "Model",
     "ModelNotFound",
     "NothingFits",

@@ -18,6 +18,15 @@ RATES = (
     ("MB/s", 8.0),
     ("GB/s", 8e3),
 )
+SIZES = (
+    ("kB", 1e3),
+    ("MB", 1e6),
+    ("GB", 1e9),
+    ("KiB", 2.0**10),
+    ("MiB", 2.0**20),
+    ("GiB", 2.0**30),
+    ("B", 1.0),
+)
 
 
 def finish(parser: argparse.ArgumentParser, run: Any) -> None:
@@ -48,6 +57,11 @@ def duration(ms: float) -> str:
 def time_ms(text: str) -> float:
     """`20ms`, in ms."""
     return _quantity(text, TIMES, "a time", "20ms, 1.5s")
+
+
+def size_bytes(text: str) -> int:
+    """`40MB`, in bytes."""
+    return round(_quantity(text, SIZES, "a size", "40MB, 64MiB"))
 
 
 def mbit_per_s(text: str) -> float:

@@ -1,4 +1,4 @@
-"""Searches a space for the architectures with the highest score within a latency ceiling."""
+"""Searches a space for the best architectures within ceilings for latency and memory."""
 
 # pyright: reportUnknownMemberType=false
 
@@ -13,6 +13,7 @@ from typing import Callable, Optional, Union
 from . import _vitempo
 from ._latency import Latency
 from ._open import Named, opened
+from ._types import Memory
 from ._vitempo import Bundle, Space
 
 Objective = Union[str, Callable[[list[str]], Sequence[float]]]
@@ -21,11 +22,13 @@ Progress = Callable[[int, Optional[float]], object]
 
 @dataclass(frozen=True)
 class Candidate:
-    """An architecture of the front: its encoding, its score, and a latency for each bundle."""
+    """An architecture of the front: its encoding, its score, and for each bundle a latency, and the
+    memory where that of the bundle's engine is known."""
 
     encoding: str
     score: float
     latencies: list[Latency]
+    memories: list[Optional[Memory]]
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,7 @@ def search(
     objective: Objective = "flops",
     *,
     ceilings: Union[float, Sequence[float], None] = None,
+    memory_ceilings: Union[int, Sequence[int], None] = None,
     candidates: int = 10_000,
     population: int = 100,
     seed: int = 0,
@@ -67,10 +71,12 @@ def search(
         objective: `flops` or `parameters` as stand-ins for accuracy, or a function from encodings
             to scores of the same number; larger is better.
         ceilings: The most time a run may take on each bundle, ms.
+        memory_ceilings: The most memory that the engine of each bundle may take to load and run a
+            model, bytes.
         candidates: Distinct architectures to evaluate.
         population: Architectures in a generation, and most of the front.
         seed: The same seed, space, bundles and scores give the same front.
-        upper: The ceiling holds for the upper end of the interval instead of the forecast.
+        upper: Ceilings hold for the upper ends of the intervals instead of the forecasts.
         progress: True shows a bar where tqdm is installed; a function is called with the number
             of evaluated architectures and the best score so far.
 
@@ -78,7 +84,8 @@ def search(
         NothingFits: No candidate is within the ceilings.
     """
     options = {
-        "ceilings": _ceilings(ceilings),
+        "ceilings": [float(ceiling) for ceiling in _each(ceilings)],
+        "memory_ceilings": [int(ceiling) for ceiling in _each(memory_ceilings)],
         "candidates": candidates,
         "population": population,
         "seed": seed,
@@ -88,8 +95,13 @@ def search(
     with _shown(progress, candidates) as shown:
         evaluated, front = _vitempo.search(of, _opened(bundles), objective, options, shown)
     members = [
-        Candidate(encoding, score, [Latency(*ends) for ends in latencies])
-        for encoding, score, latencies in front
+        Candidate(
+            encoding,
+            score,
+            [Latency(*ends) for ends in latencies],
+            [memory and Memory(*memory) for memory in memories],
+        )
+        for encoding, score, latencies, memories in front
     ]
     return SearchResult(members, evaluated)
 
@@ -99,10 +111,10 @@ def _opened(bundles: Union[Named, Sequence[Named]]) -> list[Bundle]:
     return [opened(bundle) for bundle in several]
 
 
-def _ceilings(ceilings: Union[float, Sequence[float], None]) -> list[float]:
+def _each(ceilings: Union[float, Sequence[float], None]) -> Sequence[float]:
     if ceilings is None:
         return []
-    return [float(ceilings)] if isinstance(ceilings, (int, float)) else [float(c) for c in ceilings]
+    return [ceilings] if isinstance(ceilings, (int, float)) else ceilings
 
 
 @contextmanager

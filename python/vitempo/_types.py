@@ -19,6 +19,21 @@ class Coverage(NamedTuple):
     extrapolating: int
 
 
+class Memory(NamedTuple):
+    """Memory that an engine takes to load and run a model, bytes.
+
+    `peak` is the forecast, and lies between `lower` and `upper` for a share `level` of models.
+    `weights` are those of the kernels that run, `activations` what is kept for tensors at once.
+    """
+
+    peak: int
+    lower: int
+    upper: int
+    level: float
+    weights: int
+    activations: int
+
+
 class Unsupported(NamedTuple):
     """A node of the model whose operator vitempo does not support."""
 

@@ -8,7 +8,7 @@ import sys
 from typing import Any
 
 from ._export import export
-from ._printing import duration, finish, mbit_per_s, show, table, time_ms
+from ._printing import duration, finish, mbit_per_s, show, size_bytes, table, time_ms
 from ._vitempo import Bundle, Forecast, Model, Space, bundles, models
 from .errors import VitempoError
 
@@ -130,6 +130,7 @@ def add_search(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--space", default="hybrid-vit", help="name, or TOML file")
     parser.add_argument("--bundle", action="append", required=True, metavar="NAME")
     parser.add_argument("--max-latency", action="append", metavar="TIME", help="e.g. 20ms")
+    parser.add_argument("--max-memory", action="append", metavar="SIZE", help="e.g. 40MB")
     parser.add_argument("--objective", choices=("flops", "parameters"), default="flops")
     parser.add_argument("--candidates", type=int, default=100_000)
     parser.add_argument("--population", type=int, default=200)
@@ -146,6 +147,7 @@ def _run_search(given: argparse.Namespace) -> None:
         given.bundle,
         given.objective,
         ceilings=[time_ms(text) for text in given.max_latency or ()],
+        memory_ceilings=[size_bytes(text) for text in given.max_memory or ()],
         candidates=given.candidates,
         population=given.population,
         seed=given.seed,
@@ -163,6 +165,7 @@ def _run_search(given: argparse.Namespace) -> None:
                 "encoding": c.encoding,
                 "score": c.score,
                 "latencies_ms": [[at.ms, at.lower, at.upper] for at in c.latencies],
+                "memory_bytes": [of and [of.peak, of.lower, of.upper] for of in c.memories],
             }
             for c in found.front
         ],

@@ -8,9 +8,16 @@ import numpy.typing as npt
 from ._dataset import Dataset
 from ._evaluate import Evaluation
 from ._refine import Refinement
-from ._types import Coverage, Unsupported
+from ._types import Coverage, Memory, Unsupported
 
 __version__: str
+
+_Member = tuple[
+    str,
+    float,
+    list[tuple[float, float, float]],
+    list[Optional[tuple[int, int, int, float, int, int]]],
+]
 
 class _Serializable(Protocol):
     """An `onnx.ModelProto`."""
@@ -62,7 +69,7 @@ def search(
     objective: Union[str, Callable[[list[str]], Sequence[float]]],
     options: dict[str, Any],
     progress: Optional[Callable[[int, Optional[float]], object]],
-) -> tuple[int, list[tuple[str, float, list[tuple[float, float, float]]]]]: ...
+) -> tuple[int, list[_Member]]: ...
 def plan_split(model: Model, device: Bundle, server: Bundle, json: str) -> tuple[str, str]: ...
 def plan_pipeline(
     model: Model, processors: list[tuple[str, Bundle]], json: str
@@ -165,6 +172,8 @@ class Forecast:
     def operators(self) -> Table: ...
     @property
     def coverage(self) -> Coverage: ...
+    @property
+    def memory(self) -> Optional[Memory]: ...
     @property
     def unsupported(self) -> list[Unsupported]: ...
     def __float__(self) -> float: ...

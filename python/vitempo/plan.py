@@ -122,7 +122,8 @@ def split(
         minimise: `latency`, `device_energy`, `device_memory`, `bytes_sent` or `server_memory`.
         max_latency: Bound, ms.
         max_energy: Bound on the energy of the device, mJ.
-        max_memory: Bound on the weights on the device, bytes.
+        max_memory: Bound on the memory that the device's engine takes, with the activations of
+            the whole model; of engines whose memory is not known, on the weights; bytes.
         confine: Names of tensors that may not leave the device.
 
     Raises:

@@ -108,6 +108,10 @@ fn survey(
     let (mut survey, rows) = match Survey::of(&environment.measurements()) {
         Ok(found) => found,
         Err(PredictorError::NoRows { .. }) => {
+            let of_memory = topics.contains(&Topic::Memory).then(|| environment.measurements());
+            if let Some(survey) = of_memory.and_then(|found| Survey::of_memory(&found)) {
+                return Ok(Some(survey));
+            }
             progress(Progress::Warning(&format!("left out {id}: no usable operator rows")));
             return Ok(None);
         }

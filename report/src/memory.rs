@@ -21,8 +21,8 @@ const MB: f64 = 1e6;
 const LARGEST_MB: f64 = 65.0;
 
 pub fn section(surveys: &[Survey]) -> Vec<Block> {
-    let missing = "No measurement has a peak of memory: measure with this version (`vitempo profile \
-        MODELS --out data/`), on a system that reports it.";
+    let missing = "No measurement has the memory of a process of its own: measure with `vitempo \
+        profile MODELS --peak-memory alone --out data/`, on a system that reports it.";
     let mut blocks = vec![Block::text(paper::TEXT.memory)];
     let reported =
         leading(surveys.iter().filter(|s| s.models.iter().any(|m| m.peak_memory_bytes.is_some())));

@@ -74,8 +74,8 @@ pub const TEXT: Text = Text {
         counters, and more of a speed-up for ViTs from faster memory (figures 5 and 6).",
     memory: "The study's ViTs need more memory than CNNs of the same size, and more so at higher \
         resolution: a plain ViT-S 14 % more than a narrow ResNet-18 at 224 pixels, 43 % more at \
-        512 (figure 7); it counts intermediate tensors. Here, memory is the increase of the \
-        process's resident memory from before it loads the model to its peak, weights included.",
+        512 (figure 7); it counts intermediate tensors as its engine reports them. Here, memory is \
+        what loading and running a model add to a process of its own, weights included.",
     memory_format: "In PyTorch Mobile convolutions were 2.21 and 1.58 times as fast channels last \
         as channels first on 64x64 and 48x48 images (figure 9).",
     activations: "On phones GELU took 2.85 times as long for inputs of 2 as for inputs of 1, \

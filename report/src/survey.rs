@@ -53,7 +53,8 @@ pub struct Model {
     pub side: Option<usize>,
     /// Median end-to-end latency, ns.
     pub latency_ns: Option<f64>,
-    /// Median peak memory over the measurements whose peak can be one, bytes.
+    /// Median peak memory over the measurements in a process of their own whose peak can be one,
+    /// bytes.
     pub peak_memory_bytes: Option<f64>,
 }
 
@@ -167,24 +168,50 @@ impl Survey {
     /// As [`TrainingRows::from_profiles`].
     pub fn of(measurements: &Measurements<'_>) -> Result<(Self, TrainingRows), PredictorError> {
         let rows = TrainingRows::from_profiles(measurements.profiles)?;
-        let first = measurements.profiles.first().ok_or(PredictorError::NoRows {
-            profiles: 0,
-            skipped: 0,
-            reasons: String::new(),
-        })?;
-        let mut by_model: BTreeMap<(&str, &str), Vec<&ModelProfile>> = BTreeMap::new();
-        for p in measurements.profiles {
-            by_model.entry((&p.model.name, &p.model.architecture)).or_default().push(p);
-        }
-        let models: Vec<Model> =
-            rows.models.iter().map(|m| model(m, &by_model, measurements.graphs)).collect();
+        let by_model = by_model(measurements.profiles);
+        let of_model = |m: &MeasuredModel| {
+            model((&m.name, &m.architecture), m.e2e_ns, &by_model, measurements.graphs)
+        };
+        let models: Vec<Model> = rows.models.iter().map(of_model).collect();
         let groups: Vec<Option<Group>> = models.iter().map(|m| m.group).collect();
-        let times = || measurements.profiles.iter().map(|p| p.started_unix_ms).filter(|ms| *ms > 0);
+        let of_models = Self::of_models(measurements, models, rows.origin);
         let survey = Self {
+            input_effects: inputs::effects(&rows, measurements.other_inputs),
+            floors: floors(&rows, &groups, measurements)?,
+            rows: rows.rows.iter().map(row).collect(),
+            ..of_models.ok_or(PredictorError::NoRows {
+                profiles: 0,
+                skipped: 0,
+                reasons: String::new(),
+            })?
+        };
+        Ok((survey, rows))
+    }
+
+    /// Sums up measurements of memory in which no operator was timed; their latencies, of a few
+    /// runs of new processes, are not used. `None` without memory.
+    pub fn of_memory(measurements: &Measurements<'_>) -> Option<Self> {
+        let by_model = by_model(measurements.profiles);
+        let models: Vec<Model> =
+            by_model.keys().map(|&key| model(key, None, &by_model, measurements.graphs)).collect();
+        let is_measured = models.iter().any(|m| m.peak_memory_bytes.is_some());
+        let origin = measurements.profiles.first()?.origin;
+        is_measured.then(|| Self::of_models(measurements, models, origin)).flatten()
+    }
+
+    /// Models of an environment, and no operators; `None` without measurements.
+    fn of_models(
+        measurements: &Measurements<'_>,
+        models: Vec<Model>,
+        origin: Origin,
+    ) -> Option<Self> {
+        let first = measurements.profiles.first()?;
+        let times = || measurements.profiles.iter().map(|p| p.started_unix_ms).filter(|ms| *ms > 0);
+        Some(Self {
             label: label(&first.environment),
             folder: measurements.folder.clone(),
             environment: first.environment.clone(),
-            origin: rows.origin,
+            origin,
             published: first.source.clone(),
             days: times().min().zip(times().max()).map(|(first, last)| (day(first), day(last))),
             sessions: measurements
@@ -196,14 +223,13 @@ impl Survey {
             failed: measurements.failed,
             executed: executed(measurements.profiles),
             memory_shares: memory_shares(measurements.profiles, measurements.graphs),
-            input_effects: inputs::effects(&rows, measurements.other_inputs),
-            floors: floors(&rows, &groups, measurements)?,
-            rows: rows.rows.iter().map(row).collect(),
+            input_effects: Vec::new(),
+            floors: Floors::default(),
+            rows: Vec::new(),
             models,
             importances: Vec::new(),
             evaluations: Vec::new(),
-        };
-        Ok((survey, rows))
+        })
     }
 
     /// Models with an end-to-end latency; single operators are none.
@@ -277,29 +303,42 @@ pub fn make_labels_unique(surveys: &mut [Survey]) {
     }
 }
 
+/// Measurements by name and architecture of their model.
+type ByModel<'a> = BTreeMap<(&'a str, &'a str), Vec<&'a ModelProfile>>;
+
+fn by_model(profiles: &[ModelProfile]) -> ByModel<'_> {
+    let mut by_model = ByModel::new();
+    for profile in profiles {
+        let key = (profile.model.name.as_str(), profile.model.architecture.as_str());
+        by_model.entry(key).or_default().push(profile);
+    }
+    by_model
+}
+
 fn model(
-    measured: &MeasuredModel,
-    measurements: &BTreeMap<(&str, &str), Vec<&ModelProfile>>,
+    (name, architecture): (&str, &str),
+    latency_ns: Option<f64>,
+    by_model: &ByModel<'_>,
     graphs: &BTreeMap<String, Graph>,
 ) -> Model {
-    let own = measurements
-        .get(&(measured.name.as_str(), measured.architecture.as_str()))
-        .map_or(&[][..], Vec::as_slice);
-    let graph = graphs.get(&measured.architecture);
+    let own = by_model.get(&(name, architecture)).map_or(&[][..], Vec::as_slice);
+    let graph = graphs.get(architecture);
     let peaks: Vec<f64> = own.iter().filter_map(|p| peak(p, graph)).map(|b| b as f64).collect();
     Model {
-        name: measured.name.clone(),
-        architecture: measured.architecture.clone(),
+        name: name.to_owned(),
+        architecture: architecture.to_owned(),
         group: own.first().and_then(|p| Group::of(&p.model, graph)),
         work: graph.map(Work::of_graph),
         side: graph.and_then(image_side),
-        latency_ns: measured.e2e_ns,
+        latency_ns,
         peak_memory_bytes: median(&peaks),
     }
 }
 
-/// A measurement's peak memory, where it can be one.
+/// A measurement's peak memory, where it can be one: of a process that ran other models before, it
+/// says nothing.
 fn peak(measurement: &ModelProfile, graph: Option<&Graph>) -> Option<u64> {
+    measurement.running_memory_bytes?;
     let faulty = |bytes| PeakFault::of(bytes, graph, measurement.environment.precision).is_some();
     measurement.peak_memory_bytes.filter(|&bytes| !faulty(bytes))
 }

@@ -123,7 +123,7 @@ fn measurement(
         executed: vitempo::graph::Executed::of(&operators),
         operators,
         peak_memory_bytes: Some(5_000_000),
-        running_memory_bytes: None,
+        running_memory_bytes: Some(4_000_000),
         energy_per_inference_uj: None,
         load: None,
         status: Status::Ok,

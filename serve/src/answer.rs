@@ -13,7 +13,7 @@ use super::{
     problem::Problem,
     question::{Item, Questions},
     registry::{Bundles, RegisteredBundle},
-    request::{Asked, Subject},
+    request::{Asked, Settings, Subject},
 };
 use axum::http::StatusCode;
 use serde::Serialize;
@@ -80,11 +80,8 @@ pub fn answer(
     memory: &Memory,
     abandoned: &Abandoned,
 ) -> Result<Answer, Problem> {
-    if asked.settings.form == Form::Arrow && asked.settings.breakdown {
-        let detail = "a table has no rows for operators";
-        return Err(Problem::new(StatusCode::NOT_ACCEPTABLE, detail)
-            .field("breakdown")
-            .hint("accept application/json, or leave the breakdown out"));
+    if asked.settings.form == Form::Arrow {
+        fits_table(&asked.settings)?;
     }
     let registered = bundles(&asked.settings.bundles, registry)?;
     let space = space(asked.space.as_deref(), spaces)?;
@@ -98,7 +95,7 @@ pub fn answer(
     }
     let forecasters: Vec<Forecaster> = registered
         .into_iter()
-        .map(|registered| Forecaster::new(registered, asked.settings.breakdown))
+        .map(|registered| Forecaster::new(registered, &asked.settings))
         .collect();
     let mut tallies = vec![Tally::default(); forecasters.len()];
     let options = asked.options(limits.model, abandoned.stop());
@@ -107,10 +104,11 @@ pub fn answer(
         Form::Json => Rows::Json(Json::begin(pieces)?),
         Form::Arrow => Rows::Arrow(ArrowRows::begin(pieces, &forecasters)?),
     };
-    let mut reader = Questions::new(space, &options, asked.settings.breakdown);
+    let by_graphs = asked.settings.is_by_graphs();
+    let mut reader = Questions::new(space, &options, by_graphs);
     let all = Item::all(asked);
     let mut place = 0;
-    for items in batches(&all, asked.settings.breakdown) {
+    for items in batches(&all, by_graphs) {
         abandoned.check()?;
         let questions: Vec<_> = items.iter().map(|item| reader.question(item)).collect();
         if let ([Item { subject: Subject::Onnx(_), .. }, ..], [Err(problem), ..]) =
@@ -148,6 +146,20 @@ pub fn answer(
     Ok(Answer { document, form, tallies: registered.zip(tallies).collect() })
 }
 
+/// # Errors
+/// 406 naming the setting that only a document answers.
+fn fits_table(settings: &Settings) -> Result<(), Problem> {
+    let wanted = [
+        (settings.breakdown, "breakdown", "a table has no rows for operators"),
+        (settings.memory, "memory", "a table has no columns for memory"),
+    ];
+    wanted.into_iter().find(|(is_wanted, ..)| *is_wanted).map_or(Ok(()), |(_, field, detail)| {
+        Err(Problem::new(StatusCode::NOT_ACCEPTABLE, detail)
+            .field(field)
+            .hint(format!("accept application/json, or leave `{field}` out")))
+    })
+}
+
 /// The answer as it is written.
 enum Rows {
     Json(Json),
@@ -166,11 +178,10 @@ fn count(tally: &mut Tally, outcome: &Result<Forecast, Problem>) {
 }
 
 /// Architectures in large batches if their graphs are not needed, models in small ones.
-fn batches<'a>(items: &'a [Item<'a>], each_operator: bool) -> impl Iterator<Item = &'a [Item<'a>]> {
+fn batches<'a>(items: &'a [Item<'a>], by_graphs: bool) -> impl Iterator<Item = &'a [Item<'a>]> {
     let is_looked_up =
         |item: &&Item<'_>| matches!(item.subject, Subject::Encoding(_)) && item.size().is_none();
-    let architectures =
-        items.iter().take_while(|item| !each_operator && is_looked_up(item)).count();
+    let architectures = items.iter().take_while(|item| !by_graphs && is_looked_up(item)).count();
     let (architectures, mut models) = items.split_at(architectures);
     let groups = std::iter::from_fn(move || {
         let (group, rest) = models.split_at(graphs(models));
@@ -268,18 +279,18 @@ impl Json {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::request::Settings, *};
+    use super::*;
 
     #[test]
     fn batches_are_bounded_by_number_and_bytes() {
         let model = |size: usize| Subject::Base64("m".to_owned(), "A".repeat(size));
-        let at = |subjects: &[Subject], sizes: &str, each_operator| {
+        let at = |subjects: &[Subject], sizes: &str, by_graphs| {
             let settings = Settings::read(sizes).unwrap_or_default();
             let asked = Asked { settings, space: None, subjects: subjects.to_vec() };
             let items = Item::all(&asked);
-            batches(&items, each_operator).map(<[Item<'_>]>::len).collect::<Vec<_>>()
+            batches(&items, by_graphs).map(<[Item<'_>]>::len).collect::<Vec<_>>()
         };
-        let sizes = |subjects: &[Subject], each_operator| at(subjects, "", each_operator);
+        let sizes = |subjects: &[Subject], by_graphs| at(subjects, "", by_graphs);
         let encodings = vec![Subject::Encoding("hv1".to_owned()); 300];
         assert_eq!(sizes(&encodings, false), [256, 44]);
         assert_eq!(sizes(&encodings, true), [64, 64, 64, 64, 44]);

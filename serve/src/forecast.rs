@@ -1,14 +1,20 @@
 //! [`Forecaster`]: forecasts many models at once with one bundle, and describes each result.
 
-use super::{problem::Problem, registry::RegisteredBundle, request::Question, table_cache::Sum};
+use super::{
+    problem::Problem,
+    registry::RegisteredBundle,
+    request::{Question, Settings},
+    table_cache::Sum,
+};
 use axum::http::StatusCode;
 use serde::Serialize;
 use std::{borrow::Cow, sync::Arc};
 use vitempo::forecast::Coverage;
 use vitempo::graph::{
-    Graph, GraphPrediction, Latency, LatencyModel, OperatorPrediction, Prediction,
+    Graph, GraphPrediction, Latency, LatencyModel, OperatorPrediction, Prediction, PredictionError,
     onnx::ReadOptions,
 };
+use vitempo::memory::MemoryForecast;
 use vitempo::predictors::PredictorBundle;
 use vitempo::search_space::{Architecture, Space};
 
@@ -26,7 +32,13 @@ pub struct Forecast {
     /// Every operator that will run, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operators: Option<Vec<OperatorPrediction>>,
+    /// Memory, if requested; `null` where that of the engine is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory: Option<Option<MemoryForecast>>,
 }
+
+/// What a bundle says of one graph.
+type OfGraph = (GraphPrediction, Option<MemoryForecast>);
 
 /// A bundle that was asked for.
 #[derive(Debug)]
@@ -36,12 +48,14 @@ pub struct Forecaster {
     /// Its environment.
     pub environment: String,
     breakdown: bool,
+    memory: bool,
 }
 
 impl Forecaster {
-    /// With or without a row per operator.
-    pub fn new(registered: Arc<RegisteredBundle>, breakdown: bool) -> Self {
-        Self { environment: registered.bundle.environment().id(), registered, breakdown }
+    /// With the detail of these settings.
+    pub fn new(registered: Arc<RegisteredBundle>, settings: &Settings) -> Self {
+        let Settings { breakdown, memory, .. } = *settings;
+        Self { environment: registered.bundle.environment().id(), registered, breakdown, memory }
     }
 
     /// Forecasts for the valid models, in that order; the others keep their problems. Architectures
@@ -58,12 +72,7 @@ impl Forecaster {
         let looked_up = sums.is_some();
         let graphs: Vec<Result<Cow<'_, Graph>, Problem>> =
             questions.iter().flatten().filter_map(|question| question.graph(looked_up)).collect();
-        let predictions = match self
-            .registered
-            .bundle
-            .predict_each_within(graphs.iter().flatten().map(|graph| &**graph), &|| {
-                options.budget()
-            }) {
+        let predictions = match self.of_each(graphs.iter().flatten(), options) {
             Ok(predictions) => predictions,
             Err(error) => return failed(questions, &error.into()),
         };
@@ -93,7 +102,20 @@ impl Forecaster {
         Some(sums.iter().map(|sum| of_sum(bundle, sum)).collect())
     }
 
-    fn of_graph(&self, graph: &Graph, prediction: GraphPrediction) -> Result<Forecast, Problem> {
+    fn of_each<'g>(
+        &self,
+        graphs: impl Iterator<Item = &'g Cow<'g, Graph>>,
+        options: &ReadOptions,
+    ) -> Result<Vec<OfGraph>, PredictionError> {
+        let (bundle, graphs) = (&self.registered.bundle, graphs.map(|graph| &**graph));
+        if self.memory {
+            return graphs.map(|g| bundle.predict_with_memory(g, &options.budget())).collect();
+        }
+        let predictions = bundle.predict_each_within(graphs, &|| options.budget())?;
+        Ok(predictions.into_iter().map(|prediction| (prediction, None)).collect())
+    }
+
+    fn of_graph(&self, graph: &Graph, (prediction, memory): OfGraph) -> Result<Forecast, Problem> {
         let coverage = Coverage::of(graph, &prediction);
         finite(Forecast {
             latency_ns: prediction.latency,
@@ -101,6 +123,7 @@ impl Forecaster {
             extrapolating: coverage.extrapolating > 0,
             coverage,
             operators: self.breakdown.then_some(prediction.operators),
+            memory: self.memory.then_some(memory),
         })
     }
 }
@@ -121,6 +144,7 @@ fn of_sum(bundle: &PredictorBundle, sum: &Sum) -> Result<Forecast, Problem> {
             unsupported: Vec::new(),
         },
         operators: None,
+        memory: None,
     })
 }
 

@@ -41,16 +41,16 @@ impl<'a> Item<'a> {
 pub struct Questions<'a> {
     space: &'a Space,
     options: &'a ReadOptions,
-    each_operator: bool,
+    by_graphs: bool,
     /// The last model that was read for another size, by its place.
     last: Option<(usize, Result<Graph, Problem>)>,
 }
 
 impl<'a> Questions<'a> {
     /// Architectures are of `space`; each model is read, and given each size, within the budget of
-    /// `options`. The graph of an architecture is made where `each_operator` is requested.
-    pub fn new(space: &'a Space, options: &'a ReadOptions, each_operator: bool) -> Self {
-        Self { space, options, each_operator, last: None }
+    /// `options`. The graph of an architecture is made where forecasts are `by_graphs`.
+    pub fn new(space: &'a Space, options: &'a ReadOptions, by_graphs: bool) -> Self {
+        Self { space, options, by_graphs, last: None }
     }
 
     /// What bundles are asked.
@@ -59,7 +59,7 @@ impl<'a> Questions<'a> {
     /// An invalid model, or a size at which it does not work, naming the node if there is one.
     pub fn question(&mut self, item: &Item<'_>) -> Result<Question, Problem> {
         let Some((place, size)) = item.size else {
-            return item.subject.question(self.space, self.options, self.each_operator);
+            return item.subject.question(self.space, self.options, self.by_graphs);
         };
         let options = self.options;
         let graph = self.read(item)?;

@@ -76,6 +76,8 @@ pub struct Settings {
     pub sizes: Vec<ImageSize>,
     /// Whether every operator is listed.
     pub breakdown: bool,
+    /// Whether memory is forecast.
+    pub memory: bool,
     /// Whether the answer is a document or a table.
     pub form: Form,
 }
@@ -87,23 +89,15 @@ impl Settings {
     /// 400 naming the parameter.
     pub fn read(query: &str) -> Result<Self, Problem> {
         let mut settings = Self::default();
-        let mut breakdown = None;
+        let (mut breakdown, mut memory) = (None, None);
         for (name, value) in form_urlencoded::parse(query.as_bytes()) {
             let wrong = |detail: String| {
                 Problem::new(StatusCode::BAD_REQUEST, detail).field(name.to_string())
             };
             match &*name {
                 "bundle" => settings.bundles.push(value.into_owned()),
-                "breakdown" if breakdown.is_some() => {
-                    return Err(wrong("this parameter is given twice".to_owned()));
-                }
-                "breakdown" => {
-                    breakdown = Some(
-                        value
-                            .parse()
-                            .map_err(|_| wrong(format!("`{value}` is neither true nor false")))?,
-                    );
-                }
+                "breakdown" => once(&mut breakdown, &value).map_err(wrong)?,
+                "memory" => once(&mut memory, &value).map_err(wrong)?,
                 "dim" => {
                     let (symbol, size) = value
                         .split_once('=')
@@ -120,7 +114,7 @@ impl Settings {
                 }
                 other => {
                     return Err(wrong(format!("there is no parameter `{other}`"))
-                        .hint("the parameters are bundle, dim, size and breakdown"));
+                        .hint("the parameters are bundle, dim, size, breakdown and memory"));
                 }
             }
         }
@@ -129,8 +123,23 @@ impl Settings {
             return Err(Problem::new(StatusCode::BAD_REQUEST, too_many(sizes)).field("size"));
         }
         settings.breakdown = breakdown.unwrap_or_default();
+        settings.memory = memory.unwrap_or_default();
         Ok(settings)
     }
+
+    /// Whether answers take the graphs of architectures: tables have neither operators nor memory.
+    pub fn is_by_graphs(&self) -> bool {
+        self.breakdown || self.memory
+    }
+}
+
+/// A parameter that is true or false, given once.
+fn once(flag: &mut Option<bool>, value: &str) -> Result<(), String> {
+    if flag.is_some() {
+        return Err("this parameter is given twice".to_owned());
+    }
+    *flag = Some(value.parse().map_err(|_| format!("`{value}` is neither true nor false"))?);
+    Ok(())
 }
 
 fn too_many(sizes: usize) -> String {
@@ -170,7 +179,7 @@ impl Subject {
     }
 
     /// What a bundle is asked. Only bytes are read: weights that a file keeps elsewhere stay where
-    /// they are. The graph of an architecture is made where `each_operator` is requested.
+    /// they are. The graph of an architecture is made where forecasts are `by_graphs`.
     ///
     /// # Errors
     /// An invalid model, naming the node if there is one.
@@ -178,12 +187,10 @@ impl Subject {
         &self,
         space: &Space,
         options: &ReadOptions,
-        each_operator: bool,
+        by_graphs: bool,
     ) -> Result<Question, Problem> {
         match self {
-            Self::Encoding(text) if !each_operator => {
-                Ok(Question::Architecture(space.decode(text)?))
-            }
+            Self::Encoding(text) if !by_graphs => Ok(Question::Architecture(space.decode(text)?)),
             _ => self.graph(space, options).map(Question::Graph),
         }
     }
@@ -293,6 +300,8 @@ struct Document {
     sizes: Option<Vec<String>>,
     #[serde(deserialize_with = "present")]
     breakdown: Option<bool>,
+    #[serde(deserialize_with = "present")]
+    memory: Option<bool>,
 }
 
 /// Name and base64.
@@ -363,6 +372,7 @@ impl Document {
             settings.sizes = image_sizes(&sizes)?;
         }
         settings.breakdown = self.breakdown.unwrap_or(settings.breakdown);
+        settings.memory = self.memory.unwrap_or(settings.memory);
         if let Some(index) =
             self.encodings.iter().position(|text| text.chars().count() > LONGEST_ENCODING)
         {
@@ -492,6 +502,7 @@ mod tests {
             ("size=-1", "`-1`"),
             ("breakdown=maybe", "maybe"),
             ("breakdown=true&breakdown=true", "twice"),
+            ("memory=1", "`1`"),
             ("dim=4", "NAME=SIZE"),
             ("dim=n=0", "size"),
             ("dim=n=NaN", "size"),

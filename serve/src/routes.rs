@@ -442,9 +442,44 @@ mod tests {
             let problem = problem.unwrap_or_else(|| panic!("the last encoding is refused"));
             let found = table.windows(problem.len()).any(|part| part == problem.as_bytes());
             assert!(found, "{problem}");
-            let asked = json!({"encodings": encodings[..1], "breakdown": true}).to_string();
-            let (head, _) = answered(service, MEDIA, &asked).await;
-            assert_eq!(head.status(), StatusCode::NOT_ACCEPTABLE);
+            for detail in ["breakdown", "memory"] {
+                let asked = json!({"encodings": encodings[..1], detail: true}).to_string();
+                let (head, body) = answered(service.clone(), MEDIA, &asked).await;
+                assert_eq!(head.status(), StatusCode::NOT_ACCEPTABLE);
+                assert!(String::from_utf8_lossy(&body).contains(detail));
+            }
+        });
+    }
+
+    #[test]
+    fn memory_is_that_of_the_library() {
+        let space = Space::named("hybrid-vit").unwrap_or_else(|e| panic!("{e}"));
+        let architecture = space.sample_many(1, 2).unwrap_or_else(|e| panic!("{e}")).remove(0);
+        let encoding = architecture.encode();
+        in_runtime(async {
+            let service = service(Limits::default()).await;
+            for asks in [true, false] {
+                let document = json!({"encodings": [encoding], "memory": asks}).to_string();
+                let (_, answer) = answered(service.clone(), "*/*", &document).await;
+                let answer: Value =
+                    serde_json::from_slice(&answer).unwrap_or_else(|e| panic!("{e}"));
+                let registry = service.registry.current();
+                let results = answer["results"].as_array().map_or(&[][..], Vec::as_slice);
+                assert_eq!(results.len(), registry.len());
+                for (result, registered) in results.iter().zip(registry.values()) {
+                    let graph = architecture.to_graph().unwrap_or_else(|e| panic!("{e}"));
+                    let (forecast, memory) = registered
+                        .bundle
+                        .predict_with_memory(
+                            &graph,
+                            &vitempo::graph::Budget::new(vitempo::graph::Limits::NONE),
+                        )
+                        .unwrap_or_else(|e| panic!("{e}"));
+                    assert_eq!(result["latency_ns"]["point"], json!(forecast.latency.point()));
+                    let expected = asks.then(|| json!(memory));
+                    assert_eq!(result.get("memory"), expected.as_ref(), "{result}");
+                }
+            }
         });
     }
 

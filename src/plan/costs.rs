@@ -6,10 +6,11 @@
 //! Each operator gets the share of the end-to-end forecast and of its interval that its kernels
 //! have of their sum, so that the costs of all operators add up to the forecast of the model.
 
+use super::memory;
 use std::collections::BTreeMap;
 use vitempo_graph::{Budget, Graph, GraphPrediction, Latency, LatencyModel, PredictionError};
 use vitempo_planners::cost::{
-    Attribution, CostError, Costs, CostsFile, Interval, Link, ProcessorCosts,
+    Attribution, CostError, Costs, CostsFile, EngineMemory, Interval, Link, ProcessorCosts,
 };
 
 /// Links between processors, by the indices of sender and receiver.
@@ -102,6 +103,8 @@ pub struct OperatorCosts {
     pub attribution: Attribution,
     /// The forecast for the kernels.
     pub prediction: GraphPrediction,
+    /// Memory of the engine, where it is known.
+    pub memory: Option<EngineMemory>,
 }
 
 /// Forecasts the operators of `graph`.
@@ -114,11 +117,13 @@ pub fn of_operators(
 ) -> Result<OperatorCosts, PredictionError> {
     let (kernels, prediction) = bundle.predict_lowered(graph, &Budget::default())?;
     let attribution = Attribution::of(graph, &kernels, &shares(&prediction));
-    Ok(OperatorCosts { attribution, prediction })
+    let memory = memory::of_engine(bundle.environment(), graph, &kernels);
+    Ok(OperatorCosts { attribution, prediction, memory })
 }
 
 /// Forecasts a model with one bundle per processor. The interval of the end-to-end forecast is
-/// spread over the operators in proportion to their latencies.
+/// spread over the operators in proportion to their latencies. Where the memory of a bundle's engine
+/// is known, that is the memory of its processor; elsewhere it is that of the weights.
 ///
 /// # Errors
 /// [`PlanCostsError::Prediction`] naming the processor, or [`PlanCostsError::Cost`] where the links
@@ -129,21 +134,28 @@ pub fn of_graph(
     links: Links,
 ) -> Result<ForecastCosts, PlanCostsError> {
     let (mut latencies, mut together) = (Vec::new(), Vec::new());
+    let mut memories = Vec::with_capacity(processors.len());
     let mut estimated = Vec::with_capacity(processors.len());
     for ForecastProcessor { processor, bundle } in processors {
         let refused = |source| {
             let processor = processor.name.clone();
             PlanCostsError::Prediction { processor, source }
         };
-        let OperatorCosts { attribution, prediction } =
+        let OperatorCosts { attribution, prediction, memory } =
             of_operators(graph, *bundle).map_err(refused)?;
+        memories.push(memory);
         estimated.push(Estimated::of(&prediction));
         latencies.push(attribution.latency_ns);
         together.extend(attribution.together);
     }
     let processors = processors.iter().map(|forecast| forecast.processor.clone()).collect();
     let latency_ns = |node: usize, processor: usize| latencies[processor].get(node).copied();
-    let costs = Costs::of_graph(graph, processors, links, latency_ns, together)?;
+    let mut costs = Costs::of_graph(graph, processors, links, latency_ns, together)?;
+    for (processor, memory) in memories.into_iter().enumerate() {
+        if let Some(memory) = memory {
+            costs = costs.with_engine_memory(processor, memory)?;
+        }
+    }
     Ok(ForecastCosts { costs, estimated })
 }
 

@@ -4,6 +4,7 @@
 //! | question | where |
 //! |---|---|
 //! | what does a model cost on each processor? | [`costs`] |
+//! | what memory does an engine take for each operator? | [`memory`] |
 //! | which operators run on the device, which on a server? | [`split`] |
 //! | which stages run on which processors while frames overlap? | [`pipeline`] |
 //! | where do an encoder and its decoders run? | [`multitask`] |
@@ -26,6 +27,7 @@ pub mod frame_energy;
 #[cfg(feature = "profile")]
 pub mod live;
 pub mod loading;
+pub mod memory;
 pub mod multi_dnn;
 pub mod multitask;
 pub mod offload;

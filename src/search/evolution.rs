@@ -5,10 +5,11 @@ use super::{
     Objective, SearchError,
     dominance::{crowding, fronts},
 };
-use crate::query::{Forecasts, SpaceModel};
+use crate::query::{Forecasts, QueryError, SpaceModel};
 use foldhash::fast::FixedState;
 use std::{cmp::Ordering, collections::HashSet, hash::BuildHasher};
 use vitempo_graph::{Latency, Prediction};
+use vitempo_predictors::memory::{EngineMemory, MemoryForecast};
 use vitempo_search_space::{Architecture, Generator, Space};
 
 /// Most architectures of one search.
@@ -21,26 +22,54 @@ const CROSSED: f64 = 0.7;
 /// Share of a generation drawn afresh, so that no part of the space is out of reach.
 const FRESH: f64 = 0.02;
 
-/// A device with a latency ceiling.
+/// A device with its ceilings.
 #[derive(Clone, Copy, Debug)]
 pub struct Device<'b> {
     /// Forecasts for it.
     pub bundle: &'b dyn SpaceModel,
     /// The most time a run may take.
     pub ceiling: Option<Latency>,
+    /// The most memory that loading and running may take, bytes.
+    pub memory_ceiling: Option<u64>,
 }
 
-/// Gives each bundle its ceiling: the first one to the first bundle, and so on; without ceilings,
-/// every latency is allowed.
+impl Device<'_> {
+    /// The memory that the device's engine takes for an architecture; `None` where the engine's
+    /// memory is not known.
+    ///
+    /// # Errors
+    /// [`QueryError`] for an architecture that cannot be built or lowered.
+    pub fn memory(
+        &self,
+        architecture: &Architecture,
+    ) -> Result<Option<MemoryForecast>, QueryError> {
+        let Some(engine) = EngineMemory::of(self.bundle.environment()) else { return Ok(None) };
+        let graph = architecture.to_graph()?;
+        Ok(Some(engine.forecast(&graph, &self.bundle.lowered(&graph)?)))
+    }
+}
+
+/// The ceilings of the bundles of a search, in the bundles' order; empty: none.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Ceilings<'c> {
+    /// The most time a run may take.
+    pub latencies: &'c [Latency],
+    /// The most memory that loading and running may take, bytes.
+    pub memory_bytes: &'c [u64],
+}
+
+/// Gives each bundle its ceilings: the first one to the first bundle, and so on; without ceilings,
+/// every architecture is allowed.
 ///
 /// ```
-/// use vitempo::{Bundle, graph::Latency, search::devices};
+/// use vitempo::{Bundle, graph::Latency, search::{Ceilings, devices}};
 ///
 /// let bundles = [Bundle::open("bundles/epyc-onnxruntime-f32-1t.vtb")?];
 /// let ceiling = Latency::from_ns(20e6);
-/// assert_eq!(devices(&bundles, &[ceiling])?[0].ceiling, Some(ceiling));
-/// assert_eq!(devices(&bundles, &[])?[0].ceiling, None);
-/// let error = devices(&bundles, &[ceiling, ceiling]).unwrap_err();
+/// let of = |latencies| Ceilings { latencies, memory_bytes: &[100_000_000] };
+/// assert_eq!(devices(&bundles, of(&[ceiling]))?[0].ceiling, Some(ceiling));
+/// assert_eq!(devices(&bundles, of(&[]))?[0].memory_ceiling, Some(100_000_000));
+/// let error = devices(&bundles, of(&[ceiling, ceiling])).unwrap_err();
 /// assert_eq!(error.to_string(), "1 bundles, but 2 ceilings");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -50,15 +79,19 @@ pub struct Device<'b> {
 /// are left over.
 pub fn devices<'b, B: SpaceModel>(
     bundles: &'b [B],
-    ceilings: &[Latency],
+    ceilings: Ceilings<'_>,
 ) -> Result<Vec<Device<'b>>, SearchError> {
-    if !ceilings.is_empty() && ceilings.len() != bundles.len() {
-        return Err(SearchError::Ceilings { bundles: bundles.len(), ceilings: ceilings.len() });
+    let Ceilings { latencies, memory_bytes } = ceilings;
+    let wrong = |&count: &usize| count != 0 && count != bundles.len();
+    if let Some(ceilings) = [latencies.len(), memory_bytes.len()].into_iter().find(wrong) {
+        return Err(SearchError::Ceilings { bundles: bundles.len(), ceilings });
     }
-    let each = bundles.iter().enumerate();
-    Ok(each
-        .map(|(index, bundle)| Device { bundle, ceiling: ceilings.get(index).copied() })
-        .collect())
+    let device = |(index, bundle): (usize, &'b B)| Device {
+        bundle,
+        ceiling: latencies.get(index).copied(),
+        memory_ceiling: memory_bytes.get(index).copied(),
+    };
+    Ok(bundles.iter().enumerate().map(device).collect())
 }
 
 /// The options of a search.
@@ -71,8 +104,8 @@ pub struct Options {
     pub population: usize,
     /// Seed of everything random.
     pub seed: u64,
-    /// Whether a ceiling holds for the upper end of the interval rather than for the forecast
-    /// itself.
+    /// Whether ceilings hold for the upper ends of the intervals rather than for the forecasts
+    /// themselves.
     pub upper: bool,
 }
 
@@ -141,6 +174,7 @@ pub fn search(
     progress: &mut dyn FnMut(Progress) -> bool,
 ) -> Result<Outcome, SearchError> {
     check(devices, options)?;
+    check_memory(devices)?;
     let options = Options { candidates: options.candidates_in(space, objective), ..options };
     let forecasts = devices.iter().map(|device| device.bundle.over(space)).collect();
     let mut search = Search { space, devices, forecasts, objective, options, candidates: 0 };
@@ -161,10 +195,23 @@ fn check(devices: &[Device<'_>], options: Options) -> Result<(), SearchError> {
         {
             wrong("ceiling", "must be above zero")
         }
+        _ if devices.iter().any(|d| d.memory_ceiling == Some(0)) => {
+            wrong("memory ceiling", "must be above zero")
+        }
         o if o.population < 4 => wrong("population", "must be at least 4"),
         o if o.candidates < 1 => wrong("candidates", "must be at least 1"),
         _ => Ok(()),
     }
+}
+
+/// A ceiling is kept or refused.
+fn check_memory(devices: &[Device<'_>]) -> Result<(), SearchError> {
+    let is_unknown = |device: &&Device<'_>| {
+        device.memory_ceiling.is_some() && EngineMemory::of(device.bundle.environment()).is_none()
+    };
+    devices.iter().find(is_unknown).map_or(Ok(()), |device| {
+        Err(SearchError::MemoryUnknown { environment: device.bundle.environment().describe() })
+    })
 }
 
 struct Search<'s> {
@@ -237,8 +284,8 @@ impl Search<'_> {
         Progress { candidates: self.candidates, best }
     }
 
-    /// Forecasts all, which may be known to be `inside` the space; scores those within the
-    /// ceilings, the others need none.
+    /// Forecasts all, which may be known to be `inside` the space. Memory, which takes a graph, is
+    /// forecast for those within the latency ceilings; scores are needed of those within all.
     fn evaluated(
         &mut self,
         architectures: &[Architecture],
@@ -257,7 +304,7 @@ impl Search<'_> {
             .enumerate()
             .map(|(index, architecture)| {
                 let latencies = of_one(index);
-                let excess = self.excess(&latencies);
+                let excess = self.latency_excess(&latencies);
                 let costs =
                     std::iter::once(0.0).chain(latencies.iter().map(|l| l.point().ns())).collect();
                 Candidate {
@@ -269,6 +316,9 @@ impl Search<'_> {
                 }
             })
             .collect();
+        for member in members.iter_mut().filter(|m| m.excess == 0.0) {
+            member.excess = self.memory_excess(&member.architecture)?;
+        }
         let within: Vec<Architecture> =
             members.iter().filter(|m| m.excess == 0.0).map(|m| m.architecture).collect();
         let scores = self.objective.scores(&within)?;
@@ -279,7 +329,21 @@ impl Search<'_> {
         Ok(members)
     }
 
-    fn excess(&self, latencies: &[Prediction]) -> f64 {
+    /// By how much the memory of an architecture exceeds the ceilings, as the sum of relative
+    /// excesses.
+    fn memory_excess(&self, architecture: &Architecture) -> Result<f64, QueryError> {
+        let mut excess = 0.0;
+        for device in self.devices {
+            let Some(ceiling) = device.memory_ceiling else { continue };
+            let Some(memory) = device.memory(architecture)? else { continue };
+            let peak = memory.peak_bytes;
+            let bytes = if self.options.upper { peak.upper() } else { peak.point() };
+            excess += (bytes as f64 / ceiling as f64 - 1.0).max(0.0);
+        }
+        Ok(excess)
+    }
+
+    fn latency_excess(&self, latencies: &[Prediction]) -> f64 {
         let over = |(device, latency): (&Device<'_>, &Prediction)| {
             let time = if self.options.upper { latency.upper() } else { latency.point() };
             device.ceiling.map_or(0.0, |ceiling| (time.ns() / ceiling.ns() - 1.0).max(0.0))
@@ -292,10 +356,9 @@ impl Search<'_> {
             members.into_iter().partition(|m| m.excess == 0.0);
         if within.is_empty() {
             let nearest = beyond.iter().min_by(|a, b| a.excess.total_cmp(&b.excess));
-            let (factor, encoding) = nearest.map_or((f64::INFINITY, String::new()), |m| {
-                (1.0 + m.excess, m.architecture.encode())
-            });
-            return Err(SearchError::NothingFits { candidates: self.candidates, factor, encoding });
+            let (excess, encoding) = nearest
+                .map_or((f64::INFINITY, String::new()), |m| (m.excess, m.architecture.encode()));
+            return Err(SearchError::NothingFits { candidates: self.candidates, excess, encoding });
         }
         let best: HashSet<usize> = fronts(&within).swap_remove(0).into_iter().collect();
         let mut index = 0..;

@@ -1,5 +1,5 @@
-//! Searches a space for the architectures with the highest score within a latency ceiling on one or
-//! several devices.
+//! Searches a space for the architectures with the highest score within ceilings for latency and
+//! memory on one or several devices.
 //!
 //! NSGA-II (Deb, Pratap, Agarwal, Meyarivan: "A fast and elitist multiobjective genetic algorithm
 //! that can be adapted", IEEE TEC 6(2), 2002) over a search space: maximise the score, minimise the
@@ -23,7 +23,7 @@ mod rank;
 pub mod verify;
 
 pub use evolution::{
-    Candidate, Device, MOST_CANDIDATES, Options, Outcome, Progress, devices, search,
+    Candidate, Ceilings, Device, MOST_CANDIDATES, Options, Outcome, Progress, devices, search,
 };
 pub use objective::{Objective, ObjectiveError};
 pub use rank::spearman;
@@ -48,14 +48,14 @@ pub enum SearchError {
     Objective(#[from] ObjectiveError),
     /// No candidate is below the ceiling.
     #[error(
-        "none of {candidates} candidates is within the ceiling; the closest takes {factor:.2} \
-         times as long: {encoding}"
+        "none of {candidates} candidates is within the ceilings; the closest exceeds them by \
+         {:.0} %: {encoding}", 100.0 * excess
     )]
     NothingFits {
         /// Architectures that were evaluated.
         candidates: u64,
-        /// Latency of the nearest one over the ceiling.
-        factor: f64,
+        /// By how much the nearest one exceeds them, as a share; the sum over all ceilings.
+        excess: f64,
         /// Encoding of the nearest one.
         encoding: String,
     },
@@ -74,6 +74,12 @@ pub enum SearchError {
         bundles: usize,
         /// How many ceilings.
         ceilings: usize,
+    },
+    /// The memory of an engine has a ceiling and no forecast.
+    #[error("the memory of {environment} has no forecast, so its ceiling cannot be kept")]
+    MemoryUnknown {
+        /// Description of the environment.
+        environment: String,
     },
     /// More candidates are asked for than [`MOST_CANDIDATES`].
     #[error("{0} candidates are more than {MOST_CANDIDATES}")]

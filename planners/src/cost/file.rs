@@ -8,7 +8,9 @@
 //!  "tensors": [{"name": "image", "size_bytes": 602112, "consumers": ["conv"]}, {"name": "out", "size_bytes": 4000, "producer": "conv", "output": true}]}
 //! ```
 
-use super::{CostError, Costs, Interval, Link, NodeCosts, ProcessorCosts, TensorCosts};
+use super::{
+    CostError, Costs, EngineMemory, Interval, Link, NodeCosts, ProcessorCosts, TensorCosts,
+};
 use serde::{
     Deserialize, Deserializer, Serialize,
     de::{Error, MapAccess, Visitor},
@@ -38,6 +40,14 @@ pub struct CostsFile {
     /// Groups of nodes that must run on the same processor.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub together: Vec<Vec<String>>,
+    /// Memory that engines take, by processor name, where it is known; elsewhere memory is that of
+    /// weights.
+    #[serde(
+        default,
+        skip_serializing_if = "BTreeMap::is_empty",
+        deserialize_with = "by_unique_name"
+    )]
+    pub engine_memory: BTreeMap<String, EngineMemory>,
 }
 
 /// A [`Link`] between two named processors.
@@ -200,7 +210,15 @@ impl CostsFile {
             names.iter().map(|name| nodes.find(name, || "a group of nodes".to_owned())).collect()
         };
         let together = self.together.iter().map(group).collect::<Result<_, _>>()?;
-        Costs::new(self.model, self.processors, links, node_list, tensor_list, together)
+        let memories = self.engine_memory.iter().map(|(name, memory)| {
+            Ok((processors.find(name, || "`engine_memory`".to_owned())?, memory.clone()))
+        });
+        let memories = memories.collect::<Result<Vec<_>, CostError>>()?;
+        let costs =
+            Costs::new(self.model, self.processors, links, node_list, tensor_list, together)?;
+        memories.into_iter().try_fold(costs, |costs, (processor, memory)| {
+            costs.with_engine_memory(processor, memory)
+        })
     }
 }
 
@@ -245,6 +263,11 @@ impl From<&Costs> for CostsFile {
                 .together
                 .iter()
                 .map(|group| group.iter().map(|&n| node(n)).collect())
+                .collect(),
+            engine_memory: costs
+                .engine_memory
+                .iter()
+                .map(|(&p, memory)| (processor(p), memory.clone()))
                 .collect(),
         }
     }

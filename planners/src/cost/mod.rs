@@ -5,12 +5,14 @@
 //! ([`CostsFile`]), or from a table in a test. Nodes are in topological order. The energy of a node
 //! is the given one, else the processor's `active_w` times the node's latency.
 
+mod engine_memory;
 mod file;
 mod from_graph;
 mod kernels;
 mod link;
 mod loads;
 
+pub use engine_memory::EngineMemory;
 pub use file::{CostsFile, LinkEntry, NodeEntry, TensorEntry};
 pub use kernels::Attribution;
 pub use link::Link;
@@ -103,7 +105,7 @@ pub enum CostError {
 pub struct ProcessorCosts {
     /// Unique name.
     pub name: String,
-    /// Limit on the memory of weights, bytes; `None`: no limit.
+    /// Limit on memory, bytes; `None`: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<u64>,
     /// Power while it computes, W.
@@ -131,7 +133,8 @@ pub struct NodeCosts {
     pub latency_ns: Vec<Option<Interval>>,
     /// Energy on each processor, nJ; `None`: power times latency.
     pub energy_nj: Vec<Option<Interval>>,
-    /// Memory of the weights, bytes.
+    /// Memory of the weights, bytes. Where the memory of a processor's engine is known, that counts
+    /// instead ([`EngineMemory`]).
     pub memory_bytes: u64,
 }
 
@@ -161,6 +164,8 @@ pub struct Costs {
     nodes: Vec<NodeCosts>,
     tensors: Vec<TensorCosts>,
     together: Vec<Vec<usize>>,
+    /// By processor, where it is known.
+    engine_memory: BTreeMap<usize, EngineMemory>,
 }
 
 impl Costs {
@@ -178,7 +183,8 @@ impl Costs {
         tensors: Vec<TensorCosts>,
         together: Vec<Vec<usize>>,
     ) -> Result<Self, CostError> {
-        let costs = Self { model: model.into(), processors, links, nodes, tensors, together };
+        let (model, engine_memory) = (model.into(), BTreeMap::new());
+        let costs = Self { model, processors, links, nodes, tensors, together, engine_memory };
         costs.check_processors()?;
         costs.check_nodes()?;
         costs.check_tensors()?;

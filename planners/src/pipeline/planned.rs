@@ -36,7 +36,7 @@ impl Pipeline<'_> {
                 .iter()
                 .filter_map(|n| n.latency_ns[cut.processor])
                 .sum(),
-            memory_bytes: costs.nodes()[cut.from..cut.to].iter().map(|n| n.memory_bytes).sum(),
+            memory_bytes: costs.memory_bytes(cut.processor, cut.from..cut.to),
         };
         let ends = self.ends();
         let minimised = match objective {

@@ -254,22 +254,22 @@ fn reach(costs: &Costs, processor: usize, home: usize) -> Vec<usize> {
     for tensor in costs.tensors().iter().filter(|t| t.confined && processor != home) {
         tensor.consumers.iter().chain(&tensor.producer).for_each(|&node| runs[node] = false);
     }
-    let room = costs.processors()[processor].memory_bytes.unwrap_or(u64::MAX);
+    let limit = costs.processors()[processor].memory_bytes.unwrap_or(u64::MAX);
+    let room = costs.room_bytes(processor, limit);
+    let memory = |node: usize| costs.node_memory_bytes(node, processor);
     let mut reach = vec![0; nodes.len() + 1];
     let (mut end, mut used) = (0, 0u64);
-    for from in 0..=nodes.len() {
+    for (from, reached) in reach.iter_mut().enumerate() {
         if end < from {
             (end, used) = (from, 0);
         }
-        while let Some(node) =
-            nodes.get(end).filter(|n| runs[end] && n.memory_bytes <= room.saturating_sub(used))
-        {
-            used += node.memory_bytes;
+        while end < nodes.len() && runs[end] && memory(end) <= room.saturating_sub(used) {
+            used += memory(end);
             end += 1;
         }
-        reach[from] = end;
+        *reached = end;
         if end > from {
-            used -= nodes[from].memory_bytes;
+            used -= memory(from);
         }
     }
     reach

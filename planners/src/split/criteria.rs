@@ -4,11 +4,12 @@
 //! |---|---|---|---|---|
 //! | latency, ns | latency there | latency there, and sending a result back | transfer | setup of each link used |
 //! | device energy, nJ | its energy | idle power x (latency there, and sending a result back) | transmit power x transfer | idle power x setup |
-//! | device memory, B | weights | | | |
-//! | server memory, B | | weights | | |
+//! | device memory, B | its memory | | | |
+//! | server memory, B | | its memory | | |
 //! | bytes sent, B | | | size | |
 //!
-//! All sums are serial: device, link and server work one after the other for one inference. A link
+//! A node's memory is what the engine takes for it, or its weights where that is not known; what the
+//! engine takes once is taken off the bounds. All sums are serial: device, link and server work one after the other for one inference. A link
 //! without bandwidth sends nothing.
 
 use super::closure::{Closure, Pins, Sendable, Terms};
@@ -24,11 +25,11 @@ pub enum Criterion {
     Latency,
     /// Energy of the device in that time, nJ.
     DeviceEnergy,
-    /// Weights on the device, bytes.
+    /// Memory on the device, bytes.
     DeviceMemory,
     /// Data sent from the device, bytes.
     BytesSent,
-    /// Weights on the server, bytes.
+    /// Memory on the server, bytes.
     ServerMemory,
 }
 
@@ -132,7 +133,8 @@ pub(super) fn terms(costs: &Costs, ends: &Ends, criterion: Criterion, at: At) ->
     let returning = returning_ns(costs, ends, at.down);
     let (idle_w, transmit_w) = (costs.processors()[ends.device].idle_w, ends.up.transmit_w);
     let watts = |ns: u64, power_w: f64| u128::from(Interval::exact(ns).times(power_w).point());
-    let memory = |n: usize| u128::from(costs.nodes()[n].memory_bytes);
+    let memory =
+        |processor: usize| move |n: usize| u128::from(costs.node_memory_bytes(n, processor));
     let setup = |link: Option<Link>| link.map_or(0, |link| link.setup_ns);
     let (up_ns, down_ns) = (setup(Some(ends.up)), setup(ends.down));
     let ((device, server), [offloaded, returned]) = match criterion {
@@ -150,8 +152,8 @@ pub(super) fn terms(costs: &Costs, ends: &Ends, criterion: Criterion, at: At) ->
             let own = |n: usize| value(costs.energy_nj(n, ends.device), at.nodes);
             (node(&own, &waiting), [up_ns, down_ns].map(|ns| watts(ns, idle_w)))
         }
-        Criterion::DeviceMemory => (node(&memory, &|_| 0), [0; 2]),
-        Criterion::ServerMemory => (node(&|_| 0, &memory), [0; 2]),
+        Criterion::DeviceMemory => (node(&memory(ends.device), &|_| 0), [0; 2]),
+        Criterion::ServerMemory => (node(&|_| 0, &memory(ends.server)), [0; 2]),
         Criterion::BytesSent => (node(&|_| 0, &|_| 0), [0; 2]),
     };
     let transfer = |bytes: u64| ends.up.transfer_ns(bytes).map_or(0, |ns| ns.at(at.up));

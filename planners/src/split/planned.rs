@@ -23,7 +23,7 @@ impl Split<'_> {
                 processor: costs.processors()[processor].name.clone(),
                 nodes: nodes().map(|n| costs.nodes()[n].name.clone()).collect(),
                 latency_ns: nodes().filter_map(|n| costs.nodes()[n].latency_ns[processor]).sum(),
-                memory_bytes: nodes().map(|n| costs.nodes()[n].memory_bytes).sum(),
+                memory_bytes: costs.memory_bytes(processor, nodes()),
             }
         };
         let stages = [stage(self.ends.device, true), stage(self.ends.server, false)];
@@ -60,9 +60,15 @@ impl Split<'_> {
         } else {
             ""
         };
+        let is_known = |end: usize| self.costs.engine_memory(end).is_some();
+        let memory = if [self.ends.device, self.ends.server].into_iter().any(is_known) {
+            "; memory is what engines take, with the activations of the whole model"
+        } else {
+            ""
+        };
         format!(
             "device, link and server work one after the other, a tensor is sent once, nothing \
-            flows back{free}"
+            flows back{free}{memory}"
         )
     }
 

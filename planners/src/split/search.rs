@@ -15,8 +15,22 @@ use std::collections::BTreeMap;
 const STEPS_PER_NODE: u64 = 64;
 
 impl Split<'_> {
-    /// The bounds on all criteria: those of the objective and the memories.
+    /// The bounds on the sums of all criteria: what engines take once is taken off those of memory.
+    /// A bound that has no room for it leaves none for nodes, which add a byte or more each.
     pub(super) fn bounds(&self, objective: &Objective) -> Vec<Bound> {
+        let of_sum = |Bound { criterion, at_most }: Bound| {
+            let at_most = match criterion {
+                Criterion::DeviceMemory => self.costs.room_bytes(self.ends.device, at_most),
+                Criterion::ServerMemory => self.costs.room_bytes(self.ends.server, at_most),
+                Criterion::Latency | Criterion::DeviceEnergy | Criterion::BytesSent => at_most,
+            };
+            Bound { criterion, at_most }
+        };
+        self.stated_bounds(objective).into_iter().map(of_sum).collect()
+    }
+
+    /// The bounds on all criteria: those of the objective and the memories.
+    fn stated_bounds(&self, objective: &Objective) -> Vec<Bound> {
         let memory = |processor: usize, criterion| {
             let memory = self.costs.processors()[processor].memory_bytes;
             memory.map(|at_most| Bound { criterion, at_most })
@@ -139,6 +153,6 @@ impl Split<'_> {
             }
             other => format!("{other} at most {} B", bound.at_most),
         };
-        self.bounds(objective).iter().map(describe).collect()
+        self.stated_bounds(objective).iter().map(describe).collect()
     }
 }

@@ -104,7 +104,7 @@ fn activations_bytes(framework: &str, model: &Graph, kernels: &Graph) -> u64 {
 }
 
 /// The memory of a model, bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MemoryForecast {
     /// What it is forecast from.
     pub demand: MemoryDemand,

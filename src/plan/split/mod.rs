@@ -123,7 +123,7 @@ pub struct Limits {
     pub latency_ns: Option<u64>,
     /// Energy of the device at most, nJ.
     pub device_energy_nj: Option<u64>,
-    /// Memory of weights on the device at most, bytes.
+    /// Memory on the device at most, bytes.
     pub device_memory_bytes: Option<u64>,
 }
 

@@ -5,6 +5,7 @@ use super::{
         error::{CliError, CliResult},
         files,
         output::{Report, Table, si},
+        predict::memory,
     },
     verify,
 };
@@ -13,10 +14,12 @@ use std::{
     fmt::Write,
     path::{Path, PathBuf},
 };
+use vitempo::graph::Prediction;
 use vitempo::graph::onnx::{self, WeightFill, WriteOptions};
+use vitempo::memory::MemoryForecast;
 use vitempo::sampling;
 use vitempo::search::{
-    Candidate, Device, Objective, Outcome, member_name,
+    Candidate, Device, Objective, Outcome, SearchError, member_name,
     verify::{Verified, spread},
 };
 use vitempo::search_space::Space;
@@ -30,8 +33,26 @@ pub struct Front<'s> {
     pub objective: &'s dyn Objective,
     pub devices: &'s [Device<'s>],
     pub outcome: &'s Outcome,
+    /// Memory of each member on each device, where that of its engine is known.
+    pub memories: Vec<Vec<Option<MemoryForecast>>>,
     /// Measurements, for each device.
     pub verified: Vec<Verified>,
+}
+
+/// Memory of each member of a front on each device.
+pub fn memories(
+    devices: &[Device<'_>],
+    outcome: &Outcome,
+) -> CliResult<Vec<Vec<Option<MemoryForecast>>>> {
+    let of_member = |member: &Candidate| {
+        let of_device = |device: &Device<'_>| {
+            device
+                .memory(&member.architecture)
+                .map_err(|error| CliError::from(SearchError::from(error)))
+        };
+        devices.iter().map(of_device).collect()
+    };
+    outcome.front.iter().map(of_member).collect()
 }
 
 impl Front<'_> {
@@ -93,8 +114,11 @@ impl Report for Front<'_> {
         for device in self.devices {
             let ceiling =
                 device.ceiling.map_or_else(|| "no ceiling".to_owned(), |c| format!("at most {c}"));
-            let _ =
-                writeln!(text, "Latency    {ceiling}   {}", device.bundle.environment().describe());
+            let memory = device
+                .memory_ceiling
+                .map_or_else(String::new, |bytes| format!(", memory at most {}B", si(bytes)));
+            let environment = device.bundle.environment().describe();
+            let _ = writeln!(text, "Latency    {ceiling}{memory}   {environment}");
         }
         let stand_in = self
             .objective
@@ -102,17 +126,22 @@ impl Report for Front<'_> {
             .map_or_else(String::new, |sentence| format!("   (a stand-in: {sentence})"));
         let _ = writeln!(text, "Objective  {}{stand_in}\n", self.objective.name());
         let mut headings = vec!["Encoding", "Score"];
-        headings.extend(self.devices.iter().flat_map(|_| ["Latency", "Interval"]));
+        headings.extend(self.devices.iter().flat_map(|_| ["Latency", "Interval", "Memory"]));
         let mut table = Table::new(&headings, 1);
-        for member in spread(front.len(), SHOWN).into_iter().filter_map(|place| front.get(place)) {
-            let latencies = member
-                .latencies
-                .iter()
-                .flat_map(|l| [l.point().to_string(), format!("[{} .. {}]", l.lower(), l.upper())]);
+        let members = spread(front.len(), SHOWN).into_iter();
+        for (member, memories) in
+            members.filter_map(|place| front.get(place).zip(self.memories.get(place)))
+        {
+            let cells = member.latencies.iter().zip(memories).flat_map(|(l, memory)| {
+                let peak = memory.map(|m| format!("{}B", si(m.peak_bytes.point())));
+                [
+                    l.point().to_string(),
+                    format!("[{} .. {}]", l.lower(), l.upper()),
+                    peak.unwrap_or_else(|| "-".to_owned()),
+                ]
+            });
             table.row(
-                [member.architecture.encode(), self.score(member.score)]
-                    .into_iter()
-                    .chain(latencies),
+                [member.architecture.encode(), self.score(member.score)].into_iter().chain(cells),
             );
         }
         text += &table.to_text();
@@ -128,21 +157,21 @@ impl Report for Front<'_> {
     }
 
     fn csv(&self) -> CliResult<String> {
-        let mut table = Table::new(
-            &[
-                "encoding",
-                "objective",
-                "score",
-                "environment",
-                "latency_ns",
-                "lower_ns",
-                "upper_ns",
-                "level",
-            ],
-            2,
-        );
-        for member in &self.outcome.front {
-            for (device, latency) in self.devices.iter().zip(&member.latencies) {
+        let latency_columns = [
+            "encoding",
+            "objective",
+            "score",
+            "environment",
+            "latency_ns",
+            "lower_ns",
+            "upper_ns",
+            "level",
+        ];
+        let mut table = Table::new(&[&latency_columns, memory::COLUMNS].concat(), 2);
+        for (member, memories) in self.outcome.front.iter().zip(&self.memories) {
+            for ((device, latency), memory) in
+                self.devices.iter().zip(&member.latencies).zip(memories)
+            {
                 let numbers = [latency.point(), latency.lower(), latency.upper()]
                     .map(|l| format!("{:.0}", l.ns()));
                 let words = [
@@ -151,17 +180,23 @@ impl Report for Front<'_> {
                     member.score.to_string(),
                     device.bundle.environment().id(),
                 ];
-                table.row(words.into_iter().chain(numbers).chain([latency.level.to_string()]));
+                let level = [latency.level.to_string()];
+                let memory = memory::cells(memory.as_ref());
+                table.row(words.into_iter().chain(numbers).chain(level).chain(memory));
             }
         }
         table.to_csv()
     }
 
     fn json(&self) -> CliResult<serde_json::Value> {
-        let device = |d: &Device<'_>| json!({"environment": d.bundle.environment().id(), "max_latency_ns": d.ceiling});
+        let device = |d: &Device<'_>| json!({"environment": d.bundle.environment().id(), "max_latency_ns": d.ceiling, "max_memory_bytes": d.memory_ceiling});
         let member = |(place, m): (usize, &Candidate)| {
-            let latency = |(d, l): (&Device<'_>, &vitempo::graph::Prediction)| json!({"environment": d.bundle.environment().id(), "latency_ns": {"point": l.point(), "lower": l.lower(), "upper": l.upper(), "level": l.level}});
-            let latencies: Vec<_> = self.devices.iter().zip(&m.latencies).map(latency).collect();
+            let forecast = |((d, l), memory): (
+                (&Device<'_>, &Prediction),
+                &Option<MemoryForecast>,
+            )| json!({"environment": d.bundle.environment().id(), "latency_ns": {"point": l.point(), "lower": l.lower(), "upper": l.upper(), "level": l.level}, "memory": memory});
+            let of_devices = self.devices.iter().zip(&m.latencies).zip(&self.memories[place]);
+            let latencies: Vec<_> = of_devices.map(forecast).collect();
             json!({"name": self.name(place), "encoding": m.architecture.encode(), "score": m.score, "latencies": latencies})
         };
         Ok(json!({

@@ -1,5 +1,5 @@
-//! `vitempo search`: the architectures of a space that score highest within a latency ceiling,
-//! found by evolution on forecasts.
+//! `vitempo search`: the architectures of a space that score highest within ceilings for latency and
+//! memory, found by evolution on forecasts.
 
 mod front;
 mod verify;
@@ -19,13 +19,13 @@ use std::{
 };
 use vitempo::graph::Latency;
 use vitempo::search::{
-    self, Device, Objective, ObjectiveError, Options, SearchError,
+    self, Ceilings, Device, Objective, ObjectiveError, Options, SearchError,
     objective::{Listed, Measure, Program, StandIn},
     verify::{Verification, verify as verify_front},
 };
 use vitempo::search_space::Space;
 
-/// Searches a space for the best architectures within a latency ceiling
+/// Searches a space for the best architectures within ceilings for latency and memory
 ///
 /// Example: vitempo search --space hybrid-vit --bundle demo.vtb --max-latency 20ms --objective
 /// flops --out front/
@@ -48,13 +48,19 @@ pub struct SearchArgs {
     #[arg(long, value_name = "TIME", value_parser = quantity::time_ns)]
     pub max_latency: Vec<u64>,
 
+    /// Ceiling for the memory that the engine of a bundle takes to load and run a model, e.g. 40MB;
+    /// once per bundle, in the same order, or not at all. Forecasts of memory take a graph per
+    /// candidate: about a thousand per second
+    #[arg(long, value_name = "SIZE", value_parser = quantity::bytes)]
+    pub max_memory: Vec<u64>,
+
     /// What to maximise: `csv FILE` (columns encoding and score; its rows are the candidates),
     /// `program COMMAND` (runs once per generation: reads one encoding per line, prints one score
     /// per line), or a stand-in: `flops`, `parameters`
     #[arg(long, num_args = 1..=2, value_name = "WHAT", default_values = ["flops"])]
     pub objective: Vec<String>,
 
-    /// Apply ceilings to the upper end of the interval instead of the forecast
+    /// Apply ceilings to the upper ends of the intervals instead of the forecasts
     #[arg(long)]
     pub upper: bool,
 
@@ -102,7 +108,8 @@ pub fn run(args: &SearchArgs) -> CliResult {
         .collect::<CliResult<Vec<_>>>()?;
     let ceilings: Vec<Latency> =
         args.max_latency.iter().map(|&ns| Latency::from_ns(ns as f64)).collect();
-    let devices = search::devices(&bundles, &ceilings)?;
+    let ceilings = Ceilings { latencies: &ceilings, memory_bytes: &args.max_memory };
+    let devices = search::devices(&bundles, ceilings)?;
     let mut objective = objective(&args.objective, &space)?;
     if let Some(folder) = &args.out {
         std::fs::create_dir_all(folder).map_err(|e| io_error("make folder", folder, &e))?;
@@ -116,6 +123,7 @@ pub fn run(args: &SearchArgs) -> CliResult {
         objective: objective.as_ref(),
         devices: &devices,
         outcome: &outcome,
+        memories: front::memories(&devices, &outcome)?,
         verified: Vec::new(),
     };
     if let Some(folder) = &args.out {
@@ -188,10 +196,15 @@ impl From<SearchError> for CliError {
     fn from(error: SearchError) -> Self {
         match &error {
             SearchError::NothingFits { .. } => {
-                Self::user(error).hint("raise --max-latency, or evaluate more --candidates")
+                let hint = "raise --max-latency or --max-memory, or evaluate more --candidates";
+                Self::user(error).hint(hint)
             }
-            SearchError::Ceilings { .. } => Self::user(format!("{error} (--max-latency)"))
-                .hint("give one --max-latency after each --bundle, or none at all"),
+            SearchError::Ceilings { .. } => {
+                Self::user(format!("{error} (--max-latency, --max-memory)"))
+                    .hint("give one of each kind after each --bundle, or none at all")
+            }
+            SearchError::MemoryUnknown { .. } => Self::user(format!("{error} (--max-memory)"))
+                .hint("docs/memory.md lists the engines whose memory is known"),
             SearchError::TooMany(_) => Self::user(format!("{error} (--candidates)")),
             SearchError::Option { option, reason } => Self::user(format!("--{option} {reason}")),
             _ => Self::user(error),

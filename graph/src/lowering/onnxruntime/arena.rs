@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, HashMap};
 /// Sizes are multiples of this.
 const ALIGNMENT_BYTES: u64 = 64;
 /// With more buffers than this alive at once, gaps are not looked for.
-const MOST_SEARCHED: usize = 4096;
+const MOST_SEARCHED: usize = 512;
 
 /// Bytes of the block for a lowered model.
 #[must_use]
