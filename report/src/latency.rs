@@ -7,7 +7,7 @@ use super::{
     group::Group,
     leading, paper, slug, source,
     statistics::{Line, geometric_mean},
-    survey::Survey,
+    survey::{Model, Survey},
     table::{Cell, Table},
 };
 use vitempo::predictors::metrics::median;
@@ -37,7 +37,12 @@ pub fn section(surveys: &[Survey]) -> Vec<Block> {
 
 /// `300 synthetic, 52 real ViT`.
 pub fn counts(survey: &Survey) -> String {
-    let of = |group: Group| survey.group(group).filter(|(_, m)| m.latency_ns.is_some()).count();
+    counts_where(survey, |model| model.latency_ns.is_some())
+}
+
+/// Number of models by group, of those that are shown.
+pub fn counts_where(survey: &Survey, is_shown: impl Fn(&Model) -> bool) -> String {
+    let of = |group: Group| survey.group(group).filter(|(_, model)| is_shown(model)).count();
     let counts = Group::ALL.into_iter().map(|g| (g, of(g))).filter(|(_, n)| *n > 0);
     let text: Vec<String> = counts.map(|(group, n)| format!("{n} {group}")).collect();
     if text.is_empty() { "no models".to_owned() } else { format!("{} models", text.join(", ")) }
@@ -45,7 +50,7 @@ pub fn counts(survey: &Survey) -> String {
 
 /// FLOPs and ns of a group's models, those of at most so many MACs.
 fn points(survey: &Survey, group: Group, most_macs: u64) -> Vec<(f64, f64)> {
-    let point = |(_, m): (usize, &super::survey::Model)| {
+    let point = |(_, m): (usize, &Model)| {
         let work = m.work.filter(|w| w.macs <= most_macs && w.flops > 0)?;
         Some((work.flops as f64, m.latency_ns?))
     };

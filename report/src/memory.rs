@@ -7,6 +7,7 @@ use super::{
     chart::{Axis, Chart, Mark, Series},
     figures,
     group::Group,
+    latency::counts_where,
     leading, paper, slug, source,
     statistics::quantile,
     survey::{Model, Survey},
@@ -27,10 +28,8 @@ pub fn section(surveys: &[Survey]) -> Vec<Block> {
     let reported =
         leading(surveys.iter().filter(|s| s.models.iter().any(|m| m.peak_memory_bytes.is_some())));
     let of = |survey: &&Survey| {
-        let caption = source(
-            &format!("Peak memory against model size, {}", super::latency::counts(survey)),
-            &[survey],
-        );
+        let counts = counts_where(survey, |model| model.peak_memory_bytes.is_some());
+        let caption = source(&format!("Peak memory against model size, {counts}"), &[survey]);
         Block::figure(format!("memory-{}", slug(&survey.label)), caption, figure(survey), missing)
     };
     blocks.extend(figures(reported.iter().map(of), missing));

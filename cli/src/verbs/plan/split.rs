@@ -88,8 +88,7 @@ pub struct SplitArgs {
     /// Limit on the energy of the device
     #[arg(long, value_name = "ENERGY", value_parser = quantity::energy_nj)]
     pub max_energy: Option<u64>,
-    /// Limit on the memory that the device's engine takes, with the activations of the whole model;
-    /// of engines whose memory is not known, on the bytes of weights
+    /// Limit on the memory of the device's engine, or of the weights where that is not known
     #[arg(long, value_name = "SIZE", value_parser = quantity::bytes)]
     pub max_memory: Option<u64>,
 
