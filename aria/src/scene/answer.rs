@@ -158,11 +158,16 @@ impl Score {
     /// Counts a pixel: the estimated and the true depth, m, and the estimated and the true label.
     pub(crate) fn count_pixel(&mut self, depths_m: [f32; 2], labels: [usize; 2]) {
         let [said, real] = labels.map(|label| label.min(LABELS - 1));
-        self.squares += f64::from(depths_m[0] - depths_m[1]).powi(2);
-        self.pixels += 1.0;
+        self.count_depth(depths_m);
         self.labels[real][0] += f64::from(u8::from(real == said));
         self.labels[real][1] += 1.0;
         self.labels[said][2] += 1.0;
+    }
+
+    /// Counts the depth of a pixel alone, the estimated and the true one, m.
+    pub(crate) fn count_depth(&mut self, depths_m: [f32; 2]) {
+        self.squares += f64::from(depths_m[0] - depths_m[1]).powi(2);
+        self.pixels += 1.0;
     }
 
     /// Adds the counts of another score.

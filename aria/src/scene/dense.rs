@@ -59,10 +59,27 @@ impl Dense {
     /// Counts every pixel of a picture of the same field of view; between cells, depth and scores
     /// are interpolated.
     pub fn score(&self, world: &World, picture: &Picture, score: &mut Score) {
-        self.each(picture, |pixel, depth, label| {
+        let answers = self.answers(picture.height, picture.width);
+        for (pixel, (depth, label)) in answers.into_iter().enumerate() {
             let real = world.label(picture.things[pixel]);
             score.count_pixel([depth, picture.depths_m[pixel]], [label, usize::from(real)]);
-        });
+        }
+    }
+
+    /// Counts the depth of every pixel of a picture whose depth is known: above 0.
+    pub fn score_depth(&self, picture: &Picture, score: &mut Score) {
+        let answers = self.answers(picture.height, picture.width);
+        let known = answers.iter().zip(&picture.depths_m).filter(|(_, real)| **real > 0.0);
+        known.for_each(|((depth, _), real)| score.count_depth([*depth, *real]));
+    }
+
+    /// Counts every cell of another output of the same field of view as if that were the truth.
+    pub fn compare(&self, reference: &Self, score: &mut Score) {
+        let truth = reference.answers(reference.rows, reference.cols);
+        let found = self.answers(reference.rows, reference.cols);
+        for ((depth, label), (real_depth, real)) in found.into_iter().zip(truth) {
+            score.count_pixel([depth, real_depth], [label, real]);
+        }
     }
 
     /// Mean depth of the cells around the centre of each patch of a grid, m.
@@ -81,14 +98,14 @@ impl Dense {
         depths
     }
 
-    /// Depth in metres and label of every pixel of a picture.
-    fn each(&self, picture: &Picture, mut take: impl FnMut(usize, f32, usize)) {
-        let across = between(picture.width, self.cols);
+    /// Depth in metres and label at every pixel of a picture of this size.
+    fn answers(&self, height: usize, width: usize) -> Vec<(f32, usize)> {
+        let across = between(width, self.cols);
         let cells = self.rows * self.cols;
-        for (y, (above, below, down)) in between(picture.height, self.rows).into_iter().enumerate()
-        {
+        let mut answers = Vec::with_capacity(height * width);
+        for (above, below, down) in between(height, self.rows) {
             let lines = [(above, 1.0 - down), (below, down)];
-            for (x, (left, right, along)) in across.iter().enumerate() {
+            for (left, right, along) in &across {
                 let corners: [(usize, f32); 4] = std::array::from_fn(|corner| {
                     let (line, share) = lines[corner / 2];
                     let (col, part) = [(left, 1.0 - along), (right, *along)][corner % 2];
@@ -99,13 +116,10 @@ impl Dense {
                 };
                 let scores = (0..LABELS).map(|label| mix(&self.scores[label * cells..][..cells]));
                 let best = scores.enumerate().max_by(|a, b| a.1.total_cmp(&b.1));
-                take(
-                    y * picture.width + x,
-                    mix(&self.log_depths).exp(),
-                    best.map_or(0, |(label, _)| label),
-                );
+                answers.push((mix(&self.log_depths).exp(), best.map_or(0, |(label, _)| label)));
             }
         }
+        answers
     }
 }
 

@@ -28,7 +28,7 @@ pub use encoder::StandIn;
 pub use end_to_end::{Way, end_to_end};
 pub use evaluate::{Detection, Evaluation, TrackingError, WarpingError, evaluate};
 pub use picture::{Camera, Picture};
-pub use pipeline::{Choices, Found, Network, Pace, PacedLevel, Show, Shown, pipeline};
+pub use pipeline::{Choices, Footage, Found, Network, Pace, PacedLevel, Show, Shown, pipeline};
 pub use shape::Shape;
 pub use truth::{LEAST, SHARE, Truth, way};
 pub use visible_objects::VisibleObject;

@@ -1,11 +1,11 @@
-//! [`pipeline`](pipeline()): what a [`Network`] shows of a scene, frame after frame, when full frames
+//! [`pipeline`](pipeline()): what a [`Network`] shows of footage, frame after frame, when full frames
 //! and regions both go through its encoder.
 //!
 //! Nothing here is taken from the scene's truth but what scores are counted by: regions are found by
 //! comparing features, the camera's pose is that of the picture, and depth for the flow is the
 //! decoder's own.
 
-use super::{Blocks, Dense, Detection, Picture, Scene, Score, Truth};
+use super::{Blocks, Camera, Dense, Detection, Picture, Score, Truth, World};
 use crate::{
     AriaError, CameraFlow, CameraMotion, FeatureMap, FlowEstimator, Frame, Grid, Instructions,
     Padding, PatchSet, Runtime, Settings, Structure, View, Warped, Window, group,
@@ -99,11 +99,24 @@ pub struct Found {
     pub missed: usize,
 }
 
-/// What was shown of a scene.
+/// Frames of a camera, in order: of a rendered scene, or of a real camera.
+#[derive(Clone, Copy, Debug)]
+pub struct Footage<'a> {
+    /// The camera.
+    pub camera: &'a Camera,
+    /// Number 0 first, without gaps.
+    pub pictures: &'a [Picture],
+    /// What the pictures show, where it is known; without, depths above 0 are the truth.
+    pub world: Option<&'a World>,
+}
+
+/// What was shown of some footage.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Shown {
-    /// Error against the truth.
+    /// Error against the truth, where it is known.
     pub score: Score,
+    /// Difference from what the network shows of every frame whole at the highest resolution.
+    pub against_reference: Score,
     /// Regions of full frames, where features find them.
     pub found: Found,
     /// Frames.
@@ -150,6 +163,7 @@ impl Shown {
     /// Adds the counts of another one.
     pub fn add(&mut self, other: &Self) {
         self.score.add(&other.score);
+        self.against_reference.add(&other.against_reference);
         self.found.add(&other.found);
         self.frames += other.frames;
         self.full_ages += other.full_ages;
@@ -158,19 +172,22 @@ impl Shown {
     }
 }
 
-/// Shows the first frames of a scene in several ways; the first `skipped` frames are not counted.
+/// Shows footage in several ways; the first `skipped` frames are not counted.
 ///
 /// # Errors
 /// When the network fails or a size is out of its range.
 pub fn pipeline<N: Network>(
-    scene: &Scene,
+    footage: &Footage<'_>,
     network: &mut N,
-    frames: u64,
     skipped: u64,
     ways: &[Show],
 ) -> Result<Vec<Shown>, N::Error> {
-    let pictures: Vec<Picture> = (0..frames).map(|frame| scene.picture(frame)).collect();
-    let mut stage = Stage { scene, network, pictures: &pictures, skipped, full: Vec::new() };
+    let mut stage = Stage { footage, network, skipped, full: Vec::new(), reference: Vec::new() };
+    for picture in footage.pictures {
+        let features = stage.full(picture.frame, stage.top())?;
+        let dense = stage.network.decode(&features)?;
+        stage.reference.push(dense);
+    }
     ways.iter().map(|way| stage.show(way)).collect()
 }
 
@@ -182,37 +199,42 @@ struct Full {
 }
 
 struct Stage<'a, N> {
-    scene: &'a Scene,
+    footage: &'a Footage<'a>,
     network: &'a mut N,
-    pictures: &'a [Picture],
     skipped: u64,
     /// Full frames so far: several ways use the same.
     full: Vec<Full>,
+    /// The network's output for every frame, whole at the highest resolution.
+    reference: Vec<Dense>,
 }
 
-impl<N: Network> Stage<'_, N> {
+impl<'a, N: Network> Stage<'a, N> {
     fn top(&self) -> Grid {
-        self.scene.camera().grid
+        self.footage.camera.grid
+    }
+
+    fn pictures(&self) -> &'a [Picture] {
+        self.footage.pictures
     }
 
     fn show(&mut self, way: &Show) -> Result<Shown, N::Error> {
         let mut shown = Shown::default();
         match way {
             Show::Whole(level) => {
-                for picture in self.pictures {
+                for picture in self.pictures() {
                     let features = self.full(picture.frame, *level)?;
                     self.count(&mut shown, picture, &features)?;
                 }
             }
             Show::Blocks(level, block) => {
-                for picture in self.pictures {
+                for picture in self.pictures() {
                     let features = self.blocks(picture, *level, *block)?;
                     self.count(&mut shown, picture, &features)?;
                 }
             }
             Show::Stale(pace) => {
                 let mut full = FullFrames::new(pace, None)?;
-                for picture in self.pictures {
+                for picture in self.pictures() {
                     full.step(picture)?;
                     shown.full_ages += full.age(picture, self.skipped);
                     let features = self.full(full.latest.0, full.latest.1)?;
@@ -235,13 +257,17 @@ impl<N: Network> Stage<'_, N> {
         if picture.frame >= self.skipped {
             shown.frames += 1;
             let dense = self.network.decode(features)?;
-            dense.score(self.scene.world(), picture, &mut shown.score);
+            dense.compare(&self.reference[picture.frame as usize], &mut shown.against_reference);
+            match self.footage.world {
+                Some(world) => dense.score(world, picture, &mut shown.score),
+                None => dense.score_depth(picture, &mut shown.score),
+            }
         }
         Ok(())
     }
 
     fn pixels(&self, picture: &Picture, view: &View) -> Result<Vec<f32>, AriaError> {
-        let camera = self.scene.camera();
+        let camera = self.footage.camera;
         Frame::new(&picture.colours, camera.grid, camera.patch, camera.intrinsics)?.pixels(view)
     }
 
@@ -251,7 +277,7 @@ impl<N: Network> Stage<'_, N> {
         if let Some(full) = known {
             return Ok(full.features.clone());
         }
-        let picture = &self.pictures[(frame as usize).min(self.pictures.len() - 1)];
+        let picture = &self.pictures()[(frame as usize).min(self.footage.pictures.len() - 1)];
         let pixels = self.pixels(picture, &View::whole(self.top(), level))?;
         let features = self.map(pixels, level)?;
         self.full.push(Full { frame, level, features: features.clone() });
@@ -283,7 +309,7 @@ impl<N: Network> Stage<'_, N> {
         for row in (0..level.rows()).step_by(rows).map(|row| row.min(level.rows() - rows)) {
             for col in (0..level.cols()).step_by(cols).map(|col| col.min(level.cols() - cols)) {
                 let window = Window { row, col, rows, cols };
-                let part = cut(&pixels, level, self.scene.camera().patch, window);
+                let part = cut(&pixels, level, self.footage.camera.patch, window);
                 let values = self.network.encode(part, Grid::new(rows, cols)?)?;
                 let width = values.len() / window.patches();
                 for ((row, col), features) in window.places().zip(values.chunks_exact(width)) {
@@ -296,20 +322,20 @@ impl<N: Network> Stage<'_, N> {
     }
 
     fn moved_blocks(&mut self, pace: &Pace, shown: &mut Shown) -> Result<(), N::Error> {
-        let (top, camera, best) = (self.top(), *self.scene.camera(), Instructions::best());
+        let (top, camera, best) = (self.top(), *self.footage.camera, Instructions::best());
         let (rows, cols) = (pace.region[0].min(top.rows()), pace.region[1].min(top.cols()));
         let flow = CameraFlow::new(camera.intrinsics, Structure::Distant);
         let mut full = FullFrames::new(pace, None)?;
-        for picture in self.pictures {
+        for picture in self.pictures() {
             full.step(picture)?;
             shown.full_ages += full.age(picture, self.skipped);
             let (frame, level) = full.latest;
             let features = self.full(frame, level)?.resampled(top)?;
-            let seen_from = &self.pictures[frame as usize].pose;
+            let seen_from = &self.pictures()[frame as usize].pose;
             let motion = CameraMotion::between(seen_from, &picture.pose);
             let mut warped = Warped::new(top, features.width())?;
             warped.warp(best, &features, &flow.flow(&features, &motion)?)?;
-            let before = &self.pictures[picture.frame.saturating_sub(1) as usize];
+            let before = &self.pictures()[picture.frame.saturating_sub(1) as usize];
             let moved = group(&Blocks::default().identify(&camera, before, picture), 1);
             let counted = picture.frame >= self.skipped;
             shown.asked += if counted { moved.len() as u64 } else { 0 };
@@ -336,7 +362,7 @@ impl<N: Network> Stage<'_, N> {
         choices: &Choices,
         shown: &mut Shown,
     ) -> Result<(), N::Error> {
-        let (top, camera) = (self.top(), *self.scene.camera());
+        let (top, camera) = (self.top(), *self.footage.camera);
         let mut full = FullFrames::new(pace, choices.follows_motion.then_some(pace))?;
         let first = self.full(0, full.latest.1)?.resampled(top)?;
         let flow = CameraFlow::new(camera.intrinsics, Structure::Distant);
@@ -350,17 +376,18 @@ impl<N: Network> Stage<'_, N> {
             flow,
         )?;
         let (mut before, mut begun) = (None, None);
-        for picture in self.pictures {
+        for picture in self.pictures() {
             full.step(picture)?;
             let counted = picture.frame >= self.skipped;
             shown.full_ages += full.age(picture, self.skipped);
             if begun != Some(full.latest.0) {
                 let (frame, level) = full.latest;
-                let arrived = &self.pictures[frame as usize];
+                let arrived = &self.pictures()[frame as usize];
                 let features = self.full(frame, level)?.resampled(top)?;
                 runtime.full_frame(frame, &arrived.pose, &mut features.values().to_vec())?;
-                if let Some(before) = before.filter(|_| counted) {
-                    let truth = Truth::between(self.scene.world(), &camera, before, arrived);
+                let known = before.filter(|_| counted).zip(self.footage.world);
+                if let Some((before, world)) = known {
+                    let truth = Truth::between(world, &camera, before, arrived);
                     let regions: Vec<PatchSet> =
                         runtime.regions().iter().map(|region| region.patches.clone()).collect();
                     shown.found.count(&regions, &truth);
@@ -458,7 +485,7 @@ fn cut(pixels: &[f32], grid: Grid, patch: usize, window: Window) -> Vec<f32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scene::{CELLS, Kind, LABELS};
+    use crate::scene::{CELLS, Kind, LABELS, Scene};
 
     /// Features are means of colours of a patch, with a constant; depth is a constant, and the label
     /// the wall's.
@@ -510,7 +537,10 @@ mod tests {
             Show::Regions(pace.clone(), choices),
             Show::Regions(pace, moved),
         ];
-        let shown = pipeline(&scene, &mut Means, 24, 8, &ways).expect("frames");
+        let pictures: Vec<Picture> = (0..24).map(|frame| scene.picture(frame)).collect();
+        let footage =
+            Footage { camera: scene.camera(), pictures: &pictures, world: Some(scene.world()) };
+        let shown = pipeline(&footage, &mut Means, 8, &ways).expect("frames");
         assert!(shown.iter().all(|shown| shown.frames == 16));
         // Every frame has the same answer, whatever was done.
         assert!(
@@ -518,6 +548,7 @@ mod tests {
                 .iter()
                 .all(|way| (way.score.depth_rmse_m() - shown[0].score.depth_rmse_m()).abs() < 1e-9)
         );
+        assert!(shown.iter().all(|way| way.against_reference.depth_rmse_m() == 0.0));
         // A full frame takes three camera frames: it is 3, 4 or 5 frames old.
         assert_eq!(shown[2].full_ages, shown[4].full_ages);
         assert!((48..=80).contains(&shown[2].full_ages), "{}", shown[2].full_ages);

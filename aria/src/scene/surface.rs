@@ -37,15 +37,15 @@ pub struct Material {
 }
 
 impl Material {
-    /// A pattern in random colours.
-    pub(crate) fn new(random: &mut Random, pattern: Pattern) -> Self {
-        let first: [f32; 3] = std::array::from_fn(|_| random.between(0.1, 0.9) as f32);
-        // Light on dark or dark on light, so that the pattern can be seen.
-        let bright = first.iter().sum::<f32>() > 1.5;
-        let second = first.map(|c| {
-            let far = random.between(0.25, 0.6) as f32;
-            (if bright { c - far } else { c + far }).clamp(0.02, 0.98)
-        });
+    /// A pattern in two shades of about a hue, from 0 to 1; nearly grey without.
+    pub(crate) fn new(random: &mut Random, pattern: Pattern, hue: Option<f64>) -> Self {
+        let grey = hue.is_none();
+        let hue = hue.map_or(random.uniform(), |hue| hue + random.between(-0.03, 0.03));
+        let colour = saturated(hue, if grey { 0.15 } else { random.between(0.6, 0.95) });
+        let bright = random.between(0.3, 0.95);
+        let far = random.between(0.25, 0.5);
+        let other = if bright > 0.6 { bright - far } else { bright + far };
+        let colours = [bright, other].map(|shade| colour.map(|c| (shade * c) as f32));
         let angle = random.between(0.0, std::f64::consts::TAU);
         let tilt = random.between(-0.8, 0.8);
         let period = match pattern {
@@ -56,7 +56,7 @@ impl Material {
             Pattern::Plain => random.between(0.5, 1.0),
         };
         let direction = [angle.cos() * (1.0 - tilt * tilt).sqrt(), tilt, angle.sin()];
-        Self { pattern, colours: [first, second], period, direction, seed: random.bits() }
+        Self { pattern, colours, period, direction, seed: random.bits() }
     }
 
     /// Red, green and blue at a point in the object's own axes.
@@ -92,6 +92,15 @@ impl Material {
             (first[c] + share * (second[c] - first[c])) * own * (0.85 + 0.3 * clouds)
         })
     }
+}
+
+/// The brightest colour of a hue and a saturation.
+fn saturated(hue: f64, saturation: f64) -> [f64; 3] {
+    [0.0, 1.0 / 3.0, 2.0 / 3.0].map(|own| {
+        let apart = (hue - own).rem_euclid(1.0);
+        let near = (2.0 - 6.0 * apart.min(1.0 - apart)).clamp(0.0, 1.0);
+        1.0 - saturation * (1.0 - near)
+    })
 }
 
 /// Light from one direction and from everywhere.

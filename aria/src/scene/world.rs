@@ -159,10 +159,12 @@ impl World {
                 label: SURFACES + kind * PATTERNS.len() as u16 + pattern as u16,
                 pattern: random.bits(),
             });
-            materials.push(Material::new(random, PATTERNS[pattern]));
+            let label = kind * PATTERNS.len() as u16 + pattern as u16;
+            let hue = f64::from(label) / f64::from(LABELS as u16 - SURFACES);
+            materials.push(Material::new(random, PATTERNS[pattern], Some(hue)));
         }
         let room = [Pattern::Tiled, Pattern::Plain, Pattern::Plain]
-            .map(|pattern| Material::new(random, pattern));
+            .map(|pattern| Material::new(random, pattern, None));
         let light = Light::new(random);
         let furnishing = Some(Furnishing { room, objects: materials, light });
         Self { half, objects, pattern: random.bits(), furnishing }

@@ -23,11 +23,11 @@ mod write;
 use std::{error::Error, path::PathBuf};
 
 /// Training steps, where none are given.
-const STEPS: usize = 2400;
+const STEPS: usize = 900;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
-    let folder = PathBuf::from(arguments.next().ok_or("which FOLDER? e.g. `-- net/ 2400 1`")?);
+    let folder = PathBuf::from(arguments.next().ok_or("which FOLDER? e.g. `-- net/ 900 1`")?);
     let steps = arguments
         .next()
         .map_or(Ok(STEPS), |text| text.parse().map_err(|e| format!("STEPS `{text}`: {e}")))?;

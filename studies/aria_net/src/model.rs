@@ -1,7 +1,8 @@
 //! The network, twice under the same names of weights: as graphs to be written, and as what it
 //! computes while it is trained.
 //!
-//! The encoder is a small transformer over patches of 8 x 8 pixels. Each block begins with a
+//! The encoder is a small transformer over patches of 8 x 8 pixels, behind convolutions (Xiao et
+//! al., "Early convolutions help transformers see better", NeurIPS 2021). Each block begins with a
 //! depthwise convolution (Chu et al., "Conditional positional encodings", ICLR 2023), which works at
 //! every resolution. The decoder mixes neighbouring patches and gives 2 x 2 cells for each: ln of
 //! depth, and a score for each label.
@@ -18,6 +19,8 @@ use vitempo_graph::{Graph, GraphBuilder, GraphError, OpKind, TensorSpec, ValueId
 pub const PATCH: usize = 8;
 /// Features per patch.
 pub const WIDTH: usize = 160;
+/// Channels of the convolutions at a half and at a quarter of the resolution.
+const STEM: [usize; 2] = [32, 64];
 const HEADS: usize = 5;
 const HEAD: usize = WIDTH / HEADS;
 const HIDDEN: usize = 3 * WIDTH;
@@ -34,7 +37,15 @@ pub fn encoder(grid: Grid) -> Built<Graph> {
     let (rows, cols) = (grid.rows(), grid.cols());
     let image = TensorSpec::f32([1, CHANNELS, rows * PATCH, cols * PATCH]);
     let x = g.input("image", image);
-    let x = g.conv("patches", x, WIDTH, PATCH, PATCH, 0, 1, true)?;
+    let x = g.conv("stem1", x, STEM[0], 4, 2, 1, 1, true)?;
+    let x = g.unary("stem1.relu", OpKind::Relu, x)?;
+    let y = g.conv("stem1.near", x, STEM[0], 3, 1, 1, STEM[0], true)?;
+    let x = g.binary("stem1.sum", OpKind::Add, x, y)?;
+    let x = g.conv("stem2", x, STEM[1], 2, 2, 0, 1, true)?;
+    let x = g.unary("stem2.relu", OpKind::Relu, x)?;
+    let y = g.conv("stem2.near", x, STEM[1], 3, 1, 1, STEM[1], true)?;
+    let x = g.binary("stem2.sum", OpKind::Add, x, y)?;
+    let x = g.conv("patches", x, WIDTH, 2, 2, 0, 1, true)?;
     let mut x = tokens(&mut g, "patches", x, grid)?;
     for block in 0..BLOCKS {
         let name = |part: &str| format!("blocks.{block}.{part}");
@@ -115,19 +126,12 @@ pub type Weight<'a> = &'a dyn Fn(&str) -> Result<Tensor>;
 
 /// Features `[batch, rows, cols, width]` of images `[batch, channels, height, width]`.
 pub fn features(images: &Tensor, weight: Weight<'_>) -> Result<Tensor> {
-    let (batch, channels, height, across) = images.dims4()?;
+    let (_, _, height, across) = images.dims4()?;
     let (rows, cols) = (height / PATCH, across / PATCH);
-    let inputs = channels * PATCH * PATCH;
-    let patches = images
-        .reshape((batch, channels, rows, PATCH, cols, PATCH))?
-        .permute((0, 2, 4, 1, 3, 5))?
-        .contiguous()?
-        .reshape((batch * rows * cols, inputs))?;
-    let kernel = weight("patches.weight")?.reshape((WIDTH, inputs))?;
-    let mut x = patches
-        .matmul(&kernel.t()?)?
-        .apply_op2(&weight("patches.bias")?, Bias)?
-        .reshape((batch, rows, cols, WIDTH))?;
+    let x = halved(images, weight)?.apply_op1(Relu)?;
+    let x = merged(&near(&x, "stem1.near", weight)?, "stem2", weight)?.apply_op1(Relu)?;
+    let mut x = merged(&near(&x, "stem2.near", weight)?, "patches", weight)?;
+    let batch = x.dim(0)?;
     for block in 0..BLOCKS {
         let name = |part: &str| format!("blocks.{block}.{part}");
         x = near(&x, &name("near"), weight)?;
@@ -136,6 +140,49 @@ pub fn features(images: &Tensor, weight: Weight<'_>) -> Result<Tensor> {
         x = (&x + thought(&norm(&x, &name("norm2"), weight)?, &name("mlp"), weight)?)?;
     }
     norm(&x, "features", weight)
+}
+
+/// The first convolution, 4 x 4 with stride 2, as a product: `[batch, height / 2, width / 2, out]` of
+/// images that need no gradient.
+fn halved(images: &Tensor, weight: Weight<'_>) -> Result<Tensor> {
+    let (batch, channels, height, width) = images.dims4()?;
+    let (rows, cols) = (height / 2, width / 2);
+    let pixels: Vec<f32> = images.flatten_all()?.to_vec1()?;
+    let inputs = channels * 16;
+    let mut unfolded = vec![0.0f32; batch * rows * cols * inputs];
+    for (place, window) in unfolded.chunks_exact_mut(inputs).enumerate() {
+        let (image, row, col) = (place / (rows * cols), place / cols % rows, place % cols);
+        for (tap, value) in window.iter_mut().enumerate() {
+            let (y, x) = (2 * row + tap / 4 % 4, 2 * col + tap % 4);
+            // One pixel of zeros around.
+            if (1..=height).contains(&y) && (1..=width).contains(&x) {
+                let channel = image * channels + tap / 16;
+                *value = pixels[(channel * height + y - 1) * width + x - 1];
+            }
+        }
+    }
+    let unfolded = Tensor::from_vec(unfolded, (batch * rows * cols, inputs), images.device())?;
+    let kernel = weight("stem1.weight")?.reshape((STEM[0], inputs))?;
+    unfolded
+        .matmul(&kernel.t()?)?
+        .apply_op2(&weight("stem1.bias")?, Bias)?
+        .reshape((batch, rows, cols, STEM[0]))
+}
+
+/// A convolution of 2 x 2 with stride 2, as a product.
+fn merged(x: &Tensor, name: &str, weight: Weight<'_>) -> Result<Tensor> {
+    let (batch, rows, cols, width) = x.dims4()?;
+    let kernel = weight(&format!("{name}.weight"))?;
+    let out = kernel.dim(0)?;
+    let patches = x
+        .reshape((batch * rows / 2, 2, cols / 2, 2, width))?
+        .permute((0, 2, 4, 1, 3))?
+        .contiguous()?
+        .reshape((batch * rows * cols / 4, 4 * width))?;
+    patches
+        .matmul(&kernel.reshape((out, 4 * width))?.t()?)?
+        .apply_op2(&weight(&format!("{name}.bias"))?, Bias)?
+        .reshape((batch, rows / 2, cols / 2, out))
 }
 
 /// Answers `[batch, rows, cols, cells, cells, 1 + labels]` for features `[batch, rows, cols, width]`:
@@ -166,7 +213,8 @@ pub fn maps(answers: &Tensor) -> Result<(Tensor, Tensor)> {
 
 /// Adds a depthwise convolution of 3 x 3 patches.
 fn near(x: &Tensor, name: &str, weight: Weight<'_>) -> Result<Tensor> {
-    let kernel = weight(&format!("{name}.weight"))?.reshape((WIDTH, 9))?.t()?.contiguous()?;
+    let kernel = weight(&format!("{name}.weight"))?;
+    let kernel = kernel.reshape((kernel.dim(0)?, 9))?.t()?.contiguous()?;
     let near = x.contiguous()?.apply_op2(&kernel, Near)?;
     (x + near)?.apply_op2(&weight(&format!("{name}.bias"))?, Bias)
 }

@@ -100,29 +100,40 @@ impl Batch {
     /// The batch of a step.
     pub fn draw(pool: &Pool, step: usize) -> Result<Self, AriaError> {
         let mut random = StdRng::seed_from_u64(pool.seed.rotate_left(17) ^ step as u64);
-        if random.random_bool(0.3) {
-            Self::parts(pool, &mut random)
-        } else {
-            Self::whole(pool, &mut random)
+        match random.random_range(0..10) {
+            0..3 => Self::parts(pool, &mut random),
+            3..5 => Self::pairs(pool, &mut random),
+            _ => Self::whole(pool, &mut random),
         }
     }
 
-    /// Whole frames, both of each shot.
+    /// Whole frames, each of another scene.
     fn whole(pool: &Pool, random: &mut StdRng) -> Result<Self, AriaError> {
         let [rows, cols] = LEVELS[[0, 0, 0, 1, 2, 3][random.random_range(0..6)]];
         let grid = Grid::new(rows, cols)?;
-        let shots = (PATCHES / grid.patches() / 2).max(1);
-        let cells = if random.random_bool(0.5) { full()? } else { grid };
+        let cells = if random.random_bool(0.25) { full()? } else { grid };
         let mut batch = Self::empty(grid, cells);
-        for _ in 0..shots {
+        for _ in 0..(PATCHES / grid.patches()).max(2) {
             let shot = &pool.shots[random.random_range(0..pool.shots.len())];
             let frame = shot.scene.camera().grid;
+            let (seen, asked) = (View::whole(frame, grid), View::whole(frame, cells));
+            batch.add(shot, random.random_range(0..2), &seen, &asked)?;
+        }
+        Ok(batch)
+    }
+
+    /// Whole frames, both of each shot.
+    fn pairs(pool: &Pool, random: &mut StdRng) -> Result<Self, AriaError> {
+        let [rows, cols] = LEVELS[if random.random_bool(0.7) { 0 } else { 3 }];
+        let grid = Grid::new(rows, cols)?;
+        let mut batch = Self::empty(grid, grid);
+        for _ in 0..(PATCHES / grid.patches() / 2).max(1) {
+            let shot = &pool.shots[random.random_range(0..pool.shots.len())];
+            let view = View::whole(shot.scene.camera().grid, grid);
             for picture in 0..2 {
-                batch.add(shot, picture, &View::whole(frame, grid), &View::whole(frame, cells))?;
+                batch.add(shot, picture, &view, &view)?;
             }
-            if full()?.rows() % rows == 0 {
-                batch.pairs.push(Consistency::of(shot, grid)?);
-            }
+            batch.pairs.push(Consistency::of(shot, grid)?);
         }
         Ok(batch)
     }
@@ -132,15 +143,13 @@ impl Batch {
         let side = PARTS[random.random_range(0..PARTS.len())];
         let grid = Grid::new(side, side)?;
         let mut batch = Self::empty(grid, grid);
-        for _ in 0..PATCHES / grid.patches() / 3 {
+        for _ in 0..PATCHES / grid.patches() {
             let shot = &pool.shots[random.random_range(0..pool.shots.len())];
             let frame = shot.scene.camera().grid;
-            for _ in 0..3 {
-                let row = random.random_range(0..=frame.rows() - side);
-                let col = random.random_range(0..=frame.cols() - side);
-                let view = View::part(Window { row, col, rows: side, cols: side })?;
-                batch.add(shot, random.random_range(0..2), &view, &view)?;
-            }
+            let row = random.random_range(0..=frame.rows() - side);
+            let col = random.random_range(0..=frame.cols() - side);
+            let view = View::part(Window { row, col, rows: side, cols: side })?;
+            batch.add(shot, random.random_range(0..2), &view, &view)?;
         }
         Ok(batch)
     }

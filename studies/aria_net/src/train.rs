@@ -15,11 +15,11 @@ const RATE: f64 = 2e-3;
 const WARMUP: usize = 60;
 /// Shares of the parts of the loss.
 const DEPTH: f64 = 2.0;
-const CONSISTENCY: f64 = 0.3;
+const CONSISTENCY: f64 = 0.2;
 /// Cosine similarity above which features of a patch that moved are too similar.
 const DIFFERENT: f64 = 0.6;
 /// Steps from one checkpoint and report to the next.
-const EVERY: usize = 50;
+const EVERY: usize = 25;
 
 /// Takes steps up to a number, from the checkpoint in the folder if there is one.
 pub fn train(

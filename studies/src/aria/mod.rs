@@ -7,6 +7,7 @@
 
 mod error;
 mod flow;
+pub mod frames;
 mod network;
 mod systems;
 
@@ -17,7 +18,7 @@ pub use systems::{Plan, Way, ways};
 
 use vitempo::aria::{
     Frame, Grid, View,
-    scene::{Kind, Network, Scene, Score, Shown, pipeline},
+    scene::{Footage, Kind, Network, Scene, Score, Shown, pipeline},
 };
 
 /// Resolutions of frames, rows and columns of patches, rising.
@@ -95,6 +96,22 @@ pub fn resolutions(
     Ok(scores)
 }
 
+/// What each way shows of recorded frames.
+///
+/// # Errors
+/// [`AriaStudyError`] when the network fails.
+pub fn shown_of(
+    network: &mut OnEngine,
+    recorded: &frames::Recorded,
+    ways: &[Way],
+) -> Result<Vec<Shown>, AriaStudyError> {
+    let (camera, pictures) = (&recorded.camera, &recorded.pictures[..]);
+    let footage = Footage { camera, pictures, world: None };
+    let skipped = SKIPPED.min(pictures.len() as u64 / 2);
+    let shows: Vec<_> = ways.iter().map(|way| way.show.clone()).collect();
+    pipeline(&footage, network, skipped, &shows)
+}
+
 /// What each way shows of the scenes.
 ///
 /// # Errors
@@ -108,7 +125,11 @@ pub fn shown(
     let shows: Vec<_> = ways.iter().map(|way| way.show.clone()).collect();
     let mut all = vec![Shown::default(); ways.len()];
     for scene in scenes.each(top()?, patch) {
-        let shown = pipeline(&scene?, network, scenes.frames, SKIPPED.min(scenes.frames), &shows)?;
+        let scene = scene?;
+        let pictures: Vec<_> = (0..scenes.frames).map(|frame| scene.picture(frame)).collect();
+        let (camera, world) = (scene.camera(), Some(scene.world()));
+        let footage = Footage { camera, pictures: &pictures, world };
+        let shown = pipeline(&footage, network, SKIPPED.min(scenes.frames), &shows)?;
         all.iter_mut().zip(shown).for_each(|(all, shown)| all.add(&shown));
     }
     Ok(all)

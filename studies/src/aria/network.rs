@@ -19,6 +19,8 @@ use vitempo::{
     },
 };
 
+/// Pixels along each side of a patch.
+const PATCH: usize = 8;
 /// Seed of weights that a file lacks: ours lack none.
 const SEED: u64 = 1;
 
@@ -50,7 +52,7 @@ impl Trained {
                 .map_err(|e| AriaStudyError::File { path, reason: e.to_string() })?;
             Ok(onnx::read_weights(&format!("aria_{name}"), &bytes, &ReadOptions::default())?)
         };
-        let models = AriaModels::new(read("encoder")?, Some(read("decoder")?), None)?;
+        let models = AriaModels::new(read("encoder")?, Some(read("decoder")?), Some(PATCH))?;
         Ok(Self { models })
     }
 

@@ -9,8 +9,8 @@ use vitempo::{
     quantity,
 };
 use vitempo_studies::aria::{
-    AriaStudyError, FlowStudy, LEVELS, Plan, Precision, REGIONS, Scenes, Trained, Way, learn,
-    resolutions, shown, top, ways,
+    AriaStudyError, FlowStudy, LEVELS, Plan, Precision, REGIONS, Scenes, Trained, Way, frames,
+    learn, resolutions, shown, shown_of, top, ways,
 };
 
 /// Prints errors of depth and labels that a trained network shows of held-out scenes: by
@@ -32,10 +32,10 @@ pub struct AriaArgs {
     #[arg(long, value_name = "NAME", default_value = "epyc-onnxruntime-f32-1t")]
     npu: PathBuf,
     /// Longest latency of a frame
-    #[arg(long, value_name = "TIME", default_value = "33.3ms", value_parser = time)]
+    #[arg(long, value_name = "TIME", default_value = "7ms", value_parser = time)]
     target: Duration,
     /// Camera frames per second
-    #[arg(long, value_name = "FPS", default_value_t = 30.0)]
+    #[arg(long, value_name = "FPS", default_value_t = 120.0)]
     camera: f64,
     /// Scenes of each of the four kinds
     #[arg(long, value_name = "N", default_value_t = 2)]
@@ -47,8 +47,12 @@ pub struct AriaArgs {
     #[arg(long, value_name = "N", default_value_t = 0)]
     first: u64,
     /// Cosine similarity of features below which a patch is dynamic
-    #[arg(long, value_name = "COSINE", default_value_t = 0.9)]
+    #[arg(long, value_name = "COSINE", default_value_t = 0.95)]
     threshold: f32,
+    /// Recorded frames instead of rendered scenes: a folder with intrinsics.csv, poses.csv and PPM
+    /// files
+    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["resolutions", "flow"])]
+    recorded: Option<PathBuf>,
     /// Print errors by resolution alone
     #[arg(long, conflicts_with = "flow")]
     resolutions: bool,
@@ -61,7 +65,7 @@ pub struct AriaArgs {
 }
 
 fn time(text: &str) -> Result<Duration, String> {
-    quantity::duration(text, "33.3ms").map_err(|e| e.to_string())
+    quantity::duration(text, "7ms").map_err(|e| e.to_string())
 }
 
 pub fn run(args: &AriaArgs) -> Result<(), Failure> {
@@ -142,7 +146,11 @@ fn by_system(
     let (levels, regions) = (grids(&LEVELS)?, grids(&REGIONS)?);
     let encoders = [levels.clone(), regions].concat();
     let mut network = trained.on(&args.backend, Precision::F32, &encoders, &levels)?;
-    let found = shown(&mut network, scenes, trained.models.patch(), &all)?;
+    let patch = trained.models.patch();
+    let found = match &args.recorded {
+        Some(folder) => shown_of(&mut network, &frames::read(folder, top()?, patch)?, &all)?,
+        None => shown(&mut network, scenes, patch, &all)?,
+    };
     let headings = [
         "System",
         "Plan",
@@ -165,12 +173,15 @@ fn grids(sizes: &[[usize; 2]]) -> Result<Vec<vitempo::aria::Grid>, AriaStudyErro
     sizes.iter().map(|[rows, cols]| Ok(vitempo::aria::Grid::new(*rows, *cols)?)).collect()
 }
 
+/// RMSE and mIoU; recorded frames have no labels to compare with.
 fn figures(score: &Score) -> [String; 2] {
-    [format!("{:.4}", score.depth_rmse_m()), format!("{:.4}", score.label_miou())]
+    let miou = score.label_miou();
+    let miou = if miou > 0.0 { format!("{miou:.4}") } else { "-".to_owned() };
+    [format!("{:.4}", score.depth_rmse_m()), miou]
 }
 
 fn row(way: &Way, shown: &Shown) -> Vec<String> {
-    let [rmse, miou] = figures(&shown.score);
+    let [[rmse, miou], [off, same]] = [&shown.score, &shown.against_reference].map(figures);
     let a_frame = |count: u64| match count {
         0 => "-".to_owned(),
         count => format!("{:.2}", count as f64 / shown.frames.max(1) as f64),
@@ -187,6 +198,10 @@ fn row(way: &Way, shown: &Shown) -> Vec<String> {
         ]
     };
     let shown = [a_frame(shown.full_ages), a_frame(shown.cycles), a_frame(shown.asked)];
-    [vec![way.name.clone(), way.pace.clone(), rmse, miou], shown.to_vec(), regions.to_vec()]
-        .concat()
+    [
+        vec![way.name.clone(), way.pace.clone(), rmse, miou, off, same],
+        shown.to_vec(),
+        regions.to_vec(),
+    ]
+    .concat()
 }

@@ -1,0 +1,111 @@
+//! The network in `datasets/aria`: engines compute what the training tool computed, its errors are
+//! those of its card, and `vitempo-studies aria` prints every system.
+
+use serde_json::Value;
+use std::{path::Path, process::Command};
+use vitempo::aria::{
+    FeatureMap, Frame, Instructions, View,
+    scene::{Kind, Network, Scene},
+};
+use vitempo_studies::aria::{Precision, Scenes, Trained, resolutions, top};
+
+/// Largest difference between an engine's output and candle's: features are around 1, depths are
+/// logarithms, and scores are below 30.
+const TOLERANCE: f32 = 2e-3;
+/// Every which patch's features are recorded.
+const RECORDED: usize = 16;
+/// The recorded frame of the first held-out crowded scene.
+const FRAME: u64 = 20;
+
+fn folder() -> std::path::PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../datasets/aria")
+}
+
+fn trained() -> Trained {
+    Trained::read(&folder()).unwrap_or_else(|e| panic!("{e}"))
+}
+
+/// Floats of a NumPy file of version 1.
+fn floats(path: &Path) -> Vec<f32> {
+    let bytes = std::fs::read(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    let header = 10 + usize::from(u16::from_le_bytes([bytes[8], bytes[9]]));
+    let (numbers, []) = bytes[header..].as_chunks::<4>() else { panic!("not f32") };
+    numbers.iter().map(|number| f32::from_le_bytes(*number)).collect()
+}
+
+#[test]
+fn engines_compute_what_the_training_tool_computed() {
+    let (trained, top) = (trained(), top().expect("a grid"));
+    let patch = trained.models.patch();
+    let scene = Scene::furnished(Kind::Crowded, Scene::HELD_OUT, top, patch).expect("a scene");
+    let (camera, picture) = (scene.camera(), scene.picture(FRAME));
+    let frame = Frame::new(&picture.colours, top, patch, camera.intrinsics).expect("a frame");
+    let expected = floats(&folder().join("expected.npy"));
+    let mut network =
+        trained.on("rten", Precision::F32, &[top], &[top]).unwrap_or_else(|e| panic!("{e}"));
+    let pixels = frame.pixels(&View::whole(top, top)).expect("pixels");
+    let features = network.encode(pixels, top).unwrap_or_else(|e| panic!("{e}"));
+    let width = features.len() / top.patches();
+    let recorded: Vec<f32> =
+        features.chunks_exact(width).step_by(RECORDED).flatten().copied().collect();
+    let apart = |found: &[f32], expected: &[f32]| {
+        assert_eq!(found.len(), expected.len());
+        found.iter().zip(expected).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
+    };
+    let (of_features, of_cells) = expected.split_at(recorded.len());
+    let most = apart(&recorded, of_features);
+    assert!(most < TOLERANCE, "features differ by {most}");
+    let map = FeatureMap::from_values(Instructions::best(), top, width, &features);
+    let dense = network.decode(&map.expect("a map")).unwrap_or_else(|e| panic!("{e}"));
+    let most = apart(&[dense.log_depths(), dense.scores()].concat(), of_cells);
+    assert!(most < TOLERANCE, "outputs differ by {most}");
+}
+
+/// Two lines of the card: a few held-out frames at the lowest and the highest resolution.
+#[test]
+fn held_out_errors_are_those_of_the_card() {
+    let card: Value = serde_json::from_slice(
+        &std::fs::read(folder().join("card.json")).expect("datasets/aria/card.json"),
+    )
+    .expect("JSON");
+    let (trained, grids) = (trained(), [[12, 16], [15, 20], [18, 24], [24, 32]]);
+    let grids = grids.map(|[rows, cols]| vitempo::aria::Grid::new(rows, cols).expect("a grid"));
+    let quick = &card["quick_test"];
+    let scenes = Scenes { of_each_kind: 1, frames: 11, seed: Scene::HELD_OUT };
+    for (precision, name) in [(Precision::F32, "f32"), (Precision::Int8, "int8")] {
+        let mut network =
+            trained.on("rten", precision, &grids, &grids).unwrap_or_else(|e| panic!("{e}"));
+        let scores = resolutions(&mut network, scenes, 10, trained.models.patch())
+            .unwrap_or_else(|e| panic!("{e}"));
+        for (line, (grid, score)) in scores.iter().enumerate() {
+            let of_card = &quick[name][line];
+            let number = |field: &str| of_card[field].as_f64().unwrap_or(f64::NAN);
+            let (rmse, miou) = (score.depth_rmse_m(), score.label_miou());
+            assert!((rmse - number("rmse_m")).abs() < 0.01, "{name} {grid}: RMSE {rmse}");
+            assert!((miou - number("miou")).abs() < 0.01, "{name} {grid}: mIoU {miou}");
+        }
+    }
+}
+
+#[test]
+fn every_system_is_shown_and_regions_keep_moving_things_younger_than_full_frames() {
+    let output = Command::new(env!("CARGO_BIN_EXE_vitempo-studies"))
+        .args(["aria", "datasets/aria", "--backend", "rten", "--scenes", "1", "--frames", "13"])
+        .args(["--format", "json"])
+        .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join(".."))
+        .output()
+        .expect("vitempo-studies runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let rows: Vec<Value> = serde_json::from_slice(&output.stdout).expect("JSON");
+    let figure = |system: &str, column: &str| -> f64 {
+        let row = rows.iter().find(|row| row["System"] == system);
+        let cell = row.and_then(|row| row[column].as_str()).unwrap_or_default();
+        cell.parse().unwrap_or_else(|_| panic!("{system}: {column} is `{cell}`"))
+    };
+    for system in ["NPU-only", "MobiSR-like", "ARIA-base", "base + S1", "base + S1 + S2"] {
+        assert!(figure(system, "RMSE, m") > 0.0 && figure(system, "mIoU") > 0.0);
+    }
+    assert!(figure("ARIA (+ S3)", "Cycles") > 0.0);
+    let stale = figure("full frames as they are", "RMSE, m");
+    assert!(figure("ARIA (+ S3)", "RMSE, m") < stale, "{rows:?}");
+}
