@@ -4,6 +4,7 @@
 use crate::decoders::{self, DenseTask};
 use crate::encoding::{Cursor, not_plain};
 use crate::family::Family;
+use crate::rank::Rank;
 use crate::verdict::Verdict;
 use crate::{Generator, SpaceError};
 use serde::{Deserialize, Serialize};
@@ -151,6 +152,12 @@ macro_rules! families {
             pub(crate) fn size(&self) -> u128 {
                 match self {
                     $(Self::$family(family) => Family::size(family),)+
+                }
+            }
+
+            pub(crate) fn nth(&self, rank: Rank) -> Option<Architecture> {
+                match self {
+                    $(Self::$family(family) => Family::nth(family, rank).map(Into::into),)+
                 }
             }
 

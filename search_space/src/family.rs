@@ -1,6 +1,7 @@
 //! [`Family`], what each family of architectures implements.
 
 use crate::encoding::{Cursor, Wrong};
+use crate::rank::Rank;
 use crate::verdict::{Outside, Verdict};
 use crate::{Generator, SpaceError};
 
@@ -25,6 +26,9 @@ pub(crate) trait Family: Sized {
 
     /// Number of architectures; saturates.
     fn size(&self) -> u128;
+
+    /// The member with this number, below [`Family::size`].
+    fn nth(&self, rank: Rank) -> Option<Self::Architecture>;
 
     /// One member at random.
     fn draw(&self, generator: &mut Generator) -> Self::Architecture;

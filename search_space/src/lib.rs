@@ -5,6 +5,7 @@
 //! |---|---|
 //! | which architectures are there? | [`Space`], from `spaces/*.toml` or a file of the user's |
 //! | how are architectures sampled? | [`Space::sample`], [`Space::sample_many`], [`Space::draw`] |
+//! | which part of a space is a range of numbers? | [`Space::nth`] |
 //! | how are architectures mutated and crossed? | [`Space::mutate`], [`Space::cross`] |
 //! | what is one architecture? | [`Architecture`], a small `Copy` value of one of the families |
 //! | how is it written as text? | [`Architecture::encode`], [`Space::decode`] |
@@ -30,6 +31,7 @@ mod inline;
 pub mod isotropic_vit;
 pub mod mbconv;
 pub mod operators;
+mod rank;
 mod sample;
 mod space;
 mod transformer;

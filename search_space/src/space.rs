@@ -2,6 +2,7 @@
 
 use crate::architecture::AnyFamily;
 use crate::checker::Checker;
+use crate::rank::Rank;
 use crate::verdict::{Fault, Outside};
 use crate::{Architecture, Generator, SpaceError};
 use serde::Deserialize;
@@ -129,6 +130,10 @@ impl Space {
     #[must_use]
     pub fn size(&self) -> u128 {
         self.family.size()
+    }
+
+    pub(crate) fn nth_of_family(&self, rank: Rank) -> Option<Architecture> {
+        self.family.nth(rank)
     }
 
     /// One architecture at random.

@@ -21,6 +21,9 @@ pub(crate) struct HybridVit {
     pub merged_stages: Values<u8>,
     pub stages: Vec<StageRange>,
     pub rising: Rising,
+    /// By stage and by its first channels: how many architectures there are over the stages from
+    /// that one on. Rows end in a zero.
+    pub members: Vec<Vec<u128>>,
 }
 
 /// The choices of one stage.
@@ -162,6 +165,7 @@ impl HybridVit {
                 count as u32,
             )?,
             rising: Rising::new(stages.iter().map(|s| s.channels.to_vec()).collect()),
+            members: members(&stages),
             stages,
         };
         match space.merged_stages.iter().find(|k| !space.rising.possible(usize::from(**k) - 1)) {
@@ -176,27 +180,35 @@ impl HybridVit {
 
     /// Number of architectures; saturates.
     pub(super) fn count(&self) -> u128 {
-        let blocks = |stage: usize, channel: usize| self.stages[stage].choices(channel);
-        let channels: Vec<Vec<u16>> = self.stages.iter().map(|s| s.channels.to_vec()).collect();
-        let tails = sizes(&channels, blocks);
         let merged = self
             .merged_stages
             .iter()
-            .fold(0, |sum: u128, &k| sum.saturating_add(tails[usize::from(k) - 1]));
+            .filter_map(|&k| self.members[usize::from(k) - 1].first())
+            .fold(0, |sum: u128, &members| sum.saturating_add(members));
         merged.saturating_mul((self.heights.len() * self.widths.len()) as u128)
     }
+}
+
+fn members(stages: &[StageRange]) -> Vec<Vec<u128>> {
+    let channels: Vec<Vec<u16>> = stages.iter().map(|s| s.channels.to_vec()).collect();
+    sizes(&channels, |stage, channel| stages[stage].choices(channel))
 }
 
 impl StageRange {
     /// Number of different stages with the channels of that index.
     fn choices(&self, channel: usize) -> u128 {
-        let mixers = self.token_mixers.iter().map(|kind| match kind {
-            MixerKind::SepConv => self.kernels.len() * self.expansions.len(),
-            MixerKind::Attention => self.heads[channel].len() * self.reductions.len(),
-        });
+        let mixers = self.token_mixers.iter().map(|kind| self.mixers(*kind, channel));
         let rest =
             [self.depths.len(), self.norms.len(), self.activations.len(), self.mlp_ratios.len()];
-        rest.iter()
-            .fold(mixers.sum::<usize>() as u128, |product, &n| product.saturating_mul(n as u128))
+        rest.iter().fold(mixers.sum(), |product: u128, &n| product.saturating_mul(n as u128))
+    }
+
+    /// Number of different token mixers of a kind with the channels of that index.
+    pub(super) fn mixers(&self, kind: MixerKind, channel: usize) -> u128 {
+        let choices = match kind {
+            MixerKind::SepConv => self.kernels.len() * self.expansions.len(),
+            MixerKind::Attention => self.heads[channel].len() * self.reductions.len(),
+        };
+        choices as u128
     }
 }

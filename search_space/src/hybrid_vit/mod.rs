@@ -11,6 +11,7 @@
 //! | `definition` | the TOML of a space |
 //! | `rising` | channels that rise from stage to stage, each such sequence as likely as any other |
 //! | `draw` | one random member, and a mutation of one |
+//! | `nth` | the member with a number |
 //! | `membership` | whether an architecture is in a space |
 //! | `graph`, `blocks` | which operators an architecture runs |
 
@@ -21,11 +22,13 @@ mod draw;
 mod encoding;
 mod graph;
 mod membership;
+mod nth;
 mod rising;
 mod stages;
 
 use crate::encoding::{Cursor, Wrong};
 use crate::family::Family;
+use crate::rank::Rank;
 use crate::verdict::Verdict;
 use crate::{Generator, SpaceError};
 
@@ -49,6 +52,10 @@ impl Family for HybridVit {
 
     fn size(&self) -> u128 {
         self.count()
+    }
+
+    fn nth(&self, rank: Rank) -> Option<Architecture> {
+        self.nth_member(rank)
     }
 
     fn draw(&self, generator: &mut Generator) -> Architecture {

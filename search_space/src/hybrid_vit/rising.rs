@@ -33,11 +33,10 @@ impl Rising {
     }
 }
 
-/// Number of architectures over the stages from each stage on, where the `j`-th value of stage `s`
-/// allows `weight(s, j)` blocks. Saturates.
-pub(crate) fn sizes(values: &[Vec<u16>], weight: impl Fn(usize, usize) -> u128) -> Vec<u128> {
-    let tail = tails(values, weight, 0, 1, u128::saturating_add, u128::saturating_mul);
-    tail.iter().filter_map(|row| row.first().copied()).collect()
+/// Number of architectures over the stages from each stage on, by the first value that its channels
+/// may have, where the `j`-th value of stage `s` allows `weight(s, j)` blocks. Saturates.
+pub(crate) fn sizes(values: &[Vec<u16>], weight: impl Fn(usize, usize) -> u128) -> Vec<Vec<u128>> {
+    tails(values, weight, 0, 1, u128::saturating_add, u128::saturating_mul)
 }
 
 /// `tail[s][j]`: the sum over `j' >= j` of `weight(s, j')` times the tail of stage `s + 1` above
@@ -95,14 +94,17 @@ mod tests {
             }
         }
         assert_eq!((all, seen.len()), (7, 7));
-        assert_eq!(sizes(&values, |_, _| 1), [7, 6, 3]);
-        assert_eq!(sizes(&values, |s, _| [2, 3, 5][s]), [7 * 30, 6 * 15, 15]);
+        let all = |weight: fn(usize, usize) -> u128| -> Vec<u128> {
+            sizes(&values, weight).iter().map(|row| row[0]).collect()
+        };
+        assert_eq!(all(|_, _| 1), [7, 6, 3]);
+        assert_eq!(all(|s, _| [2, 3, 5][s]), [7 * 30, 6 * 15, 15]);
     }
 
     #[test]
     fn nothing_rises() {
         let rising = Rising::new(vec![vec![8], vec![8]]);
         assert!(!rising.possible(0) && rising.possible(1));
-        assert_eq!(sizes(&[vec![8], vec![8]], |_, _| u128::MAX), [0, u128::MAX]);
+        assert_eq!(sizes(&[vec![8], vec![8]], |_, _| u128::MAX), [[0, 0], [u128::MAX, 0]]);
     }
 }

@@ -7,6 +7,7 @@
 //! | `encoding` | its encoding as text |
 //! | `definition` | the TOML of a space, and whether an architecture is in it |
 //! | `draw` | one random member, and a mutation of one |
+//! | `nth` | the member with a number |
 //! | `graph` | which operators an architecture runs |
 
 mod architecture;
@@ -14,9 +15,11 @@ mod definition;
 mod draw;
 mod encoding;
 mod graph;
+mod nth;
 
 use crate::encoding::{Cursor, Wrong};
 use crate::family::Family;
+use crate::rank::Rank;
 use crate::verdict::Verdict;
 use crate::{Generator, SpaceError};
 
@@ -39,6 +42,10 @@ impl Family for IsotropicVit {
 
     fn size(&self) -> u128 {
         self.count()
+    }
+
+    fn nth(&self, rank: Rank) -> Option<Architecture> {
+        self.nth_member(rank)
     }
 
     fn draw(&self, generator: &mut Generator) -> Architecture {

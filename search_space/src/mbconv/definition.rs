@@ -154,10 +154,15 @@ impl MbConv {
 impl StageRange {
     /// Number of different stages.
     fn count(&self) -> u128 {
-        let block = (self.kernels.len() * self.expansions.len() * self.squeezes.len()) as u128;
-        let of_depth = |depth: &u8| block.saturating_pow(u32::from(*depth));
+        let of_depth = |depth: &u8| self.block_lists(*depth);
         let blocks = self.depths.iter().map(of_depth).fold(0, u128::saturating_add);
         blocks.saturating_mul((self.channels.len() * self.activations.len()) as u128)
+    }
+
+    /// Number of different lists of blocks of that depth.
+    pub(super) fn block_lists(&self, depth: u8) -> u128 {
+        let block = (self.kernels.len() * self.expansions.len() * self.squeezes.len()) as u128;
+        block.saturating_pow(depth.into())
     }
 
     fn fault<V: Verdict>(&self, stage: &Stage) -> Option<V> {

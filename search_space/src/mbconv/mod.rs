@@ -10,6 +10,7 @@
 //! | `encoding` | its encoding as text |
 //! | `definition` | the TOML of a space, and whether an architecture is in it |
 //! | `draw` | one random member, and a mutation of one |
+//! | `nth` | the member with a number |
 //! | `graph` | which operators an architecture runs |
 
 mod architecture;
@@ -18,9 +19,11 @@ mod definition;
 mod draw;
 mod encoding;
 mod graph;
+mod nth;
 
 use crate::encoding::{Cursor, Wrong};
 use crate::family::Family;
+use crate::rank::Rank;
 use crate::verdict::Verdict;
 use crate::{Generator, SpaceError};
 
@@ -44,6 +47,10 @@ impl Family for MbConv {
 
     fn size(&self) -> u128 {
         self.count()
+    }
+
+    fn nth(&self, rank: Rank) -> Option<Architecture> {
+        self.nth_member(rank)
     }
 
     fn draw(&self, generator: &mut Generator) -> Architecture {
