@@ -119,9 +119,9 @@ pub struct Candidate {
     /// Its forecasts, one for each device.
     pub latencies: Vec<Prediction>,
     /// By how much it exceeds the ceilings, as the sum of relative excesses; 0 within.
-    excess: f64,
+    pub(super) excess: f64,
     /// What is minimised: the score's negative, then the latencies in ns.
-    costs: Vec<f64>,
+    pub(super) costs: Vec<f64>,
 }
 
 impl AsRef<[f64]> for Candidate {
@@ -173,11 +173,8 @@ pub fn search(
     options: Options,
     progress: &mut dyn FnMut(Progress) -> bool,
 ) -> Result<Outcome, SearchError> {
-    check(devices, options)?;
-    check_memory(devices)?;
     let options = Options { candidates: options.candidates_in(space, objective), ..options };
-    let forecasts = devices.iter().map(|device| device.bundle.over(space)).collect();
-    let mut search = Search { space, devices, forecasts, objective, options, candidates: 0 };
+    let mut search = Search::new(space, devices, objective, options)?;
     match search.objective.candidates().map(<[Architecture]>::to_vec) {
         Some(listed) => search.all_of(&listed, progress),
         None => search.evolve(progress),
@@ -214,7 +211,7 @@ fn check_memory(devices: &[Device<'_>]) -> Result<(), SearchError> {
     })
 }
 
-struct Search<'s> {
+pub(super) struct Search<'s> {
     space: &'s Space,
     devices: &'s [Device<'s>],
     forecasts: Vec<Forecasts<'s>>,
@@ -229,7 +226,20 @@ struct Population {
     ranks: Vec<(usize, f64)>,
 }
 
-impl Search<'_> {
+impl<'s> Search<'s> {
+    /// Nothing is evaluated yet.
+    pub(super) fn new(
+        space: &'s Space,
+        devices: &'s [Device<'s>],
+        objective: &'s mut dyn Objective,
+        options: Options,
+    ) -> Result<Self, SearchError> {
+        check(devices, options)?;
+        check_memory(devices)?;
+        let forecasts = devices.iter().map(|device| device.bundle.over(space)).collect();
+        Ok(Self { space, devices, forecasts, objective, options, candidates: 0 })
+    }
+
     /// Every architecture of a list.
     fn all_of(
         &mut self,
@@ -286,7 +296,7 @@ impl Search<'_> {
 
     /// Forecasts all, which may be known to be `inside` the space. Memory, which takes a graph, is
     /// forecast for those within the latency ceilings; scores are needed of those within all.
-    fn evaluated(
+    pub(super) fn evaluated(
         &mut self,
         architectures: &[Architecture],
         inside: bool,

@@ -12,6 +12,7 @@
 //! | which score is maximised? | [`objective`] |
 //! | how are candidates sorted? | [`dominance`] |
 //! | how is the next generation made? | `evolution` |
+//! | which are the best of a part of a space, and of several parts? | [`score`], [`merge`] |
 //! | do forecasts rank as measurements do? | [`spearman`] |
 //! | how are members of the front measured? | `verify` |
 
@@ -19,6 +20,7 @@ pub mod dominance;
 mod evolution;
 pub mod objective;
 mod rank;
+mod scoring;
 #[cfg(all(feature = "dataset", feature = "profile"))]
 pub mod verify;
 
@@ -27,6 +29,7 @@ pub use evolution::{
 };
 pub use objective::{Objective, ObjectiveError};
 pub use rank::spearman;
+pub use scoring::{Member, Rejected, ScoreOptions, Scored, Scores, merge, score};
 
 use crate::query::QueryError;
 use vitempo_search_space::Space;
