@@ -15,7 +15,7 @@ use vitempo_predictors::{
 };
 #[cfg(feature = "train")]
 use vitempo_predictors::{
-    Method, Progress, TrainOptions,
+    Fitted, Method, Progress, Share, TrainOptions,
     contention::{self, ContentionError},
 };
 
@@ -146,11 +146,50 @@ pub fn train(
     options: &TrainOptions,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<PredictorBundle, TrainingError> {
+    train_with(dataset, split, method, options, &Fitted::default(), progress)
+}
+
+/// Fits a share of the regressors that training on the split's training side needs.
+///
+/// # Errors
+/// As [`train`].
+#[cfg(feature = "train")]
+pub fn fit_share(
+    dataset: &Dataset,
+    split: &Split,
+    method: Method,
+    options: &TrainOptions,
+    share: Share,
+) -> Result<Fitted, TrainingError> {
     let training = training_side(&dataset.profiles, split);
     if training.is_empty() {
         return Err(TrainingError::NothingToTrain(dataset.path.clone()));
     }
-    Ok(train_on(&training, dataset, method, options, progress)?)
+    Ok(Fitted::fit(&training, method, options, share)?)
+}
+
+/// Trains as [`train`] does, the same bundle byte for byte, with regressors that were fitted apart.
+///
+/// # Errors
+/// As [`train`]; [`PredictorError::Option`] where they are of other data or options.
+#[cfg(feature = "train")]
+pub fn train_with(
+    dataset: &Dataset,
+    split: &Split,
+    method: Method,
+    options: &TrainOptions,
+    fitted: &Fitted,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<PredictorBundle, TrainingError> {
+    let training = training_side(&dataset.profiles, split);
+    if training.is_empty() {
+        return Err(TrainingError::NothingToTrain(dataset.path.clone()));
+    }
+    let graphs = &dataset.graphs;
+    let mut bundle =
+        vitempo_predictors::train_with(&training, graphs, method, options, fitted, progress)?;
+    bundle.on_real = on_real(&bundle, dataset)?;
+    Ok(bundle)
 }
 
 /// Trains on these measurements of the dataset, and evaluates the bundle on the dataset's real

@@ -150,8 +150,9 @@ impl Head {
     }
 }
 
+/// One key's regressor but for its trees, whose bytes follow.
 #[derive(Serialize, Deserialize)]
-struct KeyHead {
+pub(crate) struct KeyHead {
     key: PredictorKey,
     family: Family,
     rows: usize,
@@ -168,6 +169,24 @@ struct KeyHead {
     blend_weight: f64,
     #[serde(rename = "doubt")]
     error_scale: ErrorScale,
+}
+
+impl KeyHead {
+    pub(crate) fn of(key: &PredictorKey, p: &KeyPredictor) -> Self {
+        Self {
+            key: key.clone(),
+            family: p.family,
+            rows: p.rows,
+            baseline: p.baseline.clone(),
+            trees: matches!(p.fitted, Fitted::Trees { .. }),
+            lasso: p.fitted.linear().cloned(),
+            ranges: p.ranges.clone(),
+            log_bounds: vec![p.log_bounds],
+            support: p.support.clone(),
+            blend_weight: p.blend_weight,
+            error_scale: p.error_scale,
+        }
+    }
 }
 
 impl PredictorBundle {
@@ -234,19 +253,6 @@ impl PredictorBundle {
     }
 
     fn head(&self) -> Head {
-        let key = |(key, p): (&PredictorKey, &KeyPredictor)| KeyHead {
-            key: key.clone(),
-            family: p.family,
-            rows: p.rows,
-            baseline: p.baseline.clone(),
-            trees: matches!(p.fitted, Fitted::Trees { .. }),
-            lasso: p.fitted.linear().cloned(),
-            ranges: p.ranges.clone(),
-            log_bounds: vec![p.log_bounds],
-            support: p.support.clone(),
-            blend_weight: p.blend_weight,
-            error_scale: p.error_scale,
-        };
         Head {
             environment: self.environment.clone(),
             origin: self.origin,
@@ -262,7 +268,7 @@ impl PredictorBundle {
             fallbacks: self.predictors.fallbacks.clone(),
             contention: self.contention.clone(),
             refinements: self.predictors.refinements.clone(),
-            keys: self.predictors.keys.iter().map(key).collect(),
+            keys: self.predictors.keys.iter().map(|(key, p)| KeyHead::of(key, p)).collect(),
         }
     }
 
@@ -361,7 +367,7 @@ fn check_head(head: &Head) -> Result<(), String> {
 }
 
 /// `at`: where in the body the trees of this key begin, then those of the next.
-fn read_key(
+pub(crate) fn read_key(
     head: KeyHead,
     body: &Arc<Vec<u8>>,
     at: &mut usize,

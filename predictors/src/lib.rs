@@ -60,6 +60,8 @@ pub mod refined;
 pub mod regressors;
 pub mod rows;
 #[cfg(feature = "train")]
+mod shares;
+#[cfg(feature = "train")]
 mod train;
 pub mod transfer;
 
@@ -87,4 +89,6 @@ pub use refined::Refinements;
 pub use regressors::Method;
 pub use rows::{MeasuredModel, Skipped, TrainingRow, TrainingRows};
 #[cfg(feature = "train")]
-pub use train::{Progress, TrainOptions, train};
+pub use shares::{Fitted, Share};
+#[cfg(feature = "train")]
+pub use train::{Progress, TrainOptions, train, train_with};

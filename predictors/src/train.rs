@@ -7,7 +7,7 @@
 
 use crate::{
     Calibration, ConformalInterval, Estimate, MeasuredModel, Method, PredictorBundle,
-    PredictorError, Predictors, Provenance, TrainingRows, blend_weight,
+    PredictorError, PredictorKey, Predictors, Provenance, TrainingRow, TrainingRows, blend_weight,
     calibration::Point,
     error_scale,
     evaluate::{EndToEndModel, Forecasts, evaluate_forecasts, lowered},
@@ -16,6 +16,7 @@ use crate::{
     forecast::Total,
     interval::HeldOut,
     metrics,
+    shares::Fitted,
 };
 use std::collections::BTreeMap;
 use vitempo_graph::{Graph, ModelProfile, OpSpec};
@@ -99,6 +100,55 @@ fn models(rows: &TrainingRows) -> Vec<Model> {
         .collect()
 }
 
+/// What is fitted: rows, and which of them each fit leaves out.
+pub(crate) struct Fits {
+    pub(crate) rows: TrainingRows,
+    models: Vec<Model>,
+    fold_of: Vec<usize>,
+    folds: usize,
+    pub(crate) settings: FitSettings,
+}
+
+impl Fits {
+    /// Of profiles of one environment.
+    ///
+    /// # Errors
+    /// As [`train`].
+    pub(crate) fn of(
+        profiles: &[ModelProfile],
+        method: Method,
+        options: &TrainOptions,
+    ) -> Result<Self, PredictorError> {
+        check(options)?;
+        let rows = TrainingRows::from_profiles(profiles)?;
+        if rows.architectures() < FEWEST_ARCHITECTURES {
+            return Err(PredictorError::TooFewModels {
+                found: rows.architectures(),
+                needed: FEWEST_ARCHITECTURES,
+            });
+        }
+        let (fold_of, folds) = folds(&rows, options);
+        let models = models(&rows);
+        let settings = FitSettings { method, seed: options.seed, threads: options.threads };
+        Ok(Self { rows, models, fold_of, folds, settings })
+    }
+
+    /// How many fits there are: one for each fold, without its models, and one of all.
+    pub(crate) fn count(&self) -> usize {
+        self.folds + 1
+    }
+
+    /// The rows of a fit, from 0.
+    pub(crate) fn rows_of(&self, fit: usize) -> Vec<&TrainingRow> {
+        self.rows.rows.iter().filter(|row| self.fold_of[row.model] != fit).collect()
+    }
+
+    /// The models that rows name.
+    pub(crate) fn models(&self) -> &[Model] {
+        &self.models
+    }
+}
+
 /// Trains one bundle. `graphs` holds the models' source graphs by name or by architecture; a model
 /// without one counts by its executed kernels.
 ///
@@ -111,28 +161,34 @@ pub fn train(
     options: &TrainOptions,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<PredictorBundle, PredictorError> {
-    check(options)?;
-    let rows = TrainingRows::from_profiles(profiles)?;
+    train_with(profiles, graphs, method, options, &Fitted::default(), progress)
+}
+
+/// The same, with regressors that are fitted already: the bundle is the same, byte for byte.
+///
+/// # Errors
+/// As [`train`]; [`PredictorError::Option`] where they are of other rows or options.
+pub fn train_with(
+    profiles: &[ModelProfile],
+    graphs: &BTreeMap<String, Graph>,
+    method: Method,
+    options: &TrainOptions,
+    fitted: &Fitted,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<PredictorBundle, PredictorError> {
+    let fits = Fits::of(profiles, method, options)?;
+    fitted.check(&fits)?;
     let environment = profiles.first().map(|p| p.environment.without_host()).ok_or_else(no_rows)?;
-    if rows.architectures() < FEWEST_ARCHITECTURES {
-        return Err(PredictorError::TooFewModels {
-            found: rows.architectures(),
-            needed: FEWEST_ARCHITECTURES,
-        });
-    }
-    let (fold_of, folds) = folds(&rows, options);
-    let models = models(&rows);
-    let settings = FitSettings { method, seed: options.seed, threads: options.threads };
-    let mut fit = |number: usize, keep: &dyn Fn(usize) -> bool| {
-        let chosen: Vec<_> = rows.rows.iter().filter(|r| keep(r.model)).collect();
+    let mut fit = |number: usize| {
         let mut report = |done, regressors| {
-            progress(Progress { fit: number, fits: folds + 1, done, regressors });
+            progress(Progress { fit: number + 1, fits: fits.count(), done, regressors });
         };
-        Predictors::fit(&chosen, &models, settings, &mut report)
+        let of = |key: &PredictorKey| fitted.get(number, key);
+        Predictors::fit(&fits.rows_of(number), &fits.models, fits.settings, &of, &mut report)
     };
-    let mut held_out: Vec<Predictors> =
-        (0..folds).map(|fold| fit(fold + 1, &|model| fold_of[model] != fold).0).collect();
-    let (mut predictors, unfitted) = fit(folds + 1, &|_| true);
+    let mut held_out: Vec<Predictors> = (0..fits.folds).map(|fold| fit(fold).0).collect();
+    let (mut predictors, unfitted) = fit(fits.folds);
+    let Fits { rows, fold_of, folds, .. } = fits;
     let weights = blend_weight::learn(&rows, |row| {
         held_out[fold_of[row.model]].unblended(&row.op, row.working_set)
     });

@@ -3,14 +3,14 @@
 use super::{
     dataset::load_environment,
     error::{CliError, CliResult},
-    output::{self, Format},
+    output::{self, Format, Report, Table},
     progress,
 };
 use indicatif::ProgressBar;
 use std::path::{Path, PathBuf};
 use vitempo::{
     datasets::{Dataset, Split},
-    predictors::{Method, Progress, TrainOptions},
+    predictors::{Fitted, Method, Progress, Share, TrainOptions},
     training,
 };
 
@@ -56,9 +56,55 @@ pub struct TrainArgs {
     #[arg(long, default_value_t = 0.9)]
     pub level: f64,
 
+    /// Fit only this share of the regressors, e.g. 2/5, and write it to --out as a file for
+    /// --fitted; other machines fit the other shares
+    #[arg(long, value_name = "I/N", value_parser = share, conflicts_with_all = ["from", "fitted"])]
+    pub share: Option<Share>,
+
+    /// Take the regressors of these shares instead of fitting them; the bundle is the same
+    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with = "from")]
+    pub fitted: Vec<PathBuf>,
+
     /// Format of the output
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
+}
+
+/// What a share has.
+struct ShareReport<'a> {
+    fitted: &'a Fitted,
+    file: &'a Path,
+}
+
+impl ShareReport<'_> {
+    fn rows(&self) -> Table {
+        let mut table = Table::new(&["File", "Regressors"], 1);
+        table.row([self.file.display().to_string(), self.fitted.len().to_string()]);
+        table
+    }
+}
+
+impl Report for ShareReport<'_> {
+    fn table(&self) -> String {
+        self.rows().to_text()
+    }
+
+    fn csv(&self) -> CliResult<String> {
+        self.rows().to_csv()
+    }
+
+    fn json(&self) -> CliResult<serde_json::Value> {
+        Ok(serde_json::json!({ "file": self.file, "regressors": self.fitted.len() }))
+    }
+}
+
+/// `2/5`, the second of five shares.
+fn share(text: &str) -> Result<Share, String> {
+    let numbers = text.split_once('/').and_then(|(i, n)| Some((i.parse().ok()?, n.parse().ok()?)));
+    match numbers {
+        Some((index, of)) if (1..=of).contains(&index) => Ok(Share { index: index - 1, of }),
+        _ => Err("expected I/N, e.g. 2/5 for the second of five shares".to_owned()),
+    }
 }
 
 /// Shows the progress of training.
@@ -92,10 +138,19 @@ pub fn run(args: &TrainArgs) -> CliResult {
         None => training::default_split(&dataset, args.seed)?,
     };
     let options = TrainOptions { seed: args.seed, level: args.level, ..TrainOptions::default() };
+    if let Some(share) = args.share {
+        let fitted = training::fit_share(&dataset, &split, args.method, &options, share)?;
+        fitted.save(&args.out)?;
+        return output::print(&ShareReport { fitted: &fitted, file: &args.out }, args.format);
+    }
+    let mut fitted = Fitted::default();
+    for file in &args.fitted {
+        fitted.add(Fitted::load(file)?)?;
+    }
     let bar = Training::start();
-    let mut bundle = training::train(&dataset, &split, args.method, &options, &mut |p| {
-        bar.show(&p, args.method);
-    })?;
+    let mut show = |p: Progress| bar.show(&p, args.method);
+    let mut bundle =
+        training::train_with(&dataset, &split, args.method, &options, &fitted, &mut show)?;
     drop(bar);
     if let Some(reason) = training::fit_contention(&mut bundle, &dataset, &split)? {
         progress::say(format!("warning: contention is not known to this bundle: {reason}"));

@@ -9,7 +9,7 @@ mod lasso;
 mod predictors;
 pub mod random_forest;
 
-pub(crate) use predictors::{FEWEST_ROWS, FitSettings, Model};
+pub(crate) use predictors::{FEWEST_ROWS, FitSettings, KeyFit, Model};
 
 use crate::regressors::{FitData, Fitted, Lasso, Method, base};
 

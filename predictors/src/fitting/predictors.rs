@@ -67,19 +67,21 @@ pub(crate) struct FitSettings {
     pub threads: usize,
 }
 
-impl Predictors {
-    /// Fits one regressor per key; `models` are those that rows name. Keys whose regressor cannot
-    /// be fitted keep their baseline and are reported.
-    pub(crate) fn fit(
-        rows: &[&TrainingRow],
-        models: &[Model],
-        settings: FitSettings,
-        done: &mut dyn FnMut(usize, usize),
-    ) -> (Self, Vec<Skipped>) {
-        let mut tables: BTreeMap<PredictorKey, (Family, Table)> = BTreeMap::new();
-        let mut kinds: BTreeMap<String, (Family, Table)> = BTreeMap::new();
-        let mut kindred: BTreeMap<String, (Family, Table)> = BTreeMap::new();
-        let mut everything = Table::default();
+/// The regressor of a key, and why it is only a baseline where it should be more.
+pub(crate) type KeyFit = (KeyPredictor, Option<String>);
+
+/// Rows by key, by kind and by kin, and all of them.
+#[derive(Default)]
+struct Tables {
+    keys: BTreeMap<PredictorKey, (Family, Table)>,
+    kinds: BTreeMap<String, (Family, Table)>,
+    kindred: BTreeMap<String, (Family, Table)>,
+    everything: Table,
+}
+
+impl Tables {
+    fn of(rows: &[&TrainingRow], models: &[Model]) -> Self {
+        let Self { keys: mut tables, mut kinds, mut kindred, mut everything } = Self::default();
         for row in rows {
             let features = FeatureSchema::extract_within(&row.op, row.working_set);
             let key = PredictorKey::of(&row.op);
@@ -100,18 +102,55 @@ impl Predictors {
                 model,
             );
         }
-        let fallbacks = fallbacks(&kinds, &kindred, &everything);
-        let jobs: Vec<Job<'_>> = tables
-            .iter()
-            .map(|(key, (family, table))| Job {
-                key,
-                family: *family,
-                table,
-                kind: kinds.get(&*key.kind).map(|k| &k.1),
-            })
-            .collect();
-        let (keys, skipped) = fit_all(&jobs, settings, done);
+        Self { keys: tables, kinds, kindred, everything }
+    }
+
+    /// The keys to fit.
+    fn jobs<'t>(&'t self, wanted: &dyn Fn(&PredictorKey) -> bool) -> Vec<Job<'t>> {
+        let job = |(key, (family, table)): (&'t PredictorKey, &'t (Family, Table))| Job {
+            key,
+            family: *family,
+            table,
+            kind: self.kinds.get(&*key.kind).map(|k| &k.1),
+        };
+        self.keys.iter().filter(|(key, _)| wanted(key)).map(job).collect()
+    }
+}
+
+impl Predictors {
+    /// Fits one regressor per key, but takes those that are fitted already; `models` are those that
+    /// rows name. Keys whose regressor cannot be fitted keep their baseline and are reported.
+    pub(crate) fn fit(
+        rows: &[&TrainingRow],
+        models: &[Model],
+        settings: FitSettings,
+        fitted: &dyn Fn(&PredictorKey) -> Option<KeyFit>,
+        done: &mut dyn FnMut(usize, usize),
+    ) -> (Self, Vec<Skipped>) {
+        let tables = Tables::of(rows, models);
+        let mut fits: BTreeMap<PredictorKey, KeyFit> =
+            tables.keys.keys().filter_map(|key| Some((key.clone(), fitted(key)?))).collect();
+        let jobs = tables.jobs(&|key| !fits.contains_key(key));
+        let new = fit_all(&jobs, settings, done);
+        fits.extend(new);
+        let mut skipped = Vec::new();
+        let mut keys = BTreeMap::new();
+        for (key, (predictor, reason)) in fits {
+            skipped.extend(reason.map(|reason| Skipped { what: key.to_string(), reason }));
+            keys.insert(key, predictor);
+        }
+        let fallbacks = fallbacks(&tables.kinds, &tables.kindred, &tables.everything);
         (Self { keys, fallbacks, refinements: Refinements::default() }, skipped)
+    }
+
+    /// Fits the regressors of some keys alone.
+    pub(crate) fn fit_keys(
+        rows: &[&TrainingRow],
+        models: &[Model],
+        settings: FitSettings,
+        wanted: &dyn Fn(&PredictorKey) -> bool,
+    ) -> BTreeMap<PredictorKey, KeyFit> {
+        fit_all(&Tables::of(rows, models).jobs(wanted), settings, &mut |_, _| {})
     }
 
     /// Sets each key's weight of the trees at out-of-distribution sizes.
@@ -173,11 +212,11 @@ fn fit_all(
     jobs: &[Job<'_>],
     settings: FitSettings,
     done: &mut dyn FnMut(usize, usize),
-) -> (BTreeMap<PredictorKey, KeyPredictor>, Vec<Skipped>) {
+) -> BTreeMap<PredictorKey, KeyFit> {
     let (send, receive) = mpsc::channel();
     let mut order: Vec<usize> = (0..jobs.len()).collect();
     order.sort_by_key(|&i| std::cmp::Reverse(jobs[i].table.y.len()));
-    let mut fits: Vec<Option<(KeyPredictor, Option<String>)>> = jobs.iter().map(|_| None).collect();
+    let mut fits: Vec<Option<KeyFit>> = jobs.iter().map(|_| None).collect();
     let mut collect = |(job, fit): (usize, _), finished: usize| {
         fits[job] = Some(fit);
         done(finished, jobs.len());
@@ -199,14 +238,7 @@ fn fit_all(
             .zip(1..)
             .for_each(|(fit, finished)| collect(fit, finished)),
     }
-    let mut skipped = Vec::new();
-    let mut keys = BTreeMap::new();
-    for (Job { key, .. }, fit) in jobs.iter().zip(fits) {
-        let Some((predictor, reason)) = fit else { continue };
-        skipped.extend(reason.map(|reason| Skipped { what: key.to_string(), reason }));
-        keys.insert((*key).clone(), predictor);
-    }
-    (keys, skipped)
+    jobs.iter().zip(fits).filter_map(|(job, fit)| Some((job.key.clone(), fit?))).collect()
 }
 
 /// The baseline of a key. A key with few rows, perhaps all of them small, shares the law of its
@@ -247,7 +279,7 @@ fn size_classes(baseline_ns: &[f64]) -> Vec<usize> {
     baseline_ns.iter().map(|ns| limits.partition_point(|limit| limit < ns)).collect()
 }
 
-fn fit_key(job: &Job<'_>, settings: FitSettings) -> (KeyPredictor, Option<String>) {
+fn fit_key(job: &Job<'_>, settings: FitSettings) -> KeyFit {
     let &Job { family, table, .. } = job;
     let columns = family.width();
     let baseline = baseline(job);
