@@ -44,7 +44,7 @@ mod _vitempo {
         model::{Model, read, read_named},
         placing::{plan_multitask, plan_place},
         plan::{plan_pipeline, plan_split},
-        searching::search,
+        searching::{merge_scores, score, search},
         space::Space,
         table::Table,
     };

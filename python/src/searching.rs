@@ -1,5 +1,5 @@
 //! [`search()`]: the architectures of a space with the highest score within ceilings for latency and
-//! memory.
+//! memory, and [`score()`]: the best of a part of a space.
 
 use crate::{
     bundle::Bundle,
@@ -11,16 +11,16 @@ use crate::{
 use pyo3::{
     exceptions::PyValueError,
     prelude::*,
-    types::{PyDict, PyString},
+    types::{PyDict, PyList, PyString},
 };
 use vitempo::{
     graph::Latency,
     search::{
-        Candidate, Ceilings, Device, Objective, ObjectiveError, Options, Progress, SearchError,
-        devices,
+        self as library, Candidate, Ceilings, Device, Objective, ObjectiveError, Options, Progress,
+        ScoreOptions, Scored as Found, Scores, SearchError, devices,
         objective::{Measure, StandIn},
     },
-    search_space::Architecture,
+    search_space::{self, Architecture, SpaceError},
 };
 
 /// A member of the front: encoding, score, and for each bundle latency, lower and upper end in ms,
@@ -94,20 +94,7 @@ pub fn search(
         seed: option("seed")?.extract()?,
         upper: option("upper")?.extract()?,
     };
-    let mut objective: Box<dyn Objective + Send> = match objective.cast::<PyString>() {
-        Ok(name) => match &*name.to_cow()? {
-            "flops" => Box::new(StandIn::new(space, Measure::Flops)),
-            "parameters" => Box::new(StandIn::new(space, Measure::Parameters)),
-            other => {
-                let message =
-                    format!("objective `{other}`: expected `flops`, `parameters` or a function");
-                return Err(PyValueError::new_err(message).into());
-            }
-        },
-        Err(_) => {
-            Box::new(Scored { function: objective.clone().unbind(), interrupt: interrupt.clone() })
-        }
-    };
+    let mut objective = objective_of(objective, space, &interrupt)?;
     let mut report = |now: Progress| {
         let called = progress.as_ref().map_or(Ok(()), |progress| {
             Python::attach(|py| progress.call1(py, (now.candidates, now.best)).map(drop))
@@ -123,6 +110,117 @@ pub fn search(
         Ok((found.candidates, front.collect::<Result<_, _>>()?))
     });
     interrupt.or(found)
+}
+
+/// A stand-in by its name, or a function.
+fn objective_of(
+    objective: &Bound<'_, PyAny>,
+    space: &search_space::Space,
+    interrupt: &Interrupt,
+) -> PyResult<Box<dyn Objective + Send>> {
+    let Ok(name) = objective.cast::<PyString>() else {
+        let (function, interrupt) = (objective.clone().unbind(), interrupt.clone());
+        return Ok(Box::new(Scored { function, interrupt }));
+    };
+    match &*name.to_cow()? {
+        "flops" => Ok(Box::new(StandIn::new(space, Measure::Flops))),
+        "parameters" => Ok(Box::new(StandIn::new(space, Measure::Parameters))),
+        other => Err(PyValueError::new_err(format!(
+            "objective `{other}`: expected `flops`, `parameters` or a function"
+        ))),
+    }
+}
+
+/// Scores as Python has them: evaluated, within the ceilings, the best, the front. Latencies in ns.
+type Numbers = (u64, u64, Vec<Ranked>, Vec<Ranked>);
+
+/// Encoding, score, and for each bundle latency and the ends of its interval, ns.
+type Ranked = (String, f64, Vec<(f64, f64, f64)>);
+
+fn numbers(scores: Scores) -> Numbers {
+    let members = |of: Vec<library::Member>| -> Vec<Ranked> {
+        let ends = |l: [f64; 3]| (l[0], l[1], l[2]);
+        let member =
+            |m: library::Member| (m.encoding, m.score, m.latencies.into_iter().map(ends).collect());
+        of.into_iter().map(member).collect()
+    };
+    (scores.candidates, scores.within, members(scores.top), members(scores.front))
+}
+
+fn scores((candidates, within, top, front): Numbers) -> Scores {
+    let members = |of: Vec<Ranked>| -> Vec<library::Member> {
+        let member = |(encoding, score, latencies): Ranked| library::Member {
+            encoding,
+            score,
+            latencies: latencies.into_iter().map(|(a, b, c)| [a, b, c]).collect(),
+        };
+        of.into_iter().map(member).collect()
+    };
+    Scores { candidates, within, top: members(top), front: members(front) }
+}
+
+/// For `vitempo/cluster`: what [`library::score`] finds in a part of a space, which is a list of
+/// encodings, or the first of a range of numbers and the one after the last; and the places of
+/// encodings that were left out, with the reasons.
+#[pyfunction]
+pub fn score(
+    py: Python<'_>,
+    space: &Bound<'_, Space>,
+    bundles: Vec<Bound<'_, Bundle>>,
+    objective: &Bound<'_, PyAny>,
+    part: &Bound<'_, PyAny>,
+    options: &Bound<'_, PyDict>,
+) -> Result<(Numbers, Vec<(u64, String)>), Failure> {
+    let interrupt = Interrupt::default();
+    let space = &*space.get().space;
+    let bundles: Vec<vitempo::Bundle> = bundles.iter().map(|b| b.get().bundle.clone()).collect();
+    let option =
+        |name: &str| options.get_item(name)?.ok_or_else(|| PyValueError::new_err(name.to_owned()));
+    let ceilings: Vec<f64> = option("ceilings")?.extract()?;
+    let ceilings: Vec<Latency> = ceilings.into_iter().map(Latency::from_ms).collect();
+    let memory_bytes: Vec<u64> = option("memory_ceilings")?.extract()?;
+    let options = ScoreOptions {
+        top: option("top")?.extract()?,
+        upper: option("upper")?.extract()?,
+        reject: option("reject")?.extract()?,
+    };
+    let mut objective = objective_of(objective, space, &interrupt)?;
+    let part = part_of(part)?;
+    let found = py.detach(|| -> Result<Found, Failure> {
+        let ceilings = Ceilings { latencies: &ceilings, memory_bytes: &memory_bytes };
+        let devices = devices(&bundles, ceilings)?;
+        let mut go_on = |_| !interrupt.is_pending();
+        let of_space: &mut dyn Iterator<Item = Result<Architecture, SpaceError>> = match &part {
+            Part::Texts(texts) => &mut texts.iter().map(|text| space.decode(text)),
+            Part::Range(numbers) => {
+                &mut numbers.clone().map_while(|number| space.nth(number)).map(Ok)
+            }
+        };
+        Ok(library::score(space, &devices, objective.as_mut(), of_space, options, &mut go_on)?)
+    });
+    let found = interrupt.or(found)?;
+    let rejected = found.rejected.into_iter().map(|r| (r.place, r.reason)).collect();
+    Ok((numbers(found.scores), rejected))
+}
+
+/// A part of a space.
+enum Part {
+    Texts(Vec<String>),
+    Range(std::ops::Range<u128>),
+}
+
+fn part_of(part: &Bound<'_, PyAny>) -> PyResult<Part> {
+    if part.cast::<PyList>().is_ok() {
+        return Ok(Part::Texts(part.extract()?));
+    }
+    let (first, end): (u128, u128) = part.extract()?;
+    Ok(Part::Range(first..end))
+}
+
+/// For `vitempo/cluster`: what [`library::merge`] makes of several parts.
+#[pyfunction]
+pub fn merge_scores(parts: Vec<Numbers>, top: usize) -> Numbers {
+    numbers(library::merge(parts.into_iter().map(scores), top))
 }
 
 fn member(candidate: &Candidate, devices: &[Device<'_>]) -> Result<Member, Failure> {

@@ -2,6 +2,7 @@
 
 use crate::failure::Failure;
 use pyo3::{
+    exceptions::PyIndexError,
     prelude::*,
     sync::PyOnceLock,
     types::{PyBytes, PyType},
@@ -121,6 +122,16 @@ impl Space {
     fn sample(&self, py: Python<'_>, count: usize, seed: u64) -> Result<Vec<String>, Failure> {
         let sampled = py.detach(|| self.space.sample_many(count, seed))?;
         Ok(sampled.iter().map(Architecture::encode).collect())
+    }
+
+    /// The encoding of the architecture with this number, from 0 to below `size`; neighbours differ
+    /// in their last choices.
+    fn nth(&self, number: u128) -> PyResult<String> {
+        let found = self.space.nth(number).map(|architecture| architecture.encode());
+        found.ok_or_else(|| {
+            let size = self.space.size();
+            PyIndexError::new_err(format!("there are {size} architectures, none is at {number}"))
+        })
     }
 
     /// An architecture that differs from this one in one choice.

@@ -12,7 +12,7 @@ def blocks(text: str) -> list[str]:
     return [part.split("```")[0] for part in text.split("```python\n")[1:]]
 
 
-@pytest.mark.parametrize("guide", ["docs/python.md", "python/README.md"])
+@pytest.mark.parametrize("guide", ["docs/python.md", "docs/scale.md", "python/README.md"])
 def test_the_programs_of_the_guide_run(guide, tmp_path, monkeypatch):
     programs = blocks((ROOT / guide).read_text())
     assert programs, "no ```python block"

@@ -15,6 +15,7 @@ from __future__ import annotations
 from . import cells, errors, plan, zoo
 from ._adapt import Adaptation, adapt, first_models
 from ._compare import Comparison, predict_on
+from ._data_card import DataCard, data_card
 from ._dataset import Dataset, Finding, Validation
 from ._evaluate import Evaluation, evaluate
 from ._export import export
@@ -36,6 +37,7 @@ from ._vitempo import (
     read,
 )
 from .errors import (
+    ClusterError,
     DynamicShape,
     InvalidBundle,
     InvalidDataset,
@@ -60,8 +62,10 @@ __all__ = [
     "Adaptation",
     "Bundle",
     "Candidate",
+    "ClusterError",
     "Comparison",
     "Coverage",
+    "DataCard",
     "Dataset",
     "DynamicShape",
     "Evaluation",
@@ -100,6 +104,7 @@ __all__ = [
     "adapt",
     "bundles",
     "cells",
+    "data_card",
     "errors",
     "evaluate",
     "export",

@@ -44,14 +44,14 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
         program: Optional[str] = _program.program()
     except ProgramNotFound as error:
         if os.environ.get(_program.VARIABLE):
-            return _refuse(error)
+            return refuse(error)
         program = None
     if program is not None:
         return _replaced(program, words)
     if words and words[0] in OF_THE_PROGRAM:
         message = f"`vitempo {words[0]}` needs the program `vitempo`, which is not installed"
         hint = "`pip install 'vitempo[train]'`, or build it: `make` in a checkout"
-        return _refuse(VitempoError(message, hint=hint))
+        return refuse(VitempoError(message, hint=hint))
     parser = _parser()
     given = parser.parse_args(words)
     if given.run is None:
@@ -61,7 +61,7 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
         given.run(given)
         sys.stdout.flush()
     except VitempoError as error:
-        return _refuse(error)
+        return refuse(error)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except KeyboardInterrupt:
@@ -75,14 +75,15 @@ def _replaced(program: str, words: list[str]) -> int:
     return subprocess.call([program, *words])
 
 
-def _refuse(error: VitempoError) -> int:
+def refuse(error: VitempoError) -> int:
+    """Prints an error and what to do about it; the exit code."""
     print(f"error: {error.message}", file=sys.stderr)
     if error.hint is not None:
         print(f"hint: {error.hint}", file=sys.stderr)
     return 1
 
 
-class _Parser(argparse.ArgumentParser):
+class Parser(argparse.ArgumentParser):
     """Exit code 1 for the user's mistake, as the program has it."""
 
     def error(self, message: str) -> Any:
@@ -91,14 +92,14 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(
+    parser = Parser(
         prog="vitempo",
         description="How long will this vision model take on that device, and how sure are we?",
         epilog="Further verbs come with the program: pip install 'vitempo[train]'",
     )
     parser.add_argument("--version", action="version", version=f"vitempo {__version__}")
     parser.set_defaults(run=None)
-    verbs = parser.add_subparsers(title="verbs", metavar="VERB", parser_class=_Parser)
+    verbs = parser.add_subparsers(title="verbs", metavar="VERB", parser_class=Parser)
     for name, add, about in (
         ("bundle", _verbs.add_bundle, "lists bundles"),
         ("predict", _verbs.add_predict, "forecasts the latency of models"),

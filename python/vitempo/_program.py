@@ -6,6 +6,7 @@ It is looked for in the variable `VITEMPO_PROGRAM`, in the package `vitempo-prog
 
 from __future__ import annotations
 
+import ctypes
 import importlib
 import json
 import logging
@@ -27,6 +28,7 @@ Progress = Union[bool, Callable[[str], object]]
 
 VARIABLE = "VITEMPO_PROGRAM"
 STOP_WITHIN_S = 60.0
+PR_SET_PDEATHSIG = 1
 
 _log = logging.getLogger("vitempo")
 
@@ -111,6 +113,7 @@ def printed(arguments: Sequence[str], progress: Progress = False) -> str:
         errors="replace",
         # Its terminal's Ctrl-C is passed on here, once: a second one would end it at once.
         start_new_session=os.name == "posix",
+        preexec_fn=_ended_with_parent(),
     )
     said = _Said(progress if callable(progress) else _logged)
     reader = threading.Thread(target=said.read, args=(process.stderr,), daemon=True)
@@ -125,6 +128,15 @@ def printed(arguments: Sequence[str], progress: Progress = False) -> str:
     if process.returncode != 0:
         raise said.error(arguments[0], process.returncode)
     return out
+
+
+def _ended_with_parent() -> Optional[Callable[[], object]]:
+    """On Linux: asks the system to end the program when this process is killed, so that none goes
+    on measuring beside the next one."""
+    if not sys.platform.startswith("linux"):
+        return None
+    control = ctypes.CDLL(None, use_errno=True).prctl
+    return lambda: control(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _output(process: subprocess.Popen[str], reader: threading.Thread) -> str:

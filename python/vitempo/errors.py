@@ -83,6 +83,10 @@ class PlanError(VitempoError):
     """There is no plan, or none within the bounds."""
 
 
+class ClusterError(VitempoError):
+    """A job on a cluster cannot start, or a part of it failed."""
+
+
 class InvalidDataset(VitempoError, ValueError):
     """The folder is not a dataset that can be read, or has no such table or column."""
 

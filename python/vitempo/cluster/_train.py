@@ -1,0 +1,168 @@
+"""Trains the predictors of many environments, the regressors of each in shares.
+
+A share is some of the regressors of an environment: each is of one operator class, one memory
+format and one fold. The last step of an environment takes all shares, and makes the bundle.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Optional, Union
+
+import vitempo
+
+from .. import _program
+from .._dataset import Dataset
+from .._vitempo import Bundle
+from ..errors import ClusterError
+from ._folders import SentFolder
+from ._run import STOP, Failure, Part, Progress, Settings, run
+from ._shared import scratch
+from ._store import Store
+
+
+@dataclass(frozen=True)
+class TrainResult:
+    """What was trained.
+
+    Attributes:
+        bundles: By environment; their files are in the folder of the job.
+        failed: Environments without a bundle.
+    """
+
+    bundles: dict[str, Bundle]
+    failed: list[Failure]
+
+
+@dataclass(frozen=True)
+class _Shared:
+    data: SentFolder
+    options: tuple[str, ...]
+
+
+def train(
+    dataset: Union[Dataset, str, os.PathLike[str]],
+    out: Union[str, os.PathLike[str]],
+    *,
+    environments: Optional[Sequence[str]] = None,
+    shares: int = 1,
+    method: str = "gbdt",
+    seed: int = 1,
+    level: float = 0.9,
+    address: Optional[str] = None,
+    on_error: str = STOP,
+    progress: Progress = False,
+) -> TrainResult:
+    """Trains a bundle for each environment of a dataset, each by several tasks.
+
+    A bundle has the bytes that `vitempo train` makes on one machine. The same call goes on where an
+    interrupted one stopped. Nodes need the program `vitempo`.
+
+    Args:
+        dataset: A dataset, or its folder. It goes to each node once.
+        out: The folder of the job; bundles are `out/ENVIRONMENT.vtb`.
+        environments: Some of `Dataset.environments`; all of them if left out.
+        shares: Tasks that fit the regressors of an environment; a further one makes the bundle.
+            With 1 there is a single task for each environment: enough where there are many.
+        method: `gbdt`, `random-forest` or `lasso`.
+        seed: The same data and seed give the same bundle, byte for byte.
+        level: Level of the intervals, between 0 and 1.
+        address: Of the cluster: `HOST:PORT`, `auto`, `local`, or `here` for this process alone.
+        on_error: `stop`, or `go-on`, which lists environments that failed.
+        progress: True prints how many are done; a function is called with those done and all.
+
+    Raises:
+        ClusterError: An environment failed and `on_error` is `stop`; or the folder is of another
+            job.
+    """
+    how = Settings(address, on_error, progress)
+    data = dataset if isinstance(dataset, Dataset) else Dataset(dataset)
+    known = sorted(data.environments)
+    chosen = known if environments is None else list(environments)
+    unknown = [name for name in chosen if name not in known]
+    if unknown or not chosen:
+        raise ClusterError(
+            f"{data.path} has no environment {', '.join(unknown)}",
+            hint=f"it has {', '.join(known)}",
+        )
+    if shares < 1:
+        raise ValueError(f"shares {shares}: expected at least 1")
+    sent = SentFolder.of(data.path)
+    options = ("--method", method, "--seed", str(seed), "--level", repr(level))
+    job = {
+        "job": "train",
+        "vitempo": vitempo.__version__,
+        "data": sent.digest,
+        "environments": chosen,
+        "shares": shares,
+        "options": list(options),
+    }
+    wholes = [Part(f"{_file(name)}.vtb", (name,)) for name in chosen]
+    pieces = {name: _shares(name, shares) for name in chosen if shares > 1}
+    with Store(out, job) as store:
+        left = [
+            piece
+            for name, whole in zip(chosen, wholes)
+            for piece in pieces.get(name, [])
+            if not store.has(whole.key)
+        ]
+        shared = _Shared(sent, options)
+        run(_fit, shared, left, store, how)
+        # A share that failed is fitted in the last step of its environment.
+        last = [
+            replace(whole, arguments=(name, _kept(store, pieces.get(name, []))))
+            for name, whole in zip(chosen, wholes)
+        ]
+        failed = run(_bundle, shared, last, store, how)
+        bundles: dict[str, Bundle] = {}
+        for name, part in zip(chosen, wholes):
+            if store.has(part.key):
+                bundles[name] = Bundle.load(store.finish(part.key, store.get(part.key)))
+    return TrainResult(bundles, failed)
+
+
+def _shares(environment: str, count: int) -> list[Part]:
+    return [
+        Part(f"{_file(environment)}-share-{n}-of-{count}", (environment, f"{n}/{count}"))
+        for n in range(1, count + 1)
+    ]
+
+
+def _file(environment: str) -> str:
+    return re.sub(r"[^\w.+-]", "_", environment)
+
+
+def _kept(store: Store, pieces: list[Part]) -> list[bytes]:
+    return [store.get(piece.key) for piece in pieces if store.has(piece.key)]
+
+
+def _arguments(shared: _Shared, environment: str, out: Path) -> list[str]:
+    arguments = ["train", str(shared.data.path()), "--environment", environment]
+    return [*arguments, "--out", str(out), *shared.options]
+
+
+def _fit(shared: _Shared, environment: str, share: str) -> bytes:
+    """What a node does for a share: its regressors."""
+    with tempfile.TemporaryDirectory(dir=scratch()) as folder:
+        out = Path(folder) / "share.fitted"
+        _program.printed([*_arguments(shared, environment, out), "--share", share])
+        return out.read_bytes()
+
+
+def _bundle(shared: _Shared, environment: str, fitted: list[bytes]) -> bytes:
+    """What a node does for the bundle of an environment."""
+    with tempfile.TemporaryDirectory(dir=scratch()) as folder:
+        # The name of the file is no part of the bundle.
+        out = Path(folder) / "trained.vtb"
+        files: list[str] = []
+        for number, content in enumerate(fitted):
+            file = Path(folder) / f"{number}.fitted"
+            file.write_bytes(content)
+            files += ["--fitted", str(file)]
+        _program.run([*_arguments(shared, environment, out), *files])
+        return out.read_bytes()
