@@ -1,6 +1,6 @@
 # `make` builds the program, `make demo` shows it, `make test` tests it. All of them first install
 # what the build needs (scripts/setup.sh).
-.PHONY: build demo test python wheel program-wheel bench lint doc agent wasm man package sbom setup engines clean
+.PHONY: build demo test python wheel program-wheel bench lint doc agent wasm web web-test man package sbom setup engines clean
 
 SHELL := /bin/sh
 env = . ./.tools/env;
@@ -61,6 +61,14 @@ agent: setup
 wasm: setup
 	$(env) cargo check --locked --target wasm32-unknown-unknown -p vitempo-graph -p vitempo-search-space -p vitempo-planners -p vitempo-aria -p vitempo-predictors
 	$(env) cargo check --locked --target wasm32-unknown-unknown -p vitempo
+
+# The explorer, the page of forecasts, into web/dist; the next build of the program has it inside.
+web: setup
+	$(env) scripts/web.sh
+
+# The page beside the program, and in Chromium; what cannot be had is skipped, and says so.
+web-test: build web
+	$(env) cd web/page && npm test
 
 # Manual pages and completions, from the same definitions as --help.
 man: setup

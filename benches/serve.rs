@@ -99,6 +99,7 @@ fn with_tables(bundle: &PredictorBundle, space: &Space, encodings: &[String]) ->
 fn start(bundle: PathBuf, space: Space) -> Outcome<SocketAddr> {
     let (sender, receiver) = mpsc::channel();
     let options = Options {
+        model: None,
         listen: SocketAddr::from(([127, 0, 0, 1], 0)),
         bundles: vec![bundle.into()],
         spaces: vec![space],

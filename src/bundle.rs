@@ -44,10 +44,10 @@ pub use location::{EXTENSION, Location, VARIABLE};
 pub use selection::{ALL, Selection};
 
 use serde::Serialize;
-use std::{fmt, path::Path, sync::Arc};
+use std::{borrow::Cow, fmt, path::Path, sync::Arc};
 use vitempo_graph::{
-    Budget, Environment, Graph, GraphPrediction, Latency, LatencyModel, OpSpec, Origin,
-    PredictionError, PredictionSource,
+    Budget, Environment, Graph, GraphPrediction, Latency, LatencyModel, OpSpec, Origin, Precision,
+    PredictionError, PredictionSource, Processor,
 };
 use vitempo_predictors::{
     AdaptedBundle, PredictorBundle,
@@ -96,6 +96,7 @@ pub struct Bundle {
     name: String,
     location: Location,
     digest: String,
+    file_size: u64,
     contents: Contents,
 }
 
@@ -110,6 +111,37 @@ pub struct BundleRow {
     pub kind: Kind,
     /// Where its forecasts hold.
     pub environment: Environment,
+}
+
+/// What a list of bundles shows of one, for programs in which people choose among them.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct BundleCard {
+    /// Its name.
+    pub name: String,
+    /// How it came about.
+    pub kind: Kind,
+    /// What was fitted.
+    pub method: &'static str,
+    /// The origin of the latencies it was made from.
+    pub origin: Origin,
+    /// Level of its intervals, between 0 and 1.
+    pub level: f64,
+    /// Name of the device.
+    pub device: String,
+    /// Which of its processors runs.
+    pub processor: Processor,
+    /// The inference engine.
+    pub framework: String,
+    /// Its version.
+    pub framework_version: String,
+    /// Threads that compute inside one operator.
+    pub threads: usize,
+    /// Precision.
+    pub precision: Precision,
+    /// The environment in words.
+    pub description: String,
+    /// BLAKE3 of its file, in hexadecimal.
+    pub digest: String,
 }
 
 /// BLAKE3, in hexadecimal.
@@ -137,6 +169,15 @@ impl Bundle {
         Self::decode(location, &bytes, digest)
     }
 
+    /// Checks a bundle whose bytes the caller has, for example of an upload; `location` names it, in
+    /// errors as well, and is not read.
+    ///
+    /// # Errors
+    /// [`BundleError::Format`] for bytes that are not a usable bundle.
+    pub fn from_bytes(location: impl Into<Location>, bytes: &[u8]) -> Result<Self, BundleError> {
+        Self::decode(location.into(), bytes, digest(bytes))
+    }
+
     /// Reads its file again. Where the file has the same bytes, the result shares the contents.
     ///
     /// # Errors
@@ -157,7 +198,10 @@ impl Bundle {
             PredictorBundle::from_bytes(bytes).map(|bundle| Contents::Trained(Arc::new(bundle)))
         };
         match contents {
-            Ok(contents) => Ok(Self { name: location.name(), digest, location, contents }),
+            Ok(contents) => {
+                let (name, file_size) = (location.name(), bytes.len() as u64);
+                Ok(Self { name, digest, file_size, location, contents })
+            }
             Err(reason) => Err(BundleError::Format { location, reason }),
         }
     }
@@ -179,6 +223,27 @@ impl Bundle {
         BundleRow { name: self.name, location: self.location, kind, environment }
     }
 
+    /// What a list shows of it.
+    #[must_use]
+    pub fn card(&self) -> BundleCard {
+        let of = self.environment();
+        BundleCard {
+            name: self.name.clone(),
+            kind: self.kind(),
+            method: self.method(),
+            origin: self.origin(),
+            level: self.level(),
+            device: of.device.clone(),
+            processor: of.processor,
+            framework: of.framework.clone(),
+            framework_version: of.framework_version.clone(),
+            threads: of.threads,
+            precision: of.precision,
+            description: of.describe(),
+            digest: self.digest.clone(),
+        }
+    }
+
     /// Its name: that of its file without `.vtb`.
     #[must_use]
     pub fn name(&self) -> &str {
@@ -195,6 +260,20 @@ impl Bundle {
     #[must_use]
     pub fn digest(&self) -> &str {
         &self.digest
+    }
+
+    /// The bytes of its file as they are now; they may have changed since it was read.
+    ///
+    /// # Errors
+    /// [`BundleError::Read`] where the file cannot be read.
+    pub fn file(&self) -> Result<Cow<'static, [u8]>, BundleError> {
+        self.location.read()
+    }
+
+    /// The length of its file when it was read, bytes.
+    #[must_use]
+    pub fn file_size(&self) -> u64 {
+        self.file_size
     }
 
     /// Its contents.

@@ -18,11 +18,13 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod blocks;
 mod comparison;
 mod coverage;
 mod devices;
 mod explanation;
 
+pub use blocks::Block;
 pub use comparison::{Comparison, KernelChange, KindChange, UnmatchedKernel, compare};
 pub use coverage::{Coverage, Unsupported};
 pub use devices::{DeviceForecast, DeviceForecasts, ModelOnDevices, forecast_on_each};
@@ -141,6 +143,18 @@ pub fn forecast_each_beside(
 /// The forecast of a lowered graph beside a neighbour, from that alone.
 type Beside<'a> = &'a dyn Fn(&Graph, &GraphPrediction) -> BesideForecast;
 
+/// The forecast of one model, within the limits of `options`.
+///
+/// # Errors
+/// [`PredictionError`] where the bundle does not forecast the model.
+pub fn forecast(
+    bundle: &Bundle,
+    model: Model,
+    options: &ReadOptions,
+) -> Result<ModelForecast, PredictionError> {
+    one(bundle, model, options, None).map_err(|(_, error)| error)
+}
+
 fn each(
     bundle: &Bundle,
     models: Models,
@@ -152,18 +166,30 @@ fn each(
     let mut left_out: Vec<(PathBuf, ForecastError)> =
         unreadable.into_iter().map(|(path, error)| (path, error.into())).collect();
     for model in read {
-        let (graph, budget) = (&model.graph, options.budget());
-        match bundle.predict_lowered(graph, &budget) {
-            Ok((kernels, prediction)) => {
-                let listed = listed(bundle, &model);
-                let memory = bundle.memory(&model.graph, &kernels);
-                let beside = beside.map(|beside| beside(&kernels, &prediction));
-                forecasts.push(ModelForecast { model, prediction, listed, memory, beside });
-            }
-            Err(error) => left_out.push((model.path, error.into())),
+        match one(bundle, model, options, beside) {
+            Ok(forecast) => forecasts.push(forecast),
+            Err((path, error)) => left_out.push((path, error.into())),
         }
     }
     ModelForecasts { forecasts, left_out }
+}
+
+/// The forecast of one model, or its path with the reason.
+fn one(
+    bundle: &Bundle,
+    model: Model,
+    options: &ReadOptions,
+    beside: Option<Beside<'_>>,
+) -> Result<ModelForecast, (PathBuf, PredictionError)> {
+    match bundle.predict_lowered(&model.graph, &options.budget()) {
+        Ok((kernels, prediction)) => {
+            let listed = listed(bundle, &model);
+            let memory = bundle.memory(&model.graph, &kernels);
+            let beside = beside.map(|beside| beside(&kernels, &prediction));
+            Ok(ModelForecast { model, prediction, listed, memory, beside })
+        }
+        Err(error) => Err((model.path, error)),
+    }
 }
 
 fn listed(bundle: &Bundle, model: &Model) -> Option<Listed> {

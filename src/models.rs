@@ -12,6 +12,7 @@ mod shipped;
 pub use shipped::{SHIPPED, ShippedModel};
 
 use crate::sampling::{self, Index, Sample};
+use serde::Serialize;
 use std::{
     collections::BTreeMap,
     io,
@@ -78,6 +79,18 @@ impl Model {
     #[must_use]
     pub fn is_onnx(&self) -> bool {
         !is_tflite(&self.path)
+    }
+
+    /// A graph that was not read from a file, named like it.
+    #[must_use]
+    pub fn of_graph(graph: Graph) -> Self {
+        let identity = ModelIdentity {
+            name: graph.name().to_owned(),
+            architecture: graph.architecture(),
+            space: None,
+            encoding: None,
+        };
+        Self { path: graph.name().into(), identity, graph, notes: Vec::new(), size: None }
     }
 
     /// A sample whose file is `path`.
@@ -196,6 +209,56 @@ pub fn read(path: &Path, options: &ReadOptions) -> Result<Model, ModelError> {
     Reader::new(options).read(path.to_owned())
 }
 
+/// Reads a model whose bytes the caller has, for example of an upload; `path` names it, in errors as
+/// well, and is not read. It was not sampled.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_bytes(path: &Path, bytes: &[u8], options: &ReadOptions) -> Result<Model, ModelError> {
+    let name = name_of(path);
+    let ReadModel { graph, notes } = if is_tflite(path) {
+        let graph = tflite::read_bytes(&name, bytes, &options.budget())?;
+        ReadModel { graph, notes: Vec::new() }
+    } else {
+        onnx::read_bytes_with_notes(&name, bytes, options)?
+    };
+    let architecture = graph.architecture();
+    let identity = ModelIdentity { name, architecture, space: None, encoding: None };
+    Ok(Model { path: path.to_owned(), identity, graph, notes, size: None })
+}
+
+/// A dimension of an input that the file leaves open.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SymbolicDimension {
+    /// The name to give it a value by, in [`ReadOptions::dimensions`].
+    pub symbol: String,
+    /// The first input that has it.
+    pub input: String,
+    /// Which dimension of that input, counted from 0.
+    pub index: usize,
+}
+
+/// The dimensions that have to get a value before [`read_bytes`] reads a model, in the order of its
+/// inputs; none where the bytes are no ONNX model, which reading then reports.
+#[must_use]
+pub fn symbolic_dimensions(bytes: &[u8], options: &ReadOptions) -> Vec<SymbolicDimension> {
+    let mut options = options.clone();
+    let mut found = Vec::new();
+    while let Err(OnnxError::Dynamic { input, index, symbol, .. }) =
+        onnx::read_bytes("model", bytes, &options)
+    {
+        if options.dimensions.insert(symbol.clone(), 1).is_some() {
+            break;
+        }
+        found.push(SymbolicDimension { symbol, input, index });
+    }
+    found
+}
+
+fn name_of(path: &Path) -> String {
+    path.file_stem().map_or_else(|| "model".to_owned(), |stem| stem.to_string_lossy().into_owned())
+}
+
 /// Reads the operators of one model and nothing else: neither its identity nor its folder's index.
 ///
 /// # Errors
@@ -267,9 +330,7 @@ impl<'a> Reader<'a> {
 
     fn read(&mut self, path: PathBuf) -> Result<Model, ModelError> {
         let ReadModel { graph, notes } = read_graph(&path, self.options)?;
-        let name = path
-            .file_stem()
-            .map_or_else(|| "model".to_owned(), |stem| stem.to_string_lossy().into_owned());
+        let name = name_of(&path);
         let folder = path.parent().unwrap_or(Path::new("")).to_owned();
         let index = self
             .indexes

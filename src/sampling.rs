@@ -1,5 +1,10 @@
 //! Samples of a search space as models: [`sample`] draws architectures and builds their graphs,
 //! [`write()`] writes them as ONNX files with an index, [`read_index`] reads that index back.
+//! [`choices`] are the single changes that keep an architecture in its space.
+
+mod choices;
+
+pub use choices::{Alternative, Choice, choices};
 
 use std::{
     collections::{BTreeMap, BTreeSet},

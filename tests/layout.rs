@@ -29,6 +29,7 @@ const ROOMS: &[(&str, &[&str], &[&str])] = &[
     ("report", &["vitempo"], &["plotters"]),
     ("cli", &["vitempo", "vitempo-serve", "vitempo-report"], &["clap"]),
     ("python", &["vitempo"], &["numpy", "pyo3"]),
+    ("web", &["vitempo"], &[]),
     ("studies", &["vitempo"], &["clap"]),
     ("fuzz/bodies", &["vitempo", "vitempo-serve"], &[]),
 ];

@@ -77,7 +77,8 @@ pub use op::{Attribute, Attributes, Ints, OpKind, OpSpec, Operand};
 pub use op_family::OpFamily;
 pub use peak_memory::PeakFault;
 pub use resized::{
-    ImageSize, ImageSizeError, ResizeError, resized, with_image_size, with_image_size_within,
+    ImageSize, ImageSizeError, ResizeError, image_size, resized, with_image_size,
+    with_image_size_within,
 };
 pub use setting::{Setting, UnknownSetting};
 pub use tensor::{MemoryFormat, Precision, Shape, TensorSpec};

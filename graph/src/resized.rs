@@ -168,6 +168,18 @@ fn sides_of(shape: &[usize]) -> Option<[usize; 2]> {
     }
 }
 
+/// The size of a model's images: that of its first input of four dimensions; `None` where it has
+/// none.
+#[must_use]
+pub fn image_size(graph: &Graph) -> Option<ImageSize> {
+    let shapes = graph.inputs().iter().filter_map(|id| graph.value(*id).tensor.as_ref());
+    let image = |tensor: &TensorSpec| {
+        let [height, width] = sides_of(&tensor.shape)?;
+        ImageSize::new(tensor.shape[height], tensor.shape[width]).ok()
+    };
+    shapes.filter_map(image).next()
+}
+
 /// The graph for images of this size, which its name has behind an `@`: every input of four
 /// dimensions is an image, channels first or last.
 ///

@@ -10,6 +10,7 @@
 //! | what is answered? | `answer`, `form`, `arrow_rows`, `forecast`, `table_cache`, and `problem` when not |
 //! | how much at a time, how long? | `clients`, `listener`, `body`, `memory`, `pool`, `write_timeout` |
 //! | which bundles? | [`BundleRegistry`] |
+//! | what do people see at `/`? | `page` |
 //! | what happened? | `metrics`, `process`, [`Log`] |
 
 mod answer;
@@ -27,6 +28,7 @@ mod log;
 mod memory;
 mod metrics;
 mod openapi;
+mod page;
 mod pieces;
 mod pool;
 mod problem;
@@ -44,6 +46,7 @@ mod write_timeout;
 pub use limits::{LimitError, Limits};
 pub use log::{Level, Log};
 pub use openapi::document as openapi;
+pub use page::{PageModel, is_built_in as has_page};
 pub use registry::{BundleRegistry, Refreshed, RegisteredBundle};
 pub use run::run;
 pub use signals::watch;
@@ -79,6 +82,8 @@ pub struct Options {
     pub limits: Limits,
     /// What is written to standard error.
     pub log: Log,
+    /// A model that the page at `/` opens, by [`PageModel::fragment`].
+    pub model: Option<PageModel>,
 }
 
 /// Why a server cannot start.
@@ -126,6 +131,9 @@ struct Service {
     registry: Arc<BundleRegistry>,
     spaces: Arc<[Space]>,
     token: Option<Token>,
+    /// Whether only this machine reaches it.
+    is_local: bool,
+    model: Option<PageModel>,
     limits: Limits,
     log: Log,
     /// The OpenAPI document.
@@ -153,7 +161,7 @@ impl Server {
     /// [`ServeError`] for an address beyond loopback without a token, a bundle that cannot be read,
     /// a port that is taken.
     pub async fn bind(options: Options) -> Result<Self, ServeError> {
-        let Options { listen, bundles, spaces, token, limits, log } = options;
+        let Options { listen, bundles, spaces, token, limits, log, model } = options;
         if token.is_none() && !listen.ip().is_loopback() {
             return Err(ServeError::Open(listen.ip()));
         }
@@ -171,6 +179,8 @@ impl Server {
             document: openapi(&spaces, &limits, token.is_some()).to_string(),
             spaces: spaces.into(),
             token,
+            is_local: listen.ip().is_loopback(),
+            model,
             limits,
             log,
             memory: memory::Memory::new(limits.memory_bytes),

@@ -8,6 +8,7 @@ use super::{
     form::Form,
     memory::Share,
     metrics::Gauges,
+    page,
     pool::{Abandoned, Length},
     problem::Problem,
     process::Process,
@@ -55,15 +56,14 @@ pub fn router(service: Arc<Service>) -> Router {
     Router::new()
         .route("/predict", post(predict))
         .route("/bundles", get(bundles))
+        .route("/bundles/index.json", get(page::index))
+        .route("/bundles/{file}", get(page::bundle))
         .route("/metrics", get(metrics))
         .route_layer(from_fn_with_state(service.clone(), authorize))
         .route("/healthz", get(health))
         .route("/readyz", get(ready))
         .route("/openapi.json", get(document))
-        .fallback(|| async {
-            Problem::new(StatusCode::NOT_FOUND, "there is no such path")
-                .hint("GET /openapi.json lists the paths")
-        })
+        .fallback(page::file)
         .method_not_allowed_fallback(|| async {
             Problem::new(StatusCode::METHOD_NOT_ALLOWED, "this path does not have this method")
         })
@@ -356,6 +356,7 @@ mod tests {
             token: None,
             limits,
             log: Log::Nothing,
+            model: None,
         };
         Server::bind(options).await.unwrap_or_else(|e| panic!("{e}")).service
     }

@@ -59,6 +59,7 @@ mod tests {
             token: None,
             limits: Limits::default(),
             log: Log::Nothing,
+            model: None,
         };
         let outcome = run(options, Duration::ZERO, |address| panic!("listens on {address}"));
         assert!(matches!(outcome, Err(ServeError::Open(ip)) if ip.is_unspecified()));

@@ -103,17 +103,29 @@ fn of_bundle(
     options: &ReadOptions,
 ) -> Result<OfBundle, BundleError> {
     let bundle = Bundle::load(location.clone())?;
-    let forecast = |model: &&Model| -> Result<DeviceForecast, PredictionError> {
+    let forecast = |model: &&Model| DeviceForecast::of(&bundle, model, options);
+    Ok(models.iter().map(|model| (bundle.name().to_owned(), forecast(model))).collect())
+}
+
+impl DeviceForecast {
+    /// The forecast of a model by an open bundle, within the limits of `options`.
+    ///
+    /// # Errors
+    /// [`PredictionError`] where the bundle does not forecast the model.
+    pub fn of(
+        bundle: &Bundle,
+        model: &Model,
+        options: &ReadOptions,
+    ) -> Result<Self, PredictionError> {
         let prediction = bundle.predict_within(&model.graph, &options.budget())?;
-        Ok(DeviceForecast {
+        Ok(Self {
             bundle: bundle.name().to_owned(),
             kind: bundle.kind(),
             environment: bundle.environment().clone(),
             latency: prediction.latency,
             coverage: Coverage::of(&model.graph, &prediction),
         })
-    };
-    Ok(models.iter().map(|model| (bundle.name().to_owned(), forecast(model))).collect())
+    }
 }
 
 /// The results of a job for each item, in the order of the items, on all processors.

@@ -11,6 +11,7 @@ mod energy;
 mod error;
 mod error_tables;
 mod evaluate;
+mod explore;
 mod export;
 mod files;
 mod inspect;
@@ -62,6 +63,7 @@ enum Command {
     Predict(predict::PredictArgs),
     Refine(Box<refine::RefineArgs>),
     Search(search::SearchArgs),
+    Explore(explore::ExploreArgs),
     Serve(serve::ServeArgs),
     #[command(subcommand)]
     Plan(plan::PlanCommand),
@@ -121,6 +123,7 @@ fn run(command: &Command) -> CliResult {
         Command::Predict(args) => predict::run(args),
         Command::Refine(args) => refine::run(args),
         Command::Search(args) => search::run(args),
+        Command::Explore(args) => explore::run(args),
         Command::Serve(args) => serve::run(args),
         Command::Plan(command) => plan::run(command),
         Command::Run(args) => run::run(args),

@@ -108,6 +108,7 @@ fn start() -> SocketAddr {
         Location::File(path)
     });
     let options = Options {
+        model: None,
         listen: SocketAddr::from(([127, 0, 0, 1], 0)),
         bundles: bundles.into(),
         spaces: Space::names().filter_map(|name| Space::named(name).ok()).collect(),

@@ -166,7 +166,7 @@ pub fn run(args: &ServeArgs) -> CliResult {
     printed
 }
 
-fn explain(error: ServeError) -> CliError {
+pub fn explain(error: ServeError) -> CliError {
     let hint = match &error {
         ServeError::Open(_) => {
             Some(format!("set {TOKEN_VARIABLE} or give --token-file; or listen on 127.0.0.1"))
@@ -224,6 +224,7 @@ impl ServeArgs {
             token: token(self.token_file.as_deref())?,
             limits,
             log: if self.no_request_log { Log::Server } else { Log::Requests },
+            model: None,
         })
     }
 }
