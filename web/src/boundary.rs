@@ -6,7 +6,6 @@ use crate::{
         BundleCard, Comparison, Details, Dimensions, Drawn, Forecast, Latency, ModelCard, Read,
         Sample, SizeRow, Split,
     },
-    sampler,
 };
 use serde::Serialize;
 use tsify::{Ts, Tsify};
@@ -203,6 +202,6 @@ impl Explorer {
     /// # Errors
     /// None is known.
     pub fn front(encodings: Vec<String>, first: Vec<f64>, second: Vec<f64>) -> Answer<Drawn> {
-        give(Ok(sampler::drawn(encodings, first, second)))
+        give(Ok(Session::drawn(encodings, first, second)))
     }
 }

@@ -71,13 +71,14 @@ impl Session {
         let found = over.predict_encodings(encodings, 1, &|| false).map_err(Failure::of)?;
         Ok(found.unwrap_or_default().iter().map(|latency| latency.point().ns()).collect())
     }
-}
 
-/// Architectures with their latencies on two devices, and those that no other beats on both.
-pub fn drawn(encodings: Vec<String>, first: Vec<f64>, second: Vec<f64>) -> Drawn {
-    let points: Vec<[f64; 2]> = first.iter().zip(&second).map(|(a, b)| [*a, *b]).collect();
-    let front = fronts(&points).into_iter().next().unwrap_or_default();
-    Drawn { encodings, first, second, front }
+    /// Architectures with their latencies on two devices, and those that no other beats on both.
+    #[must_use]
+    pub fn drawn(encodings: Vec<String>, first: Vec<f64>, second: Vec<f64>) -> Drawn {
+        let points: Vec<[f64; 2]> = first.iter().zip(&second).map(|(a, b)| [*a, *b]).collect();
+        let front = fronts(&points).into_iter().next().unwrap_or_default();
+        Drawn { encodings, first, second, front }
+    }
 }
 
 impl Sample {
