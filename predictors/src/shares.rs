@@ -217,10 +217,11 @@ fn keys_of(fits: &Fits, share: Share) -> BTreeMap<usize, BTreeSet<PredictorKey>>
         jobs.extend(rows.into_iter().map(|(key, rows)| (rows.max(LEAST_WORK), number, key)));
     }
     jobs.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| (a.1, &a.2).cmp(&(b.1, &b.2))));
-    let mut work = vec![0; share.of];
+    // With more shares than regressors, the last ones have nothing.
+    let mut work = vec![0; share.of.min(jobs.len())];
     let mut ours: BTreeMap<usize, BTreeSet<PredictorKey>> = BTreeMap::new();
     for (rows, number, key) in jobs {
-        let least = (0..share.of).min_by_key(|&of| work[of]).unwrap_or(0);
+        let least = (0..work.len()).min_by_key(|&of| work[of]).unwrap_or(0);
         work[least] += rows;
         if least == share.index {
             ours.entry(number).or_default().insert(key);
