@@ -55,7 +55,7 @@ pub fn read(folder: &Path, grid: Grid, patch: usize) -> Result<Recorded, AriaStu
         }
         let depths = path.with_extension("pgm");
         let depths_m = if depths.exists() {
-            Netpbm::read(&depths, b"P5", 65535)?.nearest(grid, patch, 0.001)
+            Netpbm::read(&depths, b"P5", 65535)?.nearest(grid, patch, 1000.0)
         } else {
             vec![0.0; grid.patches() * patch * patch]
         };
@@ -177,12 +177,12 @@ impl Netpbm {
         colours
     }
 
-    /// Nearest numbers, scaled.
-    fn nearest(&self, grid: Grid, patch: usize, scale: f32) -> Vec<f32> {
+    /// Nearest numbers, divided.
+    fn nearest(&self, grid: Grid, patch: usize, by: f32) -> Vec<f32> {
         let (rows, cols) = (grid.rows() * patch, grid.cols() * patch);
         let at = |pixel: usize| {
             let (y, x) = (pixel / cols * self.height / rows, pixel % cols * self.width / cols);
-            scale * f32::from(self.values[y * self.width + x])
+            f32::from(self.values[y * self.width + x]) / by
         };
         (0..rows * cols).map(at).collect()
     }
