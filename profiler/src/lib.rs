@@ -41,6 +41,7 @@ pub mod model_run;
 #[cfg(any(feature = "onnxruntime", feature = "torch"))]
 mod nvml;
 pub mod pinning;
+pub mod priority;
 pub mod probe;
 pub mod protocol;
 pub mod reference;

@@ -70,6 +70,33 @@ impl Objective for Scored {
     }
 }
 
+/// Bundles with their ceilings.
+struct Bounded {
+    bundles: Vec<vitempo::Bundle>,
+    latencies: Vec<Latency>,
+    memory_bytes: Vec<u64>,
+}
+
+impl Bounded {
+    fn of(bundles: &[Bound<'_, Bundle>], options: &Bound<'_, PyDict>) -> PyResult<Self> {
+        let ceilings: Vec<f64> = option(options, "ceilings")?.extract()?;
+        Ok(Self {
+            bundles: bundles.iter().map(|bundle| bundle.get().bundle.clone()).collect(),
+            latencies: ceilings.into_iter().map(Latency::from_ms).collect(),
+            memory_bytes: option(options, "memory_ceilings")?.extract()?,
+        })
+    }
+
+    fn devices(&self) -> Result<Vec<Device<'_>>, Failure> {
+        let Self { latencies, memory_bytes, .. } = self;
+        Ok(devices(&self.bundles, Ceilings { latencies, memory_bytes })?)
+    }
+}
+
+fn option<'py>(options: &Bound<'py, PyDict>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+    options.get_item(name)?.ok_or_else(|| PyValueError::new_err(name.to_owned()))
+}
+
 /// For `vitempo/_search.py`: how many architectures were evaluated, and the front.
 #[pyfunction]
 pub fn search(
@@ -82,17 +109,12 @@ pub fn search(
 ) -> Result<(u64, Vec<Member>), Failure> {
     let interrupt = Interrupt::default();
     let space = &*space.get().space;
-    let bundles: Vec<vitempo::Bundle> = bundles.iter().map(|b| b.get().bundle.clone()).collect();
-    let option =
-        |name: &str| options.get_item(name)?.ok_or_else(|| PyValueError::new_err(name.to_owned()));
-    let ceilings: Vec<f64> = option("ceilings")?.extract()?;
-    let ceilings: Vec<Latency> = ceilings.into_iter().map(Latency::from_ms).collect();
-    let memory_bytes: Vec<u64> = option("memory_ceilings")?.extract()?;
+    let bounded = Bounded::of(&bundles, options)?;
     let options = Options {
-        candidates: option("candidates")?.extract()?,
-        population: option("population")?.extract()?,
-        seed: option("seed")?.extract()?,
-        upper: option("upper")?.extract()?,
+        candidates: option(options, "candidates")?.extract()?,
+        population: option(options, "population")?.extract()?,
+        seed: option(options, "seed")?.extract()?,
+        upper: option(options, "upper")?.extract()?,
     };
     let mut objective = objective_of(objective, space, &interrupt)?;
     let mut report = |now: Progress| {
@@ -102,8 +124,7 @@ pub fn search(
         called.map_err(|error| interrupt.end_by(error)).is_ok() && !interrupt.is_pending()
     };
     let found = py.detach(|| -> Result<(u64, Vec<Member>), Failure> {
-        let ceilings = Ceilings { latencies: &ceilings, memory_bytes: &memory_bytes };
-        let devices = devices(&bundles, ceilings)?;
+        let devices = bounded.devices()?;
         let found =
             vitempo::search::search(space, &devices, objective.as_mut(), options, &mut report)?;
         let front = found.front.iter().map(|candidate| member(candidate, &devices));
@@ -173,22 +194,16 @@ pub fn score(
 ) -> Result<(Numbers, Vec<(u64, String)>), Failure> {
     let interrupt = Interrupt::default();
     let space = &*space.get().space;
-    let bundles: Vec<vitempo::Bundle> = bundles.iter().map(|b| b.get().bundle.clone()).collect();
-    let option =
-        |name: &str| options.get_item(name)?.ok_or_else(|| PyValueError::new_err(name.to_owned()));
-    let ceilings: Vec<f64> = option("ceilings")?.extract()?;
-    let ceilings: Vec<Latency> = ceilings.into_iter().map(Latency::from_ms).collect();
-    let memory_bytes: Vec<u64> = option("memory_ceilings")?.extract()?;
+    let bounded = Bounded::of(&bundles, options)?;
     let options = ScoreOptions {
-        top: option("top")?.extract()?,
-        upper: option("upper")?.extract()?,
-        reject: option("reject")?.extract()?,
+        top: option(options, "top")?.extract()?,
+        upper: option(options, "upper")?.extract()?,
+        reject: option(options, "reject")?.extract()?,
     };
     let mut objective = objective_of(objective, space, &interrupt)?;
     let part = part_of(part)?;
     let found = py.detach(|| -> Result<Found, Failure> {
-        let ceilings = Ceilings { latencies: &ceilings, memory_bytes: &memory_bytes };
-        let devices = devices(&bundles, ceilings)?;
+        let devices = bounded.devices()?;
         let mut go_on = |_| !interrupt.is_pending();
         let of_space: &mut dyn Iterator<Item = Result<Architecture, SpaceError>> = match &part {
             Part::Texts(texts) => &mut texts.iter().map(|text| space.decode(text)),
@@ -227,10 +242,7 @@ fn member(candidate: &Candidate, devices: &[Device<'_>]) -> Result<Member, Failu
     let ends = |l: &vitempo::graph::Prediction| (l.point().ms(), l.lower().ms(), l.upper().ms());
     let latencies = candidate.latencies.iter().map(ends).collect();
     let architecture = &candidate.architecture;
-    let memory = |device: &Device<'_>| -> Result<_, Failure> {
-        let forecast = device.memory(architecture).map_err(SearchError::from)?;
-        Ok(forecast.as_ref().map(memory_fields))
-    };
-    let memories = devices.iter().map(memory).collect::<Result<_, _>>()?;
+    let memories = library::memories(devices, architecture).map_err(SearchError::from)?;
+    let memories = memories.iter().map(|memory| memory.as_ref().map(memory_fields)).collect();
     Ok((architecture.encode(), candidate.score, latencies, memories))
 }

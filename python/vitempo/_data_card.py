@@ -6,13 +6,13 @@ import hashlib
 import json
 import os
 import re
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Optional, Union
 
 from ._columns import COLUMNS
 from ._dataset import Dataset
+from ._files import write_whole
 from .errors import InvalidDataset
 
 CROISSANT = "croissant.json"
@@ -84,7 +84,7 @@ class DataCard:
         """Writes `croissant.json` and `README.md`, each whole or not at all."""
         text = json.dumps(self.croissant, indent=2, ensure_ascii=False) + "\n"
         for name, content in ((CROISSANT, text), (CARD, self.readme)):
-            _write(Path(folder) / name, content)
+            write_whole(Path(folder) / name, content.encode())
 
 
 def data_card(
@@ -211,16 +211,3 @@ def _readme(
         lines += ["|---|---|"]
         lines += [f"| `{c}` | {of[1]} |" for c, of in _columns(dataset, table).items()]
     return "\n".join([*head, *lines]) + "\n"
-
-
-def _write(path: Path, text: str) -> None:
-    handle, unfinished = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(unfinished, path)
-    except BaseException:
-        os.unlink(unfinished)
-        raise

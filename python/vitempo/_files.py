@@ -1,4 +1,4 @@
-"""Models as files, for the program `vitempo`, which reads them by path."""
+"""Files: models for the program `vitempo`, which reads them by path, and what is written whole."""
 
 # pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false
 
@@ -6,7 +6,9 @@ from __future__ import annotations
 
 import os
 import re
+import tempfile
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Optional
 
 from . import _vitempo
@@ -74,6 +76,20 @@ def named_models(models: Any, folder: str, inputs: Optional[Any]) -> list[str]:
     if isinstance(models, (str, os.PathLike)):
         return [os.fspath(models)]
     return [model_file(models, folder, inputs=inputs)]
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Writes a file whole, or not at all: on the disk, then under its name."""
+    handle, unfinished = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(unfinished, path)
+    except BaseException:
+        os.unlink(unfinished)
+        raise
 
 
 def _is_onnx(path: str) -> bool:

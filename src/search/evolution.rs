@@ -8,7 +8,7 @@ use super::{
 use crate::query::{Forecasts, QueryError, SpaceModel};
 use foldhash::fast::FixedState;
 use std::{cmp::Ordering, collections::HashSet, hash::BuildHasher};
-use vitempo_graph::{Latency, Prediction};
+use vitempo_graph::{Graph, Latency, Prediction};
 use vitempo_predictors::memory::{EngineMemory, MemoryForecast};
 use vitempo_search_space::{Architecture, Generator, Space};
 
@@ -33,20 +33,22 @@ pub struct Device<'b> {
     pub memory_ceiling: Option<u64>,
 }
 
-impl Device<'_> {
-    /// The memory that the device's engine takes for an architecture; `None` where the engine's
-    /// memory is not known.
-    ///
-    /// # Errors
-    /// [`QueryError`] for an architecture that cannot be built or lowered.
-    pub fn memory(
-        &self,
-        architecture: &Architecture,
-    ) -> Result<Option<MemoryForecast>, QueryError> {
-        let Some(engine) = EngineMemory::of(self.bundle.environment()) else { return Ok(None) };
-        let graph = architecture.to_graph()?;
-        Ok(Some(engine.forecast(&graph, &self.bundle.lowered(&graph)?)))
-    }
+/// The memory that each device's engine takes for an architecture; `None` where the engine's memory
+/// is not known.
+///
+/// # Errors
+/// [`QueryError`] for an architecture that cannot be built or lowered.
+pub fn memories(
+    devices: &[Device<'_>],
+    architecture: &Architecture,
+) -> Result<Vec<Option<MemoryForecast>>, QueryError> {
+    let graph = architecture.to_graph()?;
+    devices.iter().map(|device| memory(device, &graph)).collect()
+}
+
+fn memory(device: &Device<'_>, graph: &Graph) -> Result<Option<MemoryForecast>, QueryError> {
+    let Some(engine) = EngineMemory::of(device.bundle.environment()) else { return Ok(None) };
+    Ok(Some(engine.forecast(graph, &device.bundle.lowered(graph)?)))
 }
 
 /// The ceilings of the bundles of a search, in the bundles' order; empty: none.
@@ -343,9 +345,13 @@ impl<'s> Search<'s> {
     /// excesses.
     fn memory_excess(&self, architecture: &Architecture) -> Result<f64, QueryError> {
         let mut excess = 0.0;
+        if self.devices.iter().all(|device| device.memory_ceiling.is_none()) {
+            return Ok(excess);
+        }
+        let graph = architecture.to_graph()?;
         for device in self.devices {
             let Some(ceiling) = device.memory_ceiling else { continue };
-            let Some(memory) = device.memory(architecture)? else { continue };
+            let Some(memory) = memory(device, &graph)? else { continue };
             let peak = memory.peak_bytes;
             let bytes = if self.options.upper { peak.upper() } else { peak.point() };
             excess += (bytes as f64 / ceiling as f64 - 1.0).max(0.0);

@@ -25,7 +25,8 @@ mod scoring;
 pub mod verify;
 
 pub use evolution::{
-    Candidate, Ceilings, Device, MOST_CANDIDATES, Options, Outcome, Progress, devices, search,
+    Candidate, Ceilings, Device, MOST_CANDIDATES, Options, Outcome, Progress, devices, memories,
+    search,
 };
 pub use objective::{Objective, ObjectiveError};
 pub use rank::spearman;

@@ -449,10 +449,9 @@ impl<'a> FullFrames<'a> {
             ladder.moved(&CameraMotion::between(before, &picture.pose));
         }
         self.pose = Some(picture.pose);
-        if let Some((frame, level, done)) = self.running.filter(|(_, _, done)| *done <= now) {
+        if let Some((frame, level, _)) = self.running.filter(|(_, _, done)| *done <= now) {
             let level = &self.pace.levels[level];
             self.latest = (frame, level.grid);
-            let _ = done;
             self.running = None;
         }
         if self.running.is_none() && now > 0 {

@@ -10,6 +10,7 @@
 //! | what does a subgraph take among others beside its latency alone? | [`HandOver`] |
 //! | how accurate is a stitched variant? | [`Accuracy`]: [`Additive`], [`Monotone`], [`Table`] |
 //! | which processor takes which position? | [`Order`], [`orders`] |
+//! | which variants does no other beat, whole or stitched? | [`pareto`](mod@pareto) |
 //! | which order and which variants meet the most service-level objectives? | [`Optimiser`] |
 //! | which subgraphs should be in memory? | [`hotness`](mod@hotness), [`preload`] |
 //! | which objectives are used for evaluation? | [`slo`] |
@@ -34,6 +35,7 @@ mod loaded;
 mod menu;
 mod optimiser;
 pub mod orders;
+pub mod pareto;
 pub mod preload;
 pub mod profiling;
 mod search;

@@ -42,13 +42,15 @@ pub struct Workers {
     pub timeout: Duration,
     /// How often an engine that ended is started again.
     pub restarts: usize,
+    /// Whether engines keep their cores awake while nothing runs.
+    pub keep_awake: bool,
 }
 
 impl Workers {
-    /// With a timeout of 5 s and 3 restarts.
+    /// With a timeout of 5 s and 3 restarts; cores may sleep.
     #[must_use]
     pub const fn new(command: WorkerCommand) -> Self {
-        Self { command, timeout: Duration::from_secs(5), restarts: 3 }
+        Self { command, timeout: Duration::from_secs(5), restarts: 3, keep_awake: false }
     }
 }
 
@@ -146,6 +148,7 @@ impl EngineProcess {
             backend: self.processor.backend.clone(),
             options: self.processor.options.clone(),
             parts: self.parts.files.clone(),
+            keep_awake: self.workers.keep_awake,
         }));
         match worker.ask(&request, START, &self.closing) {
             Ok(Reply::Started(reply)) => {

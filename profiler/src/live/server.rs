@@ -8,7 +8,10 @@ use super::{
     process::{EngineProcess, PartFiles, Workers},
     tensors::{Pool, Tensors},
 };
-use crate::backends::{self, OutputValues};
+use crate::{
+    backends::{self, OutputValues},
+    priority::RunFirst,
+};
 use std::{
     sync::{
         Arc,
@@ -115,6 +118,8 @@ impl Server {
             let failed = match seat {
                 Seat::Here(parts) => run_here(&own, parts, &ready, &requests),
                 Seat::Process(workers, parts, pool) => {
+                    // It hands on; its process computes.
+                    RunFirst::always();
                     let started = EngineProcess::start(own, workers, parts, pool, is_closing);
                     started.map(|(mut engine, found)| {
                         let _ = ready.send(Ok(found));

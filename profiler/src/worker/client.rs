@@ -2,6 +2,7 @@
 //! long.
 
 use super::{FOLDER_VARIABLE, Reply, Request};
+use crate::priority::RunFirst;
 use std::{
     ffi::OsString,
     io::{self, BufRead, BufReader, Read, Write},
@@ -126,6 +127,7 @@ impl Worker {
         };
         let (sender, replies) = mpsc::channel();
         std::thread::spawn(move || {
+            RunFirst::always();
             BufReader::new(stdout)
                 .lines()
                 .map_while(Result::ok)

@@ -9,14 +9,14 @@ use crate::{
         engine::{Engine, Parts, Ran},
         tensors,
     },
-    memory,
+    memory, pinning, priority,
 };
 use serde::{Deserialize, Serialize};
 use std::{
     collections::HashMap,
     fs::File,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, mpsc},
 };
 use vitempo_graph::Environment;
 
@@ -29,6 +29,9 @@ pub struct PartsRequest {
     pub options: RunOptions,
     /// The parts; a file is read when its part is first loaded.
     pub parts: Vec<PartFile>,
+    /// Whether a thread that runs last keeps the cores awake while nothing runs.
+    #[serde(default)]
+    pub keep_awake: bool,
 }
 
 /// Parts to be run one after the other.
@@ -84,13 +87,36 @@ pub(super) struct Held<'a> {
     files: HashMap<PathBuf, File>,
 }
 
+/// A thread on each core that spins where no other wants the core, until the process ends.
+fn keep_cores_awake(cores: &[usize]) -> Result<(), String> {
+    for &core in cores {
+        let (sender, allowed) = mpsc::channel();
+        std::thread::spawn(move || {
+            let is_last = pinning::pin(&[core]).is_ok() && priority::run_last();
+            let _ = sender.send(is_last);
+            if is_last {
+                loop {
+                    std::hint::spin_loop();
+                }
+            }
+        });
+        if !allowed.recv().unwrap_or(false) {
+            return Err(format!("core {core} cannot be kept awake: this needs Linux"));
+        }
+    }
+    Ok(())
+}
+
 impl<'a> Held<'a> {
     /// Starts the engine.
     pub fn start(
         backend: &'a dyn Backend,
         request: PartsRequest,
     ) -> Result<(Self, PartsReply), String> {
-        let PartsRequest { options, parts, .. } = request;
+        let PartsRequest { options, parts, keep_awake, .. } = request;
+        if keep_awake {
+            keep_cores_awake(&options.cores)?;
+        }
         let (engine, environment) = Engine::start(backend, &options, Parts::Files(parts))?;
         let reply = PartsReply { environment, resident_bytes: memory::resident_bytes() };
         Ok((Self { engine, files: HashMap::new() }, reply))

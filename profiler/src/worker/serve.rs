@@ -6,7 +6,9 @@ use super::{
 use crate::{
     backends::{self, Backend, RunOptions, Session, coverage::Coverage},
     load::{Drive, LoadRequest, Prepared, Running, Tally},
-    memory, model_run, pinning, reference, source,
+    memory, model_run, pinning,
+    priority::RunFirst,
+    reference, source,
 };
 use std::{
     fs::File,
@@ -59,6 +61,7 @@ pub fn serve(backends: &[Box<dyn Backend>]) -> io::Result<()> {
 fn requests() -> mpsc::Receiver<String> {
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {
+        RunFirst::always();
         for line in io::stdin().lock().lines() {
             let Ok(line) = line else { break };
             if sender.send(line).is_err() {

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Callable, Optional, Union
 
+from .._files import write_whole
 from .._open import Named, opened
 from .._vitempo import Bundle, Space
 from ..errors import ClusterError
 from ._run import HERE, Settings, connect, ray_module
-from ._store import write
 
 EMBEDDED = "embedded:"
 
@@ -60,7 +60,7 @@ class SentBundle:
         path = folder / self.name
         if not path.exists():
             folder.mkdir(parents=True, exist_ok=True)
-            write(path, content)
+            write_whole(path, content)
         return path
 
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 import json
 import os
 import re
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Optional, Union
 
+from .._files import write_whole
 from ..errors import ClusterError
 
 try:
@@ -75,7 +75,7 @@ class Store:
     def _check(self) -> None:
         path = self.folder / JOB
         if not path.exists():
-            write(path, json.dumps(self.job, indent=1, sort_keys=True).encode())
+            write_whole(path, json.dumps(self.job, indent=1, sort_keys=True).encode())
             return
         try:
             before = json.loads(path.read_text())
@@ -104,27 +104,13 @@ class Store:
     def put(self, key: str, result: bytes) -> None:
         """Keeps the result of a part; one that is done stays as it is."""
         if not self.has(key):
-            write(self.path(key), result)
+            write_whole(self.path(key), result)
 
     def finish(self, name: str, content: bytes) -> Path:
         """Writes a file of the whole job."""
         path = self.folder / name
-        write(path, content)
+        write_whole(path, content)
         return path
-
-
-def write(path: Path, content: bytes) -> None:
-    """Writes a file whole, or not at all: on the disk, then under its name."""
-    handle, unfinished = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(unfinished, path)
-    except BaseException:
-        os.unlink(unfinished)
-        raise
 
 
 def to_json(value: Any) -> bytes:

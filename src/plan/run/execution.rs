@@ -11,6 +11,7 @@ use super::{
 };
 use std::collections::BTreeMap;
 use vitempo_planners::multi_dnn::Expectation;
+use vitempo_profiler::priority::RunFirst;
 
 /// Runs a plan; `progress` gets what is done before the clock starts, and engines that end.
 ///
@@ -57,9 +58,12 @@ pub fn run(
     runtime.say("running queries");
     // The clock starts now.
     runtime.pieces = session.rig.pieces();
+    let first = RunFirst::here();
     runtime.rounds(&schedule);
+    let runs_first = first.is_some();
+    drop(first);
     Ok(RunLog {
-        header: header(plan, &routes, &session, options, budget),
+        header: header(plan, &routes, &session, options, (budget, runs_first)),
         events: runtime.events,
         path: "".into(),
     })

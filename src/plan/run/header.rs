@@ -13,7 +13,7 @@ pub(super) fn header(
     routes: &Routes,
     session: &Session,
     options: &RunOptions,
-    budget: Option<u64>,
+    (budget, runs_first): (Option<u64>, bool),
 ) -> LogHeader {
     let environments: Vec<&Environment> = session.rig.environments().collect();
     let first = environments.first();
@@ -34,6 +34,8 @@ pub(super) fn header(
         bound: options.bound,
         memory_bytes: budget,
         cold: options.cold || plan.cold,
+        runs_first: Some(runs_first),
+        kept_awake: options.workers.as_ref().is_some_and(|workers| workers.keep_awake),
     }
 }
 

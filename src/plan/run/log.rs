@@ -45,6 +45,13 @@ pub struct LogHeader {
     pub memory_bytes: Option<u64>,
     /// Whether nothing was loaded before the run.
     pub cold: bool,
+    /// Whether the threads that hand tensors on ran before those that compute; `None`: a log of
+    /// before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runs_first: Option<bool>,
+    /// Whether engines kept their cores awake while nothing ran.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub kept_awake: bool,
 }
 
 /// An engine.

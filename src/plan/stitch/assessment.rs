@@ -17,7 +17,8 @@ use std::collections::BTreeSet;
 use vitempo_planners::{
     multi_dnn::{MultiDnnError, Settings},
     stitch::{
-        Order, Slo, StitchError, Zoo, default_budget, hotness,
+        Order, Slo, StitchError, Task, Zoo, default_budget, hotness,
+        pareto::{Kind, OnFront, pareto},
         preload::{self, Loaded},
         profiling::Profiling,
         slo::Ranges,
@@ -81,6 +82,29 @@ pub struct Budgeted {
     pub round_robin: f64,
 }
 
+/// What no variant of a task beats, alone on the chip.
+#[derive(Clone, Debug)]
+pub struct TaskFront {
+    /// Name of the task.
+    pub task: String,
+    /// Its variants on the front of latency and accuracy, by rising latency.
+    pub front: Vec<OnFront>,
+    /// Objectives of the grid.
+    pub asked: usize,
+    /// Those that some original meets whole on one processor.
+    pub met_whole: usize,
+    /// Those that some variant meets.
+    pub met: usize,
+}
+
+impl TaskFront {
+    /// Variants of a kind on the front.
+    #[must_use]
+    pub fn count(&self, kind: Kind) -> usize {
+        self.front.iter().filter(|found| found.kind() == kind).count()
+    }
+}
+
 /// The comparison on a measured zoo.
 #[derive(Clone, Debug)]
 pub struct Assessment<'a> {
@@ -92,6 +116,8 @@ pub struct Assessment<'a> {
     /// time: for the fewest violations, and for the most queries per second. Empty where there are
     /// too many tasks or variants for it.
     pub together: Vec<GridRow>,
+    /// By task, which variants are worth running.
+    pub fronts: Vec<TaskFront>,
     /// Memory budgets, rising; the last one holds all subgraphs.
     pub budgets: Vec<Budgeted>,
     /// Recalls of the tasks whose stitched variants were all measured, each table of accuracies
@@ -110,9 +136,11 @@ impl<'a> Assessment<'a> {
         let fixed = fixed_order(&zoo);
         let systems = systems(&zoo, &orders, &fixed)?;
         let together = together(&zoo)?;
-        let budgets = budgets(&zoo, &orders, &objectives(&zoo, &fixed, Ranges::grid)?)?;
+        let grid = objectives(&zoo, &fixed, Ranges::grid)?;
+        let fronts = fronts(&zoo, &orders, &grid)?;
+        let budgets = budgets(&zoo, &orders, &grid)?;
         let recalls = recalls(record)?;
-        Ok(Self { zoo, systems, together, budgets, recalls })
+        Ok(Self { zoo, systems, together, fronts, budgets, recalls })
     }
 
     /// Whether every other system does better with several tasks at once, in both respects.
@@ -201,6 +229,23 @@ fn together(zoo: &Zoo) -> Result<Vec<GridRow>, PlacingError> {
         Err(PlacingError::Plan(MultiDnnError::TooMany { .. })) => Ok(Vec::new()),
         Err(error) => Err(error),
     }
+}
+
+fn fronts(zoo: &Zoo, orders: &[Order], grid: &[Vec<Slo>]) -> Result<Vec<TaskFront>, StitchError> {
+    let of_task = |(index, task): (usize, &Task)| {
+        let of = |kinds: &[Kind]| pareto(zoo, index, orders, kinds);
+        let front = of(&[Kind::Whole, Kind::Cut, Kind::Stitched])?;
+        let own = || grid.iter().filter_map(|slos| slos.get(index));
+        let met = |by: &[OnFront]| own().filter(|slo| by.iter().any(|one| one.meets(slo))).count();
+        Ok(TaskFront {
+            task: task.name.clone(),
+            asked: own().count(),
+            met_whole: met(&of(&[Kind::Whole])?),
+            met: met(&front),
+            front,
+        })
+    };
+    zoo.tasks().iter().enumerate().map(of_task).collect()
 }
 
 /// Violation rates with part of the memory, in the order that meets the most SLOs with all of it.

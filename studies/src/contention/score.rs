@@ -24,6 +24,8 @@ pub struct Score {
     pub beside: String,
     /// How much slower it was.
     pub measured: f64,
+    /// How far the slowdown of the first half of its runs is from that of the second, as a share.
+    pub halves: Option<f64>,
     /// How much slower it was to be; `None`: the bundle does not know contention.
     pub forecast: Option<Interval<f64>>,
 }
@@ -41,6 +43,8 @@ pub struct Means {
     pub error_of_none: f64,
     /// Slowdowns within the interval of their forecast.
     pub covered: Option<f64>,
+    /// How far slowdowns of the first half of the runs are from those of the second.
+    pub halves: f64,
     /// How far a model's latencies alone are from their median, over its pairs.
     pub noise: f64,
 }
@@ -75,6 +79,12 @@ fn slowdown(alone: &[u64], beside: &[u64]) -> Option<f64> {
     Some(median(beside)? / median(alone).filter(|ns| *ns > 0.0)?)
 }
 
+/// How far the slowdown of the first half of the runs is from that of the second.
+fn halves(alone: &[u64], beside: &[u64]) -> Option<f64> {
+    let (alone, beside) = (alone.split_at(alone.len() / 2), beside.split_at(beside.len() / 2));
+    Some((slowdown(alone.0, beside.0)? / slowdown(alone.1, beside.1)? - 1.0).abs())
+}
+
 /// Every model of every pair. Models of the record that are not given are left out.
 ///
 /// # Errors
@@ -105,9 +115,8 @@ fn of_pair(
     let mut scores = Vec::new();
     for engine in 0..2 {
         let other = 1 - engine;
-        let Some(measured) = slowdown(&pair.alone_ns[engine], &pair.beside_ns[engine]) else {
-            continue;
-        };
+        let (alone, beside) = (&pair.alone_ns[engine], &pair.beside_ns[engine]);
+        let Some(measured) = slowdown(alone, beside) else { continue };
         let forecast = match bundles[engine].contention() {
             None => None,
             Some(_) => {
@@ -122,6 +131,7 @@ fn of_pair(
             model: pair.models[engine].clone(),
             beside: pair.models[other].clone(),
             measured,
+            halves: halves(alone, beside),
             forecast,
         });
     }
@@ -144,6 +154,7 @@ pub fn means(record: &Record, scores: &[Score], engine: Option<usize>) -> Option
         error: mean(&mut of.iter().filter_map(|s| s.error())),
         error_of_none: mean(&mut of.iter().map(|s| (1.0 / s.measured - 1.0).abs()))?,
         covered: mean(&mut of.iter().filter_map(covered)),
+        halves: mean(&mut of.iter().filter_map(|s| s.halves)).unwrap_or(0.0),
         noise: mean(&mut noise(record, engine).into_iter()).unwrap_or(0.0),
     })
 }
@@ -226,7 +237,8 @@ mod tests {
 
     fn score(engine: usize, measured: f64, forecast: f64) -> Score {
         let forecast = Some(Interval::clamped(forecast, forecast - 0.1, forecast + 0.1));
-        Score { engine, model: "m".into(), beside: "n".into(), measured, forecast }
+        let (model, beside) = ("m".into(), "n".into());
+        Score { engine, model, beside, measured, halves: Some(measured / 100.0), forecast }
     }
 
     #[test]
@@ -242,6 +254,7 @@ mod tests {
         assert!((both.error_of_none - (0.2 + 0.5) / 2.0).abs() < 1e-9);
         assert!(both.error.is_some_and(|e| (e - (0.2 + 0.025) / 2.0).abs() < 1e-9));
         assert_eq!(both.covered, Some(0.5));
+        assert!((both.halves - 0.01625).abs() < 1e-9, "{}", both.halves);
         // Of `a` 100 and 110 alone; the median of two is the larger.
         assert!((both.noise - (1.0 - 100.0 / 110.0) / 2.0).abs() < 1e-9, "{}", both.noise);
         let second = means(&record, &scores, Some(1)).expect("means");
@@ -255,5 +268,8 @@ mod tests {
         assert_eq!(harder(&[1.0], &[1.1]), 0.0);
         assert_eq!(slowdown(&[10, 12, 11], &[22]), Some(2.0));
         assert_eq!((slowdown(&[], &[1]), slowdown(&[1], &[])), (None, None));
+        let apart = halves(&[10, 10, 10, 10], &[12, 12, 15, 15]).expect("halves");
+        assert!((apart - 0.2).abs() < 1e-9, "{apart}");
+        assert_eq!(halves(&[10], &[12, 13]), None);
     }
 }

@@ -43,6 +43,8 @@ pub struct Protocol<'a> {
     pub evaluations: u64,
     /// How to start the processes of engines.
     pub worker: WorkerCommand,
+    /// Whether engines keep their cores awake between queries.
+    pub keep_awake: bool,
     /// Where the record is; budgets that it has a run of are not run again.
     pub record: &'a Path,
     /// Set it from another thread to stop after the current run.
@@ -88,6 +90,7 @@ pub fn measure(
         queries: protocol.queries,
         configurations: plan.phases.len(),
         full_bytes: plan.tasks.iter().map(used_bytes).sum(),
+        kept_awake: protocol.keep_awake,
         runs: Vec::new(),
     };
     let mut record = record::continued(protocol.record, empty, |found, asked| {
@@ -97,6 +100,7 @@ pub fn measure(
             ("queries", found.queries != asked.queries),
             ("processors", found.processors != asked.processors),
             ("plans", found.full_bytes != asked.full_bytes),
+            ("cores kept awake", found.kept_awake != asked.kept_awake),
         ]
     })?;
     for &share in &protocol.budgets {
@@ -186,7 +190,10 @@ fn one(
     let options = RunOptions {
         memory_bytes: Some(budget_bytes),
         eviction,
-        workers: Some(Workers::new(protocol.worker.clone())),
+        workers: Some(Workers {
+            keep_awake: protocol.keep_awake,
+            ..Workers::new(protocol.worker.clone())
+        }),
         interrupted: Arc::clone(&protocol.interrupted),
         ..RunOptions::default()
     };

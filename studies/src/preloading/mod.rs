@@ -26,6 +26,9 @@ pub struct Record {
     pub configurations: usize,
     /// Weights of all subgraphs that the plans use, each on its processors.
     pub full_bytes: u64,
+    /// Whether engines kept their cores awake between queries.
+    #[serde(default)]
+    pub kept_awake: bool,
     /// By budget and eviction.
     pub runs: Vec<BudgetRun>,
 }

@@ -104,6 +104,11 @@ pub struct RunArgs {
     #[arg(long, requires = "plan")]
     pub in_process: bool,
 
+    /// Keep the engines' cores busy while no query runs, so that they are as fast as when costs
+    /// were measured; takes energy, and needs Linux
+    #[arg(long, requires = "plan", conflicts_with = "in_process")]
+    pub keep_awake: bool,
+
     /// Write a log of every query, as JSON lines
     #[arg(long, value_name = "LOG.jsonl", requires = "plan")]
     pub log: Option<PathBuf>,
@@ -134,7 +139,9 @@ impl RunArgs {
     fn options(&self) -> CliResult<RunOptions> {
         let timeout = Duration::try_from_secs_f64(self.timeout);
         let timeout = timeout.map_err(|e| CliError::user(format!("--timeout: {e}")))?;
-        let workers = || worker().map(|command| Workers { timeout, ..Workers::new(command) });
+        let keep_awake = self.keep_awake;
+        let of = |command| Workers { timeout, keep_awake, ..Workers::new(command) };
+        let workers = || worker().map(of);
         Ok(RunOptions {
             engines: self.engines.clone(),
             anywhere: self.anywhere,

@@ -73,6 +73,13 @@ impl Printed {
                 processor.name, processor.engine, processor.engine_version, processor.cores
             );
         }
+        if header.runs_first == Some(false) {
+            text += "messages between engines may wait for a core: this system does not let their \
+                threads run first\n";
+        }
+        if header.kept_awake {
+            text += "the engines' cores were kept awake between queries\n";
+        }
         let [(before, before_ns), (during, during_ns)] = summary.loads;
         let _ = writeln!(
             text,

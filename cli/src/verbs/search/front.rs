@@ -19,7 +19,7 @@ use vitempo::graph::onnx::{self, WeightFill, WriteOptions};
 use vitempo::memory::MemoryForecast;
 use vitempo::sampling;
 use vitempo::search::{
-    Candidate, Device, Objective, Outcome, SearchError, member_name,
+    Candidate, Device, Objective, Outcome, SearchError, member_name, memories as memories_of,
     verify::{Verified, spread},
 };
 use vitempo::search_space::Space;
@@ -45,12 +45,8 @@ pub fn memories(
     outcome: &Outcome,
 ) -> CliResult<Vec<Vec<Option<MemoryForecast>>>> {
     let of_member = |member: &Candidate| {
-        let of_device = |device: &Device<'_>| {
-            device
-                .memory(&member.architecture)
-                .map_err(|error| CliError::from(SearchError::from(error)))
-        };
-        devices.iter().map(of_device).collect()
+        memories_of(devices, &member.architecture)
+            .map_err(|error| CliError::from(SearchError::from(error)))
     };
     outcome.front.iter().map(of_member).collect()
 }

@@ -2,6 +2,7 @@
 
 mod choosing;
 mod counting;
+mod fronts;
 mod preloading;
 mod serving;
 

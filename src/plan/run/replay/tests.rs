@@ -31,6 +31,8 @@ fn header(lanes: Vec<LogLane>, processors: usize) -> LogHeader {
         bound: 1000,
         memory_bytes: None,
         cold: false,
+        runs_first: None,
+        kept_awake: false,
     }
 }
 

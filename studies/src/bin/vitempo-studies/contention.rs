@@ -152,13 +152,14 @@ fn summary(record: &Record, scores: &[Score]) -> Table {
         "Forecast off",
         "If none",
         "Within interval",
+        "Halves differ",
         "Noise alone",
     ];
     let mut table = Table::new(&headings, 1);
     let engines = record.engines.iter().enumerate();
     let rows = engines.map(|(index, engine)| (engine.framework.clone(), Some(index)));
     for (name, engine) in rows.chain([("both".to_owned(), None)]) {
-        let Some(Means { pairs, slowdown, error, error_of_none, covered, noise }) =
+        let Some(Means { pairs, slowdown, error, error_of_none, covered, halves, noise }) =
             means(record, scores, engine)
         else {
             continue;
@@ -170,6 +171,7 @@ fn summary(record: &Record, scores: &[Score]) -> Table {
             share(error),
             percent(error_of_none),
             share(covered),
+            percent(halves),
             percent(noise),
         ]);
     }
@@ -213,7 +215,7 @@ fn text(record: &Record, scores: &[Score], classes: &[Classes], rows: bool) -> S
     let table = if rows { each(record, scores) } else { summary(record, scores) };
     format!(
         "{engines}\n{}\n{}{}live; slowdowns are medians beside a neighbour over medians alone just \
-        before\n",
+        before; halves: those of the first half of the runs and of the second\n",
         table.to_text(),
         verdict(record, scores),
         stream_text(record, classes)

@@ -45,6 +45,9 @@ pub struct PreloadingArgs {
     /// Plans that the planner evaluates for one configuration
     #[arg(long, default_value_t = 2000)]
     evaluations: u64,
+    /// Keep the engines' cores busy while no query runs
+    #[arg(long)]
+    keep_awake: bool,
     /// What was measured, kept after every run
     #[arg(long, value_name = "FILE.json")]
     record: PathBuf,
@@ -83,6 +86,7 @@ fn measured(args: &PreloadingArgs, tasks: &Path, costs: &Path) -> Result<Record,
         queries: args.queries,
         evaluations: args.evaluations,
         worker: WorkerCommand::this_program(["worker"]).map_err(Failure::new)?,
+        keep_awake: args.keep_awake,
         record: &args.record,
         interrupted: Arc::default(),
     };
@@ -129,10 +133,11 @@ fn table(record: &Record) -> Table {
 }
 
 fn text(record: &Record) -> String {
+    let cores = if record.kept_awake { "cores kept awake between queries; " } else { "" };
     format!(
         "{}: {}\n\n{}{} configurations, {} queries of each task in each; all subgraphs have {} kB \
         of weights\nresident: the sum over engines of the most by which their processes grew over \
-        nothing loaded; live\n",
+        nothing loaded; {cores}live\n",
         record.device,
         record.tasks.join(", "),
         table(record).to_text(),

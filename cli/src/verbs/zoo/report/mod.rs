@@ -58,6 +58,7 @@ impl Page<'_> {
         );
         text.push_str(&self.claims());
         text.push_str(&self.systems());
+        text.push_str(&self.fronts());
         text.push_str(&self.memory());
         text.push_str(&self.accuracy());
         text.push_str(&self.latency());

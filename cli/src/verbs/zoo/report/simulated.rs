@@ -7,7 +7,7 @@ use vitempo::plan::stitch::{
     assessment::EVALUATIONS,
     systems::{QUERIES, fixed_order},
 };
-use vitempo::planners::Evidence;
+use vitempo::planners::{Evidence, stitch::pareto::Kind};
 
 impl Page<'_> {
     pub(super) fn systems(&self) -> String {
@@ -54,6 +54,34 @@ impl Page<'_> {
              first.{together}\n",
             Evidence::Simulation,
             self.found.zoo.named(&fixed_order(&self.found.zoo))
+        );
+        text
+    }
+
+    pub(super) fn fronts(&self) -> String {
+        let mut text = "## What stitching adds\n| task | on the front | originals, whole | \
+            originals, cut | stitched | objectives met by whole originals | by all \
+            |\n|---|---|---|---|---|---|---|\n"
+            .to_owned();
+        for found in &self.found.fronts {
+            let [whole, cut, stitched] =
+                [Kind::Whole, Kind::Cut, Kind::Stitched].map(|kind| found.count(kind));
+            let _ = writeln!(
+                text,
+                "| {} | {} | {whole} | {cut} | {stitched} | {} of {} | {} |",
+                found.task,
+                found.front.len(),
+                found.met_whole,
+                found.asked,
+                found.met
+            );
+        }
+        let _ = writeln!(
+            text,
+            "\nLevel of evidence: {}, with measured costs. On the front: the variants that no \
+            other of the task is at least as fast and as accurate as, over all orders of \
+            processors, each query alone. Objectives: those of the grid.\n",
+            Evidence::CostModel
         );
         text
     }
