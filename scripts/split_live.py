@@ -6,9 +6,9 @@
         --out datasets/split/record.json > split.md
 
 For each model and bandwidth it runs the best split, and the best one that cuts the model: the input
-stays on the device, which has room for a share of the weights (--memory). Then it measures the break
-points of each model's list over bandwidth. A run that fails is kept with its reason. The record has
-every sample (`plan split --record`); stdout has tables in Markdown. Nothing else should run on the
+stays on the device, which has too little memory for the whole model (--memory). Then it measures
+the break points of each model's list over bandwidth. A run that fails is kept with its reason. The
+record has every sample (`plan split --record`); stdout has tables in Markdown. Nothing else should run on the
 machine.
 """
 import argparse
@@ -33,7 +33,7 @@ def arguments():
     parser.add_argument("--bandwidth", nargs="+", default=["1Mbit/s", "5Mbit/s", "20Mbit/s", "100Mbit/s"])
     parser.add_argument("--hand-over", default="0us", help="of a tensor, besides the link")
     parser.add_argument("--features", default="f32")
-    parser.add_argument("--memory", type=float, default=0.5, help="share of the weights on the device")
+    parser.add_argument("--memory", type=float, default=0.8, help="share of what the device's engine takes for all")
     parser.add_argument("--frames", default="20")
     parser.add_argument("--pairs", default="10", help="pairs of frames for each step of a break point")
     parser.add_argument("--answer-within", default="60s")
@@ -69,10 +69,11 @@ def inputs(args, model):
 
 def cut(args, model):
     """Bounds with which the best split cuts the model."""
-    planned, _ = call(args, plan(args, model, "1Gbit/s", []))
-    weights = sum(stage["memory_bytes"] for stage in planned[0]["stages"])
     confined = [word for name in inputs(args, model) for word in ("--confine", name)]
-    return [*confined, "--max-memory", f"{round(args.memory * weights)}B"]
+    # At this bandwidth nothing is sent.
+    planned, _ = call(args, plan(args, model, "1kbit/s", confined))
+    whole = sum(stage["memory_bytes"] for stage in planned[0]["stages"])
+    return [*confined, "--max-memory", f"{round(args.memory * whole)}B"]
 
 
 def recorded(args, words):

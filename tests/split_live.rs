@@ -71,7 +71,7 @@ fn halves_of_a_real_model_compute_the_same_in_every_precision() {
     let bundles =
         ["--device-bundle", "epyc-rten-f32-1t", "--server-bundle", "epyc-onnxruntime-f32-1t"];
     // The input stays on the device, which has room for a part of the weights only.
-    let bounds = ["--bandwidth", "400Mbit/s", "--confine", "input", "--max-memory", "2MB"];
+    let bounds = ["--bandwidth", "400Mbit/s", "--confine", "input", "--max-memory", "12MB"];
     let ends = ["--live", "device=rten", "--live", "server=rten", "--frames", "2", "--inputs", "2"];
     let mut sent = Vec::new();
     for (features, allowed) in [("f32", 1e-5), ("f16", 1e-2), ("int8", 0.5)] {

@@ -14,13 +14,13 @@ use vitempo::search::{Candidate, Device, Objective, Outcome};
 /// ```
 /// use vitempo::{
 ///     Bundle,
-///     search::{Options, devices, objective::{Measure, StandIn}, search},
+///     search::{Ceilings, Options, devices, objective::{Measure, StandIn}, search},
 ///     search_space::Space,
 /// };
 ///
 /// let space = Space::named("hybrid-vit")?;
 /// let bundles = [Bundle::open("../bundles/epyc-onnxruntime-f32-1t.vtb")?];
-/// let devices = devices(&bundles, &[])?;
+/// let devices = devices(&bundles, Ceilings::default())?;
 /// let mut objective = StandIn::new(&space, Measure::Flops);
 /// let options = Options { candidates: 50, population: 20, seed: 0, upper: false };
 /// let outcome = search(&space, &devices, &mut objective, options, &mut |_| true)?;

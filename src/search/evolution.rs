@@ -68,10 +68,12 @@ pub struct Ceilings<'c> {
 ///
 /// let bundles = [Bundle::open("bundles/epyc-onnxruntime-f32-1t.vtb")?];
 /// let ceiling = Latency::from_ns(20e6);
-/// let of = |latencies| Ceilings { latencies, memory_bytes: &[100_000_000] };
-/// assert_eq!(devices(&bundles, of(&[ceiling]))?[0].ceiling, Some(ceiling));
-/// assert_eq!(devices(&bundles, of(&[]))?[0].memory_ceiling, Some(100_000_000));
-/// let error = devices(&bundles, of(&[ceiling, ceiling])).unwrap_err();
+/// let both = Ceilings { latencies: &[ceiling], memory_bytes: &[100_000_000] };
+/// let found = devices(&bundles, both)?[0];
+/// assert_eq!((found.ceiling, found.memory_ceiling), (Some(ceiling), Some(100_000_000)));
+/// assert_eq!(devices(&bundles, Ceilings::default())?[0].ceiling, None);
+/// let two = Ceilings { latencies: &[ceiling, ceiling], ..both };
+/// let error = devices(&bundles, two).unwrap_err();
 /// assert_eq!(error.to_string(), "1 bundles, but 2 ceilings");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
