@@ -2,28 +2,16 @@
 //! processors. Where stitching gains nothing, whole variants are these.
 
 use super::{Order, Slo, StitchError, Stitched, Zoo, each_variant};
+use crate::multi_dnn::Kind;
 use std::collections::BTreeMap;
 
-/// How a variant runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
-    /// An original on one processor.
-    Whole,
-    /// An original over several processors.
-    Cut,
-    /// Subgraphs of several originals.
-    Stitched,
-}
-
-impl Kind {
-    /// Of the variants of the positions, and their processors.
-    fn of(variants: &[usize], order: &Order) -> Self {
-        let alike = |of: &[usize]| of.windows(2).all(|pair| pair[0] == pair[1]);
-        match (alike(variants), alike(order.processors())) {
-            (false, _) => Self::Stitched,
-            (true, false) => Self::Cut,
-            (true, true) => Self::Whole,
-        }
+/// How a variant runs in an order.
+fn kind(variants: &[usize], order: &Order) -> Kind {
+    let same = |of: &[usize]| of.windows(2).all(|pair| pair[0] == pair[1]);
+    match (same(variants), same(order.processors())) {
+        (false, _) => Kind::Stitched,
+        (true, false) => Kind::Cut,
+        (true, true) => Kind::Whole,
     }
 }
 
@@ -40,7 +28,7 @@ impl OnFront {
     /// How it runs.
     #[must_use]
     pub fn kind(&self) -> Kind {
-        Kind::of(&self.stitched.variants, &self.order)
+        kind(&self.stitched.variants, &self.order)
     }
 
     /// Whether it meets an objective, alone on the chip.
@@ -65,7 +53,7 @@ pub fn pareto(
     let mut fastest: BTreeMap<u32, (u64, Kind, OnFront)> = BTreeMap::new();
     for order in orders {
         each_variant(zoo, task, order, |variants, latency_ns, accuracy_bp| {
-            let kind = Kind::of(variants, order);
+            let kind = kind(variants, order);
             let known = fastest.get(&accuracy_bp);
             if kinds.contains(&kind) && known.is_none_or(|k| (latency_ns, kind) < (k.0, k.1)) {
                 let stitched = Stitched { variants: variants.to_vec(), latency_ns, accuracy_bp };

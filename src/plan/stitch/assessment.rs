@@ -15,10 +15,10 @@ use crate::zoo::{
 };
 use std::collections::BTreeSet;
 use vitempo_planners::{
-    multi_dnn::{MultiDnnError, Settings},
+    multi_dnn::{Kind, MultiDnnError, Settings},
     stitch::{
         Order, Slo, StitchError, Task, Zoo, default_budget, hotness,
-        pareto::{Kind, OnFront, pareto},
+        pareto::{OnFront, pareto},
         preload::{self, Loaded},
         profiling::Profiling,
         slo::Ranges,

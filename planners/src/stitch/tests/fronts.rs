@@ -1,8 +1,13 @@
 //! Variants that no other beats, against every variant and against the optimiser's search.
 
 use super::*;
-use crate::stitch::{menu::Menu, pareto};
-use pareto::{Kind as Runs, OnFront, pareto};
+use crate::{
+    multi_dnn::Kind as Runs,
+    stitch::{
+        menu::Menu,
+        pareto::{OnFront, pareto},
+    },
+};
 
 const ALL: [Runs; 3] = [Runs::Whole, Runs::Cut, Runs::Stitched];
 

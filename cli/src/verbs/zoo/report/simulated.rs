@@ -7,7 +7,7 @@ use vitempo::plan::stitch::{
     assessment::EVALUATIONS,
     systems::{QUERIES, fixed_order},
 };
-use vitempo::planners::{Evidence, stitch::pareto::Kind};
+use vitempo::planners::{Evidence, multi_dnn::Kind};
 
 impl Page<'_> {
     pub(super) fn systems(&self) -> String {
