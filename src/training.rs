@@ -9,14 +9,14 @@ use std::{
 };
 use vitempo_datasets::{Dataset, DatasetError, Split, SplitSize};
 use vitempo_graph::{Environment, ModelProfile, Status};
-use vitempo_predictors::{
-    Evaluation, PredictorBundle, PredictorError,
-    transfer::{self, Transferred},
-};
 #[cfg(feature = "train")]
 use vitempo_predictors::{
     Fitted, Method, Progress, Share, TrainOptions,
     contention::{self, ContentionError},
+};
+use vitempo_predictors::{
+    PredictorBundle, PredictorError,
+    transfer::{self, Transferred},
 };
 
 /// The share of synthetic architectures that is held out where no split is given.
@@ -188,7 +188,7 @@ pub fn train_with(
     let graphs = &dataset.graphs;
     let mut bundle =
         vitempo_predictors::train_with(&training, graphs, method, options, fitted, progress)?;
-    bundle.on_real = on_real(&bundle, dataset)?;
+    judge_on_real(&mut bundle, dataset)?;
     Ok(bundle)
 }
 
@@ -207,7 +207,7 @@ pub fn train_on(
 ) -> Result<PredictorBundle, PredictorError> {
     let mut bundle =
         vitempo_predictors::train(training, &dataset.graphs, method, options, progress)?;
-    bundle.on_real = on_real(&bundle, dataset)?;
+    judge_on_real(&mut bundle, dataset)?;
     Ok(bundle)
 }
 
@@ -250,23 +250,26 @@ pub fn transfer(
     let sampled: Vec<ModelProfile> =
         dataset.profiles.iter().filter(|p| p.model.space.is_some()).cloned().collect();
     let mut transferred = transfer::transfer(source, &sampled)?;
-    transferred.bundle.on_real = on_real(&transferred.bundle, dataset)?;
+    judge_on_real(&mut transferred.bundle, dataset)?;
     Ok(transferred)
 }
 
-fn on_real(
-    bundle: &PredictorBundle,
-    dataset: &Dataset,
-) -> Result<Option<Evaluation>, PredictorError> {
+/// Fits the interval of unfamiliar models to the dataset's real models where they are enough, and
+/// evaluates the bundle on them.
+fn judge_on_real(bundle: &mut PredictorBundle, dataset: &Dataset) -> Result<(), PredictorError> {
     let real = |p: &&ModelProfile| {
         p.model.space.is_none()
             && p.origin == bundle.origin
             && p.environment.id() == bundle.environment.id()
     };
     let profiles: Vec<ModelProfile> = dataset.profiles.iter().filter(real).cloned().collect();
-    match vitempo_predictors::evaluate(bundle, &profiles, &dataset.graphs) {
-        Ok(evaluation) => Ok(Some(evaluation)),
-        Err(PredictorError::NoRows { .. }) => Ok(None),
+    match bundle.fit_unfamiliar(&profiles, &dataset.graphs) {
+        Ok(()) => {
+            let evaluation = vitempo_predictors::evaluate(bundle, &profiles, &dataset.graphs)?;
+            bundle.on_real = Some(evaluation);
+            Ok(())
+        }
+        Err(PredictorError::NoRows { .. }) => Ok(()),
         Err(error) => Err(error),
     }
 }

@@ -23,6 +23,7 @@ const NOTHING: Estimate = Estimate {
     latency_ns: 0.0,
     source: PredictionSource::Fallback,
     extrapolating: true,
+    in_distribution: false,
     log_error: 0.0,
 };
 
@@ -133,6 +134,7 @@ impl Predictors {
             latency_ns,
             source: PredictionSource::Fallback,
             extrapolating: true,
+            in_distribution: false,
             log_error: self.fallbacks.typical_log_error,
         }
     }
@@ -265,7 +267,7 @@ impl PredictorBundle {
     /// The forecast of a model whose kernels come to `tally`.
     #[must_use]
     pub fn end_to_end(&self, tally: &Tally) -> Prediction {
-        tally.end_to_end(&self.calibration, &self.interval)
+        tally.end_to_end(&self.calibration, self.intervals().of(tally))
     }
 
     /// The kernels that the bundle's framework runs for a model as its file has it, in their order.

@@ -7,6 +7,7 @@
 use crate::{
     AdaptedBundle, Calibration, ConformalInterval, Drift, ErrorScale, Evaluation, KeyPredictor,
     Method, PredictorError, PredictorKey, Predictors, Refinements, SlowdownModel,
+    UnfamiliarInterval,
     envelope::{self, Envelope},
     error_scale::Support,
     features::{Family, FeatureSchema},
@@ -23,10 +24,12 @@ use std::{
 };
 use vitempo_graph::{Environment, OpSpec, Origin};
 
-/// Version of the file format. Bundles without a sensitivity of the interval, of environments without
-/// settings, without refinements, or without a slowdown model are written in the versions before,
-/// which programs that do not know them read.
-pub const BUNDLE_VERSION: u32 = 9;
+/// Version of the file format. Bundles without an interval of unfamiliar models, without a
+/// sensitivity of the interval, of environments without settings, without refinements, or without a
+/// slowdown model are written in the versions before, which programs that do not know them read.
+pub const BUNDLE_VERSION: u32 = 10;
+/// The version without an interval of unfamiliar models.
+const FAMILIAR_VERSION: u32 = 9;
 /// The version without a sensitivity of the interval.
 const INSENSITIVE_VERSION: u32 = 8;
 /// The version without settings of the engine.
@@ -103,6 +106,9 @@ pub struct PredictorBundle {
     pub calibration: Calibration,
     /// How sure.
     pub interval: ConformalInterval,
+    /// How sure for models unlike those it was trained on; `None`: not known, `interval` holds for
+    /// them as well, and is too narrow for many.
+    pub unfamiliar: Option<UnfamiliarInterval>,
     /// Speed of the reference workload during training.
     pub drift: Drift,
     /// Where it comes from.
@@ -127,6 +133,8 @@ struct Head {
     schema: FeatureSchema,
     calibration: Calibration,
     interval: ConformalInterval,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    unfamiliar: Option<UnfamiliarInterval>,
     reference_ns_bits: Option<u64>,
     #[serde(with = "crate::bits")]
     drift_exponent: f64,
@@ -200,6 +208,7 @@ impl PredictorBundle {
             schema,
             calibration,
             interval,
+            unfamiliar: None,
             drift,
             provenance,
             held_out,
@@ -243,7 +252,8 @@ impl PredictorBundle {
             }
         }
         let version = match (self.predictors.refinements.is_empty(), &self.contention) {
-            _ if self.interval.sensitivity > 0.0 => BUNDLE_VERSION,
+            _ if self.unfamiliar.is_some() => BUNDLE_VERSION,
+            _ if self.interval.sensitivity > 0.0 => FAMILIAR_VERSION,
             _ if !self.environment.settings.is_empty() => INSENSITIVE_VERSION,
             (false, _) => DEFAULT_SETTINGS_VERSION,
             (true, Some(_)) => UNREFINED_VERSION,
@@ -260,6 +270,7 @@ impl PredictorBundle {
             schema: self.schema.clone(),
             calibration: self.calibration,
             interval: self.interval,
+            unfamiliar: self.unfamiliar.clone(),
             reference_ns_bits: self.drift.reference_ns.map(f64::to_bits),
             drift_exponent: self.drift.exponent,
             provenance: self.provenance.clone(),
@@ -313,6 +324,7 @@ impl PredictorBundle {
         let predictors =
             Predictors { keys, fallbacks: head.fallbacks, refinements: head.refinements };
         Ok(Self {
+            unfamiliar: head.unfamiliar,
             on_real: head.on_real,
             contention: head.contention,
             ..Self::new(parts, predictors, head.held_out)
@@ -352,6 +364,7 @@ fn check_head(head: &Head) -> Result<(), String> {
     let kinds = fallbacks.kinds.values().chain(fallbacks.kin.values());
     let fields = [
         ("interval", head.interval.is_valid()),
+        ("unfamiliar", head.unfamiliar.as_ref().is_none_or(UnfamiliarInterval::is_valid)),
         ("calibration", head.calibration.is_valid()),
         ("fallbacks.roofline", fallbacks.roofline.is_valid(crate::features::TOTALS_WIDTH)),
         ("fallbacks.kinds or fallbacks.kin", kinds.into_iter().all(|b| b.is_valid(widest))),

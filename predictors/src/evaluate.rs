@@ -11,8 +11,10 @@ use crate::{
     PredictorKey, Skipped, TrainingRows,
     features::{Surroundings, WorkingSet},
     forecast::Total,
+    interval::HeldOut,
     metrics::{self, MetricError, mape, p90_ape, weighted_ape, within},
     predictors::Estimate,
+    unfamiliar::{Intervals, Witness},
 };
 use serde::{Deserialize, Serialize};
 use std::{cmp::Ordering, collections::BTreeMap};
@@ -101,6 +103,9 @@ pub struct ModelRow {
     /// Expected `|ln(actual / forecast)|` if the errors of all operators had one sign.
     #[serde(rename = "doubt")]
     pub difficulty: f64,
+    /// Whether more than half of the forecast is of operators of out-of-distribution sizes.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub unfamiliar: bool,
     /// Absolute percentage error; `None` where nothing but 0 was measured.
     pub ape: Option<f64>,
     /// Forecast from the executed kernels.
@@ -268,7 +273,13 @@ impl Forecasts {
 #[derive(Clone, Copy)]
 pub(crate) struct EndToEndModel<'a> {
     pub calibration: &'a Calibration,
-    pub interval: &'a ConformalInterval,
+    pub intervals: Intervals<'a>,
+}
+
+impl<'a> EndToEndModel<'a> {
+    pub(crate) fn of(bundle: &'a PredictorBundle) -> Self {
+        Self { calibration: &bundle.calibration, intervals: bundle.intervals() }
+    }
 }
 
 /// Evaluates a bundle on profiles. Graphs are looked up by model name, else by architecture.
@@ -282,6 +293,38 @@ pub fn evaluate(
     profiles: &[ModelProfile],
     graphs: &BTreeMap<String, Graph>,
 ) -> Result<Evaluation, PredictorError> {
+    let (rows, forecasts) = forecast_measured(bundle, profiles, graphs)?;
+    let model = EndToEndModel::of(bundle);
+    evaluate_forecasts(&rows, &forecasts, model, bundle.method, bundle.environment.id())
+}
+
+/// The unfamiliar models among the measured ones, with their forecasts.
+///
+/// # Errors
+/// As [`evaluate`].
+pub(crate) fn unfamiliar_models(
+    bundle: &PredictorBundle,
+    profiles: &[ModelProfile],
+    graphs: &BTreeMap<String, Graph>,
+) -> Result<Vec<Witness>, PredictorError> {
+    let (rows, forecasts) = forecast_measured(bundle, profiles, graphs)?;
+    let witness = |(model, total): (&MeasuredModel, &Result<Total, String>)| {
+        let tally = total.as_ref().ok()?.tally;
+        let forecast = HeldOut {
+            actual_ns: model.e2e_ns?,
+            forecast_ns: tally.point_ns(&bundle.calibration),
+            difficulty: tally.difficulty(),
+        };
+        tally.is_unfamiliar().then(|| Witness { name: model.name.clone(), forecast })
+    };
+    Ok(rows.models.iter().zip(&forecasts.lowered).filter_map(witness).collect())
+}
+
+fn forecast_measured(
+    bundle: &PredictorBundle,
+    profiles: &[ModelProfile],
+    graphs: &BTreeMap<String, Graph>,
+) -> Result<(TrainingRows, Forecasts), PredictorError> {
     let id = bundle.environment.id();
     if let Some(other) = profiles.iter().map(|p| p.environment.id()).find(|other| *other != id) {
         return Err(PredictorError::OtherEnvironment { bundle: id, data: other });
@@ -290,8 +333,7 @@ pub fn evaluate(
     let lowered = lowered(&rows, graphs, &bundle.environment);
     let forecasts =
         Forecasts::new(&rows, &lowered, &|_, op, working_set| bundle.estimate(op, working_set));
-    let model = EndToEndModel { calibration: &bundle.calibration, interval: &bundle.interval };
-    evaluate_forecasts(&rows, &forecasts, model, bundle.method, id)
+    Ok((rows, forecasts))
 }
 
 /// Six decimals: metrics read well and survive JSON unchanged.
@@ -324,30 +366,67 @@ pub(crate) fn evaluate_forecasts(
             })
             .collect::<Result<BTreeMap<String, KindMetrics>, PredictorError>>()
     };
+    let familiar = model.intervals.familiar;
     let measured: Vec<usize> =
         (0..rows.models.len()).filter(|&m| rows.models[m].e2e_ns.is_some()).collect();
     let models: Vec<ModelRow> = measured
         .iter()
         .map(|&m| model_row(rows, forecasts, model, m))
         .collect::<Result<_, PredictorError>>()?;
-    let with_graph: Vec<&ModelRow> =
-        models.iter().filter(|m| m.kernels_lowered.is_some()).collect();
     Ok(Evaluation {
         method,
         environment,
         origin: rows.origin,
         operators: metrics(kinds)?,
         groups: metrics(groups)?,
-        e2e: end_to_end(&with_graph, |m| m.predicted.point().ns(), model.interval)?,
-        e2e_executed: end_to_end(
-            &models.iter().filter(|m| m.kernels > 0).collect::<Vec<_>>(),
-            |m| m.predicted_executed_ns,
-            model.interval,
-        )?,
+        e2e: from_graphs(&models, familiar)?,
+        e2e_executed: from_kernels(&models, familiar)?,
         noise_floor: noise_floor(rows)?,
         skipped: skipped(rows, forecasts),
         models,
     })
+}
+
+fn from_graphs(
+    models: &[ModelRow],
+    familiar: &ConformalInterval,
+) -> Result<Option<EndToEnd>, PredictorError> {
+    let with_graph: Vec<&ModelRow> =
+        models.iter().filter(|m| m.kernels_lowered.is_some()).collect();
+    end_to_end(&with_graph, |m| m.predicted.point().ns(), familiar)
+}
+
+fn from_kernels(
+    models: &[ModelRow],
+    familiar: &ConformalInterval,
+) -> Result<Option<EndToEnd>, PredictorError> {
+    let with_kernels: Vec<&ModelRow> = models.iter().filter(|m| m.kernels > 0).collect();
+    end_to_end(&with_kernels, |m| m.predicted_executed_ns, familiar)
+}
+
+impl Evaluation {
+    /// The same with another interval of its unfamiliar models.
+    pub(crate) fn with_unfamiliar(
+        mut self,
+        intervals: Intervals<'_>,
+    ) -> Result<Self, PredictorError> {
+        for row in self.models.iter_mut().filter(|row| row.unfamiliar) {
+            let interval = intervals.judged(true, &row.name);
+            let point = row.predicted.point().ns();
+            let (lower, upper) = interval.around(point, row.difficulty);
+            row.predicted =
+                Interval::clamped(point, lower, upper).map(|ns| Latency::from_ns(rounded(ns)));
+        }
+        self.e2e = from_graphs(&self.models, intervals.familiar)?;
+        self.e2e_executed = from_kernels(&self.models, intervals.familiar)?;
+        Ok(self)
+    }
+}
+
+/// The signature is serde's.
+#[allow(clippy::trivially_copy_pass_by_ref)]
+const fn is_false(flag: &bool) -> bool {
+    !*flag
 }
 
 /// The error with the name of the pair it is about, or of `all` pairs.
@@ -447,7 +526,8 @@ fn model_row(
     let measured = &rows.models[index];
     let executed = &forecasts.executed[index];
     let total = forecasts.lowered[index].as_ref().unwrap_or(executed);
-    let prediction = total.tally.end_to_end(model.calibration, model.interval);
+    let interval = model.intervals.judged(total.tally.is_unfamiliar(), &measured.name);
+    let prediction = total.tally.end_to_end(model.calibration, &interval);
     let mut kinds: BTreeMap<&str, (f64, f64)> =
         total.kinds.iter().map(|(k, ns)| (k.as_str(), (0.0, *ns))).collect();
     let own: Vec<_> = rows.rows.iter().filter(|r| r.model == index).collect();
@@ -474,6 +554,7 @@ fn model_row(
         actual_ns: rounded(actual),
         predicted: prediction.interval.map(|latency| Latency::from_ns(rounded(latency.ns()))),
         difficulty: rounded(total.tally.difficulty()),
+        unfamiliar: total.tally.is_unfamiliar(),
         ape: ape.map(rounded),
         predicted_executed_ns: rounded(executed.tally.point_ns(model.calibration)),
         measured_sum_ns: rounded(own.iter().map(|r| r.latency_ns * r.count as f64).sum()),
@@ -485,18 +566,21 @@ fn model_row(
     })
 }
 
-/// The relative interval is the same for both forecasts: difficulty estimates are those of the
-/// kernels according to lowering. `None` without a model that took time.
+/// The relative interval is the same for both forecasts: that of the kernels according to lowering.
+/// The plain interval is that of `familiar`. `None` without a model that took time.
 fn end_to_end(
     models: &[&ModelRow],
     predicted: impl Fn(&ModelRow) -> f64,
-    interval: &ConformalInterval,
+    familiar: &ConformalInterval,
 ) -> Result<Option<EndToEnd>, PredictorError> {
     let actual: Vec<f64> = models.iter().map(|m| m.actual_ns).collect();
     let predicted: Vec<f64> = models.iter().map(|m| predicted(m)).collect();
-    let bounds: Vec<(f64, f64)> =
-        models.iter().zip(&predicted).map(|(m, p)| interval.around(*p, m.difficulty)).collect();
-    let plain: Vec<(f64, f64)> = predicted.iter().map(|p| interval.plain.around(*p, 1.0)).collect();
+    let around = |(m, p): (&&ModelRow, &f64)| {
+        let scale = p / m.predicted.point().ns();
+        (scale * m.predicted.lower().ns(), scale * m.predicted.upper().ns())
+    };
+    let bounds: Vec<(f64, f64)> = models.iter().zip(&predicted).map(around).collect();
+    let plain: Vec<(f64, f64)> = predicted.iter().map(|p| familiar.plain.around(*p, 1.0)).collect();
     let covered = |bounds: &[(f64, f64)]| {
         bounds.iter().zip(&actual).filter(|((low, high), a)| low <= *a && *a <= high).count() as f64
             / models.len() as f64
@@ -512,7 +596,7 @@ fn end_to_end(
             p90_ape: rounded(p90_ape(&actual, &predicted)?),
             within_5pct: rounded(within(&actual, &predicted, 5.0)?),
             within_10pct: rounded(within(&actual, &predicted, 10.0)?),
-            interval_level: rounded(interval.level),
+            interval_level: rounded(familiar.level),
             interval_coverage: rounded(covered(&bounds)),
             interval_width: rounded(width(&bounds)),
             plain_coverage: rounded(covered(&plain)),

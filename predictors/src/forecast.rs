@@ -64,6 +64,8 @@ pub struct Tally {
     pub sum_ns: f64,
     /// Sum of latency times expected `|ln(actual / forecast)|`, ns.
     pub expected_error_ns: f64,
+    /// Latency of kernels of out-of-distribution sizes, ns.
+    pub out_of_distribution_ns: f64,
     /// Number of kernels.
     pub kernels: i64,
 }
@@ -76,6 +78,8 @@ impl Tally {
         Self {
             sum_ns: self.sum_ns + ns,
             expected_error_ns: self.expected_error_ns + ns * estimate.log_error,
+            out_of_distribution_ns: self.out_of_distribution_ns
+                + if estimate.in_distribution { 0.0 } else { ns },
             kernels: self.kernels + i64::try_from(count).unwrap_or(i64::MAX),
         }
     }
@@ -87,6 +91,8 @@ impl Tally {
         Self {
             sum_ns: self.sum_ns + factor * other.sum_ns,
             expected_error_ns: self.expected_error_ns + factor * other.expected_error_ns,
+            out_of_distribution_ns: self.out_of_distribution_ns
+                + factor * other.out_of_distribution_ns,
             kernels: self.kernels + times * other.kernels,
         }
     }

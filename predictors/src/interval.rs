@@ -58,17 +58,25 @@ const UNKNOWN_LOG: f64 = std::f64::consts::LN_2;
 const LEAST_DIFFICULTY: f64 = 1e-3;
 
 /// A forecast of a held-out model.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HeldOut {
     /// As measured, ns.
+    #[serde(with = "crate::bits")]
     pub actual_ns: f64,
     /// As forecast, ns.
+    #[serde(with = "crate::bits")]
     pub forecast_ns: f64,
     /// Expected `|ln(actual / forecast)|` if the errors of all operators had one sign.
+    #[serde(with = "crate::bits")]
     pub difficulty: f64,
 }
 
 impl HeldOut {
+    /// Whether its numbers are in their ranges.
+    pub(crate) fn is_valid(&self) -> bool {
+        self.log().abs() < 50.0 && (0.0..50.0).contains(&self.difficulty)
+    }
+
     fn log(&self) -> f64 {
         (self.actual_ns / self.forecast_ns).ln()
     }

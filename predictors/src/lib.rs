@@ -64,6 +64,7 @@ mod shares;
 #[cfg(feature = "train")]
 mod train;
 pub mod transfer;
+pub mod unfamiliar;
 
 pub use adapt::AdaptedBundle;
 pub use batch::Batch;
@@ -92,3 +93,4 @@ pub use rows::{MeasuredModel, Skipped, TrainingRow, TrainingRows};
 pub use shares::{Fitted, Share};
 #[cfg(feature = "train")]
 pub use train::{Progress, TrainOptions, train, train_with};
+pub use unfamiliar::{UnfamiliarInterval, Witness};

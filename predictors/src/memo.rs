@@ -72,6 +72,7 @@ mod tests {
         latency_ns: 1.0,
         source: PredictionSource::Model,
         extrapolating: false,
+        in_distribution: true,
         log_error: 0.1,
     };
 

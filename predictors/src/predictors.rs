@@ -53,6 +53,8 @@ pub struct Estimate {
     pub source: PredictionSource,
     /// Whether a feature lies outside the training range of the regressor.
     pub extrapolating: bool,
+    /// Whether an operator of a whole training model has its size, or it was measured itself.
+    pub in_distribution: bool,
     /// Expected `|ln(actual / forecast)|`.
     pub log_error: f64,
 }
@@ -185,6 +187,7 @@ impl KeyPredictor {
             latency_ns,
             source: PredictionSource::Model,
             extrapolating,
+            in_distribution: supported,
             log_error: self.error_scale.log_error(supported, extrapolating),
         }
     }

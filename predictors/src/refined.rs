@@ -124,6 +124,7 @@ impl Correction {
             latency_ns: estimate.latency_ns * self.log_ratio.exp(),
             source: PredictionSource::Model,
             extrapolating: false,
+            in_distribution: true,
             log_error: self.log_error,
         }
     }

@@ -17,6 +17,7 @@ use crate::{
     interval::HeldOut,
     metrics,
     shares::Fitted,
+    unfamiliar::Intervals,
 };
 use std::collections::BTreeMap;
 use vitempo_graph::{Graph, ModelProfile, OpSpec};
@@ -214,7 +215,8 @@ pub fn train_with(
     held_out.iter_mut().chain([&mut predictors]).for_each(|p| p.set_error_scales(&scales));
     let (held, forecasts, calibration) = forecast_held_out(&held_out);
     let interval = ConformalInterval::fit(&held.models, options.level);
-    let model = EndToEndModel { calibration: &calibration, interval: &interval };
+    let intervals = Intervals { familiar: &interval, unfamiliar: None };
+    let model = EndToEndModel { calibration: &calibration, intervals };
     let mut evaluation = evaluate_forecasts(&rows, &forecasts, model, method, environment.id())?;
     evaluation.skipped.extend(unfitted.into_iter().map(|s| (s.what, s.reason)));
     let provenance = Provenance {

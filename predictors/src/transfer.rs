@@ -419,7 +419,7 @@ fn evaluation(
         predictors.estimate(op, within)
     };
     let forecasts = Forecasts::new(rows, &lowered, &estimate);
-    let model = EndToEndModel { calibration: &source.calibration, interval: &source.interval };
+    let model = EndToEndModel::of(source);
     evaluate_forecasts(rows, &forecasts, model, source.method, environment.id())
 }
 

@@ -6,7 +6,7 @@
 mod simulated;
 
 use std::collections::BTreeMap;
-use vitempo_graph::{LatencyModel, ModelProfile, Origin, Processor, Status};
+use vitempo_graph::{Graph, LatencyModel, ModelProfile, Origin, Processor, Status};
 use vitempo_predictors::{
     BUNDLE_VERSION, Method, PredictorBundle, PredictorError, TrainOptions, TrainingRows,
     contention::{Demand, FittedLoad, Form, FormError, Peaks, SlowdownModel},
@@ -293,17 +293,72 @@ fn a_sensitivity_is_kept_and_older_programs_refuse_it() {
     let before = width(&bundle);
     bundle.interval.sensitivity = 0.02;
     let bytes = bundle.to_bytes().unwrap();
-    assert_eq!(version(&bytes), BUNDLE_VERSION);
+    assert_eq!(version(&bytes), 9);
     let loaded = PredictorBundle::from_bytes(&bytes).unwrap();
     assert_eq!(loaded.interval, bundle.interval);
     assert!(width(&loaded) > before, "its quantiles are of an interval without");
+}
+
+/// Models of four families that take up to 1.5 times as long as the others.
+fn unlike(count: u64) -> (Vec<ModelProfile>, BTreeMap<String, Graph>) {
+    let (mut profiles, graphs) = simulated::data(count, 100, 0.02);
+    for profile in &mut profiles {
+        let number: u64 = profile.model.name[1..].parse().unwrap();
+        let family = ["alpha", "beta", "gamma", "delta"][number as usize % 4];
+        profile.model.name = format!("{family}{number}");
+        let factor = 1.0 + (number * 37 % 50) as f64 / 100.0;
+        let slower = |ns: &mut u64| *ns = (*ns as f64 * factor) as u64;
+        profile.e2e.wall_ns.iter_mut().for_each(slower);
+    }
+    let by_architecture = |p: &ModelProfile| {
+        let graph = &graphs[&format!("m{}", p.model.name.trim_start_matches(char::is_alphabetic))];
+        (p.model.architecture.clone(), graph.clone())
+    };
+    let by_architecture = profiles.iter().map(by_architecture).collect();
+    (profiles, by_architecture)
+}
+
+#[test]
+fn real_models_set_the_interval_of_unfamiliar_models_and_no_forecast() {
+    let mut bundle = bundle(Method::Lasso, 2);
+    let (real, graphs) = unlike(80);
+    let forecast = |bundle: &PredictorBundle| -> Vec<_> {
+        graphs.values().map(|graph| bundle.predict(graph).unwrap().latency).collect()
+    };
+    let coverage = |bundle: &PredictorBundle| {
+        evaluate(bundle, &real, &graphs).unwrap().e2e.unwrap().interval_coverage
+    };
+    let (before, covered) = (forecast(&bundle), coverage(&bundle));
+    bundle.fit_unfamiliar(&real, &graphs).unwrap();
+    let unfamiliar = bundle.unfamiliar.clone().unwrap().models().len();
+    let changed = forecast(&bundle).iter().zip(&before).filter(|(a, b)| a != b).count();
+    assert!((20..80).contains(&unfamiliar) && changed == unfamiliar, "{unfamiliar} {changed}");
+    for (after, before) in forecast(&bundle).iter().zip(&before) {
+        assert_eq!(after.point(), before.point());
+    }
+    assert!(covered < 0.5 && coverage(&bundle) > covered + 0.2, "{covered} {}", coverage(&bundle));
+
+    let bytes = bundle.to_bytes().unwrap();
+    assert_eq!(version(&bytes), BUNDLE_VERSION);
+    let loaded = PredictorBundle::from_bytes(&bytes).unwrap();
+    assert_eq!((&loaded.unfamiliar, &loaded.held_out), (&bundle.unfamiliar, &bundle.held_out));
+    assert_eq!(forecast(&loaded), forecast(&bundle));
+}
+
+#[test]
+fn few_real_models_change_nothing() {
+    let mut bundle = bundle(Method::Lasso, 2);
+    let before = bundle.to_bytes().unwrap();
+    let (real, graphs) = unlike(15);
+    bundle.fit_unfamiliar(&real, &graphs).unwrap();
+    assert_eq!(bundle.to_bytes().unwrap(), before);
 }
 
 #[test]
 fn a_slowdown_model_is_kept_and_changes_neither_forecasts_nor_bundles_without_one() {
     let mut bundle = bundle(Method::Gbdt, 2);
     let without = bundle.to_bytes().unwrap();
-    assert_eq!((version(&without), BUNDLE_VERSION), (5, 9), "older programs read it");
+    assert_eq!((version(&without), BUNDLE_VERSION), (5, 10), "older programs read it");
     let (_, graphs) = simulated::data(3, 50, 0.0);
     let alone: Vec<_> = graphs.values().map(|graph| bundle.predict(graph).unwrap()).collect();
     bundle.contention = Some(slowdown_model());

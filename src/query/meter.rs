@@ -72,6 +72,7 @@ impl Amount for Tally {
         self.kernels == other.kernels
             && close(self.sum_ns, other.sum_ns, other.sum_ns)
             && close(self.expected_error_ns, other.expected_error_ns, other.expected_error_ns)
+            && close(self.out_of_distribution_ns, other.out_of_distribution_ns, other.sum_ns)
     }
 }
 

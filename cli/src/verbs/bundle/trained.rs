@@ -8,12 +8,26 @@ use crate::verbs::{
 use serde_json::json;
 use std::fmt::Write;
 use vitempo::bundle::{Location, whole_models};
-use vitempo::predictors::{PredictorBundle, SlowdownModel};
+use vitempo::predictors::{PredictorBundle, SlowdownModel, UnfamiliarInterval};
 
 /// A bundle, described.
 pub struct BundleReport<'a> {
     pub bundle: &'a PredictorBundle,
     pub location: &'a Location,
+}
+
+/// Which models the interval of unfamiliar models is fitted to.
+fn unfamiliar_text(interval: Option<&UnfamiliarInterval>) -> String {
+    let fitted = interval.map(|unfamiliar| {
+        format!(
+            "models of which more than half takes place at sizes that no training model has: \
+            interval fitted to {} measured ones",
+            unfamiliar.models().len()
+        )
+    });
+    let unknown = "models unlike the training models have the interval of those, which may be too \
+                   narrow: train with real models in the dataset";
+    format!("Unfamiliar   {}\n", fitted.unwrap_or_else(|| unknown.to_owned()))
 }
 
 /// Whether contention is known, and how well.
@@ -76,6 +90,7 @@ impl Report for BundleReport<'_> {
                 p.disturbed
             );
         }
+        text += &unfamiliar_text(b.unfamiliar.as_ref());
         text += &contention_text(b.contention.as_ref());
         for model in b.predictors.refinements.models() {
             let _ = writeln!(
@@ -120,6 +135,10 @@ impl Report for BundleReport<'_> {
                 "transferred_from": p.transferred_from,
                 "trained_on": p.trained_on,
             },
+            "unfamiliar": b.unfamiliar.as_ref().map(|u| json!({
+                "models": u.models().iter().map(|m| &m.name).collect::<Vec<_>>(),
+                "interval": u.interval(),
+            })),
             "contention": b.contention,
             "refinements": b.predictors.refinements.models(),
             "held_out": evaluation_json(&b.held_out),
