@@ -3,6 +3,7 @@
 //! [`choices`] are the single changes that keep an architecture in its space.
 
 mod choices;
+pub mod small;
 
 pub use choices::{Alternative, Choice, choices};
 
@@ -79,8 +80,8 @@ pub enum SamplingError {
 }
 
 /// Samples a space by name or TOML file, or one of the inventories of operators (`operators`,
-/// `operator-blocks`, `rare-operators`, `operator-series`, `study-series`). The same seed gives the
-/// same samples.
+/// `operator-blocks`, `rare-operators`, `operator-series`, `study-series`), or small models
+/// (`small-models`). The same seed gives the same samples.
 ///
 /// # Errors
 /// [`SamplingError`] for an unknown space, and for a count that is not possible.
@@ -96,6 +97,7 @@ pub fn sample_named(space: &str, count: usize, seed: u64) -> Result<Vec<Sample>,
         }
         operators::SERIES => named(operators::SERIES, operators::series()?),
         operators::STUDY => named(operators::STUDY, operators::study()?),
+        small::NAME => small::small(count, seed)?,
         space => sample(&Space::find(space)?, count, seed)?,
     })
 }

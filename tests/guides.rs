@@ -5,6 +5,7 @@ use std::{
     collections::BTreeSet,
     path::{Path, PathBuf},
 };
+use vitempo::sampling::small;
 use vitempo::search_space::{Architecture, Space, operators};
 
 fn root() -> &'static Path {
@@ -167,7 +168,7 @@ fn continuous_integration_names_what_exists() {
 fn spaces_that_are_named_ship_with_vitempo() {
     let mut known: BTreeSet<&str> = Space::names().collect();
     known.extend([operators::NAME, operators::BLOCKS, operators::RARE]);
-    known.extend([operators::SERIES, operators::STUDY]);
+    known.extend([operators::SERIES, operators::STUDY, small::NAME]);
     let mut named = BTreeSet::new();
     for (file, text) in documents() {
         for text in [text.replace("Space::named(\"", "--space "), text] {

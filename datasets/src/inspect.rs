@@ -198,22 +198,28 @@ fn count_distinct(summary: &mut Summary, dataset: &Dataset) {
 }
 
 /// Of each environment, the models of the dataset that it lacks, as many rounds as its rows of the
-/// same kind of model have.
+/// same kind of model have; whole models of a kind without rows as many as those of other kinds.
 fn count_not_measured(summary: &mut Summary, dataset: &Dataset) {
     type Runs<'a> = BTreeMap<(&'a str, &'a str), usize>;
     let mut planned: BTreeMap<(String, &str), usize> = BTreeMap::new();
+    let mut of_whole: BTreeMap<String, usize> = BTreeMap::new();
     let mut made: BTreeMap<String, Runs<'_>> = BTreeMap::new();
     for profile in &dataset.profiles {
         let id = profile.environment.id();
         let rounds = planned.entry((id.clone(), kind_of(&profile.model))).or_default();
         *rounds = (*rounds).max(profile.protocol.rounds);
+        if !profile.model.is_operator() {
+            let most = of_whole.entry(id.clone()).or_default();
+            *most = (*most).max(profile.protocol.rounds);
+        }
         let key = (profile.model.architecture.as_str(), profile.model.name.as_str());
         *made.entry(id).or_default().entry(key).or_default() += 1;
     }
     for (id, environment) in &mut summary.environments {
         for model in &dataset.models {
             let kind = kind_of(model);
-            let rounds = planned.get(&(id.clone(), kind)).copied().unwrap_or(1);
+            let usual = of_whole.get(id).filter(|_| !model.is_operator());
+            let rounds = planned.get(&(id.clone(), kind)).or(usual).copied().unwrap_or(1);
             let key = (model.architecture.as_str(), model.name.as_str());
             let made = made.get(id).and_then(|runs| runs.get(&key)).copied().unwrap_or(0);
             if made < rounds {

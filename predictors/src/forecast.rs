@@ -64,10 +64,11 @@ pub struct Tally {
     pub sum_ns: f64,
     /// Sum of latency times expected `|ln(actual / forecast)|`, ns.
     pub expected_error_ns: f64,
-    /// Latency of kernels of out-of-distribution sizes, ns.
-    pub out_of_distribution_ns: f64,
+    /// Latency of kernels of out-of-distribution sizes, ns. Tables of queries have a tally per cache
+    /// line; for a comparison with half of the sum, this precision is enough.
+    pub out_of_distribution_ns: f32,
     /// Number of kernels.
-    pub kernels: i64,
+    pub kernels: i32,
 }
 
 impl Tally {
@@ -79,8 +80,8 @@ impl Tally {
             sum_ns: self.sum_ns + ns,
             expected_error_ns: self.expected_error_ns + ns * estimate.log_error,
             out_of_distribution_ns: self.out_of_distribution_ns
-                + if estimate.in_distribution { 0.0 } else { ns },
-            kernels: self.kernels + i64::try_from(count).unwrap_or(i64::MAX),
+                + if estimate.in_distribution { 0.0 } else { ns as f32 },
+            kernels: self.kernels.saturating_add(i32::try_from(count).unwrap_or(i32::MAX)),
         }
     }
 
@@ -88,12 +89,13 @@ impl Tally {
     #[must_use]
     pub fn plus(self, other: &Self, times: i64) -> Self {
         let factor = times as f64;
+        let times = i32::try_from(times).unwrap_or(if times < 0 { i32::MIN } else { i32::MAX });
         Self {
             sum_ns: self.sum_ns + factor * other.sum_ns,
             expected_error_ns: self.expected_error_ns + factor * other.expected_error_ns,
             out_of_distribution_ns: self.out_of_distribution_ns
-                + factor * other.out_of_distribution_ns,
-            kernels: self.kernels + times * other.kernels,
+                + times as f32 * other.out_of_distribution_ns,
+            kernels: self.kernels.saturating_add(times.saturating_mul(other.kernels)),
         }
     }
 

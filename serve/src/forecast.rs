@@ -130,8 +130,9 @@ impl Forecaster {
 
 fn of_sum(bundle: &PredictorBundle, sum: &Sum) -> Result<Forecast, Problem> {
     let latency = bundle.end_to_end(&sum.tally);
-    let [operators, fallback, extrapolating] = [sum.tally.kernels, sum.fallback, sum.extrapolating]
-        .map(|count| usize::try_from(count).unwrap_or(0));
+    let kernels = i64::from(sum.tally.kernels);
+    let [operators, fallback, extrapolating] =
+        [kernels, sum.fallback, sum.extrapolating].map(|count| usize::try_from(count).unwrap_or(0));
     finite(Forecast {
         latency_ns: latency,
         overhead_ns: Latency::from_ns(latency.point().ns() - sum.tally.sum_ns),

@@ -13,7 +13,7 @@
 use super::{Campaign, CampaignError, Repeats, session_name, sweep_models};
 use crate::{
     models::Model,
-    sampling::{self, Sample, SamplingError},
+    sampling::{self, Sample, SamplingError, small},
 };
 use std::{
     path::{Path, PathBuf},
@@ -36,6 +36,8 @@ pub const SEED: u64 = 1;
 /// The space of the synthetic models, how many, and their seed: the first of those that the
 /// datasets in `datasets/measured` have.
 const SYNTHETIC: (&str, usize, u64) = ("hybrid-vit", 200, 2026);
+/// Small models, and how many.
+const SMALL: (&str, usize) = (small::NAME, 40);
 /// Inventories of operators and how many networks; those of the series are a fixed number.
 const OPERATORS: [(&str, usize); 3] =
     [(operators::NAME, 1890), (operators::BLOCKS, 1440), (operators::SERIES, 1)];
@@ -47,6 +49,8 @@ const ROUNDS: usize = 2;
 const TIMEOUT: Duration = Duration::from_secs(120);
 /// Fewest and most repeats of a model, and those with timed kernels.
 const OF_MODELS: (usize, usize, usize) = (4, 8, 3);
+/// The same of a small model, whose runs are short and noisier.
+const OF_SMALL: (usize, usize, usize) = (8, 16, 6);
 /// The same of a network around operators.
 const OF_OPERATORS: (usize, usize, usize) = (6, 6, 4);
 
@@ -54,6 +58,7 @@ const OF_OPERATORS: (usize, usize, usize) = (6, 6, 4);
 #[derive(Clone, Debug)]
 pub struct StandardSet {
     synthetic: Vec<SweepModel>,
+    small: Vec<SweepModel>,
     operators: Vec<SweepModel>,
     rare: Vec<SweepModel>,
     real: Vec<SweepModel>,
@@ -64,6 +69,8 @@ pub struct StandardSet {
 pub enum Group {
     /// Models of a search space.
     Synthetic,
+    /// Small models of search spaces.
+    Small,
     /// Networks around operators.
     Operators,
     /// Models of whoever measures.
@@ -78,6 +85,7 @@ impl Group {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Synthetic => "synthetic models",
+            Self::Small => "small models",
             Self::Operators => "operators",
             Self::Real => "real models",
             Self::Rare => "rare operators",
@@ -174,8 +182,10 @@ impl StandardSet {
         }
         let rare = thinned(sampling::sample_named(RARE.0, RARE.1, SEED)?, scale);
         let synthetic = thinned(sampling::sample_named(space, count, seed)?, scale);
+        let small = thinned(sampling::sample_named(SMALL.0, SMALL.1, SEED)?, scale);
         Ok(Self {
             synthetic: synthetic.into_iter().map(sampled).collect(),
+            small: small.into_iter().map(sampled).collect(),
             operators: networks.into_iter().map(sampled).collect(),
             rare: rare.into_iter().map(sampled).collect(),
             real: sweep_models(real),
@@ -187,6 +197,7 @@ impl StandardSet {
     pub fn only(mut self, groups: &[Group]) -> Self {
         let all = [
             (Group::Synthetic, &mut self.synthetic),
+            (Group::Small, &mut self.small),
             (Group::Operators, &mut self.operators),
             (Group::Real, &mut self.real),
             (Group::Rare, &mut self.rare),
@@ -208,12 +219,16 @@ impl StandardSet {
         };
         let networks =
             |group, models| Part { group, round: 0, models, rounds: 1, repeats: OF_OPERATORS };
+        let small =
+            |round| Part { repeats: OF_SMALL, ..models(Group::Small, &self.small[..], round) };
         let parts = [
             models(Group::Synthetic, &self.synthetic[..], 0),
+            small(0),
             networks(Group::Operators, &self.operators[..]),
             models(Group::Real, &self.real[..], 0),
             networks(Group::Rare, &self.rare[..]),
             models(Group::Real, &self.real[..], 1),
+            small(1),
             models(Group::Synthetic, &self.synthetic[..], 1),
         ];
         parts.into_iter().filter(|part| !part.models.is_empty()).collect()
@@ -410,12 +425,12 @@ mod tests {
     fn the_set_is_the_same_everywhere_and_each_model_is_there_once() {
         let set = StandardSet::new(1.0, Vec::new()).expect("a set");
         let sizes: Vec<usize> = set.parts().iter().map(|part| part.models.len()).collect();
-        assert_eq!(sizes, [200, 1890 + 1440 + 47, 700, 200]);
+        assert_eq!(sizes, [200, 40, 1890 + 1440 + 47, 700, 40, 200]);
         let names: BTreeSet<&str> =
             set.parts().iter().flat_map(|p| p.models).map(|m| m.identity.name.as_str()).collect();
-        assert_eq!(names.len(), sizes[..3].iter().sum::<usize>());
+        assert_eq!(names.len(), sizes[..4].iter().sum::<usize>());
         let rounds: Vec<usize> = set.parts().iter().map(|part| part.round).collect();
-        assert_eq!(rounds, [0, 0, 0, 1]);
+        assert_eq!(rounds, [0, 0, 0, 0, 1, 1]);
         let only = set.clone().only(&[Group::Rare]);
         assert_eq!(only.parts().iter().map(|p| p.group).collect::<Vec<_>>(), [Group::Rare]);
         // Joining datasets of machines needs equal identities: these never change.

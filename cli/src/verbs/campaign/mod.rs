@@ -22,9 +22,9 @@ use vitempo::profiler::{Progress, Target};
 
 /// Measures the same fixed set of models and operators on any machine, within a time budget
 ///
-/// The set is 200 synthetic models twice, 3377 networks around operators and 700 around rare ones
-/// once, and the real models of --real twice. The same command goes on where an interrupted one
-/// stopped. Nothing else should run on the machine meanwhile.
+/// The set is 200 synthetic models and 40 small ones twice, 3377 networks around operators and 700
+/// around rare ones once, and the real models of --real twice. The same command goes on where an
+/// interrupted one stopped. Nothing else should run on the machine meanwhile.
 ///
 /// Example: vitempo campaign --backend onnxruntime --backend rten --real zoo/ --out data/
 #[derive(clap::Args, Debug)]
@@ -78,6 +78,7 @@ pub struct CampaignArgs {
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum PartName {
     Synthetic,
+    Small,
     Operators,
     Real,
     Rare,
@@ -87,6 +88,7 @@ impl PartName {
     fn group(self) -> Group {
         match self {
             Self::Synthetic => Group::Synthetic,
+            Self::Small => Group::Small,
             Self::Operators => Group::Operators,
             Self::Real => Group::Real,
             Self::Rare => Group::Rare,
