@@ -20,7 +20,8 @@ use tokio::runtime::{Builder, Runtime};
 
 pub const KEY: &str = "AKIALAKETESTSKEY";
 pub const SECRET: &str = "a-secret-that-is-in-no-message";
-pub const BUCKET: &str = "latencies";
+/// Short: the server has files that are named by a code of the whole name of an object.
+pub const BUCKET: &str = "lab";
 
 /// A server that ends with the test.
 pub struct Bucket {

@@ -18,6 +18,7 @@ use crate::{
 use serde::{Deserialize, Serialize};
 use std::{
     collections::{BTreeMap, HashSet},
+    hash::{BuildHasher as _, Hasher as _, RandomState},
     path::{Path, PathBuf},
 };
 
@@ -127,6 +128,8 @@ struct Commit {
     format: String,
     schema_version: u64,
     written_by: String,
+    /// Differs from commit to commit, so that a writer recognises its own.
+    writer: String,
     replaces: bool,
     #[serde(flatten)]
     contents: Contents,
@@ -206,7 +209,9 @@ pub(crate) enum Change {
 impl Commit {
     fn of(contents: Contents, replaces: bool) -> Self {
         let Manifest { schema_version, written_by, .. } = Manifest::current();
-        Self { format: FORMAT.to_owned(), schema_version, written_by, replaces, contents }
+        // The seeds of a hash table are random.
+        let writer = format!("{:016x}", RandomState::new().build_hasher().finish());
+        Self { format: FORMAT.to_owned(), schema_version, written_by, writer, replaces, contents }
     }
 
     fn read(objects: &Objects, lake: &Path, number: u64) -> Result<Self, DatasetError> {
