@@ -126,12 +126,12 @@ fn folders_become_lakes_and_folders_again_without_loss() {
 #[test]
 fn whatever_takes_a_folder_takes_a_lake() {
     let folder = Folder::new();
-    let (data, lake) = (stored(&folder, "monday", 8), folder.path("lake"));
+    let (data, lake) = (stored(&folder, "monday", 20), folder.path("lake"));
     let said = ok(&["dataset", "append", &data, "--to", &lake]);
-    assert!(said.contains("40 model runs") && said.contains("at commit 1"), "{said}");
+    assert!(said.contains("100 model runs") && said.contains("at commit 1"), "{said}");
     let again = ok(&["dataset", "append", &data, "--to", &lake]);
     assert!(
-        again.contains(": 0 model runs and 0 models added, 40 model runs were there"),
+        again.contains(": 0 model runs and 0 models added, 100 model runs were there"),
         "{again}"
     );
     let environment = Dataset::environments(Path::new(&data))
@@ -443,11 +443,11 @@ fn inspected(bucket: &Bucket, lake: &str) -> serde_json::Value {
 #[test]
 fn a_bucket_holds_a_lake_and_serves_the_files_that_are_asked_for() {
     let (bucket, folder) = (Bucket::start(), Folder::new());
-    let (data, there) = (stored(&folder, "monday", 8), lake("b c"));
+    let (data, there) = (stored(&folder, "monday", 20), lake("b c"));
     let error = failed(&bucket, &["dataset", "inspect", &there]);
     assert!(error.contains("no lake is there"), "{error}");
     done(&bucket, &["dataset", "append", &data, "--to", &there]);
-    assert_eq!(inspected(&bucket, &there)["visits"], 40);
+    assert_eq!(inspected(&bucket, &there)["visits"], 100);
     // The same bytes as in a folder.
     appended(Path::new(&folder.path("local")), &Dataset::load(Path::new(&data)).expect("data"));
     let local = PathBuf::from(folder.path("local"));

@@ -21,7 +21,8 @@ pub(crate) fn write_new(path: &Path, bytes: &[u8]) -> Result<(), DatasetError> {
 
 /// Makes the folder of a file, so that it survives a power loss.
 pub(crate) fn create_parents(path: &Path) -> Result<(), DatasetError> {
-    let Some(folder) = path.parent().filter(|folder| !folder.is_dir()) else { return Ok(()) };
+    let missing = |folder: &&Path| !folder.as_os_str().is_empty() && !folder.is_dir();
+    let Some(folder) = path.parent().filter(missing) else { return Ok(()) };
     create_parents(folder)?;
     match fs::create_dir(folder) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {

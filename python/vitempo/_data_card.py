@@ -234,7 +234,7 @@ def _kind(table: str) -> dict[str, Any]:
         "source": {
             "fileSet": {"@id": f"{table}-files"},
             "extract": {"fileProperty": "fullpath"},
-            "transform": {"regex": "/kind=([^/]+)/"},
+            "transform": {"regex": ".*/kind=([^/]+)/.*"},
         },
     }
 
