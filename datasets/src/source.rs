@@ -9,10 +9,7 @@ use crate::{
     parquet::{self, Asked},
     schema::{Manifest, TableSchema},
 };
-use std::{
-    io,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 /// The tables of one dataset.
 pub(crate) enum Source {
@@ -70,13 +67,9 @@ impl Source {
 
     /// Whether a file is missing because a lake was compacted since it was opened.
     pub(crate) fn is_outdated(&self, error: &DatasetError) -> Result<bool, DatasetError> {
-        match (self, error) {
-            (Self::Lake(lake), DatasetError::Io { source, .. })
-                if source.kind() == io::ErrorKind::NotFound =>
-            {
-                Ok(Lake::open(lake.path())?.commit() > lake.commit())
-            }
-            _ => Ok(false),
+        match self {
+            Self::Folder(_) => Ok(false),
+            Self::Lake(lake) => lake.is_outdated(error),
         }
     }
 

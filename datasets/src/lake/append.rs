@@ -33,6 +33,13 @@ pub struct Appended {
     pub commit: u64,
 }
 
+/// Rows that are stored and that no commit names yet, with the keys of their model runs.
+#[derive(Default)]
+struct Stored {
+    keys: Vec<RunKey>,
+    batches: Vec<Batch>,
+}
+
 impl Lake {
     /// Adds the model runs and models of a dataset that the lake does not have, in one commit: they
     /// are all there, or none. Others may append at the same time. Files that were written before
@@ -46,73 +53,74 @@ impl Lake {
         check_runs(dataset)?;
         let ids: BTreeSet<String> =
             dataset.profiles.iter().map(|profile| profile.environment.id()).collect();
-        let mut stored: Option<(Vec<RunKey>, Vec<Batch>)> = None;
+        let mut stored = Stored::default();
         for _ in 0..ATTEMPTS {
-            self.state = State::latest(&self.objects, &self.path)?;
-            self.learn(&ids)?;
-            let runs = self.new_runs(dataset)?;
-            let keys: Vec<RunKey> = runs.iter().map(|profile| RunKey::from(*profile)).collect();
-            let batches = match stored.take().filter(|(of, _)| *of == keys) {
-                Some((_, batches)) => batches,
-                None => self.store_runs(&runs)?,
-            };
-            stored = Some((keys, batches.clone()));
-            let new_models = self.new_models(dataset, &runs)?;
-            let contents =
-                Contents { batches, ..self.store_referred(dataset, &runs, &new_models)? };
-            let committed = if contents.is_empty() {
-                Some(self.state.clone())
-            } else {
-                self.state.commit(&self.objects, &self.path, Change::Add(contents))?
-            };
-            if let Some(state) = committed {
-                self.state = state;
-                return Ok(Appended {
-                    runs: runs.len(),
-                    known: dataset.profiles.len() - runs.len(),
-                    models: new_models.len(),
-                    commit: self.state.number,
-                });
+            match self.try_append(dataset, &ids, &mut stored) {
+                Ok(Some(appended)) => return Ok(appended),
+                Ok(None) => {}
+                Err(error) if self.is_outdated(&error)? => {}
+                Err(error) => return Err(error),
             }
         }
         Err(DatasetError::Busy { path: self.path.clone(), attempts: ATTEMPTS })
     }
 
+    /// `None` where another writer's commit came first.
+    fn try_append(
+        &mut self,
+        dataset: &Dataset,
+        environments: &BTreeSet<String>,
+        stored: &mut Stored,
+    ) -> Result<Option<Appended>, DatasetError> {
+        self.state = State::latest(&self.objects, &self.path)?;
+        self.learn(environments)?;
+        let runs = self.new_runs(dataset)?;
+        let models = self.new_models(dataset, &runs)?;
+        let keys: Vec<RunKey> = runs.iter().map(|profile| RunKey::from(*profile)).collect();
+        if stored.keys != keys {
+            *stored = Stored { keys, batches: self.store_runs(&runs)? };
+        }
+        let referred = self.store_referred(dataset, &runs, &models)?;
+        let contents = Contents { batches: stored.batches.clone(), ..referred };
+        if !contents.is_empty() {
+            let change = Change::Add(contents);
+            match self.state.commit(&self.objects, &self.path, change)? {
+                Some(state) => self.state = state,
+                None => return Ok(None),
+            }
+        }
+        Ok(Some(Appended {
+            runs: runs.len(),
+            known: dataset.profiles.len() - runs.len(),
+            models: models.len(),
+            commit: self.state.number,
+        }))
+    }
+
     /// The model runs that the lake does not have; those that it has are the same there.
     fn new_runs<'d>(&self, dataset: &'d Dataset) -> Result<Vec<&'d ModelProfile>, DatasetError> {
-        let (mut new, mut known) = (Vec::new(), Vec::new());
-        let mut files: HashSet<&str> = HashSet::new();
-        for profile in &dataset.profiles {
-            match self.index.runs.get(&RunKey::from(profile)) {
-                None => new.push(profile),
-                Some(file) => {
-                    files.insert(file);
-                    known.push(profile);
-                }
-            }
-        }
+        let is_known =
+            |profile: &&ModelProfile| self.index.runs.contains_key(&RunKey::from(*profile));
+        let (known, new): (Vec<_>, Vec<_>) = dataset.profiles.iter().partition(is_known);
         if !known.is_empty() {
-            let mut contents = self.state.contents.clone();
-            let keys: HashSet<RunKey> =
-                known.iter().map(|profile| RunKey::from(*profile)).collect();
-            let environments: HashSet<&str> =
-                keys.iter().map(|key| key.environment_id.as_str()).collect();
-            // A file that was compacted since has another name: all of these environments then.
-            let all = contents.batches.iter().map(|batch| batch.runs.path.as_str()).collect();
-            let there = files.is_subset(&all);
-            contents.batches.retain(|batch| match there {
-                true => files.contains(batch.runs.path.as_str()),
-                false => environments.contains(batch.environment.as_str()),
-            });
-            let there = Dataset::of(&Source::Lake(self.only(contents)), Some(&|_| true))?;
-            let mut compared = Dataset::default();
-            let mut seen = Known::new(&self.path);
-            let same = there.profiles.into_iter().filter(|p| keys.contains(&RunKey::from(p)));
-            for profile in same.chain(known.into_iter().cloned()) {
-                seen.add_run(&mut compared, profile)?;
-            }
+            self.check_same(&known)?;
         }
         Ok(new)
+    }
+
+    /// Model runs that the lake has are the same there.
+    fn check_same(&self, known: &[&ModelProfile]) -> Result<(), DatasetError> {
+        let keys: HashSet<RunKey> = known.iter().map(|profile| RunKey::from(*profile)).collect();
+        let files: HashSet<&str> =
+            keys.iter().filter_map(|key| self.index.runs.get(key)).map(String::as_str).collect();
+        let mut contents = self.state.contents.clone();
+        contents.batches.retain(|batch| files.contains(batch.runs.path.as_str()));
+        let there = Dataset::of(&Source::Lake(self.only(contents)), Some(&|_| true))?;
+        let there = there.profiles.into_iter().filter(|p| keys.contains(&RunKey::from(p)));
+        let (mut compared, mut seen) = (Dataset::default(), Known::new(&self.path));
+        there
+            .chain(known.iter().copied().cloned())
+            .try_for_each(|profile| seen.add_run(&mut compared, profile))
     }
 
     /// The models that the lake does not have, or of which it does not have the graph.

@@ -60,24 +60,33 @@ impl Lake {
     /// a file cannot be removed.
     pub fn compact(&mut self) -> Result<LakeCompaction, DatasetError> {
         for _ in 0..ATTEMPTS {
-            self.state = State::latest(&self.objects, &self.path)?;
-            let before = self.state.contents.clone();
-            let joined = self.join()?;
-            if let Some(state) = self.commit_joined(&joined)? {
-                self.state = state;
-                let named: HashSet<&str> =
-                    self.state.contents.parts().map(|part| part.path.as_str()).collect();
-                for part in before.parts().filter(|part| !named.contains(part.path.as_str())) {
-                    self.objects.remove(&part.path)?;
-                }
-                return Ok(LakeCompaction {
-                    before: before.parts().count(),
-                    after: self.state.contents.parts().count(),
-                    abandoned: self.remove_abandoned(&named)?,
-                });
+            match self.try_compact() {
+                Ok(Some(compacted)) => return Ok(compacted),
+                Ok(None) => {}
+                Err(error) if self.is_outdated(&error)? => {}
+                Err(error) => return Err(error),
             }
         }
         Err(DatasetError::Busy { path: self.path.clone(), attempts: ATTEMPTS })
+    }
+
+    /// `None` where another writer compacted at the same time.
+    fn try_compact(&mut self) -> Result<Option<LakeCompaction>, DatasetError> {
+        self.state = State::latest(&self.objects, &self.path)?;
+        let before = self.state.contents.clone();
+        let joined = self.join()?;
+        let Some(state) = self.commit_joined(&joined)? else { return Ok(None) };
+        self.state = state;
+        let named: HashSet<&str> =
+            self.state.contents.parts().map(|part| part.path.as_str()).collect();
+        for part in before.parts().filter(|part| !named.contains(part.path.as_str())) {
+            self.objects.remove(&part.path)?;
+        }
+        Ok(Some(LakeCompaction {
+            before: before.parts().count(),
+            after: self.state.contents.parts().count(),
+            abandoned: self.remove_abandoned(&named)?,
+        }))
     }
 
     /// Commits; `None` where another writer replaced some of these files.

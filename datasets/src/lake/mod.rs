@@ -48,6 +48,7 @@ use crate::{
 use objects::{BUCKETS, Objects};
 use std::{
     collections::BTreeMap,
+    io,
     path::{Path, PathBuf},
 };
 
@@ -126,6 +127,12 @@ impl Lake {
             *environments.entry(batch.environment.clone()).or_default() += batch.runs.rows;
         }
         environments
+    }
+
+    /// Whether a file is missing because the lake was compacted since it was opened.
+    pub(crate) fn is_outdated(&self, error: &DatasetError) -> Result<bool, DatasetError> {
+        Ok(objects::kind_of(error) == Some(io::ErrorKind::NotFound)
+            && State::latest(&self.objects, &self.path)?.number > self.state.number)
     }
 
     pub(crate) fn manifest(&self) -> Manifest {

@@ -306,7 +306,7 @@ pub fn validate(folder: &Path, tolerances: &Tolerances) -> Result<ValidationRepo
     let source = Source::open(folder)?;
     let mut report = match &source {
         Source::Folder(folder) => of_folder(&source, folder, tolerances),
-        Source::Lake(lake) => lake::validate(lake, tolerances),
+        Source::Lake(lake) => lake::validate(lake.clone(), tolerances)?,
     };
     report.findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
     Ok(report)
