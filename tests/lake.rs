@@ -6,7 +6,7 @@ mod bucket;
 mod program;
 
 use bucket::{BUCKET, Bucket, KEY, SECRET, files_below, lake};
-use program::{Folder, json, ok, refused, text};
+use program::{Folder, json, ok, refused, shipped, text};
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
@@ -174,7 +174,8 @@ fn whatever_takes_a_folder_takes_a_lake() {
     assert_eq!(json(&["dataset", "validate", &lake])["valid"], true);
     let split = folder.path("split.json");
     ok(&["dataset", "split", &lake, "--train", "3", "--test", "2", "--out", &split]);
-    let refusal = refused(&["profile", &data, "--backend", "null", "--out", &lake]);
+    let refusal =
+        refused(&["profile", &shipped("mobilevit_xxs"), "--backend", "null", "--out", &lake]);
     assert!(refusal.contains("lake"), "{refusal}");
 }
 

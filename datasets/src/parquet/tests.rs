@@ -200,7 +200,7 @@ fn every_cell_of_shipped_tables_is_what_polars_reads() {
     assert!(cells > 5_000_000, "{cells}");
 }
 
-fn ours_path(schema: &TableSchema, folder: &Path) -> std::path::PathBuf {
+fn ours_path(schema: &TableSchema, folder: &Path) -> PathBuf {
     folder.join(schema.file_name())
 }
 
