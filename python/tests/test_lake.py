@@ -72,7 +72,7 @@ def test_the_checker_of_croissant_accepts_a_lake_and_reads_its_rows(lake):
     with open(os.path.join(lake.path, "README.md")) as file:
         front = file.read().split("---\n")[1]
     for table in COLUMNS:
-        assert f"- config_name: {table}\n  data_files: \"{table}/" in front
+        assert f'- config_name: {table}\n  data_files: "{table}/' in front
     croissant = pytest.importorskip("mlcroissant", reason="mlcroissant is not installed")
     checked = croissant.Dataset(jsonld=os.path.join(lake.path, "croissant.json"))
     assert not checked.metadata.ctx.issues.errors and not checked.metadata.ctx.issues.warnings
