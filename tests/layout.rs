@@ -102,7 +102,7 @@ fn the_python_package_has_no_engine_training_or_polars() {
     let features = &package["dependencies"]["vitempo"]["features"];
     let features: BTreeSet<&str> =
         features.as_array().expect("a list").iter().filter_map(toml::Value::as_str).collect();
-    assert_eq!(features, BTreeSet::from(["dataset-read", "embedded-bundles", "plan", "s3"]));
+    assert_eq!(features, BTreeSet::from(["dataset-read", "embedded-bundles", "plan"]));
     let reading = manifest_features(".", "dataset-read");
     assert!(!reading.contains("vitempo-datasets/write"), "{reading:?}");
     let workspace = manifest(".");

@@ -91,7 +91,7 @@ class Dataset:
     of `docs/dataset-schema.md`; samples are in nanoseconds.
 
     Args:
-        folder: The folder, or `s3://BUCKET/PREFIX`, with credentials in the environment.
+        folder: The folder. Lakes in buckets are for the program: `vitempo dataset merge` copies.
 
     Raises:
         InvalidDataset: It is not a dataset, or of another version, or cannot be read.

@@ -75,7 +75,8 @@ class CampaignResult:
     """What was measured.
 
     Attributes:
-        dataset: The measurements of all devices; None where there are none.
+        dataset: The measurements of all devices; None where there are none, or where they are in a
+            bucket.
         failed: Batches without measurements; the same call measures them.
     """
 
@@ -170,8 +171,8 @@ def _into(
     for part in before:
         append(part)
     failed = run(_work, shared, parts, store, how, append)
-    measured = any(store.has(part.key) for part in parts)
-    return CampaignResult(Dataset(lake) if measured else None, failed)
+    is_here = not lake.startswith("s3://") and any(store.has(part.key) for part in parts)
+    return CampaignResult(Dataset(lake) if is_here else None, failed)
 
 
 def _models(models: Union[Path_, Sequence[Path_]]) -> list[Model]:

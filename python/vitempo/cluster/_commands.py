@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Optional
 
-from .. import _command
+from .. import _command, _program
 from .._printing import duration, finish, show, size_bytes, table, time_ms
 from ..errors import ClusterError, VitempoError
 from . import _adapt, _campaign, _score, _search, _train
@@ -210,8 +210,10 @@ def _run_campaign(given: argparse.Namespace) -> list[Failure]:
         lake=given.lake,
         **_how(given),
     )
-    counts = {} if found.dataset is None else found.dataset.inspect()
-    runs = counts.get("runs", 0)
+    if given.lake:
+        runs = _program.run(["dataset", "inspect", given.lake])["visits"]
+    else:
+        runs = 0 if found.dataset is None else found.dataset.inspect()["runs"]
     show(given, {"runs": runs}, f"{runs} runs of models in {given.lake or f'{given.out}/data'}")
     return found.failed
 
