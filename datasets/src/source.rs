@@ -16,14 +16,20 @@ pub(crate) enum Source {
     /// A file for each table, and a journal.
     Folder(PathBuf),
     /// Files by environment and kind of operator.
-    Lake(Lake),
+    Lake(Box<Lake>),
+}
+
+impl From<Lake> for Source {
+    fn from(lake: Lake) -> Self {
+        Self::Lake(Box::new(lake))
+    }
 }
 
 impl Source {
     /// Of the dataset at a path: a folder, the folder of a lake, or `s3://BUCKET/PREFIX`.
     pub(crate) fn open(path: &Path) -> Result<Self, DatasetError> {
         if lake::is_at(path) {
-            return Lake::open(path).map(Self::Lake);
+            return Lake::open(path).map(Self::from);
         }
         Manifest::read(path)?;
         Ok(Self::Folder(path.to_owned()))

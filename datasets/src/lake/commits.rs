@@ -194,7 +194,7 @@ impl State {
         // A store may have stored it although its answer was lost.
         let stored =
             objects.put_new(&name, json)? || Commit::read(objects, path, number)? == commit;
-        Ok(stored.then(|| Self { number, written_by: commit.written_by, contents: whole }))
+        Ok(stored.then_some(Self { number, written_by: commit.written_by, contents: whole }))
     }
 }
 

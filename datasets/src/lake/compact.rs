@@ -10,7 +10,6 @@ use crate::{
     column::Table,
     parquet::Asked,
     schema::TableSchema,
-    source::Source,
     tables::{environments, models, operators},
 };
 use std::{
@@ -114,13 +113,16 @@ impl Lake {
         }
         for batches in by_environment.into_values() {
             let rows = |batch: &&Batch| {
-                batch.operators.values().fold(batch.runs.rows as u64, |sum, p| sum + p.rows as u64)
+                batch
+                    .operators
+                    .values()
+                    .fold(batch.runs.rows as u64, |sum, part| sum.saturating_add(part.rows as u64))
             };
             let sizes: Vec<u64> = batches.iter().map(rows).collect();
             for group in groups(&sizes, ROWS) {
                 let old: Vec<Batch> = batches[group].iter().map(|batch| (*batch).clone()).collect();
                 let only = self.only(Contents { batches: old.clone(), ..contents.clone() });
-                let dataset = Dataset::of(&Source::Lake(only), Some(&|_| true))?;
+                let dataset = Dataset::of(&only.into(), Some(&|_| true))?;
                 let runs: Vec<&ModelProfile> = dataset.profiles.iter().collect();
                 joined.batches.push((old, self.store_runs(&runs)?));
             }

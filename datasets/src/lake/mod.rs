@@ -124,7 +124,8 @@ impl Lake {
     pub fn environments(&self) -> BTreeMap<String, usize> {
         let mut environments = BTreeMap::new();
         for batch in &self.state.contents.batches {
-            *environments.entry(batch.environment.clone()).or_default() += batch.runs.rows;
+            let runs: &mut usize = environments.entry(batch.environment.clone()).or_default();
+            *runs = runs.saturating_add(batch.runs.rows);
         }
         environments
     }

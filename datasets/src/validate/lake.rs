@@ -39,7 +39,7 @@ pub(super) fn validate(
 }
 
 fn as_of_commit(lake: &Lake, tolerances: &Tolerances) -> ValidationReport {
-    let source = Source::Lake(lake.clone());
+    let source = Source::from(lake.clone());
     let mut whole =
         Whole { lake, inspection: Inspection::new(&source, tolerances), runs: HashSet::new() };
     whole.check_stored();
@@ -145,7 +145,7 @@ impl Whole<'_> {
     }
 
     fn is_readable(&self, contents: Contents) -> bool {
-        let source = Source::Lake(self.lake.only(contents));
+        let source = Source::from(self.lake.only(contents));
         let mut inspection = Inspection::new(&source, self.inspection.tolerances);
         let readable = inspection.read_group();
         readable.runs.is_some() && readable.operator_runs.is_some()
@@ -175,7 +175,7 @@ impl Whole<'_> {
     fn add<R>(&mut self, contents: Contents, check: impl FnOnce(&mut Inspection<'_>) -> R) -> R {
         let is_group = !contents.batches.is_empty();
         let lake = self.lake.only(contents);
-        let source = Source::Lake(lake.clone());
+        let source = Source::from(lake.clone());
         let mut inspection = Inspection::new(&source, self.inspection.tolerances);
         let result = check(&mut inspection);
         let part = inspection.report;

@@ -19,7 +19,7 @@ mod samples;
 mod values;
 
 use crate::{
-    DatasetError,
+    DatasetError, Lake,
     column::Table,
     journal::{self, Entry},
     parquet::Asked,
@@ -306,7 +306,7 @@ pub fn validate(folder: &Path, tolerances: &Tolerances) -> Result<ValidationRepo
     let source = Source::open(folder)?;
     let mut report = match &source {
         Source::Folder(folder) => of_folder(&source, folder, tolerances),
-        Source::Lake(lake) => lake::validate(lake.clone(), tolerances)?,
+        Source::Lake(lake) => lake::validate(Lake::clone(lake), tolerances)?,
     };
     report.findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
     Ok(report)
