@@ -8,7 +8,7 @@ const ROOMS: &[(&str, &[&str], &[&str])] = &[
     ("graph", &[], &[]),
     ("search_space", &["vitempo-graph"], &[]),
     ("profiler", &["vitempo-graph"], &["ort", "rten"]),
-    ("datasets", &["vitempo-graph"], &["polars"]),
+    ("datasets", &["vitempo-graph"], &["object_store", "polars", "tokio"]),
     ("predictors", &["vitempo-graph"], &["lightgbm", "linfa", "linfa-elasticnet", "smartcore"]),
     ("planners", &["vitempo-graph", "vitempo-aria"], &[]),
     ("aria", &[], &[]),

@@ -2,7 +2,9 @@
 //! contradictory rows.
 
 use crate::{
-    Dataset, DatasetError, RunKey, Warning, parquet,
+    Dataset, DatasetError, RunKey, Warning,
+    parquet::Asked,
+    source::Source,
     tables::{
         environments::{self, EnvironmentRow},
         model_measurements::{self, RunRow},
@@ -32,52 +34,42 @@ pub(crate) struct Tables {
 }
 
 impl Tables {
-    pub(crate) fn read(folder: &Path) -> Result<Self, DatasetError> {
-        let runs = parquet::read(&model_measurements::SCHEMA, folder)?;
+    pub(crate) fn read(source: &Source) -> Result<Self, DatasetError> {
+        let all = |schema| source.read(schema, Asked::ALL);
+        let runs = all(&model_measurements::SCHEMA)?;
         Ok(Self {
             spare_bytes: runs.spare_bytes,
             runs: model_measurements::rows(&runs)?,
-            operator_runs: OperatorRuns::new(parquet::read(
-                &operator_measurements::SCHEMA,
-                folder,
-            )?)?,
-            models: models::rows(&parquet::read(&models::SCHEMA, folder)?)?,
-            operators: operators::rows(&parquet::read(&operators::SCHEMA, folder)?)?,
-            environments: environments::rows(&parquet::read(&environments::SCHEMA, folder)?)?,
+            operator_runs: OperatorRuns::new(all(&operator_measurements::SCHEMA)?)?,
+            models: models::rows(&all(&models::SCHEMA)?)?,
+            operators: operators::rows(&all(&operators::SCHEMA)?)?,
+            environments: environments::rows(&all(&environments::SCHEMA)?)?,
         })
     }
 
     /// The model runs of the wanted environments, the rows they refer to, and the models of these
     /// other architectures.
     pub(crate) fn read_environment(
-        folder: &Path,
+        source: &Source,
         wanted: &dyn Fn(&str) -> bool,
         others: &HashSet<&str>,
     ) -> Result<Self, DatasetError> {
-        let runs =
-            parquet::read_where(&model_measurements::SCHEMA, folder, ("environment_id", wanted))?;
-        let operators = parquet::read_where(
-            &operator_measurements::SCHEMA,
-            folder,
-            ("environment_id", wanted),
-        )?;
+        let of_environment = Asked::rows("environment_id", wanted);
+        let runs = source.read(&model_measurements::SCHEMA, of_environment)?;
+        let operators = source.read(&operator_measurements::SCHEMA, of_environment)?;
         let architectures: HashSet<&str> =
             runs.distinct("architecture").iter().map(AsRef::as_ref).collect();
         let op_ids: HashSet<&str> = operators.distinct("op_id").iter().map(AsRef::as_ref).collect();
+        let is_model = |a: &str| architectures.contains(a) || others.contains(a);
+        let is_operator = |id: &str| op_ids.contains(id);
+        let models = source.read(&models::SCHEMA, Asked::rows("architecture", &is_model))?;
+        let specs = source.read(&operators::SCHEMA, Asked::rows("op_id", &is_operator))?;
         Ok(Self {
             spare_bytes: runs.spare_bytes,
             runs: model_measurements::rows(&runs)?,
-            models: models::rows(&parquet::read_where(
-                &models::SCHEMA,
-                folder,
-                ("architecture", &|a| architectures.contains(a) || others.contains(a)),
-            )?)?,
-            operators: operators::rows(&parquet::read_where(
-                &operators::SCHEMA,
-                folder,
-                ("op_id", &|id| op_ids.contains(id)),
-            )?)?,
-            environments: environments::rows(&parquet::read(&environments::SCHEMA, folder)?)?,
+            models: models::rows(&models)?,
+            operators: operators::rows(&specs)?,
+            environments: environments::rows(&source.read(&environments::SCHEMA, Asked::ALL)?)?,
             operator_runs: OperatorRuns::new(operators)?,
         })
     }

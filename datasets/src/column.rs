@@ -89,6 +89,22 @@ impl Column {
         }
     }
 
+    /// The cell of a row; `None` where the column was not read.
+    fn cell(&self, row: usize) -> Option<Cell<'_>> {
+        match self {
+            Self::Text(v) if row < v.len() => {
+                Some(Cell::Text(v.get(row).map_or("", AsRef::as_ref)))
+            }
+            Self::OptionalText(v) if row < v.len() => {
+                Some(Cell::OptionalText(v.get(row).map(AsRef::as_ref)))
+            }
+            Self::Text(_) | Self::OptionalText(_) => None,
+            Self::Integer(v) => v.get(row).copied().map(Cell::Integer),
+            Self::OptionalInteger(v) => v.get(row).copied().map(Cell::OptionalInteger),
+            Self::IntegerList(v) => (row < v.ends.len()).then(|| Cell::IntegerList(v.get(row))),
+        }
+    }
+
     pub(crate) fn is_text(&self) -> bool {
         matches!(self, Self::Text(_) | Self::OptionalText(_))
     }
@@ -176,6 +192,21 @@ impl Table {
         for (column, cell) in self.columns.iter_mut().zip(&cells) {
             column.push(cell);
         }
+    }
+
+    /// Adds a row of another table of the same schema.
+    pub(crate) fn push_row(&mut self, other: &Self, row: usize) {
+        for (column, other) in self.columns.iter_mut().zip(&other.columns) {
+            if let Some(cell) = other.cell(row) {
+                column.push(&cell);
+            }
+        }
+    }
+
+    /// The same; its number is that of the other table after these.
+    pub(crate) fn push_numbered(&mut self, other: &Self, row: usize, before: usize) {
+        self.push_row(other, row);
+        self.chosen.get_or_insert_default().push(other.number(row).saturating_add(before));
     }
 
     /// Forgets all rows.

@@ -96,6 +96,14 @@ pub enum DatasetError {
         /// The process.
         pid: String,
     },
+    /// Others commit to a lake all the time.
+    #[error("{path}: {attempts} times another writer's commit came first; run it again")]
+    Busy {
+        /// The lake.
+        path: PathBuf,
+        /// How often it was tried.
+        attempts: usize,
+    },
     /// It is stored already with other values.
     #[error("{what} is in {path} already with other values; use another session or round")]
     Conflict {
@@ -158,6 +166,12 @@ pub enum DatasetError {
         path: PathBuf,
         /// The missing fact, and the words in a file's name that give it.
         fact: &'static str,
+    },
+    /// Files are chosen by their partition, and a folder has none.
+    #[error("{path} is a folder with whole tables; choose rows by environment and kind in a lake")]
+    NotALake {
+        /// The folder.
+        path: PathBuf,
     },
     /// There is no table of this name.
     #[error("there is no table `{name}`; the tables are {known}")]

@@ -2,8 +2,10 @@
 //! by spaces in CSV and are arrays in JSON.
 
 use crate::{
-    DatasetError,
+    DatasetError, Filter,
     column::{Column, Table},
+    schema::TableSchema,
+    source::Source,
     tables::{runs::whole_table, schema_of},
 };
 use serde_json::{Map, Value};
@@ -21,35 +23,87 @@ pub enum ExportFormat {
     Json,
 }
 
-/// Writes one table to `out`.
+/// Writes one table to `out`: of a lake the files that `filter` takes, one after the other.
 ///
 /// # Errors
-/// [`DatasetError::NoSuchTable`]; as [`crate::Dataset::load`]; [`DatasetError::Io`] when `out`
-/// cannot be written.
+/// [`DatasetError::NoSuchTable`]; as [`crate::Dataset::load`]; [`DatasetError::NotALake`] for a
+/// filter of a folder; [`DatasetError::Io`] when `out` cannot be written.
 pub fn export(
     folder: &Path,
     table: &str,
+    filter: &Filter,
     format: ExportFormat,
     out: &mut dyn Write,
 ) -> Result<(), DatasetError> {
     let schema = schema_of(table)?;
-    let found = whole_table(schema, folder)?;
-    let written = match format {
-        ExportFormat::Csv => write_csv(&found, out),
-        ExportFormat::Json => write_json(&found, out),
-    };
-    written.map_err(DatasetError::io("export", &found.path))
+    let mut writer = Rows { out, format, written: 0 };
+    let failed = |error| DatasetError::io("export", &folder.join(schema.file_name()))(error);
+    writer.begin(schema).map_err(failed)?;
+    match Source::open(folder)? {
+        Source::Lake(lake) => {
+            let mut scan = lake.scan(table, filter, None)?;
+            while let Some(found) = scan.next_table() {
+                writer.add(&found?).map_err(failed)?;
+            }
+        }
+        Source::Folder(folder) if *filter != Filter::default() => {
+            return Err(DatasetError::NotALake { path: folder });
+        }
+        Source::Folder(folder) => writer.add(&whole_table(schema, &folder)?).map_err(failed)?,
+    }
+    writer.end().map_err(failed)
 }
 
-fn write_csv(table: &Table, out: &mut dyn Write) -> io::Result<()> {
-    let names: Vec<&str> = table.schema.columns.iter().map(|(name, _)| *name).collect();
-    writeln!(out, "{}", names.join(","))?;
-    for row in 0..table.rows() {
-        let fields: Vec<String> =
-            table.columns.iter().map(|column| csv_field(column, row)).collect();
-        writeln!(out, "{}", fields.join(","))?;
+/// Writes the rows of tables of one schema.
+struct Rows<'o> {
+    out: &'o mut dyn Write,
+    format: ExportFormat,
+    written: usize,
+}
+
+impl Rows<'_> {
+    fn begin(&mut self, schema: &TableSchema) -> io::Result<()> {
+        match self.format {
+            ExportFormat::Csv => {
+                let names: Vec<&str> = schema.columns.iter().map(|(name, _)| *name).collect();
+                writeln!(self.out, "{}", names.join(","))
+            }
+            ExportFormat::Json => self.out.write_all(b"["),
+        }
     }
-    Ok(())
+
+    fn add(&mut self, table: &Table) -> io::Result<()> {
+        for row in 0..table.rows() {
+            match self.format {
+                ExportFormat::Csv => self.add_csv(table, row)?,
+                ExportFormat::Json => self.add_json(table, row)?,
+            }
+            self.written += 1;
+        }
+        Ok(())
+    }
+
+    fn end(&mut self) -> io::Result<()> {
+        match self.format {
+            ExportFormat::Csv => Ok(()),
+            ExportFormat::Json => self.out.write_all(b"\n]\n"),
+        }
+    }
+
+    fn add_csv(&mut self, table: &Table, row: usize) -> io::Result<()> {
+        let fields = table.columns.iter().map(|column| csv_field(column, row));
+        writeln!(self.out, "{}", fields.collect::<Vec<String>>().join(","))
+    }
+
+    fn add_json(&mut self, table: &Table, row: usize) -> io::Result<()> {
+        let cells = table.schema.columns.iter().zip(&table.columns);
+        let object: Map<String, Value> = cells
+            .map(|((name, _), column)| ((*name).to_owned(), json_value(column, row)))
+            .collect();
+        self.out.write_all(if self.written == 0 { b"\n" } else { b",\n" })?;
+        serde_json::to_writer(&mut *self.out, &object)?;
+        Ok(())
+    }
 }
 
 fn csv_field(column: &Column, row: usize) -> String {
@@ -68,19 +122,6 @@ fn csv_field(column: &Column, row: usize) -> String {
     } else {
         text
     }
-}
-
-fn write_json(table: &Table, out: &mut dyn Write) -> io::Result<()> {
-    out.write_all(b"[")?;
-    for row in 0..table.rows() {
-        let cells = table.schema.columns.iter().zip(&table.columns);
-        let object: Map<String, Value> = cells
-            .map(|((name, _), column)| ((*name).to_owned(), json_value(column, row)))
-            .collect();
-        out.write_all(if row == 0 { b"\n" } else { b",\n" })?;
-        serde_json::to_writer(&mut *out, &object)?;
-    }
-    out.write_all(b"\n]\n")
 }
 
 fn json_value(column: &Column, row: usize) -> Value {
@@ -102,7 +143,7 @@ mod tests {
 
     fn exported(folder: &Path, table: &str, format: ExportFormat) -> String {
         let mut out = Vec::new();
-        export(folder, table, format, &mut out).unwrap();
+        export(folder, table, &Filter::default(), format, &mut out).unwrap();
         String::from_utf8(out).unwrap()
     }
 
@@ -126,7 +167,9 @@ mod tests {
         assert_eq!(runs[1]["e2e_wall_ns"], serde_json::json!(profiles[1].e2e.wall_ns));
         let csv = exported(folder.path(), "operators", ExportFormat::Csv);
         assert!(csv.contains("\"{\"\"kind\"\":\"\"gelu\"\""), "{csv}");
-        let error = export(folder.path(), "nodes", ExportFormat::Csv, &mut Vec::new()).unwrap_err();
+        let filter = Filter::default();
+        let error = export(folder.path(), "nodes", &filter, ExportFormat::Csv, &mut Vec::new())
+            .unwrap_err();
         assert!(error.to_string().contains("operator_measurements"), "{error}");
     }
 }

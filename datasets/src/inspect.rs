@@ -2,7 +2,8 @@
 
 use crate::{
     Dataset, DatasetError, Warning, journal,
-    schema::{Manifest, SCHEMA_FILE},
+    schema::SCHEMA_FILE,
+    source::Source,
     tables::{TABLES, origin_name},
 };
 use serde::Serialize;
@@ -103,9 +104,11 @@ pub struct KindSummary {
 /// # Errors
 /// As [`Dataset::load`].
 pub fn inspect(folder: &Path) -> Result<Summary, DatasetError> {
-    let manifest = Manifest::read(folder)?;
-    let dataset = Dataset::load(folder)?;
-    let in_journal = journal::read(folder)?
+    let source = Source::open(folder)?;
+    let manifest = source.manifest()?;
+    let dataset = Dataset::of(&source, None)?;
+    let in_journal = source
+        .journal()?
         .entries
         .iter()
         .filter(|entry| matches!(entry, journal::Entry::Run(_)))
@@ -116,7 +119,7 @@ pub fn inspect(folder: &Path) -> Result<Summary, DatasetError> {
         written_by: manifest.written_by,
         runs: dataset.profiles.len(),
         runs_in_journal: in_journal,
-        size_bytes: sizes(folder),
+        size_bytes: sizes(&source),
         warnings: dataset.warnings.iter().map(Warning::to_string).collect(),
         ..Summary::default()
     };
@@ -233,7 +236,14 @@ fn kind_of(model: &ModelIdentity) -> &str {
     model.space.as_deref().unwrap_or("real")
 }
 
-fn sizes(folder: &Path) -> BTreeMap<String, u64> {
+fn sizes(source: &Source) -> BTreeMap<String, u64> {
+    match source {
+        Source::Folder(folder) => sizes_of_files(folder),
+        Source::Lake(lake) => lake.sizes(),
+    }
+}
+
+fn sizes_of_files(folder: &Path) -> BTreeMap<String, u64> {
     let size = |path: &Path| fs::metadata(path).map(|m| m.len()).unwrap_or(0);
     let mut sizes: BTreeMap<String, u64> = TABLES
         .iter()

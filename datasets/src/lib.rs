@@ -12,6 +12,9 @@
 //! | `environments.parquet` | where it was measured |
 //! | `journal/*.jsonl` | model runs not yet folded into the tables |
 //!
+//! A dataset that grows and that many write is a [`Lake`]: the same tables in files by environment
+//! and kind of operator, in a folder or in a bucket. All that reads a dataset reads both.
+//!
 //! [`Store`] writes, [`Dataset::load`] reads, [`Dataset::load_environment`] reads one environment
 //! alone, [`validate`] checks, [`inspect`] sums up, [`table_rows`] gives the columns of a table,
 //! [`split`] divides by architecture, [`merge`] joins, [`export`] writes a table for other
@@ -34,6 +37,7 @@ mod import;
 mod inspect;
 mod journal;
 mod key;
+mod lake;
 mod load;
 mod lock;
 #[cfg(feature = "write")]
@@ -42,6 +46,7 @@ mod parquet;
 pub mod published;
 mod rows;
 mod schema;
+mod source;
 mod split;
 #[cfg(feature = "write")]
 mod store;
@@ -66,6 +71,9 @@ pub use import::mobile_ml_benchmark::{
 pub use import::published::{import_ai_hub, import_cells};
 pub use inspect::{Summary, inspect};
 pub use key::RunKey;
+#[cfg(feature = "write")]
+pub use lake::{Appended, LakeCompaction};
+pub use lake::{Filter, Lake, Part, Scan, is_at as is_lake};
 #[cfg(feature = "write")]
 pub use merge::merge;
 pub use rows::{ColumnRows, TableRows, table_rows};

@@ -7,9 +7,9 @@
 use crate::{
     Dataset, DatasetError, RunKey,
     assembly::{Assembly, Known, Shared, Tables},
-    journal::{self, Entry, Journal},
-    parquet,
-    schema::Manifest,
+    journal::{Entry, Journal},
+    parquet::Asked,
+    source::Source,
     tables::{environments, key_of, model_measurements, status_of},
 };
 use std::{
@@ -19,7 +19,7 @@ use std::{
 use vitempo_graph::{Environment, Status};
 
 impl Dataset {
-    /// Reads a dataset folder, with what its journal holds beyond the tables.
+    /// Reads a dataset folder, with what its journal holds beyond the tables, or a lake.
     ///
     /// # Errors
     /// [`DatasetError`] naming the file, and the row or line where there is one: not a dataset,
@@ -47,13 +47,14 @@ impl Dataset {
     /// As [`Dataset::load`], of what it reads: keys and status of the model runs.
     /// [`DatasetError::Empty`] when none was successful.
     pub fn environments(folder: &Path) -> Result<BTreeMap<String, usize>, DatasetError> {
-        Manifest::read(folder)?;
-        let journal = journal::read(folder)?;
+        let source = Source::open(folder)?;
+        let journal = source.journal()?;
         let columns = [&RunKey::COLUMNS[..], &["status", "reason"]].concat();
-        let table = parquet::read_columns(&model_measurements::SCHEMA, folder, &columns)?;
+        let table = source.read(&model_measurements::SCHEMA, Asked::columns(&columns))?;
         let mut runs: BTreeMap<RunKey, bool> = (0..table.rows())
             .map(|row| Ok((key_of(&table, row), status_of(&table, row)? == Status::Ok)))
-            .collect::<Result<_, DatasetError>>()?;
+            .collect::<Result<_, DatasetError>>()
+            .map_err(|error| source.placed(error))?;
         runs.extend(
             journal.runs().map(|profile| (RunKey::from(profile), profile.status == Status::Ok)),
         );
@@ -75,9 +76,10 @@ impl Dataset {
     pub fn described_environments(
         folder: &Path,
     ) -> Result<BTreeMap<String, Environment>, DatasetError> {
-        Manifest::read(folder)?;
-        let journal = journal::read(folder)?;
-        let rows = environments::rows(&parquet::read(&environments::SCHEMA, folder)?)?;
+        let source = Source::open(folder)?;
+        let journal = source.journal()?;
+        let table = source.read(&environments::SCHEMA, Asked::ALL)?;
+        let rows = environments::rows(&table).map_err(|error| source.placed(error))?;
         let mut described: BTreeMap<String, Environment> =
             rows.into_iter().map(|row| (row.id, row.environment)).collect();
         described.extend(journal.runs().map(|p| (p.environment.id(), p.environment.clone())));
@@ -85,10 +87,34 @@ impl Dataset {
     }
 
     fn read(folder: &Path, wanted: Option<&dyn Fn(&str) -> bool>) -> Result<Self, DatasetError> {
-        Manifest::read(folder)?;
-        let mut journal = journal::read(folder)?;
+        let mut source = Source::open(folder)?;
+        loop {
+            match Self::of(&source, wanted) {
+                Err(error) if source.is_outdated(&error)? => source = Source::open(folder)?,
+                read => return read,
+            }
+        }
+    }
+
+    /// What a source holds: everything, or the environments that are wanted.
+    pub(crate) fn of(
+        source: &Source,
+        wanted: Option<&dyn Fn(&str) -> bool>,
+    ) -> Result<Self, DatasetError> {
+        let mut dataset = Self::joined(source, wanted).map_err(|error| source.placed(error))?;
+        let warnings = std::mem::take(&mut dataset.warnings);
+        dataset.warnings = warnings.into_iter().map(|w| source.placed_warning(w)).collect();
+        Ok(dataset)
+    }
+
+    fn joined(
+        source: &Source,
+        wanted: Option<&dyn Fn(&str) -> bool>,
+    ) -> Result<Self, DatasetError> {
+        let folder = source.path();
+        let mut journal = source.journal()?;
         let Some(wanted) = wanted else {
-            return Self::assemble(folder, Tables::read(folder)?, journal);
+            return Self::assemble(folder, Tables::read(source)?, journal);
         };
         journal.entries.retain(|entry| match entry {
             Entry::Run(profile) => wanted(&profile.environment.id()),
@@ -96,7 +122,7 @@ impl Dataset {
         });
         let in_journal: HashSet<&str> =
             journal.runs().map(|profile| profile.model.architecture.as_str()).collect();
-        let tables = Tables::read_environment(folder, wanted, &in_journal)?;
+        let tables = Tables::read_environment(source, wanted, &in_journal)?;
         let tabled = tables.models.iter().map(|row| row.identity.architecture.as_str());
         let measured: HashSet<String> = tabled.chain(in_journal).map(str::to_owned).collect();
         journal.entries.retain(|entry| match entry {

@@ -10,8 +10,8 @@
 //! This one spends from an [`Allowance`], in proportion to the file, before it allocates; the
 //! writer keeps every table within it, see [`fill`].
 //!
-//! Rows are compressed in groups of [`GROUP`], so that [`read_where`] need not decode the groups
-//! without a row that is wanted, and [`Writer`] holds one group at a time.
+//! Rows are compressed in groups of [`GROUP`], so that the groups without a row that is wanted
+//! need not be decoded, and [`Writer`] holds one group at a time.
 
 mod choice;
 mod columns;
@@ -43,7 +43,10 @@ use footer::Footer;
 use polars::prelude as pl;
 #[cfg(feature = "write")]
 use polars_utils::compression::ZstdLevel;
-use std::{fs, io, path::Path};
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
 
 const MAGIC: &[u8] = b"PAR1";
 const DIGEST_MARK: &[u8] = b"vitempo-blake3:";
@@ -65,46 +68,58 @@ pub(crate) fn write(table: &Table) -> Result<(), DatasetError> {
 /// The same; `spare_bytes`: what the file has to allow beyond the table's own rows.
 #[cfg(feature = "write")]
 pub(crate) fn write_with(table: &Table, spare_bytes: u64) -> Result<(), DatasetError> {
+    write_whole(&table.path, &bytes(table, spare_bytes)?)
+}
+
+/// The bytes of its file.
+#[cfg(feature = "write")]
+pub(crate) fn bytes(table: &Table, spare_bytes: u64) -> Result<Vec<u8>, DatasetError> {
     let mut bytes = encode(table)?;
     finish(&mut bytes, table.bytes().saturating_add(spare_bytes));
-    write_whole(&table.path, &bytes)
+    Ok(bytes)
+}
+
+/// What to read of a table.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Asked<'a> {
+    /// Names of columns, where not all; the others are empty.
+    pub(crate) columns: Option<&'a [&'a str]>,
+    /// Which rows, where not all.
+    pub(crate) rows: Option<Wanted<'a>>,
+}
+
+impl<'a> Asked<'a> {
+    /// All of it.
+    pub(crate) const ALL: Self = Self { columns: None, rows: None };
+
+    /// Some columns.
+    pub(crate) const fn columns(columns: &'a [&'a str]) -> Self {
+        Self { columns: Some(columns), rows: None }
+    }
+
+    /// Some rows: those whose text in this column is wanted.
+    pub(crate) const fn rows(column: &'static str, wanted: &'a dyn Fn(&str) -> bool) -> Self {
+        Self { columns: None, rows: Some((column, wanted)) }
+    }
 }
 
 /// Reads a table of a dataset folder.
 pub(crate) fn read(schema: &'static TableSchema, folder: &Path) -> Result<Table, DatasetError> {
-    read_some(schema, folder, &|_| true, None)
+    read_some(schema, folder, Asked::ALL)
 }
 
-/// Reads some columns of a table; the others are empty.
-pub(crate) fn read_columns(
+/// Reads what is asked for of a table.
+pub(crate) fn read_some(
     schema: &'static TableSchema,
     folder: &Path,
-    columns: &[&str],
-) -> Result<Table, DatasetError> {
-    read_some(schema, folder, &|name| columns.contains(&name), None)
-}
-
-/// Reads some rows of a table.
-pub(crate) fn read_where(
-    schema: &'static TableSchema,
-    folder: &Path,
-    wanted: Wanted<'_>,
-) -> Result<Table, DatasetError> {
-    read_some(schema, folder, &|_| true, Some(wanted))
-}
-
-fn read_some(
-    schema: &'static TableSchema,
-    folder: &Path,
-    asked: &dyn Fn(&str) -> bool,
-    wanted: Option<Wanted<'_>>,
+    asked: Asked<'_>,
 ) -> Result<Table, DatasetError> {
     let path = folder.join(schema.file_name());
     let bytes = fs::read(&path).map_err(|source| match source.kind() {
         io::ErrorKind::NotFound => DatasetError::MissingTable { path: path.clone() },
         _ => DatasetError::Io { action: "read", path: path.clone(), source },
     })?;
-    decode(schema, folder, bytes, asked, wanted)
+    decode(schema, path, bytes, asked)
 }
 
 /// The bytes of a table's file, but for its digest.
@@ -209,20 +224,18 @@ fn verify(path: &Path, bytes: &mut [u8]) -> Result<(), DatasetError> {
 }
 
 /// The table in the bytes of a file.
-fn decode(
+pub(crate) fn decode(
     schema: &'static TableSchema,
-    folder: &Path,
+    path: PathBuf,
     mut bytes: Vec<u8>,
-    asked: &dyn Fn(&str) -> bool,
-    wanted: Option<Wanted<'_>>,
+    asked: Asked<'_>,
 ) -> Result<Table, DatasetError> {
-    let path = folder.join(schema.file_name());
     verify(&path, &mut bytes)?;
     let footer = Footer::read(&bytes).map_err(|fault| fault.of_file(&path))?;
     let version = check_metadata(schema, &path, &footer)?;
     let allowance = Allowance::of_file(bytes.len());
     let file = File { bytes: &bytes, footer, allowance: &allowance };
-    let table = read_table(schema, version, &file, asked, wanted);
+    let table = read_table(schema, version, &file, asked);
     let (columns, chosen) = table.map_err(|fault| fault.of_file(&path))?;
     Ok(Table { schema, path, columns, chosen, spare_bytes: allowance.left() })
 }
@@ -232,23 +245,23 @@ fn read_table(
     schema: &'static TableSchema,
     version: u64,
     file: &File<'_>,
-    asked: &dyn Fn(&str) -> bool,
-    wanted: Option<Wanted<'_>>,
+    asked: Asked<'_>,
 ) -> Outcome<(Vec<Column>, Option<Vec<usize>>)> {
-    let choice = wanted.map(|(name, wanted)| {
+    let is_asked = |name| asked.columns.is_none_or(|columns| columns.contains(&name));
+    let choice = asked.rows.map(|(name, wanted)| {
         let column = columns::read(file, name, ColumnType::OptionalText, None);
         column.map(|column| Choice::of(&column, wanted))
     });
     let choice = choice.transpose()?;
     let chosen = choice.as_ref().map(Choice::rows);
     let rows = chosen.as_ref().map_or_else(|| file.footer.rows().unwrap_or(0), Vec::len);
-    let columns = schema.columns.iter().map(|(name, kind)| {
-        let mut column = Column::empty(*kind);
-        if asked(name) && schema.has(name, version) {
-            column = columns::read(file, name, *kind, choice.as_ref())?;
-        } else if asked(name) {
+    let columns = schema.columns.iter().map(|&(name, kind)| {
+        let mut column = Column::empty(kind);
+        if is_asked(name) && schema.has(name, version) {
+            column = columns::read(file, name, kind, choice.as_ref())?;
+        } else if is_asked(name) {
             file.allowance.spend(rows, column.least_cell_bytes())?;
-            column = Column::nulls(*kind, rows).unwrap_or(column);
+            column = Column::nulls(kind, rows).unwrap_or(column);
         }
         Ok(column)
     });

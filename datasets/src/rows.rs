@@ -3,9 +3,10 @@
 
 use crate::{
     DatasetError,
-    column::Column,
-    journal, parquet,
-    schema::{Manifest, TableSchema},
+    column::{Column, Table},
+    parquet::Asked,
+    schema::TableSchema,
+    source::Source,
     tables::{runs::whole_table, schema_of},
 };
 use std::{path::Path, sync::Arc};
@@ -56,23 +57,30 @@ pub fn table_rows(
 ) -> Result<TableRows, DatasetError> {
     let schema = schema_of(table)?;
     let wanted = wanted(schema, columns)?;
-    Manifest::read(folder)?;
-    let found = if journal::read(folder)?.entries.is_empty() {
-        parquet::read_columns(schema, folder, &wanted)?
+    let source = Source::open(folder)?;
+    let found = if source.journal()?.entries.is_empty() {
+        source.read(schema, Asked::columns(&wanted))?
     } else {
         whole_table(schema, folder)?
     };
-    let rows = found.rows();
-    let each = schema.columns.iter().zip(found.columns);
-    let columns = each
-        .filter(|((name, _), _)| wanted.contains(name))
-        .map(|((name, _), column)| (*name, column.into()))
-        .collect();
-    Ok(TableRows { name: schema.name, rows, columns })
+    Ok(TableRows::of(found, &wanted))
+}
+
+impl TableRows {
+    /// Columns of a table.
+    pub(crate) fn of(table: Table, wanted: &[&str]) -> Self {
+        let (name, rows) = (table.schema.name, table.rows());
+        let each = table.schema.columns.iter().zip(table.columns);
+        let columns = each
+            .filter(|((name, _), _)| wanted.contains(name))
+            .map(|((name, _), column)| (*name, column.into()))
+            .collect();
+        Self { name, rows, columns }
+    }
 }
 
 /// The names asked for, or all.
-fn wanted(
+pub(crate) fn wanted(
     schema: &'static TableSchema,
     columns: Option<&[&str]>,
 ) -> Result<Vec<&'static str>, DatasetError> {

@@ -9,6 +9,7 @@ use crate::{
     Dataset, DatasetError, RunKey, Warning,
     files::{UNFINISHED, UNFINISHED_WRITE, sync_parent, write_whole},
     journal::{self, Entry, EntryRef, Writer},
+    lake,
     lock::{LOCK_FILE, Lock},
     parquet,
     schema::{Manifest, SCHEMA_FILE, SCHEMA_VERSION},
@@ -56,6 +57,13 @@ impl Store {
     /// [`DatasetError`]: another process writes it, the folder holds something else, cannot be
     /// written, or has another schema version.
     pub fn open_or_create(folder: &Path) -> Result<Self, DatasetError> {
+        if lake::is_at(folder) {
+            return Err(DatasetError::NotADataset {
+                path: folder.to_owned(),
+                reason: "it is a lake; write into a folder, then `vitempo dataset append` it"
+                    .to_owned(),
+            });
+        }
         fs::create_dir_all(folder).map_err(DatasetError::io("create", folder))?;
         let fresh = is_fresh(folder)?;
         let version = if fresh { None } else { Some(Manifest::read(folder)?.schema_version) };
@@ -231,12 +239,7 @@ impl Store {
                 what: key.to_string(),
             });
         }
-        if !profile.protocol.target_spread.is_finite() {
-            return Err(DatasetError::Unstorable {
-                what: key.to_string(),
-                reason: "`target_spread` of its protocol is not a finite number".to_owned(),
-            });
-        }
+        check_storable(profile)?;
         self.check_identity(&profile.model)?;
         self.writer.append(&EntryRef::Run(profile))?;
         self.models.insert((key.architecture.clone(), key.model.clone()), profile.model.clone());
@@ -276,6 +279,17 @@ impl Store {
             warnings: journal.warnings,
         })
     }
+}
+
+/// Whether the tables can represent a model run.
+pub(crate) fn check_storable(profile: &ModelProfile) -> Result<(), DatasetError> {
+    if profile.protocol.target_spread.is_finite() {
+        return Ok(());
+    }
+    Err(DatasetError::Unstorable {
+        what: RunKey::from(profile).to_string(),
+        reason: "`target_spread` of its protocol is not a finite number".to_owned(),
+    })
 }
 
 /// Whether a folder can become a dataset: it is empty, or has the files of an interrupted creation.

@@ -8,7 +8,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use vitempo_datasets::{Dataset, ExportFormat, Tolerances, export, inspect, table_names, validate};
+use vitempo_datasets::{
+    Dataset, ExportFormat, Filter, Tolerances, export, inspect, table_names, validate,
+};
 
 #[path = "../src/allocation.rs"]
 mod allocation;
@@ -30,7 +32,9 @@ fn use_folder(folder: &Path) -> (bool, usize) {
         ("inspect", &|| inspect(folder).is_ok()),
         ("export", &|| {
             let mut out = std::io::sink();
-            let export = |table| export(folder, table, ExportFormat::Csv, &mut out).is_ok();
+            let export = |table| {
+                export(folder, table, &Filter::default(), ExportFormat::Csv, &mut out).is_ok()
+            };
             table_names().into_iter().all(export)
         }),
     ];

@@ -1,4 +1,4 @@
-//! [`write_whole`]: writes files whole or not at all. [`own_folder`]: the folder of vitempo's own
+//! [`write_whole`], [`write_new`]: write files whole or not at all. [`own_folder`]: the folder of vitempo's own
 //! files.
 
 use std::{
@@ -15,6 +15,20 @@ pub const UNFINISHED: &str = "unfinished";
 /// # Errors
 /// The path has no file name, or the folder cannot be written; no file remains then.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    written_beside(path, bytes)?.persist(path).map_err(|error| error.error)?;
+    sync_folder(path)
+}
+
+/// The same where there is no file yet; of several processes that do it at once, one succeeds.
+///
+/// # Errors
+/// As [`write_whole`]; [`io::ErrorKind::AlreadyExists`] where there is a file.
+pub fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    written_beside(path, bytes)?.persist_noclobber(path).map_err(|error| error.error)?;
+    sync_folder(path)
+}
+
+fn written_beside(path: &Path, bytes: &[u8]) -> io::Result<tempfile::NamedTempFile> {
     let name = path.file_name().ok_or(io::ErrorKind::InvalidFilename)?;
     let (prefix, suffix) = (format!(".{}.", name.to_string_lossy()), format!(".{UNFINISHED}"));
     let mut builder = tempfile::Builder::new();
@@ -25,8 +39,7 @@ pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = builder.tempfile_in(folder_of(path))?;
     file.write_all(bytes)?;
     file.as_file().sync_all()?;
-    file.persist(path).map_err(|error| error.error)?;
-    sync_folder(path)
+    Ok(file)
 }
 
 /// Makes renames and removals in the folder of `path` survive a power loss.
@@ -68,6 +81,9 @@ mod tests {
             write_whole(&path, bytes).unwrap();
             assert_eq!(std::fs::read(&path).unwrap(), bytes);
         }
+        let error = write_new(&path, b"three").unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(std::fs::read(&path).unwrap(), b"two");
         let taken = folder.path().join("folder");
         std::fs::create_dir_all(taken.join("inside")).unwrap();
         assert!(write_whole(&taken, b"three").is_err());

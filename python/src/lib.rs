@@ -37,7 +37,8 @@ mod _vitempo {
         batch::Forecasts,
         bundle::{Bundle, bundles},
         dataset::{
-            dataset_environments, dataset_inspect, dataset_table, dataset_tables, dataset_validate,
+            dataset_environments, dataset_inspect, dataset_is_lake, dataset_table, dataset_tables,
+            dataset_validate, lake_parts, lake_scan,
         },
         export::{models, write_model},
         forecast::Forecast,

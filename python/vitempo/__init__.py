@@ -16,7 +16,7 @@ from . import cells, errors, plan, zoo
 from ._adapt import Adaptation, adapt, first_models
 from ._compare import Comparison, predict_on
 from ._data_card import DataCard, data_card
-from ._dataset import Dataset, Finding, Validation
+from ._dataset import Dataset, Finding, Part, Validation
 from ._evaluate import Evaluation, evaluate
 from ._export import export
 from ._latency import Latency
@@ -85,6 +85,7 @@ __all__ = [
     "ModelNotFound",
     "NothingFits",
     "NothingMeasured",
+    "Part",
     "PlanError",
     "ProgramError",
     "ProgramNotFound",

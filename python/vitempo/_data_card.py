@@ -99,11 +99,11 @@ def data_card(
     version: str = "1.0.0",
     citation: Optional[str] = None,
 ) -> DataCard:
-    """Describes a dataset, so that it can be published as it is: its tables are Parquet files that
-    pandas, polars, DuckDB and Spark read.
+    """Describes a dataset or a lake, so that it can be published as it is: its tables are Parquet
+    files that pandas, polars, DuckDB and Spark read.
 
     Args:
-        dataset: A dataset, or its folder. A journal has to be in the tables: a sweep that ended.
+        dataset: A dataset, or its folder, or a lake. A journal has to be in the tables: a sweep that ended.
         name: Its name.
         description: What was measured, where and how.
         license: An SPDX identifier, e.g. `MIT`.
@@ -136,10 +136,31 @@ def data_card(
         "version": version,
         "datePublished": published,
         "citeAs": citation or f"{creator}: {name}, version {version}. {url}",
-        "distribution": [_file(of, table) for table in of],
+        "distribution": [_files(of, table) for table in of],
         "recordSet": [_records(of, table) for table in of],
     }
     return DataCard(croissant, _readme(of, counts, name, description, license))
+
+
+def _files(dataset: Dataset, table: str) -> dict[str, Any]:
+    return _file_set(table) if dataset.is_lake else _file(dataset, table)
+
+
+def _file_set(table: str) -> dict[str, Any]:
+    """Of a lake; the names of its files end with their digests."""
+    return {
+        "@type": "cr:FileSet",
+        "@id": f"{table}-files",
+        "name": table,
+        "description": TABLES[table],
+        "includes": _glob(table),
+        "encodingFormat": "application/x-parquet",
+    }
+
+
+def _glob(table: str) -> str:
+    folders = {"model_measurements": "/*", "operator_measurements": "/*/*"}
+    return f"{table}{folders.get(table, '')}/*.parquet"
 
 
 def _file(dataset: Dataset, table: str) -> dict[str, Any]:
@@ -158,6 +179,8 @@ def _file(dataset: Dataset, table: str) -> dict[str, Any]:
 
 def _columns(dataset: Dataset, table: str) -> dict[str, tuple[str, str]]:
     """Those of the file, which lacks what came after its version."""
+    if dataset.is_lake:
+        return COLUMNS[table]
     schema = json.loads((Path(dataset.path) / "schema.json").read_text())
     version = int(schema["schema_version"])
     since = {
@@ -173,25 +196,47 @@ def _columns(dataset: Dataset, table: str) -> dict[str, tuple[str, str]]:
 
 def _records(dataset: Dataset, table: str) -> dict[str, Any]:
     columns = _columns(dataset, table).items()
+    fields = [_field(dataset, table, column, *of) for column, of in columns]
+    if dataset.is_lake and table == "operator_measurements":
+        fields.append(_kind(table))
     return {
         "@type": "cr:RecordSet",
         "@id": table,
         "name": table,
         "description": TABLES[table],
-        "field": [_field(table, column, *of) for column, of in columns],
+        "field": fields,
     }
 
 
-def _field(table: str, column: str, kind: str, meaning: str) -> dict[str, Any]:
+def _field(dataset: Dataset, table: str, column: str, kind: str, meaning: str) -> dict[str, Any]:
+    source = {"fileSet": {"@id": f"{table}-files"}}
+    if not dataset.is_lake:
+        source = {"fileObject": {"@id": f"{table}.parquet"}}
     field: dict[str, Any] = {
         "@type": "cr:Field",
         "@id": f"{table}/{column}",
         "name": column,
         "description": meaning,
         "dataType": "sc:Text" if kind.startswith("text") else "sc:Integer",
-        "source": {"fileObject": {"@id": f"{table}.parquet"}, "extract": {"column": column}},
+        "source": {**source, "extract": {"column": column}},
     }
     return {**field, "repeated": True} if kind.startswith("list") else field
+
+
+def _kind(table: str) -> dict[str, Any]:
+    """The kind of operator, which a lake has in the names of its folders."""
+    return {
+        "@type": "cr:Field",
+        "@id": f"{table}/kind",
+        "name": "kind",
+        "description": "what the operator computes, as in `operators`; percent-encoded",
+        "dataType": "sc:Text",
+        "source": {
+            "fileSet": {"@id": f"{table}-files"},
+            "extract": {"fileProperty": "fullpath"},
+            "transform": {"regex": ".*/kind=([^/]+)/.*"},
+        },
+    }
 
 
 def _readme(
@@ -200,7 +245,8 @@ def _readme(
     head = ["---", f"license: {license.lower()}", f"pretty_name: {json.dumps(name)}"]
     head += ["tags:", "- latency", "- vision", "- croissant", "configs:"]
     for table in dataset:
-        head += [f"- config_name: {table}", f"  data_files: {table}.parquet"]
+        files = _glob(table) if dataset.is_lake else f"{table}.parquet"
+        head += [f"- config_name: {table}", f"  data_files: {json.dumps(files)}"]
         head += ["  default: true"] if table == "model_measurements" else []
     head.append("---")
     lines = [f"# {name}", "", description, "", f"{counts['runs']} runs of models.", ""]

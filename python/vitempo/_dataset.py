@@ -65,18 +65,36 @@ class Validation:
         return "\n".join(str(finding) for finding in self.findings) or "nothing was found"
 
 
+@dataclass(frozen=True)
+class Part:
+    """A file of a lake.
+
+    Attributes:
+        table: The table that it has rows of.
+        path: Its name, relative to the lake.
+        rows: Number of rows.
+        bytes: Its size.
+    """
+
+    table: str
+    path: str
+    rows: int
+    bytes: int
+
+
 class Dataset:
-    """A folder of measurements, as `vitempo profile` writes it.
+    """A folder of measurements, as `vitempo profile` writes it, or a lake: a folder or a bucket
+    that `vitempo dataset append` fills.
 
     It is a mapping from names of tables to tables. A table is read when it is asked for, and speaks
     Arrow's PyCapsule interface: `polars.DataFrame(dataset["models"])`. Columns and units are those
     of `docs/dataset-schema.md`; samples are in nanoseconds.
 
     Args:
-        folder: The folder.
+        folder: The folder. Lakes in buckets are for the program: `vitempo dataset merge` copies.
 
     Raises:
-        InvalidDataset: It is not a dataset, or of another version.
+        InvalidDataset: It is not a dataset, or of another version, or cannot be read.
     """
 
     def __init__(self, folder: Union[str, os.PathLike[str]]) -> None:
@@ -100,6 +118,41 @@ class Dataset:
             InvalidDataset: There is no such table or column, or it is damaged.
         """
         return _vitempo.dataset_table(self.path, name, None if columns is None else list(columns))
+
+    @property
+    def is_lake(self) -> bool:
+        """Whether its tables are files by environment and kind of operator."""
+        return _vitempo.dataset_is_lake(self.path)
+
+    def parts(self) -> list[Part]:
+        """The files of a lake, as of its last commit, for other programs.
+
+        Raises:
+            InvalidDataset: It is no lake.
+        """
+        return [Part(*of) for of in _vitempo.lake_parts(self.path)]
+
+    def scan(
+        self,
+        name: str,
+        *,
+        environments: Sequence[str] = (),
+        kinds: Sequence[str] = (),
+        columns: Optional[Sequence[str]] = None,
+    ) -> Iterator[Table]:
+        """Rows of a table of a lake, one file after the other; other files are not read.
+
+        Args:
+            name: The table.
+            environments: Identifiers; all by default.
+            kinds: Kinds of operators, of `operator_measurements`; all by default.
+            columns: Names of the columns to read; all by default.
+
+        Raises:
+            InvalidDataset: It is no lake, there is no such table or column, or a file is damaged.
+        """
+        some = None if columns is None else list(columns)
+        return _vitempo.lake_scan(self.path, name, list(environments), list(kinds), some)
 
     def inspect(self) -> dict[str, Any]:
         """Counts: runs of models, failures, models, operators, samples, environments, sizes."""

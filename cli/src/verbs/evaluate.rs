@@ -21,7 +21,7 @@ pub struct EvaluateArgs {
     #[arg(required = true, value_name = "NAMES")]
     pub bundles: Vec<PathBuf>,
 
-    /// Dataset folder
+    /// Dataset folder or lake
     #[arg(long, value_name = "FOLDER")]
     pub on: PathBuf,
 

@@ -24,7 +24,7 @@ use vitempo_report::{Options, Page, Progress, ReportError, Topic, page::SectionC
 /// an interrupted one and reuses finished bundles.
 #[derive(clap::Args, Debug)]
 pub struct ReportArgs {
-    /// Dataset folders
+    /// Dataset folders or lakes
     #[arg(required = true, value_name = "FOLDER")]
     data: Vec<PathBuf>,
 

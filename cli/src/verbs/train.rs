@@ -22,7 +22,7 @@ use vitempo::{
 /// Example: vitempo train data/ --split split.json --method gbdt --out epyc-onnxruntime-f32-1t.vtb
 #[derive(clap::Args, Debug)]
 pub struct TrainArgs {
-    /// Dataset folder
+    /// Dataset folder or lake
     #[arg(value_name = "FOLDER")]
     pub data: PathBuf,
 

@@ -30,12 +30,13 @@ fn no_changed_byte_goes_unnoticed() {
     stored(folder.path(), 3);
     let mut state = 1;
     for schema in TABLES {
-        let whole = fs::read(folder.path().join(schema.file_name())).unwrap();
-        decode(schema, folder.path(), whole.clone(), &|_| true, None).unwrap();
+        let path = folder.path().join(schema.file_name());
+        let whole = fs::read(&path).unwrap();
+        decode(schema, path.clone(), whole.clone(), Asked::ALL).unwrap();
         for _ in 0..400 {
             let mutated = mutate(&whole, &mut state);
             if mutated != whole {
-                let error = decode(schema, folder.path(), mutated, &|_| true, None).unwrap_err();
+                let error = decode(schema, path.clone(), mutated, Asked::ALL).unwrap_err();
                 assert!(error.to_string().contains(&schema.file_name()), "{error}");
             }
         }
@@ -72,7 +73,7 @@ fn columns_that_nobody_asks_for_are_not_read() {
     stored(folder.path(), 3);
     let schema = &crate::tables::model_measurements::SCHEMA;
     let whole = read(schema, folder.path()).unwrap();
-    let some = read_columns(schema, folder.path(), &["model", "round"]).unwrap();
+    let some = read_some(schema, folder.path(), Asked::columns(&["model", "round"])).unwrap();
     assert!(whole.rows() > 0 && some.rows() == whole.rows());
     for row in 0..whole.rows() {
         assert_eq!(some.text("model", row), whole.text("model", row));
@@ -199,7 +200,7 @@ fn every_cell_of_shipped_tables_is_what_polars_reads() {
     assert!(cells > 5_000_000, "{cells}");
 }
 
-fn ours_path(schema: &TableSchema, folder: &Path) -> std::path::PathBuf {
+fn ours_path(schema: &TableSchema, folder: &Path) -> PathBuf {
     folder.join(schema.file_name())
 }
 
@@ -237,7 +238,7 @@ fn what_is_written_is_within_the_allowance_and_what_is_not_is_refused() {
     let mut tight = encode(&table).unwrap();
     assert!(table.bytes() > EXPANSION * tight.len() as u64 + ALWAYS);
     stamp(&mut tight);
-    let error = decode(table.schema, folder.path(), tight.clone(), &|_| true, None).unwrap_err();
+    let error = decode(table.schema, table.path.clone(), tight.clone(), Asked::ALL).unwrap_err();
     assert!(error.to_string().contains("more than vitempo writes"), "{error}");
     write(&table).unwrap();
     let written = fs::metadata(&table.path).unwrap().len();
@@ -245,7 +246,7 @@ fn what_is_written_is_within_the_allowance_and_what_is_not_is_refused() {
     let read = read(table.schema, folder.path()).unwrap();
     assert_eq!((read.rows(), read.integer("position", 149_999)), (150_000, 1499));
     assert_eq!(by_polars(&table.path).height(), 150_000);
-    let some = read_where(table.schema, folder.path(), ("op_id", &|_| true)).unwrap();
+    let some = read_some(table.schema, folder.path(), Asked::rows("op_id", &|_| true)).unwrap();
     assert_eq!(some.rows(), 150_000);
 }
 
@@ -270,7 +271,8 @@ fn decoding_takes_at_most_four_times_the_bytes_of_the_rows() {
                     stamp(&mut bytes);
                 }
                 let length = bytes.len();
-                let (decoded, peak) = peak_of(|| decode(schema, folder, bytes, &|_| true, None));
+                let path = folder.join(schema.file_name());
+                let (decoded, peak) = peak_of(|| decode(schema, path, bytes, Asked::ALL));
                 let limit = Allowance::of_file(length).left();
                 let spent = match decoded {
                     Ok(table) => limit - table.spare_bytes,

@@ -353,12 +353,9 @@ fn a_table_of_many_groups_of_rows_is_whole() {
         (table.rows(), table.integer("round", 179_999), table.integer("position", 59_999)),
         (180_000, 5, 29_999)
     );
-    let some = parquet::read_where(
-        &operator_measurements::SCHEMA,
-        folder.path(),
-        ("op_id", &|id| id == table.text("op_id", 1)),
-    )
-    .unwrap();
+    let wanted = |id: &str| id == table.text("op_id", 1);
+    let asked = parquet::Asked::rows("op_id", &wanted);
+    let some = parquet::read_some(&operator_measurements::SCHEMA, folder.path(), asked).unwrap();
     assert_eq!((some.rows(), some.number(1)), (30_000, 7));
 }
 

@@ -77,7 +77,7 @@ pub(crate) fn key_of(table: &Table, row: usize) -> RunKey {
     }
 }
 
-fn has_key(table: &Table, row: usize, key: &RunKey) -> bool {
+pub(crate) fn has_key(table: &Table, row: usize, key: &RunKey) -> bool {
     table.integer("round", row) == key.round
         && table.text("architecture", row) == key.architecture
         && table.text("model", row) == key.model

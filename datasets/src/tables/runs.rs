@@ -58,6 +58,12 @@ impl Runs {
         Ok(())
     }
 
+    /// The rows of the model runs, the bytes that they repeat, and the identifier of each operator.
+    #[cfg(feature = "write")]
+    pub(crate) fn into_parts(self) -> (Table, u64, HashMap<Arc<OpSpec>, Arc<str>>) {
+        (self.rows, self.repeated_bytes, self.ids)
+    }
+
     fn id(&mut self, op: &Arc<OpSpec>) -> Arc<str> {
         let address = Arc::as_ptr(op) as usize;
         if let Some(id) = self.by_address.get(&address).or_else(|| self.ids.get(op)) {

@@ -12,11 +12,10 @@ use crate::{
 use std::{fs, path::Path};
 
 impl Inspection<'_> {
-    pub(super) fn check_files(&mut self, journal: &Journal) {
+    pub(super) fn check_files(&mut self, folder: &Path, journal: &Journal) {
         // The question takes a lock for a moment: it is only asked where the answer matters.
-        let folder = self.folder;
         let written = || Lock::is_held(folder);
-        for name in names(self.folder) {
+        for name in names(folder) {
             let ours = [SCHEMA_FILE, LOCK_FILE, FOLDER].contains(&name.as_str())
                 || TABLES.iter().any(|table| table.file_name() == name);
             if name == UNFINISHED_WRITE {
@@ -35,7 +34,7 @@ impl Inspection<'_> {
                 self.find(Severity::Note, "foreign-file", &name, None, "not part of the dataset");
             }
         }
-        for name in names(&self.folder.join(FOLDER)) {
+        for name in names(&folder.join(FOLDER)) {
             if name.ends_with(UNFINISHED) {
                 self.find_unfinished(&format!("{FOLDER}/{name}"), written());
             } else if Path::new(&name).extension().is_none_or(|ending| ending != ENDING) {

@@ -11,6 +11,7 @@
 mod derived;
 mod executed;
 mod files;
+mod lake;
 mod loads;
 mod memory;
 mod references;
@@ -18,11 +19,12 @@ mod samples;
 mod values;
 
 use crate::{
-    DatasetError,
+    DatasetError, Lake,
     column::Table,
     journal::{self, Entry},
-    parquet,
-    schema::{Manifest, TableSchema},
+    parquet::Asked,
+    schema::TableSchema,
+    source::Source,
     tables::{environments, model_measurements, models, operator_measurements, operators},
 };
 use serde::Serialize;
@@ -164,7 +166,7 @@ impl ValidationReport {
 
 /// A report in the making.
 struct Inspection<'a> {
-    folder: &'a Path,
+    source: &'a Source,
     tolerances: &'a Tolerances,
     report: ValidationReport,
 }
@@ -180,7 +182,13 @@ struct Readable {
     journal: journal::Journal,
 }
 
-impl Inspection<'_> {
+impl<'a> Inspection<'a> {
+    fn new(source: &'a Source, tolerances: &'a Tolerances) -> Self {
+        let path = source.path().to_owned();
+        let report = ValidationReport { path, ..ValidationReport::default() };
+        Self { source, tolerances, report }
+    }
+
     fn find(
         &mut self,
         severity: Severity,
@@ -229,8 +237,7 @@ impl Inspection<'_> {
         schema: &'static TableSchema,
         rows: impl FnOnce(Table) -> Result<R, DatasetError>,
     ) -> Option<R> {
-        let folder = self.folder;
-        let table = self.keep(&schema.file_name(), parquet::read(schema, folder))?;
+        let table = self.keep(&schema.file_name(), self.source.read(schema, Asked::ALL))?;
         self.report.rows.insert(schema.name, table.rows());
         self.keep(&schema.file_name(), rows(table))
     }
@@ -252,8 +259,7 @@ impl Inspection<'_> {
     }
 
     fn read(&mut self) -> Readable {
-        let folder = self.folder;
-        let journal = journal::read(folder);
+        let journal = self.source.journal();
         Readable {
             journal: self.keep(journal::FOLDER, journal).unwrap_or_default(),
             runs: self.table(&model_measurements::SCHEMA, |t| model_measurements::rows(&t)),
@@ -263,6 +269,17 @@ impl Inspection<'_> {
             operators: self.derived(&operators::SCHEMA, operators::rows, derived::of_operators),
             environments: self.table(&environments::SCHEMA, |t| environments::rows(&t)),
         }
+    }
+}
+
+impl Inspection<'_> {
+    /// What the rows of model runs and operators say.
+    fn check_rows(&mut self, readable: &Readable) {
+        self.check_samples(readable);
+        self.check_values(readable);
+        self.check_peaks(readable);
+        self.check_loads(readable);
+        self.check_executed(readable);
     }
 }
 
@@ -280,29 +297,31 @@ fn graphs(readable: &Readable) -> HashMap<&str, &Graph> {
     stored.chain(journal).collect()
 }
 
-/// Checks a dataset folder.
+/// Checks a dataset folder, or a lake file by file.
 ///
 /// # Errors
-/// [`DatasetError`] if the folder is not a dataset of a schema version that this vitempo reads; all
+/// [`DatasetError`] if there is no dataset, or none of a schema version that this vitempo reads; all
 /// other faults are findings.
 pub fn validate(folder: &Path, tolerances: &Tolerances) -> Result<ValidationReport, DatasetError> {
-    Manifest::read(folder)?;
-    let report = ValidationReport { path: folder.to_owned(), ..ValidationReport::default() };
-    let mut inspection = Inspection { folder, tolerances, report };
-    let readable = inspection.read();
-    inspection.check_files(&readable.journal);
-    inspection.check_identifiers(&readable);
-    inspection.check_references(&readable);
-    inspection.check_samples(&readable);
-    inspection.check_values(&readable);
-    inspection.check_written(&readable);
-    inspection.check_peaks(&readable);
-    inspection.check_loads(&readable);
-    inspection.check_executed(&readable);
-    inspection.check_origins();
-    let mut report = inspection.report;
+    let source = Source::open(folder)?;
+    let mut report = match &source {
+        Source::Folder(folder) => of_folder(&source, folder, tolerances),
+        Source::Lake(lake) => lake::validate(Lake::clone(lake), tolerances)?,
+    };
     report.findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
     Ok(report)
+}
+
+fn of_folder(source: &Source, folder: &Path, tolerances: &Tolerances) -> ValidationReport {
+    let mut inspection = Inspection::new(source, tolerances);
+    let readable = inspection.read();
+    inspection.check_files(folder, &readable.journal);
+    inspection.check_identifiers(&readable);
+    inspection.check_references(&readable);
+    inspection.check_rows(&readable);
+    inspection.check_written(&readable);
+    inspection.check_origins();
+    inspection.report
 }
 
 #[cfg(all(test, feature = "write"))]

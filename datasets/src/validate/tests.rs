@@ -5,6 +5,7 @@ use super::*;
 use crate::{
     Dataset, Store,
     column::{Column, Table},
+    parquet,
     simulated::{append_all, stored},
     tables::TABLES,
 };

@@ -75,7 +75,8 @@ class CampaignResult:
     """What was measured.
 
     Attributes:
-        dataset: The measurements of all devices; None where there are none.
+        dataset: The measurements of all devices; None where there are none, or where they are in a
+            bucket.
         failed: Batches without measurements; the same call measures them.
     """
 
@@ -100,6 +101,7 @@ def campaign(
     seed: int = 0,
     options: Sequence[str] = (),
     wait: float = 600.0,
+    lake: Optional[Path_] = None,
     address: Optional[str] = None,
     on_error: str = STOP,
     progress: Progress = False,
@@ -113,12 +115,14 @@ def campaign(
     Args:
         models: ONNX files, folders of them, or globs.
         devices: Where to measure: all models on each.
-        out: The folder of the job; the dataset is `out/data`.
+        out: The folder of the job; the dataset is `out/data` where there is no lake.
         batch: Models of a batch.
         rounds: How often each model is measured.
         seed: Of inputs, of missing weights, and of the order.
         options: More of the options of `vitempo profile`, for every device.
         wait: How long batches wait for a device that no node has, seconds.
+        lake: A folder or `s3://BUCKET/PREFIX` that gets each batch when it is measured. Others may
+            append to it too.
         address: Of the cluster: `HOST:PORT`, `auto`, `local`, or `here` for this process alone.
         on_error: `stop`, or `go-on`, which lists batches that failed.
         progress: True prints how many batches are done; a function is called with those done and
@@ -143,11 +147,32 @@ def campaign(
     parts = [part for device in devices for part in _batches(device, files, batch)]
     shared = _Shared(rounds, seed, tuple(options))
     with Store(out, job) as store:
+        if lake is not None:
+            return _into(os.fspath(lake), shared, parts, store, how)
         try:
             failed = run(_work, shared, parts, store, how)
         finally:
             dataset = _merged(store, [part for part in parts if store.has(part.key)])
     return CampaignResult(dataset, failed)
+
+
+def _into(
+    lake: str, shared: _Shared, parts: list[Part], store: Store, how: Settings
+) -> CampaignResult:
+    """Appends each batch to a lake when it is in the store; what the lake has counts once."""
+
+    def append(part: Part) -> None:
+        with tempfile.TemporaryDirectory(dir=store.folder) as folder:
+            unpack(store.get(part.key), Path(folder))
+            _program.printed(["dataset", "append", folder, "--to", lake])
+
+    # An earlier driver may have been killed before it appended them.
+    before = [part for part in parts if store.has(part.key)]
+    for part in before:
+        append(part)
+    failed = run(_work, shared, parts, store, how, append)
+    is_here = not lake.startswith("s3://") and any(store.has(part.key) for part in parts)
+    return CampaignResult(Dataset(lake) if is_here else None, failed)
 
 
 def _models(models: Union[Path_, Sequence[Path_]]) -> list[Model]:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Optional
 
-from .. import _command
+from .. import _command, _program
 from .._printing import duration, finish, show, size_bytes, table, time_ms
 from ..errors import ClusterError, VitempoError
 from . import _adapt, _campaign, _score, _search, _train
@@ -187,6 +187,7 @@ def _add_campaign(job: argparse.ArgumentParser) -> None:
     job.add_argument("--seed", type=int, default=0)
     job.add_argument("--wait", type=float, default=600.0, help="for devices that vanished, s")
     job.add_argument("--option", action="append", default=[], help="of `vitempo profile`")
+    job.add_argument("--lake", metavar="LAKE", help="gets each batch: a folder, or s3://BUCKET/...")
     finish(job, _run_campaign)
 
 
@@ -206,11 +207,14 @@ def _run_campaign(given: argparse.Namespace) -> list[Failure]:
         seed=given.seed,
         wait=given.wait,
         options=given.option,
+        lake=given.lake,
         **_how(given),
     )
-    counts = {} if found.dataset is None else found.dataset.inspect()
-    runs = counts.get("runs", 0)
-    show(given, {"runs": runs}, f"{runs} runs of models in {given.out}/data")
+    if given.lake:
+        runs = _program.run(["dataset", "inspect", given.lake])["visits"]
+    else:
+        runs = 0 if found.dataset is None else found.dataset.inspect()["runs"]
+    show(given, {"runs": runs}, f"{runs} runs of models in {given.lake or f'{given.out}/data'}")
     return found.failed
 
 

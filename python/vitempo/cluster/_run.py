@@ -94,7 +94,12 @@ class Settings:
 
 
 def run(
-    work: Work, shared: Any, parts: Sequence[Part], store: Store, how: Settings
+    work: Work,
+    shared: Any,
+    parts: Sequence[Part],
+    store: Store,
+    how: Settings,
+    kept: Callable[[Part], None] = lambda part: None,
 ) -> list[Failure]:
     """Runs the parts that the store has no result of, and stores theirs.
 
@@ -105,6 +110,7 @@ def run(
         parts: The whole job.
         store: Of the job.
         how: Where and how.
+        kept: Called on the driver when the result of a part is in the store.
 
     Returns:
         Parts that failed; with `stop` there is none.
@@ -131,6 +137,7 @@ def run(
                 failed.append(answer)
             else:
                 _keep(store, part, answer)
+                kept(part)
             shown.step()
     return failed
 

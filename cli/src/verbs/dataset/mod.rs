@@ -1,7 +1,9 @@
-//! `vitempo dataset`: inspects, validates, splits, merges, imports and exports datasets.
+//! `vitempo dataset`: inspects, validates, splits, merges, imports and exports datasets; appends
+//! them to lakes.
 
 mod import;
 mod inspect;
+mod lake;
 mod split;
 mod validate;
 
@@ -13,12 +15,13 @@ use super::{
 use clap::Subcommand;
 use import::ImportCommand;
 use inspect::Inspected;
+use lake::{AppendArgs, CompactArgs, FilesArgs, FilterArgs};
 use split::SplitArgs;
 use std::path::{Path, PathBuf};
 use vitempo::datasets::{Dataset, ExportFormat};
 use vitempo::training;
 
-/// Inspects, validates, splits, merges, imports and exports datasets
+/// Inspects, validates, splits, merges, imports and exports datasets, and appends them to lakes
 ///
 /// Example: vitempo dataset inspect data/
 #[derive(Subcommand, Debug)]
@@ -27,7 +30,7 @@ pub enum DatasetCommand {
     ///
     /// Example: vitempo dataset inspect data/
     Inspect {
-        /// Dataset folder
+        /// Dataset folder or lake
         #[arg(value_name = "FOLDER")]
         data: PathBuf,
         /// Format of the output
@@ -38,7 +41,7 @@ pub enum DatasetCommand {
     ///
     /// Example: vitempo dataset validate data/
     Validate {
-        /// Dataset folder
+        /// Dataset folder or lake
         #[arg(value_name = "FOLDER")]
         data: PathBuf,
         /// Format of the output
@@ -57,23 +60,37 @@ pub enum DatasetCommand {
     ///
     /// Example: vitempo dataset merge monday/ tuesday/ --out both/
     Merge {
-        /// Dataset folders
+        /// Dataset folders or lakes
         #[arg(required = true, value_name = "FOLDERS")]
         data: Vec<PathBuf>,
         /// New dataset folder
         #[arg(long, value_name = "FOLDER")]
         out: PathBuf,
     },
+    /// Adds datasets to a lake, a folder or `s3://BUCKET/PREFIX`, which is made if it is not there
+    ///
+    /// Example: vitempo dataset append monday/ tuesday/ --to s3://latencies/phones
+    Append(AppendArgs),
+    /// Joins the small files of a lake
+    ///
+    /// Example: vitempo dataset compact s3://latencies/phones
+    Compact(CompactArgs),
+    /// Prints the files of a lake, those of its last commit, for other programs
+    ///
+    /// Example: vitempo dataset files lake/ --table operator_measurements --kind conv
+    Files(FilesArgs),
     /// Prints one table as CSV or JSON
     ///
     /// Example: vitempo dataset export data/ --table operators --format csv
     Export {
-        /// Dataset folder
+        /// Dataset folder or lake
         #[arg(value_name = "FOLDER")]
         data: PathBuf,
         /// operators, operator_measurements, models, model_measurements or environments
         #[arg(long)]
         table: String,
+        #[command(flatten)]
+        filter: FilterArgs,
         /// Format of the output
         #[arg(long, value_enum, default_value_t = Format::Csv)]
         format: Format,
@@ -98,11 +115,14 @@ pub fn run(command: &DatasetCommand) -> CliResult {
                 out.display()
             ))
         }
-        DatasetCommand::Export { data, table, format } => {
+        DatasetCommand::Append(args) => lake::append(args),
+        DatasetCommand::Compact(args) => lake::compact(args),
+        DatasetCommand::Files(args) => lake::files(args),
+        DatasetCommand::Export { data, table, filter, format } => {
             let format =
                 if *format == Format::Json { ExportFormat::Json } else { ExportFormat::Csv };
             let mut text = Vec::new();
-            vitempo::datasets::export(data, table, format, &mut text)?;
+            vitempo::datasets::export(data, table, &filter.filter(), format, &mut text)?;
             output::write_stdout(&String::from_utf8_lossy(&text))
         }
     }

@@ -12,7 +12,7 @@ use vitempo::{
 
 #[derive(clap::Args, Debug)]
 pub struct SplitArgs {
-    /// Dataset folder
+    /// Dataset folder or lake
     #[arg(value_name = "FOLDER")]
     data: PathBuf,
     /// Share of the synthetic architectures that becomes test; each keeps its side when models are
