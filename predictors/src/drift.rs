@@ -6,7 +6,7 @@
 //! reference) ^ exponent, with the one exponent between 0 and 1 at which repeated runs of the same
 //! models agree best.
 
-use crate::{location, metrics};
+use crate::{elementary, location, metrics};
 use std::collections::BTreeMap;
 use vitempo_graph::{ModelProfile, Status};
 
@@ -54,7 +54,7 @@ impl Drift {
     pub fn factor(&self, profile: &ModelProfile) -> f64 {
         self.reference_ns
             .and_then(|usual| relative(profile, usual))
-            .map_or(1.0, |relative| relative.powf(self.exponent))
+            .map_or(1.0, |relative| elementary::powf(relative, self.exponent))
     }
 
     /// Whether every number is finite and in its range.

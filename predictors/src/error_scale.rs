@@ -10,7 +10,7 @@
 //! model is scaled by the difficulty estimates of its operators: normalised conformal prediction
 //! (Papadopoulos et al., arXiv:1401.3880; [`ConformalInterval`](crate::ConformalInterval)).
 
-use crate::{Estimate, PredictorKey, Predictors, TrainingRows, features::SIZES};
+use crate::{Estimate, PredictorKey, Predictors, TrainingRows, elementary::log2, features::SIZES};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -36,9 +36,8 @@ impl Support {
 }
 
 fn size(x: &[f64]) -> Size {
-    let half_octaves = |column: usize| {
-        x.get(column).map_or(0.0, |v| (2.0 * (v.max(0.0) + 1.0).log2()).round()) as u8
-    };
+    let half_octaves =
+        |column: usize| x.get(column).map_or(0.0, |v| (2.0 * log2(v.max(0.0) + 1.0)).round()) as u8;
     SIZES.map(half_octaves)
 }
 

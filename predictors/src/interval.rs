@@ -12,7 +12,10 @@
 //! the rank corrected for the number of scores n: ceil((n + 1) q). Where n is too small for a rank,
 //! the most extreme score stands in, and coverage is not guaranteed.
 
-use crate::metrics;
+use crate::{
+    elementary::{exp, ln},
+    metrics,
+};
 use serde::{Deserialize, Serialize};
 
 /// Bounds on `ln(actual / predicted)`, per unit of difficulty.
@@ -78,7 +81,7 @@ impl HeldOut {
     }
 
     fn log(&self) -> f64 {
-        (self.actual_ns / self.forecast_ns).ln()
+        ln(self.actual_ns / self.forecast_ns)
     }
 
     fn scale(&self, sensitivity: f64) -> f64 {
@@ -122,7 +125,7 @@ fn unlikelihood(models: &[&HeldOut], sensitivity: f64) -> f64 {
         models.iter().map(|m| of(m)).sum::<f64>() / models.len().max(1) as f64
     };
     let factor = mean(&|m| m.log().abs() / m.scale(sensitivity));
-    factor.max(f64::MIN_POSITIVE).ln() + mean(&|m| m.scale(sensitivity).ln())
+    ln(factor.max(f64::MIN_POSITIVE)) + mean(&|m| ln(m.scale(sensitivity)))
 }
 
 impl Bounds {
@@ -140,7 +143,7 @@ impl Bounds {
     /// Lower and upper bound around a forecast.
     #[must_use]
     pub fn around(&self, point: f64, difficulty: f64) -> (f64, f64) {
-        (point * (self.lower * difficulty).exp(), point * (self.upper * difficulty).exp())
+        (point * exp(self.lower * difficulty), point * exp(self.upper * difficulty))
     }
 
     fn is_valid(&self) -> bool {

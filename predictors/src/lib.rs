@@ -35,6 +35,7 @@ mod bundle;
 mod calibration;
 pub mod contention;
 mod drift;
+mod elementary;
 mod envelope;
 mod error;
 pub mod error_scale;

@@ -8,6 +8,7 @@
 
 use crate::{
     ErrorScale, PredictorKey, Refinements,
+    elementary::{exp, ln},
     error_scale::Support,
     features::{CONSTANT_INPUTS, Family, FeatureSchema, WorkingSet},
     forest::ForestError,
@@ -204,8 +205,7 @@ impl KeyPredictor {
     }
 
     fn bounded(&self, latency_ns: f64, baseline_ns: f64) -> f64 {
-        baseline_ns
-            * (latency_ns / baseline_ns).ln().clamp(self.log_bounds.0, self.log_bounds.1).exp()
+        baseline_ns * exp(ln(latency_ns / baseline_ns).clamp(self.log_bounds.0, self.log_bounds.1))
     }
 
     /// Fewest constant operands of a training row.

@@ -4,7 +4,7 @@
 //! the forecast in that network's working set: this ratio scales every later forecast of the
 //! kernel, so that models whose weights leave the caches are forecast as before, but for the ratio.
 
-use crate::Estimate;
+use crate::{Estimate, elementary};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use vitempo_graph::{OpSpec, PredictionSource};
@@ -121,7 +121,7 @@ impl Refinements {
 impl Correction {
     pub(crate) fn applied(&self, estimate: Estimate) -> Estimate {
         Estimate {
-            latency_ns: estimate.latency_ns * self.log_ratio.exp(),
+            latency_ns: estimate.latency_ns * elementary::exp(self.log_ratio),
             source: PredictionSource::Model,
             extrapolating: false,
             in_distribution: true,

@@ -7,6 +7,7 @@ use super::{
     resource_demand::{COSTS, Group, UnitCost, Workload},
     roofline::{LogCosts, log_latency, log_latency_by_operator},
 };
+use crate::elementary::exp;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use vitempo_graph::{Interval, Latency};
@@ -170,9 +171,9 @@ impl Forecast {
     /// The latency and its 90 % interval.
     #[must_use]
     pub fn latency(&self) -> Interval<Latency> {
-        let point = self.log_ns.exp();
-        let lower = (self.log_ns - self.half_width).exp();
-        let upper = (self.log_ns + self.half_width).exp();
+        let point = exp(self.log_ns);
+        let lower = exp(self.log_ns - self.half_width);
+        let upper = exp(self.log_ns + self.half_width);
         Interval::clamped(point, lower, upper).map(Latency::from_ns)
     }
 }

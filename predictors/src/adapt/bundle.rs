@@ -10,6 +10,7 @@ use super::{
 };
 use crate::{
     PredictorError,
+    elementary::exp,
     envelope::{self, Envelope},
 };
 use serde::{Deserialize, Serialize};
@@ -211,7 +212,7 @@ impl AdaptedBundle {
         let workload = Workload::of_operator(op);
         let of = |h: &Hypothesis| {
             h.weight
-                * (log_latency(&workload, &h.theta).0.exp() - h.theta[UnitCost::Run as usize].exp())
+                * (exp(log_latency(&workload, &h.theta).0) - exp(h.theta[UnitCost::Run as usize]))
         };
         self.adapted.hypotheses.iter().map(of).sum::<f64>().max(0.0)
     }

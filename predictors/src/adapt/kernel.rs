@@ -8,6 +8,7 @@
 //! residual is the mean over its operators, weighted by their shares of its time.
 
 use super::resource_demand::{Group, ResourceDemand, UnitCost, Workload};
+use crate::elementary::{exp, ln};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -15,6 +16,9 @@ use std::collections::BTreeMap;
 const EQUAL: f64 = 0.2;
 /// Smaller covariances count as 0.
 const LEAST: f64 = 1e-9;
+/// Squared distance of equal operators: another platform rounds the logarithms of a file in another
+/// way. The nearest distinct amounts, integers up to 1e12, are further apart.
+const ROUNDING: f64 = 1e-24;
 
 /// Distinct operators with residuals.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -46,7 +50,7 @@ impl Catalogue {
         for (demand, _) in &workload.demands {
             let amounts = logarithms(demand);
             let of_kind = self.kinds.entry(kind(demand)).or_default();
-            if !of_kind.iter().any(|(_, known)| *known == amounts) {
+            if !of_kind.iter().any(|(_, known)| covariance(known, &amounts) >= 1.0) {
                 of_kind.push((self.operators, amounts));
                 self.operators += 1;
             }
@@ -102,7 +106,7 @@ impl Covariances {
 
 fn covariance(a: &[f64], b: &[f64]) -> f64 {
     let square: f64 = a.iter().zip(b).map(|(a, b)| (a - b).powi(2)).sum();
-    if square == 0.0 { 1.0 } else { (1.0 - EQUAL) * (-0.5 * square).exp() }
+    if square < ROUNDING { 1.0 } else { (1.0 - EQUAL) * exp(-0.5 * square) }
 }
 
 fn kind(demand: &[(UnitCost, f64)]) -> String {
@@ -115,7 +119,7 @@ fn letter(cost: UnitCost) -> char {
 }
 
 fn logarithms(demand: &[(UnitCost, f64)]) -> Vec<f64> {
-    without_padding(demand).map(|(_, amount)| amount.ln()).collect()
+    without_padding(demand).map(|(_, amount)| ln(*amount)).collect()
 }
 
 /// Padding is left out: operators that differ in padding only count as equal.
@@ -126,6 +130,15 @@ fn without_padding(demand: &[(UnitCost, f64)]) -> impl Iterator<Item = &(UnitCos
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn operators_stay_equal_where_logarithms_are_rounded_in_another_way() {
+        let ours = [ln(110_985_216.0), ln(1_204_224.0)];
+        let theirs = ours.map(|log| f64::from_bits(log.to_bits() + 1));
+        assert_eq!(covariance(&ours, &theirs), 1.0);
+        let next = [ln(110_985_217.0), ours[1]];
+        assert!(covariance(&ours, &next) <= 1.0 - EQUAL, "one multiply-accumulate more");
+    }
 
     #[test]
     fn covariances_by_hand() {

@@ -7,6 +7,7 @@
 //! operators that compilers fuse into the operator before demand nothing. A tensor larger than the
 //! on-chip memory demands its bytes once more (`Spill`).
 
+use crate::elementary::ln;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashSet};
 use vitempo_graph::{
@@ -282,9 +283,9 @@ fn convolution(op: &OpSpec, macs: f64, moved: f64) -> ResourceDemand {
     let up = |extent: usize, to: usize| {
         extent.div_ceil(to).saturating_mul(to) as f64 / extent.max(1) as f64
     };
-    let whole = |channels: usize| up(channels, VECTOR).ln();
+    let whole = |channels: usize| ln(up(channels, VECTOR));
     let tiles: f64 = op.outputs.first().map_or(0.0, |t| {
-        t.shape.iter().skip(2).rev().take(2).map(|&extent| up(extent, TILE).ln()).sum()
+        t.shape.iter().skip(2).rev().take(2).map(|&extent| ln(up(extent, TILE))).sum()
     });
     let volumetric = op.outputs.first().is_some_and(|t| t.rank() == 5);
     let (launch, arithmetic, bytes, vectors) = match () {
@@ -345,18 +346,14 @@ mod tests {
     fn convolutions_by_hand() {
         let pointwise = conv(64, 48, 1, 1);
         assert_eq!(amount(&pointwise, UnitCost::Pointwise), (64 * 48 * 64) as f64);
-        assert_eq!(
-            amount(&pointwise, UnitCost::Vectors),
-            (64.0_f64 / 48.0).ln(),
-            "48 channels run as 64"
-        );
+        assert_eq!(amount(&pointwise, UnitCost::Vectors), ln(64.0 / 48.0), "48 channels run as 64");
         assert_eq!(amount(&pointwise, UnitCost::Weights), (64 * 48 * 2) as f64);
         assert_eq!(amount(&pointwise, UnitCost::ConvolutionBytes), ((64 + 48) * 64 * 2) as f64);
         assert_eq!(amount(&conv(32, 32, 3, 32), UnitCost::Depthwise), (32 * 9 * 64) as f64);
         assert_eq!(amount(&conv(64, 64, 3, 4), UnitCost::Grouped), (64 * 16 * 9 * 64) as f64);
         assert_eq!(
             amount(&conv(64, 64, 3, 4), UnitCost::Vectors),
-            2.0_f64.ln(),
+            ln(2.0),
             "16 channels a group run as 32"
         );
         assert_eq!(amount(&conv(3, 32, 3, 1), UnitCost::Stem), (3 * 32 * 9 * 64) as f64);

@@ -6,6 +6,7 @@
 //! without end and one unit cost per group.
 
 use super::resource_demand::{COSTS, Group, UnitCost, Workload};
+use crate::elementary::{exp, ln};
 
 /// Order of the norm.
 const NORM: i32 = 4;
@@ -20,7 +21,7 @@ fn operator(demand: &[(UnitCost, f64)], costs: &[f64], share: &mut [(UnitCost, f
         *part = (*cost, amount * costs[*cost as usize]);
         groups[cost.group() as usize] += part.1;
     }
-    let padding = groups[Group::Padding as usize].exp();
+    let padding = exp(groups[Group::Padding as usize]);
     groups[Group::Compute as usize] *= padding;
     let overlapping = &groups[1..4];
     let longest = overlapping.iter().copied().fold(0.0, f64::max);
@@ -53,7 +54,7 @@ pub(crate) fn log_latency_by_operator(
     workload: &Workload,
     log_costs: &[f64],
 ) -> (f64, Vec<f64>, Vec<f64>) {
-    let costs: Vec<f64> = log_costs.iter().map(|c| c.exp()).collect();
+    let costs: Vec<f64> = log_costs.iter().map(|c| exp(*c)).collect();
     let mut operators = Vec::with_capacity(workload.demands.len());
     let mut shares = vec![0.0; COSTS];
     let run = costs[UnitCost::Run as usize];
@@ -69,7 +70,7 @@ pub(crate) fn log_latency_by_operator(
         parts.iter().for_each(|(cost, part)| shares[*cost as usize] += count * part);
     }
     shares.iter_mut().chain(&mut operators).for_each(|s| *s /= total);
-    (total.ln(), shares, operators)
+    (ln(total), shares, operators)
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! [`SlowdownModel`]: how much longer kernels take while another processor is busy.
 
 use super::{Demand, Form, Intensity, Kernel, Pressure};
+use crate::elementary;
 use serde::{Deserialize, Serialize};
 use vitempo_graph::{
     Graph, GraphPrediction, Interval, Latency, OperatorPrediction, Prediction, Processor,
@@ -100,7 +101,7 @@ impl SlowdownModel {
             (alone + kernel.ns, slower + kernel.ns * self.factor(kernel, &by))
         });
         let point = if alone > 0.0 { slower / alone } else { 1.0 };
-        let spread = self.log_error.exp();
+        let spread = elementary::exp(self.log_error);
         Interval::clamped(point, (point / spread).max(1.0), point * spread)
     }
 

@@ -99,7 +99,7 @@ impl Surroundings {
     pub(crate) fn working_set(&self, count: usize) -> WorkingSet {
         let runs = if self.by_shape { count.max(1) } else { 1 };
         let bytes = self.bytes.weights + self.bytes.largest;
-        let exponent = |bytes: f64| (bytes.max(1.0).log2() as u8).min(MOST);
+        let exponent = |bytes: f64| ((bytes.max(1.0) as u64).ilog2() as u8).min(MOST);
         WorkingSet { model: exponent(bytes), reuse_distance: exponent(bytes / runs as f64) }
     }
 }

@@ -13,7 +13,7 @@ pub use baseline::Baseline;
 pub use lasso::Lasso;
 pub use trees::Trees;
 
-use crate::forest::ForestError;
+use crate::{elementary::powf, forest::ForestError};
 use serde::{Deserialize, Serialize};
 use std::{fmt, str::FromStr};
 
@@ -184,7 +184,7 @@ impl Fitted {
 
 /// Weighted geometric mean: shrinkage of the trees' forecast towards the linear model.
 fn blended(linear_ns: f64, tree_ns: f64, weight: f64) -> f64 {
-    if weight < 1.0 { linear_ns * (tree_ns / linear_ns).powf(weight) } else { tree_ns }
+    if weight < 1.0 { linear_ns * powf(tree_ns / linear_ns, weight) } else { tree_ns }
 }
 
 /// The latency that trees are relative to, ns by row: the linear model if there is one, else the

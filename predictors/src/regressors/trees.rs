@@ -10,7 +10,10 @@ mod nodes;
 
 #[cfg(feature = "train")]
 use super::FitData;
-use crate::forest::{CompiledForest, ForestError, TreeNode, ordinary};
+use crate::{
+    elementary::exp,
+    forest::{CompiledForest, ForestError, TreeNode, ordinary},
+};
 use encoded::Encoded;
 #[cfg(feature = "train")]
 use nodes::LEAF;
@@ -258,7 +261,7 @@ impl Trees {
 
 /// Trees move a forecast away from its baseline only so far.
 fn latency(baseline_ns: f64, log_ratio: f64) -> f64 {
-    baseline_ns * log_ratio.clamp(-LARGEST_LOG_RATIO, LARGEST_LOG_RATIO).exp()
+    baseline_ns * exp(log_ratio.clamp(-LARGEST_LOG_RATIO, LARGEST_LOG_RATIO))
 }
 
 #[cfg(test)]
@@ -388,7 +391,7 @@ mod tests {
         assert_eq!(read(&encoded(&none), 2).as_ref(), Ok(&none));
         let leaf = Trees::new(&[vec![TreeNode::Leaf(1.0)]], 0, 1.0).expect("a tree");
         let leaf = read(&encoded(&leaf), 0).expect("a tree");
-        assert_eq!(leaf.predict_batch(&[], &[1.0, 2.0]), Ok(vec![1f64.exp(), 2.0 * 1f64.exp()]));
+        assert_eq!(leaf.predict_batch(&[], &[1.0, 2.0]), Ok(vec![exp(1.0), 2.0 * exp(1.0)]));
     }
 
     const COLUMNS: usize = 3;

@@ -20,6 +20,7 @@ const TAB_NAMES: Record<Tab, string> = { why: 'Why that long?', sizes: 'Image si
 const NO_DIMENSIONS = {};
 /** Bundles that are fetched and opened at the same time. */
 const LANES = 3;
+const onItsWay = () => [h('p', { class: 'quiet' }, 'The bundle is on its way.')];
 
 interface Index {
   /** Whether transfers cost nothing: the host is this machine. */
@@ -115,10 +116,8 @@ export class App {
   /** Fetches bundles, and forecasts with each as soon as it is there. */
   load = async (entries: Entry[]): Promise<void> => {
     const each = async (entry: Entry) => {
-      if (!entry.file || entry.status === 'open' || entry.status === 'loading') return;
-      entry.status = 'loading';
       try {
-        const response = await fetch(entry.file);
+        const response = await fetch(entry.file!);
         if (!response.ok) throw new Error(`${entry.file}: ${response.status} ${response.statusText}`);
         await this.core.send('addBundle', `${entry.card.name}.vtb`, new Uint8Array(await response.arrayBuffer()));
         entry.status = 'open';
@@ -128,11 +127,13 @@ export class App {
         entry.status = 'failed';
         entry.problem = (error as Error).message;
       }
-      this.drawSoon();
+      if ([this.state.selected, this.state.server, this.state.other].includes(entry.card.name)) this.draw();
+      else this.drawSoon();
     };
-    this.drawSoon();
     // Few at a time, so that a model that is dropped meanwhile does not wait for all of them.
-    const waiting = [...entries];
+    const waiting = entries.filter(({ file, status }) => file && (status === 'absent' || status === 'failed'));
+    for (const entry of waiting) entry.status = 'loading';
+    this.drawSoon();
     const lane = async () => {
       for (let next = waiting.shift(); next; next = waiting.shift()) await each(next);
     };
@@ -171,7 +172,7 @@ export class App {
   private async settle(): Promise<void> {
     const [best] = sorted(visible(this.state)).filter((entry) => isForecast(entry.forecasts[0]));
     const selected = this.state.selected ? this.entry(this.state.selected) : undefined;
-    if (best && !(selected && isForecast(selected.forecasts[0]))) this.state.selected = best.card.name;
+    if (best && !(selected && (selected.status === 'loading' || isForecast(selected.forecasts[0])))) this.state.selected = best.card.name;
     this.draw();
     if (best && isForecast(best.forecasts[0])) {
       const open = this.state.entries.filter((entry) => isForecast(entry.forecasts[0])).length;
@@ -208,7 +209,7 @@ export class App {
     try {
       const response = await fetch(url);
       if (!response.ok) throw new Error(`${path}: ${response.status} ${response.statusText}`);
-      await this.openModel(url.pathname.split('/').pop() ?? 'model.onnx', await response.arrayBuffer(), 0);
+      await this.openModel(url.pathname.split('/').pop() ?? 'model.onnx', await response.blob(), 0);
     } catch (error) {
       this.fail(error);
     }
@@ -217,9 +218,8 @@ export class App {
   async openFiles(files: Iterable<File>, place: Place): Promise<void> {
     for (const file of files) {
       try {
-        const content = await file.arrayBuffer();
-        if (file.name.endsWith('.vtb')) await this.openBundle(file.name, content);
-        else await this.openModel(file.name, content, place);
+        if (file.name.endsWith('.vtb')) await this.openBundle(file.name, await file.arrayBuffer());
+        else await this.openModel(file.name, file, place);
       } catch (error) {
         this.fail(error);
       }
@@ -236,12 +236,11 @@ export class App {
     await this.settle();
   }
 
-  private async openModel(name: string, content: ArrayBuffer, place: Place, dimensions: Record<string, number> = NO_DIMENSIONS): Promise<void> {
-    const kept = new Blob([content]);
+  private async openModel(name: string, content: Blob, place: Place, dimensions: Record<string, number> = NO_DIMENSIONS): Promise<void> {
     const begun = performance.now();
-    const read = await this.core.send('read', name, new Uint8Array(content), dimensions as never);
+    const read = await this.core.send('read', name, new Uint8Array(await content.arrayBuffer()), dimensions as never);
     document.body.dataset.readMs = String(performance.now() - begun);
-    if (read.kind === 'open') return this.askDimensions(name, kept, place, read.dimensions);
+    if (read.kind === 'open') return this.askDimensions(name, content, place, read.dimensions);
     const { kind: _, ...card } = read;
     await this.take({ card }, place);
   }
@@ -260,7 +259,7 @@ export class App {
       event.preventDefault();
       const dimensions = Object.fromEntries(inputs.map(({ of, field }) => [of.symbol, field.valueAsNumber]));
       this.drawDrop();
-      void content.arrayBuffer().then((again) => this.openModel(name, again, place, dimensions)).catch((error) => this.fail(error));
+      void this.openModel(name, content, place, dimensions).catch((error) => this.fail(error));
     });
     this.view.drop.replaceChildren(form);
     inputs[0]?.field.focus();
@@ -448,6 +447,7 @@ export class App {
     const entry = state.selected ? this.entry(state.selected) : undefined;
     if (state.tab === 'sampler') return this.samplerPanel();
     if (!slot) return [h('p', { class: 'quiet' }, 'Open a model, and its forecast is explained here.')];
+    if (entry?.status === 'loading') return onItsWay();
     if (!entry || entry.status !== 'open') return [h('p', { class: 'quiet' }, 'Choose a device.')];
     switch (state.tab) {
       case 'why': {
@@ -476,6 +476,11 @@ export class App {
     return [pick, comparison(found, [slot.card.name, second.card.name], nameOf(entry.card)), h('p', { class: 'hint' }, `Among the devices, ${second.card.name} is the ring.`)];
   }
 
+  /** Whether a bundle, which a link may name, is being fetched. */
+  private isComing(name: string | undefined): boolean {
+    return name !== undefined && this.entry(name)?.status === 'loading';
+  }
+
   private openEntries(): Entry[] {
     return this.state.entries.filter((entry) => entry.status === 'open');
   }
@@ -488,6 +493,7 @@ export class App {
 
   private async splitPanel(slot: Slot, entry: Entry): Promise<Node[]> {
     const { state } = this;
+    if (this.isComing(state.server)) return onItsWay();
     if (!state.server || this.entry(state.server)?.status !== 'open') {
       // The fastest of the others.
       state.server = sorted(this.openEntries()).find((of) => of !== entry && isForecast(of.forecasts[0]))?.card.name;
@@ -525,6 +531,7 @@ export class App {
 
   private async samplerPanel(): Promise<Node[]> {
     const { state } = this;
+    if (this.isComing(state.selected) || this.isComing(state.other)) return onItsWay();
     if (!state.selected || this.entry(state.selected)?.status !== 'open') state.selected = this.openEntries()[0]?.card.name;
     if (!state.other || state.other === state.selected || this.entry(state.other)?.status !== 'open') {
       state.other = this.openEntries().find(({ card }) => card.name !== state.selected)?.card.name;

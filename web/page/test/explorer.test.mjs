@@ -187,6 +187,7 @@ test('architectures of the search space', { skip }, async () => {
   await visit({ hash: '#model=mobilevit_xxs&bundle=epyc-rten-f32-1t&other=h100-torch-f16-cuda-graph&tab=sampler' }, async (opened) => {
     await shown(opened, 'sampler');
     await opened.waitForSelector('.outputs .big', WAIT);
+    assert.equal(await opened.locator('#sample-device').inputValue(), 'epyc-rten-f32-1t', 'the link chooses the device');
     const encoding = await opened.locator('.encoding').textContent();
     const slider = opened.locator('input[id$=channels]').last();
     await slider.focus();
@@ -284,7 +285,8 @@ test('a file of 100 MB is read while the page answers', { skip }, async () => {
 
 test('it works without a network once it is there', { skip }, async () => {
   await visit({}, async (opened, context) => {
-    await opened.waitForFunction(() => document.querySelectorAll('button.row[data-bundle]').length >= 20, undefined, WAIT);
+    await opened.waitForFunction(() => parseInt(document.querySelector('.left .quiet.small').textContent, 10) >= 20, undefined, WAIT);
+    await opened.waitForLoadState('networkidle');
     await context.setOffline(true);
     await opened.locator('[data-example=mobilevit_xxs]').click();
     await settled(opened, 20);

@@ -58,7 +58,7 @@ export function flame(root: Block, model: string): HTMLElement {
             type: 'button',
             class: `part${node.children ? '' : ' leaf'}${width > 0.03 ? '' : ' narrow'}`,
             title: `${path(node) || model}\n${time(node.data.latency)}, ${percent(share, 1)} of all kernels, ${plural(node.data.count, 'kernel')}`,
-            'aria-label': `${path(node) || model}: ${time(node.data.latency)}, ${percent(share, 1)}, ${plural(node.data.count, 'kernel')}`,
+            'aria-label': `${within(node, name)} ${time(node.data.latency)}, ${percent(share, 1)}, ${plural(node.data.count, 'kernel')}: ${path(node) || model}`,
             onclick: () => node.children && show(node === focus && node.parent ? node.parent : node, true),
             style: {
               left: `${(100 * (node.x0 - focus.x0)) / inside}%`,
@@ -68,6 +68,7 @@ export function flame(root: Block, model: string): HTMLElement {
             },
           },
           width > 0.03 ? h('span', { class: 'part-name' }, within(node, name)) : null,
+          width > 0.11 ? ' ' : null,
           width > 0.11 ? h('span', { class: 'part-time' }, time(node.data.latency)) : null,
         );
       }),

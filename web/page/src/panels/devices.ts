@@ -91,7 +91,7 @@ export function devices(state: State, actions: Actions): HTMLElement {
     rest.length > 0
       ? h(
           'details',
-          { class: 'more', open: isMoreOpen || open.length === 0, ontoggle: (event: Event) => { isMoreOpen = (event.currentTarget as HTMLDetailsElement).open; } },
+          { class: 'more', open: isMoreOpen, ontoggle: (event: Event) => { isMoreOpen = (event.currentTarget as HTMLDetailsElement).open; } },
           h('summary', {}, `${plural(rest.length, 'bundle')} not loaded yet`),
           absent.length > 0 ? h('button', { type: 'button', class: 'primary', id: 'load-all', onclick: () => actions.load(absent) }, `Load ${absent.length === 1 ? 'it' : `all ${absent.length}`}, ${bytes(size)}`) : null,
           h('ul', { class: 'rows' }, ...rest.map((entry) => row(entry, state, scale, actions))),
