@@ -285,8 +285,7 @@ test('a file of 100 MB is read while the page answers', { skip }, async () => {
 
 test('it works without a network once it is there', { skip }, async () => {
   await visit({}, async (opened, context) => {
-    await opened.waitForFunction(() => parseInt(document.querySelector('.left .quiet.small').textContent, 10) >= 20, undefined, WAIT);
-    await opened.waitForLoadState('networkidle');
+    await opened.waitForFunction(() => document.querySelectorAll('button.row[data-bundle]').length >= 20 && !/loading/.test(document.querySelector('.devices').textContent), undefined, WAIT);
     await context.setOffline(true);
     await opened.locator('[data-example=mobilevit_xxs]').click();
     await settled(opened, 20);
