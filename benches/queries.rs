@@ -24,9 +24,10 @@ use std::{
 };
 use timing::{median, median_us};
 use vitempo::{
+    Bundle,
     graph::{Graph, Latency, LatencyModel, onnx},
     predictors::PredictorBundle,
-    query::Tables,
+    query::{SpaceModel, Tables},
     search::{
         Device, Options,
         objective::{Measure, StandIn},
@@ -36,6 +37,8 @@ use vitempo::{
 };
 
 const ENCODINGS: usize = 1_000_000;
+/// Architectures that an adapted bundle is asked for.
+const ADAPTED: usize = 100_000;
 const GRAPHS: usize = 2000;
 const REPEATS: usize = 5;
 const CANDIDATES: u64 = 1_000_000;
@@ -172,6 +175,27 @@ fn spaces(bundle: &PredictorBundle) -> [Figure; 2] {
     ]
 }
 
+/// A bundle that was adapted from end-to-end latencies.
+fn adapted() -> Figure {
+    let name = "samsung-galaxy-s24-tflite-npu-f16";
+    let bundle = Bundle::open(root().join(format!("bundles/adapted/{name}.vtb"))).unwrap();
+    let space = Space::named("hybrid-vit").unwrap();
+    let architectures = space.sample_many(ADAPTED, 1).unwrap();
+    let encodings: Vec<String> = architectures.iter().map(Architecture::encode).collect();
+    let graph = |a: &Architecture| bundle.predict(&a.to_graph().unwrap()).unwrap().latency;
+    let by_graph = seconds(|| architectures[..GRAPHS].iter().for_each(|a| _ = black_box(graph(a))))
+        / GRAPHS as f64;
+    println!("\n{ADAPTED} of them, {name}, adapted");
+    line("each by its graph", by_graph, by_graph);
+    let mut forecasts = bundle.over(&space);
+    let mut ask = || seconds(|| drop(black_box(forecasts.predict_encodings(&encodings).unwrap())));
+    line("encodings, tables made on the way", ask() / ADAPTED as f64, by_graph);
+    let warm = median((0..REPEATS).map(|_| ask()).collect()) / ADAPTED as f64;
+    line("encodings, tables there", warm, by_graph);
+    println!("{:?}", forecasts.statistics());
+    Figure::at_least(10.0, "times", "an adapted bundle, as fast as by graphs", by_graph / warm)
+}
+
 fn files(bundle: &PredictorBundle) -> Vec<Figure> {
     let mut files: Vec<(String, Vec<u8>)> = Vec::new();
     for entry in std::fs::read_dir(root().join("tests/models"))
@@ -283,7 +307,8 @@ fn main() {
     let bundle = bundle();
     let files = files(&bundle);
     let spaces = spaces(&bundle);
+    let adapted = [adapted()];
     let searches = searches(&bundle);
     println!("\n{:64} {:>12}", "targets", "measured");
-    files.iter().chain(&spaces).chain(&searches).for_each(Figure::print);
+    files.iter().chain(&spaces).chain(&adapted).chain(&searches).for_each(Figure::print);
 }

@@ -29,7 +29,7 @@ fn named(space: &str) -> Space {
     Space::named(space).expect("a space")
 }
 
-fn one_by_one(bundle: &PredictorBundle, architectures: &[Architecture]) -> Vec<Prediction> {
+fn one_by_one(bundle: &dyn LatencyModel, architectures: &[Architecture]) -> Vec<Prediction> {
     architectures
         .iter()
         .map(|a| bundle.predict(&a.to_graph().expect("a graph")).expect("a forecast").latency)
@@ -188,19 +188,31 @@ fn architectures_outside_of_the_space_and_deep_ones_are_right_too() {
 }
 
 #[test]
-fn adapted_bundles_answer_by_graphs_and_are_searched() {
+fn every_family_gets_its_graphs_forecast_with_adapted_bundles() {
+    for name in ["samsung-galaxy-s24-tflite-npu-f16", "pixel4-tflite-cpu-f32"] {
+        let bundle = Bundle::open(format!("bundles/adapted/{name}.vtb")).expect("a bundle");
+        for space in ["hybrid-vit", "isotropic-vit", "mbconv"].map(named) {
+            let architectures = space.sample_many(400, 99).expect("architectures");
+            let mut forecasts = bundle.over(&space);
+            let answers = forecasts.predict_batch(&architectures).expect("forecasts");
+            assert_same(&answers, &one_by_one(&bundle, &architectures), &architectures);
+            let s = forecasts.statistics();
+            assert!(s.by_tables > 9 * s.by_graphs, "{name}, {}: {s:?}", space.name());
+            assert_eq!(s.disagreed, 0, "{name}, {}: {s:?}", space.name());
+        }
+    }
+}
+
+#[test]
+fn adapted_bundles_are_searched_beside_trained_ones() {
     let bundle = Bundle::open("bundles/adapted/samsung-galaxy-s24-tflite-npu-f16.vtb")
         .expect("an adapted bundle");
-    let architectures = space().sample_many(60, 99).expect("architectures");
-    let expected: Vec<Prediction> = architectures
-        .iter()
-        .map(|a| bundle.predict(&a.to_graph().expect("a graph")).expect("a forecast").latency)
-        .collect();
-    let mut forecasts = bundle.over(&space());
-    assert_eq!(forecasts.predict_batch(&architectures).expect("forecasts"), expected);
+    let space = space();
+    let architectures = space.sample_many(60, 99).expect("architectures");
     let encodings: Vec<String> = architectures.iter().map(Architecture::encode).collect();
-    assert_eq!(forecasts.predict_encodings(&encodings).expect("forecasts"), expected);
-    assert!(forecasts.statistics().is_none());
+    let mut forecasts = bundle.over(&space);
+    let answers = forecasts.predict_encodings(&encodings).expect("forecasts");
+    assert_same(&answers, &one_by_one(&bundle, &architectures), &architectures);
     assert!(matches!(forecasts.predict_encodings(&["hv1-what"]), Err(QueryError::Space(_))));
 
     let trained =
@@ -210,15 +222,13 @@ fn adapted_bundles_answer_by_graphs_and_are_searched() {
         ceiling: None,
         memory_ceiling: None,
     });
-    let space = space();
     let mut objective = StandIn::new(&space, Measure::Flops);
     let found =
         search(&space, &devices, &mut objective, options(120), &mut |_| true).expect("a front");
     assert!(!found.front.is_empty());
-    for member in &found.front {
-        let graph = member.architecture.to_graph().expect("a graph");
-        assert_eq!(member.latencies[0], bundle.predict(&graph).expect("a forecast").latency);
-    }
+    let members: Vec<Architecture> = found.front.iter().map(|m| m.architecture).collect();
+    let on_the_phone: Vec<Prediction> = found.front.iter().map(|m| m.latencies[0]).collect();
+    assert_same(&on_the_phone, &one_by_one(&bundle, &members), &members);
 }
 
 fn options(candidates: u64) -> Options {

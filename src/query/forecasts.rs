@@ -1,16 +1,18 @@
 //! [`SpaceModel`]: a latency model over a whole search space, and its [`Forecasts`].
 //!
-//! Tables answer for bundles that were trained: the latency of a model is a function of a sum over
-//! its kernels. The forecast of an adapted bundle is not: it is the mean of logarithms over
-//! hypotheses, with a slope over the whole model and corrections weighted by each operator's share
-//! of the time. Graphs answer for it, one by one: the answers are those of `predict`, bit for bit.
+//! Tables answer for bundles of either kind. The latency by a trained bundle follows from a sum over
+//! kernels; that by an adapted one from such sums under each hypothesis about the device
+//! (`vitempo_predictors::adapt::Sums`).
 
-use super::{Latencies, QueryError, Statistics, Tables};
+use super::{AdaptedLatencies, Latencies, Meter, QueryError, Statistics, Tables};
 use crate::bundle::{Bundle, Contents};
-use std::fmt;
+use std::{borrow::Borrow, fmt, sync::Arc};
 use vitempo_graph::{LatencyModel, Prediction};
 use vitempo_predictors::{AdaptedBundle, PredictorBundle};
 use vitempo_search_space::{Architecture, Space};
+
+/// Bytes of a row with its place in the index, and of the kernels behind it.
+const ROW_BYTES: usize = 128;
 
 /// A latency model over the architectures of a space.
 pub trait SpaceModel: LatencyModel + fmt::Debug {
@@ -20,13 +22,13 @@ pub trait SpaceModel: LatencyModel + fmt::Debug {
 
 impl SpaceModel for PredictorBundle {
     fn over<'m>(&'m self, space: &Space) -> Forecasts<'m> {
-        Forecasts(Way::Tables(Box::new(Tables::of(space, self))))
+        Forecasts::trained(Held::Borrowed(self), space)
     }
 }
 
 impl SpaceModel for AdaptedBundle {
     fn over<'m>(&'m self, space: &Space) -> Forecasts<'m> {
-        Forecasts(Way::Graphs { space: Box::new(space.clone()), model: self })
+        Forecasts::adapted(Held::Borrowed(self), space)
     }
 }
 
@@ -39,22 +41,46 @@ impl SpaceModel for Bundle {
     }
 }
 
+/// A bundle, borrowed or shared.
+#[derive(Debug)]
+enum Held<'m, B> {
+    Borrowed(&'m B),
+    Shared(Arc<B>),
+}
+
+impl<B> Borrow<B> for Held<'_, B> {
+    fn borrow(&self) -> &B {
+        match self {
+            Self::Borrowed(bundle) => bundle,
+            Self::Shared(bundle) => bundle,
+        }
+    }
+}
+
 /// End-to-end forecasts of a space's architectures.
 pub struct Forecasts<'m>(Way<'m>);
 
 enum Way<'m> {
-    Tables(Box<Tables<Latencies<&'m PredictorBundle>>>),
-    Graphs { space: Box<Space>, model: &'m dyn LatencyModel },
+    Trained(Box<Tables<Latencies<Held<'m, PredictorBundle>>>>),
+    Adapted(Box<Tables<AdaptedLatencies<Held<'m, AdaptedBundle>>>>),
 }
 
 impl fmt::Debug for Forecasts<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Way::Tables(tables) => tables.fmt(f),
-            Way::Graphs { space, .. } => {
-                f.debug_struct("Graphs").field("space", &space.name()).finish_non_exhaustive()
-            }
+            Way::Trained(tables) => tables.fmt(f),
+            Way::Adapted(tables) => tables.fmt(f),
         }
+    }
+}
+
+impl<'m> Forecasts<'m> {
+    fn trained(bundle: Held<'m, PredictorBundle>, space: &Space) -> Self {
+        Self(Way::Trained(Box::new(Tables::new(space, Latencies(bundle)))))
+    }
+
+    fn adapted(bundle: Held<'m, AdaptedBundle>, space: &Space) -> Self {
+        Self(Way::Adapted(Box::new(Tables::new(space, AdaptedLatencies(bundle)))))
     }
 }
 
@@ -80,11 +106,8 @@ impl Forecasts<'_> {
         encodings: &[S],
     ) -> Result<Vec<Prediction>, QueryError> {
         match &mut self.0 {
-            Way::Tables(tables) => tables.predict_encodings(encodings),
-            Way::Graphs { space, model } => encodings
-                .iter()
-                .map(|encoding| by_graph(*model, &space.decode(encoding.as_ref())?))
-                .collect(),
+            Way::Trained(tables) => tables.predict_encodings(encodings),
+            Way::Adapted(tables) => tables.predict_encodings(encodings),
         }
     }
 
@@ -95,27 +118,56 @@ impl Forecasts<'_> {
         inside: bool,
     ) -> Result<Vec<Prediction>, QueryError> {
         match &mut self.0 {
-            Way::Tables(tables) => tables.predict_where(architectures, inside),
-            Way::Graphs { model, .. } => {
-                architectures.iter().map(|architecture| by_graph(*model, architecture)).collect()
-            }
+            Way::Trained(tables) => tables.predict_where(architectures, inside),
+            Way::Adapted(tables) => tables.predict_where(architectures, inside),
         }
     }
 
-    /// Statistics of the tables so far; `None` if every answer comes from a graph.
+    /// Statistics of the tables so far.
     #[must_use]
-    pub fn statistics(&self) -> Option<Statistics> {
+    pub fn statistics(&self) -> Statistics {
         match &self.0 {
-            Way::Tables(tables) => Some(tables.statistics()),
-            Way::Graphs { .. } => None,
+            Way::Trained(tables) => tables.statistics(),
+            Way::Adapted(tables) => tables.statistics(),
         }
+    }
+
+    /// Bytes that the tables take, about.
+    pub(super) fn bytes(&self) -> usize {
+        let bytes = |rows: u64, heap: usize| ROW_BYTES.saturating_mul(rows as usize) + heap;
+        match &self.0 {
+            Way::Trained(tables) => bytes(tables.rows(), tables.heap_bytes()),
+            Way::Adapted(tables) => bytes(tables.rows(), tables.heap_bytes()),
+        }
+    }
+}
+
+impl Forecasts<'static> {
+    /// Forecasts that keep their bundle.
+    pub(super) fn keeping(bundle: &Bundle, space: &Space) -> Self {
+        match bundle.contents() {
+            Contents::Trained(bundle) => Self::trained(Held::Shared(bundle.clone()), space),
+            Contents::Adapted(bundle) => Self::adapted(Held::Shared(bundle.clone()), space),
+        }
+    }
+}
+
+/// Whether tables can answer for a bundle.
+pub(super) fn is_local(bundle: &Bundle) -> bool {
+    match bundle.contents() {
+        Contents::Trained(bundle) => Latencies(bundle.as_ref()).is_local(),
+        Contents::Adapted(bundle) => AdaptedLatencies(bundle.as_ref()).is_local(),
     }
 }
 
 /// The forecast of one architecture, by its graph.
 pub(super) fn by_graph(
-    model: &dyn LatencyModel,
+    bundle: &Bundle,
     architecture: &Architecture,
 ) -> Result<Prediction, QueryError> {
-    Ok(model.predict(&architecture.to_graph()?)?.latency)
+    let graph = architecture.to_graph()?;
+    match bundle.contents() {
+        Contents::Trained(bundle) => Ok(bundle.predict(&graph)?.latency),
+        Contents::Adapted(bundle) => Ok(bundle.checked_latency(&graph)?),
+    }
 }

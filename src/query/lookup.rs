@@ -26,10 +26,9 @@ fn each(of: &[(usize, usize)]) -> impl Iterator<Item = (usize, Range<usize>)> {
 /// An architecture some of whose rows have no amount in its context yet.
 pub(super) struct Late<M: Meter> {
     index: usize,
-    /// Its amounts, and how often each counts.
-    rows: Vec<(Option<M::Amount>, i64)>,
-    /// Those that are missing, in their order.
-    missing: Vec<(Place, M::Context)>,
+    /// Its rows, and how often each counts.
+    questions: Vec<(Place, M::Context)>,
+    times: Vec<i64>,
 }
 
 impl<M: Meter> Tables<M> {
@@ -81,22 +80,15 @@ impl<M: Meter> Tables<M> {
         let (mut amounts, mut own) = (self.rows.amounts(questions), Vec::new());
         for (index, rows) in each(of) {
             own.clear();
-            own.extend(
-                times[rows.clone()]
-                    .iter()
-                    .zip(amounts.by_ref())
-                    .map(|(times, amount)| (amount.copied(), *times)),
-            );
-            match summed(&own) {
+            own.extend(amounts.by_ref().take(rows.len()));
+            let times = &times[rows.clone()];
+            match summed(&own, times) {
                 Some(sum) => sums[index] = sum,
-                None => {
-                    let missing = own
-                        .iter()
-                        .zip(&questions[rows])
-                        .filter(|((amount, _), _)| amount.is_none())
-                        .map(|(_, question)| *question);
-                    late.push(Late { index, missing: missing.collect(), rows: own.clone() });
-                }
+                None => late.push(Late {
+                    index,
+                    questions: questions[rows].to_vec(),
+                    times: times.to_vec(),
+                }),
             }
         }
     }
@@ -105,17 +97,17 @@ impl<M: Meter> Tables<M> {
     /// architectures.
     pub(super) fn catch_up(&mut self, late: Vec<Late<M>>, sums: &mut [M::Amount]) {
         self.rows
-            .fill(&self.meter, late.iter().flat_map(|one| one.missing.iter().copied()).collect());
-        for Late { index, mut rows, missing } in late {
-            let gaps = rows.iter_mut().map(|(amount, _)| amount).filter(|amount| amount.is_none());
-            gaps.zip(self.rows.amounts(&missing)).for_each(|(gap, amount)| *gap = amount.copied());
-            sums[index] = summed(&rows).unwrap_or_default();
+            .fill(&self.meter, late.iter().flat_map(|one| one.questions.iter().copied()).collect());
+        for Late { index, questions, times } in late {
+            let amounts: Vec<Option<&M::Amount>> = self.rows.amounts(&questions).collect();
+            sums[index] = summed(&amounts, &times).unwrap_or_default();
         }
     }
 }
 
 /// The sum over rows, each so many times; `None` where one is missing.
-fn summed<A: Amount>(rows: &[(Option<A>, i64)]) -> Option<A> {
+fn summed<A: Amount>(rows: &[Option<&A>], times: &[i64]) -> Option<A> {
     rows.iter()
-        .try_fold(A::default(), |sum, (amount, times)| Some(sum.plus(amount.as_ref()?, *times)))
+        .zip(times)
+        .try_fold(A::default(), |sum, (amount, times)| Some(sum.plus((*amount)?, *times)))
 }

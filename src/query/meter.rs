@@ -3,8 +3,11 @@
 
 use super::QueryError;
 use std::{borrow::Borrow, fmt::Debug};
-use vitempo_graph::{Framework, Graph, OpSpec, Work};
-use vitempo_predictors::{Batch, Estimate, PredictorBundle, Tally, WorkingSet, WorkingSetBytes};
+use vitempo_graph::{Framework, Graph, OpSpec, Prediction, Work};
+use vitempo_predictors::{
+    AdaptedBundle, Batch, Estimate, PredictorBundle, Tally, WorkingSet, WorkingSetBytes,
+    adapt::Sums,
+};
 
 /// Relative difference by which sums in another order may differ.
 const ROUNDING: f64 = 1e-12;
@@ -17,13 +20,18 @@ const LOCAL: [Framework; 4] =
     [Framework::LiteRt, Framework::LiteRtBuiltin, Framework::Null, Framework::OnnxRuntime];
 
 /// Something that adds up over kernels.
-pub trait Amount: Copy + Default + Debug {
+pub trait Amount: Clone + Default + Debug {
     /// `other` so many times more.
     #[must_use]
     fn plus(self, other: &Self, times: i64) -> Self;
 
     /// Whether they are equal but for the rounding of sums in another order.
     fn agrees(&self, other: &Self) -> bool;
+
+    /// Bytes that it takes outside of itself.
+    fn heap_bytes(&self) -> usize {
+        0
+    }
 }
 
 /// Gets kernels from graphs, and the amount of each kernel.
@@ -58,6 +66,12 @@ pub trait Meter {
         &self,
         kernels: impl FnOnce(&mut dyn FnMut(&OpSpec, Self::Context)),
     ) -> Vec<Self::Amount>;
+}
+
+/// A meter whose sums give the latency of a model.
+pub trait Forecasting: Meter {
+    /// The end-to-end latency of a model of whose kernels this is the sum.
+    fn end_to_end(&self, sum: &Self::Amount) -> Prediction;
 }
 
 /// Whether sums are equal but for rounding; `size` is what they are small or large beside.
@@ -127,6 +141,59 @@ impl<B: Borrow<PredictorBundle>> Latencies<B> {
         let mut batch = Batch::new(&self.bundle().predictors);
         kernels(&mut |kernel, working_set| batch.push(kernel, working_set));
         batch.estimates()
+    }
+}
+
+impl<B: Borrow<PredictorBundle> + Debug> Forecasting for Latencies<B> {
+    fn end_to_end(&self, sum: &Tally) -> Prediction {
+        self.bundle().end_to_end(sum)
+    }
+}
+
+impl Amount for Sums {
+    fn plus(self, other: &Self, times: i64) -> Self {
+        self.plus(other, times as f64)
+    }
+
+    fn agrees(&self, other: &Self) -> bool {
+        self.agrees(other)
+    }
+
+    fn heap_bytes(&self) -> usize {
+        self.heap_bytes()
+    }
+}
+
+/// Latency as an adapted bundle forecasts it, borrowed or shared: what each hypothesis about the
+/// device says of the operators, as the model's file has them.
+#[derive(Clone, Copy, Debug)]
+pub struct AdaptedLatencies<B>(pub B);
+
+impl<B: Borrow<AdaptedBundle> + Debug> Meter for AdaptedLatencies<B> {
+    type Amount = Sums;
+    type Context = ();
+
+    fn kernels(&self, graph: Graph) -> Result<Vec<OpSpec>, QueryError> {
+        Ok(self.0.borrow().operators(graph)?)
+    }
+
+    fn context(&self, _: &WorkingSetBytes) {}
+
+    fn contexts(&self, kernels: &[OpSpec]) -> Vec<()> {
+        vec![(); kernels.len()]
+    }
+
+    fn measure(&self, kernels: impl FnOnce(&mut dyn FnMut(&OpSpec, ()))) -> Vec<Sums> {
+        let charges = self.0.borrow().charges();
+        let mut sums = Vec::new();
+        kernels(&mut |kernel, ()| sums.push(charges.operator(kernel)));
+        sums
+    }
+}
+
+impl<B: Borrow<AdaptedBundle> + Debug> Forecasting for AdaptedLatencies<B> {
+    fn end_to_end(&self, sum: &Sums) -> Prediction {
+        self.0.borrow().end_to_end(sum)
     }
 }
 

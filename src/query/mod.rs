@@ -33,7 +33,7 @@
 //! | what is known of a class of parts? | `known` |
 //! | how is an architecture looked up? | `asked`, `lookup` |
 //! | how are queries answered, and how are answers checked? | `tables` |
-//! | what forecasts where latencies do not add up over kernels? | `forecasts` |
+//! | which tables does a bundle of either kind have? | `forecasts` |
 //! | how do several threads share tables? | [`SharedForecasts`] |
 //!
 //! Answers of tables equal those of `PredictorBundle::predict` except for the order of the sum:
@@ -56,11 +56,10 @@ mod tables;
 mod template;
 
 pub use forecasts::{Forecasts, SpaceModel};
-pub use meter::{Amount, Latencies, Meter, Size, Sizes};
+pub use meter::{AdaptedLatencies, Amount, Forecasting, Latencies, Meter, Size, Sizes};
 pub use shared::SharedForecasts;
 pub use tables::{Statistics, Tables};
 
-use std::{borrow::Borrow, fmt::Debug};
 use tables::TOGETHER;
 use vitempo_graph::{Prediction, PredictionError};
 use vitempo_predictors::PredictorBundle;
@@ -85,7 +84,7 @@ impl<'b> Tables<Latencies<&'b PredictorBundle>> {
     }
 }
 
-impl<B: Borrow<PredictorBundle> + Debug> Tables<Latencies<B>> {
+impl<M: Forecasting> Tables<M> {
     /// End-to-end forecasts for architectures, in their order.
     ///
     /// # Errors
@@ -123,8 +122,7 @@ impl<B: Borrow<PredictorBundle> + Debug> Tables<Latencies<B>> {
         architectures: &[Architecture],
         inside: bool,
     ) -> Result<Vec<Prediction>, QueryError> {
-        let tallies = self.sums_where(architectures, inside)?;
-        let bundle = self.meter().bundle();
-        Ok(tallies.iter().map(|tally| bundle.end_to_end(tally)).collect())
+        let sums = self.sums_where(architectures, inside)?;
+        Ok(sums.iter().map(|sum| self.meter().end_to_end(sum)).collect())
     }
 }

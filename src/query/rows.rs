@@ -20,6 +20,8 @@ use vitempo_predictors::WorkingSetBytes;
 const TOGETHER: usize = 2048;
 /// Rows kept at most, about a gigabyte.
 const MOST: usize = 1 << 23;
+/// Bytes of amounts kept at most outside of the rows.
+const MOST_HEAP_BYTES: usize = 1 << 29;
 
 /// A pattern, and room for its kernels.
 struct Part {
@@ -80,9 +82,14 @@ impl<M: Meter> Rows<M> {
         self.rows.rows()
     }
 
+    /// Bytes that amounts take outside of the rows.
+    pub(super) fn heap_bytes(&self) -> usize {
+        self.rows.heap_bytes() + self.kernels.heap_bytes()
+    }
+
     /// Forgets all rows when there are too many; groups stay.
     pub(super) fn make_room(&mut self) {
-        if self.rows.len() + self.kernels.len() > MOST {
+        if self.rows.len() + self.kernels.len() > MOST || self.heap_bytes() > MOST_HEAP_BYTES {
             (self.kernels, self.rows) = (Table::new(), Table::new());
         }
     }

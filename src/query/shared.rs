@@ -3,17 +3,19 @@
 //!
 //! Lookups extend tables, so a thread takes tables of its own and gives them back when it is done.
 //! A thread that finds none makes new ones. Making tables takes about as long as a thousand graphs,
-//! so the first few architectures are answered by graphs; so is every architecture where the bundle
-//! was adapted, or where the kernels of its framework cannot be separated by stages.
+//! so the first few architectures are answered by graphs; so is every architecture where the
+//! kernels of the bundle's framework cannot be separated by stages.
 
-use super::{Latencies, Meter, QueryError, Tables, forecasts::by_graph};
-use crate::bundle::{Bundle, Contents};
+use super::{
+    QueryError,
+    forecasts::{Forecasts, by_graph, is_local},
+};
+use crate::bundle::Bundle;
 use std::sync::{
     Arc, Mutex, MutexGuard, PoisonError,
     atomic::{AtomicUsize, Ordering::Relaxed},
 };
 use vitempo_graph::Prediction;
-use vitempo_predictors::PredictorBundle;
 use vitempo_search_space::{Architecture, Space};
 
 /// Architectures from which tables are made.
@@ -26,10 +28,10 @@ const GRAPHS_PER_THREAD: usize = 8;
 const BETWEEN_QUESTIONS: usize = 4096;
 /// The same where each architecture takes a graph.
 const GRAPHS_BETWEEN_QUESTIONS: usize = 16;
-/// Rows of tables that are kept, about 128 bytes each.
-const MOST_ROWS: u64 = 1 << 22;
+/// Bytes of tables that are kept.
+const MOST_BYTES: usize = 1 << 29;
 
-type OwnTables = Box<Tables<Latencies<Arc<PredictorBundle>>>>;
+type Own = Forecasts<'static>;
 
 /// Forecasts of the architectures of one space by one bundle.
 ///
@@ -50,7 +52,7 @@ pub struct SharedForecasts {
     bundle: Bundle,
     space: Arc<Space>,
     /// Tables that no thread uses.
-    idle: Mutex<Vec<OwnTables>>,
+    idle: Mutex<Vec<Own>>,
     /// Architectures so far, while these are too few for tables.
     asked: AtomicUsize,
 }
@@ -74,11 +76,12 @@ impl SharedForecasts {
     /// [`QueryError`] for an architecture that cannot be built, or a bundle whose framework has no
     /// lowering rules.
     pub fn predict(&self, architecture: &Architecture) -> Result<Prediction, QueryError> {
-        let Some(bundle) = self.tabulated(1) else { return by_graph(&self.bundle, architecture) };
-        let sums = self.with_tables(bundle, |tables| {
-            tables.sums_where(std::slice::from_ref(architecture), true)
-        })?;
-        Ok(bundle.end_to_end(&sums.first().copied().unwrap_or_default()))
+        if !self.is_tabulated(1) {
+            return by_graph(&self.bundle, architecture);
+        }
+        let one = std::slice::from_ref(architecture);
+        let forecasts = self.with_tables(|tables| tables.predict_where(one, true))?;
+        forecasts.first().copied().map_or_else(|| by_graph(&self.bundle, architecture), Ok)
     }
 
     /// Forecasts of encodings, in their order, over at most so many threads. `stopped` is asked
@@ -92,13 +95,13 @@ impl SharedForecasts {
         threads: usize,
         stopped: &(dyn Fn() -> bool + Sync),
     ) -> Result<Option<Vec<Prediction>>, QueryError> {
-        let tabulated = self.tabulated(encodings.len());
-        let fewest = if tabulated.is_some() { PER_THREAD } else { GRAPHS_PER_THREAD };
+        let tabulated = self.is_tabulated(encodings.len());
+        let fewest = if tabulated { PER_THREAD } else { GRAPHS_PER_THREAD };
         let threads = threads.min(encodings.len() / fewest).max(1);
         let parts = encodings.chunks(encodings.len().div_ceil(threads).max(1));
         let answer = |part: &[S]| match tabulated {
-            Some(bundle) => self.by_tables(bundle, part, stopped),
-            None => self.by_graphs(part, stopped),
+            true => self.by_tables(part, stopped),
+            false => self.by_graphs(part, stopped),
         };
         let answers: Vec<Result<Option<Vec<Prediction>>, QueryError>> =
             std::thread::scope(|scope| {
@@ -119,27 +122,25 @@ impl SharedForecasts {
         Ok(Some(all))
     }
 
-    /// The bundle, where tables answer for it, so many architectures more included.
-    fn tabulated(&self, more: usize) -> Option<&Arc<PredictorBundle>> {
-        let Contents::Trained(bundle) = self.bundle.contents() else { return None };
+    /// Whether tables answer, so many architectures more included.
+    fn is_tabulated(&self, more: usize) -> bool {
         if self.asked.load(Relaxed) >= WORTHWHILE {
-            return Some(bundle);
+            return true;
         }
-        if !Latencies(bundle.as_ref()).is_local() {
-            return None;
+        if !is_local(&self.bundle) {
+            return false;
         }
         let before = self.asked.fetch_add(more.min(WORTHWHILE), Relaxed);
-        (before.saturating_add(more) >= WORTHWHILE).then_some(bundle)
+        before.saturating_add(more) >= WORTHWHILE
     }
 
     fn by_tables<S: AsRef<str>>(
         &self,
-        bundle: &Arc<PredictorBundle>,
         encodings: &[S],
         stopped: &(dyn Fn() -> bool + Sync),
     ) -> Result<Option<Vec<Prediction>>, QueryError> {
         let mut forecasts = Vec::with_capacity(encodings.len());
-        self.with_tables(bundle, |tables| {
+        self.with_tables(|tables| {
             for some in encodings.chunks(BETWEEN_QUESTIONS) {
                 if stopped() {
                     return Ok(None);
@@ -168,22 +169,17 @@ impl SharedForecasts {
         Ok(Some(forecasts))
     }
 
-    fn idle(&self) -> MutexGuard<'_, Vec<OwnTables>> {
+    fn idle(&self) -> MutexGuard<'_, Vec<Own>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Works with tables that no other thread uses; keeps them for later, unless they have grown
     /// large.
-    fn with_tables<T>(
-        &self,
-        bundle: &Arc<PredictorBundle>,
-        work: impl FnOnce(&mut OwnTables) -> T,
-    ) -> T {
+    fn with_tables<T>(&self, work: impl FnOnce(&mut Own) -> T) -> T {
         let idle = self.idle().pop();
-        let made = || Box::new(Tables::new(&self.space, Latencies(bundle.clone())));
-        let mut tables = idle.unwrap_or_else(made);
+        let mut tables = idle.unwrap_or_else(|| Own::keeping(&self.bundle, &self.space));
         let result = work(&mut tables);
-        if tables.rows() <= MOST_ROWS {
+        if tables.bytes() <= MOST_BYTES {
             self.idle().push(tables);
         }
         result
@@ -208,7 +204,13 @@ mod tests {
 
     #[test]
     fn tables_and_threads_give_the_forecasts_of_graphs() {
-        let shared = forecasts("epyc-onnxruntime-f32-1t.vtb");
+        for bundle in ["epyc-onnxruntime-f32-1t.vtb", "adapted/pixel4-tflite-cpu-f32.vtb"] {
+            tables_and_threads_give_the_forecasts_of_graphs_with(bundle);
+        }
+    }
+
+    fn tables_and_threads_give_the_forecasts_of_graphs_with(bundle: &str) {
+        let shared = forecasts(bundle);
         let encodings = encodings(&shared, 2 * PER_THREAD + 1);
         let all = shared.predict_encodings(&encodings, 2, &|| false).expect("forecasts");
         let all = all.expect("not stopped");
@@ -231,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn an_adapted_bundle_answers_by_graphs_on_several_threads() {
+    fn a_few_architectures_are_answered_by_graphs_on_several_threads() {
         let shared = forecasts("adapted/pixel4-tflite-cpu-f32.vtb");
         let encodings = encodings(&shared, 2 * GRAPHS_PER_THREAD);
         let all = shared.predict_encodings(&encodings, 2, &|| false).expect("forecasts");

@@ -6,7 +6,7 @@
 //! reads the index for all of them and the next one the rows, so that their memory accesses
 //! overlap.
 
-use super::{Meter, numbers::Numbers};
+use super::{Amount, Meter, numbers::Numbers};
 use std::{
     hash::{Hash, Hasher},
     hint::black_box,
@@ -170,6 +170,8 @@ pub(super) struct Table<M: Meter> {
     index: Index,
     others: Vec<Other<M>>,
     others_index: Index,
+    /// Bytes of amounts outside of the rows.
+    heap_bytes: usize,
 }
 
 impl<M: Meter> Table<M> {
@@ -179,7 +181,13 @@ impl<M: Meter> Table<M> {
             index: Index::new(),
             others: Vec::new(),
             others_index: Index::new(),
+            heap_bytes: 0,
         }
+    }
+
+    /// Bytes that amounts take outside of the rows, those of replaced ones included.
+    pub(super) fn heap_bytes(&self) -> usize {
+        self.heap_bytes
     }
 
     pub(super) fn len(&self) -> usize {
@@ -281,6 +289,7 @@ impl<M: Meter> Table<M> {
 
     /// Notes what a row comes to in a context.
     pub(super) fn keep(&mut self, place: Place, context: M::Context, amount: M::Amount) {
+        self.heap_bytes += amount.heap_bytes();
         let row = &mut self.rows[place as usize];
         if row.context.is_none_or(|own| own == context) {
             (row.context, row.amount) = (Some(context), amount);

@@ -113,6 +113,12 @@ impl<M: Meter> Tables<M> {
         self.rows.len() as u64
     }
 
+    /// Bytes that their amounts take outside of them.
+    #[must_use]
+    pub fn heap_bytes(&self) -> usize {
+        self.rows.heap_bytes()
+    }
+
     /// The sum over the kernels of each architecture, in their order. Those outside of the space
     /// are answered by graphs.
     ///
@@ -144,7 +150,7 @@ impl<M: Meter> Tables<M> {
     /// # Errors
     /// As [`Tables::sums`].
     pub fn sum_by_graph(&self, architecture: &Architecture) -> Result<M::Amount, QueryError> {
-        Ok(self.sums_by_graphs([architecture])?.first().copied().unwrap_or_default())
+        Ok(self.sums_by_graphs([architecture])?.pop().unwrap_or_default())
     }
 
     /// The same for several, whose kernels are measured together.

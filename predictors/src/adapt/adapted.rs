@@ -1,8 +1,8 @@
-//! [`Adapted`]: weighted hypotheses about a device, and their forecast of a model: latency,
-//! interval, and the unit costs that the measurements do not constrain.
+//! [`Adapted`]: weighted hypotheses about a device, and the unit costs that the measurements do not
+//! constrain. `sums.rs` has their forecast of a model.
 
 use super::{
-    gaussian::{Matrix, dot},
+    gaussian::Matrix,
     kernel::Catalogue,
     resource_demand::{COSTS, Group, UnitCost, Workload},
     roofline::{LogCosts, log_latency, log_latency_by_operator},
@@ -12,9 +12,6 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use vitempo_graph::{Interval, Latency};
 
-/// Quantile of Student's distribution with the 4 degrees of freedom that errors have, for 90 % on
-/// both sides.
-const STUDENT_90: f64 = 2.132;
 /// Level of the intervals.
 pub(crate) const LEVEL: f64 = 0.9;
 /// A unit cost whose posterior variance is at least this share of the prior variance is not
@@ -182,34 +179,6 @@ impl Adapted {
     /// Whether intervals have a factor on their width.
     pub(crate) fn is_calibrated(&self) -> bool {
         !is_as_wide(&self.calibration)
-    }
-
-    /// The forecast for a workload; `model`: its index among those adapted with, where it is one of
-    /// them.
-    #[must_use]
-    pub fn forecast(&self, workload: &Workload, model: Option<usize>) -> Forecast {
-        let covariances = self.catalogue.covariances(workload);
-        let (mut mean, mut square, mut within, mut unknown) = (0.0, 0.0, 0.0, 0.0);
-        for h in &self.hypotheses {
-            let (log, gradient, by_operator) = h.log_latency(workload);
-            let (offset, variance) =
-                model.and_then(|m| h.residuals.get(&m)).copied().unwrap_or_else(|| {
-                    unknown += h.weight;
-                    (
-                        covariances.dot(&by_operator, &h.operators),
-                        dot(&gradient, &h.covariance.times(&gradient)).max(0.0),
-                    )
-                });
-            mean += h.weight * (log + offset);
-            square += h.weight * (log + offset).powi(2);
-            within += h.weight * (variance + h.noise);
-        }
-        let variance = within + (square - mean * mean).max(0.0);
-        let calibrated = unknown + (1.0 - unknown) * self.calibration * self.calibration;
-        let half_width = (STUDENT_90 * STUDENT_90 * calibrated * variance
-            + unknown * self.discrepancy * self.discrepancy)
-            .sqrt();
-        Forecast { log_ns: mean, half_width }
     }
 
     /// Unit costs that matter to these workloads and that measuring has not narrowed: their share

@@ -5,12 +5,10 @@ use super::{
     classes::{OperatorClasses, catalogue_contains},
     listed::{self, ListedModel, Match},
     mixture::MOVES,
-    resource_demand::{COSTS, UnitCost, Workload, merged},
-    roofline::log_latency,
+    resource_demand::{COSTS, Workload, merged},
 };
 use crate::{
     PredictorError,
-    elementary::exp,
     envelope::{self, Envelope},
 };
 use serde::{Deserialize, Serialize};
@@ -199,22 +197,21 @@ impl AdaptedBundle {
         LEVEL
     }
 
+    /// As [`AdaptedBundle::latency`], of a graph whose precision may be another one.
+    ///
+    /// # Errors
+    /// [`PredictionError`] for a precision that the environment does not have.
+    pub fn checked_latency(&self, graph: &Graph) -> Result<Prediction, PredictionError> {
+        precision::check(graph, &self.environment).map_err(LoweringError::from)?;
+        Ok(self.latency(graph))
+    }
+
     /// The latency of a graph and its interval, without its operators.
     #[must_use]
     pub fn latency(&self, graph: &Graph) -> Prediction {
         let known = self.architectures.get(&graph.architecture()).copied();
         let forecast = self.adapted.forecast(&Workload::of(graph), known);
         Prediction::new(forecast.latency(), LEVEL)
-    }
-
-    /// ns of one operator: the mean over the hypotheses, without the cost of a run.
-    fn operator_ns(&self, op: &OpSpec) -> f64 {
-        let workload = Workload::of_operator(op);
-        let of = |h: &Hypothesis| {
-            h.weight
-                * (exp(log_latency(&workload, &h.theta).0) - exp(h.theta[UnitCost::Run as usize]))
-        };
-        self.adapted.hypotheses.iter().map(of).sum::<f64>().max(0.0)
     }
 }
 
@@ -224,7 +221,7 @@ impl LatencyModel for AdaptedBundle {
     }
 
     fn predict_operator(&self, op: &OpSpec) -> (Latency, PredictionSource) {
-        (Latency::from_ns(self.operator_ns(op)), PredictionSource::Model)
+        (Latency::from_ns(self.charges().mean_ns(op)), PredictionSource::Model)
     }
 
     fn predict_within(
@@ -237,10 +234,11 @@ impl LatencyModel for AdaptedBundle {
         let spend = || budget.steps(self.adapted.hypotheses.len() as u64 + 1).map_err(ended);
         graph.nodes().iter().try_for_each(|_| spend())?;
         let latency = self.latency(graph);
+        let charges = self.charges();
         let operator = |(node, merged): (&vitempo_graph::Node, bool)| OperatorPrediction {
             name: node.name.clone(),
             kind: node.op.kind.clone(),
-            latency_ns: Latency::from_ns(if merged { 0.0 } else { self.operator_ns(&node.op) }),
+            latency_ns: Latency::from_ns(if merged { 0.0 } else { charges.mean_ns(&node.op) }),
             source: PredictionSource::Model,
             extrapolating: !merged && !self.contains(&node.op),
         };

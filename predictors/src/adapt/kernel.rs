@@ -59,15 +59,17 @@ impl Catalogue {
 
     /// Covariances of a model's operators with the operators of the catalogue.
     pub fn covariances(&self, workload: &Workload) -> Covariances {
-        let row = |(demand, _): &(ResourceDemand, f64)| {
-            let amounts = logarithms(demand);
-            let known = self.kinds.get(&kind(demand)).into_iter().flatten();
-            known
-                .map(|(index, of)| (*index, covariance(of, &amounts)))
-                .filter(|(_, value)| *value > LEAST)
-                .collect()
-        };
-        Covariances(workload.demands.iter().map(row).collect())
+        Covariances(workload.demands.iter().map(|(demand, _)| self.covariances_of(demand)).collect())
+    }
+
+    /// Covariances of one operator with operators of the catalogue: their indices, and values.
+    pub fn covariances_of(&self, demand: &ResourceDemand) -> Vec<(usize, f64)> {
+        let amounts = logarithms(demand);
+        let known = self.kinds.get(&kind(demand)).into_iter().flatten();
+        known
+            .map(|(index, of)| (*index, covariance(of, &amounts)))
+            .filter(|(_, value)| *value > LEAST)
+            .collect()
     }
 }
 
@@ -84,12 +86,7 @@ impl Covariances {
 
     /// The sum over the catalogue's operators of values times the covariance of a whole model.
     pub fn dot(&self, shares: &[f64], values: &[f64]) -> f64 {
-        let of = |row: &Vec<(usize, f64)>| -> f64 {
-            row.iter()
-                .map(|(index, value)| value * values.get(*index).copied().unwrap_or(0.0))
-                .sum()
-        };
-        self.0.iter().zip(shares).map(|(row, share)| share * of(row)).sum()
+        self.0.iter().zip(shares).map(|(row, share)| share * residual(row, values)).sum()
     }
 
     /// Shares of a model's time by operator of the catalogue; operators that it lacks are left out.
@@ -102,6 +99,13 @@ impl Covariances {
         }
         out
     }
+}
+
+/// The residual of an operator: its covariances with operators of the catalogue, times the factors
+/// of these.
+pub(crate) fn residual(covariances: &[(usize, f64)], factors: &[f64]) -> f64 {
+    let factor = |index: &usize| factors.get(*index).copied().unwrap_or(0.0);
+    covariances.iter().map(|(index, value)| value * factor(index)).sum()
 }
 
 fn covariance(a: &[f64], b: &[f64]) -> f64 {

@@ -13,7 +13,8 @@
 //! | what is the prior from other devices? | `device_prior.rs` |
 //! | which residuals do models and operators have on the sources? | `residuals.rs` |
 //! | which sources does the device resemble? | `mixture.rs` |
-//! | what is the forecast of a model, with which interval? | `adapted.rs` |
+//! | what is the posterior, and which unit costs does it leave open? | `adapted.rs` |
+//! | what is the forecast of a model, with which interval? | `sums.rs` |
 //! | how wide is an interval on this device? | `calibration.rs` |
 //! | what does the time of one operator consist of? | `explanation.rs` |
 //! | which classes of operators do the measured models contain? | `classes.rs` |
@@ -38,6 +39,7 @@ mod residuals;
 mod resource_demand;
 mod roofline;
 mod suggest;
+mod sums;
 #[cfg(test)]
 mod tests;
 
@@ -49,3 +51,4 @@ pub use explanation::Demand;
 pub use listed::{ListedGraph, ListedModel, Match};
 pub use mixture::{Measured, adapt};
 pub use resource_demand::{Group, UnitCost, Workload};
+pub use sums::{Charges, Sums};

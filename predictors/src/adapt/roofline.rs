@@ -15,7 +15,11 @@ const NORM: i32 = 4;
 pub(crate) type LogCosts = Vec<f64>;
 
 /// Time of one operator and the share of each unit cost in it, both in ns.
-fn operator(demand: &[(UnitCost, f64)], costs: &[f64], share: &mut [(UnitCost, f64)]) -> f64 {
+pub(crate) fn operator(
+    demand: &[(UnitCost, f64)],
+    costs: &[f64],
+    share: &mut [(UnitCost, f64)],
+) -> f64 {
     let mut groups = [0.0_f64; 5];
     for ((cost, amount), part) in demand.iter().zip(share.iter_mut()) {
         *part = (*cost, amount * costs[*cost as usize]);
