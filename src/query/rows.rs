@@ -156,10 +156,9 @@ impl<M: Meter> Rows<M> {
                 for ((_, times), &place) in
                     self.groups[self.rows.key(row).group as usize].iter().zip(places.by_ref())
                 {
-                    sum = self
-                        .kernels
-                        .amount(place, context)
-                        .map_or(sum, |amount| sum.plus(amount, *times));
+                    if let Some(amount) = self.kernels.amount(place, context) {
+                        sum = sum.plus(amount, *times);
+                    }
                 }
                 self.rows.keep(row, context, sum);
             }

@@ -59,7 +59,9 @@ impl Catalogue {
 
     /// Covariances of a model's operators with the operators of the catalogue.
     pub fn covariances(&self, workload: &Workload) -> Covariances {
-        Covariances(workload.demands.iter().map(|(demand, _)| self.covariances_of(demand)).collect())
+        Covariances(
+            workload.demands.iter().map(|(demand, _)| self.covariances_of(demand)).collect(),
+        )
     }
 
     /// Covariances of one operator with operators of the catalogue: their indices, and values.

@@ -55,8 +55,7 @@ impl Sums {
             let size = b.first().map_or(0.0, |time| time.abs());
             a.iter().zip(b).all(|(a, b)| (a - b).abs() <= ROUNDING * size.max(b.abs()))
         };
-        self.0.len() == other.0.len()
-            && self.0.chunks(WIDTH).zip(other.0.chunks(WIDTH)).all(close)
+        self.0.len() == other.0.len() && self.0.chunks(WIDTH).zip(other.0.chunks(WIDTH)).all(close)
     }
 
     /// Bytes that they take outside of themselves.
