@@ -26,7 +26,7 @@ const ROOMS: &[(&str, &[&str], &[&str])] = &[
         &[],
     ),
     ("serve", &["vitempo"], &["axum", "hyper", "tokio"]),
-    ("report", &["vitempo"], &["plotters"]),
+    ("report", &["vitempo"], &[]),
     ("cli", &["vitempo", "vitempo-serve", "vitempo-report"], &["clap"]),
     ("python", &["vitempo"], &["numpy", "pyo3"]),
     ("web", &["vitempo"], &[]),

@@ -7,7 +7,8 @@ use super::{
     chart::{Axis, BarSeries, Chart, Mark, Series},
     forecasts::BundleEvaluation,
     group::Group,
-    leading,
+    hue::Hue,
+    leading, names_of,
     paper::PAPER,
     slug, source,
     survey::Survey,
@@ -15,7 +16,7 @@ use super::{
 };
 use std::collections::BTreeSet;
 use vitempo::graph::Latency;
-use vitempo::predictors::{Evaluation, Method};
+use vitempo::predictors::{Evaluation, Method, ModelRow};
 
 /// Kinds with less of the time are not listed.
 const LEAST_SHARE: f64 = 0.01;
@@ -134,7 +135,7 @@ fn by_the_studys_protocol(surveys: &[&Survey]) -> Option<String> {
 
 /// The bundle of a method that was trained on the most, single operators included where there are
 /// any.
-fn best_fed(survey: &Survey, method: Method) -> Option<&BundleEvaluation> {
+pub fn best_fed(survey: &Survey, method: Method) -> Option<&BundleEvaluation> {
     survey.evaluations.iter().filter(|j| j.method == method).max_by_key(|j| (j.models, j.operators))
 }
 
@@ -158,6 +159,7 @@ fn by_environment(surveys: &[&Survey]) -> Chart {
         name: group.to_string(),
         values: surveys.iter().map(|s| best_fed(s, Method::Gbdt)?.mape(group)).collect(),
         floors: surveys.iter().map(|s| floor(s, group)).collect(),
+        hue: Hue::Group(group),
     };
     Chart::Bars {
         value: "mean absolute percentage error, %".to_owned(),
@@ -314,7 +316,9 @@ fn by_size(survey: &Survey) -> Chart {
             own.filter_map(|j| Some((j.models as f64, j.mape(group)?))).collect();
         points.sort_by(|a, b| a.0.total_cmp(&b.0));
         let apart = if operators { "" } else { ", no single operators" };
-        Series::new(format!("{method}, {group}{apart}"), Mark::Line, points)
+        let name = format!("{method}, {group}{apart}");
+        let series = Series::new(name, Mark::Line, points).hue(Hue::Method(method));
+        Series { dashed: group != Group::Synthetic, ..series }
     };
     let kinds = [Group::Synthetic, Group::Transformer]
         .into_iter()
@@ -329,17 +333,19 @@ fn by_size(survey: &Survey) -> Chart {
     let flat = |group: Group| {
         let points = floor(survey, group)
             .map(|f| ends.into_iter().flatten().map(|models| (models as f64, f)).collect());
-        Series::new(format!("noise floor, {group}"), Mark::Line, points.unwrap_or_default())
+        let name = format!("noise floor, {group}");
+        Series::new(name, Mark::Line, points.unwrap_or_default()).hue(Hue::Reference)
     };
     let floors = [Group::Synthetic, Group::Transformer].map(flat);
+    let series: Vec<Series> = series
+        .map(|(m, g, o)| curve(m, g, o))
+        .chain(floors)
+        .filter(|s| s.points.len() > 1)
+        .collect();
     Chart::Points {
         x: Axis::log("synthetic models trained on"),
-        y: Axis::linear("mean absolute percentage error, %"),
-        series: series
-            .map(|(m, g, o)| curve(m, g, o))
-            .chain(floors)
-            .filter(|s| s.points.len() > 1)
-            .collect(),
+        y: Axis::suited("mean absolute percentage error, %", &series),
+        series,
     }
 }
 
@@ -398,7 +404,7 @@ fn sizes_table(surveys: &[&Survey], caption: String) -> Table {
     table
 }
 
-fn errors(survey: &Survey) -> Chart {
+pub fn errors(survey: &Survey) -> Chart {
     let Some(evaluated) = best_fed(survey, Method::Gbdt) else {
         return Chart::Points { x: Axis::log(""), y: Axis::linear(""), series: Vec::new() };
     };
@@ -410,16 +416,12 @@ fn errors(survey: &Survey) -> Chart {
     ];
     let of = |(group, mark): (Group, Mark)| {
         let models = evaluated.sets.get(&group).map_or(&[][..], |e| e.models.as_slice());
-        Series::new(
-            group.to_string(),
-            mark,
-            models
-                .iter()
-                .map(|m| {
-                    (m.actual_ns / 1e6, (m.predicted.point().ns() / m.actual_ns - 1.0) * 100.0)
-                })
-                .collect(),
-        )
+        let point = |m: &ModelRow| {
+            (m.actual_ns / 1e6, (m.predicted.point().ns() / m.actual_ns - 1.0) * 100.0)
+        };
+        let series = Series::new(group.to_string(), mark, models.iter().map(point).collect());
+        Series { names: names_of(group, models.iter().map(|m| &m.name)), ..series }
+            .hue(Hue::Group(group))
     };
     let series = marks.into_iter().map(of).filter(|s| !s.points.is_empty()).collect();
     Chart::Points {

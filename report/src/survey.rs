@@ -53,6 +53,8 @@ pub struct Model {
     pub side: Option<usize>,
     /// Median end-to-end latency, ns.
     pub latency_ns: Option<f64>,
+    /// End-to-end latency in each model run, ns; drift-corrected, in the order of the runs.
+    pub runs_ns: Vec<f64>,
     /// Median peak memory over the measurements in a process of their own whose peak can be one,
     /// bytes.
     pub peak_memory_bytes: Option<f64>,
@@ -112,12 +114,17 @@ pub struct FormatImportance {
     pub importance: Importance,
 }
 
+/// How many operator families there are.
+pub const FAMILIES: usize = OpFamily::ALL.len();
+
 /// By operator family, in the order of [`OpFamily::ALL`]; adds up to 1.
-pub type Shares = [f64; OpFamily::ALL.len()];
+pub type Shares = [f64; FAMILIES];
 
 /// One environment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Survey {
+    /// Its place in the report, which gives it a colour.
+    pub number: usize,
     /// Short name, unique in a report.
     pub label: String,
     /// The dataset.
@@ -130,6 +137,8 @@ pub struct Survey {
     pub published: Option<String>,
     /// First and last day; `None` if unknown.
     pub days: Option<(String, String)>,
+    /// When the first and the last model run started, ms since 1970; `None` if unknown.
+    pub started_ms: Option<(u64, u64)>,
     /// Measurement sessions.
     pub sessions: usize,
     /// Measurements that failed.
@@ -169,8 +178,10 @@ impl Survey {
     pub fn of(measurements: &Measurements<'_>) -> Result<(Self, TrainingRows), PredictorError> {
         let rows = TrainingRows::from_profiles(measurements.profiles)?;
         let by_model = by_model(measurements.profiles);
-        let of_model = |m: &MeasuredModel| {
-            model((&m.name, &m.architecture), m.e2e_ns, &by_model, measurements.graphs)
+        let of_model = |m: &MeasuredModel| Model {
+            latency_ns: m.e2e_ns,
+            runs_ns: m.runs.iter().map(|(_, corrected)| *corrected).collect(),
+            ..model((&m.name, &m.architecture), &by_model, measurements.graphs)
         };
         let models: Vec<Model> = rows.models.iter().map(of_model).collect();
         let groups: Vec<Option<Group>> = models.iter().map(|m| m.group).collect();
@@ -193,7 +204,7 @@ impl Survey {
     pub fn of_memory(measurements: &Measurements<'_>) -> Option<Self> {
         let by_model = by_model(measurements.profiles);
         let models: Vec<Model> =
-            by_model.keys().map(|&key| model(key, None, &by_model, measurements.graphs)).collect();
+            by_model.keys().map(|&key| model(key, &by_model, measurements.graphs)).collect();
         let is_measured = models.iter().any(|m| m.peak_memory_bytes.is_some());
         let origin = measurements.profiles.first()?.origin;
         is_measured.then(|| Self::of_models(measurements, models, origin)).flatten()
@@ -208,12 +219,14 @@ impl Survey {
         let first = measurements.profiles.first()?;
         let times = || measurements.profiles.iter().map(|p| p.started_unix_ms).filter(|ms| *ms > 0);
         Some(Self {
+            number: 0,
             label: label(&first.environment),
             folder: measurements.folder.clone(),
             environment: first.environment.clone(),
             origin,
             published: first.source.clone(),
             days: times().min().zip(times().max()).map(|(first, last)| (day(first), day(last))),
+            started_ms: times().min().zip(times().max()),
             sessions: measurements
                 .profiles
                 .iter()
@@ -286,8 +299,9 @@ fn label(e: &Environment) -> String {
     format!("{} {precision}{threads}{format}{settings}", e.framework)
 }
 
-/// Makes labels unique: by folder, then by number.
-pub fn make_labels_unique(surveys: &mut [Survey]) {
+/// Numbers surveys in their order, and makes labels unique: by folder, then by number.
+pub fn identify(surveys: &mut [Survey]) {
+    surveys.iter_mut().enumerate().for_each(|(number, survey)| survey.number = number);
     let shared = |surveys: &[Survey]| -> BTreeSet<String> {
         let mut seen = BTreeSet::new();
         surveys.iter().filter(|s| !seen.insert(s.label.clone())).map(|s| s.label.clone()).collect()
@@ -315,9 +329,9 @@ fn by_model(profiles: &[ModelProfile]) -> ByModel<'_> {
     by_model
 }
 
+/// A model of which no latency is known.
 fn model(
     (name, architecture): (&str, &str),
-    latency_ns: Option<f64>,
     by_model: &ByModel<'_>,
     graphs: &BTreeMap<String, Graph>,
 ) -> Model {
@@ -330,7 +344,8 @@ fn model(
         group: own.first().and_then(|p| Group::of(&p.model, graph)),
         work: graph.map(Work::of_graph),
         side: graph.and_then(image_side),
-        latency_ns,
+        latency_ns: None,
+        runs_ns: Vec::new(),
         peak_memory_bytes: median(&peaks),
     }
 }
@@ -448,7 +463,7 @@ fn memory_shares(
 }
 
 /// `21 November 2026` in UTC.
-fn day(unix_ms: u64) -> String {
+pub fn day(unix_ms: u64) -> String {
     let time = i64::try_from(unix_ms).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok());
     time.unwrap_or_default().strftime("%-d %B %Y").to_string()
 }

@@ -1,8 +1,16 @@
 //! [`Table`]: rows of a report under headings, as HTML, Markdown and JSON. JSON has the exact
 //! numbers; HTML and Markdown round them.
 
-use super::markup::escape;
+use super::markup::{escape, lead, prose};
 use serde_json::{Map, Value, json};
+
+/// The page of a text under a heading; `None` where it has none.
+pub type Target<'a> = &'a dyn Fn(&str, &str) -> Option<String>;
+
+/// Tables with more rows scroll within the page.
+const LONG: usize = 25;
+/// Texts with more characters may break over lines.
+const WIDE: usize = 56;
 
 /// One cell.
 #[derive(Clone, Debug, PartialEq)]
@@ -15,6 +23,8 @@ pub enum Cell {
     Count(usize),
     /// Already in percent.
     Percent(f64),
+    /// Percent by which something is more, or less.
+    Signed(f64),
     /// A factor: `1.75 x`.
     Times(f64),
     /// Three significant digits; the unit stands in the heading.
@@ -52,6 +62,7 @@ impl Cell {
             Self::Text(text) => text.clone(),
             Self::Count(n) => n.to_string(),
             Self::Percent(p) if p.is_finite() => format!("{p:.1} %"),
+            Self::Signed(p) if p.is_finite() => format!("{p:+.1} %"),
             Self::Times(factor) if factor.is_finite() => format!("{factor:.2} x"),
             Self::Number(number) if number.is_finite() => three_digits(*number),
             _ => "-".to_owned(),
@@ -63,7 +74,7 @@ impl Cell {
             Self::Blank => Value::Null,
             Self::Text(text) => json!(text),
             Self::Count(n) => json!(n),
-            Self::Percent(v) | Self::Times(v) | Self::Number(v) => json!((v * 1e6).round() / 1e6),
+            Self::Percent(v) | Self::Signed(v) | Self::Times(v) | Self::Number(v) => json!((v * 1e6).round() / 1e6),
         }
     }
 
@@ -112,29 +123,56 @@ impl Table {
         }
     }
 
-    /// As HTML.
-    pub fn html(&self) -> String {
-        let mut text = format!(
-            "<table id=\"{}\">\n<caption>{}</caption>\n<thead><tr>",
-            escape(&self.name),
-            escape(&self.caption)
-        );
+    /// As HTML: the caption, then the rows in a region that scrolls and that a keyboard reaches.
+    /// `target` has the page of a text under a heading.
+    pub fn html(&self, target: Target<'_>) -> String {
+        let (id, (first, rest)) = (escape(&self.name), lead(&self.caption));
         let numeric = |column: usize| {
             self.rows.iter().all(|row| row.get(column).is_some_and(Cell::is_numeric))
         };
-        let class = |right: bool| if right { " class=\"n\"" } else { "" };
-        for (column, heading) in self.headings.iter().enumerate() {
-            text += &format!("<th{}>{}</th>", class(numeric(column)), escape(heading));
-        }
-        text += "</tr></thead>\n<tbody>\n";
-        for row in &self.rows {
-            let cells: String = row
-                .iter()
-                .map(|c| format!("<td{}>{}</td>", class(c.is_numeric()), escape(&c.shown())))
-                .collect();
-            text += &format!("<tr>{cells}</tr>\n");
-        }
-        text + "</tbody></table>\n"
+        let heading = |(column, heading): (usize, &String)| {
+            let class = if numeric(column) { " class=\"n\"" } else { "" };
+            format!("<th scope=\"col\"{class}>{}</th>", prose(heading))
+        };
+        let headings: String = self.headings.iter().enumerate().map(heading).collect();
+        let rows: String = self.rows.iter().map(|row| self.html_row(row, target)).collect();
+        let long = if self.rows.len() > LONG { " long" } else { "" };
+        format!(
+            "<div class=\"table\" id=\"table-{id}\">\n<p class=\"caption\" \
+             id=\"caption-{id}\"><b>{}.</b> {}</p>\n\
+             <div class=\"scroll{long}\" role=\"region\" tabindex=\"0\" \
+             aria-labelledby=\"caption-{id}\">\n<table aria-labelledby=\"caption-{id}\">\n\
+             <thead><tr>{headings}</tr></thead>\n<tbody>\n{rows}</tbody></table></div></div>\n",
+            prose(first),
+            prose(rest),
+        )
+    }
+
+    fn html_row(&self, row: &[Cell], target: Target<'_>) -> String {
+        let cell = |(column, cell): (usize, &Cell)| {
+            let shown = cell.shown();
+            let text = match cell {
+                Cell::Text(_) => prose(&shown),
+                _ => escape(&shown),
+            };
+            let heading = self.headings.get(column).map_or("", String::as_str);
+            let text = match target(heading, &shown).filter(|_| matches!(cell, Cell::Text(_))) {
+                Some(page) => format!("<a href=\"{}\">{text}</a>", escape(&page)),
+                None => text,
+            };
+            let class = match cell {
+                Cell::Text(words) if words.chars().count() > WIDE => " class=\"w\"",
+                Cell::Text(_) => "",
+                _ => " class=\"n\"",
+            };
+            if column == 0 && matches!(cell, Cell::Text(_)) {
+                format!("<th scope=\"row\"{class}>{text}</th>")
+            } else {
+                format!("<td{class}>{text}</td>")
+            }
+        };
+        let cells: String = row.iter().enumerate().map(cell).collect();
+        format!("<tr>{cells}</tr>\n")
     }
 
     /// As Markdown.
@@ -188,12 +226,17 @@ mod tests {
             table().markdown(),
             "What & where\n\n| Kind | Share |\n| --- | --- |\n| a\\|b<c | 12.3 % |\n| d | - |\n"
         );
-        let html = table().html();
-        assert!(
-            html.contains("<caption>What &amp; where</caption>")
-                && html.contains("<td>a|b&lt;c</td><td class=\"n\">12.3 %</td>"),
-            "{html}"
-        );
+        let html = table().html(&|heading, text| {
+            (heading == "Kind" && text == "d").then(|| "d.html".to_owned())
+        });
+        for part in [
+            "<b>What &amp; where.</b>",
+            "<th scope=\"row\">a|b&lt;c</th><td class=\"n\">12.3 %</td>",
+            "<a href=\"d.html\">d</a>",
+            "role=\"region\" tabindex=\"0\" aria-labelledby=\"caption-t\"",
+        ] {
+            assert!(html.contains(part), "{part}: {html}");
+        }
         assert_eq!(
             table().json()["rows"],
             json!([{"Kind": "a|b<c", "Share": 12.3}, {"Kind": "d", "Share": null}])

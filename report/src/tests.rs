@@ -5,7 +5,7 @@ use super::{
     forecasts::BundleEvaluation,
     group::Group,
     page,
-    survey::{Measurements, Survey, make_labels_unique},
+    survey::{Measurements, Survey, identify},
     *,
 };
 use std::collections::BTreeMap;
@@ -355,7 +355,7 @@ fn equal_labels_are_told_apart() {
     let mut surveys = surveys();
     surveys.extend(tests::surveys());
     surveys[3].folder = "another".to_owned();
-    make_labels_unique(&mut surveys);
+    identify(&mut surveys);
     let labels: std::collections::BTreeSet<&str> =
         surveys.iter().map(|s| s.label.as_str()).collect();
     assert_eq!(labels.len(), 6, "{labels:?}");
