@@ -133,11 +133,8 @@ fn gelu_figure(surveys: &[&Survey]) -> Chart {
         let own = s.input_effects.iter().filter(|e| e.kind == OpKind::Gelu);
         own.filter_map(|e| Some((e.distribution.clone(), geometric_mean(&e.ratios)?))).collect()
     };
-    let effects: Vec<(&Survey, BTreeMap<String, f64>)> = surveys
-        .iter()
-        .map(|s| (*s, gelu(s)))
-        .filter(|(_, e)| !e.is_empty())
-        .collect();
+    let effects: Vec<(&Survey, BTreeMap<String, f64>)> =
+        surveys.iter().map(|s| (*s, gelu(s))).filter(|(_, e)| !e.is_empty()).collect();
     let distributions: BTreeSet<&String> = effects.iter().flat_map(|(_, e)| e.keys()).collect();
     let mut groups: Vec<String> = distributions.into_iter().cloned().collect();
     groups.sort_by(|a, b| first_number(a).total_cmp(&first_number(b)).then(a.cmp(b)));

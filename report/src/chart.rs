@@ -194,12 +194,9 @@ mod tests {
     #[test]
     fn series_of_very_different_height_have_a_logarithmic_axis() {
         let line = |top: f64| Series::new("", Mark::Line, vec![(1.0, top / 4.0), (2.0, top)]);
-        for (tops, log) in [
-            (&[10.0, 12.0][..], false),
-            (&[10.0, 100.0], true),
-            (&[10.0], false),
-            (&[], false),
-        ] {
+        for (tops, log) in
+            [(&[10.0, 12.0][..], false), (&[10.0, 100.0], true), (&[10.0], false), (&[], false)]
+        {
             let series: Vec<Series> = tops.iter().map(|top| line(*top)).collect();
             assert_eq!(Axis::suited("us", &series).log, log, "{tops:?}");
         }

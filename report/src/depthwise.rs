@@ -123,11 +123,7 @@ fn figure(curves: &[(&Survey, Curve)]) -> Chart {
 }
 
 fn over_channels(series: Vec<Series>) -> Chart {
-    Chart::Points {
-        x: Axis::linear("channels"),
-        y: Axis::suited("latency, us", &series),
-        series,
-    }
+    Chart::Points { x: Axis::linear("channels"), y: Axis::suited("latency, us", &series), series }
 }
 
 /// The largest power of two that divides a number of channels.

@@ -42,8 +42,7 @@ pub fn sheet(charts: &[Chart]) -> String {
 /// links.
 #[must_use]
 pub fn inline(chart: &Chart, label: &str, target: Target<'_>) -> String {
-    let attributes =
-        format!(" role=\"img\" aria-label=\"{}\"", super::markup::escape(label));
+    let attributes = format!(" role=\"img\" aria-label=\"{}\"", super::markup::escape(label));
     drawn(std::slice::from_ref(chart), &attributes, target)
 }
 

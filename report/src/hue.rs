@@ -127,7 +127,10 @@ mod tests {
     fn the_style_sheet_has_the_same_palette() {
         let style = include_str!("site/style.css");
         for (number, colour) in PALETTE.iter().enumerate() {
-            assert!(style.contains(&format!(".c{number} {{ --c: light-dark({colour}, ")), "{colour}");
+            assert!(
+                style.contains(&format!(".c{number} {{ --c: light-dark({colour}, ")),
+                "{colour}"
+            );
         }
     }
 

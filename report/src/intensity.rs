@@ -115,12 +115,14 @@ fn roofline(survey: &Survey) -> Chart {
         OpFamily::ALL.iter().map(family).filter(|s| !s.points.is_empty()).collect();
     let xs = rates.iter().map(Rate::intensity);
     if let Some(roof) = Roof::of(survey.rows.iter()).filter(|_| !series.is_empty()) {
-        series.push(Series::new(
-            "best seen",
-            Mark::Line,
-            roof.corners(xs.clone().fold(f64::INFINITY, f64::min), xs.fold(0.0, f64::max)),
-        )
-        .hue(Hue::Reference));
+        series.push(
+            Series::new(
+                "best seen",
+                Mark::Line,
+                roof.corners(xs.clone().fold(f64::INFINITY, f64::min), xs.fold(0.0, f64::max)),
+            )
+            .hue(Hue::Reference),
+        );
     }
     Chart::Points { x: Axis::log("FLOPs per byte"), y: Axis::log("GFLOP/s"), series }
 }

@@ -39,8 +39,18 @@ pub fn lead(caption: &str) -> (&str, &str) {
 }
 
 const MONTHS: [&str; 12] = [
-    "January", "February", "March", "April", "May", "June", "July", "August", "September",
-    "October", "November", "December",
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
 ];
 const UNITS: [&str; 5] = ["%", "ms", "us", "MB", "x"];
 

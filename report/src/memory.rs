@@ -129,9 +129,12 @@ fn by_resolution(survey: &Survey) -> Chart {
         .filter_map(|(side, mb)| Some((*side as f64, median(mb)?)))
         .collect();
     let series = vec![
-        Series::new("synthetic", Mark::Ring, of(Group::Synthetic)).hue(Hue::Group(Group::Synthetic)),
-        Series::new("real ViT", Mark::Dot, of(Group::Transformer)).hue(Hue::Group(Group::Transformer)),
-        Series::new("real CNN", Mark::Triangle, of(Group::Convolutional)).hue(Hue::Group(Group::Convolutional)),
+        Series::new("synthetic", Mark::Ring, of(Group::Synthetic))
+            .hue(Hue::Group(Group::Synthetic)),
+        Series::new("real ViT", Mark::Dot, of(Group::Transformer))
+            .hue(Hue::Group(Group::Transformer)),
+        Series::new("real CNN", Mark::Triangle, of(Group::Convolutional))
+            .hue(Hue::Group(Group::Convolutional)),
         Series::new("synthetic, median", Mark::Line, medians).hue(Hue::Reference),
     ];
     Chart::Points {

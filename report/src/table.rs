@@ -19,6 +19,13 @@ pub enum Cell {
     Blank,
     /// Words.
     Text(String),
+    /// Words that lead to a page.
+    Link {
+        /// The words.
+        text: String,
+        /// The way to the page.
+        page: String,
+    },
     /// A whole number.
     Count(usize),
     /// Already in percent.
@@ -59,7 +66,7 @@ impl Cell {
 
     fn shown(&self) -> String {
         match self {
-            Self::Text(text) => text.clone(),
+            Self::Text(text) | Self::Link { text, .. } => text.clone(),
             Self::Count(n) => n.to_string(),
             Self::Percent(p) if p.is_finite() => format!("{p:.1} %"),
             Self::Signed(p) if p.is_finite() => format!("{p:+.1} %"),
@@ -72,14 +79,16 @@ impl Cell {
     fn json(&self) -> Value {
         match self {
             Self::Blank => Value::Null,
-            Self::Text(text) => json!(text),
+            Self::Text(text) | Self::Link { text, .. } => json!(text),
             Self::Count(n) => json!(n),
-            Self::Percent(v) | Self::Signed(v) | Self::Times(v) | Self::Number(v) => json!((v * 1e6).round() / 1e6),
+            Self::Percent(v) | Self::Signed(v) | Self::Times(v) | Self::Number(v) => {
+                json!((v * 1e6).round() / 1e6)
+            }
         }
     }
 
     fn is_numeric(&self) -> bool {
-        !matches!(self, Self::Text(_))
+        !matches!(self, Self::Text(_) | Self::Link { .. })
     }
 }
 
@@ -151,21 +160,23 @@ impl Table {
     fn html_row(&self, row: &[Cell], target: Target<'_>) -> String {
         let cell = |(column, cell): (usize, &Cell)| {
             let shown = cell.shown();
-            let text = match cell {
-                Cell::Text(_) => prose(&shown),
-                _ => escape(&shown),
-            };
             let heading = self.headings.get(column).map_or("", String::as_str);
-            let text = match target(heading, &shown).filter(|_| matches!(cell, Cell::Text(_))) {
-                Some(page) => format!("<a href=\"{}\">{text}</a>", escape(&page)),
-                None => text,
+            let page = match cell {
+                Cell::Text(words) => target(heading, words),
+                Cell::Link { page, .. } => Some(page.clone()),
+                _ => None,
+            };
+            let text = match page {
+                Some(page) => format!("<a href=\"{}\">{}</a>", escape(&page), escape(&shown)),
+                None if cell.is_numeric() => escape(&shown),
+                None => prose(&shown),
             };
             let class = match cell {
-                Cell::Text(words) if words.chars().count() > WIDE => " class=\"w\"",
-                Cell::Text(_) => "",
-                _ => " class=\"n\"",
+                _ if cell.is_numeric() => " class=\"n\"",
+                _ if shown.chars().count() > WIDE => " class=\"w\"",
+                _ => "",
             };
-            if column == 0 && matches!(cell, Cell::Text(_)) {
+            if column == 0 && !cell.is_numeric() {
                 format!("<th scope=\"row\"{class}>{text}</th>")
             } else {
                 format!("<td{class}>{text}</td>")
@@ -226,9 +237,8 @@ mod tests {
             table().markdown(),
             "What & where\n\n| Kind | Share |\n| --- | --- |\n| a\\|b<c | 12.3 % |\n| d | - |\n"
         );
-        let html = table().html(&|heading, text| {
-            (heading == "Kind" && text == "d").then(|| "d.html".to_owned())
-        });
+        let html = table()
+            .html(&|heading, text| (heading == "Kind" && text == "d").then(|| "d.html".to_owned()));
         for part in [
             "<b>What &amp; where.</b>",
             "<th scope=\"row\">a|b&lt;c</th><td class=\"n\">12.3 %</td>",

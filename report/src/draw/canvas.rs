@@ -141,8 +141,7 @@ impl Canvas {
             return;
         }
         let dash = if dashed { " stroke-dasharray=\"7 4\"" } else { "" };
-        self.text +=
-            &format!("<path {}{dash} d=\"M{}\"/>\n", ink.stroke(width), path.join("L"));
+        self.text += &format!("<path {}{dash} d=\"M{}\"/>\n", ink.stroke(width), path.join("L"));
     }
 
     /// Shapes of a path that is filled.

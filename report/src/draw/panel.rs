@@ -57,8 +57,7 @@ impl Panel {
             let name = shortened(&self.y.tick(*tick));
             canvas.word(&name, (self.left - 8.0, y), Anchor::End, Ink::Quiet);
         }
-        let corner =
-            [(self.left, self.top), (self.left, self.bottom), (self.right, self.bottom)];
+        let corner = [(self.left, self.top), (self.left, self.bottom), (self.right, self.bottom)];
         canvas.line(&corner, Ink::Quiet, 1.0, false);
         let middle = (self.left + self.right) / 2.0;
         canvas.word(&self.x.label, (middle, self.bottom + 34.0), Anchor::Middle, Ink::Ink);

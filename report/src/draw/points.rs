@@ -75,8 +75,7 @@ pub fn points(canvas: &mut Canvas, panel: &Panel, series: &[Series], target: Tar
             let (Some(name), Some(point)) = (s.names.get(number), s.points.get(number)) else {
                 continue;
             };
-            let around =
-                Around { title: Some(title(name, *point, panel)), target: target(name) };
+            let around = Around { title: Some(title(name, *point, panel)), target: target(name) };
             shape.draw(canvas, &[at], ink, &around);
         }
         for (number, (x, y)) in &placed {
@@ -100,4 +99,3 @@ fn apart(places: impl Iterator<Item = (f64, f64)>) -> Vec<(f64, f64)> {
     let cell = |(x, y): (f64, f64)| ((x / CELL) as i64, (y / CELL) as i64);
     places.filter(|place| covered.insert(cell(*place))).collect()
 }
-

@@ -18,7 +18,8 @@ pub fn models(survey: &Survey) -> String {
         forecasts.extend(evaluation.models.iter().map(|m| ((*group, m.name.as_str()), m)));
     }
     let whole = survey.models.iter().filter_map(|m| Some((m, m.group?)));
-    let rows = whole.map(|(m, group)| row(m, group, forecasts.get(&(group, m.name.as_str())).copied()));
+    let rows =
+        whole.map(|(m, group)| row(m, group, forecasts.get(&(group, m.name.as_str())).copied()));
     std::iter::once(HEADINGS.to_owned()).chain(rows).collect()
 }
 

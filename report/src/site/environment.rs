@@ -130,8 +130,7 @@ fn figures(index: &Index<'_>, survey: &Survey) -> String {
     }
     let caption =
         source("Share of operator time by operator family, the mean over models", &[survey]);
-    let stacked =
-        if stacks.is_empty() { String::new() } else { rows::stacks(&stacks, &caption) };
+    let stacked = if stacks.is_empty() { String::new() } else { rows::stacks(&stacks, &caption) };
     drawn.concat() + &stacked
 }
 
@@ -191,7 +190,10 @@ fn row(entry: &Entry<'_>, place: &Place<'_>) -> Vec<Cell> {
     let model = place.model;
     let ms = |ns: f64| ns / 1e6;
     let start = [
-        Cell::text(entry.name),
+        Cell::Link {
+            text: entry.title().to_owned(),
+            page: format!("{UP}models/{}.html", entry.slug),
+        },
         Cell::text(entry.group.to_string()),
         Cell::number(entry.work.map(|w| w.flops as f64 / 1e9)),
         Cell::number(model.latency_ns.map(ms)),

@@ -28,8 +28,11 @@ const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; i
 impl Frame<'_> {
     pub fn html(&self) -> String {
         let Self { title, up, .. } = self;
-        let lead: String =
-            self.lead.iter().map(|text| format!("<p class=\"lead\">{}</p>\n", prose(text))).collect();
+        let lead: String = self
+            .lead
+            .iter()
+            .map(|text| format!("<p class=\"lead\">{}</p>\n", prose(text)))
+            .collect();
         let suffix = if up.is_empty() { "" } else { " - vitempo report" };
         format!(
             "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\

@@ -48,6 +48,13 @@ pub struct Place<'a> {
     pub forecast: Result<&'a ModelForecast, String>,
 }
 
+impl Entry<'_> {
+    /// Its name, or that it has none.
+    pub fn title(&self) -> &str {
+        if self.name.is_empty() { "unnamed" } else { self.name }
+    }
+}
+
 impl<'a> Index<'a> {
     /// Of surveys with unique labels.
     pub fn of(surveys: &'a [Survey], topics: &'a [Topic]) -> Self {

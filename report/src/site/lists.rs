@@ -50,8 +50,7 @@ pub fn counts(survey: &Survey) -> String {
     let synthetic = of(&|group| group == Some(Group::Synthetic));
     let real = of(&|group| group.is_some_and(|group| group != Group::Synthetic));
     let single = of(&|group| group.is_none());
-    let single =
-        if single > 0 { format!(", {single} single operators") } else { String::new() };
+    let single = if single > 0 { format!(", {single} single operators") } else { String::new() };
     match (real, synthetic) {
         (real, 0) => format!("{real} real models{single}"),
         (0, synthetic) => format!("{synthetic} synthetic models{single}"),
@@ -100,7 +99,7 @@ pub fn models(index: &Index<'_>) -> String {
             "<li data-kind=\"{kind}\"><a href=\"models/{}.html\">{}</a> \
              <span class=\"quiet small\">{kind}{work}</span></li>\n",
             escape(&entry.slug),
-            escape(entry.name),
+            escape(entry.title()),
             kind = escape(&entry.group.to_string()),
         )
     };

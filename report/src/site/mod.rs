@@ -101,9 +101,7 @@ pub fn site(surveys: &[Survey], topics: &[Topic], notes: &Notes) -> Site {
         Block::Figure(figure) => Some(figure),
         _ => None,
     });
-    files.extend(
-        figures.map(|f| (format!("figures/{}.svg", f.name), draw::svg(&f.chart))),
-    );
+    files.extend(figures.map(|f| (format!("figures/{}.svg", f.name), draw::svg(&f.chart))));
     Site { files, sections: sections.iter().map(Section::count).collect() }
 }
 

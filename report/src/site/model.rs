@@ -29,7 +29,7 @@ pub fn page(index: &Index<'_>, entry: &Entry<'_>) -> String {
         section("time", "Where its time goes", &times(index, entry)),
     ];
     let frame = Frame {
-        title: entry.name,
+        title: entry.title(),
         up: UP,
         chapter: Some(CHAPTERS[2]),
         lead: vec![sentence(entry)],
@@ -51,12 +51,7 @@ fn sentence(entry: &Entry<'_>) -> String {
         [] => "Its latency was not measured.".to_owned(),
         [one] => format!("It takes {}.", at(one)),
         [first, .., last] => {
-            format!(
-                "It takes {} to {} in {} environments.",
-                at(first),
-                at(last),
-                measured.len()
-            )
+            format!("It takes {} to {} in {} environments.", at(first), at(last), measured.len())
         }
     };
     let rows: Vec<_> = entry.places.iter().filter_map(|p| p.forecast.as_ref().ok()).collect();
@@ -71,9 +66,8 @@ fn sentence(entry: &Entry<'_>) -> String {
 }
 
 fn about(entry: &Entry<'_>) -> Vec<(&'static str, String)> {
-    let scaled = |count: u64, unit: f64, name: &str| {
-        format!("{} {name}", three_digits(count as f64 / unit))
-    };
+    let scaled =
+        |count: u64, unit: f64, name: &str| format!("{} {name}", three_digits(count as f64 / unit));
     let work = entry.work;
     vec![
         ("FLOPs", work.map_or_else(String::new, |w| scaled(w.flops, 1e9, "G"))),

@@ -86,7 +86,9 @@ fn headline(results: &[(&Survey, Errors)]) -> String {
     };
     let over = match results.len() {
         1 => String::new(),
-        count => paragraph(&format!("Means over {count} environments; each is in the table below.")),
+        count => {
+            paragraph(&format!("Means over {count} environments; each is in the table below."))
+        }
     };
     let over = over.replacen("<p>", "<p class=\"quiet small\">", 1);
     format!("<ul class=\"headline\">\n{}</ul>\n{over}", cards.map(card).concat())

@@ -1,11 +1,7 @@
 //! [`Errors`]: how far forecasts of an environment are off, beside how far its repeats are apart.
 //! Errors are percent, shares between 0 and 1.
 
-use crate::{
-    accuracy::best_fed,
-    group::Group,
-    survey::Survey,
-};
+use crate::{accuracy::best_fed, group::Group, survey::Survey};
 use vitempo::{
     graph::Latency,
     predictors::{Method, ModelRow},

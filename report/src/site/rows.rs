@@ -59,7 +59,8 @@ pub fn latencies(rows: &[Latencies], caption: &str) -> String {
     let axis = Axis { label: String::new(), log: low > 0.0 && high > LINEAR * low };
     let scale = Scale::of(&axis, ends());
     let row = |r: &Latencies| {
-        let mut track = "<line class=\"rule\" x1=\"0\" x2=\"100%\" y1=\"14\" y2=\"14\"/>".to_owned();
+        let mut track =
+            "<line class=\"rule\" x1=\"0\" x2=\"100%\" y1=\"14\" y2=\"14\"/>".to_owned();
         let class = format!("c{}", r.hue.colour(0));
         if let Some([lower, point, upper]) = r.forecast.and_then(|ends| places(&scale, ends)) {
             track += &format!(

@@ -19,8 +19,7 @@ impl Slugs {
         let short = whole.get(..MOST).unwrap_or(&whole).trim_matches('-');
         let base = if short.is_empty() { "unnamed" } else { short };
         let digest = crate::slug(digest.get(..8).unwrap_or(digest));
-        let longer =
-            if digest.is_empty() { base.to_owned() } else { format!("{base}-{digest}") };
+        let longer = if digest.is_empty() { base.to_owned() } else { format!("{base}-{digest}") };
         let numbered = (2..).map(|number| format!("{longer}-{number}"));
         let mut names = [base.to_owned(), longer.clone()].into_iter().chain(numbered);
         // The names never end.

@@ -1,6 +1,10 @@
 //! [`page`]: a study, a section of the report with its figures and tables.
 
-use super::{Section, frame::{CHAPTERS, Frame, paragraph}, index::Index};
+use super::{
+    Section,
+    frame::{CHAPTERS, Frame, paragraph},
+    index::Index,
+};
 use crate::{
     Block, Figure, draw,
     markup::{escape, lead, prose},
