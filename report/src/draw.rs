@@ -98,7 +98,7 @@ fn paint(canvas: &mut Canvas, chart: &Chart, top: f64, target: Target<'_>) {
             intervals::intervals(canvas, &panel, series);
         }
         Chart::Stacked { value, rows, parts } => {
-            let total = |row: usize| parts.iter().filter_map(|p| p.lengths.get(row)).sum();
+            let total = |row: usize| parts.iter().filter_map(|p| p.lengths.get(row)).sum::<f64>();
             let totals = (0..rows.len()).map(total);
             let panel = panel(Scale::of(&Axis::linear(value), totals), Scale::names(rows));
             bars::stacked(canvas, &panel, parts);

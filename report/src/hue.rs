@@ -25,7 +25,7 @@ pub enum Hue {
     Group(Group),
     /// An operator family.
     Family(OpFamily),
-    /// A kind of activation, by its place in [`ACTIVATIONS`].
+    /// A kind of activation, the most frequent first.
     Activation(usize),
     /// A way of fitting.
     Method(Method),
@@ -61,7 +61,7 @@ impl Hue {
         Self::Activation(ACTIVATIONS.iter().position(|k| k == kind).unwrap_or(ACTIVATIONS.len()))
     }
 
-    /// The colour in [`PALETTE`] of the series at this place of its figure.
+    /// The number of the colour in the palette, of the series at this place of its figure.
     pub fn colour(self, place: usize) -> usize {
         let numbered = |number: usize| number % PALETTE.len();
         match self {

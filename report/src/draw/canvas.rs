@@ -112,7 +112,8 @@ impl Canvas {
     /// A word that reads from below to above, centred upon its place.
     pub fn upright(&mut self, words: &str, (x, y): (f64, f64), ink: Ink) {
         self.text += &format!(
-            "<text {} text-anchor=\"middle\" transform=\"translate({} {}) rotate(-90)\">{}</text>\n",
+            "<text {} text-anchor=\"middle\" \
+             transform=\"translate({} {}) rotate(-90)\">{}</text>\n",
             ink.fill(),
             px(x),
             px(y),

@@ -73,7 +73,7 @@ impl Section {
     }
 }
 
-/// The report on surveys with unique labels; pages of studies for these topics alone.
+/// The report on surveys with numbers and unique labels; pages of studies for these topics alone.
 #[must_use]
 pub fn site(surveys: &[Survey], topics: &[Topic], notes: &Notes) -> Site {
     let index = Index::of(surveys, topics);

@@ -24,8 +24,8 @@ use vitempo::graph::OpFamily;
 
 const UP: &str = "";
 
-pub const PHONES: &str = "Forecasts for phones, boards and laptops come from bundles that ship with \
-    vitempo, adapted from latencies that others published; `vitempo bundle list` names them.";
+pub const PHONES: &str = "Forecasts for phones, boards and laptops come from bundles that ship \
+    with vitempo, adapted from latencies that others published; `vitempo bundle list` names them.";
 
 pub fn page(index: &Index<'_>, sections: &[Section]) -> String {
     let results: Vec<(&Survey, Errors)> =
@@ -232,7 +232,7 @@ fn times(index: &Index<'_>) -> String {
         .iter()
         .flat_map(|survey| {
             let groups = [Group::Transformer, Group::Convolutional, Group::Synthetic];
-            groups.into_iter().filter_map(|group| shares(index, UP, survey, group))
+            groups.into_iter().filter_map(move |group| shares(index, UP, survey, group))
         })
         .collect();
     if rows.is_empty() {

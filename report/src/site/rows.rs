@@ -148,7 +148,7 @@ fn key(rows: &[Stack]) -> String {
     let mut names: Vec<(usize, &str)> = Vec::new();
     for (hue, name, _) in rows.iter().flat_map(|r| &r.parts).filter(|p| p.2 > 0.0) {
         if !names.iter().any(|(_, known)| known == name) {
-            names.push((hue.colour(0), name));
+            names.push((hue.colour(0), name.as_str()));
         }
     }
     let item = |(colour, name): &(usize, &str)| {
