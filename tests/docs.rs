@@ -180,8 +180,7 @@ fn decisions_have_one_form_and_at_most_a_page() {
 
 /// Every page of the documentation.
 fn pages() -> Vec<PathBuf> {
-    let folders =
-        ["", "docs", "docs/aria", "docs/decisions", "datasets/measured", "studies"];
+    let folders = ["", "docs", "docs/aria", "docs/decisions", "datasets/measured", "studies"];
     let entries = |folder: &str| std::fs::read_dir(root().join(folder)).expect("a folder");
     let mut pages: Vec<PathBuf> =
         folders.into_iter().flat_map(entries).flatten().map(|e| e.path()).collect();

@@ -2,6 +2,9 @@
 //! data, beside the mobile ViT study's printed numbers (tables 2 to 4, figures 15 and 16) and
 //! beside the noise floor of the measurements that forecasts are held against. Errors are percent.
 
+mod causes;
+mod sizes;
+
 use super::{
     Block,
     chart::{Axis, BarSeries, Chart, Mark, Series},
@@ -14,14 +17,9 @@ use super::{
     survey::Survey,
     table::{Cell, Table},
 };
-use std::collections::BTreeSet;
-use vitempo::graph::Latency;
+use causes::{kinds_table, paper_worst, worst_table};
+use sizes::{by_size, sizes_table};
 use vitempo::predictors::{Evaluation, Method, ModelRow};
-
-/// Kinds with less of the time are not listed.
-const LEAST_SHARE: f64 = 0.01;
-/// Models listed as the worst forecast, per environment.
-const LISTED: usize = 10;
 
 pub fn section(surveys: &[Survey]) -> Vec<Block> {
     let missing = "No environment has enough synthetic models to train on and to hold out: \
@@ -302,108 +300,6 @@ fn paper_set(set: &str) -> String {
     if set == "real" { Group::Transformer.to_string() } else { set.to_owned() }
 }
 
-fn sizes(survey: &Survey) -> BTreeSet<(usize, bool)> {
-    survey.evaluations.iter().map(|j| (j.models, j.operators > 0)).collect()
-}
-
-fn by_size(survey: &Survey) -> Chart {
-    let curve = |method: Method, group: Group, operators: bool| {
-        let own = survey
-            .evaluations
-            .iter()
-            .filter(|j| j.method == method && (j.operators > 0) == operators);
-        let mut points: Vec<(f64, f64)> =
-            own.filter_map(|j| Some((j.models as f64, j.mape(group)?))).collect();
-        points.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let apart = if operators { "" } else { ", no single operators" };
-        let name = format!("{method}, {group}{apart}");
-        let series = Series::new(name, Mark::Line, points).hue(Hue::Method(method));
-        Series { dashed: group != Group::Synthetic, ..series }
-    };
-    let kinds = [Group::Synthetic, Group::Transformer]
-        .into_iter()
-        .flat_map(|g| Method::ALL.map(|m| (m, g)));
-    let series = [true, false]
-        .into_iter()
-        .flat_map(|operators| kinds.clone().map(move |(m, g)| (m, g, operators)));
-    let ends = [
-        survey.evaluations.iter().map(|j| j.models).min(),
-        survey.evaluations.iter().map(|j| j.models).max(),
-    ];
-    let flat = |group: Group| {
-        let points = floor(survey, group)
-            .map(|f| ends.into_iter().flatten().map(|models| (models as f64, f)).collect());
-        let name = format!("noise floor, {group}");
-        Series::new(name, Mark::Line, points.unwrap_or_default()).hue(Hue::Reference)
-    };
-    let floors = [Group::Synthetic, Group::Transformer].map(flat);
-    let series: Vec<Series> = series
-        .map(|(m, g, o)| curve(m, g, o))
-        .chain(floors)
-        .filter(|s| s.points.len() > 1)
-        .collect();
-    Chart::Points {
-        x: Axis::log("synthetic models trained on"),
-        y: Axis::suited("mean absolute percentage error, %", &series),
-        series,
-    }
-}
-
-fn sizes_table(surveys: &[&Survey], caption: String) -> Table {
-    let headings = [
-        "Models",
-        "Environment",
-        "Trained on",
-        "Single operators too",
-        "lasso",
-        "random-forest",
-        "gbdt",
-        "Noise floor",
-    ];
-    let mut table = Table::new("accuracy-sizes", caption, headings);
-    for group in [Group::Synthetic, Group::Transformer, Group::Convolutional] {
-        for survey in surveys.iter().filter(|s| sizes(s).len() > 1) {
-            for (models, operators) in sizes(survey) {
-                let own = |m: Method| {
-                    survey.evaluations.iter().find(|j| {
-                        j.method == m && j.models == models && (j.operators > 0) == operators
-                    })
-                };
-                let errors = Method::ALL.map(|m| own(m).and_then(|j| j.mape(group)));
-                if errors.iter().all(Option::is_none) {
-                    continue;
-                }
-                let start = [
-                    Cell::text(group.to_string()),
-                    Cell::text(&survey.label),
-                    Cell::Count(models),
-                    Cell::text(if operators { "yes" } else { "no" }),
-                ];
-                table.rows.push(
-                    start
-                        .into_iter()
-                        .chain(errors.map(Cell::percent))
-                        .chain([Cell::percent(floor(survey, group))])
-                        .collect(),
-                );
-            }
-        }
-    }
-    if !table.rows.is_empty() {
-        table.rows.extend(PAPER.sizes.iter().map(|p| {
-            let errors = [p.lasso, p.random_forest, p.gbdt].map(Cell::Percent);
-            let start = [
-                Cell::text(paper_set(&p.set)),
-                Cell::text(format!("study: {} Mobile, CPUs", p.framework)),
-                Cell::Count(p.models),
-                Cell::text("no"),
-            ];
-            start.into_iter().chain(errors).chain([Cell::Blank]).collect()
-        }));
-    }
-    table
-}
-
 pub fn errors(survey: &Survey) -> Chart {
     let Some(evaluated) = best_fed(survey, Method::Gbdt) else {
         return Chart::Points { x: Axis::log(""), y: Axis::linear(""), series: Vec::new() };
@@ -429,99 +325,4 @@ pub fn errors(survey: &Survey) -> Chart {
         y: Axis::linear("forecast too long by, %"),
         series,
     }
-}
-
-fn kinds_table(surveys: &[&Survey], caption: String) -> Table {
-    let headings = [
-        "Environment",
-        "Models",
-        "Operator",
-        "Share of time",
-        "Rows",
-        "MAPE",
-        "90th percentile",
-        "Time-weighted",
-        "By fallback",
-        "Noise floor",
-    ];
-    let mut table = Table::new("accuracy-kinds", caption, headings);
-    for survey in surveys {
-        let Some(evaluated) = best_fed(survey, Method::Gbdt) else { continue };
-        for (group, e) in &evaluated.sets {
-            let mut kinds: Vec<_> =
-                e.operators.iter().filter(|(_, m)| m.time_share >= LEAST_SHARE).collect();
-            kinds.sort_by(|a, b| b.1.time_share.total_cmp(&a.1.time_share));
-            for (kind, m) in kinds {
-                table.rows.push(vec![
-                    Cell::text(&survey.label),
-                    Cell::text(group.to_string()),
-                    Cell::text(kind),
-                    Cell::share(m.time_share),
-                    Cell::Count(m.rows),
-                    Cell::Percent(m.mape),
-                    Cell::Percent(m.p90_ape),
-                    Cell::Percent(m.weighted_ape),
-                    Cell::Count(m.fallback_rows),
-                    Cell::percent(survey.floors.kinds.get(kind).map(|f| f.mape)),
-                ]);
-            }
-        }
-    }
-    table
-}
-
-fn worst_table(surveys: &[&Survey], caption: String) -> Table {
-    let mut table = Table::new(
-        "accuracy-worst",
-        caption,
-        [
-            "Environment",
-            "Model",
-            "Kind of model",
-            "Measured",
-            "Forecast",
-            "Error",
-            "Largest differences",
-        ],
-    );
-    for survey in surveys {
-        let Some(evaluated) = best_fed(survey, Method::Gbdt) else { continue };
-        let real = evaluated.sets.iter().filter(|(group, _)| **group != Group::Synthetic);
-        let mut models: Vec<_> =
-            real.flat_map(|(group, e)| e.models.iter().map(move |m| (group, m))).collect();
-        models.sort_by(|a, b| b.1.by_error(a.1));
-        for (group, m) in models.into_iter().take(LISTED) {
-            let part = |c: &vitempo::predictors::Contribution| {
-                format!("{} {:+.1} %", c.kind, (c.predicted_ns - c.actual_ns) / m.actual_ns * 100.0)
-            };
-            table.rows.push(vec![
-                Cell::text(&survey.label),
-                Cell::text(&m.name),
-                Cell::text(group.to_string()),
-                Cell::text(Latency::from_ns(m.actual_ns).to_string()),
-                Cell::text(m.predicted.point().to_string()),
-                Cell::text(format!(
-                    "{:+.1} %",
-                    (m.predicted.point().ns() / m.actual_ns - 1.0) * 100.0
-                )),
-                Cell::text(m.contributions.iter().take(3).map(part).collect::<Vec<_>>().join(", ")),
-            ]);
-        }
-    }
-    table
-}
-
-fn paper_worst() -> Table {
-    let caption = format!(
-        "The study's largest end-to-end errors of GBDT over core combinations and precisions, by \
-        device (figures 15 and 16). {}.",
-        PAPER.source
-    );
-    let mut table = Table::new("accuracy-study", caption, ["Device", "Synthetic", "Real ViTs"]);
-    table.rows = PAPER
-        .worst
-        .iter()
-        .map(|w| vec![Cell::text(&w.device), Cell::Percent(w.synthetic), Cell::Percent(w.real)])
-        .collect();
-    table
 }

@@ -4,6 +4,12 @@
 //! Operators are those of `TrainingRows`: distinct ones per model, drift-corrected, the median of
 //! all measurements. Latencies are ns, memory is bytes.
 
+mod labels;
+mod shares;
+
+pub use labels::identify;
+pub use shares::{FAMILIES, Shares, family_index, mean_shares, shares};
+
 use super::{
     floor::Floors,
     forecasts::BundleEvaluation,
@@ -11,13 +17,15 @@ use super::{
     inputs::{self, InputEffect},
 };
 use jiff::Timestamp;
+use labels::label;
+use shares::memory_shares;
 use std::{
     borrow::Cow,
     collections::{BTreeMap, BTreeSet},
 };
 use vitempo::graph::{
-    Environment, Executed, Graph, MemoryFormat, ModelProfile, OpFamily, OpKind, OpSpec, Origin,
-    PeakFault, Precision, Work,
+    Environment, Executed, Graph, MemoryFormat, ModelProfile, OpKind, OpSpec, Origin, PeakFault,
+    Precision, Work,
 };
 use vitempo::predictors::{
     FeatureSchema, FeatureVector, Importance, MeasuredModel, PredictorError, PredictorKey,
@@ -113,12 +121,6 @@ pub struct FormatImportance {
     /// Which features matter.
     pub importance: Importance,
 }
-
-/// How many operator families there are.
-pub const FAMILIES: usize = OpFamily::ALL.len();
-
-/// By operator family, in the order of [`OpFamily::ALL`]; adds up to 1.
-pub type Shares = [f64; FAMILIES];
 
 /// One environment.
 #[derive(Clone, Debug, PartialEq)]
@@ -289,34 +291,6 @@ impl Survey {
     }
 }
 
-/// Engine, precision, and what differs from one thread and the engine's own memory format.
-fn label(e: &Environment) -> String {
-    let precision = if e.precision == Precision::I8 { "int8" } else { e.precision.name() };
-    let threads = if e.threads == 1 { String::new() } else { format!(" {}t", e.threads) };
-    let format =
-        e.memory_format.map(|f| format!(" {}", f.name().replace('_', " "))).unwrap_or_default();
-    let settings = e.settings_after(" ");
-    format!("{} {precision}{threads}{format}{settings}", e.framework)
-}
-
-/// Numbers surveys in their order, and makes labels unique: by folder, then by number.
-pub fn identify(surveys: &mut [Survey]) {
-    surveys.iter_mut().enumerate().for_each(|(number, survey)| survey.number = number);
-    let shared = |surveys: &[Survey]| -> BTreeSet<String> {
-        let mut seen = BTreeSet::new();
-        surveys.iter().filter(|s| !seen.insert(s.label.clone())).map(|s| s.label.clone()).collect()
-    };
-    let twice = shared(surveys);
-    surveys
-        .iter_mut()
-        .filter(|s| twice.contains(&s.label))
-        .for_each(|s| s.label = format!("{} ({})", s.label, s.folder));
-    let still = shared(surveys);
-    for (number, survey) in surveys.iter_mut().filter(|s| still.contains(&s.label)).enumerate() {
-        survey.label = format!("{} #{}", survey.label, number + 1);
-    }
-}
-
 /// Measurements by name and architecture of their model.
 type ByModel<'a> = BTreeMap<(&'a str, &'a str), Vec<&'a ModelProfile>>;
 
@@ -417,51 +391,6 @@ fn executed(profiles: &[ModelProfile]) -> Option<MemoryFormat> {
     counts.into_iter().max_by_key(|(_, n)| *n).map(|(format, _)| format)
 }
 
-/// Place of a kind's family in [`Shares`].
-pub fn family_index(kind: &OpKind) -> usize {
-    OpFamily::ALL.iter().position(|f| *f == kind.family()).unwrap_or(OpFamily::ALL.len() - 1)
-}
-
-/// The mean of several shares; `None` without any.
-pub fn mean_shares(all: &[Shares]) -> Option<Shares> {
-    let mut mean = Shares::default();
-    for shares in all {
-        mean.iter_mut().zip(shares).for_each(|(m, s)| *m += s / all.len() as f64);
-    }
-    (!all.is_empty()).then_some(mean)
-}
-
-/// Parts of a whole; `None` where there is nothing.
-pub fn shares(parts: impl IntoIterator<Item = (usize, f64)>) -> Option<Shares> {
-    let mut sums = Shares::default();
-    for (index, part) in parts {
-        if let Some(sum) = sums.get_mut(index) {
-            *sum += part;
-        }
-    }
-    let total: f64 = sums.iter().sum();
-    (total > 0.0).then(|| sums.map(|s| s / total))
-}
-
-fn memory_shares(
-    profiles: &[ModelProfile],
-    graphs: &BTreeMap<String, Graph>,
-) -> BTreeMap<Group, Shares> {
-    let mut by_group: BTreeMap<Group, Vec<Shares>> = BTreeMap::new();
-    for p in profiles {
-        let parts = p
-            .operators
-            .iter()
-            .filter_map(|m| Some((family_index(&m.op.kind), m.memory_bytes? as f64)));
-        if let Some((group, shares)) =
-            Group::of(&p.model, graphs.get(&p.model.architecture)).zip(shares(parts))
-        {
-            by_group.entry(group).or_default().push(shares);
-        }
-    }
-    by_group.into_iter().filter_map(|(group, all)| Some((group, mean_shares(&all)?))).collect()
-}
-
 /// `21 November 2026` in UTC.
 pub fn day(unix_ms: u64) -> String {
     let time = i64::try_from(unix_ms).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok());
@@ -483,15 +412,5 @@ mod tests {
         ] {
             assert_eq!(day(seconds * 1000), expected);
         }
-    }
-
-    #[test]
-    fn shares_add_up_and_average() {
-        let half = shares([(0, 2.0), (1, 2.0)]).expect("something");
-        assert!((half[0] - 0.5).abs() < 1e-12);
-        assert_eq!(shares([]), None);
-        let mean = mean_shares(&[half, shares([(0, 1.0)]).expect("something")]).expect("two");
-        assert!((mean[0] - 0.75).abs() < 1e-12 && (mean.iter().sum::<f64>() - 1.0).abs() < 1e-12);
-        assert_eq!(mean_shares(&[]), None);
     }
 }
