@@ -5,6 +5,7 @@
 //! all measurements. Latencies are ns, memory is bytes.
 
 mod labels;
+mod rows;
 mod shares;
 
 pub use labels::identify;
@@ -18,18 +19,17 @@ use super::{
 };
 use jiff::Timestamp;
 use labels::label;
+use rows::row;
 use shares::memory_shares;
 use std::{
     borrow::Cow,
     collections::{BTreeMap, BTreeSet},
 };
 use vitempo::graph::{
-    Environment, Executed, Graph, MemoryFormat, ModelProfile, OpKind, OpSpec, Origin, PeakFault,
-    Precision, Work,
+    Environment, Executed, Graph, MemoryFormat, ModelProfile, OpKind, Origin, PeakFault, Work,
 };
 use vitempo::predictors::{
-    FeatureSchema, FeatureVector, Importance, MeasuredModel, PredictorError, PredictorKey,
-    TrainingRow, TrainingRows, metrics::median,
+    Importance, MeasuredModel, PredictorError, TrainingRows, metrics::median,
 };
 
 /// The measurements of one environment, as read.
@@ -347,39 +347,6 @@ fn image_side(graph: &Graph) -> Option<usize> {
             }
         })
         .next()
-}
-
-fn row(row: &TrainingRow) -> Row {
-    let op: &OpSpec = &row.op;
-    let work = Work::of_operator(op);
-    let class = match PredictorKey::of(op).class {
-        Cow::Owned(class) => {
-            Cow::Owned(class.strip_suffix("-to-blocked").unwrap_or(&class).to_owned())
-        }
-        borrowed => borrowed,
-    };
-    Row {
-        kind: op.kind.clone(),
-        class,
-        model: row.model,
-        count: row.count,
-        latency_ns: row.latency_ns,
-        flops: work.flops as f64,
-        bytes: work.bytes_read.saturating_add(work.bytes_written) as f64,
-        elements: op.outputs.first().map_or(0.0, |t| t.elements() as f64),
-        window: (op.kind == OpKind::Conv).then(|| window(&FeatureSchema::extract(op))),
-    }
-}
-
-fn window(features: &FeatureVector) -> Window {
-    let get = |column: &str| features.get(column).unwrap_or(0.0) as u32;
-    Window {
-        channels: get("channels_in"),
-        height: get("height_out"),
-        width: get("width_out"),
-        kernel: get("kernel_area"),
-        stride: get("stride_width"),
-    }
 }
 
 fn executed(profiles: &[ModelProfile]) -> Option<MemoryFormat> {
