@@ -31,7 +31,7 @@ pub fn environments(index: &Index<'_>) -> String {
         });
         format!(
             "<li>{}<span class=\"quiet\">{}</span><span>{}</span>{errors}\
-             <span class=\"quiet small when\">{}</span></li>\n",
+             <span class=\"quiet small\">{}</span></li>\n",
             environment_link(index, UP, survey),
             escape(&format!("{}, {} {}", e.device, e.framework, e.framework_version)),
             escape(&counts(survey)),

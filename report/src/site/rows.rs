@@ -116,7 +116,7 @@ pub fn bars(groups: &[(String, Vec<Bar>)], unit: &str, caption: &str) -> String 
         format!("<li class=\"group\"><span class=\"who\">{who}</span><ul>\n{bars}</ul></li>\n")
     };
     let shown: String = groups.iter().map(group).collect();
-    figure(caption, "", &(shown + &axis_row(&scale, unit)))
+    figure(caption, "", &(shown + &axis_group(&scale, unit)))
 }
 
 /// Stacks, each as long as its parts together; the longest takes the whole width.
@@ -188,19 +188,34 @@ fn svg(height: u32, inside: &str) -> String {
     )
 }
 
-/// Labels of the ticks, below the tracks.
+/// Labels of the ticks, below the tracks of rows.
 fn axis_row(scale: &Scale, unit: &str) -> String {
+    format!(
+        "<li class=\"row axis\" aria-hidden=\"true\"><span class=\"who\"></span>{}\
+         <span class=\"numbers\">{}</span></li>\n",
+        ticks(scale),
+        escape(unit)
+    )
+}
+
+/// Labels of the ticks, below the tracks of groups of bars.
+fn axis_group(scale: &Scale, unit: &str) -> String {
+    format!(
+        "<li class=\"group axis\" aria-hidden=\"true\"><span class=\"who\"></span><ul>\
+         <li class=\"bar\"><span class=\"name\"></span>{}<span class=\"number\">{}</span></li>\
+         </ul></li>\n",
+        ticks(scale),
+        escape(unit)
+    )
+}
+
+fn ticks(scale: &Scale) -> String {
     let tick = |tick: &f64| {
         let at = share(100.0 * (tick - scale.low) / (scale.high - scale.low));
         format!("<text x=\"{at}%\" y=\"12\" text-anchor=\"middle\">{}</text>", scale.tick(*tick))
     };
-    let ticks: String = thinned(&scale.ticks).iter().map(tick).collect();
-    format!(
-        "<li class=\"row axis\" aria-hidden=\"true\"><span class=\"who\"></span>{}\
-         <span class=\"numbers\">{}</span></li>\n",
-        svg(16, &ticks),
-        escape(unit)
-    )
+    let labels: String = thinned(&scale.ticks).iter().map(tick).collect();
+    svg(16, &labels)
 }
 
 /// At most seven ticks, so that their labels do not touch on a phone.
