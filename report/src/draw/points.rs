@@ -70,13 +70,13 @@ pub fn points(canvas: &mut Canvas, panel: &Panel, series: &[Series], target: Tar
         let (named, plain): (Vec<_>, Vec<_>) =
             placed.iter().partition(|(number, _)| s.names.len() > *number);
         let shape = Shape::of(s.mark);
-        shape.draw(canvas, &apart(plain.into_iter().map(|(_, at)| *at)), ink, &Around::default());
+        shape.draw(canvas, &apart(plain.into_iter().map(|(_, at)| at)), ink, &Around::default());
         for (number, at) in named {
-            let (Some(name), Some(point)) = (s.names.get(*number), s.points.get(*number)) else {
+            let (Some(name), Some(point)) = (s.names.get(number), s.points.get(number)) else {
                 continue;
             };
             let around = Around { title: Some(title(name, *point, panel)), target: target(name) };
-            shape.draw(canvas, &[*at], ink, &around);
+            shape.draw(canvas, &[at], ink, &around);
         }
         for (number, (x, y)) in &placed {
             let Some(label) = s.labels.get(*number) else { continue };
