@@ -132,6 +132,27 @@ impl Table {
         }
     }
 
+    /// Without the columns after the first in which no row has anything.
+    #[must_use]
+    pub fn without_blanks(self) -> Self {
+        let is_blank = |cell: &Cell| matches!(cell, Cell::Blank);
+        let is_kept = |column: usize| {
+            column == 0 || self.rows.iter().any(|row| row.get(column).is_some_and(|c| !is_blank(c)))
+        };
+        let kept: Vec<bool> = (0..self.headings.len()).map(is_kept).collect();
+        let pick = |column: usize| kept.get(column).copied().unwrap_or(false);
+        let headings = self.headings.into_iter().enumerate().filter(|(column, _)| pick(*column));
+        let rows = self.rows.into_iter().map(|row| {
+            row.into_iter().enumerate().filter(|(at, _)| pick(*at)).map(|(_, cell)| cell).collect()
+        });
+        Self {
+            name: self.name,
+            caption: self.caption,
+            headings: headings.map(|(_, heading)| heading).collect(),
+            rows: rows.collect(),
+        }
+    }
+
     /// As HTML: the caption, then the rows in a region that scrolls and that a keyboard reaches.
     /// `target` has the page of a text under a heading.
     pub fn html(&self, target: Target<'_>) -> String {
@@ -251,6 +272,18 @@ mod tests {
             table().json()["rows"],
             json!([{"Kind": "a|b<c", "Share": 12.3}, {"Kind": "d", "Share": null}])
         );
+    }
+
+    #[test]
+    fn blank_columns_are_left_out() {
+        let mut table = Table::new("t", "What", ["Kind", "Share", "Count"]);
+        table.rows = vec![
+            vec![Cell::Blank, Cell::Blank, Cell::Blank],
+            vec![Cell::Blank, Cell::Blank, Cell::Count(1)],
+        ];
+        let kept = table.without_blanks();
+        assert_eq!(kept.headings, ["Kind", "Count"]);
+        assert_eq!(kept.rows[1], [Cell::Blank, Cell::Count(1)]);
     }
 
     #[test]

@@ -146,7 +146,7 @@ fn models(index: &Index<'_>, survey: &Survey) -> String {
         if table.rows.is_empty() {
             return String::new();
         }
-        table.html(&|heading, text| index.cell(UP, heading, text))
+        table.without_blanks().html(&|heading, text| index.cell(UP, heading, text))
     };
     let none = if real.rows.is_empty() {
         paragraph("No model was measured here but sampled ones.")

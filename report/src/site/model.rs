@@ -111,7 +111,7 @@ fn latencies(index: &Index<'_>, entry: &Entry<'_>) -> String {
         table.rows.push(start.into_iter().chain(forecast).chain([memory]).collect());
     }
     rows::latencies(&rows, caption)
-        + &table.html(&|heading, text| index.cell(UP, heading, text))
+        + &table.without_blanks().html(&|heading, text| index.cell(UP, heading, text))
         + &without(index, entry)
 }
 
@@ -126,7 +126,7 @@ fn row(index: &Index<'_>, place: &Place<'_>) -> Latencies {
     let found = place.forecast.as_ref().ok().map(|f| f.row.predicted.map(|latency| latency.ms()));
     let ends = found.map(|ends| [ends.lower(), ends.point(), ends.upper()]);
     let first = measured.map_or("not measured".to_owned(), |[_, median, _]| shown(median));
-    let second = ends.map_or("no forecast".to_owned(), |[low, point, high]| {
+    let second = ends.map(|[low, point, high]| {
         format!("forecast {} [{} .. {}]", shown(point), shown(low), shown(high))
     });
     Latencies {
@@ -134,22 +134,29 @@ fn row(index: &Index<'_>, place: &Place<'_>) -> Latencies {
         hue: Hue::Environment(place.survey.number),
         measured,
         forecast: ends,
-        numbers: vec![first, second],
+        numbers: std::iter::once(first).chain(second).collect(),
     }
 }
 
-/// Why forecasts are missing.
+/// Why forecasts are missing, with the environments that each reason holds for.
 fn without(index: &Index<'_>, entry: &Entry<'_>) -> String {
-    let reason = |place: &Place<'_>| {
-        let why = place.forecast.as_ref().err()?;
+    let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
+    for place in &entry.places {
+        let Err(why) = &place.forecast else { continue };
         let link = lists::environment_link(index, UP, place.survey);
-        Some(format!("<li>{link}: {}.</li>\n", prose(why)))
-    };
-    let reasons: String = entry.places.iter().filter_map(reason).collect();
+        match reasons.iter_mut().find(|(known, _)| known == why) {
+            Some((_, links)) => links.push(link),
+            None => reasons.push((why, vec![link])),
+        }
+    }
     if reasons.is_empty() {
         return String::new();
     }
-    format!("<div class=\"missing\"><p>No forecast:</p>\n<ul>\n{reasons}</ul></div>\n")
+    let item = |(why, links): &(&str, Vec<String>)| {
+        format!("<li>{}: {}.</li>\n", links.join(", "), prose(why))
+    };
+    let items: String = reasons.iter().map(item).collect();
+    format!("<div class=\"missing\"><p>No forecast:</p>\n<ul>\n{items}</ul></div>\n")
 }
 
 /// Measured beside forecast time of operator families, an environment after the other.

@@ -78,14 +78,17 @@ pub fn latencies(rows: &[Latencies], caption: &str) -> String {
         line(&r.who, &svg(28, &track), &numbers(&r.numbers))
     };
     let shown: String = rows.iter().map(row).collect();
-    let key = "<p class=\"key\"><svg class=\"swatch\" width=\"22\" height=\"20\" \
-        aria-hidden=\"true\"><line class=\"measured\" x1=\"11\" x2=\"11\" y1=\"2\" y2=\"18\"/>\
-        </svg> measured, with the range of its runs <svg class=\"swatch\" width=\"22\" \
-        height=\"20\" aria-hidden=\"true\"><rect class=\"span c0\" y=\"6\" width=\"22\" \
-        height=\"8\" rx=\"4\"/><circle class=\"dot c0\" cx=\"11\" cy=\"10\" r=\"5.5\"/></svg> \
-        forecast with its interval</p>\n";
-    figure(caption, key, &(shown + &axis_row(&scale, "ms")))
+    let forecast = if rows.iter().any(|r| r.forecast.is_some()) { FORECAST_KEY } else { "" };
+    let key = format!("<p class=\"key\">{MEASURED_KEY}{forecast}</p>\n");
+    figure(caption, &key, &(shown + &axis_row(&scale, "ms")))
 }
+
+const MEASURED_KEY: &str = "<span><svg class=\"swatch\" width=\"22\" height=\"20\" \
+    aria-hidden=\"true\"><line class=\"measured\" x1=\"11\" x2=\"11\" y1=\"2\" y2=\"18\"/></svg> \
+    measured, with the range of its runs</span>\n";
+const FORECAST_KEY: &str = "<span><svg class=\"swatch\" width=\"22\" height=\"20\" \
+    aria-hidden=\"true\"><rect class=\"span c8\" y=\"6\" width=\"22\" height=\"8\" rx=\"4\"/>\
+    <circle class=\"dot c8\" cx=\"11\" cy=\"10\" r=\"5.5\"/></svg> forecast with its interval</span>\n";
 
 /// Groups of bars on one axis that starts at 0.
 pub fn bars(groups: &[(String, Vec<Bar>)], unit: &str, caption: &str) -> String {

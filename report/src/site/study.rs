@@ -57,21 +57,26 @@ pub fn drawn(index: &Index<'_>, up: &str, figure: &Figure) -> String {
 
 /// Links to the figures and tables; none where there are few.
 fn contents(section: &Section) -> String {
-    let link = |block: &Block| {
-        let (kind, name, caption) = match block {
-            Block::Table(table) => ("table", &table.name, &table.caption),
-            Block::Figure(figure) => ("figure", &figure.name, &figure.caption),
-            _ => return None,
-        };
-        let id = escape(name);
-        Some(format!("<li><a href=\"#{kind}-{id}\">{}</a></li>\n", prose(lead(caption).0)))
+    let shown = |block: &Block| match block {
+        Block::Table(table) => Some(("table", table.name.clone(), table.caption.clone())),
+        Block::Figure(figure) => Some(("figure", figure.name.clone(), figure.caption.clone())),
+        _ => None,
     };
-    let links: Vec<String> = section.blocks.iter().filter_map(link).collect();
-    if links.len() < 3 {
+    let all: Vec<(&str, String, String)> = section.blocks.iter().filter_map(shown).collect();
+    if all.len() < 3 {
         return String::new();
     }
-    format!(
-        "<nav class=\"contents\" aria-label=\"On this page\">\n<ul>\n{}</ul>\n</nav>\n",
-        links.concat()
-    )
+    let is_shared =
+        |first: &str| all.iter().filter(|(_, _, caption)| lead(caption).0 == first).count() > 1;
+    let link = |(kind, name, caption): &(&str, String, String)| {
+        let (first, rest) = lead(caption);
+        // Figures of the same are told apart by their environments.
+        let words = match rest.split(';').next().filter(|_| is_shared(first)) {
+            Some(place) => format!("{first}: {place}"),
+            None => first.to_owned(),
+        };
+        format!("<li><a href=\"#{kind}-{}\">{}</a></li>\n", escape(name), prose(&words))
+    };
+    let links: String = all.iter().map(link).collect();
+    format!("<nav class=\"contents\" aria-label=\"On this page\">\n<ul>\n{links}</ul>\n</nav>\n")
 }
