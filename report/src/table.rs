@@ -69,7 +69,10 @@ impl Cell {
             Self::Text(text) | Self::Link { text, .. } => text.clone(),
             Self::Count(n) => n.to_string(),
             Self::Percent(p) if p.is_finite() => format!("{p:.1} %"),
-            Self::Signed(p) if p.is_finite() => format!("{p:+.1} %"),
+            // No `-0.0`.
+            Self::Signed(p) if p.is_finite() => {
+                format!("{:+.1} %", (p * 10.0).round() / 10.0 + 0.0)
+            }
             Self::Times(factor) if factor.is_finite() => format!("{factor:.2} x"),
             Self::Number(number) if number.is_finite() => three_digits(*number),
             _ => "-".to_owned(),

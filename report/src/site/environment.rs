@@ -56,7 +56,7 @@ fn about(survey: &Survey) -> Vec<(&'static str, String)> {
         ("Cores", e.cores.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")),
         ("Memory format asked for", asked),
         ("Convolutions ran in", format),
-        ("Instruction set", e.isa.clone()),
+        ("Instruction set", e.isa.replace(',', ", ")),
         ("Operating system", e.os.clone()),
         ("Power mode", e.power_mode.clone().unwrap_or_default()),
         ("When", survey.when()),
@@ -124,7 +124,7 @@ fn figures(index: &Index<'_>, survey: &Survey) -> String {
         .map(|figure| drawn(index, UP, figure))
         .collect();
     let stacks: Vec<_> =
-        Group::ALL.into_iter().filter_map(|group| shares(index, UP, survey, group)).collect();
+        Group::ALL.into_iter().filter_map(|group| shares("", survey, group)).collect();
     if drawn.is_empty() && stacks.is_empty() {
         return missing("No whole model was timed.");
     }

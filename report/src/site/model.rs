@@ -127,7 +127,8 @@ fn row(index: &Index<'_>, place: &Place<'_>) -> Latencies {
     let ends = found.map(|ends| [ends.lower(), ends.point(), ends.upper()]);
     let first = measured.map_or("not measured".to_owned(), |[_, median, _]| shown(median));
     let second = ends.map(|[low, point, high]| {
-        format!("forecast {} [{} .. {}]", shown(point), shown(low), shown(high))
+        let [low, point, high] = [low, point, high].map(three_digits);
+        format!("forecast {point} [{low} .. {high}] ms")
     });
     Latencies {
         who: lists::environment_link(index, UP, place.survey),

@@ -232,7 +232,7 @@ fn times(index: &Index<'_>) -> String {
         .iter()
         .flat_map(|survey| {
             let groups = [Group::Transformer, Group::Convolutional, Group::Synthetic];
-            groups.into_iter().filter_map(move |group| shares(index, UP, survey, group))
+            groups.into_iter().filter_map(move |group| shares(&link(index, survey), survey, group))
         })
         .collect();
     if rows.is_empty() {
@@ -246,8 +246,8 @@ fn times(index: &Index<'_>) -> String {
     rows::stacks(&rows, &caption)
 }
 
-/// The mean shares of a group of models; `None` where no operator was timed.
-pub fn shares(index: &Index<'_>, up: &str, survey: &Survey, group: Group) -> Option<Stack> {
+/// The mean shares of a group of models, `who` in front of it; `None` where no operator was timed.
+pub fn shares(who: &str, survey: &Survey, group: Group) -> Option<Stack> {
     let found = breakdown::of_group(survey, group)?;
     let parts: Vec<(Hue, String, f64)> = OpFamily::ALL
         .iter()
@@ -259,11 +259,7 @@ pub fn shares(index: &Index<'_>, up: &str, survey: &Survey, group: Group) -> Opt
     let most = parts.iter().max_by(|a, b| a.2.total_cmp(&b.2))?;
     Some(Stack {
         number: format!("{} {:.0} %", most.1, most.2),
-        who: format!(
-            "{} <span class=\"quiet small\">{} {group}</span>",
-            lists::environment_link(index, up, survey),
-            found.models
-        ),
+        who: format!("{who} <span class=\"quiet small\">{} {group}</span>", found.models),
         parts,
     })
 }

@@ -217,6 +217,7 @@ fn pages_have_the_numbers_of_the_data_and_of_the_evaluation() {
     let ends = [row.predicted.point(), row.predicted.lower(), row.predicted.upper()];
     expected.extend(ends.map(|latency| cell(three_digits(latency.ms()))));
     let error = (row.predicted.point().ns() / row.actual_ns - 1.0) * 100.0;
+    let error = (error * 10.0).round() / 10.0 + 0.0;
     expected.push(cell(format!("{error:+.1} %")));
     let inside = row.predicted.lower().ns() <= measured && measured <= row.predicted.upper().ns();
     expected.push(format!("<td>{}</td>", if inside { "yes" } else { "no" }));
