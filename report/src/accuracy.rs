@@ -8,6 +8,7 @@ mod sizes;
 use super::{
     Block,
     chart::{Axis, BarSeries, Chart, Mark, Series},
+    evaluate::MANY_MODELS,
     forecasts::BundleEvaluation,
     group::Group,
     hue::Hue,
@@ -24,6 +25,11 @@ use vitempo::predictors::{Evaluation, Method, ModelRow};
 pub fn section(surveys: &[Survey]) -> Vec<Block> {
     let missing = "No environment has enough synthetic models to train on and to hold out: \
         `vitempo sample --count 100 --out models/`, then `vitempo profile models/ --out data/`.";
+    let few = format!(
+        "Methods and sizes of training data are compared where {MANY_MODELS} synthetic models or \
+         more were measured: `vitempo sample --count {MANY_MODELS} --out models/`, then `vitempo \
+         profile models/ --out data/`."
+    );
     let evaluated: Vec<&Survey> = surveys.iter().filter(|s| !s.evaluations.is_empty()).collect();
     let all = |what: &str| source(what, &evaluated);
     let mut intro =
@@ -76,7 +82,7 @@ pub fn section(surveys: &[Survey]) -> Vec<Block> {
             &evaluated,
             all("By training size, the shape of the study's table 4: end-to-end errors"),
         ),
-        missing,
+        if evaluated.is_empty() { missing } else { &few },
     ));
     for survey in leading(surveys).into_iter().filter(|s| !s.evaluations.is_empty()) {
         let caption = source(

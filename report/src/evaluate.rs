@@ -28,7 +28,7 @@ use vitempo::{
 /// Fewest synthetic models of an environment for training and evaluation.
 pub const FEWEST_MODELS: usize = 20;
 /// Number of synthetic models from which methods and training sizes are compared.
-const MANY_MODELS: usize = 300;
+pub const MANY_MODELS: usize = 300;
 /// Training sizes that are compared, if there are enough models.
 const SIZES: [usize; 3] = [30, 100, 900];
 /// Most synthetic models held out.

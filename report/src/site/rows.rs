@@ -88,7 +88,8 @@ const MEASURED_KEY: &str = "<span><svg class=\"swatch\" width=\"22\" height=\"20
     measured, with the range of its runs</span>\n";
 const FORECAST_KEY: &str = "<span><svg class=\"swatch\" width=\"22\" height=\"20\" \
     aria-hidden=\"true\"><rect class=\"span c8\" y=\"6\" width=\"22\" height=\"8\" rx=\"4\"/>\
-    <circle class=\"dot c8\" cx=\"11\" cy=\"10\" r=\"5.5\"/></svg> forecast with its interval</span>\n";
+    <circle class=\"dot c8\" cx=\"11\" cy=\"10\" r=\"5.5\"/></svg> \
+    forecast with its interval</span>\n";
 
 /// Groups of bars on one axis that starts at 0.
 pub fn bars(groups: &[(String, Vec<Bar>)], unit: &str, caption: &str) -> String {
