@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""Fills the accuracy tables of README.md and docs/accuracy.md from docs/report/tables.json.
+"""Fills the accuracy tables of README.md and docs/accuracy.md from docs/accuracy/tables.json.
 
-`vitempo report` writes that file. A table is found by its heading, and all of its rows are replaced;
-the text around tables is not touched. With --check nothing is written, and the exit code is 1 where
-a table differs from the report.
+    scripts/accuracy_tables.py SITE
+
+first takes that file, and the figure beside it, from the folder that `vitempo report` wrote. A table
+is found by its heading, and all of its rows are replaced; the text around tables is not touched. With
+--check nothing is written, and the exit code is 1 where a table differs from the file.
 """
 import json
 import pathlib
@@ -11,7 +13,21 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-TABLES = {t["name"]: t["rows"] for t in json.loads((ROOT / "docs/report/tables.json").read_text())["tables"]}
+KEPT = ROOT / "docs/accuracy"
+NAMES = ["accuracy", "accuracy-sizes"]
+
+
+def keep(site):
+    """Takes the tables and the figure of errors from a report."""
+    tables = [t for t in json.loads((site / "tables.json").read_text())["tables"] if t["name"] in NAMES]
+    text = json.dumps({"tables": tables}, indent=2, ensure_ascii=False)
+    (KEPT / "tables.json").write_text(text + "\n")
+    (KEPT / "errors.svg").write_text((site / "figures/accuracy.svg").read_text())
+
+
+if sys.argv[1:] and "--check" not in sys.argv:
+    keep(pathlib.Path(sys.argv[1]))
+TABLES = {t["name"]: t["rows"] for t in json.loads((KEPT / "tables.json").read_text())["tables"]}
 GROUPS = ["synthetic", "real ViT", "real CNN"]
 METHODS = ["lasso", "random-forest", "gbdt"]
 STUDY = {"synthetic": "4.1 %", "real ViT": "6.1 %", "real CNN": ""}
@@ -75,7 +91,7 @@ def fill(path, header, rows):
     expected = ["| " + " | ".join(str(cell) for cell in row) + " |" for row in rows]
     if "--check" in sys.argv:
         if lines[first:last] != expected:
-            sys.exit(f"{path}, line {first}: differs from docs/report/tables.json; run scripts/accuracy_tables.py")
+            sys.exit(f"{path}, line {first}: differs from docs/accuracy/tables.json; run scripts/accuracy_tables.py")
         return
     lines[first:last] = expected
     path.write_text("\n".join(lines))

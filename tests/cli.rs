@@ -384,7 +384,8 @@ fn a_report_trains_once_and_comes_out_the_same_again() {
     );
     folder.file("data/remarks.toml", "latency = \"Slower than thought.\"");
     report("latency");
-    assert!(page().contains("<p>Slower than thought.</p>"));
+    let study = std::fs::read_to_string(Path::new(&out).join("studies/latency.html"));
+    assert!(study.expect("the study").contains("Slower than thought.</p>"));
     folder.file("data/remarks.toml", "lateness = \"Slower than thought.\"");
     assert!(refused(&["report", &data, "--out", &out]).contains("no section `lateness`"));
 }

@@ -26,7 +26,7 @@ const ROOMS: &[(&str, &[&str], &[&str])] = &[
         &[],
     ),
     ("serve", &["vitempo"], &["axum", "hyper", "tokio"]),
-    ("report", &["vitempo"], &["plotters"]),
+    ("report", &["vitempo"], &[]),
     ("cli", &["vitempo", "vitempo-serve", "vitempo-report"], &["clap"]),
     ("python", &["vitempo"], &["numpy", "pyo3"]),
     ("web", &["vitempo"], &[]),
@@ -215,18 +215,18 @@ fn files_of_the_binary_are_short() {
     assert!(too_long.is_empty(), "more than {LONGEST} lines:\n{}", too_long.join("\n"));
 }
 
-/// What the binary uses of `report`: whole pages and figures, and the words that both print.
+/// What the binary uses of `report`: whole sites and figures, and the words that both print.
 const OF_REPORT: &[&str] = &[
     "Options",
-    "Page",
     "Progress",
     "ReportError",
+    "Site",
     "Topic",
     "aria",
     "build",
     "devices",
     "front",
-    "page",
+    "site",
     "sizes",
 ];
 
@@ -243,8 +243,8 @@ fn the_binary_draws_nothing() {
     let listed: BTreeSet<String> = OF_REPORT.iter().map(|&name| name.to_owned()).collect();
     assert_eq!(used, listed);
     let names = |text| names_within(text, "vitempo_report").into_iter().collect::<Vec<_>>();
-    let grouped = "use vitempo_report::{\n    chart::{Axis, Chart},\n    draw, Page as Sheet,\n};";
-    assert_eq!(names(grouped), ["Page", "chart", "draw"]);
+    let grouped = "use vitempo_report::{\n    chart::{Axis, Chart},\n    draw, Site as Sheet,\n};";
+    assert_eq!(names(grouped), ["Site", "chart", "draw"]);
     assert_eq!(names("vitempo_report::draw::svg(&vitempo_report::build(x))"), ["build", "draw"]);
     assert_eq!(names("use vitempo_report as r; use vitempo_report::*;"), ["", "*"]);
 }

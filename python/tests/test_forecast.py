@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import io
 import os
+from types import SimpleNamespace
+from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
 import vitempo
+from vitempo import _card
 
 
 def test_bundles_ship_and_are_found_by_name_and_by_path(bundle):
@@ -79,11 +83,43 @@ def test_a_model_is_read_once_for_several_bundles(model):
     assert len(read.architecture) == 16 and repr(read).startswith("Model(vit_tiny")
 
 
-def test_a_card_shows_the_forecast_and_escapes_names(bundle, model, space):
-    html = bundle.predict(model)._repr_html_()
-    assert "vit_tiny_patch16_224" in html and "<table>" in html and "ms" in html
-    named = vitempo.read(space.sample(1)[0])
-    assert "<script" not in bundle.predict(named)._repr_html_()
+def test_a_card_shows_the_forecast_with_its_interval(bundle, model):
+    forecast = bundle.predict(model)
+    html = forecast._repr_html_()
+    card = ElementTree.fromstring(html)  # one well-formed element
+    assert card.tag == "div" and "vit_tiny_patch16_224" in html
+    drawing = card.find("svg")
+    label = "" if drawing is None else drawing.get("aria-label", "")
+    assert label.startswith("forecast ") and f"{forecast.level:.0%} interval" in label
+    assert [th.get("scope") for th in card.iter("th")].count("col") == 4
+    assert all(th.get("scope") in ("col", "row") for th in card.iter("th"))
+    assert card.find("table/caption") is not None
+    tags = {element.tag for element in card.iter()}
+    assert not tags & {"script", "style", "link", "iframe"}
+    assert not any("id" in element.keys() for element in card.iter())
+
+
+def test_a_card_escapes_what_others_named():
+    operators = {"kind": np.array(["<i>", "conv"]), "ms": np.array([1.0, 3.0])}
+    coverage = SimpleNamespace(trained=1, operators=2, fallback=1, extrapolating=0)
+    of: Any = SimpleNamespace(
+        model="<script>alert(1)</script>",
+        environment="a 'quoted' & \"b\"",
+        ms=4.0,
+        lower=3.0,
+        upper=6.0,
+        level=0.9,
+        coverage=coverage,
+        unsupported=[],
+        operators=operators,
+    )
+    html = _card.forecast(of)
+    card = ElementTree.fromstring(html)
+    assert "<script" not in html and "<i>" not in html
+    assert "".join(card.itertext()).startswith("<script>alert(1)</script> on a 'quoted' & \"b\"")
+    assert [kind for kind, *_ in _card.by_kind(of)] == ["conv", "<i>"]
+    of.upper = float("inf")
+    assert "<svg role" not in _card.forecast(of)
 
 
 def test_forecasts_compare_by_their_values(bundle, phone, model):

@@ -2,29 +2,34 @@
 //! data, beside the mobile ViT study's printed numbers (tables 2 to 4, figures 15 and 16) and
 //! beside the noise floor of the measurements that forecasts are held against. Errors are percent.
 
+mod causes;
+mod sizes;
+
 use super::{
     Block,
     chart::{Axis, BarSeries, Chart, Mark, Series},
+    evaluate::MANY_MODELS,
     forecasts::BundleEvaluation,
     group::Group,
-    leading,
+    hue::Hue,
+    leading, names_of,
     paper::PAPER,
     slug, source,
     survey::Survey,
     table::{Cell, Table},
 };
-use std::collections::BTreeSet;
-use vitempo::graph::Latency;
-use vitempo::predictors::{Evaluation, Method};
-
-/// Kinds with less of the time are not listed.
-const LEAST_SHARE: f64 = 0.01;
-/// Models listed as the worst forecast, per environment.
-const LISTED: usize = 10;
+use causes::{kinds_table, paper_worst, worst_table};
+use sizes::{by_size, sizes_table};
+use vitempo::predictors::{Evaluation, Method, ModelRow};
 
 pub fn section(surveys: &[Survey]) -> Vec<Block> {
     let missing = "No environment has enough synthetic models to train on and to hold out: \
         `vitempo sample --count 100 --out models/`, then `vitempo profile models/ --out data/`.";
+    let few = format!(
+        "Methods and sizes of training data are compared where {MANY_MODELS} synthetic models or \
+         more were measured: `vitempo sample --count {MANY_MODELS} --out models/`, then `vitempo \
+         profile models/ --out data/`."
+    );
     let evaluated: Vec<&Survey> = surveys.iter().filter(|s| !s.evaluations.is_empty()).collect();
     let all = |what: &str| source(what, &evaluated);
     let mut intro =
@@ -77,7 +82,7 @@ pub fn section(surveys: &[Survey]) -> Vec<Block> {
             &evaluated,
             all("By training size, the shape of the study's table 4: end-to-end errors"),
         ),
-        missing,
+        if evaluated.is_empty() { missing } else { &few },
     ));
     for survey in leading(surveys).into_iter().filter(|s| !s.evaluations.is_empty()) {
         let caption = source(
@@ -134,7 +139,7 @@ fn by_the_studys_protocol(surveys: &[&Survey]) -> Option<String> {
 
 /// The bundle of a method that was trained on the most, single operators included where there are
 /// any.
-fn best_fed(survey: &Survey, method: Method) -> Option<&BundleEvaluation> {
+pub fn best_fed(survey: &Survey, method: Method) -> Option<&BundleEvaluation> {
     survey.evaluations.iter().filter(|j| j.method == method).max_by_key(|j| (j.models, j.operators))
 }
 
@@ -158,6 +163,7 @@ fn by_environment(surveys: &[&Survey]) -> Chart {
         name: group.to_string(),
         values: surveys.iter().map(|s| best_fed(s, Method::Gbdt)?.mape(group)).collect(),
         floors: surveys.iter().map(|s| floor(s, group)).collect(),
+        hue: Hue::Group(group),
     };
     Chart::Bars {
         value: "mean absolute percentage error, %".to_owned(),
@@ -300,105 +306,7 @@ fn paper_set(set: &str) -> String {
     if set == "real" { Group::Transformer.to_string() } else { set.to_owned() }
 }
 
-fn sizes(survey: &Survey) -> BTreeSet<(usize, bool)> {
-    survey.evaluations.iter().map(|j| (j.models, j.operators > 0)).collect()
-}
-
-fn by_size(survey: &Survey) -> Chart {
-    let curve = |method: Method, group: Group, operators: bool| {
-        let own = survey
-            .evaluations
-            .iter()
-            .filter(|j| j.method == method && (j.operators > 0) == operators);
-        let mut points: Vec<(f64, f64)> =
-            own.filter_map(|j| Some((j.models as f64, j.mape(group)?))).collect();
-        points.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let apart = if operators { "" } else { ", no single operators" };
-        Series::new(format!("{method}, {group}{apart}"), Mark::Line, points)
-    };
-    let kinds = [Group::Synthetic, Group::Transformer]
-        .into_iter()
-        .flat_map(|g| Method::ALL.map(|m| (m, g)));
-    let series = [true, false]
-        .into_iter()
-        .flat_map(|operators| kinds.clone().map(move |(m, g)| (m, g, operators)));
-    let ends = [
-        survey.evaluations.iter().map(|j| j.models).min(),
-        survey.evaluations.iter().map(|j| j.models).max(),
-    ];
-    let flat = |group: Group| {
-        let points = floor(survey, group)
-            .map(|f| ends.into_iter().flatten().map(|models| (models as f64, f)).collect());
-        Series::new(format!("noise floor, {group}"), Mark::Line, points.unwrap_or_default())
-    };
-    let floors = [Group::Synthetic, Group::Transformer].map(flat);
-    Chart::Points {
-        x: Axis::log("synthetic models trained on"),
-        y: Axis::linear("mean absolute percentage error, %"),
-        series: series
-            .map(|(m, g, o)| curve(m, g, o))
-            .chain(floors)
-            .filter(|s| s.points.len() > 1)
-            .collect(),
-    }
-}
-
-fn sizes_table(surveys: &[&Survey], caption: String) -> Table {
-    let headings = [
-        "Models",
-        "Environment",
-        "Trained on",
-        "Single operators too",
-        "lasso",
-        "random-forest",
-        "gbdt",
-        "Noise floor",
-    ];
-    let mut table = Table::new("accuracy-sizes", caption, headings);
-    for group in [Group::Synthetic, Group::Transformer, Group::Convolutional] {
-        for survey in surveys.iter().filter(|s| sizes(s).len() > 1) {
-            for (models, operators) in sizes(survey) {
-                let own = |m: Method| {
-                    survey.evaluations.iter().find(|j| {
-                        j.method == m && j.models == models && (j.operators > 0) == operators
-                    })
-                };
-                let errors = Method::ALL.map(|m| own(m).and_then(|j| j.mape(group)));
-                if errors.iter().all(Option::is_none) {
-                    continue;
-                }
-                let start = [
-                    Cell::text(group.to_string()),
-                    Cell::text(&survey.label),
-                    Cell::Count(models),
-                    Cell::text(if operators { "yes" } else { "no" }),
-                ];
-                table.rows.push(
-                    start
-                        .into_iter()
-                        .chain(errors.map(Cell::percent))
-                        .chain([Cell::percent(floor(survey, group))])
-                        .collect(),
-                );
-            }
-        }
-    }
-    if !table.rows.is_empty() {
-        table.rows.extend(PAPER.sizes.iter().map(|p| {
-            let errors = [p.lasso, p.random_forest, p.gbdt].map(Cell::Percent);
-            let start = [
-                Cell::text(paper_set(&p.set)),
-                Cell::text(format!("study: {} Mobile, CPUs", p.framework)),
-                Cell::Count(p.models),
-                Cell::text("no"),
-            ];
-            start.into_iter().chain(errors).chain([Cell::Blank]).collect()
-        }));
-    }
-    table
-}
-
-fn errors(survey: &Survey) -> Chart {
+pub fn errors(survey: &Survey) -> Chart {
     let Some(evaluated) = best_fed(survey, Method::Gbdt) else {
         return Chart::Points { x: Axis::log(""), y: Axis::linear(""), series: Vec::new() };
     };
@@ -410,16 +318,12 @@ fn errors(survey: &Survey) -> Chart {
     ];
     let of = |(group, mark): (Group, Mark)| {
         let models = evaluated.sets.get(&group).map_or(&[][..], |e| e.models.as_slice());
-        Series::new(
-            group.to_string(),
-            mark,
-            models
-                .iter()
-                .map(|m| {
-                    (m.actual_ns / 1e6, (m.predicted.point().ns() / m.actual_ns - 1.0) * 100.0)
-                })
-                .collect(),
-        )
+        let point = |m: &ModelRow| {
+            (m.actual_ns / 1e6, (m.predicted.point().ns() / m.actual_ns - 1.0) * 100.0)
+        };
+        let series = Series::new(group.to_string(), mark, models.iter().map(point).collect());
+        Series { names: names_of(group, models.iter().map(|m| &m.name)), ..series }
+            .hue(Hue::Group(group))
     };
     let series = marks.into_iter().map(of).filter(|s| !s.points.is_empty()).collect();
     Chart::Points {
@@ -427,99 +331,4 @@ fn errors(survey: &Survey) -> Chart {
         y: Axis::linear("forecast too long by, %"),
         series,
     }
-}
-
-fn kinds_table(surveys: &[&Survey], caption: String) -> Table {
-    let headings = [
-        "Environment",
-        "Models",
-        "Operator",
-        "Share of time",
-        "Rows",
-        "MAPE",
-        "90th percentile",
-        "Time-weighted",
-        "By fallback",
-        "Noise floor",
-    ];
-    let mut table = Table::new("accuracy-kinds", caption, headings);
-    for survey in surveys {
-        let Some(evaluated) = best_fed(survey, Method::Gbdt) else { continue };
-        for (group, e) in &evaluated.sets {
-            let mut kinds: Vec<_> =
-                e.operators.iter().filter(|(_, m)| m.time_share >= LEAST_SHARE).collect();
-            kinds.sort_by(|a, b| b.1.time_share.total_cmp(&a.1.time_share));
-            for (kind, m) in kinds {
-                table.rows.push(vec![
-                    Cell::text(&survey.label),
-                    Cell::text(group.to_string()),
-                    Cell::text(kind),
-                    Cell::share(m.time_share),
-                    Cell::Count(m.rows),
-                    Cell::Percent(m.mape),
-                    Cell::Percent(m.p90_ape),
-                    Cell::Percent(m.weighted_ape),
-                    Cell::Count(m.fallback_rows),
-                    Cell::percent(survey.floors.kinds.get(kind).map(|f| f.mape)),
-                ]);
-            }
-        }
-    }
-    table
-}
-
-fn worst_table(surveys: &[&Survey], caption: String) -> Table {
-    let mut table = Table::new(
-        "accuracy-worst",
-        caption,
-        [
-            "Environment",
-            "Model",
-            "Kind of model",
-            "Measured",
-            "Forecast",
-            "Error",
-            "Largest differences",
-        ],
-    );
-    for survey in surveys {
-        let Some(evaluated) = best_fed(survey, Method::Gbdt) else { continue };
-        let real = evaluated.sets.iter().filter(|(group, _)| **group != Group::Synthetic);
-        let mut models: Vec<_> =
-            real.flat_map(|(group, e)| e.models.iter().map(move |m| (group, m))).collect();
-        models.sort_by(|a, b| b.1.by_error(a.1));
-        for (group, m) in models.into_iter().take(LISTED) {
-            let part = |c: &vitempo::predictors::Contribution| {
-                format!("{} {:+.1} %", c.kind, (c.predicted_ns - c.actual_ns) / m.actual_ns * 100.0)
-            };
-            table.rows.push(vec![
-                Cell::text(&survey.label),
-                Cell::text(&m.name),
-                Cell::text(group.to_string()),
-                Cell::text(Latency::from_ns(m.actual_ns).to_string()),
-                Cell::text(m.predicted.point().to_string()),
-                Cell::text(format!(
-                    "{:+.1} %",
-                    (m.predicted.point().ns() / m.actual_ns - 1.0) * 100.0
-                )),
-                Cell::text(m.contributions.iter().take(3).map(part).collect::<Vec<_>>().join(", ")),
-            ]);
-        }
-    }
-    table
-}
-
-fn paper_worst() -> Table {
-    let caption = format!(
-        "The study's largest end-to-end errors of GBDT over core combinations and precisions, by \
-        device (figures 15 and 16). {}.",
-        PAPER.source
-    );
-    let mut table = Table::new("accuracy-study", caption, ["Device", "Synthetic", "Real ViTs"]);
-    table.rows = PAPER
-        .worst
-        .iter()
-        .map(|w| vec![Cell::text(&w.device), Cell::Percent(w.synthetic), Cell::Percent(w.real)])
-        .collect();
-    table
 }

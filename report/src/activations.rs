@@ -4,7 +4,9 @@
 use super::{
     Block,
     chart::{Axis, BarSeries, Chart, Mark, Series},
-    figures, leading, paper, slug, source,
+    figures,
+    hue::Hue,
+    leading, paper, slug, source,
     statistics::{geometric_mean, quantile},
     survey::{Row, Survey},
     table::{Cell, Table},
@@ -74,7 +76,9 @@ fn figure(survey: &Survey) -> Chart {
     let series = kinds
         .into_iter()
         .zip(marks.into_iter().cycle())
-        .map(|((kind, points), mark)| Series::new(kind.to_string(), mark, points))
+        .map(|((kind, points), mark)| {
+            Series::new(kind.to_string(), mark, points).hue(Hue::activation(kind))
+        })
         .collect();
     Chart::Points { x: Axis::log("elements"), y: Axis::log("latency, us"), series }
 }
@@ -129,18 +133,16 @@ fn gelu_figure(surveys: &[&Survey]) -> Chart {
         let own = s.input_effects.iter().filter(|e| e.kind == OpKind::Gelu);
         own.filter_map(|e| Some((e.distribution.clone(), geometric_mean(&e.ratios)?))).collect()
     };
-    let effects: Vec<(&str, BTreeMap<String, f64>)> = surveys
-        .iter()
-        .map(|s| (s.label.as_str(), gelu(s)))
-        .filter(|(_, e)| !e.is_empty())
-        .collect();
+    let effects: Vec<(&Survey, BTreeMap<String, f64>)> =
+        surveys.iter().map(|s| (*s, gelu(s))).filter(|(_, e)| !e.is_empty()).collect();
     let distributions: BTreeSet<&String> = effects.iter().flat_map(|(_, e)| e.keys()).collect();
     let mut groups: Vec<String> = distributions.into_iter().cloned().collect();
     groups.sort_by(|a, b| first_number(a).total_cmp(&first_number(b)).then(a.cmp(b)));
-    let series = |(label, of): &(&str, BTreeMap<String, f64>)| BarSeries {
-        name: (*label).to_owned(),
+    let series = |(survey, of): &(&Survey, BTreeMap<String, f64>)| BarSeries {
+        name: survey.label.clone(),
         values: groups.iter().map(|g| of.get(g).copied()).collect(),
         floors: Vec::new(),
+        hue: Hue::Environment(survey.number),
     };
     Chart::Bars {
         value: "times the latency with the usual values".to_owned(),

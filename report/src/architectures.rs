@@ -5,6 +5,7 @@ use super::{
     Block,
     chart::{Axis, Chart, Mark, Series},
     group::Group,
+    hue::Hue,
     source,
     statistics::quantile,
     survey::Survey,
@@ -47,7 +48,9 @@ fn figure(groups: &BTreeMap<Group, Vec<Size>>) -> Chart {
     };
     let series = groups
         .iter()
-        .map(|(group, sizes)| Series::new(group.to_string(), mark(group), sizes.clone()))
+        .map(|(group, sizes)| {
+            Series::new(group.to_string(), mark(group), sizes.clone()).hue(Hue::Group(*group))
+        })
         .collect();
     Chart::Points { x: Axis::log("GFLOPs"), y: Axis::log("parameters, millions"), series }
 }

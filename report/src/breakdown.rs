@@ -3,8 +3,9 @@
 
 use super::{
     Block,
-    chart::Chart,
+    chart::{Chart, Part},
     group::Group,
+    hue::Hue,
     paper, source,
     survey::{Shares, Survey, family_index, mean_shares, shares},
     table::{Cell, Table},
@@ -65,7 +66,7 @@ fn figure(found: &[Breakdown]) -> Chart {
     let part = |(index, family): (usize, &OpFamily)| {
         let lengths =
             found.iter().map(|b| b.shares.get(index).map_or(0.0, |s| 100.0 * s)).collect();
-        (family.name().replace('_', " "), lengths)
+        Part { name: family.name().replace('_', " "), lengths, hue: Hue::Family(*family) }
     };
     Chart::Stacked {
         value: "share of operator time, %".to_owned(),

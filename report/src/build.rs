@@ -1,12 +1,12 @@
-//! [`build`]: builds the page from folders of measurements, one environment at a time.
+//! [`build`]: builds the site from folders of measurements, one environment at a time.
 
 use super::{
     ReportError, Topic,
     evaluate::Evaluator,
     notes,
-    page::{self, Page},
     read::{self, EnvironmentData},
-    survey::{FormatImportance, Survey, make_labels_unique},
+    site::{self, Site},
+    survey::{FormatImportance, Survey, identify},
 };
 use std::path::PathBuf;
 use vitempo::{
@@ -80,7 +80,7 @@ pub fn build(
     folders: &[PathBuf],
     options: &Options,
     progress: &mut dyn FnMut(Progress<'_>),
-) -> Result<Page, ReportError> {
+) -> Result<Site, ReportError> {
     let topics = options.topics();
     let notes = notes::read(folders)?;
     let evaluator = Evaluator { folder: options.bundles.clone(), seed: options.seed };
@@ -92,8 +92,8 @@ pub fn build(
     if surveys.is_empty() {
         return Err(ReportError::NothingMeasured);
     }
-    make_labels_unique(&mut surveys);
-    page::page(&surveys, &topics, &notes).map_err(ReportError::Chart)
+    identify(&mut surveys);
+    Ok(site::site(&surveys, &topics, &notes))
 }
 
 /// `None`, with a warning, for an environment without usable rows.

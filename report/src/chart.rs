@@ -1,5 +1,7 @@
 //! The contents of a figure as data: sections compute it, `draw.rs` draws it.
 
+use super::hue::Hue;
+
 /// One axis of numbers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Axis {
@@ -19,7 +21,21 @@ impl Axis {
     pub fn log(label: &str) -> Self {
         Self { label: label.to_owned(), log: true }
     }
+
+    /// The vertical axis of these series: logarithmic where the tallest is so much taller than the
+    /// lowest that a linear one would flatten it.
+    pub fn suited(label: &str, series: &[Series]) -> Self {
+        let highest = |s: &Series| s.points.iter().map(|p| p.1).fold(f64::NEG_INFINITY, f64::max);
+        let tops = || series.iter().filter(|s| !s.points.is_empty()).map(highest);
+        let (low, high) = (tops().fold(f64::INFINITY, f64::min), tops().fold(0.0, f64::max));
+        let all_positive = series.iter().flat_map(|s| &s.points).all(|p| p.1 > 0.0);
+        let log = all_positive && low.is_finite() && high > FLATTENED * low;
+        Self { label: label.to_owned(), log }
+    }
 }
+
+/// How many times as tall a series is beside which another looks flat.
+const FLATTENED: f64 = 8.0;
 
 /// How points are drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +50,8 @@ pub enum Mark {
     Cross,
     /// Points joined by a line.
     Line,
+    /// A bar, in legends.
+    Bar,
 }
 
 /// Points of one kind.
@@ -47,12 +65,33 @@ pub struct Series {
     pub points: Vec<(f64, f64)>,
     /// A word beside each point; none where there are fewer.
     pub labels: Vec<String>,
+    /// What each point is, e.g. the name of a model, shown where a reader points; none where there
+    /// are fewer.
+    pub names: Vec<String>,
+    /// What its colour stands for.
+    pub hue: Hue,
+    /// Whether its line is dashed.
+    pub dashed: bool,
 }
 
 impl Series {
     /// Points under a name.
     pub fn new(name: impl Into<String>, mark: Mark, points: Vec<(f64, f64)>) -> Self {
-        Self { name: name.into(), mark, points, labels: Vec::new() }
+        Self {
+            name: name.into(),
+            mark,
+            points,
+            labels: Vec::new(),
+            names: Vec::new(),
+            hue: Hue::Place,
+            dashed: false,
+        }
+    }
+
+    /// The same with a colour that stands for something.
+    #[must_use]
+    pub fn hue(self, hue: Hue) -> Self {
+        Self { hue, ..self }
     }
 }
 
@@ -65,6 +104,19 @@ pub struct BarSeries {
     pub values: Vec<Option<f64>>,
     /// A tick across each bar: its noise floor; may be empty.
     pub floors: Vec<Option<f64>>,
+    /// What its colour stands for.
+    pub hue: Hue,
+}
+
+/// A part of each bar of a stack.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Part {
+    /// In the legend.
+    pub name: String,
+    /// Its length in each row.
+    pub lengths: Vec<f64>,
+    /// What its colour stands for.
+    pub hue: Hue,
 }
 
 /// Values with intervals of one colour, one for each row.
@@ -114,8 +166,8 @@ pub enum Chart {
         value: String,
         /// Names of the rows.
         rows: Vec<String>,
-        /// Name of the part, and its length in each row.
-        parts: Vec<(String, Vec<f64>)>,
+        /// The parts, from left to right.
+        parts: Vec<Part>,
     },
 }
 
@@ -132,5 +184,24 @@ impl Chart {
             }
             Self::Stacked { rows, parts, .. } => rows.is_empty() || parts.is_empty(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn series_of_very_different_height_have_a_logarithmic_axis() {
+        let line = |top: f64| Series::new("", Mark::Line, vec![(1.0, top / 4.0), (2.0, top)]);
+        for (tops, log) in
+            [(&[10.0, 12.0][..], false), (&[10.0, 100.0], true), (&[10.0], false), (&[], false)]
+        {
+            let series: Vec<Series> = tops.iter().map(|top| line(*top)).collect();
+            assert_eq!(Axis::suited("us", &series).log, log, "{tops:?}");
+        }
+        // 0 has no place on a logarithmic axis.
+        let zero = Series::new("", Mark::Line, vec![(1.0, 0.0)]);
+        assert!(!Axis::suited("us", &[line(10.0), line(100.0), zero]).log);
     }
 }

@@ -4,6 +4,7 @@
 use super::{
     Block,
     chart::{Axis, Chart, Mark, Series},
+    hue::Hue,
     paper, slug, source,
     survey::{Row, Survey, Window},
     table::{Cell, Table},
@@ -71,11 +72,7 @@ fn by_size(curves: &[(Window, Curve)]) -> Chart {
     let series = |(shape, curve): &(Window, Curve)| {
         Series::new(format!("{}x{}", shape.height, shape.width), Mark::Line, points(curve))
     };
-    Chart::Points {
-        x: Axis::linear("channels"),
-        y: Axis::linear("latency, us"),
-        series: curves.iter().map(series).collect(),
-    }
+    over_channels(curves.iter().map(series).collect())
 }
 
 /// Channels, and latency in us.
@@ -120,12 +117,13 @@ fn curve(survey: &Survey, shape: Window) -> Curve {
 fn figure(curves: &[(&Survey, Curve)]) -> Chart {
     let series = |(survey, curve): &(&Survey, Curve)| {
         Series::new(survey.label.clone(), Mark::Line, points(curve))
+            .hue(Hue::Environment(survey.number))
     };
-    Chart::Points {
-        x: Axis::linear("channels"),
-        y: Axis::linear("latency, us"),
-        series: curves.iter().take(DRAWN).map(series).collect(),
-    }
+    over_channels(curves.iter().take(DRAWN).map(series).collect())
+}
+
+fn over_channels(series: Vec<Series>) -> Chart {
+    Chart::Points { x: Axis::linear("channels"), y: Axis::suited("latency, us", &series), series }
 }
 
 /// The largest power of two that divides a number of channels.

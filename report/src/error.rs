@@ -72,7 +72,4 @@ pub enum ReportError {
         /// Most that are possible.
         most: usize,
     },
-    /// The drawing library refuses a chart.
-    #[error("cannot draw a chart: {0}")]
-    Chart(String),
 }

@@ -5,7 +5,12 @@
 //! trained on several numbers of models, each set containing the smaller ones, and GBDT again
 //! without the networks around single operators. All bundles are evaluated on the same models.
 
-use super::{Progress, ReportError, forecasts::BundleEvaluation, group::Group};
+use super::{
+    Progress, ReportError,
+    forecasts::{BundleEvaluation, ForecastParts, ModelForecast},
+    group::Group,
+    survey::{FAMILIES, family_index},
+};
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
@@ -13,7 +18,7 @@ use std::{
 };
 use vitempo::{
     datasets::{self, Dataset, Split, SplitSize},
-    graph::ModelProfile,
+    graph::{LatencyModel, ModelProfile},
     predictors::{
         self, Evaluation, Method, PredictorBundle, PredictorError, TrainOptions, TrainingRows,
     },
@@ -21,9 +26,9 @@ use vitempo::{
 };
 
 /// Fewest synthetic models of an environment for training and evaluation.
-const FEWEST_MODELS: usize = 20;
+pub const FEWEST_MODELS: usize = 20;
 /// Number of synthetic models from which methods and training sizes are compared.
-const MANY_MODELS: usize = 300;
+pub const MANY_MODELS: usize = 300;
 /// Training sizes that are compared, if there are enough models.
 const SIZES: [usize; 3] = [30, 100, 900];
 /// Most synthetic models held out.
@@ -90,11 +95,18 @@ impl Evaluator {
                 training.retain(|p| !p.model.is_operator());
             }
             let bundle = self.bundle(&training, dataset, run, progress)?;
+            let evaluated = evaluate(&bundle, &sets, dataset, progress)?;
+            // The first bundle was trained on the most.
+            let forecasts = match evaluations.is_empty() {
+                true => forecasts(&bundle, &sets, &evaluated, dataset)?,
+                false => Vec::new(),
+            };
             evaluations.push(BundleEvaluation {
                 method: run.method,
                 models: run.models,
                 operators: architectures(training.iter().filter(|p| p.model.is_operator())).len(),
-                sets: evaluate(&bundle, &sets, dataset, progress)?,
+                sets: evaluated,
+                forecasts,
             });
         }
         Ok(evaluations)
@@ -160,6 +172,48 @@ fn evaluate(
         }
     }
     Ok(evaluated)
+}
+
+/// The forecasts of the real models, in the order of groups, then of names.
+fn forecasts(
+    bundle: &PredictorBundle,
+    sets: &BTreeMap<Group, Vec<ModelProfile>>,
+    evaluated: &BTreeMap<Group, Evaluation>,
+    dataset: &Dataset,
+) -> Result<Vec<ModelForecast>, ReportError> {
+    let mut found = Vec::new();
+    for (group, evaluation) in evaluated.iter().filter(|(g, _)| **g != Group::Synthetic) {
+        let profiles = sets.get(group).map_or(&[][..], Vec::as_slice);
+        let rows = TrainingRows::with_drift(profiles, bundle.drift)?;
+        // An evaluation has a row for each of these, in their order.
+        let measured = rows.models.iter().filter(|m| m.e2e_ns.is_some());
+        for (model, row) in measured.zip(&evaluation.models) {
+            found.push(ModelForecast {
+                architecture: model.architecture.clone(),
+                row: row.clone(),
+                parts: parts(bundle, &model.name, &model.architecture, dataset),
+            });
+        }
+    }
+    Ok(found)
+}
+
+/// `None` without a graph, or where its kernels are not known.
+fn parts(
+    bundle: &PredictorBundle,
+    name: &str,
+    architecture: &str,
+    dataset: &Dataset,
+) -> Option<ForecastParts> {
+    let graph = dataset.graphs.get(name).or_else(|| dataset.graphs.get(architecture))?;
+    let forecast = bundle.predict(graph).ok()?;
+    let mut families = [0.0; FAMILIES];
+    for operator in &forecast.operators {
+        if let Some(sum) = families.get_mut(family_index(&operator.kind)) {
+            *sum += operator.latency_ns.ns();
+        }
+    }
+    Some(ForecastParts { families, overhead: forecast.overhead.ns() })
 }
 
 /// The bundle at `path`, if it is what training now would give.

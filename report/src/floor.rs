@@ -30,6 +30,8 @@ pub struct Floor {
 pub struct Floors {
     /// End to end.
     pub models: BTreeMap<Group, Floor>,
+    /// End to end, all real models together.
+    pub real: Option<Floor>,
     /// Of one operator in place, by kind; all activations together as `activation`.
     pub kinds: BTreeMap<String, Floor>,
 }
@@ -43,6 +45,13 @@ struct Pairs {
 }
 
 impl Pairs {
+    /// Each run of a model with the next.
+    fn add(&mut self, runs: &[f64]) {
+        self.repeated += 1;
+        self.first.extend(runs.iter().take(runs.len().saturating_sub(1)));
+        self.second.extend(runs.iter().skip(1));
+    }
+
     /// `None` where nothing took time.
     fn floor(&self) -> Result<Option<Floor>, MetricError> {
         let found = || {
@@ -72,16 +81,21 @@ impl Floors {
         groups: &[Option<Group>],
         profiles: &[ModelProfile],
     ) -> Result<Self, MetricError> {
-        let mut models: BTreeMap<Group, Pairs> = BTreeMap::new();
+        let (mut models, mut real) = (BTreeMap::<Group, Pairs>::new(), Pairs::default());
         for (model, group) in rows.models.iter().zip(groups) {
             if let (Some(group), true) = (group, model.runs.len() > 1) {
-                let pairs = models.entry(*group).or_default();
-                pairs.repeated += 1;
-                pairs.first.extend(model.runs.iter().map(|v| v.1).take(model.runs.len() - 1));
-                pairs.second.extend(model.runs.iter().skip(1).map(|v| v.1));
+                let runs: Vec<f64> = model.runs.iter().map(|(_, corrected)| *corrected).collect();
+                models.entry(*group).or_default().add(&runs);
+                if *group != Group::Synthetic {
+                    real.add(&runs);
+                }
             }
         }
-        Ok(Self { models: floors(models)?, kinds: floors(operator_pairs(rows, profiles))? })
+        Ok(Self {
+            models: floors(models)?,
+            real: real.floor()?,
+            kinds: floors(operator_pairs(rows, profiles))?,
+        })
     }
 }
 

@@ -1,9 +1,9 @@
 //! [`BundleEvaluation`]: one bundle on models that it was not trained on, for the section on
-//! accuracy.
+//! accuracy; [`ModelForecast`]: one of these models.
 
-use super::group::Group;
+use super::{group::Group, survey::FAMILIES};
 use std::collections::BTreeMap;
-use vitempo::predictors::{Evaluation, Method};
+use vitempo::predictors::{Evaluation, Method, ModelRow};
 
 /// One bundle, and its errors.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,6 +16,29 @@ pub struct BundleEvaluation {
     pub operators: usize,
     /// Models never trained on, the same for every bundle of an environment.
     pub sets: BTreeMap<Group, Evaluation>,
+    /// The real ones among them, one by one; only for the bundle that was trained on the most.
+    pub forecasts: Vec<ModelForecast>,
+}
+
+/// The forecast of a model by a bundle that was not trained on it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ModelForecast {
+    /// The digest of its operators; its name is in `row`.
+    pub architecture: String,
+    /// Forecast and interval beside the measured latency.
+    pub row: ModelRow,
+    /// By operator family; `None` where the kernels of the engine are not known.
+    pub parts: Option<ForecastParts>,
+}
+
+/// What the point forecast of a model adds up from, ns.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ForecastParts {
+    /// Time by operator family, in the order of `OpFamily::ALL`.
+    pub families: [f64; FAMILIES],
+    /// What the engine takes besides its kernels, and what timing them costs: negative where that
+    /// is more.
+    pub overhead: f64,
 }
 
 impl BundleEvaluation {

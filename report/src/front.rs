@@ -1,7 +1,6 @@
 //! [`plots`]: the front of an architecture search beside what it dominates, a figure per device.
 
 use crate::{
-    ReportError,
     chart::{Axis, Chart, Mark, Series},
     draw,
 };
@@ -24,26 +23,22 @@ use vitempo::search::{Candidate, Device, Objective, Outcome};
 /// let mut objective = StandIn::new(&space, Measure::Flops);
 /// let options = Options { candidates: 50, population: 20, seed: 0, upper: false };
 /// let outcome = search(&space, &devices, &mut objective, options, &mut |_| true)?;
-/// let plots = vitempo_report::front::plots(&devices, &objective, &outcome)?;
+/// let plots = vitempo_report::front::plots(&devices, &objective, &outcome);
 /// assert_eq!(plots.len(), 1);
 /// assert!(plots[0].0 == "front.svg" && plots[0].1.contains("forecast latency, ms"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-///
-/// # Errors
-/// [`ReportError::Chart`] where a figure cannot be drawn.
 pub fn plots(
     devices: &[Device<'_>],
     objective: &dyn Objective,
     outcome: &Outcome,
-) -> Result<Vec<(String, String)>, ReportError> {
+) -> Vec<(String, String)> {
     let plot = |(index, device): (usize, &Device<'_>)| {
         let name = match index {
             0 => "front.svg".to_owned(),
             _ => format!("front-{}.svg", index + 1),
         };
-        let chart = chart(index, device, objective, outcome);
-        Ok((name, draw::svg(&chart).map_err(ReportError::Chart)?))
+        (name, draw::svg(&chart(index, device, objective, outcome)))
     };
     devices.iter().enumerate().map(plot).collect()
 }

@@ -4,6 +4,7 @@
 use super::{
     Block,
     chart::{BarSeries, Chart},
+    hue::Hue,
     leading, paper, source,
     survey::{FormatImportance, Survey},
     table::{Cell, Table},
@@ -112,6 +113,7 @@ fn figure(found: &[(&Survey, &FormatImportance)]) -> Chart {
                 .map(|g| Some(100.0 * sums.get(g).copied().unwrap_or(0.0)))
                 .collect(),
             floors: Vec::new(),
+            hue: Hue::Environment(survey.number),
         }
     };
     let groups = GROUPS.iter().map(|g| (*g).to_owned()).collect();

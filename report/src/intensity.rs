@@ -7,6 +7,7 @@ use super::{
     chart::{Axis, BarSeries, Chart, Mark, Series},
     figures,
     group::Group,
+    hue::Hue,
     leading, paper, slug, source,
     statistics::quantile,
     survey::{Row, Survey},
@@ -105,7 +106,8 @@ fn roofline(survey: &Survey) -> Chart {
             family.name().replace('_', " "),
             Mark::Dot,
             own.iter().map(|r| (r.intensity(), r.flops / r.time_ns)).collect(),
-        );
+        )
+        .hue(Hue::Family(*family));
         series.labels = own.iter().map(|r| r.kind.to_string()).collect();
         series
     };
@@ -113,11 +115,14 @@ fn roofline(survey: &Survey) -> Chart {
         OpFamily::ALL.iter().map(family).filter(|s| !s.points.is_empty()).collect();
     let xs = rates.iter().map(Rate::intensity);
     if let Some(roof) = Roof::of(survey.rows.iter()).filter(|_| !series.is_empty()) {
-        series.push(Series::new(
-            "best seen",
-            Mark::Line,
-            roof.corners(xs.clone().fold(f64::INFINITY, f64::min), xs.fold(0.0, f64::max)),
-        ));
+        series.push(
+            Series::new(
+                "best seen",
+                Mark::Line,
+                roof.corners(xs.clone().fold(f64::INFINITY, f64::min), xs.fold(0.0, f64::max)),
+            )
+            .hue(Hue::Reference),
+        );
     }
     Chart::Points { x: Axis::log("FLOPs per byte"), y: Axis::log("GFLOP/s"), series }
 }
@@ -182,6 +187,7 @@ fn histogram(survey: &Survey) -> Chart {
         name: format!("{group} ({} models)", values.len()),
         values: (low..=high).map(|b| Some(share(values, b))).collect(),
         floors: Vec::new(),
+        hue: Hue::Group(*group),
     };
     Chart::Bars {
         value: "share of models, %".to_owned(),

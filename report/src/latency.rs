@@ -5,7 +5,8 @@ use super::{
     chart::{Axis, Chart, Mark, Series},
     figures,
     group::Group,
-    leading, paper, slug, source,
+    hue::Hue,
+    leading, names_of, paper, slug, source,
     statistics::{Line, geometric_mean},
     survey::{Model, Survey},
     table::{Cell, Table},
@@ -48,27 +49,36 @@ pub fn counts_where(survey: &Survey, is_shown: impl Fn(&Model) -> bool) -> Strin
     if text.is_empty() { "no models".to_owned() } else { format!("{} models", text.join(", ")) }
 }
 
-/// FLOPs and ns of a group's models, those of at most so many MACs.
-fn points(survey: &Survey, group: Group, most_macs: u64) -> Vec<(f64, f64)> {
-    let point = |(_, m): (usize, &Model)| {
+/// Name, FLOPs and ns of a group's models, those of at most so many MACs.
+fn points(survey: &Survey, group: Group, most_macs: u64) -> Vec<(&str, f64, f64)> {
+    let models = survey.group(group).filter_map(|(_, m)| {
         let work = m.work.filter(|w| w.macs <= most_macs && w.flops > 0)?;
-        Some((work.flops as f64, m.latency_ns?))
-    };
-    survey.group(group).filter_map(point).collect()
+        Some((m.name.as_str(), work.flops as f64, m.latency_ns?))
+    });
+    models.collect()
 }
 
-fn figure(survey: &Survey) -> Chart {
+/// FLOPs and ns of a group's models that the study would compare.
+fn small(survey: &Survey, group: Group) -> Vec<(f64, f64)> {
+    points(survey, group, MOST_MACS).into_iter().map(|(_, flops, ns)| (flops, ns)).collect()
+}
+
+pub fn figure(survey: &Survey) -> Chart {
     let marks = [
         (Group::Synthetic, Mark::Ring),
         (Group::Transformer, Mark::Dot),
         (Group::Convolutional, Mark::Triangle),
     ];
     let of = |(group, mark): (Group, Mark)| {
-        let points = points(survey, group, u64::MAX)
+        let (names, points) = points(survey, group, u64::MAX)
             .into_iter()
-            .map(|(flops, ns)| (flops / 1e9, ns / 1e6))
-            .collect();
-        Series::new(group.to_string(), mark, points)
+            .map(|(name, flops, ns)| (name, (flops / 1e9, ns / 1e6)))
+            .unzip::<&str, (f64, f64), Vec<&str>, Vec<(f64, f64)>>();
+        Series {
+            names: names_of(group, names.into_iter()),
+            ..Series::new(group.to_string(), mark, points)
+        }
+        .hue(Hue::Group(group))
     };
     Chart::Points {
         x: Axis::log("GFLOPs"),
@@ -118,9 +128,9 @@ fn trends(surveys: &[Survey]) -> Table {
     ];
     let mut table = Table::new("latency-trend", caption, headings);
     for survey in surveys {
-        let cnn = trend(&points(survey, Group::Convolutional, MOST_MACS)).map(|t| t.mean);
+        let cnn = trend(&small(survey, Group::Convolutional)).map(|t| t.mean);
         for group in Group::ALL {
-            let Some(t) = trend(&points(survey, group, MOST_MACS)) else { continue };
+            let Some(t) = trend(&small(survey, group)) else { continue };
             table.rows.push(vec![
                 Cell::text(&survey.label),
                 Cell::text(group.to_string()),

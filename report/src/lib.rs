@@ -2,22 +2,22 @@
 //! hand.
 //!
 //! [`build`] reads datasets one environment at a time, sums each up as a [`survey::Survey`], trains
-//! and evaluates the bundles that the section on accuracy shows, and returns a [`Page`]: the files
-//! of the report, still in memory.
+//! and evaluates the bundles that the section on accuracy shows, and returns a [`Site`]: the pages
+//! and data files of the report, still in memory.
 //!
 //! ```no_run
 //! use vitempo_report::{Options, Topic, build};
 //!
 //! let options = Options { topics: vec![Topic::Latency], bundles: "bundles".into(), seed: 1 };
-//! let page = build(&["data".into()], &options, &mut |progress| eprintln!("{progress:?}"))?;
-//! for (name, contents) in &page.files {
+//! let site = build(&["data".into()], &options, &mut |progress| eprintln!("{progress:?}"))?;
+//! for (name, contents) in &site.files {
 //!     println!("{name}: {} bytes", contents.len());
 //! }
 //! # Ok::<(), vitempo_report::ReportError>(())
 //! ```
 //!
-//! Each section is a function from all surveys to [`Block`]s, in a file of its own; `chart.rs` and
-//! `table.rs` say what is shown, `draw.rs` and `page.rs` put it on paper.
+//! Each study is a function from all surveys to [`Block`]s, in a file of its own; `chart.rs` and
+//! `table.rs` say what is shown, `draw.rs` draws it, and `site/` makes the pages.
 
 mod accuracy;
 mod activations;
@@ -36,6 +36,7 @@ pub mod floor;
 pub mod forecasts;
 pub mod front;
 pub mod group;
+mod hue;
 mod importance;
 mod inputs;
 mod intensity;
@@ -44,11 +45,11 @@ mod markup;
 mod memory;
 mod memory_format;
 mod notes;
-pub mod page;
 mod paper;
 mod quantization;
 mod read;
 mod scale;
+pub mod site;
 pub mod sizes;
 mod statistics;
 pub mod survey;
@@ -56,9 +57,11 @@ pub mod table;
 
 pub use build::{Options, Progress, build};
 pub use error::ReportError;
-pub use page::Page;
+pub use hue::Hue;
+pub use site::Site;
 
 use chart::Chart;
+use group::Group;
 use survey::Survey;
 use table::Table;
 
@@ -230,6 +233,14 @@ impl Block {
 fn figures(blocks: impl Iterator<Item = Block>, otherwise: &str) -> Vec<Block> {
     let shown: Vec<Block> = blocks.filter(|b| matches!(b, Block::Figure(_))).collect();
     if shown.is_empty() { vec![Block::Missing(otherwise.to_owned())] } else { shown }
+}
+
+/// Names for the points of a group: real models are known by theirs, synthetic ones are a cloud.
+fn names_of<N: AsRef<str>>(group: Group, names: impl Iterator<Item = N>) -> Vec<String> {
+    match group {
+        Group::Synthetic => Vec::new(),
+        _ => names.map(|name| name.as_ref().to_owned()).collect(),
+    }
 }
 
 /// How many environments have figures of their own; tables show all.

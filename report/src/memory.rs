@@ -7,6 +7,7 @@ use super::{
     chart::{Axis, Chart, Mark, Series},
     figures,
     group::Group,
+    hue::Hue,
     latency::counts_where,
     leading, paper, slug, source,
     statistics::quantile,
@@ -99,6 +100,7 @@ fn figure(survey: &Survey) -> Chart {
             mark,
             needs(survey, group).iter().map(|n| (n.weights_mb, n.peak_mb)).collect(),
         )
+        .hue(Hue::Group(group))
     });
     Chart::Points {
         x: Axis::log("weights, MB"),
@@ -127,10 +129,13 @@ fn by_resolution(survey: &Survey) -> Chart {
         .filter_map(|(side, mb)| Some((*side as f64, median(mb)?)))
         .collect();
     let series = vec![
-        Series::new("synthetic", Mark::Ring, of(Group::Synthetic)),
-        Series::new("real ViT", Mark::Dot, of(Group::Transformer)),
-        Series::new("real CNN", Mark::Triangle, of(Group::Convolutional)),
-        Series::new("synthetic, median", Mark::Line, medians),
+        Series::new("synthetic", Mark::Ring, of(Group::Synthetic))
+            .hue(Hue::Group(Group::Synthetic)),
+        Series::new("real ViT", Mark::Dot, of(Group::Transformer))
+            .hue(Hue::Group(Group::Transformer)),
+        Series::new("real CNN", Mark::Triangle, of(Group::Convolutional))
+            .hue(Hue::Group(Group::Convolutional)),
+        Series::new("synthetic, median", Mark::Line, medians).hue(Hue::Reference),
     ];
     Chart::Points {
         x: Axis::linear("width of the input image, pixels"),

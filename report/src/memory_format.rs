@@ -5,6 +5,7 @@
 use super::{
     Block,
     chart::{BarSeries, Chart},
+    hue::Hue,
     paper, source,
     statistics::{geometric_mean, quantile},
     survey::Survey,
@@ -47,6 +48,8 @@ pub fn section(surveys: &[Survey]) -> Vec<Block> {
 /// One environment against the one that differs from it by running channels first.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Compared {
+    /// Place of the environment in the report.
+    pub number: usize,
     pub label: String,
     pub base: String,
     /// The format in which most models ran, if it differs from the label.
@@ -83,6 +86,7 @@ fn compared(surveys: &[Survey]) -> Vec<Compared> {
         });
         others
             .map(|s| Compared {
+                number: s.number,
                 label: s.label.clone(),
                 base: base.label.clone(),
                 executed: s.executed,
@@ -140,6 +144,7 @@ fn figure(found: &[Compared]) -> Chart {
         name: c.label.clone(),
         values: classes.iter().map(|class| geometric_mean(c.factors.get(class)?)).collect(),
         floors: Vec::new(),
+        hue: Hue::Environment(c.number),
     };
     Chart::Bars {
         value: "times as fast as channels first".to_owned(),

@@ -1,7 +1,7 @@
 //! Reads notes of the authors of a dataset: `notes.toml` in its folder, with a text per section.
 //! Datasets of earlier versions call the file `remarks.toml`.
 
-use super::{ReportError, Topic, page::Notes};
+use super::{ReportError, Topic, site::Notes};
 use std::{
     collections::BTreeMap,
     fs,

@@ -6,6 +6,7 @@ use super::{
     Block,
     chart::{BarSeries, Chart},
     group::Group,
+    hue::Hue,
     paper, source,
     statistics::{geometric_mean, quantile},
     survey::{Survey, family_index},
@@ -131,6 +132,7 @@ fn figure(found: &[(&Survey, BTreeMap<OpFamily, Vec<f64>>)]) -> Chart {
         name: survey.label.clone(),
         values: families.iter().map(|f| geometric_mean(of.get(f)?)).collect(),
         floors: Vec::new(),
+        hue: Hue::Environment(survey.number),
     };
     let groups = families.iter().map(|f| f.name().replace('_', " ")).collect();
     Chart::Bars {

@@ -4,6 +4,13 @@
 //! Operators are those of `TrainingRows`: distinct ones per model, drift-corrected, the median of
 //! all measurements. Latencies are ns, memory is bytes.
 
+mod labels;
+mod rows;
+mod shares;
+
+pub use labels::identify;
+pub use shares::{FAMILIES, Shares, family_index, mean_shares, shares};
+
 use super::{
     floor::Floors,
     forecasts::BundleEvaluation,
@@ -11,17 +18,18 @@ use super::{
     inputs::{self, InputEffect},
 };
 use jiff::Timestamp;
+use labels::label;
+use rows::row;
+use shares::memory_shares;
 use std::{
     borrow::Cow,
     collections::{BTreeMap, BTreeSet},
 };
 use vitempo::graph::{
-    Environment, Executed, Graph, MemoryFormat, ModelProfile, OpFamily, OpKind, OpSpec, Origin,
-    PeakFault, Precision, Work,
+    Environment, Executed, Graph, MemoryFormat, ModelProfile, OpKind, Origin, PeakFault, Work,
 };
 use vitempo::predictors::{
-    FeatureSchema, FeatureVector, Importance, MeasuredModel, PredictorError, PredictorKey,
-    TrainingRow, TrainingRows, metrics::median,
+    Importance, MeasuredModel, PredictorError, TrainingRows, metrics::median,
 };
 
 /// The measurements of one environment, as read.
@@ -53,6 +61,8 @@ pub struct Model {
     pub side: Option<usize>,
     /// Median end-to-end latency, ns.
     pub latency_ns: Option<f64>,
+    /// End-to-end latency in each model run, ns; drift-corrected, in the order of the runs.
+    pub runs_ns: Vec<f64>,
     /// Median peak memory over the measurements in a process of their own whose peak can be one,
     /// bytes.
     pub peak_memory_bytes: Option<f64>,
@@ -112,12 +122,11 @@ pub struct FormatImportance {
     pub importance: Importance,
 }
 
-/// By operator family, in the order of [`OpFamily::ALL`]; adds up to 1.
-pub type Shares = [f64; OpFamily::ALL.len()];
-
 /// One environment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Survey {
+    /// Its place in the report, which gives it a colour.
+    pub number: usize,
     /// Short name, unique in a report.
     pub label: String,
     /// The dataset.
@@ -130,6 +139,8 @@ pub struct Survey {
     pub published: Option<String>,
     /// First and last day; `None` if unknown.
     pub days: Option<(String, String)>,
+    /// When the first and the last model run started, ms since 1970; `None` if unknown.
+    pub started_ms: Option<(u64, u64)>,
     /// Measurement sessions.
     pub sessions: usize,
     /// Measurements that failed.
@@ -169,8 +180,10 @@ impl Survey {
     pub fn of(measurements: &Measurements<'_>) -> Result<(Self, TrainingRows), PredictorError> {
         let rows = TrainingRows::from_profiles(measurements.profiles)?;
         let by_model = by_model(measurements.profiles);
-        let of_model = |m: &MeasuredModel| {
-            model((&m.name, &m.architecture), m.e2e_ns, &by_model, measurements.graphs)
+        let of_model = |m: &MeasuredModel| Model {
+            latency_ns: m.e2e_ns,
+            runs_ns: m.runs.iter().map(|(_, corrected)| *corrected).collect(),
+            ..model((&m.name, &m.architecture), &by_model, measurements.graphs)
         };
         let models: Vec<Model> = rows.models.iter().map(of_model).collect();
         let groups: Vec<Option<Group>> = models.iter().map(|m| m.group).collect();
@@ -193,7 +206,7 @@ impl Survey {
     pub fn of_memory(measurements: &Measurements<'_>) -> Option<Self> {
         let by_model = by_model(measurements.profiles);
         let models: Vec<Model> =
-            by_model.keys().map(|&key| model(key, None, &by_model, measurements.graphs)).collect();
+            by_model.keys().map(|&key| model(key, &by_model, measurements.graphs)).collect();
         let is_measured = models.iter().any(|m| m.peak_memory_bytes.is_some());
         let origin = measurements.profiles.first()?.origin;
         is_measured.then(|| Self::of_models(measurements, models, origin)).flatten()
@@ -208,12 +221,14 @@ impl Survey {
         let first = measurements.profiles.first()?;
         let times = || measurements.profiles.iter().map(|p| p.started_unix_ms).filter(|ms| *ms > 0);
         Some(Self {
+            number: 0,
             label: label(&first.environment),
             folder: measurements.folder.clone(),
             environment: first.environment.clone(),
             origin,
             published: first.source.clone(),
             days: times().min().zip(times().max()).map(|(first, last)| (day(first), day(last))),
+            started_ms: times().min().zip(times().max()),
             sessions: measurements
                 .profiles
                 .iter()
@@ -276,33 +291,6 @@ impl Survey {
     }
 }
 
-/// Engine, precision, and what differs from one thread and the engine's own memory format.
-fn label(e: &Environment) -> String {
-    let precision = if e.precision == Precision::I8 { "int8" } else { e.precision.name() };
-    let threads = if e.threads == 1 { String::new() } else { format!(" {}t", e.threads) };
-    let format =
-        e.memory_format.map(|f| format!(" {}", f.name().replace('_', " "))).unwrap_or_default();
-    let settings = e.settings_after(" ");
-    format!("{} {precision}{threads}{format}{settings}", e.framework)
-}
-
-/// Makes labels unique: by folder, then by number.
-pub fn make_labels_unique(surveys: &mut [Survey]) {
-    let shared = |surveys: &[Survey]| -> BTreeSet<String> {
-        let mut seen = BTreeSet::new();
-        surveys.iter().filter(|s| !seen.insert(s.label.clone())).map(|s| s.label.clone()).collect()
-    };
-    let twice = shared(surveys);
-    surveys
-        .iter_mut()
-        .filter(|s| twice.contains(&s.label))
-        .for_each(|s| s.label = format!("{} ({})", s.label, s.folder));
-    let still = shared(surveys);
-    for (number, survey) in surveys.iter_mut().filter(|s| still.contains(&s.label)).enumerate() {
-        survey.label = format!("{} #{}", survey.label, number + 1);
-    }
-}
-
 /// Measurements by name and architecture of their model.
 type ByModel<'a> = BTreeMap<(&'a str, &'a str), Vec<&'a ModelProfile>>;
 
@@ -315,9 +303,9 @@ fn by_model(profiles: &[ModelProfile]) -> ByModel<'_> {
     by_model
 }
 
+/// A model of which no latency is known.
 fn model(
     (name, architecture): (&str, &str),
-    latency_ns: Option<f64>,
     by_model: &ByModel<'_>,
     graphs: &BTreeMap<String, Graph>,
 ) -> Model {
@@ -330,7 +318,8 @@ fn model(
         group: own.first().and_then(|p| Group::of(&p.model, graph)),
         work: graph.map(Work::of_graph),
         side: graph.and_then(image_side),
-        latency_ns,
+        latency_ns: None,
+        runs_ns: Vec::new(),
         peak_memory_bytes: median(&peaks),
     }
 }
@@ -360,39 +349,6 @@ fn image_side(graph: &Graph) -> Option<usize> {
         .next()
 }
 
-fn row(row: &TrainingRow) -> Row {
-    let op: &OpSpec = &row.op;
-    let work = Work::of_operator(op);
-    let class = match PredictorKey::of(op).class {
-        Cow::Owned(class) => {
-            Cow::Owned(class.strip_suffix("-to-blocked").unwrap_or(&class).to_owned())
-        }
-        borrowed => borrowed,
-    };
-    Row {
-        kind: op.kind.clone(),
-        class,
-        model: row.model,
-        count: row.count,
-        latency_ns: row.latency_ns,
-        flops: work.flops as f64,
-        bytes: work.bytes_read.saturating_add(work.bytes_written) as f64,
-        elements: op.outputs.first().map_or(0.0, |t| t.elements() as f64),
-        window: (op.kind == OpKind::Conv).then(|| window(&FeatureSchema::extract(op))),
-    }
-}
-
-fn window(features: &FeatureVector) -> Window {
-    let get = |column: &str| features.get(column).unwrap_or(0.0) as u32;
-    Window {
-        channels: get("channels_in"),
-        height: get("height_out"),
-        width: get("width_out"),
-        kernel: get("kernel_area"),
-        stride: get("stride_width"),
-    }
-}
-
 fn executed(profiles: &[ModelProfile]) -> Option<MemoryFormat> {
     let mut counts: BTreeMap<MemoryFormat, usize> = BTreeMap::new();
     profiles
@@ -402,53 +358,8 @@ fn executed(profiles: &[ModelProfile]) -> Option<MemoryFormat> {
     counts.into_iter().max_by_key(|(_, n)| *n).map(|(format, _)| format)
 }
 
-/// Place of a kind's family in [`Shares`].
-pub fn family_index(kind: &OpKind) -> usize {
-    OpFamily::ALL.iter().position(|f| *f == kind.family()).unwrap_or(OpFamily::ALL.len() - 1)
-}
-
-/// The mean of several shares; `None` without any.
-pub fn mean_shares(all: &[Shares]) -> Option<Shares> {
-    let mut mean = Shares::default();
-    for shares in all {
-        mean.iter_mut().zip(shares).for_each(|(m, s)| *m += s / all.len() as f64);
-    }
-    (!all.is_empty()).then_some(mean)
-}
-
-/// Parts of a whole; `None` where there is nothing.
-pub fn shares(parts: impl IntoIterator<Item = (usize, f64)>) -> Option<Shares> {
-    let mut sums = Shares::default();
-    for (index, part) in parts {
-        if let Some(sum) = sums.get_mut(index) {
-            *sum += part;
-        }
-    }
-    let total: f64 = sums.iter().sum();
-    (total > 0.0).then(|| sums.map(|s| s / total))
-}
-
-fn memory_shares(
-    profiles: &[ModelProfile],
-    graphs: &BTreeMap<String, Graph>,
-) -> BTreeMap<Group, Shares> {
-    let mut by_group: BTreeMap<Group, Vec<Shares>> = BTreeMap::new();
-    for p in profiles {
-        let parts = p
-            .operators
-            .iter()
-            .filter_map(|m| Some((family_index(&m.op.kind), m.memory_bytes? as f64)));
-        if let Some((group, shares)) =
-            Group::of(&p.model, graphs.get(&p.model.architecture)).zip(shares(parts))
-        {
-            by_group.entry(group).or_default().push(shares);
-        }
-    }
-    by_group.into_iter().filter_map(|(group, all)| Some((group, mean_shares(&all)?))).collect()
-}
-
 /// `21 November 2026` in UTC.
-fn day(unix_ms: u64) -> String {
+pub fn day(unix_ms: u64) -> String {
     let time = i64::try_from(unix_ms).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok());
     time.unwrap_or_default().strftime("%-d %B %Y").to_string()
 }
@@ -468,15 +379,5 @@ mod tests {
         ] {
             assert_eq!(day(seconds * 1000), expected);
         }
-    }
-
-    #[test]
-    fn shares_add_up_and_average() {
-        let half = shares([(0, 2.0), (1, 2.0)]).expect("something");
-        assert!((half[0] - 0.5).abs() < 1e-12);
-        assert_eq!(shares([]), None);
-        let mean = mean_shares(&[half, shares([(0, 1.0)]).expect("something")]).expect("two");
-        assert!((mean[0] - 0.75).abs() < 1e-12 && (mean.iter().sum::<f64>() - 1.0).abs() < 1e-12);
-        assert_eq!(mean_shares(&[]), None);
     }
 }

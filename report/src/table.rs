@@ -1,8 +1,16 @@
 //! [`Table`]: rows of a report under headings, as HTML, Markdown and JSON. JSON has the exact
 //! numbers; HTML and Markdown round them.
 
-use super::markup::escape;
+use super::markup::{escape, lead, prose};
 use serde_json::{Map, Value, json};
+
+/// The page of a text under a heading; `None` where it has none.
+pub type Target<'a> = &'a dyn Fn(&str, &str) -> Option<String>;
+
+/// Tables with more rows scroll within the page.
+const LONG: usize = 25;
+/// Texts with more characters may break over lines.
+const WIDE: usize = 56;
 
 /// One cell.
 #[derive(Clone, Debug, PartialEq)]
@@ -11,10 +19,19 @@ pub enum Cell {
     Blank,
     /// Words.
     Text(String),
+    /// Words that lead to a page.
+    Link {
+        /// The words.
+        text: String,
+        /// The way to the page.
+        page: String,
+    },
     /// A whole number.
     Count(usize),
     /// Already in percent.
     Percent(f64),
+    /// Percent by which something is more, or less.
+    Signed(f64),
     /// A factor: `1.75 x`.
     Times(f64),
     /// Three significant digits; the unit stands in the heading.
@@ -49,9 +66,13 @@ impl Cell {
 
     fn shown(&self) -> String {
         match self {
-            Self::Text(text) => text.clone(),
+            Self::Text(text) | Self::Link { text, .. } => text.clone(),
             Self::Count(n) => n.to_string(),
             Self::Percent(p) if p.is_finite() => format!("{p:.1} %"),
+            // No `-0.0`.
+            Self::Signed(p) if p.is_finite() => {
+                format!("{:+.1} %", (p * 10.0).round() / 10.0 + 0.0)
+            }
             Self::Times(factor) if factor.is_finite() => format!("{factor:.2} x"),
             Self::Number(number) if number.is_finite() => three_digits(*number),
             _ => "-".to_owned(),
@@ -61,14 +82,16 @@ impl Cell {
     fn json(&self) -> Value {
         match self {
             Self::Blank => Value::Null,
-            Self::Text(text) => json!(text),
+            Self::Text(text) | Self::Link { text, .. } => json!(text),
             Self::Count(n) => json!(n),
-            Self::Percent(v) | Self::Times(v) | Self::Number(v) => json!((v * 1e6).round() / 1e6),
+            Self::Percent(v) | Self::Signed(v) | Self::Times(v) | Self::Number(v) => {
+                json!((v * 1e6).round() / 1e6)
+            }
         }
     }
 
     fn is_numeric(&self) -> bool {
-        !matches!(self, Self::Text(_))
+        !matches!(self, Self::Text(_) | Self::Link { .. })
     }
 }
 
@@ -112,29 +135,79 @@ impl Table {
         }
     }
 
-    /// As HTML.
-    pub fn html(&self) -> String {
-        let mut text = format!(
-            "<table id=\"{}\">\n<caption>{}</caption>\n<thead><tr>",
-            escape(&self.name),
-            escape(&self.caption)
-        );
+    /// Without the columns after the first in which no row has anything.
+    #[must_use]
+    pub fn without_blanks(self) -> Self {
+        let is_blank = |cell: &Cell| matches!(cell, Cell::Blank);
+        let is_kept = |column: usize| {
+            column == 0 || self.rows.iter().any(|row| row.get(column).is_some_and(|c| !is_blank(c)))
+        };
+        let kept: Vec<bool> = (0..self.headings.len()).map(is_kept).collect();
+        let pick = |column: usize| kept.get(column).copied().unwrap_or(false);
+        let headings = self.headings.into_iter().enumerate().filter(|(column, _)| pick(*column));
+        let rows = self.rows.into_iter().map(|row| {
+            row.into_iter().enumerate().filter(|(at, _)| pick(*at)).map(|(_, cell)| cell).collect()
+        });
+        Self {
+            name: self.name,
+            caption: self.caption,
+            headings: headings.map(|(_, heading)| heading).collect(),
+            rows: rows.collect(),
+        }
+    }
+
+    /// As HTML: the caption, then the rows in a region that scrolls and that a keyboard reaches.
+    /// `target` has the page of a text under a heading.
+    pub fn html(&self, target: Target<'_>) -> String {
+        let (id, (first, rest)) = (escape(&self.name), lead(&self.caption));
         let numeric = |column: usize| {
             self.rows.iter().all(|row| row.get(column).is_some_and(Cell::is_numeric))
         };
-        let class = |right: bool| if right { " class=\"n\"" } else { "" };
-        for (column, heading) in self.headings.iter().enumerate() {
-            text += &format!("<th{}>{}</th>", class(numeric(column)), escape(heading));
-        }
-        text += "</tr></thead>\n<tbody>\n";
-        for row in &self.rows {
-            let cells: String = row
-                .iter()
-                .map(|c| format!("<td{}>{}</td>", class(c.is_numeric()), escape(&c.shown())))
-                .collect();
-            text += &format!("<tr>{cells}</tr>\n");
-        }
-        text + "</tbody></table>\n"
+        let heading = |(column, heading): (usize, &String)| {
+            let class = if numeric(column) { " class=\"n\"" } else { "" };
+            format!("<th scope=\"col\"{class}>{}</th>", prose(heading))
+        };
+        let headings: String = self.headings.iter().enumerate().map(heading).collect();
+        let rows: String = self.rows.iter().map(|row| self.html_row(row, target)).collect();
+        let long = if self.rows.len() > LONG { " long" } else { "" };
+        format!(
+            "<div class=\"table\" id=\"table-{id}\">\n<p class=\"caption\" \
+             id=\"caption-{id}\"><b>{}.</b> {}</p>\n\
+             <div class=\"scroll{long}\" role=\"region\" tabindex=\"0\" \
+             aria-labelledby=\"caption-{id}\">\n<table aria-labelledby=\"caption-{id}\">\n\
+             <thead><tr>{headings}</tr></thead>\n<tbody>\n{rows}</tbody></table></div></div>\n",
+            prose(first),
+            prose(rest),
+        )
+    }
+
+    fn html_row(&self, row: &[Cell], target: Target<'_>) -> String {
+        let cell = |(column, cell): (usize, &Cell)| {
+            let shown = cell.shown();
+            let heading = self.headings.get(column).map_or("", String::as_str);
+            let page = match cell {
+                Cell::Text(words) => target(heading, words),
+                Cell::Link { page, .. } => Some(page.clone()),
+                _ => None,
+            };
+            let text = match page {
+                Some(page) => format!("<a href=\"{}\">{}</a>", escape(&page), escape(&shown)),
+                None if cell.is_numeric() => escape(&shown),
+                None => prose(&shown),
+            };
+            let class = match cell {
+                _ if cell.is_numeric() => " class=\"n\"",
+                _ if shown.chars().count() > WIDE => " class=\"w\"",
+                _ => "",
+            };
+            if column == 0 && !cell.is_numeric() {
+                format!("<th scope=\"row\"{class}>{text}</th>")
+            } else {
+                format!("<td{class}>{text}</td>")
+            }
+        };
+        let cells: String = row.iter().enumerate().map(cell).collect();
+        format!("<tr>{cells}</tr>\n")
     }
 
     /// As Markdown.
@@ -188,16 +261,32 @@ mod tests {
             table().markdown(),
             "What & where\n\n| Kind | Share |\n| --- | --- |\n| a\\|b<c | 12.3 % |\n| d | - |\n"
         );
-        let html = table().html();
-        assert!(
-            html.contains("<caption>What &amp; where</caption>")
-                && html.contains("<td>a|b&lt;c</td><td class=\"n\">12.3 %</td>"),
-            "{html}"
-        );
+        let html = table()
+            .html(&|heading, text| (heading == "Kind" && text == "d").then(|| "d.html".to_owned()));
+        for part in [
+            "<b>What &amp; where.</b>",
+            "<th scope=\"row\">a|b&lt;c</th><td class=\"n\">12.3 %</td>",
+            "<a href=\"d.html\">d</a>",
+            "role=\"region\" tabindex=\"0\" aria-labelledby=\"caption-t\"",
+        ] {
+            assert!(html.contains(part), "{part}: {html}");
+        }
         assert_eq!(
             table().json()["rows"],
             json!([{"Kind": "a|b<c", "Share": 12.3}, {"Kind": "d", "Share": null}])
         );
+    }
+
+    #[test]
+    fn blank_columns_are_left_out() {
+        let mut table = Table::new("t", "What", ["Kind", "Share", "Count"]);
+        table.rows = vec![
+            vec![Cell::Blank, Cell::Blank, Cell::Blank],
+            vec![Cell::Blank, Cell::Blank, Cell::Count(1)],
+        ];
+        let kept = table.without_blanks();
+        assert_eq!(kept.headings, ["Kind", "Count"]);
+        assert_eq!(kept.rows[1], [Cell::Blank, Cell::Count(1)]);
     }
 
     #[test]

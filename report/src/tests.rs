@@ -1,11 +1,9 @@
-//! The report on invented measurements: every section shows its data or says what is missing, and
-//! the page loads nothing from the network.
+//! The report on invented measurements: every section shows its data or says what is missing.
 
 use super::{
     forecasts::BundleEvaluation,
     group::Group,
-    page,
-    survey::{Measurements, Survey, make_labels_unique},
+    survey::{Measurements, Survey, identify},
     *,
 };
 use std::collections::BTreeMap;
@@ -15,7 +13,7 @@ use vitempo::graph::{
 };
 use vitempo::predictors::{EndToEnd, Evaluation, Method};
 
-fn environment(precision: Precision, memory_format: Option<MemoryFormat>) -> Environment {
+pub fn environment(precision: Precision, memory_format: Option<MemoryFormat>) -> Environment {
     Environment {
         device: "Test <CPU>".into(),
         processor: Processor::Cpu,
@@ -37,7 +35,7 @@ fn environment(precision: Precision, memory_format: Option<MemoryFormat>) -> Env
 
 /// A depthwise and a pointwise convolution, an activation; with attention, a product of two
 /// computed tensors.
-fn graph(channels: usize, attends: bool) -> Graph {
+pub fn graph(channels: usize, attends: bool) -> Graph {
     let mut b = GraphBuilder::new(format!("m{channels}{attends}"));
     let x = b.input("x", TensorSpec::f32([1, channels, 28, 28]));
     let build = |b: &mut GraphBuilder, x: ValueId| {
@@ -50,35 +48,45 @@ fn graph(channels: usize, attends: bool) -> Graph {
     b.finish(vec![y]).unwrap_or_else(|e| panic!("{e}"))
 }
 
-struct World {
-    graphs: BTreeMap<String, Graph>,
-    models: Vec<(ModelIdentity, Graph)>,
+pub struct World {
+    pub graphs: BTreeMap<String, Graph>,
+    pub models: Vec<(ModelIdentity, Graph)>,
 }
 
-fn world() -> World {
-    let model = |name: &str, space: Option<&str>, graph: Graph| {
-        let identity = ModelIdentity {
-            name: name.to_owned(),
-            architecture: graph.architecture(),
-            space: space.map(str::to_owned),
-            encoding: None,
-        };
-        (identity, graph)
+/// A model of this name; sampled where it has a space.
+pub fn model(name: &str, space: Option<&str>, graph: Graph) -> (ModelIdentity, Graph) {
+    let identity = ModelIdentity {
+        name: name.to_owned(),
+        architecture: graph.architecture(),
+        space: space.map(str::to_owned),
+        encoding: None,
     };
-    let mut models: Vec<(ModelIdentity, Graph)> = (1..=12)
-        .map(|i| model(&format!("synthetic-{i}"), Some("space"), graph(8 * i, true)))
-        .collect();
-    models.push(model("vit", None, graph(100, true)));
-    models.push(model("cnn", None, graph(100, false)));
-    models.push(model("alone", Some(ModelIdentity::OPERATORS), graph(116, false)));
-    World {
-        graphs: models.iter().map(|(m, g)| (m.architecture.clone(), g.clone())).collect(),
-        models,
+    (identity, graph)
+}
+
+pub fn world() -> World {
+    World::of(12, &[])
+}
+
+impl World {
+    /// So many synthetic models, a real ViT, a real CNN, a single operator, and others.
+    pub fn of(synthetic: usize, others: &[(ModelIdentity, Graph)]) -> Self {
+        let mut models: Vec<(ModelIdentity, Graph)> = (1..=synthetic)
+            .map(|i| model(&format!("synthetic-{i}"), Some("space"), graph(8 * i, true)))
+            .collect();
+        models.push(model("vit", None, graph(100, true)));
+        models.push(model("cnn", None, graph(100, false)));
+        models.push(model("alone", Some(ModelIdentity::OPERATORS), graph(116, false)));
+        models.extend_from_slice(others);
+        Self {
+            graphs: models.iter().map(|(m, g)| (m.architecture.clone(), g.clone())).collect(),
+            models,
+        }
     }
 }
 
 /// One measurement of a model: every operator takes `ns` per element it writes.
-fn measurement(
+pub fn measurement(
     (model, graph): &(ModelIdentity, Graph),
     environment: &Environment,
     round: usize,
@@ -131,7 +139,7 @@ fn measurement(
 }
 
 /// A survey in which operators take `ns` per element, and with the input values 2 twice that.
-fn survey(world: &World, environment: &Environment, ns: f64) -> Survey {
+pub fn survey(world: &World, environment: &Environment, ns: f64) -> Survey {
     let twice = |m| {
         [(0, ns), (1, ns * 1.1)]
             .map(|(round, ns)| measurement(m, environment, round, ns, "uniform(-1,1)"))
@@ -153,7 +161,7 @@ fn survey(world: &World, environment: &Environment, ns: f64) -> Survey {
     Survey::of(&measurements).unwrap_or_else(|e| panic!("{e}")).0
 }
 
-fn surveys() -> Vec<Survey> {
+pub fn surveys() -> Vec<Survey> {
     let world = world();
     let settings = [
         (Precision::F32, Some(MemoryFormat::ChannelsFirst), 4.0),
@@ -326,36 +334,11 @@ fn what_is_missing_says_what_to_measure() {
 }
 
 #[test]
-fn the_page_stands_alone_and_files_have_their_own_names() {
-    let notes =
-        page::Notes::from([(Topic::Latency, vec!["Here <one> engine is slower.".to_owned()])]);
-    let page = page::page(&surveys(), &Topic::ALL, &notes).unwrap_or_else(|e| panic!("{e}"));
-    let names: std::collections::BTreeSet<&str> =
-        page.files.iter().map(|(name, _)| name.as_str()).collect();
-    assert_eq!(names.len(), page.files.len(), "{names:?}");
-    let html = &page.files[0].1;
-    for outside in ["<script", "<link", "@import", "src=", "url("] {
-        assert!(!html.contains(outside), "{outside}");
-    }
-    let addresses: Vec<&str> =
-        html.match_indices("http").map(|(at, _)| &html[at..(at + 26).min(html.len())]).collect();
-    assert!(addresses.iter().all(|a| *a == "http://www.w3.org/2000/svg"), "{addresses:?}");
-    assert_eq!(html.matches("<p>Here &lt;one&gt; engine is slower.</p>").count(), 1);
-    assert!(html.contains("Test &lt;CPU&gt;") && !html.contains("<CPU>"));
-    assert!(page.files.iter().filter(|(name, _)| name.ends_with(".svg")).count() > 10);
-    let tables: serde_json::Value =
-        serde_json::from_str(&page.files[2].1).unwrap_or_else(|e| panic!("{e}"));
-    assert!(
-        tables["tables"].as_array().is_some_and(|t| t.len() > 10 && t[0]["name"] == "environments")
-    );
-}
-
-#[test]
 fn equal_labels_are_told_apart() {
     let mut surveys = surveys();
     surveys.extend(tests::surveys());
     surveys[3].folder = "another".to_owned();
-    make_labels_unique(&mut surveys);
+    identify(&mut surveys);
     let labels: std::collections::BTreeSet<&str> =
         surveys.iter().map(|s| s.label.as_str()).collect();
     assert_eq!(labels.len(), 6, "{labels:?}");
@@ -379,7 +362,13 @@ fn the_comparison_with_the_study_says_what_its_own_protocol_gives() {
             skipped: Vec::new(),
         };
         let sets = BTreeMap::from([(Group::Transformer, evaluation)]);
-        BundleEvaluation { method: Method::Gbdt, models: 900, operators, sets }
+        BundleEvaluation {
+            method: Method::Gbdt,
+            models: 900,
+            operators,
+            sets,
+            forecasts: Vec::new(),
+        }
     };
     let intro = |evaluated: Vec<BundleEvaluation>| {
         let mut surveys = surveys();

@@ -1,4 +1,4 @@
-//! `vitempo report`: every table and figure from a dataset, as one page.
+//! `vitempo report`: every table and figure from a dataset, as a site that needs no server.
 
 use super::{
     error::{CliError, CliResult, io_error},
@@ -13,15 +13,16 @@ use std::{
     fs,
     path::{Path, PathBuf},
 };
-use vitempo_report::{Options, Page, Progress, ReportError, Topic, page::SectionCount};
+use vitempo_report::{Options, Progress, ReportError, Site, Topic, site::SectionCount};
 
-/// Rebuilds every table and figure from datasets, as a page that works offline
+/// Makes a site from datasets: results, environments, studies and models, to be read offline
 ///
-/// Example: vitempo report data/ --out docs/report
+/// Example: vitempo report data/ --out site
 ///
-/// Writes index.html, report.md, tables.json and one SVG file per figure. Forecast accuracy trains
-/// bundles, which takes minutes per environment. They are kept, so that the same command continues
-/// an interrupted one and reuses finished bundles.
+/// Writes index.html, a page per environment, study and model, a data file per environment,
+/// report.md, tables.json and one SVG file per figure. Forecast accuracy trains bundles, which
+/// takes minutes per environment. They are kept, so that the same command continues an interrupted
+/// one and reuses finished bundles.
 #[derive(clap::Args, Debug)]
 pub struct ReportArgs {
     /// Dataset folders or lakes
@@ -29,7 +30,7 @@ pub struct ReportArgs {
     data: Vec<PathBuf>,
 
     /// Folder to write to
-    #[arg(long, default_value = "docs/report", value_name = "FOLDER")]
+    #[arg(long, default_value = "site", value_name = "FOLDER")]
     out: PathBuf,
 
     /// Folder of trained bundles; missing ones are trained and stored there. By default beside
@@ -37,7 +38,7 @@ pub struct ReportArgs {
     #[arg(long, value_name = "FOLDER")]
     bundles: Option<PathBuf>,
 
-    /// Only these sections
+    /// Only these studies; environments and models have their pages all the same
     #[arg(long, value_delimiter = ',', value_name = "SECTIONS", value_parser = topics())]
     only: Vec<Topic>,
 
@@ -60,9 +61,9 @@ pub fn run(args: &ReportArgs) -> CliResult {
     let options =
         Options { topics: args.only.clone(), bundles: bundles_folder(args), seed: args.seed };
     let mut display = Display::default();
-    let page = vitempo_report::build(&args.data, &options, &mut |event| display.show(event))?;
-    write(&args.out, &page)?;
-    output::print(&Written { page: &page, out: &args.out }, args.format)
+    let site = vitempo_report::build(&args.data, &options, &mut |event| display.show(event))?;
+    write(&args.out, &site)?;
+    output::print(&Written { site: &site, out: &args.out }, args.format)
 }
 
 fn bundles_folder(args: &ReportArgs) -> PathBuf {
@@ -70,7 +71,7 @@ fn bundles_folder(args: &ReportArgs) -> PathBuf {
         let name = args
             .out
             .file_name()
-            .map_or_else(|| "report".into(), |n| n.to_string_lossy().into_owned());
+            .map_or_else(|| "site".into(), |n| n.to_string_lossy().into_owned());
         args.out.with_file_name(format!("{name}-bundles"))
     })
 }
@@ -118,28 +119,32 @@ impl From<ReportError> for CliError {
             }
             ReportError::UnreadableNotes { path, source } => io_error("read", path, source),
             ReportError::BundleFolder { path, source } => io_error("make folder", path, source),
-            ReportError::Importance { .. } | ReportError::Chart(_) => Self::ours(error),
+            ReportError::Importance { .. } => Self::ours(error),
             _ => Self::user(error),
         }
     }
 }
 
-fn write(out: &Path, page: &Page) -> CliResult {
-    fs::create_dir_all(out).map_err(|e| io_error("make folder", out, &e))?;
-    page.files
-        .iter()
-        .try_for_each(|(name, contents)| files::write(&out.join(name), contents.as_bytes()))
+/// The overview comes last, so that it never leads to a page that is not yet there.
+fn write(out: &Path, site: &Site) -> CliResult {
+    for (name, contents) in site.files.iter().rev() {
+        let path = out.join(name);
+        let folder = path.parent().unwrap_or(out);
+        fs::create_dir_all(folder).map_err(|e| io_error("make folder", folder, &e))?;
+        files::write(&path, contents.as_bytes())?;
+    }
+    Ok(())
 }
 
 struct Written<'a> {
-    page: &'a Page,
+    site: &'a Site,
     out: &'a Path,
 }
 
 impl Written<'_> {
     fn sections(&self) -> Table {
         let mut table = Table::new(&["Section", "Not shown", "Tables", "Figures"], 2);
-        for s in &self.page.sections {
+        for s in &self.site.sections {
             table.row([
                 s.topic.title().to_owned(),
                 s.missing.join(" "),
@@ -156,7 +161,7 @@ impl Report for Written<'_> {
         format!(
             "{}\n{} files in {}, open index.html\n",
             self.sections().to_text(),
-            self.page.files.len(),
+            self.site.files.len(),
             self.out.display()
         )
     }
@@ -174,11 +179,11 @@ impl Report for Written<'_> {
                 "missing": s.missing,
             })
         };
-        let files: Vec<&str> = self.page.files.iter().map(|(name, _)| name.as_str()).collect();
+        let files: Vec<&str> = self.site.files.iter().map(|(name, _)| name.as_str()).collect();
         Ok(json!({
             "out": self.out,
             "files": files,
-            "sections": self.page.sections.iter().map(section).collect::<Vec<_>>(),
+            "sections": self.site.sections.iter().map(section).collect::<Vec<_>>(),
         }))
     }
 }

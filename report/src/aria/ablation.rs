@@ -5,14 +5,14 @@ use super::{
     words::success,
 };
 use crate::{
-    ReportError,
     chart::{BarSeries, Chart},
+    hue::Hue,
     table::{Cell, Table},
 };
 use vitempo::{plan::aria::Simulated, planners::aria::System};
 
 /// Figure 15: the effect of each part of ARIA.
-pub fn ablation(page: &mut Sheet, simulated: &Simulated<'_>) -> Result<(), ReportError> {
+pub fn ablation(page: &mut Sheet, simulated: &Simulated<'_>) {
     page.heading("What each part brings (figure 15)");
     page.words(
         "S1: dynamic regions by patch features instead of block matching on the CPU. S2: \
@@ -66,8 +66,9 @@ pub fn ablation(page: &mut Sheet, simulated: &Simulated<'_>) -> Result<(), Repor
                 })
                 .collect(),
             floors: Vec::new(),
+            hue: Hue::Place,
         }],
         reference: None,
     };
-    page.figure("ablation", "How far what is shown of moving regions is behind.", &chart)
+    page.figure("ablation", "How far what is shown of moving regions is behind.", &chart);
 }

@@ -2,17 +2,17 @@
 
 use super::sheet::{Sheet, of, simulation};
 use crate::{
-    ReportError,
-    chart::Chart,
+    chart::{Chart, Part},
+    hue::Hue,
     table::{Cell, Table},
 };
 use vitempo::{plan::aria::Simulated, planners::aria::System};
 
 /// Figure 19: the time of each part of a frame.
-pub fn breakdown(page: &mut Sheet, simulated: &Simulated<'_>) -> Result<(), ReportError> {
+pub fn breakdown(page: &mut Sheet, simulated: &Simulated<'_>) {
     page.heading("Where a frame's time goes (figure 19)");
     let mut rows = Vec::new();
-    let mut parts: Vec<(String, Vec<f64>)> = Vec::new();
+    let mut parts: Vec<Part> = Vec::new();
     for (outcomes, factor) in
         [(&simulated.outcomes.outcomes, 1.0), (&simulated.outcomes.relaxed, 2.0)]
     {
@@ -24,16 +24,20 @@ pub fn breakdown(page: &mut Sheet, simulated: &Simulated<'_>) -> Result<(), Repo
                 factor * simulated.scenario.requirements.target_ns / 1e6
             ));
             for (name, ns) in o.parts {
-                match parts.iter_mut().find(|(known, _)| known == name) {
-                    Some((_, values)) => values.push(ns / 1e6),
-                    None => parts.push((name.to_owned(), vec![ns / 1e6])),
+                match parts.iter_mut().find(|part| part.name == name) {
+                    Some(part) => part.lengths.push(ns / 1e6),
+                    None => parts.push(Part {
+                        name: name.to_owned(),
+                        lengths: vec![ns / 1e6],
+                        hue: Hue::Place,
+                    }),
                 }
             }
         }
     }
     let headings = ["System and target".to_owned()]
         .into_iter()
-        .chain(parts.iter().map(|(name, _)| format!("{name}, ms")));
+        .chain(parts.iter().map(|part| format!("{}, ms", part.name)));
     let mut table = Table::new(
         "parts",
         simulation(
@@ -43,7 +47,7 @@ pub fn breakdown(page: &mut Sheet, simulated: &Simulated<'_>) -> Result<(), Repo
         headings,
     );
     for (index, row) in rows.iter().enumerate() {
-        let cells = parts.iter().map(|(_, values)| Cell::number(values.get(index).copied()));
+        let cells = parts.iter().map(|part| Cell::number(part.lengths.get(index).copied()));
         table.rows.push(std::iter::once(Cell::text(row)).chain(cells).collect());
     }
     page.table(&table);
@@ -51,5 +55,5 @@ pub fn breakdown(page: &mut Sheet, simulated: &Simulated<'_>) -> Result<(), Repo
         "parts",
         "Mean parts of a frame.",
         &Chart::Stacked { value: "ms".to_owned(), rows, parts },
-    )
+    );
 }

@@ -5,8 +5,8 @@ use super::{
     words::success,
 };
 use crate::{
-    ReportError,
     chart::{BarSeries, Chart},
+    hue::Hue,
     table::{Cell, Table},
 };
 use vitempo::{
@@ -18,7 +18,7 @@ use vitempo::{
 };
 
 /// Figure 12: deadline success rate and latency.
-pub fn deadline(page: &mut Sheet, simulated: &Simulated<'_>) -> Result<(), ReportError> {
+pub fn deadline(page: &mut Sheet, simulated: &Simulated<'_>) {
     page.heading("Frames in time, and end-to-end latency (figure 12)");
     let printed = |system: System| match system {
         System::MobiSrLike => "misses 93.1 to 97.7 %",
@@ -72,6 +72,7 @@ pub fn deadline(page: &mut Sheet, simulated: &Simulated<'_>) -> Result<(), Repor
         name: name.to_owned(),
         values: outcomes.iter().map(|o| Some(o.latency_ns[rank] as f64 / 1e6)).collect(),
         floors: Vec::new(),
+        hue: Hue::Place,
     };
     let chart = Chart::Bars {
         value: "latency, ms".to_owned(),
@@ -82,7 +83,7 @@ pub fn deadline(page: &mut Sheet, simulated: &Simulated<'_>) -> Result<(), Repor
         ],
         reference: Some(simulated.scenario.requirements.target_ns / 1e6),
     };
-    page.figure("latency", "End-to-end latency by system; the line is the target.", &chart)
+    page.figure("latency", "End-to-end latency by system; the line is the target.", &chart);
 }
 
 /// Why MobiSR-like is late, or not. It is the only system whose frames wait for the processor that

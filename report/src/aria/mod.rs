@@ -15,7 +15,6 @@ mod words;
 
 pub use words::{planned_at, success, truth};
 
-use crate::ReportError;
 use sheet::Sheet;
 use vitempo::plan::aria::{Details, Simulated};
 
@@ -30,29 +29,23 @@ use vitempo::plan::aria::{Details, Simulated};
 /// let scenario = Scenario::new(costs, device, Requirements::for_target(33.3e6))?;
 /// let trace = Walk { seconds: 2, scene_seconds: 2, ..Walk::default() }.trace()?;
 /// let simulated = Simulated::of(&scenario, trace, "walk.csv", 0)?;
-/// let files = vitempo_report::aria::page(&simulated, &simulated.details()?)?;
+/// let files = vitempo_report::aria::page(&simulated, &simulated.details()?);
 /// assert_eq!(files[0].0, "report.md");
 /// assert!(files[0].1.contains("(figure 12)") && files.iter().any(|file| file.0 == "latency.svg"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-///
-/// # Errors
-/// [`ReportError::Chart`] where a figure cannot be drawn.
-pub fn page(
-    simulated: &Simulated<'_>,
-    details: &Details,
-) -> Result<Vec<(String, String)>, ReportError> {
+pub fn page(simulated: &Simulated<'_>, details: &Details) -> Vec<(String, String)> {
     let mut sheet = Sheet::new("ARIA on a simulated device");
     introduction::introduction(&mut sheet, simulated);
-    deadline::deadline(&mut sheet, simulated)?;
+    deadline::deadline(&mut sheet, simulated);
     accuracy::accuracy(&mut sheet, details);
-    ablation::ablation(&mut sheet, simulated)?;
-    over_time::over_time(&mut sheet, simulated)?;
-    reaction::reaction(&mut sheet, simulated)?;
-    priorities::priorities(&mut sheet, simulated)?;
-    breakdown::breakdown(&mut sheet, simulated)?;
-    over_time::throttling(&mut sheet, simulated)?;
+    ablation::ablation(&mut sheet, simulated);
+    over_time::over_time(&mut sheet, simulated);
+    reaction::reaction(&mut sheet, simulated);
+    priorities::priorities(&mut sheet, simulated);
+    breakdown::breakdown(&mut sheet, simulated);
+    over_time::throttling(&mut sheet, simulated);
     robustness::biased(&mut sheet, simulated);
     robustness::perturbed(&mut sheet, simulated, details);
-    Ok(sheet.files())
+    sheet.files()
 }

@@ -2,7 +2,6 @@
 
 use super::sheet::{Sheet, of, simulation};
 use crate::{
-    ReportError,
     chart::{Axis, Chart, Mark, Series},
     table::{Cell, Table},
 };
@@ -27,7 +26,7 @@ pub fn time() -> Axis {
 }
 
 /// Figure 16: temperature, frequency, resolution and latency over time.
-pub fn over_time(page: &mut Sheet, simulated: &Simulated<'_>) -> Result<(), ReportError> {
+pub fn over_time(page: &mut Sheet, simulated: &Simulated<'_>) {
     page.heading("Over time: heat, frequency, resolution, latency (figure 16)");
     let systems = [System::Aria, System::Base];
     type Quantity = fn(&Moment) -> Option<f64>;
@@ -51,7 +50,7 @@ pub fn over_time(page: &mut Sheet, simulated: &Simulated<'_>) -> Result<(), Repo
                 Some(line(of(&simulated.outcomes.outcomes, *system)?, system.name(), quantity))
             })
             .collect();
-        page.figure(name, caption, &Chart::Points { x: time(), y: Axis::linear(unit), series })?;
+        page.figure(name, caption, &Chart::Points { x: time(), y: Axis::linear(unit), series });
     }
     let headings = [
         "System",
@@ -85,11 +84,10 @@ pub fn over_time(page: &mut Sheet, simulated: &Simulated<'_>) -> Result<(), Repo
         ]);
     }
     page.table(&table);
-    Ok(())
 }
 
 /// Figure 7: latencies over time without a scheduler.
-pub fn throttling(page: &mut Sheet, simulated: &Simulated<'_>) -> Result<(), ReportError> {
+pub fn throttling(page: &mut Sheet, simulated: &Simulated<'_>) {
     page.heading("Latencies over time without a scheduler (figure 7)");
     let [high, low] = &simulated.outcomes.ends;
     let series = vec![
@@ -102,7 +100,7 @@ pub fn throttling(page: &mut Sheet, simulated: &Simulated<'_>) -> Result<(), Rep
         "Full frames without end at one resolution, in separate runs, and the camera's frames \
         beside them.",
         &Chart::Points { x: time(), y: Axis::linear("ms"), series },
-    )?;
+    );
     let shown = |o: &AriaOutcome| {
         o.throttled.map_or_else(|| "none".to_owned(), |t| format!("{t:.2} times"))
     };
@@ -114,5 +112,4 @@ pub fn throttling(page: &mut Sheet, simulated: &Simulated<'_>) -> Result<(), Rep
         Evidence::Simulation,
         Evidence::PaperTable
     ));
-    Ok(())
 }

@@ -2,14 +2,14 @@
 
 use super::sheet::{Sheet, of, simulation};
 use crate::{
-    ReportError,
     chart::{BarSeries, Chart},
+    hue::Hue,
     table::{Cell, Table},
 };
 use vitempo::{plan::aria::Simulated, planners::aria::System};
 
 /// Figure 18: which regions are updated.
-pub fn priorities(page: &mut Sheet, simulated: &Simulated<'_>) -> Result<(), ReportError> {
+pub fn priorities(page: &mut Sheet, simulated: &Simulated<'_>) {
     page.heading("Who gets the cycles: staleness by speed (figure 18)");
     page.words(
         "ARIA serves by waiting, then speed; base + S1 + S2 has the same windows and as \
@@ -60,7 +60,7 @@ pub fn priorities(page: &mut Sheet, simulated: &Simulated<'_>) -> Result<(), Rep
         let values = of(&simulated.outcomes.outcomes, system)
             .map(|o| o.staleness.iter().map(|x| (x.counted > 0).then_some(x.mean_frames)).collect())
             .unwrap_or_default();
-        BarSeries { name: system.name().to_owned(), values, floors: Vec::new() }
+        BarSeries { name: system.name().to_owned(), values, floors: Vec::new(), hue: Hue::Place }
     };
     let chart = Chart::Bars {
         value: "frames".to_owned(),
@@ -73,5 +73,5 @@ pub fn priorities(page: &mut Sheet, simulated: &Simulated<'_>) -> Result<(), Rep
         "Frames since what is shown of a moving region was seen, by its \
         speed in patches per frame.",
         &chart,
-    )
+    );
 }

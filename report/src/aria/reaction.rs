@@ -5,16 +5,15 @@ use super::{
     sheet::{Sheet, of, simulation},
 };
 use crate::{
-    ReportError,
     chart::{Axis, Chart, Mark, Series},
     table::{Cell, Table},
 };
 use vitempo::{plan::aria::Simulated, planners::aria::System};
 
 /// Figure 17: the camera's motion and the resolution that follows it.
-pub fn reaction(page: &mut Sheet, simulated: &Simulated<'_>) -> Result<(), ReportError> {
+pub fn reaction(page: &mut Sheet, simulated: &Simulated<'_>) {
     page.heading("Camera motion and resolution (figure 17)");
-    let Some(aria) = of(&simulated.outcomes.outcomes, System::Aria) else { return Ok(()) };
+    let Some(aria) = of(&simulated.outcomes.outcomes, System::Aria) else { return };
     let motion = Series::new(
         "camera",
         Mark::Line,
@@ -24,7 +23,7 @@ pub fn reaction(page: &mut Sheet, simulated: &Simulated<'_>) -> Result<(), Repor
         "motion",
         "How far the camera turned, mean over each second.",
         &Chart::Points { x: time(), y: Axis::linear("mrad per frame"), series: vec![motion] },
-    )?;
+    );
     let mut by_height: std::collections::BTreeMap<usize, (f64, usize)> =
         std::collections::BTreeMap::new();
     for m in &aria.moments {
@@ -46,5 +45,4 @@ pub fn reaction(page: &mut Sheet, simulated: &Simulated<'_>) -> Result<(), Repor
         ]);
     }
     page.table(&table);
-    Ok(())
 }

@@ -1,7 +1,7 @@
 //! [`Sheet`]: tables and text as Markdown, plots as files beside it, each with its level of
 //! evidence.
 
-use crate::{ReportError, chart::Chart, draw, table::Table};
+use crate::{chart::Chart, draw, table::Table};
 use vitempo::planners::{
     Evidence,
     aria::{AriaOutcome, System},
@@ -36,17 +36,15 @@ impl Sheet {
         self.text += &format!("\n{}", table.markdown());
     }
 
-    pub fn figure(&mut self, name: &str, caption: &str, chart: &Chart) -> Result<(), ReportError> {
+    pub fn figure(&mut self, name: &str, caption: &str, chart: &Chart) {
         let caption = simulation(caption);
         if chart.is_empty() {
             self.words(&format!("Not shown: {caption} Nothing of it happened."));
-            return Ok(());
+            return;
         }
         self.text +=
             &format!("\n![{}]({name}.svg)\n\n{caption}\n", caption.replace(['[', ']'], ""));
-        let svg = draw::svg(chart).map_err(ReportError::Chart)?;
-        self.figures.push((format!("{name}.svg"), svg));
-        Ok(())
+        self.figures.push((format!("{name}.svg"), draw::svg(chart)));
     }
 }
 

@@ -35,7 +35,7 @@ pub fn run(args: &PredictArgs, bundles: &Selection) -> CliResult {
         return Err(error.into());
     }
     if let Some(file) = &args.plot {
-        files::write(file, plot(&swept)?.as_bytes())?;
+        files::write(file, plot(&swept).as_bytes())?;
     }
     output::print(&OverSizes(&swept), args.format)?;
     match missing {

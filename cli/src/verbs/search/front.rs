@@ -86,8 +86,7 @@ impl Front<'_> {
     pub fn write_results(&self, folder: &Path) -> CliResult {
         files::write(&folder.join("front.csv"), self.csv()?.as_bytes())?;
         files::write(&folder.join("front.json"), format!("{:#}\n", self.json()?).as_bytes())?;
-        let plots = front::plots(self.devices, self.objective, self.outcome);
-        for (name, svg) in plots.map_err(CliError::ours)? {
+        for (name, svg) in front::plots(self.devices, self.objective, self.outcome) {
             files::write(&folder.join(name), svg.as_bytes())?;
         }
         Ok(())

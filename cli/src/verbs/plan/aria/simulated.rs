@@ -23,7 +23,7 @@ pub fn run(args: &AriaArgs, path: &Path, scenario: &Scenario) -> CliResult {
         path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
     let simulated = Simulated::of(scenario, trace, name, args.seed)?;
     if let Some(folder) = &args.out {
-        let files = page(&simulated, &simulated.details()?)?;
+        let files = page(&simulated, &simulated.details()?);
         std::fs::create_dir_all(folder).map_err(|e| io_error("create", folder, &e))?;
         for (name, contents) in files {
             files::write(&folder.join(name), contents.as_bytes())?;
