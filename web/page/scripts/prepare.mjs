@@ -24,6 +24,7 @@ const features = ['bulk-memory', 'nontrapping-float-to-int', 'sign-ext', 'mutabl
 execFileSync(process.execPath, [join(page, 'node_modules/binaryen/bin/wasm-opt'), '-O2', ...features.map((of) => `--enable-${of}`), built, '-o', small], { stdio: 'inherit' });
 const library = readFileSync(small);
 const packed = gzipSync(library, { level: constants.Z_BEST_COMPRESSION });
+mkdirSync(shown, { recursive: true });
 writeFileSync(join(shown, 'core.bin'), packed);
 
 initSync({ module: library });
