@@ -258,6 +258,7 @@ mod tests {
             work: Some(work),
             side: Some(224),
             latency_ns: None,
+            runs_ns: Vec::new(),
             peak_memory_bytes: Some(30e6),
         };
         let need = Need::of(&model, 4).expect("size and peak");
