@@ -34,7 +34,7 @@ def forecast(of: Forecast) -> str:
         f"{_drawing(of.ms, of.lower, of.upper, of.level)}"
         f"<div style='{QUIET}'>{coverage.trained} of {coverage.operators} kernels by trained "
         f"predictors{_marks(coverage.fallback, coverage.extrapolating, len(of.unsupported))}</div>"
-        "<table style='border-collapse:collapse;margin:.5em 0 0'>"
+        "<table style='border-collapse:collapse;margin:.5em 0 0;color:inherit;font-size:inherit'>"
         f"<caption style='text-align:left;{QUIET}'>{_caption(len(kinds))}</caption>"
         f"<thead><tr>{_heading('kind')}{_heading('kernels', 'right')}{_heading('ms', 'right')}"
         f"{_heading('share')}</tr></thead><tbody>{rows}</tbody></table></div>"

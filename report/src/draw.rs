@@ -127,13 +127,14 @@ mod tests {
         assert!(points.starts_with("<svg ") && points.trim_end().ends_with("</svg>"));
         assert!(points.contains("a &amp; b") && points.contains("&lt;x&gt;"), "text is escaped");
         assert!(!points.contains(" style="), "a strict policy refuses style attributes");
-        // One path per series, with two dots each: one of the first has no logarithm.
+        // The first one's mark in the legend, then a path per series with two dots each: one of
+        // the first has no logarithm.
         let dots: Vec<usize> = points
             .split("<path ")
             .filter(|path| path.contains("dots"))
             .map(|path| path.matches('M').count())
             .collect();
-        assert_eq!(dots, [2, 2], "{points}");
+        assert_eq!(dots, [1, 2, 2], "{points}");
     }
 
     #[test]

@@ -26,7 +26,7 @@ fn world(synthetic: usize) -> World {
     let others: Vec<_> = HOSTILE
         .iter()
         .enumerate()
-        .map(|(number, name)| model(name, None, graph(120 + 4 * number, number % 2 == 0)))
+        .map(|(number, name)| model(name, None, graph(201 + 4 * number, number % 2 == 0)))
         .collect();
     World::of(synthetic, &others)
 }
