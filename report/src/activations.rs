@@ -3,7 +3,7 @@
 
 use super::{
     Block,
-    chart::{Axis, BarSeries, Chart, Mark, Series},
+    chart::{Axis, BarSeries, Chart, Series},
     figures,
     hue::Hue,
     leading, paper, slug, source,
@@ -72,12 +72,11 @@ fn figure(survey: &Survey) -> Chart {
     let mut kinds: Vec<(&OpKind, Vec<(f64, f64)>)> = kinds.into_iter().collect();
     kinds.sort_by_key(|(_, points)| std::cmp::Reverse(points.len()));
     kinds.truncate(DRAWN);
-    let marks = [Mark::Cross, Mark::Dot, Mark::Triangle, Mark::Ring];
     let series = kinds
         .into_iter()
-        .zip(marks.into_iter().cycle())
-        .map(|((kind, points), mark)| {
-            Series::new(kind.to_string(), mark, points).hue(Hue::activation(kind))
+        .map(|(kind, points)| {
+            let hue = Hue::activation(kind);
+            Series::new(kind.to_string(), hue.mark(), points).hue(hue)
         })
         .collect();
     Chart::Points { x: Axis::log("elements"), y: Axis::log("latency, us"), series }

@@ -4,7 +4,7 @@
 //! SVG element, dark ones come from the style sheet of the page. Marks and dashes differ as well,
 //! so that no figure needs colours alone.
 
-use super::group::Group;
+use super::{chart::Mark, group::Group};
 use vitempo::graph::{OpFamily, OpKind};
 use vitempo::predictors::Method;
 
@@ -59,6 +59,16 @@ impl Hue {
     /// The hue of a kind of activation.
     pub fn activation(kind: &OpKind) -> Self {
         Self::Activation(ACTIVATIONS.iter().position(|k| k == kind).unwrap_or(ACTIVATIONS.len()))
+    }
+
+    /// The mark of points of this hue; those of one colour have different ones.
+    pub fn mark(self) -> Mark {
+        const MARKS: [Mark; 4] = [Mark::Cross, Mark::Dot, Mark::Triangle, Mark::Ring];
+        let number = match self {
+            Self::Environment(number) | Self::Activation(number) => number,
+            _ => 0,
+        };
+        MARKS[(number + number / PALETTE.len()) % MARKS.len()]
     }
 
     /// The number of the colour in the palette, of the series at this place of its figure.
@@ -121,6 +131,16 @@ mod tests {
         // The thirteenth has the first colour, and a dash.
         assert_eq!(Hue::Environment(12).colour(5), Hue::Environment(0).colour(9));
         assert!(Hue::Environment(12).is_dashed(0) && !Hue::Environment(0).is_dashed(12));
+    }
+
+    #[test]
+    fn activations_differ_in_colour_or_mark() {
+        let look = |kind: &OpKind| {
+            let hue = Hue::activation(kind);
+            format!("{} {:?}", hue.colour(0), hue.mark())
+        };
+        let looks: BTreeSet<String> = ACTIVATIONS.iter().map(look).collect();
+        assert_eq!(looks.len(), ACTIVATIONS.len());
     }
 
     #[test]

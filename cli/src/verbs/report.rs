@@ -15,7 +15,7 @@ use std::{
 };
 use vitempo_report::{Options, Progress, ReportError, Site, Topic, site::SectionCount};
 
-/// Makes a site from datasets: results, environments, studies and models, to be read offline
+/// Makes a site from datasets: results, environments, studies and models
 ///
 /// Example: vitempo report data/ --out site
 ///

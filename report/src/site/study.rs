@@ -66,16 +66,18 @@ fn contents(section: &Section) -> String {
     if all.len() < 3 {
         return String::new();
     }
-    let is_shared =
-        |first: &str| all.iter().filter(|(_, _, caption)| lead(caption).0 == first).count() > 1;
+    let words = |text: &str| text.replace(|c: char| c.is_ascii_digit(), "");
+    let is_shared = |first: &str| {
+        all.iter().filter(|(_, _, caption)| words(lead(caption).0) == words(first)).count() > 1
+    };
     let link = |(kind, name, caption): &(&str, String, String)| {
         let (first, rest) = lead(caption);
         // Figures of the same are told apart by their environments.
-        let words = match rest.split(';').next().filter(|_| is_shared(first)) {
+        let shown = match rest.split(';').next().filter(|_| is_shared(first)) {
             Some(place) => format!("{first}: {place}"),
             None => first.to_owned(),
         };
-        format!("<li><a href=\"#{kind}-{}\">{}</a></li>\n", escape(name), prose(&words))
+        format!("<li><a href=\"#{kind}-{}\">{}</a></li>\n", escape(name), prose(&shown))
     };
     let links: String = all.iter().map(link).collect();
     format!("<nav class=\"contents\" aria-label=\"On this page\">\n<ul>\n{links}</ul>\n</nav>\n")
