@@ -197,3 +197,23 @@ impl AdaptedBundle {
         Prediction::new(self.adapted.settle(sums, None).latency(), LEVEL)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_agree_but_for_rounding() {
+        let of = |time: f64, part: f64| {
+            let mut values = vec![0.0; 2 * WIDTH];
+            (values[WIDTH + TIME], values[2 * WIDTH - 1]) = (time, part);
+            Sums(values.into())
+        };
+        let sum = of(1e6, 1e-3);
+        assert!(sum.agrees(&sum) && of(1e6 + 1e-7, 1e-3 + 1e-7).agrees(&sum));
+        assert!(!of(1e6 + 1e-5, 1e-3).agrees(&sum) && !of(1e6, 1e-3 + 1e-5).agrees(&sum));
+        assert!(!Sums::default().agrees(&sum), "of another number of hypotheses");
+        let twice = Sums::default().plus(&sum, 3.0).plus(&sum, -1.0);
+        assert!(twice.agrees(&of(2e6, 2e-3)) && twice.heap_bytes() == 16 * WIDTH);
+    }
+}

@@ -33,13 +33,13 @@ pub fn bars(canvas: &mut Canvas, panel: &Panel, series: &[BarSeries], reference:
             }
             if let Some(floor) = of(&s.floors) {
                 let x = panel.across(floor);
-                canvas.line(&[(x, top - 0.5), (x, top + height - 0.5)], Ink::Ink, 2.0, false);
+                canvas.line(&[(x, top - 0.5), (x, top + height - 0.5)], Ink::Plain, 2.0, false);
             }
         }
     }
     if reference.is_some() {
         let ends = [(from, panel.down(panel.y.low)), (from, panel.down(panel.y.high))];
-        canvas.line(&ends, Ink::Ink, 1.0, false);
+        canvas.line(&ends, Ink::Plain, 1.0, false);
     }
 }
 

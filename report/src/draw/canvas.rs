@@ -18,7 +18,7 @@ pub enum Ink {
     /// Axes, and less important words.
     Quiet,
     /// Words and ticks.
-    Ink,
+    Plain,
 }
 
 impl Ink {
@@ -27,7 +27,7 @@ impl Ink {
             Self::Colour(number) => format!("c{number}"),
             Self::Rule => "rule".to_owned(),
             Self::Quiet => "quiet".to_owned(),
-            Self::Ink => "ink".to_owned(),
+            Self::Plain => "ink".to_owned(),
         }
     }
 
@@ -36,7 +36,7 @@ impl Ink {
             Self::Colour(number) => PALETTE[number % PALETTE.len()],
             Self::Rule => "#dde4e8",
             Self::Quiet => "#51606c",
-            Self::Ink => "#14202b",
+            Self::Plain => "#14202b",
         }
     }
 

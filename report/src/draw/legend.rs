@@ -91,7 +91,7 @@ impl Legend {
             } else {
                 Shape::of(item.mark).draw(canvas, &[(x + 8.0, y)], item.ink, &Default::default());
             }
-            canvas.word(&item.name, (x + 21.0, y), Anchor::Start, Ink::Ink);
+            canvas.word(&item.name, (x + 21.0, y), Anchor::Start, Ink::Plain);
         }
     }
 }

@@ -60,9 +60,9 @@ impl Panel {
         let corner = [(self.left, self.top), (self.left, self.bottom), (self.right, self.bottom)];
         canvas.line(&corner, Ink::Quiet, 1.0, false);
         let middle = (self.left + self.right) / 2.0;
-        canvas.word(&self.x.label, (middle, self.bottom + 34.0), Anchor::Middle, Ink::Ink);
+        canvas.word(&self.x.label, (middle, self.bottom + 34.0), Anchor::Middle, Ink::Plain);
         if !self.y.label.is_empty() {
-            canvas.upright(&self.y.label, (16.0, (self.top + self.bottom) / 2.0), Ink::Ink);
+            canvas.upright(&self.y.label, (16.0, (self.top + self.bottom) / 2.0), Ink::Plain);
         }
     }
 

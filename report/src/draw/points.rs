@@ -82,7 +82,7 @@ pub fn points(canvas: &mut Canvas, panel: &Panel, series: &[Series], target: Tar
             let Some(label) = s.labels.get(*number) else { continue };
             let (shift, anchor) =
                 if panel.is_right(*x) { (-7.0, Anchor::End) } else { (7.0, Anchor::Start) };
-            canvas.word(label, (x + shift, *y), anchor, Ink::Ink);
+            canvas.word(label, (x + shift, *y), anchor, Ink::Plain);
         }
     }
 }
