@@ -1,6 +1,6 @@
 # `make` builds the program, `make demo` shows it, `make test` tests it. All of them first install
 # what the build needs (scripts/setup.sh).
-.PHONY: build demo test python wheel program-wheel bench lint doc agent wasm web web-test man package sbom setup engines clean
+.PHONY: build demo test python wheel program-wheel bench lint doc agent wasm web web-test web-bench man package sbom setup engines clean
 
 SHELL := /bin/sh
 env = . ./.tools/env;
@@ -69,6 +69,10 @@ web: setup
 # The page beside the program, and in Chromium; what cannot be had is skipped, and says so.
 web-test: build web
 	$(env) cd web/page && npm test
+
+# WebAssembly beside the native library, in turns.
+web-bench: web
+	$(env) cd web/page && node scripts/bench.mjs
 
 # Manual pages and completions, from the same definitions as --help.
 man: setup

@@ -116,13 +116,23 @@ fn line(way: &str, each_s: f64, peer_s: f64) {
     );
 }
 
+/// Architectures of a space, and their encodings.
+fn sampled(space: &Space, count: usize) -> (Vec<Architecture>, Vec<String>) {
+    let architectures = space.sample_many(count, 1).unwrap();
+    let encodings = architectures.iter().map(Architecture::encode).collect();
+    (architectures, encodings)
+}
+
+/// Time of one architecture by its graph, s.
+fn by_graph_s(bundle: &dyn LatencyModel, architectures: &[Architecture]) -> f64 {
+    let graph = |a: &Architecture| bundle.predict(&a.to_graph().unwrap()).unwrap().latency;
+    seconds(|| architectures[..GRAPHS].iter().for_each(|a| _ = black_box(graph(a)))) / GRAPHS as f64
+}
+
 fn spaces(bundle: &PredictorBundle) -> [Figure; 2] {
     let space = Space::named("hybrid-vit").unwrap();
-    let architectures = space.sample_many(ENCODINGS, 1).unwrap();
-    let encodings: Vec<String> = architectures.iter().map(Architecture::encode).collect();
-    let graph = |a: &Architecture| bundle.predict(&a.to_graph().unwrap()).unwrap().latency;
-    let by_graph = seconds(|| architectures[..GRAPHS].iter().for_each(|a| _ = black_box(graph(a))))
-        / GRAPHS as f64;
+    let (architectures, encodings) = sampled(&space, ENCODINGS);
+    let by_graph = by_graph_s(bundle, &architectures);
     println!("\n{ENCODINGS} sampled hybrid vision transformers, {}", bundle.environment.describe());
     line("each by its graph", by_graph, by_graph);
     let graphs: Vec<Graph> =
@@ -180,11 +190,8 @@ fn adapted() -> Figure {
     let name = "samsung-galaxy-s24-tflite-npu-f16";
     let bundle = Bundle::open(root().join(format!("bundles/adapted/{name}.vtb"))).unwrap();
     let space = Space::named("hybrid-vit").unwrap();
-    let architectures = space.sample_many(ADAPTED, 1).unwrap();
-    let encodings: Vec<String> = architectures.iter().map(Architecture::encode).collect();
-    let graph = |a: &Architecture| bundle.predict(&a.to_graph().unwrap()).unwrap().latency;
-    let by_graph = seconds(|| architectures[..GRAPHS].iter().for_each(|a| _ = black_box(graph(a))))
-        / GRAPHS as f64;
+    let (architectures, encodings) = sampled(&space, ADAPTED);
+    let by_graph = by_graph_s(&bundle, &architectures);
     println!("\n{ADAPTED} of them, {name}, adapted");
     line("each by its graph", by_graph, by_graph);
     let mut forecasts = bundle.over(&space);

@@ -153,7 +153,7 @@ fn every_crate_can_be_packaged() {
 #[test]
 fn every_test_and_benchmark_is_a_target() {
     for (folder, kind) in [("tests", "test"), ("benches", "bench")] {
-        let targets: BTreeSet<String> = [".", "cli", "serve"]
+        let targets: BTreeSet<String> = [".", "cli", "serve", "web"]
             .iter()
             .flat_map(|of| {
                 let manifest = manifest(of);

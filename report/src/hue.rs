@@ -89,7 +89,7 @@ impl Hue {
         }
     }
 
-    /// Whether all colours were given out before, so that a dash tells this one from the first.
+    /// Whether its colour was used before, so that a dash has to distinguish the two.
     pub fn is_dashed(self, place: usize) -> bool {
         match self {
             Self::Place => place >= PALETTE.len(),

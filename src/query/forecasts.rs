@@ -11,9 +11,6 @@ use vitempo_graph::{LatencyModel, Prediction};
 use vitempo_predictors::{AdaptedBundle, PredictorBundle};
 use vitempo_search_space::{Architecture, Space};
 
-/// Bytes of a row with its place in the index, and of the kernels behind it.
-const ROW_BYTES: usize = 128;
-
 /// A latency model over the architectures of a space.
 pub trait SpaceModel: LatencyModel + fmt::Debug {
     /// Forecasts of the architectures of `space`.
@@ -134,10 +131,9 @@ impl Forecasts<'_> {
 
     /// Bytes that the tables take, about.
     pub(super) fn bytes(&self) -> usize {
-        let bytes = |rows: u64, heap: usize| ROW_BYTES.saturating_mul(rows as usize) + heap;
         match &self.0 {
-            Way::Trained(tables) => bytes(tables.rows(), tables.heap_bytes()),
-            Way::Adapted(tables) => bytes(tables.rows(), tables.heap_bytes()),
+            Way::Trained(tables) => tables.bytes(),
+            Way::Adapted(tables) => tables.bytes(),
         }
     }
 }

@@ -29,6 +29,8 @@ pub(super) struct Late<M: Meter> {
     /// Its rows, and how often each counts.
     questions: Vec<(Place, M::Context)>,
     times: Vec<i64>,
+    /// Those of its rows that have none.
+    missing: Vec<(Place, M::Context)>,
 }
 
 impl<M: Meter> Tables<M> {
@@ -84,11 +86,12 @@ impl<M: Meter> Tables<M> {
             let times = &times[rows.clone()];
             match summed(&own, times) {
                 Some(sum) => sums[index] = sum,
-                None => late.push(Late {
-                    index,
-                    questions: questions[rows].to_vec(),
-                    times: times.to_vec(),
-                }),
+                None => {
+                    let questions = questions[rows].to_vec();
+                    let gaps = own.iter().zip(&questions).filter(|(amount, _)| amount.is_none());
+                    let missing = gaps.map(|(_, question)| *question).collect();
+                    late.push(Late { index, questions, times: times.to_vec(), missing });
+                }
             }
         }
     }
@@ -97,8 +100,8 @@ impl<M: Meter> Tables<M> {
     /// architectures.
     pub(super) fn catch_up(&mut self, late: Vec<Late<M>>, sums: &mut [M::Amount]) {
         self.rows
-            .fill(&self.meter, late.iter().flat_map(|one| one.questions.iter().copied()).collect());
-        for Late { index, questions, times } in late {
+            .fill(&self.meter, late.iter().flat_map(|one| one.missing.iter().copied()).collect());
+        for Late { index, questions, times, .. } in late {
             let amounts: Vec<Option<&M::Amount>> = self.rows.amounts(&questions).collect();
             sums[index] = summed(&amounts, &times).unwrap_or_default();
         }

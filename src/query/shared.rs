@@ -99,9 +99,8 @@ impl SharedForecasts {
         let fewest = if tabulated { PER_THREAD } else { GRAPHS_PER_THREAD };
         let threads = threads.min(encodings.len() / fewest).max(1);
         let parts = encodings.chunks(encodings.len().div_ceil(threads).max(1));
-        let answer = |part: &[S]| match tabulated {
-            true => self.by_tables(part, stopped),
-            false => self.by_graphs(part, stopped),
+        let answer = |part: &[S]| {
+            if tabulated { self.by_tables(part, stopped) } else { self.by_graphs(part, stopped) }
         };
         let answers: Vec<Result<Option<Vec<Prediction>>, QueryError>> =
             std::thread::scope(|scope| {

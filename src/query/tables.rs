@@ -26,6 +26,8 @@ use vitempo_search_space::{Architecture, Space};
 pub(super) const TOGETHER: usize = 1024;
 /// Of these, so many at a time, as the processor's own cache holds the rows of.
 const AT_ONCE: usize = 64;
+/// Bytes of a row with its place in the index, and of the kernels behind it.
+const ROW_BYTES: usize = 128;
 /// Graphs whose kernels are measured together.
 const GRAPHS: usize = 64;
 /// Architectures of a class that are compared with the whole way before its answers are used.
@@ -113,10 +115,10 @@ impl<M: Meter> Tables<M> {
         self.rows.len() as u64
     }
 
-    /// Bytes that their amounts take outside of them.
+    /// Bytes that they take, about.
     #[must_use]
-    pub fn heap_bytes(&self) -> usize {
-        self.rows.heap_bytes()
+    pub fn bytes(&self) -> usize {
+        ROW_BYTES.saturating_mul(self.rows.len()) + self.rows.heap_bytes()
     }
 
     /// The sum over the kernels of each architecture, in their order. Those outside of the space

@@ -202,8 +202,13 @@ impl AdaptedBundle {
     /// # Errors
     /// [`PredictionError`] for a precision that the environment does not have.
     pub fn checked_latency(&self, graph: &Graph) -> Result<Prediction, PredictionError> {
-        precision::check(graph, &self.environment).map_err(LoweringError::from)?;
+        self.check_precision(graph)?;
         Ok(self.latency(graph))
+    }
+
+    /// Whether the environment has the graph's precision.
+    pub(super) fn check_precision(&self, graph: &Graph) -> Result<(), PredictionError> {
+        Ok(precision::check(graph, &self.environment).map_err(LoweringError::from)?)
     }
 
     /// The latency of a graph and its interval, without its operators.
@@ -229,7 +234,7 @@ impl LatencyModel for AdaptedBundle {
         graph: &Graph,
         budget: &Budget,
     ) -> Result<GraphPrediction, PredictionError> {
-        precision::check(graph, &self.environment).map_err(LoweringError::from)?;
+        self.check_precision(graph)?;
         let ended = |source| PredictionError::Exceeded { model: graph.name().to_owned(), source };
         let spend = || budget.steps(self.adapted.hypotheses.len() as u64 + 1).map_err(ended);
         graph.nodes().iter().try_for_each(|_| spend())?;

@@ -10,6 +10,8 @@ use crate::elementary::{exp, ln};
 
 /// Order of the norm.
 const NORM: i32 = 4;
+/// Most unit costs that an operator demands.
+pub(crate) const DEMANDED: usize = 8;
 
 /// Logarithms of unit costs, ns per unit, in the order of [`UnitCost::ALL`].
 pub(crate) type LogCosts = Vec<f64>;
@@ -64,7 +66,7 @@ pub(crate) fn log_latency_by_operator(
     let run = costs[UnitCost::Run as usize];
     shares[UnitCost::Run as usize] = run;
     let mut total = run;
-    let mut parts = [(UnitCost::Run, 0.0); 8];
+    let mut parts = [(UnitCost::Run, 0.0); DEMANDED];
     for (demand, count) in &workload.demands {
         let length = demand.len().min(parts.len());
         let parts = &mut parts[..length];

@@ -11,13 +11,10 @@ use super::{
     gaussian::dot,
     kernel::residual,
     resource_demand::{COSTS, ResourceDemand, UnitCost, Workload, merged, resource_demand},
-    roofline::operator,
+    roofline::{DEMANDED, operator},
 };
 use crate::elementary::{exp, ln};
-use vitempo_graph::{
-    Graph, LatencyModel, OpSpec, Prediction, PredictionError,
-    lowering::{LoweringError, precision},
-};
+use vitempo_graph::{Graph, OpSpec, Prediction, PredictionError};
 
 /// Quantile of Student's distribution with the 4 degrees of freedom that errors have, for 90 % on
 /// both sides.
@@ -28,8 +25,6 @@ const TIME: usize = 0;
 const CENTRE: usize = 1;
 const RESIDUAL: usize = 2;
 const PARTS: usize = 3;
-/// Most unit costs that an operator demands.
-const DEMANDED: usize = 8;
 /// Relative difference of sums in another order.
 const ROUNDING: f64 = 1e-12;
 
@@ -173,12 +168,13 @@ impl Adapted {
 }
 
 impl AdaptedBundle {
-    /// The operators of a model that cost something, as its file has them.
+    /// The operators of a model as its file has them, without those that compilers fuse into the
+    /// one before.
     ///
     /// # Errors
     /// [`PredictionError`] for a model whose precision the environment does not have.
     pub fn operators(&self, graph: Graph) -> Result<Vec<OpSpec>, PredictionError> {
-        precision::check(&graph, self.environment()).map_err(LoweringError::from)?;
+        self.check_precision(&graph)?;
         let merged = merged(&graph);
         let nodes = graph.into_nodes().into_iter().zip(merged);
         Ok(nodes.filter(|(_, merged)| !merged).map(|(node, _)| node.op).collect())

@@ -135,11 +135,10 @@ fn figures(index: &Index<'_>, survey: &Survey) -> String {
 }
 
 fn models(index: &Index<'_>, survey: &Survey) -> String {
-    let slug = index.environment("", &survey.label).unwrap_or_default();
-    let file = slug.trim_start_matches("environments/").replace(".html", ".csv");
+    let file = index.environment_file(&survey.label).unwrap_or_default();
     let link = format!(
-        "<p>Every whole model, sampled ones too: <a href=\"{0}\">{0}</a>.</p>\n",
-        crate::markup::escape(&file)
+        "<p>Every whole model, sampled ones too: <a href=\"{0}.csv\">{0}.csv</a>.</p>\n",
+        crate::markup::escape(file)
     );
     let (real, synthetic) = (real(index, survey), synthetic(survey));
     let shown = |table: Table| {

@@ -75,10 +75,14 @@ impl<'a> Index<'a> {
         self.surveys.iter().zip(self.environments.iter().map(String::as_str))
     }
 
+    /// The name of an environment's files.
+    pub fn environment_file(&self, label: &str) -> Option<&str> {
+        self.environments.get(*self.labels.get(label)?).map(String::as_str)
+    }
+
     /// The page of an environment, seen from a page `up` below the overview.
     pub fn environment(&self, up: &str, label: &str) -> Option<String> {
-        let slug = self.environments.get(*self.labels.get(label)?)?;
-        Some(format!("{up}environments/{slug}.html"))
+        Some(format!("{up}environments/{}.html", self.environment_file(label)?))
     }
 
     /// The page of a model, of the first one where several have the name.

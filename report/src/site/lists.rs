@@ -51,10 +51,15 @@ pub fn counts(survey: &Survey) -> String {
     let real = of(&|group| group.is_some_and(|group| group != Group::Synthetic));
     let single = of(&|group| group.is_none());
     let single = if single > 0 { format!(", {single} single operators") } else { String::new() };
+    whole(real, synthetic) + &single
+}
+
+/// `103 real and 200 synthetic models`.
+pub fn whole(real: usize, synthetic: usize) -> String {
     match (real, synthetic) {
-        (real, 0) => format!("{real} real models{single}"),
-        (0, synthetic) => format!("{synthetic} synthetic models{single}"),
-        (real, synthetic) => format!("{real} real and {synthetic} synthetic models{single}"),
+        (real, 0) => format!("{real} real models"),
+        (0, synthetic) => format!("{synthetic} synthetic models"),
+        (real, synthetic) => format!("{real} real and {synthetic} synthetic models"),
     }
 }
 

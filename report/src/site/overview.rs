@@ -3,7 +3,7 @@
 
 use super::{
     Section,
-    frame::{Frame, paragraph, section},
+    frame::{Frame, section},
     index::{Index, why_none},
     lists,
     plain::TITLE,
@@ -86,11 +86,11 @@ fn headline(results: &[(&Survey, Errors)]) -> String {
     };
     let over = match results.len() {
         1 => String::new(),
-        count => {
-            paragraph(&format!("Means over {count} environments; each is in the table below."))
-        }
+        count => format!(
+            "<p class=\"quiet small\">Means over {count} environments; each is in the table \
+             below.</p>\n"
+        ),
     };
-    let over = over.replacen("<p>", "<p class=\"quiet small\">", 1);
     format!("<ul class=\"headline\">\n{}</ul>\n{over}", cards.map(card).concat())
 }
 

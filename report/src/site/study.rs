@@ -72,7 +72,7 @@ fn contents(section: &Section) -> String {
     };
     let link = |(kind, name, caption): &(&str, String, String)| {
         let (first, rest) = lead(caption);
-        // Figures of the same are told apart by their environments.
+        // Figures of the same differ in their environments.
         let shown = match rest.split(';').next().filter(|_| is_shared(first)) {
             Some(place) => format!("{first}: {place}"),
             None => first.to_owned(),

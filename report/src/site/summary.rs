@@ -25,12 +25,7 @@ fn measured(index: &Index<'_>) -> String {
             .map(|m| (&m.name, &m.architecture));
         own.collect::<BTreeSet<_>>().len()
     };
-    let (real, synthetic) = (of(true), of(false));
-    let models = match (real, synthetic) {
-        (real, 0) => format!("{real} real models"),
-        (0, synthetic) => format!("{synthetic} synthetic models"),
-        (real, synthetic) => format!("{real} real and {synthetic} synthetic models"),
-    };
+    let models = super::lists::whole(of(true), of(false));
     let environments = match index.surveys.len() {
         1 => "one environment".to_owned(),
         count => format!("{count} environments"),

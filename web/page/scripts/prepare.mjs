@@ -24,14 +24,13 @@ const features = ['bulk-memory', 'nontrapping-float-to-int', 'sign-ext', 'mutabl
 execFileSync(process.execPath, [join(page, 'node_modules/binaryen/bin/wasm-opt'), '-O2', ...features.map((of) => `--enable-${of}`), built, '-o', small], { stdio: 'inherit' });
 const library = readFileSync(small);
 const packed = gzipSync(library, { level: constants.Z_BEST_COMPRESSION });
-mkdirSync(shown, { recursive: true });
+const folder = join(shown, 'bundles');
+rmSync(folder, { recursive: true, force: true });
+mkdirSync(folder, { recursive: true });
 writeFileSync(join(shown, 'core.bin'), packed);
 
 initSync({ module: library });
 const explorer = new Explorer();
-const folder = join(shown, 'bundles');
-rmSync(folder, { recursive: true, force: true });
-mkdirSync(folder, { recursive: true });
 const bundles = files(join(root, 'bundles')).filter((path) => path.endsWith('.vtb')).sort().map((path) => {
   const name = basename(path);
   copyFileSync(path, join(folder, name));
