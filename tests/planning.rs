@@ -568,7 +568,9 @@ fn aria_holds_its_deadline_over_a_trace() {
             systems.iter().find(|s| s["system"] == name).unwrap_or_else(|| panic!("no {name}"));
         system["in_time"].as_f64().unwrap_or(0.0) / system["executed"].as_f64().unwrap_or(1.0)
     };
-    assert!(rate("aria") >= 0.999, "{}", rate("aria"));
+    for order in ["aria", "papers_order", "random_regions"] {
+        assert!(rate(order) >= 0.999, "{order}: {}", rate(order));
+    }
     assert!(systems.iter().all(|s| s["evidence"] == "simulation"));
     let text = std::fs::read_to_string(Path::new(&page).join("report.md")).expect("the page");
     for figure in ["7", "12", "15", "16", "17", "18", "19"] {

@@ -419,7 +419,8 @@ mod tests {
     fn a_table_has_the_numbers_of_the_document_in_a_fraction_of_its_bytes() {
         use crate::arrow_rows::MEDIA;
         let space = Space::named("hybrid-vit").unwrap_or_else(|e| panic!("{e}"));
-        let known = space.sample_many(600, 1).unwrap_or_else(|e| panic!("{e}"));
+        // Too few for tables, whose sums may differ in the last bits.
+        let known = space.sample_many(400, 1).unwrap_or_else(|e| panic!("{e}"));
         let encodings: Vec<String> =
             known.iter().map(|a| a.encode()).chain(["hv1-x".to_owned()]).collect();
         let document = json!({"encodings": encodings}).to_string();

@@ -1,8 +1,9 @@
 //! Integer products with ranges computed at run time, as dynamic quantisers of ONNX models write
 //! them: DynamicQuantizeLinear, MatMulInteger or ConvInteger, a cast, a scaling and the bias.
 //!
-//! Products with a constant right side only. Weights are i8, symmetric: one scale per output
-//! channel of a matrix, one scale of a convolution.
+//! Products with a constant right side only. Weights are i8, symmetric, at most 64: one scale per
+//! output channel of a matrix, one scale of a convolution. Larger ones would saturate on x86 without
+//! VNNI, whose engines add pairs of products in 16 bits (rten).
 
 use super::draft::{Draft, named};
 use super::scale;
@@ -152,7 +153,7 @@ impl Rewriter<'_> {
         // An empty tensor may have many slices.
         if let Some(floats) = self.draft.floats(id).filter(|floats| count <= floats.len()) {
             let slices = || scale::slices(&tensor.shape, axis.unwrap_or(usize::MAX));
-            let own = scale::symmetric_scales(&floats, slices(), count);
+            let own = scale::symmetric_scales(&floats, slices(), count, scale::Most::Reduced);
             let quantized: Vec<i64> = floats
                 .iter()
                 .zip(slices())

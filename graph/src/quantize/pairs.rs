@@ -256,7 +256,7 @@ impl<'a> Rewriter<'a> {
         // An empty tensor may have many slices.
         if let Some(floats) = self.draft.floats(id).filter(|floats| count <= floats.len()) {
             let slices = || scale::slices(&tensor.shape, axis.unwrap_or(usize::MAX));
-            let each = scale::symmetric_scales(&floats, slices(), count);
+            let each = scale::symmetric_scales(&floats, slices(), count, scale::Most::Full);
             integers = Some(
                 floats
                     .iter()

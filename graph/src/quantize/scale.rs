@@ -38,9 +38,19 @@ impl Affine {
     }
 }
 
+/// The largest magnitude among signed integers around 0.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Most {
+    /// All of 8 bits.
+    Full = 127,
+    /// Two products with unsigned 8-bit integers add up in 16 bits, as x86 without VNNI adds them:
+    /// 2 x 255 x 64 < 2^15. ONNX Runtime's quantiser calls it a reduced range.
+    Reduced = 64,
+}
+
 /// Scale of signed 8-bit integers around 0.
-pub(crate) fn symmetric(largest: f64) -> f64 {
-    f64::from((largest.max(NARROWEST) / 127.0) as f32)
+pub(crate) fn symmetric(largest: f64, most: Most) -> f64 {
+    f64::from((largest.max(NARROWEST) / f64::from(most as i32)) as f32)
 }
 
 /// One [`symmetric`] scale for each of `count` slices.
@@ -48,10 +58,11 @@ pub(crate) fn symmetric_scales(
     values: &[f64],
     slices: impl Iterator<Item = usize>,
     count: usize,
+    most: Most,
 ) -> Vec<f64> {
     let mut largest = vec![0f64; count];
     values.iter().zip(slices).for_each(|(v, slice)| largest[slice] = largest[slice].max(v.abs()));
-    largest.into_iter().map(symmetric).collect()
+    largest.into_iter().map(|largest| symmetric(largest, most)).collect()
 }
 
 /// Signed 8-bit integers.
@@ -121,8 +132,10 @@ mod tests {
 
     #[test]
     fn integers_by_hand() {
-        let scale = symmetric(2.54);
+        let scale = symmetric(2.54, Most::Full);
         assert_eq!((to_i8(2.54, scale), to_i8(-9.0, scale), to_i8(0.051, scale)), (127, -127, 3));
+        let scale = symmetric(1.28, Most::Reduced);
+        assert_eq!((to_i8(1.28, scale), to_i8(-1.28, scale), to_i8(0.051, scale)), (64, -64, 3));
         assert_eq!(to_i32(1e300, 1.0), i64::from(i32::MAX));
     }
 }

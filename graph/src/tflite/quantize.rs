@@ -322,7 +322,12 @@ impl Pass<'_> {
         let (mut scales, mut payload) =
             (vec![1.0; count], self.program.tensors[id].payload.clone());
         if let Some(floats) = self.values(id)? {
-            scales = scale::symmetric_scales(&floats, scale::slices(&shape, axis), count);
+            scales = scale::symmetric_scales(
+                &floats,
+                scale::slices(&shape, axis),
+                count,
+                scale::Most::Full,
+            );
             let integers = floats
                 .iter()
                 .zip(scale::slices(&shape, axis))

@@ -92,11 +92,7 @@ impl<'a> Program<'a> {
             interval_ns: (requirements.frame_ns * requirements.interval_frames as f64) as u64,
             ..ResolutionSettings::for_frames_of(requirements.frame_ns as u64)
         };
-        let priority = if setup.system == System::Aria {
-            Priority::Waiting
-        } else {
-            Priority::Weighted(NO_ORDER)
-        };
+        let priority = setup.system.priority().unwrap_or(Priority::Weighted(NO_ORDER));
         Ok(Self {
             ladder: ResolutionLadder::new(&full_ns, Reaction::default(), settings)?,
             planner: CyclePlanner::new(grid, size, priority)?,
@@ -152,9 +148,10 @@ impl<'a> Program<'a> {
 
     /// The cycles of this frame.
     fn cycles(&self) -> u64 {
-        match self.setup.system {
-            System::Aria => self.budget.cycles(self.frame_level),
-            _ => self.setup.cycles,
+        if self.setup.system.is_scheduled() {
+            self.budget.cycles(self.frame_level)
+        } else {
+            self.setup.cycles
         }
     }
 
@@ -179,7 +176,7 @@ impl<'a> Program<'a> {
                     &self.costs.frame_step
                 };
                 let mut steps = vec![vec![self.task(CPU, step, STEP)]];
-                if matches!(system, System::S2 | System::Aria) {
+                if system == System::S2 || system.is_scheduled() {
                     steps.push(vec![self.task(REGIONS, &self.costs.patch_flow, FLOW)]);
                 }
                 let cycle = self.task(REGIONS, &self.setup.region.cycle, CYCLE);
@@ -233,7 +230,7 @@ impl<'a> Program<'a> {
                     Padding::default().window(&set, velocity, since).unwrap_or(window)
                 }
             };
-            let speed = if self.setup.system == System::Aria {
+            let speed = if self.setup.system.is_scheduled() {
                 moving.speed() as f32
             } else {
                 self.random.random::<f32>()
@@ -279,7 +276,7 @@ impl Application for Program<'_> {
             self.parts = Parts::default();
             return self.steps(frame);
         }
-        let level = if self.setup.system == System::Aria {
+        let level = if self.setup.system.is_scheduled() {
             self.budget.level(self.ladder.level())
         } else {
             self.setup.levels.len().saturating_sub(1)

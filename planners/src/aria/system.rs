@@ -9,11 +9,15 @@
 //! | + S1 | patch features | one patch around | highest resolution | a fixed count, no order |
 //! | + S2 | patch features | one patch around, and along its motion | highest resolution | a fixed count, no order |
 //! | ARIA (+ S3) | patch features | one patch around, and along its motion | by camera motion, among those in time | as many as fit now, by waiting time and speed |
+//!
+//! ARIA also runs with the paper's order of regions, and with one of chance, which figure 18 compares
+//! ([`System::ORDERS`]).
 
 use super::{
     AriaCosts, AriaPlan, Level, PlannedLevel, RegionEncoder, Requirements, plan, success::FrameWork,
 };
 use serde::{Deserialize, Serialize};
+use vitempo_aria::scheduler::Priority;
 
 /// A system that can be simulated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -31,10 +35,20 @@ pub enum System {
     S2,
     /// S2, with the scheduler.
     Aria,
+    /// ARIA whose regions come in the paper's order: speed, after those carried over.
+    PapersOrder,
+    /// ARIA whose regions come in an order of chance.
+    RandomRegions,
 }
 
+/// Of the order of chance.
+const SEED: u64 = 7;
+
 impl System {
-    /// All systems, in the paper's order.
+    /// ARIA with each order of regions.
+    pub const ORDERS: [Self; 3] = [Self::Aria, Self::PapersOrder, Self::RandomRegions];
+
+    /// The systems of the paper, in its order.
     pub const ALL: [Self; 6] =
         [Self::NpuOnly, Self::MobiSrLike, Self::Base, Self::S1, Self::S2, Self::Aria];
 
@@ -48,6 +62,25 @@ impl System {
             Self::S1 => "base + S1",
             Self::S2 => "base + S1 + S2",
             Self::Aria => "ARIA",
+            Self::PapersOrder => "ARIA, the paper's order",
+            Self::RandomRegions => "ARIA, random regions",
+        }
+    }
+
+    /// Whether the scheduler chooses, in any order of regions.
+    #[must_use]
+    pub fn is_scheduled(self) -> bool {
+        Self::ORDERS.contains(&self)
+    }
+
+    /// Which regions come first, of a system that is scheduled.
+    #[must_use]
+    pub fn priority(self) -> Option<Priority> {
+        match self {
+            Self::Aria => Some(Priority::Waiting),
+            Self::PapersOrder => Some(Priority::CarriedOver),
+            Self::RandomRegions => Some(Priority::Shuffled(SEED)),
+            _ => None,
         }
     }
 
@@ -128,7 +161,7 @@ impl Setup {
                 requirements,
             ),
             System::S2 => base.fixed(costs, requirements),
-            System::Aria => {
+            System::Aria | System::PapersOrder | System::RandomRegions => {
                 let usable: Vec<usize> = plan
                     .levels
                     .iter()

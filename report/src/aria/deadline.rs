@@ -25,7 +25,7 @@ pub fn deadline(page: &mut Sheet, simulated: &Simulated<'_>) {
         System::Base => "misses 2.4 % (S24), 5.0 % (S22) at 33.3 ms",
         System::S1 => "misses 0.009 % (S22)",
         System::Aria => "99.9 % in time, mean",
-        System::NpuOnly | System::S2 => "-",
+        _ => "-",
     };
     for (outcomes, factor) in
         [(&simulated.outcomes.outcomes, 1.0), (&simulated.outcomes.relaxed, 2.0)]

@@ -1,6 +1,6 @@
 //! Which regions are updated: figure 18.
 
-use super::sheet::{Sheet, of, simulation};
+use super::sheet::{Sheet, simulation};
 use crate::{
     chart::{BarSeries, Chart},
     hue::Hue,
@@ -12,8 +12,9 @@ use vitempo::{plan::aria::Simulated, planners::aria::System};
 pub fn priorities(page: &mut Sheet, simulated: &Simulated<'_>) {
     page.heading("Who gets the cycles: staleness by speed (figure 18)");
     page.words(
-        "ARIA serves by waiting, then speed; base + S1 + S2 has the same windows and as \
-        many cycles in a random order.",
+        "ARIA serves by waiting, then speed. The paper's words are followed literally by the next \
+        row: speed, after the regions that were left out of the last frame. Random regions differ \
+        from ARIA in the order alone, base + S1 + S2 in the resolutions of full frames, too.",
     );
     let headings = [
         "Speed, patches per frame",
@@ -28,20 +29,18 @@ pub fn priorities(page: &mut Sheet, simulated: &Simulated<'_>) {
         simulation("Staleness of moving regions by how fast they are."),
         headings,
     );
-    let systems = [System::Aria, System::S2, System::S1, System::Base];
-    let classes = of(&simulated.outcomes.outcomes, System::Aria).map_or(0, |o| o.staleness.len());
+    let others = [System::S2, System::S1, System::Base];
+    let systems: Vec<System> = System::ORDERS.into_iter().chain(others).collect();
+    let outcome = |system: System| simulated.outcomes.at_target().find(|o| o.system == system);
+    let classes = outcome(System::Aria).map_or(0, |o| o.staleness.len());
     let named = |speed: [f64; 2]| match speed {
         [0.0, to] if to.is_infinite() => "all".to_owned(),
         [from, to] if to.is_infinite() => format!("{from} and more"),
         [from, to] => format!("{from} to {to}"),
     };
     for class in 0..classes {
-        for system in systems {
-            let Some(x) =
-                of(&simulated.outcomes.outcomes, system).and_then(|o| o.staleness.get(class))
-            else {
-                continue;
-            };
+        for &system in &systems {
+            let Some(x) = outcome(system).and_then(|o| o.staleness.get(class)) else { continue };
             table.rows.push(vec![
                 Cell::text(named(x.speed)),
                 Cell::text(system.name()),
@@ -53,11 +52,11 @@ pub fn priorities(page: &mut Sheet, simulated: &Simulated<'_>) {
         }
     }
     page.table(&table);
-    let groups: Vec<String> = of(&simulated.outcomes.outcomes, System::Aria)
+    let groups: Vec<String> = outcome(System::Aria)
         .map(|o| o.staleness.iter().map(|x| named(x.speed)).collect())
         .unwrap_or_default();
     let bars = |system: System| {
-        let values = of(&simulated.outcomes.outcomes, system)
+        let values = outcome(system)
             .map(|o| o.staleness.iter().map(|x| (x.counted > 0).then_some(x.mean_frames)).collect())
             .unwrap_or_default();
         BarSeries { name: system.name().to_owned(), values, floors: Vec::new(), hue: Hue::Place }
@@ -65,7 +64,7 @@ pub fn priorities(page: &mut Sheet, simulated: &Simulated<'_>) {
     let chart = Chart::Bars {
         value: "frames".to_owned(),
         groups,
-        series: vec![bars(System::Aria), bars(System::S2)],
+        series: System::ORDERS.map(bars).into(),
         reference: None,
     };
     page.figure(

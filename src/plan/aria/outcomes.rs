@@ -28,6 +28,8 @@ pub struct TraceOutcomes {
     pub outcomes: Vec<AriaOutcome>,
     /// The same at twice the target.
     pub relaxed: Vec<AriaOutcome>,
+    /// ARIA with the other orders of regions, at the target and at twice the target.
+    pub orders: [Vec<AriaOutcome>; 2],
     /// The plan at twice the target.
     pub plan_relaxed: AriaPlan,
     /// Outcomes under biased forecasts, at the target and at the tightest target that the point
@@ -38,6 +40,16 @@ pub struct TraceOutcomes {
 }
 
 impl TraceOutcomes {
+    /// Every system and order at the target.
+    pub fn at_target(&self) -> impl Iterator<Item = &AriaOutcome> {
+        self.outcomes.iter().chain(&self.orders[0])
+    }
+
+    /// Every system and order at twice the target.
+    pub fn at_twice_the_target(&self) -> impl Iterator<Item = &AriaOutcome> {
+        self.relaxed.iter().chain(&self.orders[1])
+    }
+
     /// Runs every system.
     ///
     /// # Errors
@@ -45,9 +57,12 @@ impl TraceOutcomes {
     pub fn of(simulation: &Simulation<'_>) -> Result<Self, SimulationError> {
         let requirements = simulation.requirements;
         let twice = Requirements { target_ns: 2.0 * requirements.target_ns, ..requirements };
+        let later = Simulation { requirements: twice, ..*simulation };
+        let orders = &System::ORDERS[1..];
         Ok(Self {
-            outcomes: each_system(simulation)?,
-            relaxed: each_system(&Simulation { requirements: twice, ..*simulation })?,
+            outcomes: each(simulation, &System::ALL)?,
+            relaxed: each(&later, &System::ALL)?,
+            orders: [each(simulation, orders)?, each(&later, orders)?],
             off: off(simulation)?,
             ends: ends(simulation)?,
             plan_relaxed: plan(simulation.costs, &twice)?,
@@ -64,8 +79,11 @@ pub fn perturbed(simulation: &Simulation<'_>) -> Result<Vec<Perturbation>, Simul
     estimates::perturb(simulation, PERTURBATION)
 }
 
-fn each_system(simulation: &Simulation<'_>) -> Result<Vec<AriaOutcome>, SimulationError> {
-    System::ALL.iter().map(|system| simulation.run(*system)).collect()
+fn each(
+    simulation: &Simulation<'_>,
+    systems: &[System],
+) -> Result<Vec<AriaOutcome>, SimulationError> {
+    systems.iter().map(|system| simulation.run(*system)).collect()
 }
 
 fn off(simulation: &Simulation<'_>) -> Result<Vec<ForecastBias>, SimulationError> {

@@ -1,4 +1,5 @@
-// The page as a person uses it, in Chromium: CHROMIUM names the program where it lies elsewhere.
+// The page as a person uses it, in Chromium. CHROMIUM names the program; one that is not there is
+// an error, while without the variable these tests are skipped where no Chromium is found.
 // With SCREENSHOTS=FOLDER it writes the pictures of docs/explorer.md.
 import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readFileSync } from 'node:fs';
@@ -13,7 +14,7 @@ import { serve } from './serve.mjs';
 const page = join(dirname(fileURLToPath(import.meta.url)), '..');
 const root = join(page, '../..');
 const models = join(root, 'tests/models');
-const program = [process.env.CHROMIUM, '/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find((path) => path && existsSync(path));
+const program = process.env.CHROMIUM ?? ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find((path) => existsSync(path));
 const skip = program ? false : 'there is no Chromium: CHROMIUM names one';
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 const FLAGS = ['--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--no-proxy-server', '--disable-background-networking', '--disable-component-update', '--disable-sync'];

@@ -42,7 +42,10 @@ impl<'a> Frames<'a> {
         let (requirements, region) = (&scenario.requirements, &scenario.plan.region);
         let first = session.level_ticket(session.levels - 1, FULL, 0)?.wait()?;
         let (mut values, width) = features(&first, top, top)?;
-        let settings = Settings::new(top, width, [region.rows, region.cols]);
+        let settings = Settings {
+            priority: setup.system.priority().unwrap_or_default(),
+            ..Settings::new(top, width, [region.rows, region.cols])
+        };
         let flow = CameraFlow::new(session.video.intrinsics(), Structure::Distant);
         let mut runtime = Runtime::new(settings, flow)?;
         runtime.full_frame(0, &session.video.pose(0), &mut values)?;
@@ -92,9 +95,10 @@ impl<'a> Frames<'a> {
             outcome.full_frames += 1;
         }
         if self.running.is_none() {
-            let level = match self.system {
-                System::Aria => self.ladder.level(),
-                _ => self.session.levels - 1,
+            let level = if self.system.is_scheduled() {
+                self.ladder.level()
+            } else {
+                self.session.levels - 1
             };
             let ticket = self.session.level_ticket(level, FULL, frame as usize)?;
             let since_ns = clock.now_ns();
@@ -136,7 +140,7 @@ impl<'a> Frames<'a> {
         there_ns: u64,
     ) -> Result<(), AriaLiveError> {
         let session = self.session;
-        if self.system == System::Aria {
+        if self.system.is_scheduled() {
             let level = session.scenario.costs.levels.get(running.level);
             let grid = level.map_or(Ok(session.top), |level| Grid::new(level.rows, level.cols))?;
             let (mut values, _) = features(answer, grid, session.top)?;

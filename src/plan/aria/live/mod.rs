@@ -30,6 +30,9 @@ pub const ENGINES: [&str; 2] = ["gpu", "npu"];
 
 /// Frames of the video; it is played forwards and backwards in turn.
 const RENDERED: usize = 90;
+/// The systems for which the paper has figures, and ARIA with the paper's order of regions.
+const LIVE: [System; 5] =
+    [System::NpuOnly, System::MobiSrLike, System::Base, System::Aria, System::PapersOrder];
 
 /// The options of a live run.
 #[derive(Clone, Debug)]
@@ -66,7 +69,7 @@ pub enum LiveStep {
     },
 }
 
-/// Measures cycles and full frames alone, then runs every system for which the paper has figures.
+/// Measures cycles and full frames alone, then runs the systems one after the other.
 ///
 /// ```no_run
 /// use vitempo::plan::{aria::{AriaModels, Scenario, live::{LiveRequest, run}}, live::Engine};
@@ -125,7 +128,7 @@ pub fn run(
     let session = Session { rig, video: &video, scenario, levels: levels.len(), top, request };
     let (cycle_ns, full_ns) = session.alone()?;
     let mut runs = Vec::new();
-    for system in [System::NpuOnly, System::MobiSrLike, System::Base, System::Aria] {
+    for system in LIVE {
         say(LiveStep::Running { system, frames: request.frames });
         runs.push(systems::run(&session, system)?);
     }

@@ -49,8 +49,8 @@ pub struct AriaArgs {
     /// Cosine similarity of features below which a patch is dynamic
     #[arg(long, value_name = "COSINE", default_value_t = 0.95)]
     threshold: f32,
-    /// Recorded frames instead of rendered scenes: a folder with intrinsics.csv, poses.csv and PPM
-    /// files
+    /// Recorded frames instead of rendered scenes: a folder with intrinsics.csv, poses.csv and
+    /// pictures, as `frames` makes it
     #[arg(long, value_name = "FOLDER", conflicts_with_all = ["resolutions", "flow"])]
     recorded: Option<PathBuf>,
     /// Print errors by resolution alone
@@ -156,6 +156,8 @@ fn by_system(
         "Plan",
         "RMSE, m",
         "mIoU",
+        "RMSE to reference",
+        "mIoU to reference",
         "Age",
         "Cycles",
         "Asked",

@@ -7,6 +7,7 @@ mod aria;
 mod contention;
 mod encoder;
 mod fleet;
+mod frames;
 mod loading;
 mod memory;
 mod paper;
@@ -31,6 +32,7 @@ enum Studies {
     Contention(contention::ContentionArgs),
     Encoder(encoder::EncoderArgs),
     Fleet(fleet::FleetArgs),
+    Frames(frames::FramesArgs),
     Loading(loading::LoadingArgs),
     Memory(memory::MemoryArgs),
     Paper(paper::PaperArgs),
@@ -49,6 +51,7 @@ fn main() -> ExitCode {
         Studies::Active(args) => active::run(&args),
         Studies::Aria(args) => aria::run(&args),
         Studies::Fleet(args) => fleet::run(&args),
+        Studies::Frames(args) => frames::run(&args),
         Studies::Contention(args) => contention::run(&args),
         Studies::Encoder(args) => encoder::run(&args),
         Studies::Loading(args) => loading::run(&args),

@@ -49,8 +49,11 @@ impl Table {
         Self { headings, rows: Vec::new(), left }
     }
 
+    /// A cell under every heading.
     pub fn row<I: IntoIterator<Item = String>>(&mut self, cells: I) {
-        self.rows.push(cells.into_iter().collect());
+        let cells: Vec<String> = cells.into_iter().collect();
+        assert_eq!(cells.len(), self.headings.len(), "cells under {:?}", self.headings);
+        self.rows.push(cells);
     }
 
     pub fn is_empty(&self) -> bool {

@@ -1,11 +1,18 @@
-//! [`read`]: frames of a camera from a folder, with poses and lens, as footage.
+//! [`read`]: frames of a camera from a folder, with poses and lens, as footage. [`convert`] makes
+//! such a folder from those of others.
 //!
 //! | file | what |
 //! |---|---|
 //! | `intrinsics.csv` | `width,height,fx,fy,cx,cy`: one row, pixels |
 //! | `poses.csv` | `file,tx,ty,tz,qx,qy,qz,qw`: one row per frame, in order: position in metres and rotation from the camera's axes (x right, y down, z forward) to the world's, as in TUM's RGB-D files |
-//! | the files that it names | binary PPM (`P6`, 8 bits), all of one size |
-//! | the same with `.pgm` | where there is one: depth along the camera's axis in millimetres, binary PGM (`P5`, 16 bits), 0 where it is not known |
+//! | the files that it names | PNG, JPEG or PPM, all of one size |
+//! | the same with `.depth.png` or `.pgm` | where there is one: depth along the camera's axis in millimetres, 16 bits, 0 where it is not known |
+
+mod convert;
+mod pictures;
+mod poses;
+
+pub use convert::{Converted, convert};
 
 use super::AriaStudyError;
 use std::path::Path;
@@ -14,8 +21,9 @@ use vitempo::aria::{
     scene::{Camera, Picture},
 };
 
-/// Largest side of a picture, pixels.
-const MOST: usize = 1 << 14;
+/// Headings of the two tables.
+const LENS: [&str; 6] = ["width", "height", "fx", "fy", "cx", "cy"];
+const POSES: [&str; 8] = ["file", "tx", "ty", "tz", "qx", "qy", "qz", "qw"];
 
 /// Pictures of a camera.
 #[derive(Clone, Debug)]
@@ -38,7 +46,7 @@ pub fn read(folder: &Path, grid: Grid, patch: usize) -> Result<Recorded, AriaStu
     let (lens_file, poses_file) = (folder.join("intrinsics.csv"), folder.join("poses.csv"));
     let lens = rows::<6>(&lens_file, 0)?;
     let Some((_, [width, height, fx, fy, cx, cy])) = lens.first().cloned() else {
-        return Err(refuse(&lens_file, "no row under `width,height,fx,fy,cx,cy`"));
+        return Err(refuse(&lens_file, format!("no row under `{}`", LENS.join(","))));
     };
     // Pixels of the pictures to patches of the grid.
     let [across, down] = [grid.cols() as f64 / width, grid.rows() as f64 / height];
@@ -48,23 +56,22 @@ pub fn read(folder: &Path, grid: Grid, patch: usize) -> Result<Recorded, AriaStu
     let mut pictures = Vec::new();
     for (name, [tx, ty, tz, qx, qy, qz, qw]) in rows::<7>(&poses_file, 1)? {
         let path = folder.join(&name);
-        let colours = Netpbm::read(&path, b"P6", 255)?;
-        if [colours.width as f64, colours.height as f64] != [width, height] {
-            let found = format!("{} x {} pixels", colours.width, colours.height);
+        let colours = pictures::colours(&path)?;
+        if [f64::from(colours.width()), f64::from(colours.height())] != [width, height] {
+            let found = format!("{} x {} pixels", colours.width(), colours.height());
             return Err(refuse(&path, format!("{found}; intrinsics.csv says {width} x {height}")));
         }
-        let depths = path.with_extension("pgm");
-        let depths_m = if depths.exists() {
-            Netpbm::read(&depths, b"P5", 65535)?.nearest(grid, patch, 1000.0)
-        } else {
-            vec![0.0; grid.patches() * patch * patch]
+        let depths = ["depth.png", "pgm"].map(|end| path.with_extension(end));
+        let depths_m = match depths.iter().find(|depths| depths.exists()) {
+            Some(depths) => pictures::nearest(&pictures::depths(depths)?, grid, patch, 1e-3),
+            None => vec![0.0; grid.patches() * patch * patch],
         };
-        let rotation = rotation([qx, qy, qz, qw])
+        let rotation = poses::rotation([qx, qy, qz, qw])
             .ok_or_else(|| refuse(&poses_file, format!("{name}: the quaternion has length 0")))?;
         pictures.push(Picture {
             height: grid.rows() * patch,
             width: grid.cols() * patch,
-            colours: colours.colours(grid, patch),
+            colours: pictures::means(&colours, grid, patch),
             things: vec![0; depths_m.len()],
             depths_m,
             pose: Pose { rotation, position: [tx, ty, tz] },
@@ -72,7 +79,7 @@ pub fn read(folder: &Path, grid: Grid, patch: usize) -> Result<Recorded, AriaStu
         });
     }
     if pictures.is_empty() {
-        return Err(refuse(&poses_file, "no row under `file,tx,ty,tz,qx,qy,qz,qw`"));
+        return Err(refuse(&poses_file, format!("no row under `{}`", POSES.join(","))));
     }
     Ok(Recorded { camera, pictures })
 }
@@ -103,91 +110,6 @@ fn rows<const N: usize>(
     Ok(rows)
 }
 
-/// The matrix of a rotation; `None` for a quaternion of length 0.
-fn rotation(quaternion: [f64; 4]) -> Option<[[f64; 3]; 3]> {
-    let length = quaternion.iter().map(|q| q * q).sum::<f64>().sqrt();
-    let [x, y, z, w] = quaternion.map(|q| q / length);
-    let matrix = [
-        [1.0 - 2.0 * (y * y + z * z), 2.0 * (x * y - z * w), 2.0 * (x * z + y * w)],
-        [2.0 * (x * y + z * w), 1.0 - 2.0 * (x * x + z * z), 2.0 * (y * z - x * w)],
-        [2.0 * (x * z - y * w), 2.0 * (y * z + x * w), 1.0 - 2.0 * (x * x + y * y)],
-    ];
-    (length > 1e-9).then_some(matrix)
-}
-
-/// A binary picture of the Netpbm formats.
-struct Netpbm {
-    width: usize,
-    height: usize,
-    /// Numbers of each pixel in turn.
-    values: Vec<u16>,
-}
-
-impl Netpbm {
-    fn read(path: &Path, magic: &[u8; 2], most: usize) -> Result<Self, AriaStudyError> {
-        let bytes = std::fs::read(path).map_err(|e| refuse(path, e))?;
-        let magic_text = String::from_utf8_lossy(magic).into_owned();
-        let wrong = || refuse(path, format!("not a binary {magic_text} picture up to {most}"));
-        if !bytes.starts_with(magic) {
-            return Err(wrong());
-        }
-        let (mut at, mut sizes) = (2, [0usize; 3]);
-        for size in &mut sizes {
-            at += bytes[at..].iter().take_while(|byte| byte.is_ascii_whitespace()).count();
-            let digits = bytes[at..].iter().take_while(|byte| byte.is_ascii_digit()).count();
-            let text = std::str::from_utf8(&bytes[at..at + digits]).unwrap_or_default();
-            *size = text.parse().map_err(|_| wrong())?;
-            at += digits;
-        }
-        let [width, height, maximum] = sizes;
-        let numbers = if magic == b"P6" { 3 } else { 1 };
-        let size = if maximum > 255 { 2 } else { 1 };
-        let fits = (1..=MOST).contains(&width) && (1..=MOST).contains(&height) && maximum == most;
-        let pixels = bytes.get(at + 1..).unwrap_or_default();
-        if !fits || pixels.len() < width * height * numbers * size {
-            return Err(wrong());
-        }
-        let values = pixels[..width * height * numbers * size]
-            .chunks_exact(size)
-            .map(|number| number.iter().fold(0, |sum, byte| sum << 8 | u16::from(*byte)));
-        Ok(Self { width, height, values: values.collect() })
-    }
-
-    /// Means of areas, from 0 to 1.
-    fn colours(&self, grid: Grid, patch: usize) -> Vec<[f32; 3]> {
-        let (rows, cols) = (grid.rows() * patch, grid.cols() * patch);
-        let span = |pixel: usize, count: usize, of: usize| {
-            let from = pixel * of / count;
-            from..((pixel + 1) * of).div_ceil(count).max(from + 1).min(of)
-        };
-        let mut colours = Vec::with_capacity(rows * cols);
-        for y in 0..rows {
-            for x in 0..cols {
-                let (mut sum, mut count) = ([0.0f32; 3], 0.0);
-                for line in span(y, rows, self.height) {
-                    for pixel in span(x, cols, self.width) {
-                        let at = 3 * (line * self.width + pixel);
-                        (0..3).for_each(|c| sum[c] += f32::from(self.values[at + c]));
-                        count += 255.0;
-                    }
-                }
-                colours.push(sum.map(|sum| sum / count));
-            }
-        }
-        colours
-    }
-
-    /// Nearest numbers, divided.
-    fn nearest(&self, grid: Grid, patch: usize, by: f32) -> Vec<f32> {
-        let (rows, cols) = (grid.rows() * patch, grid.cols() * patch);
-        let at = |pixel: usize| {
-            let (y, x) = (pixel / cols * self.height / rows, pixel % cols * self.width / cols);
-            f32::from(self.values[y * self.width + x]) / by
-        };
-        (0..rows * cols).map(at).collect()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -214,8 +136,9 @@ mod tests {
         assert_eq!((picture.colours[7][2], picture.depths_m[3]), (1.0, 1.5));
         assert_eq!(picture.pose, Pose { position: [1.0, 2.0, 3.0], ..Pose::default() });
         for (name, bytes, reason) in [
-            ("a.ppm", &b"P6\n8 4\n255\nabc"[..], "not a binary P6"),
-            ("a.ppm", b"P6", "not a binary P6"),
+            ("a.ppm", &b"P6\n8 4\n255\nabc"[..], "not a picture"),
+            ("a.ppm", b"P6", "not a picture"),
+            ("a.pgm", b"P5 1 1 255 a", "16 bits"),
             ("poses.csv", b"file,tx,ty,tz,qx,qy,qz,qw\na.ppm,1,2,x,0,0,0,2\n", "`x` is not"),
             ("poses.csv", b"file,tx,ty,tz,qx,qy,qz,qw\n", "no row"),
             ("intrinsics.csv", b"width,height,fx,fy,cx,cy\n8,4,0,4,4,2\n", "focal"),
@@ -224,8 +147,5 @@ mod tests {
             let refused = again().err().map(|e| e.to_string()).unwrap_or_default();
             assert!(refused.contains(reason) && refused.contains(name), "{refused}");
         }
-        let half = std::f64::consts::FRAC_1_SQRT_2;
-        let turned = rotation([0.0, half, 0.0, half]).expect("a rotation");
-        assert!((turned[0][2] - 1.0).abs() < 1e-9 && (turned[2][0] + 1.0).abs() < 1e-9);
     }
 }
