@@ -63,7 +63,7 @@ pub fn read(folder: &Path, grid: Grid, patch: usize) -> Result<Recorded, AriaStu
         }
         let depths = ["depth.png", "pgm"].map(|end| path.with_extension(end));
         let depths_m = match depths.iter().find(|depths| depths.exists()) {
-            Some(depths) => pictures::nearest(&pictures::depths(depths)?, grid, patch, 1e-3),
+            Some(depths) => pictures::nearest(&pictures::depths(depths)?, grid, patch, 1000.0),
             None => vec![0.0; grid.patches() * patch * patch],
         };
         let rotation = poses::rotation([qx, qy, qz, qw])

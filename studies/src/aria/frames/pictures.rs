@@ -66,12 +66,12 @@ pub fn means(picture: &RgbImage, grid: Grid, patch: usize) -> Vec<[f32; 3]> {
     means
 }
 
-/// Nearest numbers, in this unit.
-pub fn nearest(depths: &Depths, grid: Grid, patch: usize, unit: f32) -> Vec<f32> {
+/// Nearest numbers in metres, of which the file counts so many parts.
+pub fn nearest(depths: &Depths, grid: Grid, patch: usize, parts: f32) -> Vec<f32> {
     let (rows, cols) = ((grid.rows() * patch) as u32, (grid.cols() * patch) as u32);
     let at = |pixel: u32| {
         let (y, x) = (pixel / cols * depths.height() / rows, pixel % cols * depths.width() / cols);
-        f32::from(depths.get_pixel(x, y).0[0]) * unit
+        f32::from(depths.get_pixel(x, y).0[0]) / parts
     };
     (0..rows * cols).map(at).collect()
 }
