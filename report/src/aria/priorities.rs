@@ -14,7 +14,8 @@ pub fn priorities(page: &mut Sheet, simulated: &Simulated<'_>) {
     page.words(
         "ARIA serves by waiting, then speed. The paper's words are followed literally by the next \
         row: speed, after the regions that were left out of the last frame. Random regions differ \
-        from ARIA in the order alone, base + S1 + S2 in the resolutions of full frames, too.",
+        from ARIA in the order alone; base + S1 + S2 has no order, and fixed cycles and \
+        resolutions.",
     );
     let headings = [
         "Speed, patches per frame",
