@@ -136,9 +136,9 @@ mod tests {
         assert_eq!((picture.colours[7][2], picture.depths_m[3]), (1.0, 1.5));
         assert_eq!(picture.pose, Pose { position: [1.0, 2.0, 3.0], ..Pose::default() });
         for (name, bytes, reason) in [
-            ("a.ppm", &b"P6\n8 4\n255\nabc"[..], "not a picture"),
+            ("a.pgm", &b"P5 1 1 255 a"[..], "16 bits"),
+            ("a.ppm", b"P6\n8 4\n255\nabc", "not a picture"),
             ("a.ppm", b"P6", "not a picture"),
-            ("a.pgm", b"P5 1 1 255 a", "16 bits"),
             ("poses.csv", b"file,tx,ty,tz,qx,qy,qz,qw\na.ppm,1,2,x,0,0,0,2\n", "`x` is not"),
             ("poses.csv", b"file,tx,ty,tz,qx,qy,qz,qw\n", "no row"),
             ("intrinsics.csv", b"width,height,fx,fy,cx,cy\n8,4,0,4,4,2\n", "focal"),
