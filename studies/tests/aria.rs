@@ -72,8 +72,7 @@ fn held_out_errors_are_those_of_the_card() {
     let grids = grids.map(|[rows, cols]| vitempo::aria::Grid::new(rows, cols).expect("a grid"));
     let quick = &card["quick_test"];
     let scenes = Scenes { of_each_kind: 1, frames: 11, seed: Scene::HELD_OUT };
-    let precisions = [(Precision::F32, "f32"), (Precision::Int8, "int8")];
-    for (precision, name) in precisions {
+    for (precision, name) in [(Precision::F32, "f32"), (Precision::Int8, "int8")] {
         let mut network =
             trained.on("rten", precision, &grids, &grids).unwrap_or_else(|e| panic!("{e}"));
         let scores = resolutions(&mut network, scenes, 10, trained.models.patch())
