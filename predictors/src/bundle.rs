@@ -315,7 +315,7 @@ impl PredictorBundle {
             environment: head.environment,
             origin: head.origin,
             method: head.method,
-            schema: head.schema,
+            schema: FeatureSchema::current(),
             calibration: head.calibration,
             interval: head.interval,
             drift,
@@ -353,7 +353,7 @@ impl PredictorBundle {
 
 fn check_head(head: &Head) -> Result<(), String> {
     let ours = FeatureSchema::current();
-    if head.schema != ours {
+    if !ours.extends(&head.schema) {
         return Err(format!(
             "its features (schema {}) are not those of this program (schema {}): train it again",
             head.schema.version, ours.version
@@ -379,22 +379,27 @@ fn check_head(head: &Head) -> Result<(), String> {
     }
 }
 
-/// `at`: where in the body the trees of this key begin, then those of the next.
+/// Any value is in the range of a column that did not exist in training.
+const UNKNOWN: (f64, f64) = (f64::MIN, f64::MAX);
+
+/// `at`: where in the body the trees of this key begin, then those of the next. Columns that were
+/// appended since it was trained are read by nothing in it.
 pub(crate) fn read_key(
-    head: KeyHead,
+    mut head: KeyHead,
     body: &Arc<Vec<u8>>,
     at: &mut usize,
 ) -> Result<(PredictorKey, KeyPredictor), String> {
-    let columns = head.family.width();
+    let (columns, trained) = (head.family.width(), head.ranges.len());
     let named = |reason: String| format!("{}: {reason}", head.key);
     let fitted = match (head.trees, head.lasso.clone()) {
         (true, linear) => {
-            Fitted::Trees { linear, trees: Trees::read(body, at, columns).map_err(named)? }
+            let trees = Trees::read(body, at, trained).map_err(named)?;
+            Fitted::Trees { linear, trees: trees.widened(columns) }
         }
         (false, Some(lasso)) => Fitted::Lasso(lasso),
         (false, None) => Fitted::BaselineOnly,
     };
-    let linear_fits = fitted.linear().is_none_or(|linear| linear.is_valid(columns));
+    let linear_fits = fitted.linear().is_none_or(|linear| linear.is_valid(trained));
     let bounds = head.log_bounds.first().copied().filter(|(a, b)| {
         a.is_finite() && b.is_finite() && a <= b && a.abs() < 50.0 && b.abs() < 50.0
     });
@@ -405,9 +410,10 @@ pub(crate) fn read_key(
             if linear_fits
                 && errors_fit
                 && family_fits
-                && head.baseline.is_valid(columns)
-                && head.ranges.len() == columns =>
+                && head.baseline.is_valid(trained)
+                && trained <= columns =>
         {
+            head.ranges.resize(columns, UNKNOWN);
             let KeyHead {
                 key,
                 family,

@@ -8,7 +8,7 @@
 
 use crate::{elementary, location, metrics};
 use std::collections::BTreeMap;
-use vitempo_graph::{ModelProfile, Status};
+use vitempo_graph::{ModelProfile, Setting, Status};
 
 /// Drift is limited to this factor, either way: a larger one is an error of the reference.
 const LARGEST: f64 = 4.0;
@@ -55,6 +55,15 @@ impl Drift {
         self.reference_ns
             .and_then(|usual| relative(profile, usual))
             .map_or(1.0, |relative| elementary::powf(relative, self.exponent))
+    }
+
+    /// The same for the operators of this model run: 1 in a CUDA graph, whose kernels are timed on the
+    /// device, while the reference runs on the CPU.
+    pub(crate) fn operator_factor(&self, profile: &ModelProfile) -> f64 {
+        match profile.environment.settings.contains(&Setting::CudaGraph) {
+            true => 1.0,
+            false => self.factor(profile),
+        }
     }
 
     /// Whether every number is finite and in its range.

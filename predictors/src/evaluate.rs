@@ -227,7 +227,7 @@ fn kernels(graph: &Graph, environment: &Environment) -> Result<Kernels, Lowering
             None => found.push((&node.op, 1)),
         }
     }
-    let around = Surroundings::of(found.iter().copied(), &environment.framework);
+    let around = Surroundings::of(found.iter().copied(), environment);
     Ok(found
         .into_iter()
         .map(|(op, count)| Kernel { op: op.clone(), count, working_set: around.working_set(count) })

@@ -134,7 +134,7 @@ impl PredictorBundle {
         &self,
         kernels: impl IntoIterator<Item = &'o OpSpec>,
     ) -> Vec<WorkingSet> {
-        WorkingSet::of_each(&kernels.into_iter().collect::<Vec<_>>(), &self.environment.framework)
+        WorkingSet::of_each(&kernels.into_iter().collect::<Vec<_>>(), &self.environment)
     }
 
     /// An estimate of each kernel of a graph as the framework runs it.
@@ -163,7 +163,7 @@ impl PredictorBundle {
         lowered: &'g Graph,
     ) -> Vec<(&'g OpSpec, WorkingSet)> {
         let kernels: Vec<&OpSpec> = lowered.nodes().iter().map(|node| &node.op).collect();
-        let working_sets = WorkingSet::of_each(&kernels, &self.environment.framework);
+        let working_sets = WorkingSet::of_each(&kernels, &self.environment);
         kernels.into_iter().zip(working_sets).collect()
     }
 

@@ -242,7 +242,7 @@ fn operators(
     let mut order: Vec<&OpSpec> = Vec::new();
     let mut found: HashMap<&OpSpec, (usize, Vec<f64>)> = HashMap::new();
     for run in runs {
-        let factor = drift.factor(run);
+        let factor = drift.operator_factor(run);
         let quiet = QuietRuns::of(run);
         let mut tallies: HashMap<&OpSpec, Tally> = HashMap::new();
         let mut seen: Vec<&OpSpec> = Vec::new();
@@ -273,9 +273,9 @@ fn operators(
             entry.1.push(tally.sum_ns / tally.count as f64);
         }
     }
-    let around = runs.first().map(|run| {
-        Surroundings::of(order.iter().map(|op| (*op, found[op].0)), &run.environment.framework)
-    });
+    let around = runs
+        .first()
+        .map(|run| Surroundings::of(order.iter().map(|op| (*op, found[op].0)), &run.environment));
     let row = |op: &OpSpec| {
         let (count, latencies) = &found[op];
         let latency_ns = metrics::median(latencies).unwrap_or(0.0).max(FLOOR_NS);

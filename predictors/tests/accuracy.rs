@@ -7,7 +7,8 @@ mod simulated;
 
 use std::collections::BTreeMap;
 use vitempo_graph::{
-    Attributes, LatencyModel, OpKind, OpSpec, Operand, PredictionSource, TensorSpec,
+    Attributes, LatencyModel, ModelProfile, OpKind, OpSpec, Operand, PredictionSource, Setting,
+    TensorSpec,
 };
 use vitempo_predictors::{
     Drift, Method, PredictorBundle, PredictorError, TrainOptions, TrainingRows, evaluate, train,
@@ -70,6 +71,22 @@ fn drift_is_taken_out_by_the_reference() {
     assert_eq!(Drift::of(&without).reference_ns, None);
     let rows = TrainingRows::from_profiles(&without).unwrap();
     assert!(rows.models.iter().all(|m| m.runs.iter().all(|(raw, corrected)| raw == corrected)));
+}
+
+#[test]
+fn kernels_of_a_cuda_graph_do_not_drift_with_the_cpu() {
+    let (mut profiles, _) = simulated::data(25, 1000, 0.005);
+    let latencies = |profiles: &[ModelProfile], drift| -> Vec<f64> {
+        let rows = TrainingRows::with_drift(profiles, drift).unwrap().rows;
+        rows.iter().map(|row| row.latency_ns).collect()
+    };
+    let drift = Drift::of(&profiles);
+    assert_ne!(latencies(&profiles, drift), latencies(&profiles, Drift::default()));
+    profiles.iter_mut().for_each(|p| p.environment.settings = vec![Setting::CudaGraph]);
+    assert_eq!(latencies(&profiles, drift), latencies(&profiles, Drift::default()));
+    let rows = TrainingRows::with_drift(&profiles, drift).unwrap();
+    let corrected = |(raw, corrected): &(f64, f64)| raw != corrected;
+    assert!(rows.models.iter().flat_map(|m| &m.runs).any(corrected), "the host's part does");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! channels (stem), pointwise, dense, and pointwise ones in groups, which some engines compute
 //! group by group. An output in another memory format than the input is a class of its own.
 
-use super::{LANES, activation_cost, flag, product, round_up};
+use super::{LANES, activation_cost, alignment, flag, order, product, round_up};
 use std::borrow::Cow;
 use vitempo_graph::{MemoryFormat, OpKind, OpSpec};
 
@@ -37,6 +37,10 @@ pub(super) const COLUMNS: &[&str] = &[
     "activated_elements",
     "residual",
     "bias",
+    "alignment_in",
+    "alignment_out",
+    "alignment_pixels",
+    "operands_reordered",
 ];
 
 pub(super) const BASELINE: &[&str] = &[
@@ -50,6 +54,7 @@ pub(super) const BASELINE: &[&str] = &[
     "groups",
     "activated_elements",
     "bytes_reordered",
+    "operands_reordered",
 ];
 
 struct Geometry {
@@ -185,6 +190,10 @@ pub(super) fn push(op: &OpSpec, out: &mut Vec<f64>) {
         activation * elements_out,
         flag(op.attributes.int("residual").unwrap_or(0) != 0),
         flag(op.inputs.len() > 2),
+        alignment(in_per_group),
+        alignment(out_per_group),
+        alignment(g.output.0 * g.output.1),
+        order::reordered_operands(op),
     ]);
 }
 
@@ -243,5 +252,7 @@ mod tests {
         assert_eq!(f.get("macs_dense"), Some(16.0 * 16.0 * 64.0 * 9.0 * 64.0));
         assert_eq!(f.get("channels_out_remainder"), Some(12.0));
         assert_eq!(f.get("reduction"), Some(576.0));
+        let aligned = ["alignment_in", "alignment_out", "alignment_pixels"].map(|c| f.get(c));
+        assert_eq!(aligned, [Some(6.0), Some(2.0), Some(6.0)]);
     }
 }

@@ -4,7 +4,7 @@
 //! contiguous, so it is computed matrix by matrix, each with a right side of its own (torch's
 //! `matmul` folds dimensions only where their strides do).
 
-use super::{LANES, activation_cost, flag, order, product, round_up};
+use super::{LANES, activation_cost, alignment, flag, order, product, round_up};
 use std::borrow::Cow;
 use vitempo_graph::{OpKind, OpSpec};
 
@@ -33,6 +33,11 @@ pub(super) const COLUMNS: &[&str] = &[
     "panel_fill",
     "k_block_remainder",
     "n_block_remainder",
+    "alignment_m",
+    "alignment_k",
+    "alignment_n",
+    "bytes_gathered",
+    "operands_gathered",
 ];
 
 pub(super) const BASELINE: &[&str] = &[
@@ -44,6 +49,8 @@ pub(super) const BASELINE: &[&str] = &[
     "batch",
     "activated_elements",
     "bytes_reordered",
+    "bytes_gathered",
+    "operands_gathered",
 ];
 
 /// Rows that a register-blocked kernel works on at once.
@@ -149,6 +156,11 @@ pub(super) fn push(op: &OpSpec, out: &mut Vec<f64>) {
         if padded > 0.0 { batch * m * k * n / padded } else { 0.0 },
         k % BLOCK,
         n % BLOCK,
+        alignment(m),
+        alignment(k),
+        alignment(n),
+        order::gathered_bytes(op),
+        order::gathered_operands(op),
     ]);
 }
 

@@ -24,8 +24,9 @@ use serde::{Deserialize, Serialize};
 use std::{borrow::Cow, collections::BTreeMap, fmt};
 use vitempo_graph::{MemoryFormat, OpKind, OpSpec};
 
-/// Raised whenever the meaning of a column changes; a bundle of another version is refused.
-pub const SCHEMA_VERSION: u32 = 4;
+/// Raised whenever columns change. Where they were only appended to those of a family, bundles of the
+/// version before are read, too ([`FeatureSchema::extends`]).
+pub const SCHEMA_VERSION: u32 = 5;
 
 pub(crate) use totals::{CONSTANT_INPUTS, SIZES};
 
@@ -218,6 +219,18 @@ impl FeatureSchema {
         Self { version: SCHEMA_VERSION, columns: Family::ALL.into_iter().map(named).collect() }
     }
 
+    /// Whether each family has the columns that `older` says, in the same order, and perhaps more
+    /// after them.
+    #[must_use]
+    pub fn extends(&self, older: &Self) -> bool {
+        let begins = |(family, columns): (&Family, &Vec<String>)| {
+            older.columns.get(family).is_some_and(|older| columns.starts_with(older))
+        };
+        older.version <= self.version
+            && older.columns.len() == self.columns.len()
+            && self.columns.iter().all(begins)
+    }
+
     /// The features of an operator in a model that fits no cache.
     #[must_use]
     pub fn extract(op: &OpSpec) -> FeatureVector {
@@ -297,6 +310,16 @@ const LARGEST: f64 = 1e30;
 /// Elements a vector register of 512 bits holds in f32; channels and columns are padded to it.
 const LANES: f64 = 16.0;
 
+/// Extents that are multiples of this are as good as any.
+const ALIGNED: u32 = 6;
+
+/// Binary logarithm of the largest power of two that divides an extent, at most [`ALIGNED`]: tensor
+/// cores and vector loads take rows of 16 bytes alone (cuBLAS and cuDNN, "tensor core requirements"),
+/// and copy or pad others first.
+fn alignment(extent: f64) -> f64 {
+    f64::from((extent as u64).trailing_zeros().min(ALIGNED))
+}
+
 fn round_up(value: f64, to: f64) -> f64 {
     (value / to).ceil() * to
 }
@@ -372,6 +395,31 @@ mod tests {
                 assert!(!PredictorKey::of(&op).to_string().is_empty());
             }
         }
+    }
+
+    #[test]
+    fn a_schema_extends_those_with_fewer_columns_at_the_end() {
+        let ours = FeatureSchema::current();
+        let altered = |change: &dyn Fn(&mut FeatureSchema)| {
+            let mut other = ours.clone();
+            change(&mut other);
+            ours.extends(&other)
+        };
+        let convolution =
+            |of: &mut FeatureSchema| of.columns.remove(&Family::Convolution).unwrap_or_default();
+        let with = |change: &dyn Fn(&mut Vec<String>)| {
+            altered(&|other| {
+                let mut columns = convolution(other);
+                change(&mut columns);
+                other.columns.insert(Family::Convolution, columns);
+            })
+        };
+        assert!(altered(&|_| {}) && altered(&|other| other.version -= 1));
+        assert!(with(&|columns| columns.truncate(40)));
+        assert!(!altered(&|other| other.version += 1));
+        assert!(!altered(&|other| drop(convolution(other))));
+        assert!(!with(&|columns| columns.swap(30, 31)));
+        assert!(!with(&|columns| columns.push("more".to_owned())));
     }
 
     #[test]

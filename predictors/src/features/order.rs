@@ -61,13 +61,59 @@ pub(super) fn innermost_extent(op: &OpSpec) -> f64 {
     shape.get(innermost).map_or(1.0, |&extent| extent as f64)
 }
 
-/// Bytes of the operands that are permuted or in another format than the result.
-pub(super) fn reordered_bytes(op: &OpSpec) -> f64 {
+/// The computed operands that are permuted or in another format than the result.
+fn reordered(op: &OpSpec) -> impl Iterator<Item = &Operand> {
     let format = op.outputs.first().map_or(op.format(), |t| t.format);
-    let reordered = |(i, o): &(usize, &Operand)| {
+    let reordered = move |(i, o): &(usize, &Operand)| {
         !o.constant && (!of(op, *i).is_empty() || o.tensor.format != format)
     };
-    op.inputs.iter().enumerate().filter(reordered).map(|(_, o)| o.tensor.size_bytes() as f64).sum()
+    op.inputs.iter().enumerate().filter(reordered).map(|(_, o)| o)
+}
+
+/// Bytes of the operands that are permuted or in another format than the result.
+pub(super) fn reordered_bytes(op: &OpSpec) -> f64 {
+    bytes(reordered(op))
+}
+
+/// Their number.
+pub(super) fn reordered_operands(op: &OpSpec) -> f64 {
+    reordered(op).count() as f64
+}
+
+fn bytes<'a>(operands: impl Iterator<Item = &'a Operand>) -> f64 {
+    operands.map(|o| o.tensor.size_bytes() as f64).sum()
+}
+
+/// The operands of a product of many matrices that are copied first: whose leading dimensions do not
+/// lie one after the other, or whose matrices have no contiguous rows or columns (torch's `matmul`
+/// makes one dimension of the leading ones).
+fn gathered(op: &OpSpec) -> impl Iterator<Item = &Operand> {
+    let gathered = |(i, o): &(usize, &Operand)| !o.constant && !folds(&o.tensor.shape, of(op, *i));
+    op.inputs.iter().enumerate().filter(gathered).map(|(_, o)| o)
+}
+
+/// Bytes of the operands of a product that are copied first.
+pub(super) fn gathered_bytes(op: &OpSpec) -> f64 {
+    bytes(gathered(op))
+}
+
+/// Their number.
+pub(super) fn gathered_operands(op: &OpSpec) -> f64 {
+    gathered(op).count() as f64
+}
+
+/// Whether the dimensions before the last two are one dimension in memory, in that order.
+fn folds(shape: &[usize], order: &[i64]) -> bool {
+    let Some(leading) = shape.len().checked_sub(2).filter(|_| !order.is_empty()) else {
+        return true;
+    };
+    let extent = |&d: &usize| shape.get(d).is_some_and(|&extent| extent > 1);
+    let dimensions = order.iter().filter_map(|&d| usize::try_from(d).ok());
+    let in_memory: Vec<usize> = dimensions.filter(extent).collect();
+    let batch = || (0..leading).filter(extent);
+    let first = in_memory.iter().position(|&d| d < leading).unwrap_or_default();
+    let together = batch().eq(in_memory.iter().skip(first).take(batch().count()).copied());
+    together && in_memory.last().is_none_or(|&d| d >= leading)
 }
 
 #[cfg(test)]
@@ -116,6 +162,23 @@ mod tests {
         x.inputs[0].tensor.format = MemoryFormat::ChannelsFirst;
         x.attributes = x.attributes.with_ints("perm_0", vec![0, 3, 1, 2]);
         assert_eq!(features_of(&x), Some(10.0));
+    }
+
+    #[test]
+    fn operands_whose_leading_dimensions_lie_apart_are_gathered() {
+        let bytes = |shape: &[usize], order: &[i64]| {
+            let mut product = op(OpKind::MatMul, 2);
+            product.inputs[0].tensor = TensorSpec::f32(shape);
+            product.attributes = product.attributes.with_ints("perm_0", order.to_vec());
+            FeatureSchema::extract(&product).get("bytes_gathered")
+        };
+        // Heads of one image, of windows, of windows with one head, and transposed matrices.
+        assert_eq!(bytes(&[1, 6, 49, 32], &[0, 2, 1, 3]), Some(0.0));
+        assert_eq!(bytes(&[9, 6, 49, 32], &[0, 2, 1, 3]), Some(9.0 * 6.0 * 49.0 * 32.0 * 4.0));
+        assert_eq!(bytes(&[9, 1, 49, 32], &[0, 2, 1, 3]), Some(0.0));
+        assert_eq!(bytes(&[9, 6, 49, 32], &[0, 1, 3, 2]), Some(0.0));
+        assert_eq!(bytes(&[9, 6, 49, 32], &[2, 3, 0, 1]), Some(9.0 * 6.0 * 49.0 * 32.0 * 4.0));
+        assert_eq!(bytes(&[9, 6, 49, 32], &[]), Some(0.0));
     }
 
     #[test]

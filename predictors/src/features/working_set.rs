@@ -12,13 +12,19 @@
 
 use foldhash::HashMap;
 use serde::{Deserialize, Serialize};
-use vitempo_graph::{Framework, OpSpec, TensorSpec};
+use vitempo_graph::{Environment, Framework, OpSpec, Processor, TensorSpec};
 
 /// Largest exponent: 32 MiB, more than the caches hold.
 const MOST: u8 = 25;
-/// Engines that look up code and plan of a kernel by its shape whenever it runs, so that the reuse
-/// distance matters. Other engines prepare every kernel before the first run.
+/// Engines that look up code and plan of a kernel on the CPU by its shape whenever it runs, so that
+/// the reuse distance matters. Other engines prepare every kernel before the first run, and what
+/// runs on a GPU is there as a whole.
 const BY_SHAPE: [Framework; 1] = [Framework::Torch];
+
+fn by_shape(environment: &Environment) -> bool {
+    environment.processor == Processor::Cpu
+        && Framework::named(&environment.framework).is_some_and(|f| BY_SHAPE.contains(&f))
+}
 
 /// Working set and reuse distance as powers of two of bytes, up to 32 MiB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -86,13 +92,20 @@ impl Surroundings {
     /// Of kernels and how often each runs.
     pub(crate) fn of<'a>(
         kernels: impl IntoIterator<Item = (&'a OpSpec, usize)>,
-        framework: &str,
+        environment: &Environment,
+    ) -> Self {
+        Self::looked_up(kernels, by_shape(environment))
+    }
+
+    fn looked_up<'a>(
+        kernels: impl IntoIterator<Item = (&'a OpSpec, usize)>,
+        by_shape: bool,
     ) -> Self {
         let plus = |sum: WorkingSetBytes, (op, count): (&OpSpec, usize)| {
             sum.plus(&WorkingSetBytes::of(op), i64::try_from(count).unwrap_or(i64::MAX))
         };
         let bytes = kernels.into_iter().fold(WorkingSetBytes::default(), plus);
-        Self { bytes, by_shape: Framework::named(framework).is_some_and(|f| BY_SHAPE.contains(&f)) }
+        Self { bytes, by_shape }
     }
 
     /// The working set for a kernel that the model runs this many times.
@@ -106,8 +119,12 @@ impl Surroundings {
 
 impl WorkingSet {
     /// Those of a model's kernels, in their order.
-    pub(crate) fn of_each(kernels: &[&OpSpec], framework: &str) -> Vec<Self> {
-        let around = Surroundings::of(kernels.iter().map(|op| (*op, 1)), framework);
+    pub(crate) fn of_each(kernels: &[&OpSpec], environment: &Environment) -> Vec<Self> {
+        Self::looked_up(kernels, by_shape(environment))
+    }
+
+    fn looked_up(kernels: &[&OpSpec], by_shape: bool) -> Vec<Self> {
+        let around = Surroundings::looked_up(kernels.iter().map(|op| (*op, 1)), by_shape);
         if !around.by_shape {
             return vec![around.working_set(1); kernels.len()];
         }
@@ -137,32 +154,33 @@ mod tests {
     #[test]
     fn weights_add_up_and_activations_share_memory() {
         let op = linear(512, 512);
-        let of = |count| Surroundings::of([(&op, count)], "litert").working_set(count).exponents();
+        let of =
+            |count| Surroundings::looked_up([(&op, count)], false).working_set(count).exponents();
         let most = f64::from(MOST);
         assert_eq!(
             [of(1), of(4), of(4000)],
             [[20.0; 2], [22.0; 2], [most; 2]],
             "1 MiB of weights and 4 KiB of activations"
         );
-        assert_eq!(Surroundings::of([], "litert").working_set(1).exponents(), [0.0; 2]);
+        assert_eq!(Surroundings::looked_up([], false).working_set(1).exponents(), [0.0; 2]);
     }
 
     #[test]
     fn the_reuse_distance_counts_for_engines_that_look_kernels_up_by_shape() {
         let (often, once) = (linear(512, 512), linear(512, 256));
         let kernels = [&often, &once, &often, &often, &often];
-        let of_each = |framework| {
-            WorkingSet::of_each(&kernels, framework)
+        let of_each = |by_shape| {
+            WorkingSet::looked_up(&kernels, by_shape)
                 .iter()
                 .map(|f| f.exponents())
                 .collect::<Vec<_>>()
         };
         let (hot, cold) = ([22.0, 20.0], [22.0; 2]);
         assert_eq!(
-            of_each("torch"),
+            of_each(true),
             [hot, cold, hot, hot, hot],
             "4.5 MiB, a quarter of it between runs"
         );
-        assert_eq!(of_each("onnxruntime"), [cold; 5]);
+        assert_eq!(of_each(false), [cold; 5]);
     }
 }

@@ -50,11 +50,13 @@ pub struct Trees {
 struct Source {
     body: Arc<Vec<u8>>,
     range: Range<usize>,
+    /// Features that there were when they were written.
+    columns: usize,
 }
 
 impl Source {
-    fn nodes(&self, columns: usize) -> Option<Nodes> {
-        Encoded::read(&mut self.body.get(self.range.clone())?, columns).ok()?.decode().ok()
+    fn nodes(&self) -> Option<Nodes> {
+        Encoded::read(&mut self.body.get(self.range.clone())?, self.columns).ok()?.decode().ok()
     }
 }
 
@@ -123,11 +125,16 @@ impl Trees {
             columns,
             trees: encoded.trees,
             size: encoded.nodes(),
-            source: Some(Source { body: body.clone(), range }),
+            source: Some(Source { body: body.clone(), range, columns }),
             nodes: OnceLock::new(),
             compiled: OnceLock::new(),
             walked: AtomicUsize::new(0),
         })
+    }
+
+    /// The same trees over rows to which features were appended.
+    pub(crate) fn widened(self, columns: usize) -> Self {
+        Self { columns: self.columns.max(columns), ..self }
     }
 
     /// Appends the trees as [`encoded`] describes.
@@ -137,7 +144,7 @@ impl Trees {
 
     fn decoded(&self) -> &Nodes {
         // The bytes are sound.
-        let nodes = || self.source.as_ref()?.nodes(self.columns);
+        let nodes = || self.source.as_ref()?.nodes();
         self.nodes.get_or_init(|| nodes().unwrap_or_default())
     }
 
