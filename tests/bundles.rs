@@ -290,6 +290,7 @@ fn a_node_is_explained_by_kernels_features_and_predictor() {
     for part in ["Predictor", "Feature", "flops", "rows", "interval"] {
         assert!(text.contains(part), "{part}: {text}");
     }
+    assert!(!text.contains("e308"), "columns that the bundle never had: {text}");
     assert!(ok(&[&asked[..], &["--format", "csv"]].concat()).contains("flops"));
     let phone = json(&["predict", &model, "--bundle", PHONE, "--explain", name]);
     assert!(phone["kernels"][0]["cause"]["demands"].is_array(), "{phone}");

@@ -379,9 +379,6 @@ fn check_head(head: &Head) -> Result<(), String> {
     }
 }
 
-/// Any value is in the range of a column that did not exist in training.
-const UNKNOWN: (f64, f64) = (f64::MIN, f64::MAX);
-
 /// `at`: where in the body the trees of this key begin, then those of the next. Columns that were
 /// appended since it was trained are read by nothing in it.
 pub(crate) fn read_key(
@@ -413,7 +410,7 @@ pub(crate) fn read_key(
                 && head.baseline.is_valid(trained)
                 && trained <= columns =>
         {
-            head.ranges.resize(columns, UNKNOWN);
+            head.ranges.resize(columns, KeyPredictor::UNREAD);
             let KeyHead {
                 key,
                 family,

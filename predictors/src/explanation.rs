@@ -2,7 +2,7 @@
 //! the range of the training rows, the regressor or fallback, and the parts of its latency.
 
 use crate::{
-    Estimate, PredictorBundle, PredictorKey, Predictors,
+    Estimate, KeyPredictor, PredictorBundle, PredictorKey, Predictors,
     features::{FeatureSchema, WorkingSet, kin},
     refined::Correction,
     regressors::Baseline,
@@ -107,7 +107,8 @@ impl Predictors {
             trees_weight: if in_distribution { 1.0 } else { predictor.blend_weight },
             in_distribution,
         };
-        let columns = predictor.family.columns().zip(&x).zip(&predictor.ranges);
+        let read = |(_, range): &(_, &(f64, f64))| **range != KeyPredictor::UNREAD;
+        let columns = predictor.family.columns().zip(&x).zip(&predictor.ranges).filter(read);
         let feature = |((name, value), range): ((_, &f64), &_)| Feature {
             name,
             value: *value,

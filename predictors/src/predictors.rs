@@ -129,6 +129,9 @@ impl Predictors {
 }
 
 impl KeyPredictor {
+    /// The range of a column that did not exist in training: any value is in it.
+    pub(crate) const UNREAD: (f64, f64) = (f64::MIN, f64::MAX);
+
     /// Latency in ns of one row of features; positive.
     #[must_use]
     pub fn predict(&self, x: &[f64]) -> f64 {

@@ -108,12 +108,10 @@ fn folds(shape: &[usize], order: &[i64]) -> bool {
         return true;
     };
     let extent = |&d: &usize| shape.get(d).is_some_and(|&extent| extent > 1);
-    let dimensions = order.iter().filter_map(|&d| usize::try_from(d).ok());
-    let in_memory: Vec<usize> = dimensions.filter(extent).collect();
+    let in_memory = || order.iter().filter_map(|&d| usize::try_from(d).ok()).filter(extent);
     let batch = || (0..leading).filter(extent);
-    let first = in_memory.iter().position(|&d| d < leading).unwrap_or_default();
-    let together = batch().eq(in_memory.iter().skip(first).take(batch().count()).copied());
-    together && in_memory.last().is_none_or(|&d| d >= leading)
+    let from_first = in_memory().skip_while(|&d| d >= leading);
+    batch().eq(from_first.take(batch().count())) && in_memory().last().is_none_or(|d| d >= leading)
 }
 
 #[cfg(test)]
