@@ -305,7 +305,7 @@ impl PredictorBundle {
         let mut keys = BTreeMap::new();
         let mut at = body.len() - trees.len();
         for key in head.keys {
-            let (name, predictor) = read_key(key, &body, &mut at)?;
+            let (name, predictor) = read_key(key, &head.schema, &body, &mut at)?;
             keys.insert(name, predictor);
         }
         if at != body.len() {
@@ -379,14 +379,16 @@ fn check_head(head: &Head) -> Result<(), String> {
     }
 }
 
-/// `at`: where in the body the trees of this key begin, then those of the next. Columns that were
-/// appended since it was trained are read by nothing in it.
+/// `schema`: the columns that it was trained with, which nothing but these reads. `at`: where in the
+/// body the trees of this key begin, then those of the next.
 pub(crate) fn read_key(
     mut head: KeyHead,
+    schema: &FeatureSchema,
     body: &Arc<Vec<u8>>,
     at: &mut usize,
 ) -> Result<(PredictorKey, KeyPredictor), String> {
-    let (columns, trained) = (head.family.width(), head.ranges.len());
+    let columns = head.family.width();
+    let trained = schema.columns.get(&head.family).map_or(0, Vec::len);
     let named = |reason: String| format!("{}: {reason}", head.key);
     let fitted = match (head.trees, head.lasso.clone()) {
         (true, linear) => {
@@ -408,7 +410,7 @@ pub(crate) fn read_key(
                 && errors_fit
                 && family_fits
                 && head.baseline.is_valid(trained)
-                && trained <= columns =>
+                && head.ranges.len() == trained =>
         {
             head.ranges.resize(columns, KeyPredictor::UNREAD);
             let KeyHead {

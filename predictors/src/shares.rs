@@ -9,7 +9,7 @@
 //! regressor.
 
 use crate::{
-    Method, PredictorError, PredictorKey, Predictors, TrainOptions,
+    FeatureSchema, Method, PredictorError, PredictorKey, Predictors, TrainOptions,
     bundle::{KeyHead, read_key},
     envelope::{self, Envelope},
     fitting::KeyFit,
@@ -175,10 +175,11 @@ impl Fitted {
         let (json, trees) = rest.split_at_checked(length).ok_or("the body ends too early")?;
         let head: Head =
             serde_json::from_slice(json).map_err(|e| format!("its head cannot be read: {e}"))?;
+        let schema = FeatureSchema::current();
         let mut at = body.len() - trees.len();
         let mut fits = BTreeMap::new();
         for FitHead { fit, reason, key } in head.fits {
-            let (key, predictor) = read_key(key, &body, &mut at)?;
+            let (key, predictor) = read_key(key, &schema, &body, &mut at)?;
             fits.insert((fit, key), (predictor, reason));
         }
         match at == body.len() {
