@@ -2,8 +2,8 @@
 //! evaluated on models outside the training data.
 //!
 //! Every environment has GBDT on all training models. Where there are many, all three methods are
-//! trained on several numbers of models, each set containing the smaller ones, and GBDT again
-//! without the networks around single operators. All bundles are evaluated on the same models.
+//! trained on several numbers of models, each set containing the smaller ones, with and without the
+//! networks around single operators. All bundles are evaluated on the same models.
 
 use super::{
     Progress, ReportError,
@@ -62,11 +62,11 @@ fn plan(synthetic: usize) -> (usize, Vec<Wanted>) {
     let mut sizes: Vec<usize> = SIZES.into_iter().filter(|s| *s < most).chain([most]).collect();
     sizes.reverse();
     let methods = [Method::Gbdt, Method::Lasso, Method::RandomForest];
-    let with_operators = sizes
-        .iter()
-        .flat_map(|&models| methods.map(|method| Wanted { method, models, operators: true }));
-    let without = sizes.iter().map(|&models| Wanted { models, operators: false, ..all });
-    (test, with_operators.chain(without).collect())
+    let of = |operators: bool| {
+        let sizes = sizes.iter();
+        sizes.flat_map(move |&models| methods.map(|method| Wanted { method, models, operators }))
+    };
+    (test, of(true).chain(of(false)).collect())
 }
 
 impl Evaluator {
@@ -256,9 +256,11 @@ mod tests {
             (8, vec![Wanted { method: Method::Gbdt, models: 32, operators: true }])
         );
         let (test, wanted) = plan(1000);
-        assert_eq!((test, wanted.len(), wanted[0].models), (100, 12, 900));
+        assert_eq!((test, wanted.len(), wanted[0].models), (100, 18, 900));
         let (test, wanted) = plan(300);
         assert_eq!((test, wanted.iter().map(|w| w.models).max()), (60, Some(240)));
-        assert!(wanted.iter().any(|w| w.models == 30 && !w.operators && w.method == Method::Gbdt));
+        for method in Method::ALL {
+            assert!(wanted.contains(&Wanted { method, models: 30, operators: false }));
+        }
     }
 }

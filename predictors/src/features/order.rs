@@ -111,7 +111,8 @@ fn folds(shape: &[usize], order: &[i64]) -> bool {
     let in_memory = || order.iter().filter_map(|&d| usize::try_from(d).ok()).filter(extent);
     let batch = || (0..leading).filter(extent);
     let from_first = in_memory().skip_while(|&d| d >= leading);
-    batch().eq(from_first.take(batch().count())) && in_memory().next_back().is_none_or(|d| d >= leading)
+    batch().eq(from_first.take(batch().count()))
+        && in_memory().next_back().is_none_or(|d| d >= leading)
 }
 
 #[cfg(test)]
