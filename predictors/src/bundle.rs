@@ -331,6 +331,13 @@ impl PredictorBundle {
         })
     }
 
+    /// Whether a predictor was fitted without some of today's features: training again on the same
+    /// rows can give other forecasts.
+    #[must_use]
+    pub fn has_unread_features(&self) -> bool {
+        self.predictors.keys.values().any(|key| key.ranges.contains(&KeyPredictor::UNREAD))
+    }
+
     /// Writes the file whole or not at all.
     ///
     /// # Errors

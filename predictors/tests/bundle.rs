@@ -430,6 +430,7 @@ fn a_shipped_bundle_forecasts_the_same_bits_before_and_after_its_trees_are_compi
         assert!(read_again.to_bytes().unwrap() == written, "{}", path.display());
         let (schema, trees) = schema_and_trees(&file);
         assert!(schema < ours || schema_and_trees(&written) == (ours, trees), "{}", path.display());
+        assert_eq!(bundle.has_unread_features(), schema < ours, "{}", path.display());
         for (key, predictor) in &bundle.predictors.keys {
             let rows = rows(&predictor.ranges);
             let alone: Vec<u64> = rows.iter().map(|row| predictor.predict(row).to_bits()).collect();

@@ -224,7 +224,8 @@ fn kept(
     options: &TrainOptions,
 ) -> Option<PredictorBundle> {
     let bundle = if path.exists() { PredictorBundle::load(path).ok()? } else { return None };
-    let same = bundle.method == method
+    let same = !bundle.has_unread_features()
+        && bundle.method == method
         && bundle.provenance.data_digest == digest
         && bundle.provenance.seed == options.seed
         && bundle.provenance.folds == options.folds
