@@ -121,10 +121,10 @@ impl Printed<'_> {
 }
 
 const LEGEND: &str = "ARIA serves the regions that waited longest, then the fastest; the paper's \
-    order is speed, after regions carried over.\nStale: frames since what is shown of a moving region was seen, mean (fast: \
-    of regions that move 0.3 patches a frame or more); Moved: how far they went since,\n\
-    in patches; Full frame age: frames; Patches: of what the background was last seen with; \
-    Slowdown: of full frames by throttling.\n";
+    order is speed, after regions carried over.\nStale: frames since what is shown of a moving \
+    region was seen, mean (fast: of regions that move 0.3 patches a frame or more); Moved: how far \
+    they went since,\nin patches; Full frame age: frames; Patches: of what the background was last \
+    seen with; Slowdown: of full frames by throttling.\n";
 
 impl Report for Printed<'_> {
     fn table(&self) -> String {
