@@ -168,7 +168,7 @@ mod tests {
         let bytes = |shape: &[usize], order: &[i64]| {
             let mut product = op(OpKind::MatMul, 2);
             product.inputs[0].tensor = TensorSpec::f32(shape);
-            product.attributes = product.attributes.with_ints("perm_0", order.to_vec());
+            product.attributes = product.attributes.with_ints("perm_0", order);
             FeatureSchema::extract(&product).get("bytes_gathered")
         };
         // Heads of one image, of windows, of windows with one head, and transposed matrices.
