@@ -76,7 +76,7 @@ fn a_killed_campaign_goes_on_and_no_row_is_there_twice() {
     ok(&["dataset", "validate", &data]);
     let inspected = json(&["dataset", "inspect", &data]);
     assert_eq!(
-        (count(&inspected["visits"]), &inspected["schema_version"]),
+        (count(&inspected["runs"]), &inspected["schema_version"]),
         (total, &SCHEMA_VERSION.into())
     );
     assert_eq!(count(&json(&args)["engines"][0]["made"]), 0, "nothing is measured again");

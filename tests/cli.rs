@@ -450,7 +450,7 @@ fn a_killed_sweep_loses_at_most_the_model_it_was_on() {
         .spawn()
         .expect("vitempo starts");
     let journal = Path::new(&data).join("journal");
-    let visits = || -> usize {
+    let runs = || -> usize {
         let files = std::fs::read_dir(&journal).into_iter().flatten().flatten();
         files
             .filter_map(|f| std::fs::read_to_string(f.path()).ok())
@@ -458,21 +458,21 @@ fn a_killed_sweep_loses_at_most_the_model_it_was_on() {
             .sum()
     };
     for _ in 0..600 {
-        if visits() >= 10 || sweep.try_wait().expect("its state").is_some() {
+        if runs() >= 10 || sweep.try_wait().expect("its state").is_some() {
             break;
         }
         std::thread::sleep(Duration::from_millis(50));
     }
     sweep.kill().expect("kill -9");
     sweep.wait().expect("its end");
-    let kept = visits();
-    assert!(kept >= 10, "the sweep had ended before it was killed, or never began: {kept} visits");
+    let kept = runs();
+    assert!(kept >= 10, "the sweep had ended before it was killed, or never began: {kept} runs");
     let after = json(&args);
     let skipped = after["skipped"].as_u64().expect("a number") as usize;
     assert!(
         skipped + 1 >= kept
             && skipped + after["measured"].as_u64().expect("a number") as usize == 120,
-        "{kept} visits before, then {after}"
+        "{kept} runs before, then {after}"
     );
 }
 

@@ -453,7 +453,7 @@ fn a_bucket_holds_a_lake_and_serves_the_files_that_are_asked_for() {
     let error = failed(&bucket, &["dataset", "inspect", &there]);
     assert!(error.contains("no lake is there"), "{error}");
     done(&bucket, &["dataset", "append", &data, "--to", &there]);
-    assert_eq!(inspected(&bucket, &there)["visits"], 20 * ENVIRONMENTS);
+    assert_eq!(inspected(&bucket, &there)["runs"], 20 * ENVIRONMENTS);
     // The same bytes as in a folder.
     appended(Path::new(&folder.path("local")), &Dataset::load(Path::new(&data)).expect("data"));
     let local = PathBuf::from(folder.path("local"));
@@ -515,9 +515,9 @@ fn writers_of_a_bucket_lose_nothing_to_each_other() {
     }
     let added = outputs.iter().filter(|output| text(&output.stdout).contains(": 6 model runs"));
     assert_eq!(added.count(), sessions.len());
-    assert_eq!(inspected(&bucket, &there)["visits"], 8 * ENVIRONMENTS);
+    assert_eq!(inspected(&bucket, &there)["runs"], 8 * ENVIRONMENTS);
     done(&bucket, &["dataset", "compact", &there]);
-    assert_eq!(inspected(&bucket, &there)["visits"], 8 * ENVIRONMENTS);
+    assert_eq!(inspected(&bucket, &there)["runs"], 8 * ENVIRONMENTS);
     assert!(done(&bucket, &["dataset", "validate", &there]).contains("0 errors"));
 }
 
@@ -538,13 +538,13 @@ fn a_writer_that_is_killed_leaves_the_lake_as_it_was() {
     writer.kill().expect("a killed writer");
     writer.wait().expect("an end");
     assert!(files_below(&bucket.folder("fleet")).len() >= files + 7);
-    assert_eq!(inspected(&bucket, &there)["visits"], 2 * ENVIRONMENTS);
+    assert_eq!(inspected(&bucket, &there)["runs"], 2 * ENVIRONMENTS);
     bucket.release_writes();
     let report = done(&bucket, &["dataset", "validate", &there]);
     assert!(report.contains("no commit names it") && report.contains("0 errors"), "{report}");
     // The next writer goes on where it stopped.
     done(&bucket, &["dataset", "append", &tuesday, "--to", &there]);
-    assert_eq!(inspected(&bucket, &there)["visits"], 4 * ENVIRONMENTS);
+    assert_eq!(inspected(&bucket, &there)["runs"], 4 * ENVIRONMENTS);
     let report = done(&bucket, &["dataset", "validate", &there]);
     assert!(!report.contains("no commit names it"), "{report}");
 }
@@ -562,7 +562,7 @@ fn a_bucket_that_refuses_writes_or_credentials_is_named_and_no_secret_is_said() 
     done(&bucket, &["dataset", "append", &data, "--to", &there]);
     bucket.refuse_writes(true);
     failed(&bucket, &["dataset", "append", &stored(&folder, "tuesday", 1), "--to", &there]);
-    assert_eq!(inspected(&bucket, &there)["visits"], ENVIRONMENTS);
+    assert_eq!(inspected(&bucket, &there)["runs"], ENVIRONMENTS);
     let mut command = bucket.command(&["dataset", "inspect", &there]);
     bucket.set_environment(&mut command, "another-secret");
     let output = command.output().expect("vitempo starts");

@@ -24,10 +24,8 @@ pub struct Summary {
     /// Which vitempo made it.
     pub written_by: String,
     /// Model runs, failed ones included.
-    #[serde(rename = "visits")]
     pub runs: usize,
     /// Model runs that are only in the journal so far.
-    #[serde(rename = "visits_in_journal")]
     pub runs_in_journal: usize,
     /// Failed model runs, by reason.
     pub failed: BTreeMap<String, usize>,
@@ -67,7 +65,6 @@ pub struct EnvironmentSummary {
     /// The environment in a line.
     pub description: String,
     /// Model runs in it.
-    #[serde(rename = "visits")]
     pub runs: usize,
     /// Of these, failed.
     pub failed: usize,
@@ -84,7 +81,6 @@ pub struct EnvironmentSummary {
     /// search space; `real` for models of none.
     pub not_measured: BTreeMap<String, usize>,
     /// Rounds of each session.
-    #[serde(rename = "sittings")]
     pub sessions: BTreeMap<String, BTreeSet<usize>>,
 }
 

@@ -157,10 +157,6 @@ class Dataset:
     def inspect(self) -> dict[str, Any]:
         """Counts: runs of models, failures, models, operators, samples, environments, sizes."""
         counts: dict[str, Any] = json.loads(_vitempo.dataset_inspect(self.path))
-        for old, new in (("visits", "runs"), ("visits_in_journal", "runs_in_journal")):
-            counts[new] = counts.pop(old)
-        for of in counts["environments"].values():
-            of["runs"], of["sessions"] = of.pop("visits"), of.pop("sittings")
         return counts
 
     def validate(self) -> Validation:

@@ -138,7 +138,7 @@ fn a_compaction_cut_short_anywhere_loses_and_doubles_nothing() {
 }
 
 #[test]
-fn done_knows_sittings_rounds_and_failures() {
+fn done_knows_sessions_rounds_and_failures() {
     let folder = tempfile::tempdir().unwrap();
     let (profiles, _) = stored(folder.path(), 7);
     let store = Store::open_or_create(folder.path()).unwrap();

@@ -124,7 +124,6 @@ pub struct ValidationReport {
     /// Rows of each table.
     pub rows: BTreeMap<&'static str, usize>,
     /// Model runs in the journal.
-    #[serde(rename = "journal_visits")]
     pub journal_runs: usize,
     /// Failed model runs and operators, by reason.
     pub failed: BTreeMap<String, usize>,

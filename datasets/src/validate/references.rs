@@ -117,7 +117,7 @@ impl Inspection<'_> {
             }
         }
         self.check_runs(readable, &file);
-        self.check_operator_visits(readable, operator_runs, &rows);
+        self.check_operator_runs(readable, operator_runs, &rows);
         self.check_journal(readable, &rows);
         let counts: HashMap<&RunKey, usize> =
             operator_runs.runs.iter().map(|run| (&run.key, run.len())).collect();
@@ -170,7 +170,7 @@ impl Inspection<'_> {
         }
     }
 
-    fn check_operator_visits(
+    fn check_operator_runs(
         &mut self,
         readable: &Readable,
         operator_runs: &operator_measurements::OperatorRuns,

@@ -211,7 +211,7 @@ def _run_campaign(given: argparse.Namespace) -> list[Failure]:
         **_how(given),
     )
     if given.lake:
-        runs = _program.run(["dataset", "inspect", given.lake])["visits"]
+        runs = _program.run(["dataset", "inspect", given.lake])["runs"]
     else:
         runs = 0 if found.dataset is None else found.dataset.inspect()["runs"]
     show(given, {"runs": runs}, f"{runs} runs of models in {given.lake or f'{given.out}/data'}")

@@ -59,7 +59,7 @@ fn run<'d>(dataset: &'d Dataset, model: &str, environment: &str) -> &'d ModelPro
 }
 
 #[test]
-fn files_of_one_collection_become_visits() {
+fn files_of_one_collection_become_runs() {
     let (folder, paths) = Folder::with(&[
         ("tflite_cnn_real_ops_gpu.csv", GPU),
         ("tflite_cnn_real_ops_cpu.csv", CPU),
