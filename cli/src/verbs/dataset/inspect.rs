@@ -62,7 +62,7 @@ impl Report for Inspected {
         let origins: Vec<String> =
             s.origins.iter().map(|(origin, n)| format!("{n} {origin}")).collect();
         let mut text = format!(
-            "{}   schema {}   {}B\n\nRuns         {} ({}; {} not yet in the tables)\nModels       \
+            "{}   schema {}   {}B\n\nModel runs   {} ({}; {} not yet in the tables)\nModels       \
             {} synthetic, {} real; {} networks around single operators\nOperators    {} distinct, \
             {} rows\nSamples      {}\n",
             s.path.display(),
