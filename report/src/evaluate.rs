@@ -55,18 +55,19 @@ struct Wanted {
 fn plan(synthetic: usize) -> (usize, Vec<Wanted>) {
     let test = (synthetic / 5).clamp(1, MOST_TEST);
     let most = synthetic.saturating_sub(test).min(*SIZES.iter().max().unwrap_or(&usize::MAX));
-    let all = Wanted { method: Method::Gbdt, models: most, operators: true };
     if synthetic < MANY_MODELS {
-        return (test, vec![all]);
+        return (test, vec![Wanted { method: Method::Gbdt, models: most, operators: true }]);
     }
     let mut sizes: Vec<usize> = SIZES.into_iter().filter(|s| *s < most).chain([most]).collect();
     sizes.reverse();
-    let methods = [Method::Gbdt, Method::Lasso, Method::RandomForest];
-    let of = |operators: bool| {
-        let sizes = sizes.iter();
-        sizes.flat_map(move |&models| methods.map(|method| Wanted { method, models, operators }))
-    };
-    (test, of(true).chain(of(false)).collect())
+    let mut wanted = Vec::new();
+    for operators in [true, false] {
+        for &models in &sizes {
+            let methods = [Method::Gbdt, Method::Lasso, Method::RandomForest];
+            wanted.extend(methods.map(|method| Wanted { method, models, operators }));
+        }
+    }
+    (test, wanted)
 }
 
 impl Evaluator {
