@@ -38,6 +38,7 @@ struct State {
     refuses_writes: AtomicBool,
     /// Writes that are still served before others wait.
     writes_left: AtomicUsize,
+    holds: AtomicBool,
     released: tokio::sync::Notify,
     /// One write at a time: the server looks whether there is a file, and then writes it.
     one_write: tokio::sync::Mutex<()>,
@@ -112,13 +113,13 @@ impl Bucket {
 
     pub fn release_writes(&self) {
         self.state.writes_left.store(usize::MAX, Ordering::SeqCst);
+        self.state.holds.store(false, Ordering::SeqCst);
         self.state.released.notify_waiters();
     }
 
-    /// Whether a write waits.
+    /// Whether a write waits; those that were served before are done.
     pub fn holds_a_write(&self) -> bool {
-        self.state.writes_left.load(Ordering::SeqCst) == 0
-            && self.state.one_write.try_lock().is_err()
+        self.state.holds.load(Ordering::SeqCst)
     }
 }
 
@@ -145,6 +146,7 @@ async fn answer(
     let released = state.released.notified();
     let take = |left: usize| if left == usize::MAX { Some(left) } else { left.checked_sub(1) };
     if state.writes_left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, take).is_err() {
+        state.holds.store(true, Ordering::SeqCst);
         released.await;
     }
     hyper::service::Service::call(&service, request).await
