@@ -80,8 +80,8 @@ pub enum SamplingError {
 }
 
 /// Samples a space by name or TOML file, or one of the inventories of operators (`operators`,
-/// `operator-blocks`, `rare-operators`, `operator-series`, `study-series`), or small models
-/// (`small-models`). The same seed gives the same samples.
+/// `operator-blocks`, `rare-operators`, `operator-ends`, `operator-series`, `study-series`), or
+/// small models (`small-models`). The same seed gives the same samples.
 ///
 /// # Errors
 /// [`SamplingError`] for an unknown space, and for a count that is not possible.
@@ -94,6 +94,9 @@ pub fn sample_named(space: &str, count: usize, seed: u64) -> Result<Vec<Sample>,
         }
         operators::RARE => {
             named(&format!("{}-s{seed}", operators::RARE), operators::rare(count, seed)?)
+        }
+        operators::ENDS => {
+            named(&format!("{}-s{seed}", operators::ENDS), operators::ends(count, seed)?)
         }
         operators::SERIES => named(operators::SERIES, operators::series()?),
         operators::STUDY => named(operators::STUDY, operators::study()?),

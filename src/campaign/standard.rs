@@ -36,13 +36,13 @@ pub const SEED: u64 = 1;
 /// The space of the synthetic models, how many, and their seed: the first of those that the
 /// datasets in `datasets/measured` have.
 const SYNTHETIC: (&str, usize, u64) = ("hybrid-vit", 200, 2026);
-/// Small models, and how many.
-const SMALL: (&str, usize) = (small::NAME, 40);
-/// Inventories of operators and how many networks; those of the series are a fixed number.
-const OPERATORS: [(&str, usize); 3] =
-    [(operators::NAME, 1890), (operators::BLOCKS, 1440), (operators::SERIES, 1)];
-/// The same of rare operators.
-const RARE: (&str, usize) = (operators::RARE, 700);
+/// The same of small models.
+const SMALL: (&str, usize, u64) = (small::NAME, 40, SEED);
+/// The same of inventories of operators; the networks of the series are a fixed number.
+const OPERATORS: [(&str, usize, u64); 3] =
+    [(operators::NAME, 1890, SEED), (operators::BLOCKS, 1440, SEED), (operators::SERIES, 1, SEED)];
+/// The same of rare operators, and of shapes that the inventories above lack.
+const RARE: [(&str, usize, u64); 2] = [(operators::RARE, 700, SEED), (operators::ENDS, 500, SEED)];
 /// Rounds of models.
 const ROUNDS: usize = 2;
 /// A model run that takes longer has failed.
@@ -175,19 +175,11 @@ impl StandardSet {
     /// # Errors
     /// [`SamplingError`] where a space cannot be sampled, which a test rules out.
     pub fn new(scale: f64, real: Vec<Model>) -> Result<Self, SamplingError> {
-        let (space, count, seed) = SYNTHETIC;
-        let mut networks = Vec::new();
-        for (space, count) in OPERATORS {
-            networks.extend(thinned(sampling::sample_named(space, count, SEED)?, scale));
-        }
-        let rare = thinned(sampling::sample_named(RARE.0, RARE.1, SEED)?, scale);
-        let synthetic = thinned(sampling::sample_named(space, count, seed)?, scale);
-        let small = thinned(sampling::sample_named(SMALL.0, SMALL.1, SEED)?, scale);
         Ok(Self {
-            synthetic: synthetic.into_iter().map(sampled).collect(),
-            small: small.into_iter().map(sampled).collect(),
-            operators: networks.into_iter().map(sampled).collect(),
-            rare: rare.into_iter().map(sampled).collect(),
+            synthetic: drawn(SYNTHETIC, scale)?,
+            small: drawn(SMALL, scale)?,
+            operators: all_drawn(&OPERATORS, scale)?,
+            rare: all_drawn(&RARE, scale)?,
             real: sweep_models(real),
         })
     }
@@ -233,6 +225,26 @@ impl StandardSet {
         ];
         parts.into_iter().filter(|part| !part.models.is_empty()).collect()
     }
+}
+
+/// Samples of a space: this share of so many with a seed.
+fn drawn(
+    (space, count, seed): (&str, usize, u64),
+    scale: f64,
+) -> Result<Vec<SweepModel>, SamplingError> {
+    let samples = thinned(sampling::sample_named(space, count, seed)?, scale);
+    Ok(samples.into_iter().map(sampled).collect())
+}
+
+fn all_drawn(
+    inventories: &[(&str, usize, u64)],
+    scale: f64,
+) -> Result<Vec<SweepModel>, SamplingError> {
+    let mut all = Vec::new();
+    for inventory in inventories {
+        all.extend(drawn(*inventory, scale)?);
+    }
+    Ok(all)
 }
 
 /// This share of the samples, evenly spread.

@@ -19,9 +19,10 @@ use vitempo::{
 pub struct SampleArgs {
     /// Name of a space that ships with vitempo (hybrid-vit, isotropic-vit, mbconv), a TOML file,
     /// `operators` (small networks around single operators), `operator-blocks` (blocks of several),
-    /// `rare-operators` (operators that few models have), `operator-series` (networks that differ
-    /// in one property alone), `study-series` (the sweeps of the mobile ViT study), or `small-models`
-    /// (transformers and convolutional networks of a few milliseconds at most)
+    /// `rare-operators` (operators that few models have), `operator-ends` (shapes at which the
+    /// others end), `operator-series` (networks that differ in one property alone), `study-series`
+    /// (the sweeps of the mobile ViT study), or `small-models` (transformers and convolutional
+    /// networks of a few milliseconds at most)
     #[arg(long, default_value = "hybrid-vit")]
     pub space: String,
 

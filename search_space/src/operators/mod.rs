@@ -11,6 +11,7 @@
 mod attention;
 mod blocks;
 mod convolutions;
+mod ends;
 mod extremes;
 mod images;
 mod modes;
@@ -22,6 +23,7 @@ mod study;
 mod tokens;
 
 pub use blocks::{BLOCKS, blocks};
+pub use ends::{ENDS, ends};
 pub use rare::{RARE, rare};
 pub use series::{SERIES, series};
 pub use study::{STUDY, study};
