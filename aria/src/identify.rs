@@ -2,16 +2,36 @@
 //! camera's motion alone would bring there.
 
 use crate::{
-    AriaError, FeatureMap, Instructions, PatchFlow, PatchSet, Warped, warp::WarpedQuantized,
+    AriaError, FeatureMap, Grid, Instructions, PatchFlow, PatchSet, Warped, warp::WarpedQuantized,
 };
 
 /// The paper's threshold on cosine similarity (figure 9).
 pub const THRESHOLD: f32 = 0.9;
 
+/// The widest Gaussian, in patches.
+const MOST_SMOOTHING: f32 = 8.0;
+
+/// Which patches are dynamic. The default is the paper's equation (1).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Criterion {
+    /// Cosine similarity below which a patch is dynamic.
+    pub threshold: f32,
+    /// Standard deviation of a Gaussian over the similarities of the patches around, in patches;
+    /// without (0) each patch is judged alone. A thing covers several patches, and noise differs
+    /// from patch to patch. It takes a higher threshold.
+    pub smoothing: f32,
+}
+
+impl Default for Criterion {
+    fn default() -> Self {
+        Self { threshold: THRESHOLD, smoothing: 0.0 }
+    }
+}
+
 /// The answer for one full frame.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Identified {
-    /// Patches below the threshold that the earlier frame showed: `P_Dyn`.
+    /// Patches that meet the criterion and that the earlier frame showed: `P_Dyn`.
     pub dynamic: PatchSet,
     /// Patches that the earlier frame did not show. Nothing is known of their motion, so they seed
     /// no region.
@@ -23,17 +43,17 @@ pub struct Identified {
 /// Compares a full frame with the one before, warped into it.
 ///
 /// # Errors
-/// When shapes differ or the threshold is not between -1 and 1.
+/// When shapes differ or the criterion is out of its range.
 pub fn identify(
     instructions: Instructions,
     warped: &Warped,
     current: &FeatureMap,
-    threshold: f32,
+    criterion: Criterion,
 ) -> Result<Identified, AriaError> {
-    check(threshold)?;
+    criterion.check()?;
     let mut similarities = Vec::new();
     warped.features.similarities(instructions, current, &mut similarities)?;
-    Ok(below_threshold(&warped.unseen, similarities, threshold))
+    Ok(criterion.apply(&warped.unseen, similarities))
 }
 
 /// Warps a full frame into the next, fills in the lengths of that one's features, and compares the
@@ -44,36 +64,86 @@ pub(crate) fn warp_and_identify(
     earlier: &FeatureMap,
     flow: &PatchFlow,
     current: &mut FeatureMap,
-    threshold: f32,
+    criterion: Criterion,
 ) -> Result<Identified, AriaError> {
-    check(threshold)?;
+    criterion.check()?;
     let mut similarities = Vec::new();
     warped.warp_compared(instructions, earlier, flow, current, &mut similarities)?;
-    Ok(below_threshold(&warped.unseen, similarities, threshold))
+    Ok(criterion.apply(&warped.unseen, similarities))
 }
 
-fn check(threshold: f32) -> Result<(), AriaError> {
-    let fits = (-1.0..=1.0).contains(&threshold);
-    if fits {
+impl Criterion {
+    fn check(self) -> Result<(), AriaError> {
+        if !(-1.0..=1.0).contains(&self.threshold) {
+            let what = "the threshold on cosine similarity";
+            return Err(AriaError::setting(what, self.threshold, "between -1 and 1"));
+        }
+        if !(0.0..=MOST_SMOOTHING).contains(&self.smoothing) {
+            let what = "the smoothing of similarities";
+            return Err(AriaError::setting(what, self.smoothing, "0 to 8 patches"));
+        }
         Ok(())
-    } else {
-        Err(AriaError::setting("the threshold on cosine similarity", threshold, "between -1 and 1"))
+    }
+
+    fn apply(self, unseen: &PatchSet, mut similarities: Vec<f32>) -> Identified {
+        let judged = if self.smoothing > 0.0 {
+            &smoothed(unseen, &similarities, self.smoothing)
+        } else {
+            &similarities
+        };
+        let mut dynamic = PatchSet::of(unseen.grid(), |patch| judged[patch] < self.threshold);
+        dynamic.exclude(unseen);
+        for patch in unseen.iter() {
+            similarities[patch] = -1.0;
+        }
+        Identified { dynamic, unseen: unseen.clone(), similarities }
     }
 }
 
-fn below_threshold(unseen: &PatchSet, mut similarities: Vec<f32>, threshold: f32) -> Identified {
-    for patch in unseen.iter() {
-        similarities[patch] = -1.0;
+/// Means of the similarities of the seen patches around each patch, weighted by a Gaussian; 0 where
+/// none is seen.
+fn smoothed(unseen: &PatchSet, similarities: &[f32], deviation: f32) -> Vec<f32> {
+    let grid = unseen.grid();
+    let reach = (3.0 * deviation).ceil() as usize;
+    let weight = |distance: usize| (-0.5 * (distance as f32 / deviation).powi(2)).exp();
+    let weights: Vec<f32> = (0..=reach).map(weight).collect();
+    let seen = |patch: usize| if unseen.contains(patch) { 0.0 } else { 1.0 };
+    let mut sums: Vec<[f32; 2]> =
+        (0..grid.patches()).map(|patch| [seen(patch) * similarities[patch], seen(patch)]).collect();
+    for axis in [Axis::Rows, Axis::Columns] {
+        sums = along(grid, axis, &weights, &sums);
     }
-    let mut dynamic = PatchSet::of(unseen.grid(), |patch| similarities[patch] < threshold);
-    dynamic.exclude(unseen);
-    Identified { dynamic, unseen: unseen.clone(), similarities }
+    sums.iter().map(|[sum, weight]| if *weight > 0.0 { sum / weight } else { 0.0 }).collect()
+}
+
+#[derive(Clone, Copy)]
+enum Axis {
+    Rows,
+    Columns,
+}
+
+/// Weighted sums over the patches at most so far away along an axis.
+fn along(grid: Grid, axis: Axis, weights: &[f32], values: &[[f32; 2]]) -> Vec<[f32; 2]> {
+    let (stride, extent) = match axis {
+        Axis::Rows => (grid.cols(), grid.rows()),
+        Axis::Columns => (1, grid.cols()),
+    };
+    let reach = weights.len() - 1;
+    let sum = |patch: usize| {
+        let at = patch / stride % extent;
+        let first = patch - at * stride;
+        let (low, high) = (at.saturating_sub(reach), (at + reach).min(extent - 1));
+        (low..=high).fold([0.0, 0.0], |[a, b], other| {
+            let (weight, [x, y]) = (weights[other.abs_diff(at)], values[first + other * stride]);
+            [a + weight * x, b + weight * y]
+        })
+    };
+    (0..grid.patches()).map(sum).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Grid;
 
     #[test]
     fn patches_below_the_threshold_are_dynamic_and_unseen_ones_apart() {
@@ -85,14 +155,58 @@ mod tests {
         let now = map(&[2.0, 0.0, 0.8, 0.6, 0.95, 0.312_25, 1.0, 0.0]);
         let mut warped = Warped::new(grid, 2).expect("room");
         warped.warp(best, &before, &PatchFlow::still(grid)).expect("a warp");
-        let found = identify(best, &warped, &now, THRESHOLD).expect("patches");
+        let found = identify(best, &warped, &now, Criterion::default()).expect("patches");
         assert_eq!(found.dynamic.iter().collect::<Vec<_>>(), [1, 3]);
         assert_eq!(found.unseen.count(), 0);
         let shifted = PatchFlow::of(grid, |patch| Some([grid.centre(patch)[0] - 1.0, 0.5]));
         warped.warp(best, &before, &shifted).expect("a warp");
-        let found = identify(best, &warped, &now, THRESHOLD).expect("patches");
+        let found = identify(best, &warped, &now, Criterion::default()).expect("patches");
         assert!(found.unseen.contains(0) && !found.dynamic.contains(0));
         assert_eq!(found.similarities[0], -1.0);
-        assert!(identify(best, &warped, &now, f32::NAN).is_err());
+        for refused in [
+            Criterion { threshold: f32::NAN, ..Criterion::default() },
+            Criterion { smoothing: -0.1, ..Criterion::default() },
+            Criterion { smoothing: f32::NAN, ..Criterion::default() },
+        ] {
+            assert!(identify(best, &warped, &now, refused).is_err());
+        }
+    }
+
+    #[test]
+    fn smoothing_drops_single_patches_and_fills_single_holes() {
+        let grid = Grid::new(12, 16).expect("a grid");
+        let thing = |row: usize, col: usize| (3..8).contains(&row) && (4..9).contains(&col);
+        let moved = |patch: usize| {
+            let (row, col) = (patch / 16, patch % 16);
+            (thing(row, col) && (row, col) != (5, 6)) || (row, col) == (9, 13)
+        };
+        let unseen = PatchSet::of(grid, |patch| patch % 16 == 15);
+        let similarities: Vec<f32> = (0..grid.patches())
+            .map(|patch| if unseen.contains(patch) || moved(patch) { 0.5 } else { 1.0 })
+            .collect();
+        let alone = Criterion::default().apply(&unseen, similarities.clone());
+        assert!(alone.dynamic.iter().eq((0..grid.patches()).filter(|patch| moved(*patch))));
+        let criterion = Criterion { threshold: 0.75, smoothing: 0.8 };
+        let around = criterion.apply(&unseen, similarities.clone());
+        assert!(around.dynamic.contains(5 * 16 + 6) && !around.dynamic.contains(9 * 16 + 13));
+        // What was not seen neither counts nor makes its neighbours dynamic.
+        assert!((0..12).all(|row| !around.dynamic.contains(row * 16 + 14)));
+        assert_eq!(around.similarities[15], -1.0);
+        // The same along both axes, and as a plain sum over the neighbourhood.
+        let plain = |patch: usize| {
+            let (mut sum, mut total) = (0.0, 0.0);
+            for other in (0..grid.patches()).filter(|other| !unseen.contains(*other)) {
+                let (dy, dx) =
+                    ((patch / 16).abs_diff(other / 16), (patch % 16).abs_diff(other % 16));
+                if dy <= 3 && dx <= 3 {
+                    let weight = (-0.5 * ((dy * dy + dx * dx) as f32) / 0.64).exp();
+                    sum += weight * similarities[other];
+                    total += weight;
+                }
+            }
+            sum / total
+        };
+        let quick = smoothed(&unseen, &similarities, 0.8);
+        assert!((0..grid.patches()).all(|patch| (quick[patch] - plain(patch)).abs() < 1e-5));
     }
 }

@@ -47,7 +47,7 @@ pub use error::AriaError;
 pub use features::FeatureMap;
 pub use flow::{CameraFlow, CameraMotion, FlowEstimator, Intrinsics, PatchFlow, Pose, Structure};
 pub use grid::{Grid, PatchSet, Window};
-pub use identify::{Identified, THRESHOLD, identify};
+pub use identify::{Criterion, Identified, THRESHOLD, identify};
 pub use instructions::{Instructions, TOLERANCE};
 pub use matching::{Match, matches, matches_and_votes};
 pub use regions::{Group, group};

@@ -11,7 +11,7 @@ use crate::{
     candidates::Candidates,
     features::Part,
     flow::{CameraMotion, FlowEstimator, PatchFlow, Pose},
-    identify::{Identified, THRESHOLD, warp_and_identify},
+    identify::{Criterion, Identified, warp_and_identify},
     merged::Merged,
     scheduler::{Cycle, CyclePlanner, Priority, Request},
     simd::{SOON, prefetch_row},
@@ -28,8 +28,8 @@ pub struct Settings {
     pub width: usize,
     /// Rows and columns of patches that the region encoder takes.
     pub region_encoder: [usize; 2],
-    /// Cosine similarity below which a patch is dynamic.
-    pub threshold: f32,
+    /// Which patches are dynamic.
+    pub criterion: Criterion,
     /// How regions are followed.
     pub tracking: Tracking,
     /// Padding around regions in the encoder's input.
@@ -42,9 +42,15 @@ impl Settings {
     /// The defaults for a grid, features and a region encoder.
     #[must_use]
     pub fn new(grid: Grid, width: usize, region_encoder: [usize; 2]) -> Self {
-        let (tracking, padding, priority) =
-            (Tracking::default(), Padding::default(), Priority::default());
-        Self { grid, width, region_encoder, threshold: THRESHOLD, tracking, padding, priority }
+        Self {
+            grid,
+            width,
+            region_encoder,
+            criterion: Criterion::default(),
+            tracking: Tracking::default(),
+            padding: Padding::default(),
+            priority: Priority::default(),
+        }
     }
 }
 
@@ -187,7 +193,7 @@ impl<F: FlowEstimator> Runtime<F> {
         pose: &Pose,
         features: &mut Vec<f32>,
     ) -> Result<(), AriaError> {
-        let (best, Settings { grid, width, threshold, .. }) = (self.instructions, self.settings);
+        let (best, Settings { grid, width, criterion, .. }) = (self.instructions, self.settings);
         let Some(latest) = &mut self.latest else {
             self.latest = Some(Captured {
                 frame,
@@ -211,7 +217,7 @@ impl<F: FlowEstimator> Runtime<F> {
             &latest.features,
             &flow,
             &mut self.next,
-            threshold,
+            criterion,
         );
         if found.is_err() {
             self.next.exchange(features)?;
@@ -340,7 +346,7 @@ impl<F: FlowEstimator> Runtime<F> {
     /// # Errors
     /// When `features` are not finite or too many or few.
     pub fn update(&mut self, cycle: &Cycle, features: &[f32]) -> Result<(), AriaError> {
-        let (best, Settings { grid, width, threshold, .. }) = (self.instructions, self.settings);
+        let (best, Settings { grid, width, criterion, .. }) = (self.instructions, self.settings);
         let window = cycle.window;
         if !grid.window().covers(window) {
             return Err(AriaError::Shapes {
@@ -377,7 +383,7 @@ impl<F: FlowEstimator> Runtime<F> {
             values.reserve(if asked.centre.is_some() { stale.len() * width } else { 0 });
             for ((patch, row, norm), similarity) in stale.into_iter().zip(similarities) {
                 // Borders do not move, and patches that equal the full frame need not be stored.
-                if asked.centre.is_some() && similarity < threshold {
+                if asked.centre.is_some() && similarity < criterion.threshold {
                     patches.push((grid.centre(patch), norm));
                     values.extend_from_slice(row);
                 }

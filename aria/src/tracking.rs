@@ -471,8 +471,8 @@ mod tests {
             let [before, current] = cols.map(frame);
             let mut warped = crate::Warped::new(grid, width).expect("room");
             warped.warp(best, &before, &flow).expect("a warp");
-            let found =
-                crate::identify(best, &warped, &current, crate::THRESHOLD).expect("patches");
+            let found = crate::identify(best, &warped, &current, crate::Criterion::default())
+                .expect("patches");
             let full =
                 FullFrames { warped: &warped.features, current: &current, flow: &flow, frames: 4 };
             tracker.find(best, 4 * (number as u64 + 1), full, &found).expect("regions");

@@ -7,7 +7,7 @@
 //! features in place.
 
 use vitempo_aria::{
-    CameraFlow, FlowEstimator, Grid, Instructions, PatchFlow, Structure, THRESHOLD, Warped,
+    CameraFlow, Criterion, FlowEstimator, Grid, Instructions, PatchFlow, Structure, Warped,
     flow::{Pair, Training},
     scene::{Evaluation, Kind, Model, Scene, Score, StandIn, Way, end_to_end, evaluate},
 };
@@ -20,7 +20,7 @@ fn evaluated(kind: Kind) -> Vec<Evaluation> {
     let scenes = [31, 32].map(|seed| Scene::new(kind, seed, grid, 14).expect("a scene"));
     let evaluations: Vec<Evaluation> = scenes
         .iter()
-        .map(|scene| evaluate(scene, &encoder, 9, 4, THRESHOLD).expect("figures"))
+        .map(|scene| evaluate(scene, &encoder, 9, 4, Criterion::default()).expect("figures"))
         .collect();
     for (evaluation, seed) in evaluations.iter().zip([31, 32]) {
         let Evaluation { dynamic, regions, blocks, tracking, tracking_by_means, warping } =

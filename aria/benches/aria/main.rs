@@ -13,8 +13,8 @@ mod plain;
 
 use std::hint::black_box;
 use vitempo_aria::{
-    CameraFlow, CameraMotion, FeatureMap, FlowEstimator, Grid, Instructions, Pose, Runtime,
-    Settings, Structure, THRESHOLD, Warped, Window, identify, matches,
+    CameraFlow, CameraMotion, Criterion, FeatureMap, FlowEstimator, Grid, Instructions, Pose,
+    Runtime, Settings, Structure, Warped, Window, identify, matches,
     scene::{Kind, Scene, StandIn},
 };
 
@@ -265,7 +265,7 @@ fn parts(video: &Video) {
     let flow = estimator.flow(&earlier, &motion).unwrap();
     let mut warped = Warped::new(video.grid, WIDTH).unwrap();
     warped.warp(best, &earlier, &flow).unwrap();
-    let found = identify(best, &warped, &current, THRESHOLD).unwrap();
+    let found = identify(best, &warped, &current, Criterion::default()).unwrap();
     let mut room = FeatureMap::new(video.grid, WIDTH).unwrap();
     let median = |run: &mut dyn FnMut()| {
         let mut us: Vec<f64> = (0..101).map(|_| timed(&mut *run).1).collect();
@@ -284,7 +284,9 @@ fn parts(video: &Video) {
         ("warp", median(&mut || warped.warp(best, &earlier, &flow).unwrap())),
         (
             "identify after a warp",
-            median(&mut || drop(black_box(identify(best, &warped, &current, THRESHOLD)))),
+            median(&mut || {
+                drop(black_box(identify(best, &warped, &current, Criterion::default())))
+            }),
         ),
         ("copy of a full frame", median(&mut || room.set(best, &now.features).unwrap())),
         ("regions", median(&mut || drop(black_box(vitempo_aria::group(&found.dynamic, 1))))),

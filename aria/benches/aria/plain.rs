@@ -188,7 +188,8 @@ impl Machine for Plain {
         let warped = warp(grid, &flow, &before);
         let dynamic = PatchSet::of(grid, |patch| {
             grid.holds(flow.sources()[patch])
-                && cosine(row(&warped, patch), row(&features, patch)) < self.settings.threshold
+                && cosine(row(&warped, patch), row(&features, patch))
+                    < self.settings.criterion.threshold
         });
         let mut free: Vec<(u64, PatchSet)> = self
             .regions
@@ -292,7 +293,8 @@ impl Machine for Plain {
                 });
             }
             let differing = stale.iter().filter(inside).filter(|patch| {
-                cosine(row(&placed, *patch), row(&self.warped, *patch)) < self.settings.threshold
+                cosine(row(&placed, *patch), row(&self.warped, *patch))
+                    < self.settings.criterion.threshold
             });
             let kept: Vec<(usize, Vec<f32>)> =
                 differing.map(|patch| (patch, row(&placed, patch).to_vec())).collect();

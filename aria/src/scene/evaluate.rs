@@ -3,8 +3,8 @@
 
 use super::{Blocks, Picture, Scene, StandIn, Truth, truth::way, world::WALLS};
 use crate::{
-    AriaError, CameraFlow, CameraMotion, FeatureMap, FlowEstimator, FullFrames, Instructions,
-    PatchFlow, PatchSet, Structure, Tracker, Tracking, Velocity, Warped, identify,
+    AriaError, CameraFlow, CameraMotion, Criterion, FeatureMap, FlowEstimator, FullFrames,
+    Instructions, PatchFlow, PatchSet, Structure, Tracker, Tracking, Velocity, Warped, identify,
 };
 
 /// Patches found against patches that moved.
@@ -139,7 +139,7 @@ pub fn evaluate(
     encoder: &StandIn,
     full_frames: u64,
     interval: u64,
-    threshold: f32,
+    criterion: Criterion,
 ) -> Result<Evaluation, AriaError> {
     let (best, camera) = (Instructions::best(), scene.camera());
     let see = |frame: u64| -> Result<Full, AriaError> {
@@ -167,7 +167,7 @@ pub fn evaluate(
             evaluation.warping.count(best, &warped, &now, &truth, sum)?;
         }
         // The last of the flows is by depth, and `warped` has its result.
-        let found = identify(best, &warped, &now.features, threshold)?;
+        let found = identify(best, &warped, &now.features, criterion)?;
         let full = FullFrames {
             warped: &warped.features,
             current: &now.features,

@@ -7,8 +7,8 @@
 
 use super::{Blocks, Camera, Dense, Detection, Picture, Score, Truth, World};
 use crate::{
-    AriaError, CameraFlow, CameraMotion, FeatureMap, FlowEstimator, Frame, Grid, Instructions,
-    Padding, PatchSet, Runtime, Settings, Structure, View, Warped, Window, group,
+    AriaError, CameraFlow, CameraMotion, Criterion, FeatureMap, FlowEstimator, Frame, Grid,
+    Instructions, Padding, PatchSet, Runtime, Settings, Structure, View, Warped, Window, group,
     scheduler::{Priority, Reaction, ResolutionLadder, ResolutionSettings},
 };
 
@@ -80,8 +80,8 @@ pub struct Choices {
     pub priority: Priority,
     /// Resolutions follow the camera's motion; otherwise the highest.
     pub follows_motion: bool,
-    /// Cosine similarity below which a patch is dynamic.
-    pub threshold: f32,
+    /// Which patches are dynamic.
+    pub criterion: Criterion,
 }
 
 /// Regions found from features against what moved.
@@ -370,7 +370,7 @@ impl<'a, N: Network> Stage<'a, N> {
             Settings {
                 padding: choices.padding,
                 priority: choices.priority,
-                threshold: choices.threshold,
+                criterion: choices.criterion,
                 ..Settings::new(top, first.width(), pace.region)
             },
             flow,
@@ -525,7 +525,7 @@ mod tests {
             padding: Padding::default(),
             priority: Priority::default(),
             follows_motion: false,
-            threshold: 0.95,
+            criterion: Criterion { threshold: 0.95, smoothing: 0.0 },
         };
         let moved = Choices { follows_motion: true, ..choices };
         let ways = [
@@ -560,7 +560,8 @@ mod tests {
             let pictures: Vec<Picture> = (0..24).map(|frame| scene.picture(frame)).collect();
             let (camera, world) = (scene.camera(), Some(scene.world()));
             let footage = Footage { camera, pictures: &pictures, world };
-            let ways = [Show::Regions(pace.clone(), Choices { threshold: 0.98, ..choices })];
+            let criterion = Criterion { threshold: 0.98, ..choices.criterion };
+            let ways = [Show::Regions(pace.clone(), Choices { criterion, ..choices })];
             let shown = pipeline(&footage, &mut Means, 8, &ways).expect("frames");
             shown.iter().for_each(|shown| found.add(&shown.found));
         }

@@ -5,7 +5,7 @@ use super::{AriaStudyError, LEVELS, REGIONS, Trained, top};
 use vitempo::{
     Bundle,
     aria::{
-        Grid, Padding,
+        Criterion, Grid, Padding,
         scene::{Choices, Pace, PacedLevel, Show},
         scheduler::Priority,
     },
@@ -104,7 +104,7 @@ impl Plan {
 ///
 /// # Errors
 /// [`AriaStudyError`] where a resolution is not a grid of patches.
-pub fn ways(plan: &Plan, threshold: f32) -> Result<Vec<Way>, AriaStudyError> {
+pub fn ways(plan: &Plan, criterion: Criterion) -> Result<Vec<Way>, AriaStudyError> {
     let whole = |name: &str, grid: Grid| Way {
         name: name.to_owned(),
         pace: format!("every frame, {} x {}", grid.rows(), grid.cols()),
@@ -146,7 +146,7 @@ pub fn ways(plan: &Plan, threshold: f32) -> Result<Vec<Way>, AriaStudyError> {
         padding: Padding::fixed(1),
         priority: Priority::Shuffled(1),
         follows_motion: false,
-        threshold,
+        criterion,
     };
     let s2 = Choices { warps_by_depth: true, padding: Padding::default(), ..s1 };
     let s3 = Choices { priority: Priority::Waiting, follows_motion: true, ..s2 };

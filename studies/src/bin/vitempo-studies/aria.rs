@@ -4,7 +4,10 @@ use super::print::{self, Failure, Format, Table};
 use std::{path::PathBuf, time::Duration};
 use vitempo::{
     Bundle,
-    aria::scene::{Scene, Score, Shown},
+    aria::{
+        Criterion,
+        scene::{Scene, Score, Shown},
+    },
     planners::aria::Requirements,
     quantity,
 };
@@ -47,8 +50,12 @@ pub struct AriaArgs {
     #[arg(long, value_name = "N", default_value_t = 0)]
     first: u64,
     /// Cosine similarity of features below which a patch is dynamic
-    #[arg(long, value_name = "COSINE", default_value_t = 0.95)]
+    #[arg(long, value_name = "COSINE", default_value_t = 0.965)]
     threshold: f32,
+    /// Standard deviation of a Gaussian over the similarities of the patches around, in patches,
+    /// before the threshold; 0 judges each patch alone
+    #[arg(long, value_name = "PATCHES", default_value_t = 1.25)]
+    smoothing: f32,
     /// Recorded frames instead of rendered scenes: a folder with intrinsics.csv, poses.csv and
     /// pictures, as `frames` makes it
     #[arg(long, value_name = "FOLDER", conflicts_with_all = ["resolutions", "flow"])]
@@ -142,7 +149,8 @@ fn by_system(
     let requirements =
         Requirements { frame_ns: 1e9 / args.camera, ..Requirements::for_target(target_ns) };
     let plan = Plan::new(trained, bundles, requirements)?;
-    let all = ways(&plan, args.threshold)?;
+    let criterion = Criterion { threshold: args.threshold, smoothing: args.smoothing };
+    let all = ways(&plan, criterion)?;
     let (levels, regions) = (grids(&LEVELS)?, grids(&REGIONS)?);
     let encoders = [levels.clone(), regions].concat();
     let mut network = trained.on(&args.backend, Precision::F32, &encoders, &levels)?;
