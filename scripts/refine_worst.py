@@ -39,6 +39,8 @@ def call(args, *words):
 
 def worst(args):
     models = call(args, "evaluate", args.bundle, "--on", args.data)["models"]
+    files = {file.stem for file in args.models.rglob("*.onnx")}
+    models = [model for model in models if model["name"] in files]
     return sorted(models, key=lambda model: -model["ape"])[: args.count]
 
 

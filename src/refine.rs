@@ -112,6 +112,9 @@ pub struct Refined {
     pub after: GraphPrediction,
     /// What was measured.
     pub record: RefinedModel,
+    /// By how much longer the reference workload took beside the networks than beside the bundle's
+    /// data; `None` on another machine, and where the bundle does not correct drift.
+    pub slowdown: Option<f64>,
     /// Names of networks that failed, with the reasons.
     pub failed: Vec<(String, String)>,
 }
@@ -204,7 +207,10 @@ impl<'a> Refinement<'a> {
         let dataset = Dataset::load(data)?;
         let (here, failed): (Vec<_>, Vec<_>) =
             dataset.profiles.into_iter().partition(|p| p.status == Status::Ok);
-        let corrections = corrections::of(self.bundle, &self.kernels, &here)?;
+        let id = self.bundle.environment.id();
+        let is_here = here.iter().all(|profile| profile.environment.id() == id);
+        let slowdown = self.bundle.drift.slowdown(&here).filter(|_| is_here);
+        let corrections = corrections::of(self.bundle, &self.kernels, &here, slowdown)?;
         if corrections.is_empty() {
             return Err(RefineError::NothingMeasured(self.model.identity.name.clone()));
         }
@@ -226,7 +232,7 @@ impl<'a> Refinement<'a> {
         let mut bundle = self.bundle.copied()?;
         bundle.refine(record.clone(), corrections);
         let after = bundle.predict(&self.model.graph)?;
-        Ok(Refined { bundle, after, record, failed })
+        Ok(Refined { bundle, after, record, slowdown, failed })
     }
 }
 

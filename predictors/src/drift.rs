@@ -66,6 +66,15 @@ impl Drift {
         }
     }
 
+    /// By how much longer than usual the reference took beside these model runs: the median; `None`
+    /// without a reference.
+    #[must_use]
+    pub fn slowdown(&self, profiles: &[ModelProfile]) -> Option<f64> {
+        let usual = self.reference_ns?;
+        let beside: Vec<f64> = profiles.iter().filter_map(|p| relative(p, usual)).collect();
+        metrics::median(&beside)
+    }
+
     /// Whether every number is finite and in its range.
     pub(crate) fn is_valid(&self) -> bool {
         self.reference_ns.is_none_or(|ns| ns.is_finite() && ns > 0.0)

@@ -69,6 +69,11 @@ fn drift_is_taken_out_by_the_reference() {
     let mut without = profiles.clone();
     without.iter_mut().for_each(|p| p.reference.wall_ns.clear());
     assert_eq!(Drift::of(&without).reference_ns, None);
+    let (drift, mut slower) = (Drift::of(&profiles), profiles.clone());
+    slower.iter_mut().flat_map(|p| &mut p.reference.wall_ns).for_each(|ns| *ns *= 3);
+    let ratio = drift.slowdown(&slower).unwrap() / drift.slowdown(&profiles).unwrap();
+    assert!((ratio - 3.0).abs() < 1e-3, "{ratio}");
+    assert_eq!((drift.slowdown(&[]), drift.slowdown(&without)), (None, None));
     let rows = TrainingRows::from_profiles(&without).unwrap();
     assert!(rows.models.iter().all(|m| m.runs.iter().all(|(raw, corrected)| raw == corrected)));
 }

@@ -10,7 +10,9 @@ const USUAL_LOG_ERROR: f64 = 0.05;
 /// Fewest kernels in several networks for an expected error of their own.
 const FEWEST: usize = 4;
 
-/// The correction of each kernel of the model that was measured.
+/// The correction of each kernel of the model that was measured. No kernel is surer than the speed of
+/// the machine: where it has changed since the bundle's data were measured (`slowdown`), by the
+/// reference workload, every expected error is at least that change.
 ///
 /// # Errors
 /// [`PredictorError`] where the measurements are of several environments or without samples.
@@ -18,6 +20,7 @@ pub(super) fn of(
     bundle: &PredictorBundle,
     kernels: &Graph,
     profiles: &[ModelProfile],
+    slowdown: Option<f64>,
 ) -> Result<Vec<(OpSpec, Correction)>, PredictorError> {
     let wanted: BTreeSet<&OpSpec> = kernels.nodes().iter().map(|node| &node.op).collect();
     let rows = TrainingRows::with_drift(profiles, bundle.drift)?;
@@ -26,7 +29,7 @@ pub(super) fn of(
         let forecast = bundle.predictors.estimate_unrefined(&row.op, row.working_set);
         ratios.entry(&row.op).or_default().push((row.latency_ns / forecast.latency_ns).ln());
     }
-    let usual = usual_error(ratios.values());
+    let usual = at_least_the_change(usual_error(ratios.values()), slowdown);
     let correction = |(op, ratios): (&OpSpec, Vec<f64>)| {
         let own = deviation(&ratios).unwrap_or(0.0);
         let log_error = usual.max(own);
@@ -53,6 +56,10 @@ fn usual_error<'r>(ratios: impl Iterator<Item = &'r Vec<f64>>) -> f64 {
     if deviations.len() < FEWEST { USUAL_LOG_ERROR } else { mean(&deviations) }
 }
 
+fn at_least_the_change(log_error: f64, slowdown: Option<f64>) -> f64 {
+    slowdown.map_or(log_error, |slowdown| log_error.max(slowdown.ln().abs()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -66,5 +73,14 @@ mod tests {
         assert_eq!(usual_error(few.iter()), USUAL_LOG_ERROR);
         let many = vec![vec![0.1, 0.3]; FEWEST];
         assert!((usual_error(many.iter()) - two).abs() < 1e-12);
+    }
+
+    #[test]
+    fn no_kernel_is_surer_than_the_speed_of_the_machine() {
+        assert_eq!(at_least_the_change(0.05, None), 0.05);
+        assert_eq!(at_least_the_change(0.05, Some(1.02)), 0.05);
+        for slowdown in [1.5, 1.0 / 1.5] {
+            assert!((at_least_the_change(0.05, Some(slowdown)) - 1.5f64.ln()).abs() < 1e-12);
+        }
     }
 }

@@ -20,6 +20,9 @@ use vitempo::{
     refine::{self, RefineError, Refinement},
 };
 
+/// Logarithm of the reference workload's slowdown from which on the speed has changed.
+const CHANGED: f64 = 0.1;
+
 /// Measures what the forecast of one model is least sure of
 ///
 /// Finds the kernels that carry most of the interval's width or have no predictor, measures each in
@@ -122,6 +125,13 @@ pub fn run(args: &RefineArgs) -> CliResult {
     let refined = refinement.apply(&data, started.elapsed().as_secs())?;
     for (network, reason) in &refined.failed {
         progress::say(format!("warning: {network} failed: {reason}"));
+    }
+    if let Some(slowdown) = refined.slowdown.filter(|slowdown| slowdown.ln().abs() > CHANGED) {
+        progress::say(format!(
+            "warning: the reference workload takes {slowdown:.2} times as long as when the data of \
+             the bundle were measured: the machine's speed has changed, the corrections contain \
+             that, and the interval is wider for it; refine again when nothing else runs"
+        ));
     }
     refined.bundle.save(out)?;
     let plan = Plan { model: &model, before: &refinement.before, choice: &choice };

@@ -180,6 +180,7 @@ impl Report for Outcome<'_> {
         value["corrected_kernels"] = record.kernels.into();
         value["networks"] = record.networks.into();
         value["seconds"] = record.seconds.into();
+        value["slowdown"] = self.refined.slowdown.into();
         value["failed"] = json!(self.refined.failed);
         Ok(value)
     }
