@@ -50,7 +50,7 @@ pub struct AriaArgs {
     #[arg(long, value_name = "N", default_value_t = 0)]
     first: u64,
     /// Cosine similarity of features below which a patch is dynamic
-    #[arg(long, value_name = "COSINE", default_value_t = 0.965)]
+    #[arg(long, value_name = "COSINE", default_value_t = 0.945)]
     threshold: f32,
     /// Standard deviation of a Gaussian over the similarities of the patches around, in patches,
     /// before the threshold; 0 judges each patch alone
