@@ -121,3 +121,14 @@ fn what_cannot_be_refined_is_refused() {
         refused(&["refine", &model, "--bundle", "epyc-rten-f32-1t", "--list", "--out", &out]);
     assert!(both.contains("--list"), "{both}");
 }
+
+#[test]
+fn kernels_of_litert_are_found_in_pieces_of_the_model() {
+    let model = shipped("mobilevit_xxs");
+    let list = ["refine", &model, "--bundle", "epyc-litert-f32-1t", "--within", "10m", "--list"];
+    let plan = json(&list);
+    let kernels = plan["kernels"].as_array().expect("kernels");
+    let convolutions = kernels.iter().filter(|kernel| kernel["kind"] == "conv");
+    assert!(convolutions.count() > 10, "{plan}");
+    assert!(number(&plan["out_of_reach"]) < 0.3, "{plan}");
+}

@@ -1,8 +1,9 @@
 //! The piece of a model around a kernel, in which the engine runs the same kernel.
 //!
 //! It starts at the nodes of the model's file that provide the kernel's results, by the names of
-//! values, which lowering keeps; those before and behind are added until the engine, by its rules,
-//! runs the kernel in the piece as it does in the model.
+//! values, which most lowering keeps, or at the node after which the kernel is named; those before
+//! and behind are added until the engine, by its rules, runs the kernel in the piece as it does in
+//! the model.
 
 use std::collections::{BTreeSet, HashMap};
 use vitempo_graph::{Graph, LatencyModel, OpSpec, ValueId, ValueSource};
@@ -44,7 +45,8 @@ impl<'a> Windows<'a> {
         self.bundle.lowered(piece).is_ok_and(|kernels| kernels.nodes().iter().any(|n| n.op == *op))
     }
 
-    /// Nodes that provide the kernel's results; else those that read what it reads.
+    /// Nodes that provide the kernel's results; else those that read what it reads; else that of
+    /// its name.
     fn first(&self, kernels: &Graph, index: usize) -> BTreeSet<usize> {
         let Some(node) = kernels.nodes().get(index) else { return BTreeSet::new() };
         let named = |ids: &[ValueId]| -> Vec<ValueId> {
@@ -57,7 +59,16 @@ impl<'a> Windows<'a> {
             return provided;
         }
         let read = named(&node.inputs);
-        read.into_iter().flat_map(|id| self.consumers[id.0 as usize].iter().copied()).collect()
+        let readers: BTreeSet<usize> =
+            read.into_iter().flat_map(|id| self.consumers[id.0 as usize].iter().copied()).collect();
+        if readers.is_empty() { self.called(&node.name).into_iter().collect() } else { readers }
+    }
+
+    /// The node of this name, or else that which provides the value of this name: kernels of LiteRT
+    /// have no values of the model.
+    fn called(&self, name: &str) -> Option<usize> {
+        let node = self.graph.nodes().iter().position(|node| node.name == name);
+        node.or_else(|| self.by_name.get(name).and_then(|id| self.provider(*id)))
     }
 
     fn provider(&self, id: ValueId) -> Option<usize> {
