@@ -62,7 +62,7 @@ fn a_killed_campaign_goes_on_and_no_row_is_there_twice() {
             ("small models", 0, 1),
             ("operators", 0, 38 + 29 + 1),
             ("real models", 0, 1),
-            ("rare operators", 0, 14),
+            ("rare operators", 0, 24),
             ("real models", 1, 1),
             ("small models", 1, 1),
             ("synthetic models", 1, 4),

@@ -437,7 +437,7 @@ mod tests {
     fn the_set_is_the_same_everywhere_and_each_model_is_there_once() {
         let set = StandardSet::new(1.0, Vec::new()).expect("a set");
         let sizes: Vec<usize> = set.parts().iter().map(|part| part.models.len()).collect();
-        assert_eq!(sizes, [200, 40, 1890 + 1440 + 47, 700, 40, 200]);
+        assert_eq!(sizes, [200, 40, 1890 + 1440 + 47, 700 + 500, 40, 200]);
         let names: BTreeSet<&str> =
             set.parts().iter().flat_map(|p| p.models).map(|m| m.identity.name.as_str()).collect();
         assert_eq!(names.len(), sizes[..4].iter().sum::<usize>());

@@ -180,7 +180,7 @@ fn uneven_split(n: &mut Network, g: &mut Generator) -> Built {
     let x = conv(n, x, first + 2 * d, 1, 1, 1)?;
     let parts = Attributes::new()
         .with_int("axis", 1)
-        .with_ints("split", [first, d, d].map(|part| part as i64).to_vec());
+        .with_ints("split", [first, d, d].map(|part| part as i64));
     let [a, b, e] = [n.name(), n.name(), n.name()];
     let parts = n.b.op_many(&a, OpKind::Split, parts, &[x])?;
     let weights = n.b.softmax(&b, parts[0], 3)?;
