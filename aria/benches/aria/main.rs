@@ -285,7 +285,7 @@ fn parts(video: &Video) {
         (
             "identify after a warp",
             median(&mut || {
-                drop(black_box(identify(best, &warped, &current, Criterion::default())))
+                drop(black_box(identify(best, &warped, &current, Criterion::default())));
             }),
         ),
         ("copy of a full frame", median(&mut || room.set(best, &now.features).unwrap())),
