@@ -87,17 +87,12 @@ pub enum SamplingError {
 /// [`SamplingError`] for an unknown space, and for a count that is not possible.
 pub fn sample_named(space: &str, count: usize, seed: u64) -> Result<Vec<Sample>, SamplingError> {
     check(count)?;
+    let seeded = |samples| named(&format!("{space}-s{seed}"), samples);
     Ok(match space {
         operators::NAME => sample_operators(count, seed)?,
-        operators::BLOCKS => {
-            named(&format!("{}-s{seed}", operators::BLOCKS), operators::blocks(count, seed)?)
-        }
-        operators::RARE => {
-            named(&format!("{}-s{seed}", operators::RARE), operators::rare(count, seed)?)
-        }
-        operators::ENDS => {
-            named(&format!("{}-s{seed}", operators::ENDS), operators::ends(count, seed)?)
-        }
+        operators::BLOCKS => seeded(operators::blocks(count, seed)?),
+        operators::RARE => seeded(operators::rare(count, seed)?),
+        operators::ENDS => seeded(operators::ends(count, seed)?),
         operators::SERIES => named(operators::SERIES, operators::series()?),
         operators::STUDY => named(operators::STUDY, operators::study()?),
         small::NAME => small::small(count, seed)?,

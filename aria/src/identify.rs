@@ -2,7 +2,7 @@
 //! camera's motion alone would bring there.
 
 use crate::{
-    AriaError, FeatureMap, Grid, Instructions, PatchFlow, PatchSet, Warped, warp::WarpedQuantized,
+    AriaError, FeatureMap, Instructions, PatchFlow, PatchSet, Warped, warp::WarpedQuantized,
 };
 
 /// The paper's threshold on cosine similarity (figure 9).
@@ -18,7 +18,7 @@ pub struct Criterion {
     pub threshold: f32,
     /// Standard deviation of a Gaussian over the similarities of the patches around, in patches;
     /// without (0) each patch is judged alone. A thing covers several patches, and noise differs
-    /// from patch to patch. It takes a higher threshold.
+    /// from patch to patch.
     pub smoothing: f32,
 }
 
@@ -110,24 +110,15 @@ fn smoothed(unseen: &PatchSet, similarities: &[f32], deviation: f32) -> Vec<f32>
     let seen = |patch: usize| if unseen.contains(patch) { 0.0 } else { 1.0 };
     let mut sums: Vec<[f32; 2]> =
         (0..grid.patches()).map(|patch| [seen(patch) * similarities[patch], seen(patch)]).collect();
-    for axis in [Axis::Rows, Axis::Columns] {
-        sums = along(grid, axis, &weights, &sums);
+    for (stride, extent) in [(grid.cols(), grid.rows()), (1, grid.cols())] {
+        sums = along(stride, extent, &weights, &sums);
     }
     sums.iter().map(|[sum, weight]| if *weight > 0.0 { sum / weight } else { 0.0 }).collect()
 }
 
-#[derive(Clone, Copy)]
-enum Axis {
-    Rows,
-    Columns,
-}
-
-/// Weighted sums over the patches at most so far away along an axis.
-fn along(grid: Grid, axis: Axis, weights: &[f32], values: &[[f32; 2]]) -> Vec<[f32; 2]> {
-    let (stride, extent) = match axis {
-        Axis::Rows => (grid.cols(), grid.rows()),
-        Axis::Columns => (1, grid.cols()),
-    };
+/// Weighted sums over the patches at most so far away along an axis, on which neighbours are `stride`
+/// apart and of which `extent` patches are in a row.
+fn along(stride: usize, extent: usize, weights: &[f32], values: &[[f32; 2]]) -> Vec<[f32; 2]> {
     let reach = weights.len() - 1;
     let sum = |patch: usize| {
         let at = patch / stride % extent;
@@ -138,12 +129,13 @@ fn along(grid: Grid, axis: Axis, weights: &[f32], values: &[[f32; 2]]) -> Vec<[f
             [a + weight * x, b + weight * y]
         })
     };
-    (0..grid.patches()).map(sum).collect()
+    (0..values.len()).map(sum).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Grid;
 
     #[test]
     fn patches_below_the_threshold_are_dynamic_and_unseen_ones_apart() {

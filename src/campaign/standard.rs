@@ -176,10 +176,10 @@ impl StandardSet {
     /// [`SamplingError`] where a space cannot be sampled, which a test rules out.
     pub fn new(scale: f64, real: Vec<Model>) -> Result<Self, SamplingError> {
         Ok(Self {
-            synthetic: drawn(SYNTHETIC, scale)?,
-            small: drawn(SMALL, scale)?,
-            operators: all_drawn(&OPERATORS, scale)?,
-            rare: all_drawn(&RARE, scale)?,
+            synthetic: drawn(&[SYNTHETIC], scale)?,
+            small: drawn(&[SMALL], scale)?,
+            operators: drawn(&OPERATORS, scale)?,
+            rare: drawn(&RARE, scale)?,
             real: sweep_models(real),
         })
     }
@@ -227,22 +227,12 @@ impl StandardSet {
     }
 }
 
-/// Samples of a space: this share of so many with a seed.
-fn drawn(
-    (space, count, seed): (&str, usize, u64),
-    scale: f64,
-) -> Result<Vec<SweepModel>, SamplingError> {
-    let samples = thinned(sampling::sample_named(space, count, seed)?, scale);
-    Ok(samples.into_iter().map(sampled).collect())
-}
-
-fn all_drawn(
-    inventories: &[(&str, usize, u64)],
-    scale: f64,
-) -> Result<Vec<SweepModel>, SamplingError> {
+/// This share of the samples of these spaces.
+fn drawn(spaces: &[(&str, usize, u64)], scale: f64) -> Result<Vec<SweepModel>, SamplingError> {
     let mut all = Vec::new();
-    for inventory in inventories {
-        all.extend(drawn(*inventory, scale)?);
+    for &(space, count, seed) in spaces {
+        let samples = thinned(sampling::sample_named(space, count, seed)?, scale);
+        all.extend(samples.into_iter().map(sampled));
     }
     Ok(all)
 }

@@ -9,7 +9,7 @@
 use super::{
     Built, Network, OperatorSample, Template, between, binary, concat, draw, extremes,
     images::{activate, average_whole, conv, resized},
-    linear, longest_side, modes, permuted, pick, reshaped, transposed, unary,
+    layer_norm, linear, longest_side, modes, permuted, pick, reshaped, transposed, unary,
 };
 use crate::Generator;
 use vitempo_graph::{Attributes, GraphError, OpKind, TensorSpec, ValueId};
@@ -168,11 +168,6 @@ fn dense_block(n: &mut Network, g: &mut Generator) -> Built {
         x = concat(n, &[x, y], 1)?;
     }
     conv(n, x, c, 1, 1, 1)
-}
-
-fn layer_norm(n: &mut Network, x: ValueId) -> Built {
-    let name = n.name();
-    n.b.layer_norm(&name, x)
 }
 
 /// Depthwise, normalised and widened over the last dimension, scaled, added.

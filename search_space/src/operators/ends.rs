@@ -6,7 +6,7 @@
 use super::{
     Built, Network, OperatorSample, Template, between, binary, channels, concat, draw,
     images::{activate, conv, interpolation, resized},
-    linear, longest_side, pick, reshaped, transposed, unary, written,
+    layer_norm, linear, longest_side, pick, reshaped, transposed, unary, written,
 };
 use crate::Generator;
 use vitempo_graph::{Attributes, GraphError, OpKind, TensorSpec, ValueId};
@@ -52,6 +52,12 @@ fn made(n: &mut Network, c: usize, side: usize) -> Built {
     conv(n, x, c, 1, 1, 1)
 }
 
+/// Such an image, or one that an operator on single elements has made: engines that keep images in a
+/// layout of their own convert it first.
+fn made_or_written(n: &mut Network, g: &mut Generator, c: usize, side: usize) -> Built {
+    if g.unit() < 0.5 { made(n, c, side) } else { written(n, [1, c, side, side]) }
+}
+
 /// The first convolutions of narrow networks, at any resolution.
 fn stem(n: &mut Network, g: &mut Generator) -> Built {
     let side = 16 * between(g, 4, 40);
@@ -95,7 +101,7 @@ fn many_channels(n: &mut Network, g: &mut Generator) -> Built {
     let (c, out) = (32 * between(g, 6, 64), 32 * between(g, 3, 32));
     let kernel = pick(g, &[1usize, 3, 3]);
     let side = between(g, 4, most_side(kernel * kernel * c * out, c).clamp(5, 64));
-    let x = if g.unit() < 0.5 { made(n, c, side)? } else { written(n, [1, c, side, side])? };
+    let x = made_or_written(n, g, c, side)?;
     let y = conv(n, x, out, kernel, 1, 1)?;
     let y = activate(n, g, y)?;
     unary(n, OpKind::Abs, y)
@@ -108,7 +114,7 @@ fn large_image(n: &mut Network, g: &mut Generator) -> Built {
     let most = stride * longest_side(MOST_MACS, kernel * kernel * c * out);
     let most = most.min(longest_side(MOST, c.max(out))).clamp(33, 1024);
     let side = between(g, most / 4, most);
-    let x = if g.unit() < 0.5 { made(n, c, side)? } else { written(n, [1, c, side, side])? };
+    let x = made_or_written(n, g, c, side)?;
     let y = conv(n, x, out, kernel, stride, 1)?;
     let y = activate(n, g, y)?;
     conv(n, y, 8, 1, 1, 1)
@@ -199,18 +205,14 @@ fn there_and_back(n: &mut Network, g: &mut Generator) -> Built {
     let c = channels(g, 512);
     let side = between(g, 7, longest_side(MOST, c).clamp(8, 224));
     let x = made(n, c, side)?;
-    let norm = |n: &mut Network, x| {
-        let name = n.name();
-        n.b.layer_norm(&name, x)
-    };
     let y = if g.unit() < 0.5 {
         let y = transposed(n, x, &[0, 2, 3, 1])?;
-        let y = norm(n, y)?;
+        let y = layer_norm(n, y)?;
         transposed(n, y, &[0, 3, 1, 2])?
     } else {
         let y = reshaped(n, x, &[1, c, side * side])?;
         let y = transposed(n, y, &[0, 2, 1])?;
-        let y = norm(n, y)?;
+        let y = layer_norm(n, y)?;
         let y = transposed(n, y, &[0, 2, 1])?;
         reshaped(n, y, &[1, c, side, side])?
     };

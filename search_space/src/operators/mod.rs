@@ -125,6 +125,11 @@ fn linear(n: &mut Network, x: ValueId, out: usize) -> Built {
     n.b.linear(&name, x, out, true)
 }
 
+fn layer_norm(n: &mut Network, x: ValueId) -> Built {
+    let name = n.name();
+    n.b.layer_norm(&name, x)
+}
+
 fn concat(n: &mut Network, parts: &[ValueId], axis: usize) -> Built {
     let name = n.name();
     n.b.concat(&name, parts, axis)

@@ -5,8 +5,8 @@
 //! last-level cache it comes from memory.
 
 use super::super::{
-    Built, Network, Template, between, binary, concat, pick, rearrangements::cut, transposed,
-    unary, written,
+    Built, Network, Template, between, binary, concat, layer_norm, pick, rearrangements::cut,
+    transposed, unary, written,
 };
 use crate::Generator;
 use vitempo_graph::{Attribute, Attributes, OpKind};
@@ -109,8 +109,7 @@ fn softmax(n: &mut Network, g: &mut Generator) -> Built {
 
 fn norm(n: &mut Network, g: &mut Generator) -> Built {
     let x = written(n, shape(g, 1))?;
-    let name = n.name();
-    let y = n.b.layer_norm(&name, x)?;
+    let y = layer_norm(n, x)?;
     unary(n, OpKind::Abs, y)
 }
 
