@@ -27,13 +27,14 @@ def arguments():
     parser.add_argument("--cores", required=True)
     parser.add_argument("--within", default="60s")
     parser.add_argument("--out", required=True, type=pathlib.Path)
+    parser.add_argument("--keep", type=pathlib.Path, help="folder for the refined bundles")
     return parser.parse_args()
 
 
 def call(args, *words):
     process = subprocess.run([args.program, *words, "--format", "json"], capture_output=True, text=True)
     if process.returncode != 0:
-        sys.exit(f"{' '.join(words)}: {process.stderr.strip()}")
+        raise ValueError(f"{' '.join(words)}: {process.stderr.strip()}")
     return json.loads(process.stdout)
 
 
@@ -47,7 +48,9 @@ def worst(args):
 def refined(args, model):
     (file,) = args.models.rglob(f"{model['name']}.onnx")
     with tempfile.TemporaryDirectory() as folder:
-        out = str(pathlib.Path(folder) / "sure.vtb")
+        if args.keep:
+            args.keep.mkdir(parents=True, exist_ok=True)
+        out = str(args.keep / f"{model['name']}.vtb" if args.keep else pathlib.Path(folder) / "sure.vtb")
         result = call(args, "refine", str(file), "--bundle", args.bundle, "--within", args.within,
                       "--cores", args.cores, "--out", out)
     row = {"model": model["name"], "measured_ns": model["actual_ns"]}
@@ -84,7 +87,11 @@ def main():
     rows = []
     for model in worst(args):
         print(model["name"], file=sys.stderr)
-        rows.append(refined(args, model))
+        try:
+            rows.append(refined(args, model))
+        except ValueError as error:
+            print(f"left out: {error}", file=sys.stderr)
+            continue
         args.out.parent.mkdir(parents=True, exist_ok=True)
         args.out.write_text(json.dumps(rows, indent=1) + "\n")
     table(rows)

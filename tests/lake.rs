@@ -350,7 +350,8 @@ fn contradictions_are_refused_and_leave_the_lake_as_it_is() {
     let mut renamed = runs("tuesday", 1);
     renamed.models[0].space = Some("elsewhere".to_owned());
     let error = lake.append(&renamed).expect_err("a contradiction");
-    assert!(matches!(error, DatasetError::Conflict { .. }), "{error}");
+    assert!(matches!(error, DatasetError::ModelConflict { .. }), "{error}");
+    assert!(error.to_string().contains("and not sampled from `elsewhere`"), "{error}");
     assert_eq!(commits(&path), 1);
     fs::create_dir(path.with_file_name("other")).expect("a folder");
     fs::write(path.with_file_name("other").join("notes.txt"), "").expect("a file");

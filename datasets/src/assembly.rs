@@ -15,7 +15,6 @@ use crate::{
 };
 use std::{
     collections::{HashMap, HashSet, hash_map},
-    fmt,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -119,10 +118,6 @@ impl Known {
         Self { folder: folder.to_owned(), models: HashMap::new(), runs: HashMap::new() }
     }
 
-    fn conflict(&self, what: impl fmt::Display) -> DatasetError {
-        DatasetError::Conflict { path: self.folder.clone(), what: what.to_string() }
-    }
-
     pub(crate) fn add_model(
         &mut self,
         dataset: &mut Dataset,
@@ -131,9 +126,7 @@ impl Known {
     ) -> Result<(), DatasetError> {
         match self.models.entry((identity.architecture.clone(), identity.name.clone())) {
             hash_map::Entry::Occupied(known) if *known.get() != identity => {
-                return Err(
-                    self.conflict(format!("model `{}` ({})", identity.name, identity.architecture))
-                );
+                return Err(DatasetError::contradiction(&self.folder, known.get(), &identity));
             }
             hash_map::Entry::Occupied(_) => {}
             hash_map::Entry::Vacant(place) => {

@@ -1,6 +1,7 @@
 //! [`DatasetError`]: a fault of a dataset, with its file and row, and what to do about it.
 
 use std::{io, path::Path, path::PathBuf};
+use vitempo_graph::ModelIdentity;
 
 /// Why a dataset cannot be read, written or divided.
 #[derive(Debug, thiserror::Error)]
@@ -112,6 +113,23 @@ pub enum DatasetError {
         /// What it is.
         what: String,
     },
+    /// A model is stored already as one of another search space, or of none.
+    #[error(
+        "{path} has model `{name}` ({architecture}) already, {known}, and not {other}: keep \
+         index.csv beside sampled models, or give the file another name"
+    )]
+    ModelConflict {
+        /// The file or folder.
+        path: PathBuf,
+        /// Name of the model.
+        name: String,
+        /// Its digest.
+        architecture: String,
+        /// Where the stored model is from.
+        known: String,
+        /// Where this one is from.
+        other: String,
+    },
     /// The schema cannot represent a value.
     #[error("{what} cannot be stored: {reason}")]
     Unstorable {
@@ -201,6 +219,22 @@ impl DatasetError {
 
     pub(crate) fn damaged(path: &Path, reason: impl Into<String>) -> Self {
         Self::Damaged { path: path.to_owned(), reason: reason.into() }
+    }
+
+    /// A model that is known in `path` as one of another space.
+    pub(crate) fn contradiction(path: &Path, known: &ModelIdentity, other: &ModelIdentity) -> Self {
+        let origin = |model: &ModelIdentity| match (&model.space, &model.encoding) {
+            (Some(space), Some(encoding)) => format!("sampled from `{space}` as `{encoding}`"),
+            (Some(space), None) => format!("sampled from `{space}`"),
+            (None, _) => "of no search space".to_owned(),
+        };
+        Self::ModelConflict {
+            path: path.to_owned(),
+            name: known.name.clone(),
+            architecture: known.architecture.clone(),
+            known: origin(known),
+            other: origin(other),
+        }
     }
 
     pub(crate) fn foreign(path: &Path, reason: impl Into<String>) -> Self {

@@ -12,8 +12,9 @@ use std::path::Path;
 /// them.
 ///
 /// # Errors
-/// As [`Dataset::load`] and [`Store::open_or_create`]; [`DatasetError::Conflict`] when two say
-/// different things of one model run or model; [`DatasetError::NotADataset`] when `out` holds
+/// As [`Dataset::load`] and [`Store::open_or_create`]; [`DatasetError::Conflict`] and
+/// [`DatasetError::ModelConflict`] when two say different things of one model run or model;
+/// [`DatasetError::NotADataset`] when `out` holds
 /// measurements already.
 pub fn merge(folders: &[&Path], out: &Path) -> Result<Dataset, DatasetError> {
     let mut merged = Dataset { path: out.to_owned(), ..Dataset::default() };

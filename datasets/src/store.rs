@@ -207,7 +207,7 @@ impl Store {
     /// Stores a model's graph, once per architecture.
     ///
     /// # Errors
-    /// [`DatasetError::Conflict`] when the model is known with another space or encoding;
+    /// [`DatasetError::ModelConflict`] when the model is known with another space or encoding;
     /// [`DatasetError::Io`] when it cannot be written.
     pub fn append_model(
         &mut self,
@@ -249,10 +249,9 @@ impl Store {
 
     fn check_identity(&self, identity: &ModelIdentity) -> Result<bool, DatasetError> {
         match self.models.get(&(identity.architecture.clone(), identity.name.clone())) {
-            Some(known) if known != identity => Err(DatasetError::Conflict {
-                path: self.folder.clone(),
-                what: format!("model `{}` ({})", identity.name, identity.architecture),
-            }),
+            Some(known) if known != identity => {
+                Err(DatasetError::contradiction(&self.folder, known, identity))
+            }
             known => Ok(known.is_some()),
         }
     }

@@ -5,8 +5,8 @@
 //! there, so that it exists whole or not at all. Everything is checked before anything is used.
 
 use crate::{
-    AdaptedBundle, Calibration, ConformalInterval, Drift, ErrorScale, Evaluation, KeyPredictor,
-    Method, PredictorError, PredictorKey, Predictors, Refinements, SlowdownModel,
+    AdaptedBundle, Boosting, Calibration, ConformalInterval, Drift, ErrorScale, Evaluation,
+    KeyPredictor, Method, PredictorError, PredictorKey, Predictors, Refinements, SlowdownModel,
     UnfamiliarInterval,
     envelope::{self, Envelope},
     error_scale::Support,
@@ -42,7 +42,7 @@ const ENVELOPE: Envelope =
     Envelope { magic: b"VTBUNDLE", version: BUNDLE_VERSION, oldest: OLDEST_VERSION };
 
 /// Where a bundle comes from.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Provenance {
     /// Program and version.
     pub created_by: String,
@@ -52,6 +52,9 @@ pub struct Provenance {
     pub data_digest: String,
     /// Seed of everything random.
     pub seed: u64,
+    /// Hyper-parameters of boosted trees that are not the usual ones.
+    #[serde(default, skip_serializing_if = "Boosting::is_usual")]
+    pub boosting: Boosting,
     /// Folds of the cross-validation.
     pub folds: usize,
     /// Models trained on.

@@ -7,7 +7,7 @@
 //! it for convolutions). Correlated features share their importance.
 
 use crate::{
-    TrainingRow,
+    Boosting, TrainingRow,
     features::{FeatureSchema, FeatureVector},
     fitting::{FEWEST_ROWS, gbdt},
     regressors::FitData,
@@ -55,7 +55,7 @@ pub fn importance<'a>(
         weights: &weights,
         groups: &groups,
     };
-    let trees = gbdt::fit(&data, seed)?;
+    let trees = gbdt::fit(&data, &Boosting::default(), seed)?;
     let decrease = trees.impurity_decrease(&data);
     let total: f64 = decrease.iter().sum();
     if total <= 0.0 {

@@ -31,6 +31,7 @@ mod batch;
 mod bias;
 mod bits;
 mod blend_weight;
+mod boosting;
 mod bundle;
 mod calibration;
 pub mod contention;
@@ -69,6 +70,7 @@ pub mod unfamiliar;
 
 pub use adapt::AdaptedBundle;
 pub use batch::Batch;
+pub use boosting::Boosting;
 pub use bundle::{BUNDLE_VERSION, PredictorBundle, Provenance};
 pub use calibration::Calibration;
 pub use contention::SlowdownModel;

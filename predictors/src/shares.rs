@@ -60,9 +60,10 @@ struct FitHead {
 
 fn digest(fits: &Fits) -> String {
     let text = format!(
-        "{}|{}|{}|{}|{}",
+        "{}|{}|{}|{}|{}|{}",
         fits.rows.digest(),
         fits.settings.method,
+        fits.settings.boosting,
         fits.settings.seed,
         fits.count(),
         env!("CARGO_PKG_VERSION")

@@ -6,7 +6,7 @@
 //!    also the bundle's held-out metrics. 4. Regressors on all rows.
 
 use crate::{
-    Calibration, ConformalInterval, Estimate, MeasuredModel, Method, PredictorBundle,
+    Boosting, Calibration, ConformalInterval, Estimate, MeasuredModel, Method, PredictorBundle,
     PredictorError, PredictorKey, Predictors, Provenance, TrainingRow, TrainingRows, blend_weight,
     calibration::Point,
     error_scale,
@@ -36,11 +36,13 @@ pub struct TrainOptions {
     pub threads: usize,
     /// Level of the interval, e.g. 0.9.
     pub level: f64,
+    /// Hyper-parameters of [`Method::Gbdt`]; the usual ones for every other method.
+    pub boosting: Boosting,
 }
 
 impl Default for TrainOptions {
     fn default() -> Self {
-        Self { seed: 1, folds: 5, threads: 2, level: 0.9 }
+        Self { seed: 1, folds: 5, threads: 2, level: 0.9, boosting: Boosting::default() }
     }
 }
 
@@ -57,13 +59,16 @@ pub struct Progress {
     pub regressors: usize,
 }
 
-fn check(options: &TrainOptions) -> Result<(), PredictorError> {
+fn check(method: Method, options: &TrainOptions) -> Result<(), PredictorError> {
     let wrong =
         |option, reason: &str| Err(PredictorError::Option { option, reason: reason.to_owned() });
     match options {
         o if !(o.level > 0.0 && o.level < 1.0) => wrong("level", "must lie between 0 and 1"),
         o if o.folds < 2 => wrong("folds", "must be at least 2"),
-        _ => Ok(()),
+        o if method != Method::Gbdt && !o.boosting.is_usual() => {
+            wrong("boosting", "has no effect on this method: only gbdt boosts trees")
+        }
+        o => o.boosting.check(),
     }
 }
 
@@ -120,7 +125,7 @@ impl Fits {
         method: Method,
         options: &TrainOptions,
     ) -> Result<Self, PredictorError> {
-        check(options)?;
+        check(method, options)?;
         let rows = TrainingRows::from_profiles(profiles)?;
         if rows.architectures() < FEWEST_ARCHITECTURES {
             return Err(PredictorError::TooFewModels {
@@ -130,7 +135,12 @@ impl Fits {
         }
         let (fold_of, folds) = folds(&rows, options);
         let models = models(&rows);
-        let settings = FitSettings { method, seed: options.seed, threads: options.threads };
+        let settings = FitSettings {
+            method,
+            boosting: options.boosting,
+            seed: options.seed,
+            threads: options.threads,
+        };
         Ok(Self { rows, models, fold_of, folds, settings })
     }
 
@@ -224,6 +234,7 @@ pub fn train_with(
         libraries: libraries(method),
         data_digest: rows.digest(),
         seed: options.seed,
+        boosting: options.boosting,
         folds,
         models: rows.models.len(),
         architectures: rows.architectures(),

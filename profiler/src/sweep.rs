@@ -124,7 +124,27 @@ pub struct Summary {
     pub interrupted: bool,
     /// Time it took.
     pub elapsed: Duration,
+    /// Median of the reference workload beside each model run that brought samples, ns.
+    pub reference_ns: Vec<u64>,
 }
+
+/// Fewest model runs that show how steady the machine was.
+const FEWEST_STEADY: usize = 20;
+
+/// How many times as long the reference workload took beside the slowest tenth of model runs as
+/// beside the fastest, of its medians in ns; `None` with few of them. Datasets of machines at rest
+/// have 1.1 to 1.2, and forecasts can be no better than what the machine itself varies by.
+#[must_use]
+pub fn unsteadiness(reference_ns: &[u64]) -> Option<f64> {
+    let mut sorted: Vec<u64> = reference_ns.iter().copied().filter(|ns| *ns > 0).collect();
+    sorted.sort_unstable();
+    let (tenth, count) = (sorted.len() / 10, sorted.len());
+    let (fast, slow) = (*sorted.get(tenth)?, *sorted.get(count.checked_sub(1 + tenth)?)?);
+    (count >= FEWEST_STEADY).then(|| slow as f64 / fast as f64)
+}
+
+/// [`unsteadiness`] from which on a machine was not at rest.
+pub const UNSTEADY: f64 = 1.2;
 
 impl Sweep {
     /// Runs it.
@@ -299,6 +319,8 @@ impl Run<'_, '_> {
         match profile.status {
             Status::Ok => {
                 self.summary.measured += 1;
+                let reference = profile.reference.median_ns().map(|ns| ns as u64);
+                self.summary.reference_ns.extend(reference);
                 if let Some(reason) = run.no_peak_memory {
                     *self.summary.without_peak_memory.entry(reason).or_default() += 1;
                 }
@@ -375,6 +397,19 @@ impl Run<'_, '_> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_machine_at_rest_is_steady_and_a_tenth_of_outliers_does_not_count() {
+        let at_rest: Vec<u64> = (0..100).map(|i| 1000 + i % 10).collect();
+        assert!(unsteadiness(&at_rest).is_some_and(|times| times < 1.02));
+        let outliers: Vec<u64> = (0..100).map(|i| if i < 9 { 9000 } else { 1000 }).collect();
+        assert_eq!(unsteadiness(&outliers), Some(1.0));
+        let beside_others: Vec<u64> = (0..100).map(|i| 1000 + 10 * i).collect();
+        assert!(unsteadiness(&beside_others).is_some_and(|times| times > UNSTEADY));
+        assert_eq!(unsteadiness(&at_rest[..FEWEST_STEADY - 1]), None);
+        assert_eq!(unsteadiness(&[0; 50]), None);
+    }
+
     use crate::reference;
     use crate::worker::WorkerCommand;
 

@@ -12,7 +12,7 @@ from conftest import MODELS, ROOT
 
 import vitempo
 from vitempo import cluster
-from vitempo.cluster import _commands, _folders, _run, _store
+from vitempo.cluster import _commands, _folders, _run, _store, _tune
 
 PROGRAM = os.environ.get("VITEMPO_PROGRAM")
 SPACE = "isotropic-vit"
@@ -231,6 +231,39 @@ def test_environments_train_as_they_do_one_by_one(tmp_path):
         assert out.read_bytes() == (tmp_path / f"shares/{name}.vtb").read_bytes()
     with pytest.raises(vitempo.ClusterError, match="no environment nowhere"):
         cluster.train(data, tmp_path / "x", environments=["nowhere"])
+
+
+@pytest.mark.skipif(not PROGRAM, reason="VITEMPO_PROGRAM names no program")
+def test_the_best_of_some_settings_is_trained_as_the_program_does(tmp_path):
+    data = measured(tmp_path / "data")
+    name = sorted(vitempo.Dataset(data).environments)[0]
+    out = tmp_path / "job"
+    found = cluster.tune(data, out, environments=[name], trials=3, address="here")
+    tried = found.trials[name]
+    usual = next(trial for trial in tried if not trial.boosting)
+    assert len(tried) == 3 and tried[0].mape == min(trial.mape for trial in tried) <= usual.mape
+    assert len({trial.mape for trial in tried}) == 3, "each setting has an effect"
+    best = ["--boosting", tried[0].boosting] if tried[0].boosting else []
+    vitempo.train(data, tmp_path / "alone.vtb", environment=name, options=best)
+    assert (tmp_path / "alone.vtb").read_bytes() == (out / f"{name}.vtb").read_bytes()
+    assert len((out / "trials.csv").read_text().splitlines()) == 4
+    again = cluster.tune(data, out, environments=[name], trials=3, address="here")
+    assert again.trials == found.trials
+    with pytest.raises(vitempo.ClusterError, match="settings differ"):
+        cluster.tune(data, out, environments=[name], trials=4, address="here")
+    with pytest.raises(ValueError, match="trials 0"):
+        cluster.tune(data, tmp_path / "none", trials=0, address="here")
+    with pytest.raises(vitempo.ProgramError, match="only gbdt boosts"):
+        more = ["--boosting", "trees=9"]
+        vitempo.train(data, tmp_path / "x.vtb", environment=name, method="lasso", options=more)
+
+
+def test_settings_are_drawn_alike_everywhere():
+    settings = _tune.drawn(5, 1)
+    assert settings[0] == "" and len(set(settings)) == 5
+    assert settings == _tune.drawn(9, 1)[:5] != _tune.drawn(5, 2)
+    expected = "trees=400,leaves=31,learning_rate=0.0125,rows_in_leaf=5,l2=0,columns=1"
+    assert settings[1] == expected
 
 
 @pytest.mark.skipif(not PROGRAM, reason="VITEMPO_PROGRAM names no program")

@@ -23,7 +23,8 @@ class Memory(NamedTuple):
     """Memory that an engine takes to load and run a model, bytes.
 
     `peak` is the forecast, and lies between `lower` and `upper` for a share `level` of models.
-    `weights` are those of the kernels that run, `activations` what is kept for tensors at once.
+    `weights` are those of the kernels that run, `activations` what is kept for tensors at once,
+    `freed` what loading frees and the process keeps (0 for other engines than ONNX Runtime).
     """
 
     peak: int
@@ -32,6 +33,7 @@ class Memory(NamedTuple):
     level: float
     weights: int
     activations: int
+    freed: int
 
 
 class Unsupported(NamedTuple):

@@ -27,6 +27,7 @@ use vitempo_datasets::Store;
 use vitempo_graph::{Environment, Status};
 use vitempo_profiler::{
     MemoryRuns, Progress, RunOptions, RunProtocol, Source, Sweep, SweepModel, Target,
+    sweep::unsteadiness,
 };
 use vitempo_search_space::operators;
 
@@ -149,6 +150,9 @@ pub struct StandardOutcome {
     /// Share of the cores' time that a hypervisor gave to others meanwhile, 0 to 1; `None` where the
     /// system does not report it.
     pub stolen: Option<f64>,
+    /// How much the speed of the machine varied meanwhile
+    /// ([`unsteadiness`](vitempo_profiler::sweep::unsteadiness)); `None` with few model runs.
+    pub unsteadiness: Option<f64>,
 }
 
 impl StandardOutcome {
@@ -357,6 +361,7 @@ pub(super) struct Session<'s, 'p> {
     start: Instant,
     made: usize,
     failed: Vec<(String, String)>,
+    reference_ns: Vec<u64>,
 }
 
 impl<'s, 'p> Session<'s, 'p> {
@@ -377,6 +382,7 @@ impl<'s, 'p> Session<'s, 'p> {
             start,
             made: 0,
             failed: Vec::new(),
+            reference_ns: Vec::new(),
         })
     }
 
@@ -398,6 +404,7 @@ impl<'s, 'p> Session<'s, 'p> {
         let outcome = campaign.run(&mut |p| (self.progress)(part, p), self.interrupted)?;
         self.made += outcome.summary.measured + outcome.summary.failed.len();
         self.failed.extend(outcome.summary.failed);
+        self.reference_ns.extend(outcome.summary.reference_ns);
         Ok(())
     }
 
@@ -413,6 +420,7 @@ impl<'s, 'p> Session<'s, 'p> {
             interrupted: self.interrupted.load(Ordering::Relaxed),
             elapsed,
             stolen: hosts.and_then(|(after, before)| after.stolen_since(before)),
+            unsteadiness: unsteadiness(&self.reference_ns),
             environment,
         })
     }

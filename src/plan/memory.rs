@@ -10,7 +10,7 @@ use vitempo_predictors::memory::EngineMemory as Fit;
 ///
 /// An operator has the weights that it is the first to read, in the bytes that the engine takes for
 /// them, and its part of what kernels take. What is left of the forecast is taken once: the engine's
-/// base, and the activations of the whole model. All add up to the forecast
+/// base, and what the whole model takes beside its weights. All add up to the forecast
 /// ([`crate::Bundle::memory`]).
 #[must_use]
 pub fn of_engine(
@@ -23,7 +23,7 @@ pub fn of_engine(
     let per_operator =
         fit.per_kernel_bytes * forecast.demand.kernels as f64 / graph.nodes().len().max(1) as f64;
     let weights = weights_by_operator(graph, fit);
-    let once = fit.base_bytes + fit.per_activation * forecast.demand.activations_bytes as f64;
+    let once = fit.base_bytes + fit.per_activation * forecast.demand.others_bytes() as f64;
     let whole = forecast.peak_bytes.point();
     let added: f64 = weights.iter().map(|bytes| bytes + per_operator).sum();
     let scale = ((whole as f64 - once) / added).max(0.0);

@@ -218,6 +218,8 @@ pub struct Memory {
     pub weights: u64,
     /// Activations.
     pub activations: u64,
+    /// What loading frees and the process keeps.
+    pub freed: u64,
 }
 
 /// The kernels of one kind.

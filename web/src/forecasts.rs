@@ -124,6 +124,7 @@ impl From<MemoryForecast> for Memory {
             level: of.level,
             weights: of.demand.weights_bytes(),
             activations: of.demand.activations_bytes,
+            freed: of.demand.freed_bytes,
         }
     }
 }

@@ -10,7 +10,7 @@ use indicatif::ProgressBar;
 use std::path::{Path, PathBuf};
 use vitempo::{
     datasets::{Dataset, Split},
-    predictors::{Fitted, Method, Progress, Share, TrainOptions},
+    predictors::{Boosting, Fitted, Method, Progress, Share, TrainOptions},
     training,
 };
 
@@ -29,6 +29,10 @@ pub struct TrainArgs {
     /// lasso, random-forest or gbdt
     #[arg(long, default_value = "gbdt")]
     pub method: Method,
+
+    /// Hyper-parameters of gbdt: trees, leaves, learning_rate, rows_in_leaf, l2, columns
+    #[arg(long, value_name = "NAME=VALUE,...", default_value_t, conflicts_with = "from")]
+    pub boosting: Boosting,
 
     /// Bundle to write
     #[arg(long, value_name = "NAME.vtb")]
@@ -137,7 +141,12 @@ pub fn run(args: &TrainArgs) -> CliResult {
         Some(file) => Split::load(file)?,
         None => training::default_split(&dataset, args.seed)?,
     };
-    let options = TrainOptions { seed: args.seed, level: args.level, ..TrainOptions::default() };
+    let options = TrainOptions {
+        seed: args.seed,
+        level: args.level,
+        boosting: args.boosting,
+        ..TrainOptions::default()
+    };
     if let Some(share) = args.share {
         let fitted = training::fit_share(&dataset, &split, args.method, &options, share)?;
         fitted.save(&args.out)?;

@@ -45,8 +45,8 @@ impl Lake {
     /// an error or a crash are not part of the lake.
     ///
     /// # Errors
-    /// [`DatasetError::Conflict`] where the lake says other things of one of these model runs or
-    /// models; [`DatasetError::Unstorable`]; [`DatasetError::Io`] where the lake cannot be read or
+    /// [`DatasetError::Conflict`] and [`DatasetError::ModelConflict`] where the lake says other
+    /// things of one of these model runs or models; [`DatasetError::Unstorable`]; [`DatasetError::Io`] where the lake cannot be read or
     /// written; [`DatasetError::Busy`] where others commit all the time. Nothing is added then.
     pub fn append(&mut self, dataset: &Dataset) -> Result<Appended, DatasetError> {
         check_runs(dataset)?;
@@ -132,18 +132,15 @@ impl Lake {
         let mut ordered = Vec::new();
         let of_runs = runs.iter().map(|profile| &profile.model);
         for model in dataset.models.iter().chain(of_runs) {
-            let conflict = || DatasetError::Conflict {
-                path: self.path.clone(),
-                what: format!("model `{}` ({})", model.name, model.architecture),
-            };
+            let conflict = |known| DatasetError::contradiction(&self.path, known, model);
             match new.insert((&model.architecture, &model.name), model) {
-                Some(other) if other != model => return Err(conflict()),
+                Some(other) if other != model => return Err(conflict(other)),
                 Some(_) => continue,
                 None => {}
             }
             let key = (model.architecture.clone(), model.name.clone());
             match self.index.models.get(&key) {
-                Some(known) if known != model => return Err(conflict()),
+                Some(known) if known != model => return Err(conflict(known)),
                 Some(_) if !self.brings_graph(dataset, &model.architecture) => {}
                 _ => ordered.push(model.clone()),
             }

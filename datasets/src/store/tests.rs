@@ -174,7 +174,7 @@ fn refuses_what_it_cannot_store() {
     renamed.space = Some("elsewhere".into());
     assert!(matches!(
         store.append_model(&renamed, &graphs[&renamed.architecture]),
-        Err(DatasetError::Conflict { .. })
+        Err(DatasetError::ModelConflict { .. })
     ));
     assert!(matches!(Store::open_or_create(folder.path()), Err(DatasetError::Locked { .. })));
     let other = tempfile::tempdir().unwrap();

@@ -7,7 +7,7 @@
 //! every column can split.
 
 use crate::{
-    forest,
+    Boosting, forest,
     regressors::{FitData, Trees},
 };
 use lightgbm::{Booster, Dataset};
@@ -15,13 +15,17 @@ use serde_json::json;
 
 /// Number of trees by number of rows; few rows have few trees with a higher learning rate.
 const TREES: [(usize, usize); 3] = [(1000, 400), (200, 200), (0, 100)];
-const LEAVES: usize = 31;
+const LEAVES: u32 = 31;
+/// L2 penalty of the values of leaves.
+const L2: f64 = 0.5;
+/// Share of the columns that a tree sees.
+const COLUMNS: f64 = 0.7;
 /// Number of trees times the learning rate.
 const LEARNING: f64 = 10.0;
 /// Rows are repeated until there are this many.
 const ENOUGH_ROWS: usize = 600;
 
-fn train(data: &FitData<'_>, seed: u64) -> Result<Booster, lightgbm::Error> {
+fn train(data: &FitData<'_>, boosting: &Boosting, seed: u64) -> Result<Booster, lightgbm::Error> {
     let rows = data.rows().max(1);
     let copies = ENOUGH_ROWS.div_ceil(rows);
     let labels: Vec<f32> = data.log_ratios().iter().map(|r| *r as f32).collect();
@@ -33,17 +37,20 @@ fn train(data: &FitData<'_>, seed: u64) -> Result<Booster, lightgbm::Error> {
         true,
     )?;
     dataset.set_weights(&weights.repeat(copies))?;
-    let trees = TREES.iter().find(|(fewest, _)| rows >= *fewest).map_or(1, |(_, trees)| *trees);
-    let fewest_in_leaf = (rows / 150).clamp(3, 10);
+    let usual = TREES.iter().find(|(fewest, _)| rows >= *fewest).map_or(1, |(_, trees)| *trees);
+    let trees = boosting.trees.map_or(usual, |trees| trees as usize);
+    let leaves = boosting.leaves.unwrap_or(LEAVES) as usize;
+    let fewest_in_leaf =
+        boosting.rows_in_leaf.map_or((rows / 150).clamp(3, 10), |fewest| fewest as usize);
     let parameters = json!({
         "objective": "regression",
         "num_iterations": trees,
-        "learning_rate": LEARNING / trees as f64,
-        "num_leaves": LEAVES.min(rows / 2 + 1).max(2),
+        "learning_rate": boosting.learning_rate.unwrap_or((LEARNING / trees as f64).min(1.0)),
+        "num_leaves": leaves.min(rows / 2 + 1).max(2),
         "min_data_in_leaf": fewest_in_leaf * copies,
         "min_sum_hessian_in_leaf": 1e-6,
-        "lambda_l2": 0.5 * copies as f64,
-        "feature_fraction": 0.7,
+        "lambda_l2": boosting.l2.unwrap_or(L2) * copies as f64,
+        "feature_fraction": boosting.columns.unwrap_or(COLUMNS),
         "bagging_fraction": 0.8,
         "bagging_freq": 1,
         "deterministic": true,
@@ -59,8 +66,8 @@ fn train(data: &FitData<'_>, seed: u64) -> Result<Booster, lightgbm::Error> {
 ///
 /// # Errors
 /// A sentence from LightGBM.
-pub fn fit(data: &FitData<'_>, seed: u64) -> Result<Trees, String> {
-    let booster = train(data, seed).map_err(|e| e.to_string())?;
+pub fn fit(data: &FitData<'_>, boosting: &Boosting, seed: u64) -> Result<Trees, String> {
+    let booster = train(data, boosting, seed).map_err(|e| e.to_string())?;
     let text = booster.save_string().map_err(|e| e.to_string())?;
     let trees = forest::lightgbm_trees(&text).map_err(|e| e.to_string())?;
     Trees::new(&trees, data.columns, 1.0)
@@ -91,15 +98,17 @@ mod tests {
                 weights: &vec![1.0; n],
                 groups: &vec![0; n],
             };
-            let booster = train(&data, 3).expect("trains");
-            let ours = fit(&data, 3).expect("fits");
+            let booster = train(&data, &Boosting::default(), 3).expect("trains");
+            let ours = fit(&data, &Boosting::default(), 3).expect("fits");
             let theirs = booster.predict(&x, 3, true).expect("predicts");
             // Each leaf is rounded.
             let rounding = ours.len() as f64 * 3e-8;
             for (row, expected) in x.chunks(3).zip(&theirs) {
                 assert!((ours.log_ratio(row) - expected).abs() < rounding);
             }
-            assert_eq!(fit(&data, 3), Ok(ours.clone()));
+            assert_eq!(fit(&data, &Boosting::default(), 3), Ok(ours.clone()));
+            let few = Boosting { trees: Some(7), leaves: Some(5), ..Boosting::default() };
+            assert_eq!(fit(&data, &few, 3).expect("fits").len(), 7);
             let error: f64 = x
                 .chunks(3)
                 .zip(&y)

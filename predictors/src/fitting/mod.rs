@@ -11,7 +11,10 @@ pub mod random_forest;
 
 pub(crate) use predictors::{FEWEST_ROWS, FitSettings, KeyFit, Model};
 
-use crate::regressors::{FitData, Fitted, Lasso, Method, base};
+use crate::{
+    Boosting,
+    regressors::{FitData, Fitted, Lasso, Method, base},
+};
 
 /// Something that can be fitted to rows.
 pub trait Fit: Sized {
@@ -26,11 +29,16 @@ pub trait Fit: Sized {
 const FEWEST_FOR_LINEAR: usize = 20;
 
 impl Fitted {
-    /// Fits `method`.
+    /// Fits `method`; `boosting` is for [`Method::Gbdt`].
     ///
     /// # Errors
     /// A sentence from the library underneath.
-    pub fn fit(method: Method, data: &FitData<'_>, seed: u64) -> Result<Self, String> {
+    pub fn fit(
+        method: Method,
+        data: &FitData<'_>,
+        boosting: &Boosting,
+        seed: u64,
+    ) -> Result<Self, String> {
         if method == Method::Lasso {
             return Ok(Self::Lasso(Lasso::fit(data, seed)?));
         }
@@ -40,7 +48,7 @@ impl Fitted {
         let data = FitData { baseline_ns: &linear_ns, ..*data };
         let trees = match method {
             Method::RandomForest => random_forest::fit(&data, seed)?,
-            _ => gbdt::fit(&data, seed)?,
+            _ => gbdt::fit(&data, boosting, seed)?,
         };
         Ok(Self::Trees { linear, trees })
     }

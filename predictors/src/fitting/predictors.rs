@@ -2,7 +2,7 @@
 //! table, and the baselines for operators without a regressor.
 
 use crate::{
-    ErrorScale, Method, PredictorKey, Refinements, Skipped, blend_weight,
+    Boosting, ErrorScale, Method, PredictorKey, Refinements, Skipped, blend_weight,
     error_scale::Support,
     features::{Family, FeatureSchema, TOTALS_WIDTH, kin},
     metrics,
@@ -63,6 +63,7 @@ impl Table {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FitSettings {
     pub method: Method,
+    pub boosting: Boosting,
     pub seed: u64,
     pub threads: usize,
 }
@@ -298,7 +299,7 @@ fn fit_key(job: &Job<'_>, settings: FitSettings) -> KeyFit {
     let (fitted, reason) = if table.y.len() < FEWEST_ROWS {
         (Fitted::BaselineOnly, None)
     } else {
-        match Fitted::fit(settings.method, &data, settings.seed) {
+        match Fitted::fit(settings.method, &data, &settings.boosting, settings.seed) {
             Ok(fitted) => (fitted, None),
             Err(reason) => (Fitted::BaselineOnly, Some(format!("{reason}; its baseline is used"))),
         }

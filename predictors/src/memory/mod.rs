@@ -1,12 +1,13 @@
 //! [`EngineMemory`]: the memory that an engine takes for a model, forecast from the kernels that it
 //! runs:
 //!
-//! memory = base + a * weights of products + b * other weights + c * activations + d * kernels
+//! memory = base + a * weights of products + b * other weights + c * (activations + freed) + d * kernels
 //!
 //! Weights are read once, and some engines keep a second, packed copy of those of matrix products or
 //! convolutions. Activations are the most that is alive at once ([`peak_alive_bytes`]), of which
-//! engines need more where memory is fragmented, or, of ONNX Runtime, the block that it plans
-//! ([`onnxruntime::arena_bytes`]). The coefficients of an engine are fitted to measured models
+//! engines need more where memory is fragmented, or, of ONNX Runtime, what its arena has
+//! ([`onnxruntime::arena_bytes`]). Of ONNX Runtime, memory that loading frees and that stays with the
+//! process counts too ([`onnxruntime::kept_bytes`]). The coefficients of an engine are fitted to measured models
 //! ([`fit`]), by least squares of relative errors; none is below 0.
 //!
 //! Memory is the resident memory that loading and running add to a process in which the engine's
@@ -39,9 +40,13 @@ pub struct MemoryDemand {
     pub product_weights_bytes: u64,
     /// All other constants, bytes.
     pub other_weights_bytes: u64,
-    /// Memory for activations, bytes: ONNX Runtime's plan of it, or, of other engines, the most that
-    /// is alive at once, inputs and outputs included.
+    /// Memory for activations, bytes: what ONNX Runtime's arena has, or, of other engines, the most
+    /// that is alive at once, inputs and outputs included.
     pub activations_bytes: u64,
+    /// Memory that loading frees and that stays with the process, bytes; 0 for other engines than
+    /// ONNX Runtime.
+    #[serde(default)]
+    pub freed_bytes: u64,
     /// Number of kernels.
     pub kernels: u64,
 }
@@ -64,10 +69,15 @@ impl MemoryDemand {
             let these = weights.values().filter(|(_, is_product)| *is_product == products);
             these.fold(0, |sum: u64, (bytes, _)| sum.saturating_add(*bytes))
         };
+        let activations_bytes = activations_bytes(framework, model, kernels);
         Self {
             product_weights_bytes: bytes(true),
             other_weights_bytes: bytes(false),
-            activations_bytes: activations_bytes(framework, model, kernels),
+            activations_bytes,
+            freed_bytes: match framework == Framework::OnnxRuntime.name() {
+                true => onnxruntime::kept_bytes(kernels, activations_bytes),
+                false => 0,
+            },
             kernels: kernels.nodes().len() as u64,
         }
     }
@@ -78,11 +88,17 @@ impl MemoryDemand {
         self.product_weights_bytes.saturating_add(self.other_weights_bytes)
     }
 
+    /// Memory beside weights, bytes.
+    #[must_use]
+    pub const fn others_bytes(&self) -> u64 {
+        self.activations_bytes.saturating_add(self.freed_bytes)
+    }
+
     fn columns(&self) -> [f64; COEFFICIENTS] {
         let numbers = [
             self.product_weights_bytes,
             self.other_weights_bytes,
-            self.activations_bytes,
+            self.others_bytes(),
             self.kernels,
         ];
         let [products, others, activations, kernels] = numbers.map(|number| number as f64);
@@ -131,7 +147,7 @@ pub struct EngineMemory {
     pub per_product_weight: f64,
     /// Bytes per byte of other weights.
     pub per_other_weight: f64,
-    /// Bytes per byte of activations.
+    /// Bytes per byte of activations, and of memory that was freed and stays.
     pub per_activation: f64,
     /// Bytes per kernel.
     pub per_kernel_bytes: f64,

@@ -18,6 +18,7 @@ fn model(space: Option<&str>, index: u64, factor: f64) -> MeasuredMemory {
         product_weights_bytes: 1_000_000 * (1 + index % 7),
         other_weights_bytes: 300_000 * (1 + index % 5),
         activations_bytes: 100_000 * (1 + index % 11),
+        freed_bytes: 0,
         kernels: 50 + 13 * (index % 3),
     };
     let d = demand.columns();
@@ -47,6 +48,7 @@ fn a_demand_counts_each_weight_once() {
         product_weights_bytes: 1000,
         other_weights_bytes: 40,
         activations_bytes: 100 + 40,
+        freed_bytes: 0,
         kernels: 3,
     };
     assert_eq!((demand, demand.weights_bytes()), (expected, 1040));

@@ -19,6 +19,7 @@ from ._score import Ranked, Rejected, ScoreResult, score
 from ._search import PopulationsResult, search
 from ._shared import Evaluators
 from ._train import TrainResult, train
+from ._tune import Trial, TuneResult, tune
 
 __all__ = [
     "AdaptResult",
@@ -32,9 +33,12 @@ __all__ = [
     "Rejected",
     "ScoreResult",
     "TrainResult",
+    "Trial",
+    "TuneResult",
     "adapt",
     "campaign",
     "score",
     "search",
     "train",
+    "tune",
 ]

@@ -12,7 +12,7 @@ from typing import Any, Optional
 from .. import _command, _program
 from .._printing import duration, finish, show, size_bytes, table, time_ms
 from ..errors import ClusterError, VitempoError
-from . import _adapt, _campaign, _score, _search, _train
+from . import _adapt, _campaign, _score, _search, _train, _tune
 from ._run import GO_ON, STOP, Failure
 from ._shared import objective_named
 
@@ -52,6 +52,7 @@ def _parser() -> argparse.ArgumentParser:
         ("search", _add_search, "evolution in several populations"),
         ("campaign", _add_campaign, "measures models on devices"),
         ("train", _add_train, "a bundle for each environment of a dataset"),
+        ("tune", _add_tune, "hyper-parameters by held-out error, and bundles with the best"),
         ("adapt", _add_adapt, "a bundle for each of many devices, from a few latencies"),
     ):
         job = jobs.add_parser(name, help=about)
@@ -242,6 +243,45 @@ def _run_train(given: argparse.Namespace) -> list[Failure]:
     rows = [(name, bundle.digest, bundle.location) for name, bundle in found.bundles.items()]
     value = [dict(zip(("environment", "digest", "file"), row)) for row in rows]
     show(given, value, table(("Environment", "Digest", "File"), rows))
+    return found.failed
+
+
+def _add_tune(job: argparse.ArgumentParser) -> None:
+    job.add_argument("data", metavar="FOLDER", help="dataset")
+    job.add_argument("--environment", action="append", metavar="ID", help="all by default")
+    job.add_argument("--trials", type=int, default=20, help="settings for each environment")
+    job.add_argument("--seed", type=int, default=1)
+    job.add_argument("--level", type=float, default=0.9, help="of the intervals")
+    finish(job, _run_tune)
+
+
+def _run_tune(given: argparse.Namespace) -> list[Failure]:
+    found = _tune.tune(
+        given.data,
+        given.out,
+        environments=given.environment,
+        trials=given.trials,
+        seed=given.seed,
+        level=given.level,
+        **_how(given),
+    )
+    rows: list[tuple[str, ...]] = []
+    value: list[dict[str, Any]] = []
+    for name, tried in found.trials.items():
+        usual = next((of.mape for of in tried if not of.boosting), None)
+        for best in tried[:1]:
+            before = "" if usual is None else f"{usual:.2f} %"
+            rows.append((name, best.boosting or "usual", f"{best.mape:.2f} %", before))
+            value.append(
+                {
+                    "environment": name,
+                    "boosting": best.boosting,
+                    "held_out_mape": best.mape,
+                    "usual_held_out_mape": usual,
+                }
+            )
+    headings = ("Environment", "Best of the settings", "Held out", "Usual setting")
+    show(given, value, table(headings, rows))
     return found.failed
 
 

@@ -82,14 +82,7 @@ def train(
     """
     how = Settings(address, on_error, progress)
     data = dataset if isinstance(dataset, Dataset) else Dataset(dataset)
-    known = sorted(data.environments)
-    chosen = known if environments is None else list(environments)
-    unknown = [name for name in chosen if name not in known]
-    if unknown or not chosen:
-        raise ClusterError(
-            f"{data.path} has no environment {', '.join(unknown)}",
-            hint=f"it has {', '.join(known)}",
-        )
+    names = chosen(data, environments)
     if shares < 1:
         raise ValueError(f"shares {shares}: expected at least 1")
     sent = SentFolder.of(data.path)
@@ -98,16 +91,16 @@ def train(
         "job": "train",
         "vitempo": vitempo.__version__,
         "data": sent.digest,
-        "environments": chosen,
+        "environments": names,
         "shares": shares,
         "options": list(options),
     }
-    wholes = [Part(f"{_file(name)}.vtb", (name,)) for name in chosen]
-    pieces = {name: _shares(name, shares) for name in chosen if shares > 1}
+    wholes = [Part(f"{file_name(name)}.vtb", (name,)) for name in names]
+    pieces = {name: _shares(name, shares) for name in names if shares > 1}
     with Store(out, job) as store:
         left = [
             piece
-            for name, whole in zip(chosen, wholes)
+            for name, whole in zip(names, wholes)
             for piece in pieces.get(name, [])
             if not store.has(whole.key)
         ]
@@ -116,24 +109,42 @@ def train(
         # A share that failed is fitted in the last step of its environment.
         last = [
             replace(whole, arguments=(name, _kept(store, pieces.get(name, []))))
-            for name, whole in zip(chosen, wholes)
+            for name, whole in zip(names, wholes)
         ]
         failed = run(_bundle, shared, last, store, how)
         bundles: dict[str, Bundle] = {}
-        for name, part in zip(chosen, wholes):
+        for name, part in zip(names, wholes):
             if store.has(part.key):
                 bundles[name] = Bundle.load(store.finish(part.key, store.get(part.key)))
     return TrainResult(bundles, failed)
 
 
+def chosen(data: Dataset, environments: Optional[Sequence[str]]) -> list[str]:
+    """The environments that are asked for, or all.
+
+    Raises:
+        ClusterError: The dataset lacks one, or has none.
+    """
+    known = sorted(data.environments)
+    names = known if environments is None else list(environments)
+    unknown = [name for name in names if name not in known]
+    if unknown or not names:
+        raise ClusterError(
+            f"{data.path} has no environment {', '.join(unknown)}",
+            hint=f"it has {', '.join(known)}",
+        )
+    return names
+
+
 def _shares(environment: str, count: int) -> list[Part]:
     return [
-        Part(f"{_file(environment)}-share-{n}-of-{count}", (environment, f"{n}/{count}"))
+        Part(f"{file_name(environment)}-share-{n}-of-{count}", (environment, f"{n}/{count}"))
         for n in range(1, count + 1)
     ]
 
 
-def _file(environment: str) -> str:
+def file_name(environment: str) -> str:
+    """Of the environment's parts."""
     return re.sub(r"[^\w.+-]", "_", environment)
 
 
@@ -141,16 +152,18 @@ def _kept(store: Store, pieces: list[Part]) -> list[bytes]:
     return [store.get(piece.key) for piece in pieces if store.has(piece.key)]
 
 
-def _arguments(shared: _Shared, environment: str, out: Path) -> list[str]:
-    arguments = ["train", str(shared.data.path()), "--environment", environment]
-    return [*arguments, "--out", str(out), *shared.options]
+def arguments(data: SentFolder, environment: str, out: Path, options: Sequence[str]) -> list[str]:
+    """Of the program, to train an environment."""
+    return ["train", str(data.path()), "--environment", environment, "--out", str(out), *options]
 
 
 def _fit(shared: _Shared, environment: str, share: str) -> bytes:
     """What a node does for a share: its regressors."""
     with tempfile.TemporaryDirectory(dir=scratch()) as folder:
         out = Path(folder) / "share.fitted"
-        _program.printed([*_arguments(shared, environment, out), "--share", share])
+        _program.printed(
+            [*arguments(shared.data, environment, out, shared.options), "--share", share]
+        )
         return out.read_bytes()
 
 
@@ -164,5 +177,5 @@ def _bundle(shared: _Shared, environment: str, fitted: list[bytes]) -> bytes:
             file = Path(folder) / f"{number}.fitted"
             file.write_bytes(content)
             files += ["--fitted", str(file)]
-        _program.run([*_arguments(shared, environment, out), *files])
+        _program.run([*arguments(shared.data, environment, out, shared.options), *files])
         return out.read_bytes()

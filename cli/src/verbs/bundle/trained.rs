@@ -76,6 +76,9 @@ impl Report for BundleReport<'_> {
         let _ = writeln!(text, "Data         {}", p.data_digest);
         let _ =
             writeln!(text, "By           {} with {}, seed {}", p.created_by, p.libraries, p.seed);
+        if !p.boosting.is_usual() {
+            let _ = writeln!(text, "Boosting     {}", p.boosting);
+        }
         if let Some(source) = &p.transferred_from {
             let _ = writeln!(text, "Corrected    from the bundle of {source}");
         }
@@ -126,6 +129,7 @@ impl Report for BundleReport<'_> {
                 "libraries": p.libraries,
                 "data_digest": p.data_digest,
                 "seed": p.seed,
+                "boosting": p.boosting,
                 "folds": p.folds,
                 "models": p.models,
                 "architectures": p.architectures,

@@ -3,6 +3,7 @@
 use crate::verbs::{
     error::{CliError, CliResult},
     output::{Report, Table, percent},
+    profile::report::unsteady_text,
 };
 use serde_json::json;
 use std::{fmt::Write, path::PathBuf};
@@ -62,6 +63,7 @@ impl Engine {
         let mut table = Table::new(&HEADINGS, 1);
         o.parts.iter().for_each(|part| table.row(cells(part)));
         text += &table.to_text();
+        text += &unsteady_text(o.unsteadiness);
         for (model, reason) in o.failed.iter().take(NAMED) {
             let _ = writeln!(text, "failed: {model}: {reason}");
         }
@@ -92,6 +94,7 @@ impl Engine {
             "interrupted": o.interrupted,
             "elapsed_s": o.elapsed.as_secs_f64(),
             "stolen_share": o.stolen,
+            "unsteadiness": o.unsteadiness,
         })
     }
 }

@@ -19,8 +19,13 @@ pub fn line(memory: &MemoryForecast) -> String {
     let (peak, demand) = (memory.peak_bytes, memory.demand);
     let bytes = [peak.point(), peak.lower(), peak.upper()].map(si);
     let [point, lower, upper] = &bytes;
+    let freed = match demand.freed_bytes {
+        0 => String::new(),
+        bytes => format!(", {}B freed while loading", si(bytes)),
+    };
     format!(
-        "Memory     {point}B   [{lower}B .. {upper}B]   with {}B of weights, {}B of activations\n",
+        "Memory     {point}B   [{lower}B .. {upper}B]   with {}B of weights, {}B of \
+         activations{freed}\n",
         si(demand.weights_bytes()),
         si(demand.activations_bytes)
     )

@@ -2,7 +2,7 @@
 //! every model run as soon as it is there.
 
 mod engine;
-mod report;
+pub mod report;
 
 pub use engine::{Device, EngineArgs, Layout, RemoteArgs, RunArgs, parse_precision};
 

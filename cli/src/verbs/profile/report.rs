@@ -6,12 +6,28 @@ use crate::verbs::{
 };
 use serde_json::json;
 use std::path::Path;
-use vitempo::campaign::Outcome;
+use vitempo::{
+    campaign::Outcome,
+    profiler::sweep::{UNSTEADY, unsteadiness},
+};
 
 /// What is printed.
 pub struct Profiled<'a> {
     pub outcome: &'a Outcome,
     pub out: &'a Path,
+}
+
+/// Says so where the machine was not at rest.
+pub fn unsteady_text(unsteadiness: Option<f64>) -> String {
+    let unsteady = unsteadiness.filter(|times| *times > UNSTEADY);
+    unsteady.map_or_else(String::new, |times| {
+        format!(
+            "warning: this machine was not at rest: a reference workload took {times:.2} times as \
+             long beside the slowest tenth of the model runs as beside the fastest (at rest 1.1 to \
+             {UNSTEADY}). Forecasts cannot be better than that; measure again when nothing else \
+             runs\n"
+        )
+    })
 }
 
 impl Report for Profiled<'_> {
@@ -35,6 +51,7 @@ impl Report for Profiled<'_> {
         for (reason, n) in &s.without_peak_memory {
             text += &format!("no peak memory ({n} x): {reason}\n");
         }
+        text += &unsteady_text(unsteadiness(&s.reference_ns));
         if s.left > 0 {
             text += "hint: the same command goes on with what is left\n";
         }
@@ -63,7 +80,7 @@ impl Report for Profiled<'_> {
             .collect();
         Ok(
             json!({"environment": self.outcome.environment.id(), "dataset": self.out, "measured": s.measured, "skipped": s.skipped,
-            "failed": failed, "without_peak_memory": s.without_peak_memory, "left": s.left, "interrupted": s.interrupted, "elapsed_s": s.elapsed.as_secs_f64()}),
+            "failed": failed, "without_peak_memory": s.without_peak_memory, "left": s.left, "interrupted": s.interrupted, "unsteadiness": unsteadiness(&s.reference_ns), "elapsed_s": s.elapsed.as_secs_f64()}),
         )
     }
 }

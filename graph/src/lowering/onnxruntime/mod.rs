@@ -9,11 +9,14 @@
 mod activation;
 mod arena;
 mod attention;
+mod bfc;
 mod blocked;
 mod convolution;
 mod domain;
 mod elimination;
+mod heap;
 mod int8;
+mod loading;
 mod normalization;
 mod pairs;
 mod permutation;
@@ -24,8 +27,9 @@ mod split;
 mod tests;
 mod transpose;
 
-pub use arena::arena_bytes;
+pub use arena::{arena_bytes, planned_bytes};
 pub(crate) use domain::DOMAIN;
+pub use loading::kept_bytes;
 
 use crate::{
     Attribute, Attributes, Budget, Environment, Graph, GraphError, MemoryFormat, OpKind, OpSpec,

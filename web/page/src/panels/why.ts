@@ -39,8 +39,9 @@ function kinds(details: Details): HTMLElement {
 
 function memory(details: Details): HTMLElement | null {
   if (!details.memory) return null;
-  const { peak, level, weights, activations } = details.memory;
-  return h('p', { class: 'memory' }, h('b', {}, bytes(peak.point)), ` of memory [${bytes(peak.lower)} – ${bytes(peak.upper)}, ${percent(level)}], of which weights ${bytes(weights)} and activations ${bytes(activations)}.`);
+  const { peak, level, weights, activations, freed } = details.memory;
+  const loading = freed ? `, and what loading frees and the process keeps ${bytes(freed)}` : '';
+  return h('p', { class: 'memory' }, h('b', {}, bytes(peak.point)), ` of memory [${bytes(peak.lower)} – ${bytes(peak.upper)}, ${percent(level)}], with weights ${bytes(weights)} and activations ${bytes(activations)}${loading}.`);
 }
 
 type Order = 'run' | 'latency';

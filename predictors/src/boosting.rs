@@ -1,0 +1,136 @@
+//! [`Boosting`]: the hyper-parameters of boosted trees, for searches over held-out error.
+
+use crate::PredictorError;
+use serde::{Deserialize, Serialize};
+use std::{fmt, str::FromStr};
+
+/// Hyper-parameters of boosted trees; those that are `None` are the usual ones.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Boosting {
+    /// Trees of a regressor; by default 100, 200 or 400, by its rows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trees: Option<u32>,
+    /// Most leaves of a tree; by default 31. With at most 32, forests are forecast fastest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub leaves: Option<u32>,
+    /// Learning rate; by default 10 / trees.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub learning_rate: Option<f64>,
+    /// Fewest rows of a leaf; by default 3 to 10, by the rows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rows_in_leaf: Option<u32>,
+    /// L2 penalty of the values of leaves; by default 0.5.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub l2: Option<f64>,
+    /// Share of the columns that a tree sees; by default 0.7.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub columns: Option<f64>,
+}
+
+/// A hyper-parameter: its name, and the least and the largest value.
+const RANGES: [(&str, f64, f64); 6] = [
+    ("trees", 1.0, 10_000.0),
+    ("leaves", 2.0, 128.0),
+    ("learning_rate", 1e-4, 1.0),
+    ("rows_in_leaf", 1.0, 1e6),
+    ("l2", 0.0, 1e6),
+    ("columns", 0.01, 1.0),
+];
+
+impl Boosting {
+    /// Whether all are the usual ones.
+    #[must_use]
+    pub fn is_usual(&self) -> bool {
+        self.named().iter().all(|(_, value)| value.is_none())
+    }
+
+    /// Names and values.
+    fn named(&self) -> [(&'static str, Option<f64>); 6] {
+        [
+            ("trees", self.trees.map(f64::from)),
+            ("leaves", self.leaves.map(f64::from)),
+            ("learning_rate", self.learning_rate),
+            ("rows_in_leaf", self.rows_in_leaf.map(f64::from)),
+            ("l2", self.l2),
+            ("columns", self.columns),
+        ]
+    }
+
+    /// # Errors
+    /// [`PredictorError::Option`] for a value out of its range.
+    pub(crate) fn check(&self) -> Result<(), PredictorError> {
+        for ((option, least, most), (_, value)) in RANGES.into_iter().zip(self.named()) {
+            if value.is_some_and(|v| !(least..=most).contains(&v)) {
+                let reason = format!("must lie between {least} and {most}");
+                return Err(PredictorError::Option { option, reason });
+            }
+        }
+        Ok(())
+    }
+
+    fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
+        let known = RANGES.map(|(name, ..)| name).join(", ");
+        let unread = || format!("`{value}` is no value of {name}");
+        let count = || value.parse().map(Some).map_err(|_| unread());
+        let number = || value.parse().map(Some).map_err(|_| unread());
+        match name {
+            "trees" => self.trees = count()?,
+            "leaves" => self.leaves = count()?,
+            "rows_in_leaf" => self.rows_in_leaf = count()?,
+            "learning_rate" => self.learning_rate = number()?,
+            "l2" => self.l2 = number()?,
+            "columns" => self.columns = number()?,
+            _ => return Err(format!("`{name}` is none of {known}")),
+        }
+        Ok(())
+    }
+}
+
+/// `trees=200,leaves=15`; nothing where all are the usual ones.
+impl fmt::Display for Boosting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let given = self.named().into_iter().filter_map(|(name, v)| Some((name, v?)));
+        let texts: Vec<String> = given.map(|(name, value)| format!("{name}={value}")).collect();
+        f.pad(&texts.join(","))
+    }
+}
+
+impl FromStr for Boosting {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut boosting = Self::default();
+        for given in text.split(',').filter(|given| !given.trim().is_empty()) {
+            let (name, value) =
+                given.split_once('=').ok_or_else(|| format!("`{given}`: expected NAME=VALUE"))?;
+            boosting.set(name.trim(), value.trim())?;
+        }
+        boosting.check().map_err(|error| error.to_string())?;
+        Ok(boosting)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_says_which_are_not_usual() {
+        let text = "trees=200,leaves=15,learning_rate=0.05,rows_in_leaf=5,l2=2,columns=0.5";
+        let all: Boosting = text.parse().expect("hyper-parameters");
+        assert_eq!((all.trees, all.columns, all.to_string()), (Some(200), Some(0.5), text.into()));
+        assert!("".parse::<Boosting>().expect("none").is_usual());
+        for (text, why) in [
+            ("trees", "NAME=VALUE"),
+            ("trees=many", "no value of trees"),
+            ("trees=-1", "no value of trees"),
+            ("leaves=1", "between 2 and 128"),
+            ("columns=NaN", "between 0.01 and 1"),
+            ("depth=3", "none of trees, leaves"),
+        ] {
+            let error = text.parse::<Boosting>().expect_err(text);
+            assert!(error.contains(why), "{text}: {error}");
+        }
+    }
+}
