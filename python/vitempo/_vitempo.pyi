@@ -16,7 +16,7 @@ _Member = tuple[
     str,
     float,
     list[tuple[float, float, float]],
-    list[Optional[tuple[int, int, int, float, int, int]]],
+    list[Optional[tuple[int, int, int, float, int, int, int]]],
 ]
 
 class _Serializable(Protocol):

@@ -46,8 +46,9 @@ impl Lake {
     ///
     /// # Errors
     /// [`DatasetError::Conflict`] and [`DatasetError::ModelConflict`] where the lake says other
-    /// things of one of these model runs or models; [`DatasetError::Unstorable`]; [`DatasetError::Io`] where the lake cannot be read or
-    /// written; [`DatasetError::Busy`] where others commit all the time. Nothing is added then.
+    /// things of one of these model runs or models; [`DatasetError::Unstorable`];
+    /// [`DatasetError::Io`] where the lake cannot be read or written; [`DatasetError::Busy`] where
+    /// others commit all the time. Nothing is added then.
     pub fn append(&mut self, dataset: &Dataset) -> Result<Appended, DatasetError> {
         check_runs(dataset)?;
         let ids: BTreeSet<String> =
