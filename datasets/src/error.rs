@@ -115,16 +115,14 @@ pub enum DatasetError {
     },
     /// A model is stored already as one of another search space, or of none.
     #[error(
-        "{path} has model `{name}` ({architecture}) already, {known}, and not {other}: keep \
+        "{path} has model {model} already, {known}, and not {other}: keep \
          index.csv beside sampled models, or give the file another name"
     )]
     ModelConflict {
         /// The file or folder.
         path: PathBuf,
-        /// Name of the model.
-        name: String,
-        /// Its digest.
-        architecture: String,
+        /// Name and digest of the model.
+        model: String,
         /// Where the stored model is from.
         known: String,
         /// Where this one is from.
@@ -230,8 +228,7 @@ impl DatasetError {
         };
         Self::ModelConflict {
             path: path.to_owned(),
-            name: known.name.clone(),
-            architecture: known.architecture.clone(),
+            model: format!("`{}` ({})", known.name, known.architecture),
             known: origin(known),
             other: origin(other),
         }

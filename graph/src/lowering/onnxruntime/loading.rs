@@ -131,7 +131,7 @@ mod tests {
         let mut b = GraphBuilder::new("chain");
         let mut x = b.input("x", TensorSpec::f32([1, 500]));
         for index in 0..count {
-            let weight = b.weight(&format!("w{index}"), TensorSpec::f32([500, 500]));
+            let weight = b.weight(format!("w{index}"), TensorSpec::f32([500, 500]));
             let name = format!("p{index}");
             x = b.op(&name, OpKind::Linear, Attributes::new(), &[x, weight]).expect("a product");
         }
