@@ -48,9 +48,7 @@ def worst(args):
 def refined(args, model):
     (file,) = args.models.rglob(f"{model['name']}.onnx")
     with tempfile.TemporaryDirectory() as folder:
-        if args.keep:
-            args.keep.mkdir(parents=True, exist_ok=True)
-        out = str(args.keep / f"{model['name']}.vtb" if args.keep else pathlib.Path(folder) / "sure.vtb")
+        out = str((args.keep or pathlib.Path(folder)) / f"{model['name']}.vtb")
         result = call(args, "refine", str(file), "--bundle", args.bundle, "--within", args.within,
                       "--cores", args.cores, "--out", out)
     row = {"model": model["name"], "measured_ns": model["actual_ns"]}
@@ -85,6 +83,8 @@ def table(rows):
 def main():
     args = arguments()
     rows = []
+    if args.keep:
+        args.keep.mkdir(parents=True, exist_ok=True)
     for model in worst(args):
         print(model["name"], file=sys.stderr)
         try:

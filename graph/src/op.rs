@@ -195,6 +195,12 @@ impl OpKind {
         )
     }
 
+    /// Whether it is a product without a window, whose weights engines pack.
+    #[must_use]
+    pub fn is_matrix_product(&self) -> bool {
+        self.is_product() && !self.is_window()
+    }
+
     /// Operators that slide a window over an image: those whose speed depends on the memory format.
     #[must_use]
     pub fn is_window(&self) -> bool {

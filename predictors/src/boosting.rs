@@ -28,39 +28,41 @@ pub struct Boosting {
     pub columns: Option<f64>,
 }
 
-/// A hyper-parameter: its name, and the least and the largest value.
-const RANGES: [(&str, f64, f64); 6] = [
-    ("trees", 1.0, 10_000.0),
-    ("leaves", 2.0, 128.0),
-    ("learning_rate", 1e-4, 1.0),
-    ("rows_in_leaf", 1.0, 1e6),
-    ("l2", 0.0, 1e6),
-    ("columns", 0.01, 1.0),
-];
+/// A hyper-parameter: its name, its value where it is given, and the least and the largest value.
+type Named = (&'static str, Option<f64>, f64, f64);
 
 impl Boosting {
+    /// The usual ones.
+    pub const USUAL: Self = Self {
+        trees: None,
+        leaves: None,
+        learning_rate: None,
+        rows_in_leaf: None,
+        l2: None,
+        columns: None,
+    };
+
     /// Whether all are the usual ones.
     #[must_use]
     pub fn is_usual(&self) -> bool {
-        self.named().iter().all(|(_, value)| value.is_none())
+        *self == Self::USUAL
     }
 
-    /// Names and values.
-    fn named(&self) -> [(&'static str, Option<f64>); 6] {
+    fn named(&self) -> [Named; 6] {
         [
-            ("trees", self.trees.map(f64::from)),
-            ("leaves", self.leaves.map(f64::from)),
-            ("learning_rate", self.learning_rate),
-            ("rows_in_leaf", self.rows_in_leaf.map(f64::from)),
-            ("l2", self.l2),
-            ("columns", self.columns),
+            ("trees", self.trees.map(f64::from), 1.0, 10_000.0),
+            ("leaves", self.leaves.map(f64::from), 2.0, 128.0),
+            ("learning_rate", self.learning_rate, 1e-4, 1.0),
+            ("rows_in_leaf", self.rows_in_leaf.map(f64::from), 1.0, 1e6),
+            ("l2", self.l2, 0.0, 1e6),
+            ("columns", self.columns, 0.01, 1.0),
         ]
     }
 
     /// # Errors
     /// [`PredictorError::Option`] for a value out of its range.
     pub(crate) fn check(&self) -> Result<(), PredictorError> {
-        for ((option, least, most), (_, value)) in RANGES.into_iter().zip(self.named()) {
+        for (option, value, least, most) in self.named() {
             if value.is_some_and(|v| !(least..=most).contains(&v)) {
                 let reason = format!("must lie between {least} and {most}");
                 return Err(PredictorError::Option { option, reason });
@@ -70,27 +72,30 @@ impl Boosting {
     }
 
     fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
-        let known = RANGES.map(|(name, ..)| name).join(", ");
-        let unread = || format!("`{value}` is no value of {name}");
-        let count = || value.parse().map(Some).map_err(|_| unread());
-        let number = || value.parse().map(Some).map_err(|_| unread());
         match name {
-            "trees" => self.trees = count()?,
-            "leaves" => self.leaves = count()?,
-            "rows_in_leaf" => self.rows_in_leaf = count()?,
-            "learning_rate" => self.learning_rate = number()?,
-            "l2" => self.l2 = number()?,
-            "columns" => self.columns = number()?,
-            _ => return Err(format!("`{name}` is none of {known}")),
+            "trees" => self.trees = read(name, value)?,
+            "leaves" => self.leaves = read(name, value)?,
+            "learning_rate" => self.learning_rate = read(name, value)?,
+            "rows_in_leaf" => self.rows_in_leaf = read(name, value)?,
+            "l2" => self.l2 = read(name, value)?,
+            "columns" => self.columns = read(name, value)?,
+            _ => {
+                let known = self.named().map(|(name, ..)| name).join(", ");
+                return Err(format!("`{name}` is none of {known}"));
+            }
         }
         Ok(())
     }
 }
 
+fn read<T: FromStr>(name: &str, value: &str) -> Result<Option<T>, String> {
+    value.parse().map(Some).map_err(|_| format!("`{value}` is no value of {name}"))
+}
+
 /// `trees=200,leaves=15`; nothing where all are the usual ones.
 impl fmt::Display for Boosting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let given = self.named().into_iter().filter_map(|(name, v)| Some((name, v?)));
+        let given = self.named().into_iter().filter_map(|(name, v, ..)| Some((name, v?)));
         let texts: Vec<String> = given.map(|(name, value)| format!("{name}={value}")).collect();
         f.pad(&texts.join(","))
     }

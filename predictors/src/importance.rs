@@ -55,7 +55,7 @@ pub fn importance<'a>(
         weights: &weights,
         groups: &groups,
     };
-    let trees = gbdt::fit(&data, &Boosting::default(), seed)?;
+    let trees = gbdt::fit(&data, &Boosting::USUAL, seed)?;
     let decrease = trees.impurity_decrease(&data);
     let total: f64 = decrease.iter().sum();
     if total <= 0.0 {

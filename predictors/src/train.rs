@@ -42,7 +42,7 @@ pub struct TrainOptions {
 
 impl Default for TrainOptions {
     fn default() -> Self {
-        Self { seed: 1, folds: 5, threads: 2, level: 0.9, boosting: Boosting::default() }
+        Self { seed: 1, folds: 5, threads: 2, level: 0.9, boosting: Boosting::USUAL }
     }
 }
 

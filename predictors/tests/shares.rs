@@ -9,16 +9,8 @@ use vitempo_predictors::{
     Boosting, Fitted, Method, PredictorError, Share, TrainOptions, train, train_with,
 };
 
-const USUAL: Boosting = Boosting {
-    trees: None,
-    leaves: None,
-    learning_rate: None,
-    rows_in_leaf: None,
-    l2: None,
-    columns: None,
-};
 const OPTIONS: TrainOptions =
-    TrainOptions { seed: 1, folds: 2, threads: 1, level: 0.9, boosting: USUAL };
+    TrainOptions { seed: 1, folds: 2, threads: 1, level: 0.9, boosting: Boosting::USUAL };
 
 #[test]
 fn shares_together_are_one_training_byte_for_byte() {

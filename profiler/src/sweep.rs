@@ -397,6 +397,8 @@ impl Run<'_, '_> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::reference;
+    use crate::worker::WorkerCommand;
 
     #[test]
     fn a_machine_at_rest_is_steady_and_a_tenth_of_outliers_does_not_count() {
@@ -409,9 +411,6 @@ mod tests {
         assert_eq!(unsteadiness(&at_rest[..FEWEST_STEADY - 1]), None);
         assert_eq!(unsteadiness(&[0; 50]), None);
     }
-
-    use crate::reference;
-    use crate::worker::WorkerCommand;
 
     fn sweep(models: usize, rounds: usize) -> Sweep {
         let graph = reference::graph().unwrap();

@@ -38,7 +38,7 @@ fn weights_by_operator(graph: &Graph, fit: &Fit) -> Vec<f64> {
     let mut is_read = vec![false; graph.values().len()];
     let mut first = |&&id: &&ValueId| !std::mem::replace(&mut is_read[id.0 as usize], true);
     let mut of_node = |node: &Node| -> f64 {
-        let is_product = node.op.kind.is_product() && !node.op.kind.is_window();
+        let is_product = node.op.kind.is_matrix_product();
         let factor = if is_product { fit.per_product_weight } else { fit.per_other_weight };
         let constants = node.inputs.iter().filter(&mut first).map(|&id| graph.value(id));
         let constants = constants.filter(|v| matches!(v.source, ValueSource::Constant(_)));

@@ -98,16 +98,16 @@ mod tests {
                 weights: &vec![1.0; n],
                 groups: &vec![0; n],
             };
-            let booster = train(&data, &Boosting::default(), 3).expect("trains");
-            let ours = fit(&data, &Boosting::default(), 3).expect("fits");
+            let booster = train(&data, &Boosting::USUAL, 3).expect("trains");
+            let ours = fit(&data, &Boosting::USUAL, 3).expect("fits");
             let theirs = booster.predict(&x, 3, true).expect("predicts");
             // Each leaf is rounded.
             let rounding = ours.len() as f64 * 3e-8;
             for (row, expected) in x.chunks(3).zip(&theirs) {
                 assert!((ours.log_ratio(row) - expected).abs() < rounding);
             }
-            assert_eq!(fit(&data, &Boosting::default(), 3), Ok(ours.clone()));
-            let few = Boosting { trees: Some(7), leaves: Some(5), ..Boosting::default() };
+            assert_eq!(fit(&data, &Boosting::USUAL, 3), Ok(ours.clone()));
+            let few = Boosting { trees: Some(7), leaves: Some(5), ..Boosting::USUAL };
             assert_eq!(fit(&data, &few, 3).expect("fits").len(), 7);
             let error: f64 = x
                 .chunks(3)

@@ -6,9 +6,9 @@
 //! Weights are read once, and some engines keep a second, packed copy of those of matrix products or
 //! convolutions. Activations are the most that is alive at once ([`peak_alive_bytes`]), of which
 //! engines need more where memory is fragmented, or, of ONNX Runtime, what its arena has
-//! ([`onnxruntime::arena_bytes`]). Of ONNX Runtime, memory that loading frees and that stays with the
-//! process counts too ([`onnxruntime::kept_bytes`]). The coefficients of an engine are fitted to measured models
-//! ([`fit`]), by least squares of relative errors; none is below 0.
+//! ([`onnxruntime::arena_bytes`]). Of ONNX Runtime, memory that loading frees and that stays with
+//! the process counts too ([`onnxruntime::kept_bytes`]). The coefficients of an engine are fitted to
+//! measured models ([`fit`]), by least squares of relative errors; none is below 0.
 //!
 //! Memory is the resident memory that loading and running add to a process in which the engine's
 //! library is there already and nothing else runs. It depends on the engine, its version and its
@@ -57,7 +57,7 @@ impl MemoryDemand {
     pub fn of(framework: &str, model: &Graph, kernels: &Graph) -> Self {
         let mut weights: BTreeMap<ValueId, (u64, bool)> = BTreeMap::new();
         for node in kernels.nodes() {
-            let is_product = node.op.kind.is_product() && !node.op.kind.is_window();
+            let is_product = node.op.kind.is_matrix_product();
             for &id in &node.inputs {
                 let value = kernels.value(id);
                 if let (ValueSource::Constant(_), Some(tensor)) = (&value.source, &value.tensor) {
@@ -69,15 +69,12 @@ impl MemoryDemand {
             let these = weights.values().filter(|(_, is_product)| *is_product == products);
             these.fold(0, |sum: u64, (bytes, _)| sum.saturating_add(*bytes))
         };
-        let activations_bytes = activations_bytes(framework, model, kernels);
+        let (activations_bytes, freed_bytes) = beside_weights(framework, model, kernels);
         Self {
             product_weights_bytes: bytes(true),
             other_weights_bytes: bytes(false),
             activations_bytes,
-            freed_bytes: match framework == Framework::OnnxRuntime.name() {
-                true => onnxruntime::kept_bytes(kernels, activations_bytes),
-                false => 0,
-            },
+            freed_bytes,
             kernels: kernels.nodes().len() as u64,
         }
     }
@@ -106,17 +103,19 @@ impl MemoryDemand {
     }
 }
 
-/// Memory for activations. Kernels that are a list without connections (LiteRT's) say nothing about
+/// Memory for activations, and what loading frees and the process keeps. Kernels that are a list without connections (LiteRT's) say nothing about
 /// what is alive: then it is that of the model's operators.
-fn activations_bytes(framework: &str, model: &Graph, kernels: &Graph) -> u64 {
+fn beside_weights(framework: &str, model: &Graph, kernels: &Graph) -> (u64, u64) {
     if framework == Framework::OnnxRuntime.name() {
-        return onnxruntime::arena_bytes(kernels);
+        let arena_bytes = onnxruntime::arena_bytes(kernels);
+        return (arena_bytes, onnxruntime::kept_bytes(kernels, arena_bytes));
     }
     let is_list = kernels.inputs().len() > model.inputs().len();
-    match is_list {
+    let alive_bytes = match is_list {
         true => peak_alive_bytes(&patterns::canonicalize(model)),
         false => peak_alive_bytes(kernels),
-    }
+    };
+    (alive_bytes, 0)
 }
 
 /// The memory of a model, bytes.

@@ -219,13 +219,26 @@ def _run_campaign(given: argparse.Namespace) -> list[Failure]:
     return found.failed
 
 
-def _add_train(job: argparse.ArgumentParser) -> None:
+def _add_dataset(job: argparse.ArgumentParser) -> None:
     job.add_argument("data", metavar="FOLDER", help="dataset")
     job.add_argument("--environment", action="append", metavar="ID", help="all by default")
-    job.add_argument("--shares", type=int, default=1, help="tasks that fit an environment")
-    job.add_argument("--method", default="gbdt")
     job.add_argument("--seed", type=int, default=1)
     job.add_argument("--level", type=float, default=0.9, help="of the intervals")
+
+
+def _of_dataset(given: argparse.Namespace) -> dict[str, Any]:
+    return {
+        "environments": given.environment,
+        "seed": given.seed,
+        "level": given.level,
+        **_how(given),
+    }
+
+
+def _add_train(job: argparse.ArgumentParser) -> None:
+    _add_dataset(job)
+    job.add_argument("--shares", type=int, default=1, help="tasks that fit an environment")
+    job.add_argument("--method", default="gbdt")
     finish(job, _run_train)
 
 
@@ -233,12 +246,9 @@ def _run_train(given: argparse.Namespace) -> list[Failure]:
     found = _train.train(
         given.data,
         given.out,
-        environments=given.environment,
         shares=given.shares,
         method=given.method,
-        seed=given.seed,
-        level=given.level,
-        **_how(given),
+        **_of_dataset(given),
     )
     rows = [(name, bundle.digest, bundle.location) for name, bundle in found.bundles.items()]
     value = [dict(zip(("environment", "digest", "file"), row)) for row in rows]
@@ -247,39 +257,24 @@ def _run_train(given: argparse.Namespace) -> list[Failure]:
 
 
 def _add_tune(job: argparse.ArgumentParser) -> None:
-    job.add_argument("data", metavar="FOLDER", help="dataset")
-    job.add_argument("--environment", action="append", metavar="ID", help="all by default")
+    _add_dataset(job)
     job.add_argument("--trials", type=int, default=20, help="settings for each environment")
-    job.add_argument("--seed", type=int, default=1)
-    job.add_argument("--level", type=float, default=0.9, help="of the intervals")
     finish(job, _run_tune)
 
 
 def _run_tune(given: argparse.Namespace) -> list[Failure]:
-    found = _tune.tune(
-        given.data,
-        given.out,
-        environments=given.environment,
-        trials=given.trials,
-        seed=given.seed,
-        level=given.level,
-        **_how(given),
-    )
+    found = _tune.tune(given.data, given.out, trials=given.trials, **_of_dataset(given))
     rows: list[tuple[str, ...]] = []
     value: list[dict[str, Any]] = []
     for name, tried in found.trials.items():
-        usual = next((of.mape for of in tried if not of.boosting), None)
-        for best in tried[:1]:
-            before = "" if usual is None else f"{usual:.2f} %"
-            rows.append((name, best.boosting or "usual", f"{best.mape:.2f} %", before))
-            value.append(
-                {
-                    "environment": name,
-                    "boosting": best.boosting,
-                    "held_out_mape": best.mape,
-                    "usual_held_out_mape": usual,
-                }
-            )
+        if not tried:
+            continue
+        best, usual = tried[0], next((of.mape for of in tried if not of.boosting), None)
+        found_of = (name, best.boosting, best.mape, usual)
+        keys = ("environment", "boosting", "held_out_mape", "usual_held_out_mape")
+        value.append(dict(zip(keys, found_of)))
+        before = "" if usual is None else f"{usual:.2f} %"
+        rows.append((name, best.boosting or "usual", f"{best.mape:.2f} %", before))
     headings = ("Environment", "Best of the settings", "Held out", "Usual setting")
     show(given, value, table(headings, rows))
     return found.failed

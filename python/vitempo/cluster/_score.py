@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import io
 import hashlib
 import json
 import math
@@ -31,7 +30,7 @@ from ._shared import (
     sent_bundles,
     space_of,
 )
-from ._store import Store, to_json
+from ._store import Store, to_csv, to_json
 
 Path_ = Union[str, "os.PathLike[str]"]
 Scores = tuple[int, int, list[Any], list[Any]]
@@ -346,14 +345,12 @@ def _candidate(member: Any) -> Ranked:
 def rows(members: Sequence[Ranked], names: Sequence[str]) -> bytes:
     """A CSV of architectures: encoding, score, and for each bundle the latency and the ends of its
     interval, ms."""
-    out = io.StringIO()
-    table = csv.writer(out, lineterminator="\n")
     ends = [f"{name}_{end}" for name in names for end in ("ms", "lower_ms", "upper_ms")]
-    table.writerow(["encoding", "score", *ends])
+    lines = [["encoding", "score", *ends]]
     for of in members:
         numbers = [end for latency in of.latencies for end in plain(latency)]
-        table.writerow([of.encoding, repr(of.score), *map(repr, numbers)])
-    return out.getvalue().encode()
+        lines.append([of.encoding, repr(of.score), *map(repr, numbers)])
+    return to_csv(lines)
 
 
 def plain(latency: Latency) -> tuple[float, float, float]:

@@ -6,10 +6,12 @@ part counts once, whatever is killed.
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Optional, Union
@@ -116,3 +118,10 @@ class Store:
 def to_json(value: Any) -> bytes:
     """One text for one value: keys sorted, floats as they are read again."""
     return (json.dumps(value, sort_keys=True, separators=(",", ":")) + "\n").encode()
+
+
+def to_csv(rows: Iterable[Iterable[str]]) -> bytes:
+    """Lines end as on every system that is not Windows."""
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerows(rows)
+    return out.getvalue().encode()

@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Optional, Union
+from typing import Any, Optional, Union
 
 import vitempo
 
@@ -40,9 +40,25 @@ class TrainResult:
 
 
 @dataclass(frozen=True)
-class _Shared:
+class Training:
+    """What training on a node needs: the dataset, and options of the program."""
+
     data: SentFolder
     options: tuple[str, ...]
+
+    def arguments(self, environment: str, out: Path, *more: str) -> list[str]:
+        """Of the program, to train an environment."""
+        data = str(self.data.path())
+        to = ["--environment", environment, "--out", str(out)]
+        return ["train", data, *to, *self.options, *more]
+
+    def bundle(self, environment: str, *more: str) -> tuple[Any, bytes]:
+        """Trains a bundle: what the program says of it, and the file."""
+        with tempfile.TemporaryDirectory(dir=scratch()) as folder:
+            # The name of the file is no part of the bundle.
+            out = Path(folder) / "trained.vtb"
+            said = _program.run(self.arguments(environment, out, *more))
+            return said, out.read_bytes()
 
 
 def train(
@@ -104,7 +120,7 @@ def train(
             for piece in pieces.get(name, [])
             if not store.has(whole.key)
         ]
-        shared = _Shared(sent, options)
+        shared = Training(sent, options)
         run(_fit, shared, left, store, how)
         # A share that failed is fitted in the last step of its environment.
         last = [
@@ -112,11 +128,16 @@ def train(
             for name, whole in zip(names, wholes)
         ]
         failed = run(_bundle, shared, last, store, how)
-        bundles: dict[str, Bundle] = {}
-        for name, part in zip(names, wholes):
-            if store.has(part.key):
-                bundles[name] = Bundle.load(store.finish(part.key, store.get(part.key)))
-    return TrainResult(bundles, failed)
+        return TrainResult(finished(store, wholes), failed)
+
+
+def finished(store: Store, wholes: Sequence[Part]) -> dict[str, Bundle]:
+    """The bundles that are done, by environment, which is the first argument of their parts."""
+    return {
+        part.arguments[0]: Bundle.load(store.finish(part.key, store.get(part.key)))
+        for part in wholes
+        if store.has(part.key)
+    }
 
 
 def chosen(data: Dataset, environments: Optional[Sequence[str]]) -> list[str]:
@@ -152,30 +173,20 @@ def _kept(store: Store, pieces: list[Part]) -> list[bytes]:
     return [store.get(piece.key) for piece in pieces if store.has(piece.key)]
 
 
-def arguments(data: SentFolder, environment: str, out: Path, options: Sequence[str]) -> list[str]:
-    """Of the program, to train an environment."""
-    return ["train", str(data.path()), "--environment", environment, "--out", str(out), *options]
-
-
-def _fit(shared: _Shared, environment: str, share: str) -> bytes:
+def _fit(shared: Training, environment: str, share: str) -> bytes:
     """What a node does for a share: its regressors."""
     with tempfile.TemporaryDirectory(dir=scratch()) as folder:
         out = Path(folder) / "share.fitted"
-        _program.printed(
-            [*arguments(shared.data, environment, out, shared.options), "--share", share]
-        )
+        _program.printed(shared.arguments(environment, out, "--share", share))
         return out.read_bytes()
 
 
-def _bundle(shared: _Shared, environment: str, fitted: list[bytes]) -> bytes:
+def _bundle(shared: Training, environment: str, fitted: list[bytes]) -> bytes:
     """What a node does for the bundle of an environment."""
     with tempfile.TemporaryDirectory(dir=scratch()) as folder:
-        # The name of the file is no part of the bundle.
-        out = Path(folder) / "trained.vtb"
         files: list[str] = []
         for number, content in enumerate(fitted):
             file = Path(folder) / f"{number}.fitted"
             file.write_bytes(content)
             files += ["--fitted", str(file)]
-        _program.run([*arguments(shared.data, environment, out, shared.options), *files])
-        return out.read_bytes()
+        return shared.bundle(environment, *files)[1]

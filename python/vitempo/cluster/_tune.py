@@ -6,28 +6,22 @@ cross-validation. The last step of an environment trains with the best one.
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
 import json
 import os
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Optional, Union
 
 import vitempo
 
-from .. import _program
 from .._dataset import Dataset
 from .._vitempo import Bundle
 from ..errors import ClusterError
 from ._folders import SentFolder
 from ._run import STOP, Failure, Part, Progress, Settings, run
-from ._shared import scratch
-from ._store import Store, to_json
-from ._train import arguments, chosen, file_name
+from ._store import Store, to_csv, to_json
+from ._train import Training, chosen, file_name, finished
 
 # Values that are drawn from; the usual ones are among them. `vitempo train --boosting` explains
 # the names.
@@ -69,12 +63,6 @@ class TuneResult:
     bundles: dict[str, Bundle]
     trials: dict[str, list[Trial]]
     failed: list[Failure]
-
-
-@dataclass(frozen=True)
-class _Shared:
-    data: SentFolder
-    options: tuple[str, ...]
 
 
 def tune(
@@ -123,7 +111,7 @@ def tune(
         "settings": settings,
         "options": list(options),
     }
-    shared = _Shared(sent, options)
+    shared = Training(sent, options)
     parts = {
         name: [
             Part(f"{file_name(name)}-trial-{number}", (name, setting))
@@ -140,13 +128,8 @@ def tune(
             if tried
         ]
         failed += run(_bundle, shared, last, store, how)
-        bundles = {
-            part.arguments[0]: Bundle.load(store.finish(part.key, store.get(part.key)))
-            for part in last
-            if store.has(part.key)
-        }
         store.finish("trials.csv", _table(ranked))
-    return TuneResult(bundles, ranked, failed)
+        return TuneResult(finished(store, last), ranked, failed)
 
 
 def drawn(trials: int, seed: int) -> list[str]:
@@ -178,23 +161,18 @@ def _ranked(store: Store, parts: Sequence[Part]) -> list[Trial]:
 
 
 def _table(ranked: dict[str, list[Trial]]) -> bytes:
-    out = io.StringIO()
-    table = csv.writer(out, lineterminator="\n")
-    table.writerow(("environment", "boosting", "held_out_mape"))
-    for name, tried in ranked.items():
-        table.writerows((name, trial.boosting, repr(trial.mape)) for trial in tried)
-    return out.getvalue().encode()
+    of = [(name, trial) for name, tried in ranked.items() for trial in tried]
+    rows = [(name, trial.boosting, repr(trial.mape)) for name, trial in of]
+    return to_csv([("environment", "boosting", "held_out_mape"), *rows])
 
 
-def _with(shared: _Shared, environment: str, boosting: str, out: Path) -> list[str]:
-    more = ("--boosting", boosting) if boosting else ()
-    return arguments(shared.data, environment, out, (*shared.options, *more))
+def _options(boosting: str) -> tuple[str, ...]:
+    return ("--boosting", boosting) if boosting else ()
 
 
-def _judge(shared: _Shared, environment: str, boosting: str) -> bytes:
+def _judge(shared: Training, environment: str, boosting: str) -> bytes:
     """What a node does for a setting: its held-out error."""
-    with tempfile.TemporaryDirectory(dir=scratch()) as folder:
-        trained = _program.run(_with(shared, environment, boosting, Path(folder) / "trial.vtb"))
+    trained, _ = shared.bundle(environment, *_options(boosting))
     e2e = trained["held_out"]["e2e"]
     if e2e is None:
         raise ClusterError(
@@ -204,10 +182,6 @@ def _judge(shared: _Shared, environment: str, boosting: str) -> bytes:
     return to_json({"boosting": boosting, "mape": e2e["mape"]})
 
 
-def _bundle(shared: _Shared, environment: str, boosting: str) -> bytes:
+def _bundle(shared: Training, environment: str, boosting: str) -> bytes:
     """What a node does for the bundle of an environment."""
-    with tempfile.TemporaryDirectory(dir=scratch()) as folder:
-        # The name of the file is no part of the bundle.
-        out = Path(folder) / "trained.vtb"
-        _program.run(_with(shared, environment, boosting, out))
-        return out.read_bytes()
+    return shared.bundle(environment, *_options(boosting))[1]

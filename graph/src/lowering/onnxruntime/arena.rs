@@ -11,12 +11,12 @@
 //! 2. Buffers are placed in the order of their first values: each in the smallest gap between those
 //!    alive that it fits in, or behind all of them.
 //!
-//! The first run has no block: each buffer is allocated by itself. The arena keeps what that took, and
-//! the block of later runs lies beside it if it fits nowhere in it.
+//! The first run has no block: each buffer is allocated by itself. The arena keeps what that took,
+//! and the block of later runs lies beside it if it fits nowhere in it.
 //!
 //! The plan of CoaT-Lite Tiny is 34 027 520 B, which is what the engine asks its arena for.
 
-use super::bfc::{Arena, Place};
+use super::bfc::Arena;
 use crate::{Graph, Node, OpFamily, OpKind, Shape, TensorSpec, ValueId};
 use std::collections::{BTreeMap, HashMap};
 
@@ -28,26 +28,16 @@ const MOST_SEARCHED: usize = 512;
 /// Bytes of the block for a lowered model.
 #[must_use]
 pub fn planned_bytes(kernels: &Graph) -> u64 {
-    placed(&buffers(kernels), kernels.nodes().len())
+    placed(&buffers(kernels))
 }
 
 /// Resident bytes of the arena after a first run, buffer by buffer, and a later one with the block.
 #[must_use]
 pub fn arena_bytes(kernels: &Graph) -> u64 {
-    let (buffers, steps) = (buffers(kernels), kernels.nodes().len());
+    let buffers = buffers(kernels);
     let mut arena = Arena::new();
-    let mut ending: Vec<Vec<Place>> = vec![Vec::new(); steps];
-    let mut next = buffers.iter().filter(|buffer| buffer.bytes > 0).peekable();
-    for step in 0..steps {
-        while let Some(buffer) = next.next_if(|buffer| buffer.first == step) {
-            let place = arena.allocate(buffer.bytes);
-            ending[buffer.last].push(place);
-        }
-        for place in std::mem::take(&mut ending[step]) {
-            arena.release(place);
-        }
-    }
-    arena.allocate(placed(&buffers, steps));
+    replay(&buffers, &mut arena, Arena::allocate, Arena::release);
+    arena.allocate(placed(&buffers));
     arena.touched_bytes()
 }
 
@@ -181,24 +171,51 @@ fn is_in_place(kind: &OpKind) -> bool {
     }
 }
 
-/// The end of the last of these buffers, each at the best place while it is alive.
-fn placed(buffers: &[Buffer], steps: usize) -> u64 {
-    let mut ending: Vec<Vec<u64>> = vec![Vec::new(); steps];
-    let mut alive: BTreeMap<u64, u64> = BTreeMap::new();
-    let mut arena_bytes = 0u64;
+/// Allocates each buffer at its first step, and releases it behind its last one.
+fn replay<S, P>(
+    buffers: &[Buffer],
+    space: &mut S,
+    allocate: fn(&mut S, u64) -> P,
+    release: fn(&mut S, P),
+) {
+    let steps = buffers.iter().map(|buffer| buffer.last + 1).max().unwrap_or(0);
+    let mut ending: Vec<Vec<P>> = (0..steps).map(|_| Vec::new()).collect();
     let mut next = buffers.iter().filter(|buffer| buffer.bytes > 0).peekable();
     for step in 0..steps {
         while let Some(buffer) = next.next_if(|buffer| buffer.first == step) {
-            let offset = gap(&alive, buffer.bytes, arena_bytes);
-            arena_bytes = arena_bytes.max(offset.saturating_add(buffer.bytes));
-            alive.insert(offset, buffer.bytes);
-            ending[buffer.last].push(offset);
+            ending[buffer.last].push(allocate(space, buffer.bytes));
         }
-        for offset in std::mem::take(&mut ending[step]) {
-            alive.remove(&offset);
+        for place in std::mem::take(&mut ending[step]) {
+            release(space, place);
         }
     }
-    arena_bytes
+}
+
+/// The block while it is planned: buffers alive by offset, and the end of all that ever were.
+#[derive(Default)]
+struct Block {
+    alive: BTreeMap<u64, u64>,
+    end: u64,
+}
+
+impl Block {
+    fn allocate(&mut self, bytes: u64) -> u64 {
+        let offset = gap(&self.alive, bytes, self.end);
+        self.end = self.end.max(offset.saturating_add(bytes));
+        self.alive.insert(offset, bytes);
+        offset
+    }
+
+    fn release(&mut self, offset: u64) {
+        self.alive.remove(&offset);
+    }
+}
+
+/// The end of the last of these buffers, each at the best place while it is alive.
+fn placed(buffers: &[Buffer]) -> u64 {
+    let mut block = Block::default();
+    replay(buffers, &mut block, Block::allocate, Block::release);
+    block.end
 }
 
 /// Where a buffer goes: the smallest gap that it fits in, or behind the last one.

@@ -5,7 +5,7 @@
 //! raises the threshold to its size, up to 32 MiB. Any other block lies in one heap, at the best fit
 //! among free ones or at its end. The heap shrinks only from its end.
 
-use std::collections::{BTreeMap, BTreeSet};
+use super::free_blocks::FreeBlocks;
 
 const ALIGNMENT_BYTES: u64 = 16;
 const PAGE_BYTES: u64 = 4096;
@@ -32,9 +32,8 @@ pub(super) enum Block {
 #[derive(Debug)]
 pub(super) struct Heap {
     threshold_bytes: u64,
-    /// Free blocks by offset, and by size.
-    free: BTreeMap<u64, u64>,
-    by_size: BTreeSet<(u64, u64)>,
+    /// Of the heap, which is one region.
+    free: FreeBlocks,
     /// End of the blocks, and of the heap.
     top: u64,
     end: u64,
@@ -46,8 +45,7 @@ impl Heap {
     pub(super) const fn new() -> Self {
         Self {
             threshold_bytes: LEAST_THRESHOLD_BYTES,
-            free: BTreeMap::new(),
-            by_size: BTreeSet::new(),
+            free: FreeBlocks::new(),
             top: 0,
             end: 0,
             mapped_bytes: 0,
@@ -62,7 +60,7 @@ impl Heap {
 
     pub(super) fn allocate(&mut self, bytes: u64) -> Block {
         let bytes = rounded(bytes.min(LARGEST_BLOCK_BYTES) + ALIGNMENT_BYTES, ALIGNMENT_BYTES);
-        if let Some(&(size, offset)) = self.by_size.range((bytes, 0)..).next() {
+        if let Some(((_, offset), size)) = self.free.take_fit(bytes) {
             return self.reuse(offset, size, bytes);
         }
         let is_beyond = self.top + bytes > self.end;
@@ -94,41 +92,23 @@ impl Heap {
     }
 
     fn reuse(&mut self, offset: u64, size: u64, bytes: u64) -> Block {
-        self.remove_free(offset);
         if size - bytes < LEAST_BLOCK_BYTES {
             return Block::Inside { offset, bytes: size };
         }
-        self.insert_free(offset + bytes, size - bytes);
+        self.free.insert((0, offset + bytes), size - bytes);
         Block::Inside { offset, bytes }
     }
 
     fn release_inside(&mut self, offset: u64, bytes: u64) {
-        let (mut start, mut bytes) = (offset, bytes);
-        bytes += self.remove_free(start + bytes).unwrap_or(0);
-        let before = self.free.range(..start).next_back().map(|(at, size)| (*at, *size));
-        if let Some((at, size)) = before.filter(|(at, size)| at + size == start) {
-            self.remove_free(at);
-            (start, bytes) = (at, bytes + size);
-        }
+        let ((_, start), bytes) = self.free.joined((0, offset), bytes);
         if start + bytes != self.top {
-            return self.insert_free(start, bytes);
+            return self.free.insert((0, start), bytes);
         }
         self.top = start;
         let is_trimmed = self.end - start >= 2 * self.threshold_bytes;
         if is_trimmed {
             self.end = rounded(start + PADDING_BYTES, PAGE_BYTES);
         }
-    }
-
-    fn insert_free(&mut self, offset: u64, bytes: u64) {
-        self.free.insert(offset, bytes);
-        self.by_size.insert((bytes, offset));
-    }
-
-    fn remove_free(&mut self, offset: u64) -> Option<u64> {
-        let bytes = self.free.remove(&offset)?;
-        self.by_size.remove(&(bytes, offset));
-        Some(bytes)
     }
 
     fn note(&mut self) {
@@ -143,6 +123,11 @@ const fn rounded(bytes: u64, to: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeMap;
+
+    fn free(heap: &Heap) -> BTreeMap<u64, u64> {
+        heap.free.by_place.iter().map(|((_, offset), bytes)| (*offset, *bytes)).collect()
+    }
 
     #[test]
     fn large_blocks_go_back_until_the_threshold_rises() {
@@ -164,10 +149,10 @@ mod tests {
         heap.release(blocks[0]);
         heap.release(blocks[2]);
         heap.release(blocks[3]);
-        assert_eq!(heap.free, BTreeMap::from([(0, 1024), (2048, 2048)]));
+        assert_eq!(free(&heap), BTreeMap::from([(0, 1024), (2048, 2048)]));
         assert_eq!(heap.allocate(1000), Block::Inside { offset: 0, bytes: 1024 });
         assert_eq!(heap.allocate(2000), Block::Inside { offset: 2048, bytes: 2016 });
-        assert_eq!(heap.free, BTreeMap::from([(4064, 32)]));
+        assert_eq!(free(&heap), BTreeMap::from([(4064, 32)]));
     }
 
     #[test]

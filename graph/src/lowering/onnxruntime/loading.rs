@@ -67,10 +67,10 @@ fn weights(kernels: &Graph) -> Vec<(u64, Use)> {
 fn use_of(node: &Node, index: usize) -> Use {
     let kind = &node.op.kind;
     let is_blocked = node.op.outputs.first().is_some_and(|t| t.format == MemoryFormat::Blocked);
-    match kind.is_product() {
-        true if !kind.is_window() => Use::Packed,
-        true if index == 1 && is_blocked => Use::Reordered,
-        _ => Use::AsItIs,
+    match () {
+        () if kind.is_matrix_product() => Use::Packed,
+        () if kind.is_product() && index == 1 && is_blocked => Use::Reordered,
+        () => Use::AsItIs,
     }
 }
 

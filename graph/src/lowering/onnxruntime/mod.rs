@@ -14,6 +14,7 @@ mod blocked;
 mod convolution;
 mod domain;
 mod elimination;
+mod free_blocks;
 mod heap;
 mod int8;
 mod loading;
