@@ -57,6 +57,14 @@ pub struct Cache {
 }
 
 impl Host {
+    /// Family and model of the processor, e.g. `25/1`, without stepping and microcode.
+    #[must_use]
+    pub fn processor_model(&self) -> Option<&str> {
+        let processor = self.processor.as_deref()?;
+        let end = processor.match_indices('/').nth(1).map_or(processor.len(), |(at, _)| at);
+        processor.get(..end)
+    }
+
     /// Bytes of its texts and numbers in memory.
     #[must_use]
     pub fn bytes(&self) -> u64 {
@@ -89,6 +97,18 @@ mod tests {
         assert_eq!(at(5, 600).stolen_since(&at(10, 500)), None);
         assert_eq!(at(10, 500).stolen_since(&at(10, 500)), None);
         assert_eq!(at(10, 500).stolen_since(&Host::default()), None);
+    }
+
+    #[test]
+    fn family_and_model_tell_processors_apart() {
+        let of = |processor: &str| {
+            let host = Host { processor: Some(processor.into()), ..Host::default() };
+            host.processor_model().map(str::to_owned)
+        };
+        assert_eq!(of("25/1/1/0xa0011d1").as_deref(), Some("25/1"));
+        assert_eq!(of("25/1").as_deref(), Some("25/1"));
+        assert_eq!(of("25").as_deref(), Some("25"));
+        assert_eq!(Host::default().processor_model(), None);
     }
 
     #[test]

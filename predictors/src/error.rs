@@ -44,6 +44,19 @@ pub enum PredictorError {
         /// Name of the model.
         model: String,
     },
+    /// Environments have one identity and were measured on different processors.
+    #[error(
+        "profiles of different processors cannot be mixed, although their environments are called \
+        the same: {first} and {other} (family/model; model `{model}`); keep their datasets apart"
+    )]
+    MixedProcessors {
+        /// Family and model of one of the two.
+        first: String,
+        /// Of the other.
+        other: String,
+        /// Name of the model.
+        model: String,
+    },
     /// Origins differ.
     #[error("measured, imported and simulated profiles cannot be mixed (model `{model}`)")]
     MixedOrigins {

@@ -88,9 +88,9 @@ impl HeldOut {
         scale(self.difficulty, sensitivity)
     }
 
-    /// `ln(actual / forecast)` per unit of difficulty.
-    pub(crate) fn score(&self) -> f64 {
-        self.log() / self.scale(0.0)
+    /// `ln(actual / forecast)` per unit of difficulty plus sensitivity.
+    pub(crate) fn score(&self, sensitivity: f64) -> f64 {
+        self.log() / self.scale(sensitivity)
     }
 }
 

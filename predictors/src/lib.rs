@@ -47,6 +47,7 @@ pub mod features;
 pub mod fitting;
 mod forecast;
 pub mod forest;
+mod held_out;
 #[cfg(feature = "train")]
 mod importance;
 mod interference;

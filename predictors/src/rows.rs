@@ -14,7 +14,7 @@ use crate::{
     metrics,
 };
 use std::collections::{BTreeMap, HashMap};
-use vitempo_graph::{ModelProfile, OpSpec, Origin, Status};
+use vitempo_graph::{ModelProfile, OpSpec, Origin, Processor, Status};
 
 /// Smallest latency a row may have, ns: operators that do nothing are measured as less than a
 /// timer's tick.
@@ -87,8 +87,8 @@ impl TrainingRows {
     /// Rows of profiles; drift is measured among these profiles.
     ///
     /// # Errors
-    /// [`PredictorError::MixedEnvironments`], [`PredictorError::MixedOrigins`],
-    /// [`PredictorError::NoRows`].
+    /// [`PredictorError::MixedEnvironments`], [`PredictorError::MixedProcessors`],
+    /// [`PredictorError::MixedOrigins`], [`PredictorError::NoRows`].
     pub fn from_profiles(profiles: &[ModelProfile]) -> Result<Self, PredictorError> {
         Self::with_drift(profiles, Drift::of(profiles))
     }
@@ -190,11 +190,18 @@ impl TrainingRows {
     }
 }
 
+/// Family and model of the CPU that ran, where they are known.
+fn processor(profile: &ModelProfile) -> Option<&str> {
+    let environment = &profile.environment;
+    environment.host.as_ref().filter(|_| environment.processor == Processor::Cpu)?.processor_model()
+}
+
 fn check_same(profiles: &[ModelProfile]) -> Result<Origin, PredictorError> {
     let Some(first) = profiles.first() else {
         return Err(PredictorError::NoRows { profiles: 0, skipped: 0, reasons: String::new() });
     };
     let id = first.environment.id();
+    let known = profiles.iter().find_map(processor);
     for profile in profiles {
         let other = profile.environment.id();
         if other != id {
@@ -203,6 +210,11 @@ fn check_same(profiles: &[ModelProfile]) -> Result<Origin, PredictorError> {
                 other,
                 model: profile.model.name.clone(),
             });
+        }
+        if let Some((first, other)) = known.zip(processor(profile)).filter(|(a, b)| a != b) {
+            let (first, other) = (first.to_owned(), other.to_owned());
+            let model = profile.model.name.clone();
+            return Err(PredictorError::MixedProcessors { first, other, model });
         }
         if profile.origin != first.origin {
             return Err(PredictorError::MixedOrigins { model: profile.model.name.clone() });

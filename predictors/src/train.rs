@@ -14,8 +14,7 @@ use crate::{
     features::{FeatureSchema, WorkingSet},
     fitting::{FitSettings, Model},
     forecast::Total,
-    interval::HeldOut,
-    metrics,
+    held_out::{HeldOutForecasts, measured_sums},
     shares::Fitted,
     unfamiliar::Intervals,
 };
@@ -276,15 +275,6 @@ fn libraries(method: Method) -> String {
     .to_owned()
 }
 
-/// Sums over the measured kernels of each model, ns.
-fn measured_sums(rows: &TrainingRows) -> Vec<f64> {
-    let mut sums = vec![0.0; rows.models.len()];
-    for row in &rows.rows {
-        sums[row.model] += row.count as f64 * row.latency_ns;
-    }
-    sums
-}
-
 /// From sums over the executed kernels, so that the fit describes the engine's overhead and not
 /// errors of lowering.
 fn calibrate(rows: &TrainingRows, measured: &[f64], forecasts: &Forecasts) -> Calibration {
@@ -296,60 +286,3 @@ fn calibrate(rows: &TrainingRows, measured: &[f64], forecasts: &Forecasts) -> Ca
         rows.models.iter().zip(measured).zip(&forecasts.executed).filter_map(point).collect();
     Calibration::fit(&points)
 }
-
-/// Held-out forecasts of whole models, end to end, and of networks of several operators, by the sum
-/// of their kernels.
-struct HeldOutForecasts {
-    models: Vec<HeldOut>,
-    networks: Vec<HeldOut>,
-}
-
-impl HeldOutForecasts {
-    fn new(
-        rows: &TrainingRows,
-        measured: &[f64],
-        forecasts: &Forecasts,
-        calibration: &Calibration,
-    ) -> Self {
-        let (mut models, mut networks) = (Vec::new(), Vec::new());
-        for (((model, &measured_ns), executed), lowered) in
-            rows.models.iter().zip(measured).zip(&forecasts.executed).zip(&forecasts.lowered)
-        {
-            let tally = &lowered.as_ref().unwrap_or(executed).tally;
-            match model.e2e_ns {
-                Some(e2e) if tally.sum_ns > 0.0 => models.push(HeldOut {
-                    actual_ns: e2e,
-                    forecast_ns: tally.point_ns(calibration),
-                    difficulty: tally.difficulty(),
-                }),
-                None if executed.tally.sum_ns > 0.0 && executed.tally.kernels() >= SEVERAL => {
-                    networks.push(HeldOut {
-                        actual_ns: measured_ns,
-                        forecast_ns: executed.tally.sum_ns,
-                        difficulty: executed.tally.difficulty(),
-                    });
-                }
-                _ => {}
-            }
-        }
-        Self { models, networks }
-    }
-
-    /// How much larger the scores of networks of several operators are than those of whole models.
-    /// Errors of both signs cancel out in a whole model; errors at out-of-distribution sizes mostly
-    /// have the same sign.
-    fn excess(&self, level: f64) -> f64 {
-        let width = |of: &[HeldOut]| {
-            metrics::quantile(&of.iter().map(|f| f.score().abs()).collect::<Vec<_>>(), level)
-        };
-        let excess = width(&self.networks)
-            .zip(width(&self.models))
-            .map(|(networks, models)| networks / models);
-        excess.filter(|e| e.is_finite()).map_or(1.0, |e| e.clamp(1.0, MOST_EXCESS))
-    }
-}
-
-/// Fewest kernels of a network that counts for the excess.
-const SEVERAL: usize = 8;
-/// Upper bound of the excess.
-const MOST_EXCESS: f64 = 5.0;

@@ -17,12 +17,14 @@
 //! everything.
 //!
 //! The overhead between kernels is scaled by the factor of everything. Quantiles of the interval
-//! stay those of the source.
+//! stay those of the source, and expected errors grow until they would hold as many networks of
+//! several kernels, each forecast by factors that were fitted without it.
 
 use crate::{
     ErrorScale, Estimate, Evaluation, FeatureSchema, KeyPredictor, PredictorBundle, PredictorError,
     PredictorKey, Predictors, TrainingRow, TrainingRows, WorkingSet,
     evaluate::{EndToEndModel, Forecasts, evaluate_forecasts},
+    held_out::{HeldOutForecasts, measured_sums},
     metrics,
     regressors::{Baseline, Fitted, dot},
 };
@@ -43,6 +45,8 @@ const SWEEPS: usize = 200;
 const FAR_OFF: f64 = 0.3;
 /// Fewest held-out rows for an expected error of a class.
 const FEWEST: usize = 5;
+/// Largest expected error, as a logarithm.
+const LARGEST_ERROR: f64 = 5.0;
 
 /// What the measurements say of a kind of operator.
 #[derive(Clone, Debug, PartialEq)]
@@ -95,7 +99,11 @@ pub fn transfer(
     let factors = Factors::fit(&all, ridge);
     let mut predictors = corrected(&source.predictors, &factors);
     set_error_scales(&mut predictors, &samples, &errors);
-    let held_out = evaluation(source, &environment, &rows, &folds)?;
+    let forecasts = held_out(source, &rows, &folds, &predictors);
+    let of_networks =
+        HeldOutForecasts::new(&rows, &measured_sums(&rows), &forecasts, &source.calibration);
+    grow_errors(&mut predictors, of_networks.excess_over(&source.interval));
+    let held_out = evaluation(source, &environment, &rows, &forecasts)?;
     let bundle = bundle(source, environment, &rows, predictors, &factors, held_out)?;
     Ok(Transferred {
         bundle,
@@ -364,7 +372,7 @@ fn set_error_scales(predictors: &mut Predictors, samples: &[Sample<'_>], errors:
         .map(|(key, predictor)| {
             let own = by_key.get(key).and_then(|errors| growth(key, mean(errors)));
             let ErrorScale { in_distribution, out_of_distribution } = predictor.error_scale;
-            let grown = |error: f64| (error * own.unwrap_or(usual)).min(5.0);
+            let grown = |error: f64| (error * own.unwrap_or(usual)).min(LARGEST_ERROR);
             let scale = ErrorScale {
                 in_distribution: grown(in_distribution),
                 out_of_distribution: grown(out_of_distribution),
@@ -402,25 +410,47 @@ fn bundle(
     bundle.copied()
 }
 
-/// Errors on the measured rows by kind, each by factors that were fitted without its network. There
-/// is no end-to-end error: networks have none.
+/// Multiplies all expected errors.
+fn grow_errors(predictors: &mut Predictors, factor: f64) {
+    for predictor in predictors.keys.values_mut() {
+        let ErrorScale { in_distribution, out_of_distribution } = &mut predictor.error_scale;
+        for error in [in_distribution, out_of_distribution] {
+            *error = (*error * factor).min(LARGEST_ERROR);
+        }
+    }
+}
+
+/// Forecasts of the measured rows and networks, each by factors that were fitted without its
+/// network, with the expected errors of `predictors`.
+fn held_out(
+    source: &PredictorBundle,
+    rows: &TrainingRows,
+    folds: &[Factors],
+    predictors: &Predictors,
+) -> Forecasts {
+    let lowered: Vec<_> =
+        rows.models.iter().map(|_| Err("it was not forecast from its graph".to_owned())).collect();
+    let mut folds: Vec<Predictors> =
+        folds.iter().map(|factors| corrected(&source.predictors, factors)).collect();
+    for (key, fold) in folds.iter_mut().flat_map(|fold| &mut fold.keys) {
+        fold.error_scale = predictors.keys.get(key).map(|p| p.error_scale).unwrap_or_default();
+    }
+    let estimate = |model: usize, op: &OpSpec, within: WorkingSet| -> Estimate {
+        let fold = folds.get(fold_of(rows, model)).unwrap_or(predictors);
+        fold.estimate(op, within)
+    };
+    Forecasts::new(rows, &lowered, &estimate)
+}
+
+/// Errors on the measured rows by kind. There is no end-to-end error: networks have none.
 fn evaluation(
     source: &PredictorBundle,
     environment: &Environment,
     rows: &TrainingRows,
-    folds: &[Factors],
+    forecasts: &Forecasts,
 ) -> Result<Evaluation, PredictorError> {
-    let lowered: Vec<_> =
-        rows.models.iter().map(|_| Err("it was not forecast from its graph".to_owned())).collect();
-    let folds: Vec<Predictors> =
-        folds.iter().map(|factors| corrected(&source.predictors, factors)).collect();
-    let estimate = |model: usize, op: &OpSpec, within: WorkingSet| -> Estimate {
-        let predictors = folds.get(fold_of(rows, model)).unwrap_or(&source.predictors);
-        predictors.estimate(op, within)
-    };
-    let forecasts = Forecasts::new(rows, &lowered, &estimate);
     let model = EndToEndModel::of(source);
-    evaluate_forecasts(rows, &forecasts, model, source.method, environment.id())
+    evaluate_forecasts(rows, forecasts, model, source.method, environment.id())
 }
 
 fn kinds(samples: &[Sample<'_>]) -> Vec<KindTransfer> {

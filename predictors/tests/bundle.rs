@@ -6,7 +6,7 @@
 mod simulated;
 
 use std::collections::BTreeMap;
-use vitempo_graph::{Graph, LatencyModel, ModelProfile, Origin, Processor, Status};
+use vitempo_graph::{Graph, Host, LatencyModel, ModelProfile, Origin, Processor, Status};
 use vitempo_predictors::{
     BUNDLE_VERSION, FeatureSchema, Method, PredictorBundle, PredictorError, TrainOptions,
     TrainingRows,
@@ -147,7 +147,7 @@ type Change = fn(&mut Vec<ModelProfile>);
 
 #[test]
 fn unusable_data_is_refused_with_its_reason() {
-    let cases: [(&str, Change); 6] = [
+    let cases: [(&str, Change); 7] = [
         ("no usable operator rows", Vec::clear),
         ("distinct architectures", |p| p.truncate(1)),
         ("distinct architectures", |p| {
@@ -159,6 +159,12 @@ fn unusable_data_is_refused_with_its_reason() {
             p.iter_mut().for_each(|v| v.status = Status::Failed("out of memory".into()));
         }),
         ("different environments", |p| p[3].environment = simulated::environment(2)),
+        ("different processors", |p| {
+            for (profile, processor) in p.iter_mut().zip(["25/1/1", "25/1/2", "23/1/2"]) {
+                let host = Host { processor: Some(processor.into()), ..Host::default() };
+                profile.environment.host = Some(host.into());
+            }
+        }),
         ("cannot be mixed", |p| p[3].origin = Origin::Measured),
     ];
     for (reason, change) in cases {

@@ -88,3 +88,35 @@ fn other_kernels_are_refused() {
     assert!(matches!(found, Err(PredictorError::OtherEnvironment { .. })));
     assert!(matches!(transfer(&source, &[]), Err(PredictorError::NoRows { .. })));
 }
+
+/// Where all kernels of a network err alike, as no kernel alone shows, intervals are as wide as
+/// networks need.
+#[test]
+fn the_interval_holds_where_whole_networks_are_slower_or_faster() {
+    let source = source();
+    let uneven = |profiles: Vec<ModelProfile>| -> Vec<ModelProfile> {
+        let of = |mut profile: ModelProfile| {
+            let last = profile.model.name.bytes().last().unwrap();
+            let factor = if last % 2 == 0 { 1.2 } else { 1.0 / 1.2 };
+            let samples = profile.operators.iter_mut().map(|m| &mut m.samples);
+            for ns in samples.chain([&mut profile.e2e]).flat_map(|s| &mut s.wall_ns) {
+                *ns = (*ns as f64 * factor) as u64;
+            }
+            profile
+        };
+        moved(profiles).into_iter().map(of).collect()
+    };
+    let mut networks = uneven(data(30, 500, 0.01).0);
+    networks.iter_mut().for_each(|network| network.e2e.wall_ns.clear());
+    let bundle = transfer(&source, &networks).unwrap().bundle;
+    let (models, graphs) = data(20, 900, 0.0);
+    let holds = |profile: &ModelProfile| {
+        let drift = profile.reference.wall_ns[0] as f64 / 1e6;
+        let actual = profile.e2e.median_ns().unwrap() / drift;
+        let latency = bundle.predict(&graphs[&profile.model.name]).unwrap().latency;
+        (latency.lower().ns()..=latency.upper().ns()).contains(&actual)
+    };
+    let models = uneven(models);
+    let held = models.iter().filter(|profile| holds(profile)).count();
+    assert!(10 * held >= 7 * models.len(), "{held} of {}", models.len());
+}

@@ -95,7 +95,8 @@ fn gpu(backend: &str, processor: Processor) -> Option<(String, usize, String)> {
 }
 
 /// The first of `model name` (x86), `Model`/`Hardware` (boards) and the ARM part number; the
-/// architecture if all are absent.
+/// architecture if all are absent. A name without a number is that of a line of processors, as
+/// hypervisors give it (`AMD EPYC`): family and model tell these apart.
 fn device_name(cpuinfo: &str) -> String {
     let arm = || {
         let (vendor, part) = (field(cpuinfo, "CPU implementer")?, field(cpuinfo, "CPU part")?);
@@ -105,7 +106,13 @@ fn device_name(cpuinfo: &str) -> String {
         .or_else(|| field(cpuinfo, "Hardware"))
         .or_else(|| field(cpuinfo, "Model"))
         .or_else(arm);
-    name.unwrap_or_else(|| format!("{} processor", std::env::consts::ARCH))
+    let name = name.unwrap_or_else(|| format!("{} processor", std::env::consts::ARCH));
+    match field(cpuinfo, "cpu family").zip(field(cpuinfo, "model")) {
+        Some((family, model)) if !name.contains(|c: char| c.is_ascii_digit()) => {
+            format!("{name} (family {family} model {model})")
+        }
+        _ => name,
+    }
 }
 
 fn field(cpuinfo: &str, name: &str) -> Option<String> {
@@ -144,8 +151,11 @@ fn operating_system() -> String {
 mod tests {
     use super::*;
 
-    const X86: &str =
-        "processor\t: 0\nmodel name\t: AMD  EPYC 9R14\nflags\t\t: fpu sse4_1 avx2 fma avx512f\n";
+    const X86: &str = "processor\t: 0\ncpu family\t: 25\nmodel\t\t: 17\nmodel name\t: AMD  EPYC \
+        9R14\nflags\t\t: fpu sse4_1 avx2 fma avx512f\n";
+    /// As a hypervisor names any of them.
+    const LINE: &str =
+        "cpu family\t: 23\nmodel\t\t: 1\nmodel name\t: AMD EPYC\nflags\t\t: fpu avx2\n";
     const ARM: &str = "processor\t: 0\nFeatures\t: fp asimd asimddp\nCPU implementer\t: 0x41\nCPU \
         part\t: 0xd0c\n";
 
@@ -153,6 +163,7 @@ mod tests {
     fn processors_are_named() {
         for (cpuinfo, name, isa) in [
             (X86, "AMD EPYC 9R14", "sse4_1,avx2,fma,avx512f"),
+            (LINE, "AMD EPYC (family 23 model 1)", "avx2"),
             (ARM, "ARM 0x41/0xd0c", "asimd,asimddp"),
         ] {
             assert_eq!((device_name(cpuinfo).as_str(), extensions(cpuinfo).as_str()), (name, isa));
