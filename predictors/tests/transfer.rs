@@ -97,7 +97,7 @@ fn the_interval_holds_where_whole_networks_are_slower_or_faster() {
     let uneven = |profiles: Vec<ModelProfile>| -> Vec<ModelProfile> {
         let of = |mut profile: ModelProfile| {
             let last = profile.model.name.bytes().last().unwrap();
-            let factor = if last % 2 == 0 { 1.2 } else { 1.0 / 1.2 };
+            let factor = if last.is_multiple_of(2) { 1.2 } else { 1.0 / 1.2 };
             let samples = profile.operators.iter_mut().map(|m| &mut m.samples);
             for ns in samples.chain([&mut profile.e2e]).flat_map(|s| &mut s.wall_ns) {
                 *ns = (*ns as f64 * factor) as u64;
