@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn family_and_model_tell_processors_apart() {
+    fn processors_differ_by_family_and_model() {
         let of = |processor: &str| {
             let host = Host { processor: Some(processor.into()), ..Host::default() };
             host.processor_model().map(str::to_owned)

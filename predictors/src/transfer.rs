@@ -102,9 +102,10 @@ pub fn transfer(
     let forecasts = held_out(source, &rows, &folds, &predictors);
     let of_networks =
         HeldOutForecasts::new(&rows, &measured_sums(&rows), &forecasts, &source.calibration);
-    grow_errors(&mut predictors, of_networks.excess_over(&source.interval));
-    let held_out = evaluation(source, &environment, &rows, &forecasts)?;
-    let bundle = bundle(source, environment, &rows, predictors, &factors, held_out)?;
+    let excess = of_networks.excess_over(&source.interval);
+    predictors.keys.values_mut().for_each(|p| p.error_scale = grown(p.error_scale, excess));
+    let evaluation = evaluation(source, &environment, &rows, &forecasts)?;
+    let bundle = bundle(source, environment, &rows, predictors, &factors, evaluation)?;
     Ok(Transferred {
         bundle,
         kinds: kinds(&samples),
@@ -371,13 +372,7 @@ fn set_error_scales(predictors: &mut Predictors, samples: &[Sample<'_>], errors:
         .iter()
         .map(|(key, predictor)| {
             let own = by_key.get(key).and_then(|errors| growth(key, mean(errors)));
-            let ErrorScale { in_distribution, out_of_distribution } = predictor.error_scale;
-            let grown = |error: f64| (error * own.unwrap_or(usual)).min(LARGEST_ERROR);
-            let scale = ErrorScale {
-                in_distribution: grown(in_distribution),
-                out_of_distribution: grown(out_of_distribution),
-            };
-            (key.clone(), scale)
+            (key.clone(), grown(predictor.error_scale, own.unwrap_or(usual)))
         })
         .collect();
     for (key, predictor) in &mut predictors.keys {
@@ -410,13 +405,12 @@ fn bundle(
     bundle.copied()
 }
 
-/// Multiplies all expected errors.
-fn grow_errors(predictors: &mut Predictors, factor: f64) {
-    for predictor in predictors.keys.values_mut() {
-        let ErrorScale { in_distribution, out_of_distribution } = &mut predictor.error_scale;
-        for error in [in_distribution, out_of_distribution] {
-            *error = (*error * factor).min(LARGEST_ERROR);
-        }
+/// Both expected errors, multiplied by a factor.
+fn grown(scale: ErrorScale, factor: f64) -> ErrorScale {
+    let grown = |error: f64| (error * factor).min(LARGEST_ERROR);
+    ErrorScale {
+        in_distribution: grown(scale.in_distribution),
+        out_of_distribution: grown(scale.out_of_distribution),
     }
 }
 

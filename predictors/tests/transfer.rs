@@ -89,8 +89,8 @@ fn other_kernels_are_refused() {
     assert!(matches!(transfer(&source, &[]), Err(PredictorError::NoRows { .. })));
 }
 
-/// Where all kernels of a network err alike, as no kernel alone shows, intervals are as wide as
-/// networks need.
+/// Where all kernels of a network err in one direction, as no kernel alone shows, intervals are as
+/// wide as networks need.
 #[test]
 fn the_interval_holds_where_whole_networks_are_slower_or_faster() {
     let source = source();
