@@ -66,6 +66,31 @@ pub fn load_environment(
     folder: &Path,
     environment: Option<&str>,
 ) -> Result<Dataset, TrainingError> {
+    let chosen = chosen_environment(folder, environment)?;
+    Ok(successful(Dataset::load_environment(folder, |id| id == chosen)?))
+}
+
+/// The same, but of a sample of the architectures where all of them have more than `rows` rows of
+/// operators ([`Dataset::load_sample`]).
+///
+/// # Errors
+/// As [`load_environment`].
+pub fn load_sample(
+    folder: &Path,
+    environment: Option<&str>,
+    rows: u64,
+    seed: u64,
+) -> Result<Dataset, TrainingError> {
+    let chosen = chosen_environment(folder, environment)?;
+    Ok(successful(Dataset::load_sample(folder, |id| id == chosen, rows, seed)?))
+}
+
+fn successful(mut dataset: Dataset) -> Dataset {
+    dataset.profiles.retain(|profile| profile.status == Status::Ok);
+    dataset
+}
+
+fn chosen_environment(folder: &Path, environment: Option<&str>) -> Result<String, TrainingError> {
     let mut known = Dataset::environments(folder)?;
     known.retain(|_, successful| *successful > 0);
     if environment.is_none() {
@@ -75,26 +100,19 @@ pub fn load_environment(
             known.retain(|id, _| is_alone(id));
         }
     }
-    let chosen = match environment {
-        Some(id) if known.contains_key(id) => id.to_owned(),
-        Some(id) => {
-            return Err(TrainingError::UnknownEnvironment {
-                environment: id.to_owned(),
-                folder: folder.to_owned(),
-                known: known.into_keys().collect(),
-            });
-        }
-        None if known.len() > 1 => {
-            return Err(TrainingError::SeveralEnvironments {
-                folder: folder.to_owned(),
-                known: known.into_keys().collect(),
-            });
-        }
-        None => known.into_keys().next().unwrap_or_default(),
-    };
-    let mut dataset = Dataset::load_environment(folder, |id| id == chosen)?;
-    dataset.profiles.retain(|profile| profile.status == Status::Ok);
-    Ok(dataset)
+    match environment {
+        Some(id) if known.contains_key(id) => Ok(id.to_owned()),
+        Some(id) => Err(TrainingError::UnknownEnvironment {
+            environment: id.to_owned(),
+            folder: folder.to_owned(),
+            known: known.into_keys().collect(),
+        }),
+        None if known.len() > 1 => Err(TrainingError::SeveralEnvironments {
+            folder: folder.to_owned(),
+            known: known.into_keys().collect(),
+        }),
+        None => Ok(known.into_keys().next().unwrap_or_default()),
+    }
 }
 
 /// The successful measurements of an environment beside loads on other cores; empty where there are
@@ -113,9 +131,7 @@ pub fn load_beside(
     if !described.keys().any(|other| wanted(other)) {
         return Ok(Vec::new());
     }
-    let mut dataset = Dataset::load_environment(folder, wanted)?;
-    dataset.profiles.retain(|profile| profile.status == Status::Ok);
-    Ok(dataset.profiles)
+    Ok(successful(Dataset::load_environment(folder, wanted)?).profiles)
 }
 
 /// The split where none is given: [`HELD_OUT`] of the synthetic architectures, chosen by the seed,
@@ -188,6 +204,7 @@ pub fn train_with(
     let graphs = &dataset.graphs;
     let mut bundle =
         vitempo_predictors::train_with(&training, graphs, method, options, fitted, progress)?;
+    bundle.provenance.sampled_of = dataset.sampled.map(|sampled| sampled.of);
     judge_on_real(&mut bundle, dataset)?;
     Ok(bundle)
 }

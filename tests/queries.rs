@@ -109,6 +109,17 @@ fn inverted_residuals_get_their_graphs_forecast_with_every_engine() {
     }
 }
 
+/// Trees of bundles that ship notice the working set, which is that of the true head alone.
+#[test]
+fn inverted_residuals_are_answered_by_tables_of_bundles_that_ship() {
+    let space = named("mbconv");
+    for name in ["epyc-onnxruntime-f32-1t", "epyc-rten-f32-1t", "epyc-litert-f32-1t"] {
+        let bundle = Bundle::open(format!("bundles/{name}.vtb")).expect("a bundle");
+        let share = share_of(&space, bundle.trained().expect("trained"), name, 400);
+        assert!(share > 0.99, "{name}: {share}");
+    }
+}
+
 #[test]
 fn the_isotropic_family_is_searched_for_the_front_of_all_of_a_small_space() {
     let bundle =

@@ -3,6 +3,7 @@
 
 use crate::{
     Dataset, DatasetError, RunKey, Warning,
+    load::Selection,
     parquet::Asked,
     source::Source,
     tables::{
@@ -46,16 +47,23 @@ impl Tables {
         })
     }
 
-    /// The model runs of the wanted environments, the rows they refer to, and the models of these
-    /// other architectures.
-    pub(crate) fn read_environment(
+    /// The model runs that are selected, the rows they refer to, and the models of these other
+    /// architectures.
+    pub(crate) fn read_selected(
         source: &Source,
-        wanted: &dyn Fn(&str) -> bool,
+        selection: Selection<'_>,
         others: &HashSet<&str>,
     ) -> Result<Self, DatasetError> {
-        let of_environment = Asked::rows("environment_id", wanted);
-        let runs = source.read(&model_measurements::SCHEMA, of_environment)?;
-        let operators = source.read(&operator_measurements::SCHEMA, of_environment)?;
+        let is_chosen = |a: &str| selection.architectures.is_none_or(|chosen| chosen.contains(a));
+        let asked = match selection.architectures {
+            None => Asked::of_environments(selection.environment),
+            Some(_) => Asked {
+                environments: Some(selection.environment),
+                ..Asked::rows("architecture", &is_chosen)
+            },
+        };
+        let runs = source.read(&model_measurements::SCHEMA, asked)?;
+        let operators = source.read(&operator_measurements::SCHEMA, asked)?;
         let architectures: HashSet<&str> =
             runs.distinct("architecture").iter().map(AsRef::as_ref).collect();
         let op_ids: HashSet<&str> = operators.distinct("op_id").iter().map(AsRef::as_ref).collect();
@@ -63,13 +71,19 @@ impl Tables {
         let is_operator = |id: &str| op_ids.contains(id);
         let models = source.read(&models::SCHEMA, Asked::rows("architecture", &is_model))?;
         let specs = source.read(&operators::SCHEMA, Asked::rows("op_id", &is_operator))?;
+        let is_of = |key: &RunKey| (selection.environment)(&key.environment_id);
+        let spare_bytes = runs.spare_bytes;
+        let mut runs = model_measurements::rows(&runs)?;
+        let mut operator_runs = OperatorRuns::new(operators)?;
+        runs.retain(|run| is_of(&run.key));
+        operator_runs.runs.retain(|run| is_of(&run.key));
         Ok(Self {
-            spare_bytes: runs.spare_bytes,
-            runs: model_measurements::rows(&runs)?,
+            spare_bytes,
+            runs,
             models: models::rows(&models)?,
             operators: operators::rows(&specs)?,
             environments: environments::rows(&source.read(&environments::SCHEMA, Asked::ALL)?)?,
-            operator_runs: OperatorRuns::new(operators)?,
+            operator_runs,
         })
     }
 }

@@ -17,6 +17,18 @@ pub struct Dataset {
     pub models: Vec<ModelIdentity>,
     /// Parts that were left out while reading.
     pub warnings: Vec<Warning>,
+    /// How many architectures it has of how many, where it was read as a sample
+    /// ([`Dataset::load_sample`]); `None` where it has all of them.
+    pub sampled: Option<Sampled>,
+}
+
+/// How many architectures a sample has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sampled {
+    /// In the sample.
+    pub architectures: usize,
+    /// Measured in the environment.
+    pub of: usize,
 }
 
 impl Dataset {

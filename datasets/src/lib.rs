@@ -16,7 +16,8 @@
 //! and kind of operator, in a folder or in a bucket. All that reads a dataset reads both.
 //!
 //! [`Store`] writes, [`Dataset::load`] reads, [`Dataset::load_environment`] reads one environment
-//! alone, [`validate`] checks, [`inspect`] sums up, [`table_rows`] gives the columns of a table,
+//! alone, [`Dataset::load_sample`] a
+//! sample of it, [`validate`] checks, [`inspect`] sums up, [`table_rows`] gives the columns of a table,
 //! [`split`] divides by architecture, [`merge`] joins, [`export`] writes a table for other
 //! programs, [`import_mobile_ml_benchmark`], [`import_ai_hub`] and [`import_cells`] read what others
 //! published. Columns and units: `docs/dataset-schema.md`. Only this crate uses polars, of it only
@@ -45,6 +46,7 @@ mod merge;
 mod parquet;
 pub mod published;
 mod rows;
+mod sample;
 mod schema;
 mod source;
 mod split;
@@ -60,7 +62,7 @@ mod allocation;
 #[cfg(all(test, feature = "write"))]
 mod simulated;
 
-pub use dataset::Dataset;
+pub use dataset::{Dataset, Sampled};
 pub use error::DatasetError;
 pub use export::{ExportFormat, export};
 #[cfg(feature = "write")]

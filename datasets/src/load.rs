@@ -5,10 +5,11 @@
 //! completely.
 
 use crate::{
-    Dataset, DatasetError, RunKey,
+    Dataset, DatasetError, RunKey, Sampled,
     assembly::{Assembly, Known, Shared, Tables},
     journal::{Entry, Journal},
     parquet::Asked,
+    sample,
     source::Source,
     tables::{environments, key_of, model_measurements, status_of},
 };
@@ -16,7 +17,41 @@ use std::{
     collections::{BTreeMap, HashSet},
     path::Path,
 };
-use vitempo_graph::{Environment, Status};
+use vitempo_graph::{Environment, ModelProfile, Status};
+
+/// Which model runs to read.
+#[derive(Clone, Copy)]
+pub(crate) struct Selection<'a> {
+    /// Whether an environment is wanted, by its identifier.
+    pub(crate) environment: &'a dyn Fn(&str) -> bool,
+    /// Of these architectures, where not of all.
+    pub(crate) architectures: Option<&'a HashSet<String>>,
+}
+
+impl Selection<'_> {
+    /// All model runs; without models that have none.
+    pub(crate) const MEASURED: Selection<'static> =
+        Selection { environment: &|_| true, architectures: None };
+
+    fn takes(&self, run: &ModelProfile) -> bool {
+        (self.environment)(&run.environment.id())
+            && self.architectures.is_none_or(|chosen| chosen.contains(&run.model.architecture))
+    }
+}
+
+/// What is read of a dataset, as of its last commit where it is a lake that is being compacted.
+fn current(
+    folder: &Path,
+    read: impl Fn(&Source) -> Result<Dataset, DatasetError>,
+) -> Result<Dataset, DatasetError> {
+    let mut source = Source::open(folder)?;
+    loop {
+        match read(&source) {
+            Err(error) if source.is_outdated(&error)? => source = Source::open(folder)?,
+            read => return read,
+        }
+    }
+}
 
 impl Dataset {
     /// Reads a dataset folder, with what its journal holds beyond the tables, or a lake.
@@ -26,7 +61,7 @@ impl Dataset {
     /// another schema version, a missing, foreign, truncated or damaged file, a row that points to
     /// nothing.
     pub fn load(folder: &Path) -> Result<Self, DatasetError> {
-        Self::read(folder, None)
+        current(folder, |source| Self::of(source, None))
     }
 
     /// Reads the model runs of the environments whose identifier is `wanted`, and their models;
@@ -38,7 +73,33 @@ impl Dataset {
         folder: &Path,
         wanted: impl Fn(&str) -> bool,
     ) -> Result<Self, DatasetError> {
-        Self::read(folder, Some(&wanted))
+        let selection = Selection { environment: &wanted, architectures: None };
+        current(folder, |source| Self::of(source, Some(selection)))
+    }
+
+    /// The same, but of a [sample](Dataset::sampled) of the architectures where all of them have
+    /// more than `rows` rows of operators. Memory is in proportion to `rows`, to the largest file
+    /// and to the number of model runs, not to all rows.
+    ///
+    /// # Errors
+    /// As [`Dataset::load_environment`].
+    pub fn load_sample(
+        folder: &Path,
+        wanted: impl Fn(&str) -> bool,
+        rows: u64,
+        seed: u64,
+    ) -> Result<Self, DatasetError> {
+        current(folder, |source| {
+            let sizes = sample::sizes(source, &wanted)?;
+            let chosen = sample::within(rows, &sizes, seed);
+            let is_sample = chosen.len() < sizes.len();
+            let architectures = is_sample.then_some(&chosen);
+            let selection = Selection { environment: &wanted, architectures };
+            let mut dataset = Self::of(source, Some(selection))?;
+            dataset.sampled = is_sample
+                .then_some(Sampled { architectures: chosen.len(), of: sizes.len() });
+            Ok(dataset)
+        })
     }
 
     /// Every environment with its number of successful model runs.
@@ -86,43 +147,30 @@ impl Dataset {
         Ok(described)
     }
 
-    fn read(folder: &Path, wanted: Option<&dyn Fn(&str) -> bool>) -> Result<Self, DatasetError> {
-        let mut source = Source::open(folder)?;
-        loop {
-            match Self::of(&source, wanted) {
-                Err(error) if source.is_outdated(&error)? => source = Source::open(folder)?,
-                read => return read,
-            }
-        }
-    }
-
-    /// What a source holds: everything, or the environments that are wanted.
+    /// What a source holds: everything, or what is selected.
     pub(crate) fn of(
         source: &Source,
-        wanted: Option<&dyn Fn(&str) -> bool>,
+        selection: Option<Selection<'_>>,
     ) -> Result<Self, DatasetError> {
-        let mut dataset = Self::joined(source, wanted).map_err(|error| source.placed(error))?;
+        let mut dataset = Self::joined(source, selection).map_err(|error| source.placed(error))?;
         let warnings = std::mem::take(&mut dataset.warnings);
         dataset.warnings = warnings.into_iter().map(|w| source.placed_warning(w)).collect();
         Ok(dataset)
     }
 
-    fn joined(
-        source: &Source,
-        wanted: Option<&dyn Fn(&str) -> bool>,
-    ) -> Result<Self, DatasetError> {
+    fn joined(source: &Source, selection: Option<Selection<'_>>) -> Result<Self, DatasetError> {
         let folder = source.path();
         let mut journal = source.journal()?;
-        let Some(wanted) = wanted else {
+        let Some(selection) = selection else {
             return Self::assemble(folder, Tables::read(source)?, journal);
         };
         journal.entries.retain(|entry| match entry {
-            Entry::Run(profile) => wanted(&profile.environment.id()),
+            Entry::Run(profile) => selection.takes(profile),
             Entry::Model(_) => true,
         });
         let in_journal: HashSet<&str> =
             journal.runs().map(|profile| profile.model.architecture.as_str()).collect();
-        let tables = Tables::read_environment(source, wanted, &in_journal)?;
+        let tables = Tables::read_selected(source, selection, &in_journal)?;
         let tabled = tables.models.iter().map(|row| row.identity.architecture.as_str());
         let measured: HashSet<String> = tabled.chain(in_journal).map(str::to_owned).collect();
         journal.entries.retain(|entry| match entry {

@@ -86,20 +86,27 @@ pub(crate) struct Asked<'a> {
     pub(crate) columns: Option<&'a [&'a str]>,
     /// Which rows, where not all.
     pub(crate) rows: Option<Wanted<'a>>,
+    /// Files of a lake for environments that are not among these hold nothing that is asked for.
+    pub(crate) environments: Option<&'a dyn Fn(&str) -> bool>,
 }
 
 impl<'a> Asked<'a> {
     /// All of it.
-    pub(crate) const ALL: Self = Self { columns: None, rows: None };
+    pub(crate) const ALL: Self = Self { columns: None, rows: None, environments: None };
 
     /// Some columns.
     pub(crate) const fn columns(columns: &'a [&'a str]) -> Self {
-        Self { columns: Some(columns), rows: None }
+        Self { columns: Some(columns), ..Self::ALL }
     }
 
     /// Some rows: those whose text in this column is wanted.
     pub(crate) const fn rows(column: &'static str, wanted: &'a dyn Fn(&str) -> bool) -> Self {
-        Self { columns: None, rows: Some((column, wanted)) }
+        Self { rows: Some((column, wanted)), ..Self::ALL }
+    }
+
+    /// The rows of some environments.
+    pub(crate) const fn of_environments(wanted: &'a dyn Fn(&str) -> bool) -> Self {
+        Self { environments: Some(wanted), ..Self::rows("environment_id", wanted) }
     }
 }
 

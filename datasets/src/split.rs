@@ -136,7 +136,7 @@ fn sorted(architectures: Vec<&str>) -> Vec<String> {
 
 /// A number in [0, 1) that only the seed and the architecture decide: the upper 53 bits of the
 /// digest.
-fn rank(seed: u64, architecture: &str) -> f64 {
+pub(crate) fn rank(seed: u64, architecture: &str) -> f64 {
     let mut hasher = blake3::Hasher::new();
     hasher.update(&seed.to_le_bytes());
     hasher.update(architecture.as_bytes());

@@ -72,6 +72,9 @@ pub struct Provenance {
     /// ([`transfer`](crate::transfer)); `None`: it was trained on the data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transferred_from: Option<String>,
+    /// Architectures that the dataset had, where it was read as a sample of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sampled_of: Option<usize>,
     /// Digests of the architectures trained on, sorted: none is used for evaluation.
     pub trained_on: Vec<String>,
 }

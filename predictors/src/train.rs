@@ -241,6 +241,7 @@ pub fn train_with(
         skipped: rows.skipped.len(),
         disturbed: rows.disturbed,
         transferred_from: None,
+        sampled_of: None,
         trained_on: rows
             .models
             .iter()

@@ -52,7 +52,7 @@ def empty(out: Path) -> None:
 
 def score(out: Path) -> None:
     """A range in eight parts."""
-    cluster.score(SPACE, BUNDLE, out, count=400_000, part=50_000)
+    cluster.score(SPACE, BUNDLE, out, count=4_000_000, part=500_000)
 
 
 def train(data: str, out: Path) -> None:
@@ -93,7 +93,7 @@ def main() -> None:
     print("load of the machine:", os.getloadavg())
     seconds(empty)  # workers are started
     print(f"a part of nothing: {seconds(empty) / 300 * 1e3:.2f} ms")
-    compared("scoring 400 000 architectures", second, score)
+    compared("scoring 4 000 000 architectures", second, score)
     for data in sys.argv[1:]:
         compared(f"training {data}", second, train, data)
     print("load of the machine:", os.getloadavg())

@@ -12,7 +12,7 @@ from conftest import MODELS, ROOT
 
 import vitempo
 from vitempo import cluster
-from vitempo.cluster import _commands, _folders, _run, _store, _tune
+from vitempo.cluster import _commands, _folders, _run, _store, _train, _tune
 
 PROGRAM = os.environ.get("VITEMPO_PROGRAM")
 SPACE = "isotropic-vit"
@@ -231,6 +231,35 @@ def test_environments_train_as_they_do_one_by_one(tmp_path):
         assert out.read_bytes() == (tmp_path / f"shares/{name}.vtb").read_bytes()
     with pytest.raises(vitempo.ClusterError, match="no environment nowhere"):
         cluster.train(data, tmp_path / "x", environments=["nowhere"])
+
+
+@pytest.mark.skipif(not PROGRAM, reason="VITEMPO_PROGRAM names no program")
+def test_a_lake_is_read_where_it_is_and_must_not_grow(tmp_path):
+    data, lake = measured(tmp_path / "data"), str(tmp_path / "lake")
+    append = [PROGRAM, "dataset", "append", str(data), "--to", lake]
+    subprocess.run(append, check=True, capture_output=True)
+    there = _folders.LakeAtAddress.of(lake)
+    names = sorted(vitempo.Dataset(data).environments)
+    assert (there.path(), list(there.environments)) == (lake, names)
+    there.check()
+    options = ("--method", "lasso")
+    of = [_train.Training(of, options) for of in (there, _folders.SentFolder.of(data))]
+    # The bundle says which libraries and rows it is of, not where these were.
+    assert of[0].bundle(names[0])[1] == of[1].bundle(names[0])[1]
+    more = measured(tmp_path / "more", precisions=("f16",))
+    subprocess.run([*append[:3], str(more), *append[4:]], check=True, capture_output=True)
+    with pytest.raises(vitempo.ClusterError, match="grew while"):
+        there.check()
+
+
+@pytest.mark.skipif(not PROGRAM, reason="VITEMPO_PROGRAM names no program")
+def test_a_sample_of_the_rows_is_trained_on_as_the_program_does(tmp_path):
+    data = measured(tmp_path / "data", precisions=("f32",))
+    [name] = vitempo.Dataset(data).environments
+    found = cluster.train(data, tmp_path / "job", method="lasso", max_rows=100_000, address="here")
+    assert found.bundles[name].digest
+    with pytest.raises(vitempo.ClusterError, match="train"):
+        cluster.train(data, tmp_path / "few", method="lasso", max_rows=1, address="here")
 
 
 @pytest.mark.skipif(not PROGRAM, reason="VITEMPO_PROGRAM names no program")

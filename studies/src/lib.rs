@@ -7,6 +7,7 @@
 //! | which depth and labels does a network show within a frame's deadline? | [`aria`] |
 //! | how well is a machine forecast that was left out, from ten latencies or a minute of operators? | [`fleet`] |
 //! | how much do two models slow each other down, and how well is that forecast? | [`contention`] |
+//! | how do training and lakes scale with rows? datasets of any size, which nobody measured | [`generated`] |
 //! | what does a layer of an encoder move and take over sizes of images? | [`encoder`] |
 //! | how well is the memory that engines take for models forecast? | [`memory`] |
 //! | which of a paper's figures follow from its others, and which contradict each other? | [`papers`] |
@@ -23,6 +24,7 @@ pub mod aria;
 pub mod contention;
 pub mod encoder;
 pub mod fleet;
+pub mod generated;
 pub mod memory;
 pub mod papers;
 pub mod placements;

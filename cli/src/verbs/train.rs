@@ -1,13 +1,16 @@
 //! `vitempo train`: trains a bundle of predictors on a dataset.
 
 use super::{
-    dataset::load_environment,
+    dataset::{load_environment, load_sample},
     error::{CliError, CliResult},
     output::{self, Format, Report, Table},
     progress,
 };
 use indicatif::ProgressBar;
-use std::path::{Path, PathBuf};
+use std::{
+    num::NonZeroU64,
+    path::{Path, PathBuf},
+};
 use vitempo::{
     datasets::{Dataset, Split},
     predictors::{Boosting, Fitted, Method, Progress, Share, TrainOptions},
@@ -51,6 +54,12 @@ pub struct TrainArgs {
     /// Environment to train for, if the dataset has several
     #[arg(long, value_name = "ID")]
     pub environment: Option<String>,
+
+    /// Train on a sample of the architectures, chosen by --seed, where all of them have more rows of
+    /// operators than this: memory and time do not grow with the dataset then. Half of the rows are
+    /// for real models at most
+    #[arg(long, value_name = "N")]
+    pub max_rows: Option<NonZeroU64>,
 
     /// The same data and seed give the same bundle, byte for byte
     #[arg(long, default_value_t = 1)]
@@ -133,7 +142,11 @@ impl Drop for Training {
 }
 
 pub fn run(args: &TrainArgs) -> CliResult {
-    let dataset = load_environment(&args.data, args.environment.as_deref())?;
+    let environment = args.environment.as_deref();
+    let dataset = match args.max_rows {
+        Some(rows) => load_sample(&args.data, environment, rows.get(), args.seed)?,
+        None => load_environment(&args.data, environment)?,
+    };
     if let Some(source) = &args.from {
         return transferred(args, &dataset, source);
     }

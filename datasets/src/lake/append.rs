@@ -9,6 +9,7 @@ use crate::{
     Dataset, DatasetError, RunKey,
     assembly::Known,
     column::Table,
+    load::Selection,
     parquet,
     store::check_storable,
     tables::{environments, models, operator_measurements, operators, runs::Runs},
@@ -115,7 +116,7 @@ impl Lake {
             keys.iter().filter_map(|key| self.index.runs.get(key)).map(String::as_str).collect();
         let mut contents = self.state.contents.clone();
         contents.batches.retain(|batch| files.contains(batch.runs.path.as_str()));
-        let there = Dataset::of(&self.only(contents).into(), Some(&|_| true))?;
+        let there = Dataset::of(&self.only(contents).into(), Some(Selection::MEASURED))?;
         let there = there.profiles.into_iter().filter(|p| keys.contains(&RunKey::from(p)));
         let (mut compared, mut seen) = (Dataset::default(), Known::new(&self.path));
         there

@@ -8,6 +8,7 @@ use super::{
 use crate::{
     Dataset, DatasetError,
     column::Table,
+    load::Selection,
     parquet::Asked,
     schema::TableSchema,
     tables::{environments, models, operators},
@@ -122,7 +123,7 @@ impl Lake {
             for group in groups(&sizes, ROWS) {
                 let old: Vec<Batch> = batches[group].iter().map(|batch| (*batch).clone()).collect();
                 let only = self.only(Contents { batches: old.clone(), ..contents.clone() });
-                let dataset = Dataset::of(&only.into(), Some(&|_| true))?;
+                let dataset = Dataset::of(&only.into(), Some(Selection::MEASURED))?;
                 let runs: Vec<&ModelProfile> = dataset.profiles.iter().collect();
                 joined.batches.push((old, self.store_runs(&runs)?));
             }

@@ -119,10 +119,7 @@ impl Lake {
 
 /// Whether files of an environment have rows that are asked for.
 fn is_wanted(asked: &Asked<'_>, environment: Option<&str>) -> bool {
-    match (asked.rows, environment) {
-        (Some(("environment_id", wanted)), Some(environment)) => wanted(environment),
-        _ => true,
-    }
+    asked.environments.zip(environment).is_none_or(|(wanted, environment)| wanted(environment))
 }
 
 /// The rows of tables of operators as table and row: model runs in the order in which they appear

@@ -5,7 +5,8 @@ use super::*;
 use crate::column::Column;
 use crate::simulated::{append_all, environment, failed, graph, profile, stored, sweep};
 use crate::tables::operator_measurements;
-use std::collections::BTreeMap;
+use crate::{Lake, Sampled};
+use std::collections::{BTreeMap, BTreeSet};
 use vitempo_graph::{LoadRecord, ResourceRates, Setting};
 
 #[test]
@@ -403,4 +404,50 @@ fn settings_are_kept_and_are_environments_of_their_own() {
     append_all(&mut store, &[plain.clone(), set.clone()], &graphs);
     store.compact().unwrap();
     assert_eq!(Dataset::load(folder.path()).unwrap().profiles, [plain, set]);
+}
+
+#[test]
+fn a_sample_has_whole_architectures_of_an_environment() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut profiles, graphs) = by_turns(40);
+    // A real model: samples have it, however few rows they have.
+    for profile in &mut profiles {
+        if profile.model.name == "model_12" {
+            profile.model.space = None;
+        }
+    }
+    let mut store = Store::open_or_create(folder.path()).unwrap();
+    append_all(&mut store, &profiles[..30], &graphs);
+    store.compact().unwrap();
+    append_all(&mut store, &profiles[30..], &graphs);
+    let id = environment().id();
+    let lake = tempfile::tempdir().unwrap();
+    Lake::open_or_create(lake.path()).unwrap().append(&Dataset::load(folder.path()).unwrap()).unwrap();
+    let load = |from: &Path, rows| Dataset::load_sample(from, |e| e == id, rows, 3).unwrap();
+    let rows = |d: &Dataset| d.profiles.iter().map(|p| p.operators.len() as u64).sum::<u64>();
+    let names = |d: &Dataset| -> BTreeSet<String> {
+        d.profiles.iter().map(|p| p.model.architecture.clone()).collect()
+    };
+    let all = Dataset::load_environment(folder.path(), |e| e == id).unwrap();
+    let everything = load(folder.path(), rows(&all));
+    assert_eq!((everything.sampled, &everything.profiles), (None, &all.profiles));
+    let mut smaller = BTreeSet::new();
+    for part in [4, 2] {
+        let most = rows(&all) / part;
+        let sample = load(folder.path(), most);
+        assert!((most / 2..=most).contains(&rows(&sample)), "{} of {most}", rows(&sample));
+        let found = names(&sample);
+        let expected: Vec<&ModelProfile> =
+            all.profiles.iter().filter(|p| found.contains(&p.model.architecture)).collect();
+        assert_eq!(sample.profiles.iter().collect::<Vec<_>>(), expected);
+        assert!(sample.profiles.iter().any(|p| p.model.space.is_none()));
+        let counts = Sampled { architectures: found.len(), of: names(&all).len() };
+        assert_eq!(sample.sampled, Some(counts));
+        assert_eq!((sample.models.len(), sample.graphs.len()), (found.len(), found.len()));
+        assert!(found.is_superset(&smaller));
+        let of_lake = load(lake.path(), most);
+        assert_eq!((names(&of_lake), of_lake.sampled), (found.clone(), sample.sampled));
+        assert_eq!(rows(&of_lake), rows(&sample));
+        smaller = found;
+    }
 }

@@ -220,7 +220,7 @@ def _run_campaign(given: argparse.Namespace) -> list[Failure]:
 
 
 def _add_dataset(job: argparse.ArgumentParser) -> None:
-    job.add_argument("data", metavar="FOLDER", help="dataset")
+    job.add_argument("data", metavar="FOLDER", help="dataset, or a lake in a bucket")
     job.add_argument("--environment", action="append", metavar="ID", help="all by default")
     job.add_argument("--seed", type=int, default=1)
     job.add_argument("--level", type=float, default=0.9, help="of the intervals")
@@ -239,6 +239,9 @@ def _add_train(job: argparse.ArgumentParser) -> None:
     _add_dataset(job)
     job.add_argument("--shares", type=int, default=1, help="tasks that fit an environment")
     job.add_argument("--method", default="gbdt")
+    job.add_argument(
+        "--max-rows", type=int, metavar="N", help="a sample of the architectures where there are more"
+    )
     finish(job, _run_train)
 
 
@@ -248,6 +251,7 @@ def _run_train(given: argparse.Namespace) -> list[Failure]:
         given.out,
         shares=given.shares,
         method=given.method,
+        max_rows=given.max_rows,
         **_of_dataset(given),
     )
     rows = [(name, bundle.digest, bundle.location) for name, bundle in found.bundles.items()]

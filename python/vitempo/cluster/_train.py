@@ -20,7 +20,7 @@ from .. import _program
 from .._dataset import Dataset
 from .._vitempo import Bundle
 from ..errors import ClusterError
-from ._folders import SentFolder
+from ._folders import Data, LakeAtAddress, chosen
 from ._run import STOP, Failure, Part, Progress, Settings, run
 from ._shared import scratch
 from ._store import Store
@@ -43,7 +43,7 @@ class TrainResult:
 class Training:
     """What training on a node needs: the dataset, and options of the program."""
 
-    data: SentFolder
+    data: Data
     options: tuple[str, ...]
 
     def arguments(self, environment: str, out: Path, *more: str) -> list[str]:
@@ -68,6 +68,7 @@ def train(
     environments: Optional[Sequence[str]] = None,
     shares: int = 1,
     method: str = "gbdt",
+    max_rows: Optional[int] = None,
     seed: int = 1,
     level: float = 0.9,
     address: Optional[str] = None,
@@ -80,12 +81,15 @@ def train(
     interrupted one stopped. Nodes need the program `vitempo`.
 
     Args:
-        dataset: A dataset, or its folder. It goes to each node once.
+        dataset: A dataset, or its folder, which goes to each node once; or a lake at
+            `s3://BUCKET/PREFIX`, which nodes read where it is.
         out: The folder of the job; bundles are `out/ENVIRONMENT.vtb`.
         environments: Some of `Dataset.environments`; all of them if left out.
         shares: Tasks that fit the regressors of an environment; a further one makes the bundle.
             With 1 there is a single task for each environment: enough where there are many.
         method: `gbdt`, `random-forest` or `lasso`.
+        max_rows: Where an environment has more rows of operators, it is trained on a sample of its
+            architectures that has at most as many.
         seed: The same data and seed give the same bundle, byte for byte.
         level: Level of the intervals, between 0 and 1.
         address: Of the cluster: `HOST:PORT`, `auto`, `local`, or `here` for this process alone.
@@ -97,16 +101,14 @@ def train(
             job.
     """
     how = Settings(address, on_error, progress)
-    data = dataset if isinstance(dataset, Dataset) else Dataset(dataset)
-    names = chosen(data, environments)
     if shares < 1:
         raise ValueError(f"shares {shares}: expected at least 1")
-    sent = SentFolder.of(data.path)
-    options = ("--method", method, "--seed", str(seed), "--level", repr(level))
+    data, names = chosen(dataset, environments)
+    options = ("--method", method, "--seed", str(seed), "--level", repr(level), *_sample(max_rows))
     job = {
         "job": "train",
         "vitempo": vitempo.__version__,
-        "data": sent.digest,
+        "data": data.digest,
         "environments": names,
         "shares": shares,
         "options": list(options),
@@ -120,7 +122,7 @@ def train(
             for piece in pieces.get(name, [])
             if not store.has(whole.key)
         ]
-        shared = Training(sent, options)
+        shared = Training(data, options)
         run(_fit, shared, left, store, how)
         # A share that failed is fitted in the last step of its environment.
         last = [
@@ -128,7 +130,22 @@ def train(
             for name, whole in zip(names, wholes)
         ]
         failed = run(_bundle, shared, last, store, how)
+        unchanged(data)
         return TrainResult(finished(store, wholes), failed)
+
+
+def unchanged(data: Data) -> None:
+    """A lake has the files that it had when the job began.
+
+    Raises:
+        ClusterError: It grew.
+    """
+    if isinstance(data, LakeAtAddress):
+        data.check()
+
+
+def _sample(max_rows: Optional[int]) -> tuple[str, ...]:
+    return () if max_rows is None else ("--max-rows", str(max_rows))
 
 
 def finished(store: Store, wholes: Sequence[Part]) -> dict[str, Bundle]:
@@ -138,23 +155,6 @@ def finished(store: Store, wholes: Sequence[Part]) -> dict[str, Bundle]:
         for part in wholes
         if store.has(part.key)
     }
-
-
-def chosen(data: Dataset, environments: Optional[Sequence[str]]) -> list[str]:
-    """The environments that are asked for, or all.
-
-    Raises:
-        ClusterError: The dataset lacks one, or has none.
-    """
-    known = sorted(data.environments)
-    names = known if environments is None else list(environments)
-    unknown = [name for name in names if name not in known]
-    if unknown or not names:
-        raise ClusterError(
-            f"{data.path} has no environment {', '.join(unknown)}",
-            hint=f"it has {', '.join(known)}",
-        )
-    return names
 
 
 def _shares(environment: str, count: int) -> list[Part]:

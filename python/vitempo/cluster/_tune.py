@@ -18,10 +18,10 @@ import vitempo
 from .._dataset import Dataset
 from .._vitempo import Bundle
 from ..errors import ClusterError
-from ._folders import SentFolder
+from ._folders import chosen
 from ._run import STOP, Failure, Part, Progress, Settings, run
 from ._store import Store, to_csv, to_json
-from ._train import Training, chosen, file_name, finished
+from ._train import Training, file_name, finished, unchanged
 
 # Values that are drawn from; the usual ones are among them. `vitempo train --boosting` explains
 # the names.
@@ -84,7 +84,8 @@ def tune(
     Nodes need the program `vitempo`.
 
     Args:
-        dataset: A dataset, or its folder. It goes to each node once.
+        dataset: A dataset, or its folder, which goes to each node once; or a lake at
+            `s3://BUCKET/PREFIX`, which nodes read where it is.
         out: The folder of the job: `ENVIRONMENT.vtb` and `trials.csv`.
         environments: Some of `Dataset.environments`; all of them if left out.
         trials: Settings for each environment, the same ones for all.
@@ -98,20 +99,18 @@ def tune(
         ClusterError: A part failed and `on_error` is `stop`; or the folder is of another job.
     """
     how = Settings(address, on_error, progress)
-    data = dataset if isinstance(dataset, Dataset) else Dataset(dataset)
-    names = chosen(data, environments)
     settings = drawn(trials, seed)
-    sent = SentFolder.of(data.path)
+    data, names = chosen(dataset, environments)
     options = ("--method", "gbdt", "--seed", str(seed), "--level", repr(level))
     job = {
         "job": "tune",
         "vitempo": vitempo.__version__,
-        "data": sent.digest,
+        "data": data.digest,
         "environments": names,
         "settings": settings,
         "options": list(options),
     }
-    shared = Training(sent, options)
+    shared = Training(data, options)
     parts = {
         name: [
             Part(f"{file_name(name)}-trial-{number}", (name, setting))
@@ -128,6 +127,7 @@ def tune(
             if tried
         ]
         failed += run(_bundle, shared, last, store, how)
+        unchanged(data)
         store.finish("trials.csv", _table(ranked))
         return TuneResult(finished(store, last), ranked, failed)
 

@@ -1,10 +1,16 @@
-//! The parts of a network of inverted residuals: the stem, and each block with the block before it.
+//! The parts of a network of inverted residuals: the stem, each block with the block before it, and
+//! the head.
 //!
-//! With K(...) the kernels of a network of these blocks, the stem counts K(stem), which has the
-//! head, too; every block adds K(before, block) - K(before), where `before` is the stem, or a
+//! With K(...) the kernels of a network of these blocks with the smallest head, the stem counts
+//! K(stem); every block adds K(before, block) - K(before), where `before` is the stem, or a
 //! smallest block that writes the same channels and has a residual connection where the block
-//! before has one. Heads cancel but for the last, as in `hybrid_vit`. The sum over the parts gives
-//! all kernels, as long as no fusion extends beyond the next block.
+//! before has one. The head behind the last block adds what it adds to K(before) in place of the
+//! smallest one. The sum over the parts gives all kernels, as long as no fusion extends beyond the
+//! next block.
+//!
+//! Smallest heads cancel, but the working set of an architecture is that of the largest kernel of
+//! any part: a true head at the size of the first blocks, where its convolution is the largest of
+//! all, would be counted where there is none.
 
 use super::{BLOCK, Class, DETAILS_BEFORE, Link, Window};
 use crate::query::numbers::Numbers;
@@ -12,6 +18,8 @@ use vitempo_search_space::mbconv::{
     Activation, Architecture, Block, Blocks, Placed, Stage, Stages,
 };
 
+/// Channels of the smallest head, a whole block: less than those of any convolution before it.
+const SMALLEST_HEAD: u16 = BLOCK;
 /// Channels of the stem in a window, so that the block behind it has no residual connection.
 const STEMS: [u16; 2] = [32, 64];
 /// Marks parts behind a block.
@@ -33,6 +41,8 @@ enum Kind {
     First(Placed),
     /// A block behind another one, which has a residual connection or none.
     Later { placed: Placed, residual_before: bool },
+    /// The head behind so many channels and pixels.
+    Head { channels: u16, size: u16 },
 }
 
 impl Part {
@@ -42,6 +52,9 @@ impl Part {
         match self.kind {
             // No block behind the stem has a residual connection before it.
             Kind::Stem { channels, .. } => whole | bit(unaligned(channels), 4) | bit(true, 9),
+            Kind::Head { channels, .. } => {
+                whole | bit(unaligned(channels), 4) | bit(true, 7) | bit(true, 9)
+            }
             Kind::First(placed) => whole | of_block(&placed),
             Kind::Later { placed, residual_before } => {
                 whole | of_block(&placed) | bit(residual_before, 9) | BEHIND_BLOCK
@@ -54,26 +67,34 @@ impl Part {
             let image_size = size.checked_mul(2)?;
             let stages = Stages::try_from(stages.to_vec()).ok()?;
             let activation = self.activation;
-            Some(Architecture { image_size, stem, activation, stages, ..*like }.into())
+            let head = SMALLEST_HEAD;
+            Some(Architecture { image_size, stem, head, activation, stages, ..*like })
         };
         match self.kind {
             Kind::Stem { image_size, channels } => {
                 let activation = self.activation;
                 let stages = Stages::new();
-                let stem = Architecture { image_size, stem: channels, activation, stages, ..*like };
+                let (stem, head) = (channels, SMALLEST_HEAD);
+                let stem = Architecture { image_size, stem, head, activation, stages, ..*like };
                 Some(Window { plus: stem.into(), minus: None })
             }
             Kind::First(placed) => {
                 let (size, stem) = (placed.size_in, placed.channels_in);
-                let plus = with(size, stem, &[stage(&placed)?])?;
-                Some(Window { plus, minus: Some(with(size, stem, &[])?) })
+                let plus = with(size, stem, &[stage(&placed)?])?.into();
+                Some(Window { plus, minus: Some(with(size, stem, &[])?.into()) })
             }
             Kind::Later { placed, residual_before } => {
                 let other = STEMS[usize::from(placed.channels_in == STEMS[0])];
                 let stem = if residual_before { placed.channels_in } else { other };
-                let before = before(&placed)?;
-                let plus = with(placed.size_in, stem, &[before, stage(&placed)?])?;
-                Some(Window { plus, minus: Some(with(placed.size_in, stem, &[before])?) })
+                let before = before(placed.channels_in, placed.activation)?;
+                let plus = with(placed.size_in, stem, &[before, stage(&placed)?])?.into();
+                Some(Window { plus, minus: Some(with(placed.size_in, stem, &[before])?.into()) })
+            }
+            Kind::Head { channels, size } => {
+                let stem = STEMS[usize::from(channels == STEMS[0])];
+                let minus = with(size, stem, &[before(channels, self.activation)?])?;
+                let plus = Architecture { head: like.head, ..minus };
+                Some(Window { plus: plus.into(), minus: Some(minus.into()) })
             }
         }
     }
@@ -106,10 +127,11 @@ fn stage(placed: &Placed) -> Option<Stage> {
     blocks.push(block).then_some(Stage { channels, stride, activation, blocks })
 }
 
-/// The smallest stage that writes what a block reads.
-fn before(placed: &Placed) -> Option<Stage> {
+/// The smallest stage that writes these channels.
+fn before(channels: u16, activation: Activation) -> Option<Stage> {
+    let mut blocks = Blocks::new();
     let block = Block::new(3, 1, false)?;
-    stage(&Placed { channels: placed.channels_in, stride: 1, block, ..*placed })
+    blocks.push(block).then_some(Stage { channels, stride: 1, activation, blocks })
 }
 
 /// The parts of an architecture, each once.
@@ -135,14 +157,20 @@ pub(super) fn links(a: &Architecture) -> impl Iterator<Item = (Link, i64)> + '_ 
         );
         (numbers, kind)
     });
-    std::iter::once(stem).chain(blocks).map(move |(numbers, kind)| {
+    let (channels, size) = a.placed().last().map_or((channels, size), |(_, p)| (p.channels, p.size));
+    let numbers = Numbers::new([channels, size, size], [channels, size, size], [0; 3]);
+    let head = (numbers, Kind::Head { channels, size });
+    std::iter::once(stem).chain(blocks).chain([head]).map(move |(numbers, kind)| {
         (Link { numbers, part: super::Part::MbConv(Part { activation, kind }) }, 1)
     })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{CLASSES, links};
+    use super::{
+        super::{CLASSES, links},
+        SMALLEST_HEAD,
+    };
     use vitempo_search_space::{Architecture, Space};
 
     #[test]
@@ -152,7 +180,7 @@ mod tests {
             let Architecture::MbConv(whole) = architecture else { panic!("{architecture}") };
             let placed: Vec<_> = whole.placed().map(|(_, placed)| placed).collect();
             let links: Vec<_> = links(&architecture).collect();
-            assert_eq!(links.len(), 1 + placed.len());
+            assert_eq!(links.len(), 2 + placed.len());
             for (position, (link, times)) in links.iter().enumerate() {
                 assert_eq!(*times, 1);
                 assert!(usize::from(link.class()) < CLASSES);
@@ -163,13 +191,18 @@ mod tests {
                     assert!(window.minus.is_none() && plus.stages.is_empty());
                     continue;
                 };
+                assert!(window.minus.is_some_and(|minus| minus.check().is_ok()));
                 let shown: Vec<_> = plus.placed().map(|(_, placed)| placed).collect();
-                assert_eq!(shown.last(), placed.get(block));
+                if block == placed.len() {
+                    assert_eq!((plus.head, shown.len()), (whole.head, 1));
+                    assert_eq!(shown[0].channels, placed[block - 1].channels);
+                    continue;
+                }
+                assert_eq!((plus.head, shown.last()), (SMALLEST_HEAD, placed.get(block)));
                 assert_eq!(shown.len(), if block == 0 { 1 } else { 2 });
                 if block > 0 {
                     assert_eq!(shown[0].is_residual(), placed[block - 1].is_residual());
                 }
-                assert!(window.minus.is_some_and(|minus| minus.check().is_ok()));
             }
         }
     }

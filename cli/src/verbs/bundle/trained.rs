@@ -73,6 +73,9 @@ impl Report for BundleReport<'_> {
             p.rows,
             b.origin
         );
+        if let Some(of) = p.sampled_of {
+            let _ = writeln!(text, "Sampled      of the {of} architectures of the dataset");
+        }
         let _ = writeln!(text, "Data         {}", p.data_digest);
         let _ =
             writeln!(text, "By           {} with {}, seed {}", p.created_by, p.libraries, p.seed);
@@ -137,6 +140,7 @@ impl Report for BundleReport<'_> {
                 "skipped": p.skipped,
                 "disturbed": p.disturbed,
                 "transferred_from": p.transferred_from,
+                "sampled_of": p.sampled_of,
                 "trained_on": p.trained_on,
             },
             "unfamiliar": b.unfamiliar.as_ref().map(|u| json!({

@@ -130,14 +130,33 @@ pub fn run(command: &DatasetCommand) -> CliResult {
 
 /// Reads a dataset and says what had to be left out.
 pub fn load(folder: &Path) -> CliResult<Dataset> {
-    let dataset = Dataset::load(folder)?;
-    dataset.warnings.iter().for_each(|w| progress::say(format!("warning: {w}")));
-    Ok(dataset)
+    Ok(warned(Dataset::load(folder)?))
 }
 
 /// Reads the measurements of one environment, and says what had to be left out.
 pub fn load_environment(folder: &Path, environment: Option<&str>) -> CliResult<Dataset> {
-    let dataset = training::load_environment(folder, environment)?;
+    Ok(warned(training::load_environment(folder, environment)?))
+}
+
+fn warned(dataset: Dataset) -> Dataset {
     dataset.warnings.iter().for_each(|w| progress::say(format!("warning: {w}")));
+    dataset
+}
+
+/// The same, but of a sample of the architectures where all of them have more than `rows` rows of
+/// operators.
+pub fn load_sample(
+    folder: &Path,
+    environment: Option<&str>,
+    rows: u64,
+    seed: u64,
+) -> CliResult<Dataset> {
+    let dataset = warned(training::load_sample(folder, environment, rows, seed)?);
+    if let Some(sampled) = dataset.sampled {
+        progress::say(format!(
+            "a sample of {} of {} architectures, with at most {rows} rows of operators",
+            sampled.architectures, sampled.of
+        ));
+    }
     Ok(dataset)
 }

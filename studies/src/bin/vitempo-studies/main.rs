@@ -8,6 +8,7 @@ mod contention;
 mod encoder;
 mod fleet;
 mod frames;
+mod generated;
 mod loading;
 mod memory;
 mod paper;
@@ -33,6 +34,7 @@ enum Studies {
     Encoder(encoder::EncoderArgs),
     Fleet(fleet::FleetArgs),
     Frames(frames::FramesArgs),
+    Generated(generated::GeneratedArgs),
     Loading(loading::LoadingArgs),
     Memory(memory::MemoryArgs),
     Paper(paper::PaperArgs),
@@ -52,6 +54,7 @@ fn main() -> ExitCode {
         Studies::Aria(args) => aria::run(&args),
         Studies::Fleet(args) => fleet::run(&args),
         Studies::Frames(args) => frames::run(&args),
+        Studies::Generated(args) => generated::run(&args),
         Studies::Contention(args) => contention::run(&args),
         Studies::Encoder(args) => encoder::run(&args),
         Studies::Loading(args) => loading::run(&args),

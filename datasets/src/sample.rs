@@ -1,0 +1,78 @@
+//! Which architectures a [sample](crate::Dataset::load_sample) has: whole ones, in an order that
+//! only seed and architecture decide, so that a larger sample has all of a smaller one. The order is
+//! not that of [`split`](crate::split): both sides of a split lose the same share. Real models are
+//! few and nothing replaces them, so they come first, with up to half of the rows.
+
+use crate::{
+    DatasetError, parquet::Asked, source::Source, split::rank, tables::{model_measurements, models},
+};
+use std::collections::{BTreeMap, HashSet};
+
+/// Columns of model runs that say how many rows of operators an architecture has.
+const COLUMNS: [&str; 3] = ["environment_id", "architecture", "operators"];
+
+/// What an architecture has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Size {
+    /// Rows of operators.
+    rows: u64,
+    /// Whether it was not sampled from a space.
+    is_real: bool,
+}
+
+/// The architectures that were measured in the environments that are wanted.
+pub(crate) fn sizes(
+    source: &Source,
+    wanted: &dyn Fn(&str) -> bool,
+) -> Result<BTreeMap<String, Size>, DatasetError> {
+    let asked = Asked { columns: Some(&COLUMNS), ..Asked::of_environments(wanted) };
+    let runs = source.read(&model_measurements::SCHEMA, asked)?;
+    let mut sizes: BTreeMap<String, Size> = BTreeMap::new();
+    let mut add = |architecture: &str, rows: u64, is_real: bool| {
+        if !sizes.contains_key(architecture) {
+            sizes.insert(architecture.to_owned(), Size::default());
+        }
+        if let Some(size) = sizes.get_mut(architecture) {
+            size.rows = size.rows.saturating_add(rows);
+            size.is_real |= is_real;
+        }
+    };
+    for row in 0..runs.rows() {
+        add(runs.text("architecture", row), runs.integer("operators", row), false);
+    }
+    for run in source.journal()?.runs().filter(|run| wanted(&run.environment.id())) {
+        add(&run.model.architecture, run.operators.len() as u64, run.model.space.is_none());
+    }
+    let models = source.read(&models::SCHEMA, Asked::columns(&["architecture", "space"]))?;
+    for row in (0..models.rows()).filter(|row| models.optional_text("space", *row).is_none()) {
+        if let Some(size) = sizes.get_mut(models.text("architecture", row)) {
+            size.is_real = true;
+        }
+    }
+    Ok(sizes)
+}
+
+/// The first architectures of the order that together have at most `most` rows.
+pub(crate) fn within(most: u64, sizes: &BTreeMap<String, Size>, seed: u64) -> HashSet<String> {
+    let rank_of = |architecture: &str| rank(seed, &format!("sample {architecture}"));
+    let mut order: Vec<(bool, f64, &String, u64)> = sizes
+        .iter()
+        .map(|(architecture, size)| (!size.is_real, rank_of(architecture), architecture, size.rows))
+        .collect();
+    order.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)).then(a.2.cmp(b.2)));
+    let mut chosen = HashSet::new();
+    let mut left = most;
+    let mut take = |limit: u64, of: &[(bool, f64, &String, u64)]| {
+        for (_, _, architecture, rows) in of {
+            match left.checked_sub(*rows).filter(|after| *after >= limit) {
+                Some(after) => left = after,
+                None => return,
+            }
+            chosen.insert((*architecture).clone());
+        }
+    };
+    let (real, others) = order.split_at(order.partition_point(|(sampled, ..)| !sampled));
+    take(most / 2, real);
+    take(0, others);
+    chosen
+}
