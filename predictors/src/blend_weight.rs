@@ -10,7 +10,7 @@
 //! differ from the sampled ones in more than size (decision 0057). A key without enough of these
 //! networks has the weights for operators of held-out models at sizes that no other model has.
 
-use crate::{PredictorKey, TrainingRow, TrainingRows, predictors::Unblended};
+use crate::{PredictorKey, TrainingRow, TrainingRows};
 use std::collections::BTreeMap;
 
 /// The weight without enough held-out rows.
@@ -52,20 +52,20 @@ impl OfKey {
     }
 }
 
-/// The weight of the trees of every key, from 0 to 1; `forecast` gives a row's latency by
-/// predictors that were not fitted to its model.
+/// The weight of the trees of every key, from 0 to 1. `forecasts` has each row's latency by linear
+/// model and trees that were not fitted to its model, ns; of whole models where its size is out of
+/// distribution.
 pub(crate) fn learn(
     rows: &TrainingRows,
-    forecast: impl Fn(&TrainingRow) -> Option<Unblended>,
+    forecasts: &[Option<[f64; 2]>],
 ) -> BTreeMap<PredictorKey, f64> {
     let mut found: BTreeMap<PredictorKey, OfKey> = BTreeMap::new();
-    for row in &rows.rows {
-        let Some(forecast) = forecast(row) else { continue };
+    for (row, forecast) in rows.rows.iter().zip(forecasts) {
+        let Some(linear_and_tree_ns) = *forecast else { continue };
         let of = found.entry(PredictorKey::of(&row.op)).or_default();
-        match (rows.is_whole(row.model), forecast.supported) {
-            (false, _) => of.networks.add(row, forecast.linear_and_tree_ns),
-            (true, false) => of.unseen_sizes.add(row, forecast.linear_and_tree_ns),
-            (true, true) => {}
+        match rows.is_whole(row.model) {
+            false => of.networks.add(row, linear_and_tree_ns),
+            true => of.unseen_sizes.add(row, linear_and_tree_ns),
         }
     }
     found.into_iter().filter_map(|(key, of)| Some((key, of.blend_weight()?))).collect()

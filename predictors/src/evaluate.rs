@@ -234,7 +234,10 @@ fn kernels(graph: &Graph, environment: &Environment) -> Result<Kernels, Lowering
         .collect())
 }
 
-/// Forecasts for every row and every model, by whichever predictor `estimate` chooses for a model.
+/// A kernel of a model, which is the first.
+pub(crate) type OfModel<'o> = (usize, &'o OpSpec, WorkingSet);
+
+/// Forecasts for every row and every model, by whichever predictor is chosen for a model.
 pub(crate) struct Forecasts {
     pub rows: Vec<Estimate>,
     pub executed: Vec<Total>,
@@ -243,29 +246,33 @@ pub(crate) struct Forecasts {
 }
 
 impl Forecasts {
+    /// `forecast` gives an estimate of each kernel.
     pub(crate) fn new(
         rows: &TrainingRows,
         lowered: &[Result<Kernels, String>],
-        estimate: &dyn Fn(usize, &OpSpec, WorkingSet) -> Estimate,
+        forecast: &dyn Fn(&[OfModel<'_>]) -> Vec<Estimate>,
     ) -> Self {
-        let estimates: Vec<Estimate> =
-            rows.rows.iter().map(|r| estimate(r.model, &r.op, r.working_set)).collect();
+        let estimates = forecast(&rows.kernels());
         let mut executed = vec![Total::default(); rows.models.len()];
         for (row, e) in rows.rows.iter().zip(&estimates) {
             executed[row.model].add(&row.op.kind, *e, row.count);
         }
-        let total = |(model, kernels): (usize, &Result<Kernels, String>)| {
+        let mut of_lowered: Vec<OfModel<'_>> = Vec::new();
+        for (model, kernels) in lowered.iter().enumerate() {
+            let kernels = kernels.iter().flatten();
+            of_lowered.extend(kernels.map(|k| (model, &k.op, k.working_set)));
+        }
+        let mut of_lowered = forecast(&of_lowered).into_iter();
+        let mut total = |kernels: &Kernels| {
             let mut total = Total::default();
-            kernels.as_ref().map_err(Clone::clone)?.iter().for_each(|kernel| {
-                total.add(
-                    &kernel.op.kind,
-                    estimate(model, &kernel.op, kernel.working_set),
-                    kernel.count,
-                );
+            kernels.iter().zip(of_lowered.by_ref()).for_each(|(kernel, estimate)| {
+                total.add(&kernel.op.kind, estimate, kernel.count);
             });
-            Ok(total)
+            total
         };
-        Self { rows: estimates, executed, lowered: lowered.iter().enumerate().map(total).collect() }
+        let lowered =
+            lowered.iter().map(|kernels| kernels.as_ref().map(&mut total).map_err(Clone::clone));
+        Self { rows: estimates, executed, lowered: lowered.collect() }
     }
 }
 
@@ -331,8 +338,9 @@ fn forecast_measured(
     }
     let rows = TrainingRows::with_drift(profiles, bundle.drift)?;
     let lowered = lowered(&rows, graphs, &bundle.environment);
-    let forecasts =
-        Forecasts::new(&rows, &lowered, &|_, op, working_set| bundle.estimate(op, working_set));
+    let forecasts = Forecasts::new(&rows, &lowered, &|kernels| {
+        kernels.iter().map(|(_, op, working_set)| bundle.estimate(op, *working_set)).collect()
+    });
     Ok((rows, forecasts))
 }
 
@@ -530,7 +538,7 @@ fn model_row(
     let prediction = total.tally.end_to_end(model.calibration, &interval);
     let mut kinds: BTreeMap<&str, (f64, f64)> =
         total.kinds.iter().map(|(k, ns)| (k.as_str(), (0.0, *ns))).collect();
-    let own: Vec<_> = rows.rows.iter().filter(|r| r.model == index).collect();
+    let own = rows.of_model(index);
     own.iter().for_each(|r| {
         kinds.entry(r.op.kind.name()).or_default().0 += r.latency_ns * r.count as f64;
     });

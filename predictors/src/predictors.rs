@@ -60,15 +60,6 @@ pub struct Estimate {
     pub log_error: f64,
 }
 
-/// The forecast for one operator before the linear model and the trees are blended.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Unblended {
-    /// Latency by the linear model alone and by trees alone, ns.
-    pub linear_and_tree_ns: [f64; 2],
-    /// Whether its size is in distribution.
-    pub supported: bool,
-}
-
 /// Baselines of a kind over all its classes and formats, of its kin, and of everything.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Fallbacks {
@@ -113,18 +104,23 @@ impl Predictors {
         self.fallback(op, &key, &FeatureSchema::extract_within(op, working_set).values)
     }
 
-    /// The forecast of one operator before blending; `None` without a predictor.
-    pub(crate) fn unblended(&self, op: &OpSpec, working_set: WorkingSet) -> Option<Unblended> {
+    /// The latency of one operator by the linear model alone and by trees alone, ns; `None` without a predictor, and, where only
+    /// sizes out of distribution are wanted, of any other.
+    pub(crate) fn unblended(
+        &self,
+        op: &OpSpec,
+        working_set: WorkingSet,
+        any_size: bool,
+    ) -> Option<[f64; 2]> {
         let predictor = self.keys.get(&PredictorKey::of(op))?;
         let features = FeatureSchema::extract_within(op, working_set);
+        let supported = predictor.support.contains(&features.values);
+        if supported && !any_size {
+            return None;
+        }
         let baseline = predictor.baseline.predict(&features.values);
-        Some(Unblended {
-            linear_and_tree_ns: predictor
-                .fitted
-                .linear_and_tree_ns(&features.values, baseline)
-                .map(|latency| predictor.bounded(latency, baseline)),
-            supported: predictor.support.contains(&features.values),
-        })
+        let both = predictor.fitted.linear_and_tree_ns(&features.values, baseline);
+        Some(both.map(|latency_ns| predictor.bounded(latency_ns, baseline)))
     }
 }
 

@@ -7,13 +7,15 @@
 
 use crate::{
     Drift, PredictorError,
+    evaluate::OfModel,
     features::{Surroundings, WorkingSet},
     interference::{ByInterference, by_interference},
     location,
     location::QuietRuns,
     metrics,
 };
-use std::collections::{BTreeMap, HashMap};
+use foldhash::{HashMap, HashMapExt};
+use std::{collections::BTreeMap, sync::Arc};
 use vitempo_graph::{ModelProfile, OpSpec, Origin, Processor, Status};
 
 /// Smallest latency a row may have, ns: operators that do nothing are measured as less than a
@@ -26,7 +28,7 @@ const TICK_NS: f64 = 1000.0;
 #[derive(Clone, Debug, PartialEq)]
 pub struct TrainingRow {
     /// The operator.
-    pub op: OpSpec,
+    pub op: Arc<OpSpec>,
     /// Index of its model in [`TrainingRows::models`].
     pub model: usize,
     /// The working set of its model.
@@ -159,6 +161,18 @@ impl TrainingRows {
         Ok(Self { rows, models, drift, skipped, disturbed, origin })
     }
 
+    /// The rows of a model.
+    pub(crate) fn of_model(&self, model: usize) -> &[TrainingRow] {
+        let first = self.rows.partition_point(|row| row.model < model);
+        let end = self.rows.partition_point(|row| row.model <= model);
+        self.rows.get(first..end).unwrap_or_default()
+    }
+
+    /// The kernels of the rows, each with its model.
+    pub(crate) fn kernels(&self) -> Vec<OfModel<'_>> {
+        self.rows.iter().map(|row| (row.model, &*row.op, row.working_set)).collect()
+    }
+
     /// Whether a model was measured end to end; if not, it is a network around an operator or a
     /// few.
     #[must_use]
@@ -251,13 +265,13 @@ fn operators(
     model: usize,
     skipped: &mut Vec<Skipped>,
 ) -> Vec<TrainingRow> {
-    let mut order: Vec<&OpSpec> = Vec::new();
-    let mut found: HashMap<&OpSpec, (usize, Vec<f64>)> = HashMap::new();
+    let mut order: Vec<&Arc<OpSpec>> = Vec::new();
+    let mut found: HashMap<&Arc<OpSpec>, (usize, Vec<f64>)> = HashMap::new();
     for run in runs {
         let factor = drift.operator_factor(run);
         let quiet = QuietRuns::of(run);
-        let mut tallies: HashMap<&OpSpec, Tally> = HashMap::new();
-        let mut seen: Vec<&OpSpec> = Vec::new();
+        let mut tallies: HashMap<&Arc<OpSpec>, Tally> = HashMap::new();
+        let mut seen: Vec<&Arc<OpSpec>> = Vec::new();
         for measurement in &run.operators {
             let what = || format!("{} / {}", run.model.name, measurement.node);
             if let Status::Failed(reason) = &measurement.status {
@@ -287,13 +301,13 @@ fn operators(
     }
     let around = runs
         .first()
-        .map(|run| Surroundings::of(order.iter().map(|op| (*op, found[op].0)), &run.environment));
-    let row = |op: &OpSpec| {
+        .map(|run| Surroundings::of(order.iter().map(|op| (&***op, found[op].0)), &run.environment));
+    let row = |op: &Arc<OpSpec>| {
         let (count, latencies) = &found[op];
         let latency_ns = metrics::median(latencies).unwrap_or(0.0).max(FLOOR_NS);
         let weight = (latency_ns / (latency_ns + TICK_NS)).powi(2).max(1e-3);
         let working_set = around.map_or(WorkingSet::LARGE, |around| around.working_set(*count));
-        TrainingRow { op: op.clone(), model, working_set, count: *count, latency_ns, weight }
+        TrainingRow { op: Arc::clone(op), model, working_set, count: *count, latency_ns, weight }
     };
     order.into_iter().map(row).collect()
 }

@@ -94,9 +94,9 @@ impl Fitted {
         let wanted = keys_of(&all, share);
         let mut fits = BTreeMap::new();
         for (number, keys) in &wanted {
-            let rows = all.rows_of(*number);
+            let examples = all.examples_of(*number);
             let found =
-                Predictors::fit_keys(&rows, all.models(), all.settings, &|key| keys.contains(key));
+                Predictors::fit_keys(&examples, all.settings, &|key| keys.contains(key));
             fits.extend(found.into_iter().map(|(key, fit)| ((*number, key), fit)));
         }
         Ok(Self { digest: digest(&all), fits })
@@ -213,8 +213,8 @@ fn keys_of(fits: &Fits, share: Share) -> BTreeMap<usize, BTreeSet<PredictorKey>>
     let mut jobs: Vec<(usize, usize, PredictorKey)> = Vec::new();
     for number in 0..fits.count() {
         let mut rows: BTreeMap<PredictorKey, usize> = BTreeMap::new();
-        for row in fits.rows_of(number) {
-            *rows.entry(PredictorKey::of(&row.op)).or_default() += 1;
+        for example in fits.examples_of(number) {
+            *rows.entry(PredictorKey::of(example.op)).or_default() += 1;
         }
         jobs.extend(rows.into_iter().map(|(key, rows)| (rows.max(LEAST_WORK), number, key)));
     }

@@ -6,21 +6,25 @@
 //!    also the bundle's held-out metrics. 4. Regressors on all rows.
 
 use crate::{
-    Boosting, Calibration, ConformalInterval, Estimate, MeasuredModel, Method, PredictorBundle,
+    Batch, Boosting, Calibration, ConformalInterval, Estimate, MeasuredModel, Method, PredictorBundle,
     PredictorError, PredictorKey, Predictors, Provenance, TrainingRow, TrainingRows, blend_weight,
     calibration::Point,
     error_scale,
-    evaluate::{EndToEndModel, Forecasts, evaluate_forecasts, lowered},
-    features::{FeatureSchema, WorkingSet},
-    fitting::{FitSettings, Model},
+    evaluate::{EndToEndModel, Forecasts, OfModel, evaluate_forecasts, lowered},
+    features::FeatureSchema,
+    fitting::{Example, FitSettings, Model, examples, features_of, on_threads},
     forecast::Total,
     held_out::{HeldOutForecasts, measured_sums},
     shares::Fitted,
     unfamiliar::Intervals,
 };
 use std::collections::BTreeMap;
-use vitempo_graph::{Graph, ModelProfile, OpSpec};
+use vitempo_graph::{Graph, ModelProfile};
 
+/// Folds at most where rows are very many: two thirds of them are enough to judge by.
+const FOLDS_OF_MANY: usize = 3;
+/// Rows that a thread takes at once.
+const ROWS_AT_ONCE: usize = 4096;
 /// Fewest distinct architectures.
 const FEWEST_ARCHITECTURES: usize = 3;
 
@@ -29,7 +33,8 @@ const FEWEST_ARCHITECTURES: usize = 3;
 pub struct TrainOptions {
     /// Seed of everything random.
     pub seed: u64,
-    /// Folds of the cross-validation; at least 2, at most the number of architectures.
+    /// Folds of the cross-validation; at least 2, at most the number of architectures, and 3 where
+    /// there are more than 200 000 rows.
     pub folds: usize,
     /// Threads to fit on; the result does not depend on it.
     pub threads: usize,
@@ -72,15 +77,15 @@ fn check(method: Method, options: &TrainOptions) -> Result<(), PredictorError> {
 }
 
 /// Fold of each model: architectures in an order that depends on the seed only, dealt out in turn.
-fn folds(rows: &TrainingRows, options: &TrainOptions) -> (Vec<usize>, usize) {
+fn folds(rows: &TrainingRows, seed: u64, most: usize) -> (Vec<usize>, usize) {
     let rank = |architecture: &str| {
-        blake3::hash(format!("{}|{architecture}", options.seed).as_bytes()).to_hex().to_string()
+        blake3::hash(format!("{seed}|{architecture}").as_bytes()).to_hex().to_string()
     };
     let mut order: Vec<(String, &str)> =
         rows.models.iter().map(|m| (rank(&m.architecture), m.architecture.as_str())).collect();
     order.sort_unstable();
     order.dedup();
-    let folds = options.folds.min(order.len()).max(1);
+    let folds = most.min(order.len()).max(1);
     let of: BTreeMap<&str, usize> =
         order.iter().enumerate().map(|(i, (_, a))| (*a, i % folds)).collect();
     (rows.models.iter().map(|m| of[m.architecture.as_str()]).collect(), folds)
@@ -109,6 +114,8 @@ fn models(rows: &TrainingRows) -> Vec<Model> {
 pub(crate) struct Fits {
     pub(crate) rows: TrainingRows,
     models: Vec<Model>,
+    /// By row, the number of its features, where rows are very many.
+    features: Option<Vec<u32>>,
     fold_of: Vec<usize>,
     folds: usize,
     pub(crate) settings: FitSettings,
@@ -132,7 +139,9 @@ impl Fits {
                 needed: FEWEST_ARCHITECTURES,
             });
         }
-        let (fold_of, folds) = folds(&rows, options);
+        let features = features_of(&rows.rows);
+        let most = if features.is_some() { FOLDS_OF_MANY } else { usize::MAX };
+        let (fold_of, folds) = folds(&rows, options.seed, options.folds.min(most));
         let models = models(&rows);
         let settings = FitSettings {
             method,
@@ -140,7 +149,7 @@ impl Fits {
             seed: options.seed,
             threads: options.threads,
         };
-        Ok(Self { rows, models, fold_of, folds, settings })
+        Ok(Self { rows, models, features, fold_of, folds, settings })
     }
 
     /// How many fits there are: one for each fold, without its models, and one of all.
@@ -148,14 +157,11 @@ impl Fits {
         self.folds + 1
     }
 
-    /// The rows of a fit, from 0.
-    pub(crate) fn rows_of(&self, fit: usize) -> Vec<&TrainingRow> {
-        self.rows.rows.iter().filter(|row| self.fold_of[row.model] != fit).collect()
-    }
-
-    /// The models that rows name.
-    pub(crate) fn models(&self) -> &[Model] {
-        &self.models
+    /// What a fit, from 0, is fitted to.
+    pub(crate) fn examples_of(&self, fit: usize) -> Vec<Example<'_>> {
+        let rows = self.rows.rows.iter().enumerate();
+        let rows = rows.filter(|(_, row)| self.fold_of[row.model] != fit);
+        examples(rows, &self.models, self.features.as_deref())
     }
 }
 
@@ -194,27 +200,20 @@ pub fn train_with(
             progress(Progress { fit: number + 1, fits: fits.count(), done, regressors });
         };
         let of = |key: &PredictorKey| fitted.get(number, key);
-        Predictors::fit(&fits.rows_of(number), &fits.models, fits.settings, &of, &mut report)
+        Predictors::fit(&fits.examples_of(number), fits.settings, &of, &mut report)
     };
     let mut held_out: Vec<Predictors> = (0..fits.folds).map(|fold| fit(fold).0).collect();
     let (mut predictors, unfitted) = fit(fits.folds);
     let Fits { rows, fold_of, folds, .. } = fits;
-    let weights = blend_weight::learn(&rows, |row| {
-        held_out[fold_of[row.model]].unblended(&row.op, row.working_set)
-    });
+    let weights = blend_weight::learn(&rows, &unblended(&rows, &held_out, &fold_of, options));
     held_out.iter_mut().chain([&mut predictors]).for_each(|p| p.set_blend_weights(&weights));
-    let estimates: Vec<Estimate> = rows
-        .rows
-        .iter()
-        .map(|r| held_out[fold_of[r.model]].estimate(&r.op, r.working_set))
-        .collect();
+    let estimates = estimates(&rows.kernels(), &held_out, &fold_of, options);
     let (lowered, measured) = (lowered(&rows, graphs, &environment), measured_sums(&rows));
     let mut scales = error_scale::learn(&predictors, &rows, &estimates);
     let forecast_held_out = |held_out: &[Predictors]| {
-        let estimate = |model: usize, op: &OpSpec, working_set: WorkingSet| {
-            held_out[fold_of[model]].estimate(op, working_set)
-        };
-        let forecasts = Forecasts::new(&rows, &lowered, &estimate);
+        let forecasts = Forecasts::new(&rows, &lowered, &|kernels| {
+            self::estimates(kernels, held_out, &fold_of, options)
+        });
         let calibration = calibrate(&rows, &measured, &forecasts);
         (HeldOutForecasts::new(&rows, &measured, &forecasts, &calibration), forecasts, calibration)
     };
@@ -261,6 +260,41 @@ pub fn train_with(
         provenance,
     };
     Ok(PredictorBundle::new(parts, predictors, evaluation))
+}
+
+/// Estimates by predictors that were not fitted to the kernel's model.
+fn estimates(
+    kernels: &[OfModel<'_>],
+    held_out: &[Predictors],
+    fold_of: &[usize],
+    options: &TrainOptions,
+) -> Vec<Estimate> {
+    let of_each = on_threads(options.threads, held_out.len(), |fold| {
+        let mut batch = Batch::new(&held_out[fold]);
+        let own = kernels.iter().filter(|(model, ..)| fold_of[*model] == fold);
+        own.for_each(|(_, op, working_set)| batch.push(op, *working_set));
+        batch.estimates()
+    });
+    let mut of_each: Vec<_> = of_each.into_iter().map(Vec::into_iter).collect();
+    kernels.iter().filter_map(|(model, ..)| of_each[fold_of[*model]].next()).collect()
+}
+
+/// What [`blend_weight::learn`] needs of each row.
+fn unblended(
+    rows: &TrainingRows,
+    held_out: &[Predictors],
+    fold_of: &[usize],
+    options: &TrainOptions,
+) -> Vec<Option<[f64; 2]>> {
+    let some: Vec<&[TrainingRow]> = rows.rows.chunks(ROWS_AT_ONCE).collect();
+    let of_row = |row: &TrainingRow| {
+        let any_size = !rows.is_whole(row.model);
+        held_out[fold_of[row.model]].unblended(&row.op, row.working_set, any_size)
+    };
+    on_threads(options.threads, some.len(), |chunk| {
+        some[chunk].iter().map(of_row).collect::<Vec<_>>()
+    })
+    .concat()
 }
 
 fn no_rows() -> PredictorError {

@@ -21,15 +21,15 @@
 //! several kernels, each forecast by factors that were fitted without it.
 
 use crate::{
-    ErrorScale, Estimate, Evaluation, FeatureSchema, KeyPredictor, PredictorBundle, PredictorError,
-    PredictorKey, Predictors, TrainingRow, TrainingRows, WorkingSet,
-    evaluate::{EndToEndModel, Forecasts, evaluate_forecasts},
+    ErrorScale, Evaluation, FeatureSchema, KeyPredictor, PredictorBundle, PredictorError,
+    PredictorKey, Predictors, TrainingRow, TrainingRows,
+    evaluate::{EndToEndModel, Forecasts, OfModel, evaluate_forecasts},
     held_out::{HeldOutForecasts, measured_sums},
     metrics,
     regressors::{Baseline, Fitted, dot},
 };
 use std::collections::{BTreeMap, BTreeSet};
-use vitempo_graph::{Environment, ModelProfile, OpSpec};
+use vitempo_graph::{Environment, ModelProfile};
 
 /// The number of rows that a broader class counts as.
 const PRIOR_ROWS: f64 = 4.0;
@@ -429,11 +429,10 @@ fn held_out(
     for (key, fold) in folds.iter_mut().flat_map(|fold| &mut fold.keys) {
         fold.error_scale = predictors.keys.get(key).map(|p| p.error_scale).unwrap_or_default();
     }
-    let estimate = |model: usize, op: &OpSpec, within: WorkingSet| -> Estimate {
-        let fold = folds.get(fold_of(rows, model)).unwrap_or(predictors);
-        fold.estimate(op, within)
+    let estimate = |&(model, op, within): &OfModel<'_>| {
+        folds.get(fold_of(rows, model)).unwrap_or(predictors).estimate(op, within)
     };
-    Forecasts::new(rows, &lowered, &estimate)
+    Forecasts::new(rows, &lowered, &|kernels| kernels.iter().map(estimate).collect())
 }
 
 /// Errors on the measured rows by kind. There is no end-to-end error: networks have none.

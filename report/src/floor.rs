@@ -121,7 +121,7 @@ fn operator_pairs(rows: &TrainingRows, profiles: &[ModelProfile]) -> BTreeMap<St
             let earlier: HashMap<&OpSpec, f64> =
                 before.iter().map(|r| -> (&OpSpec, f64) { (&r.op, r.latency_ns) }).collect();
             for row in after {
-                if let Some(first) = earlier.get(&row.op) {
+                if let Some(first) = earlier.get(&*row.op) {
                     let family = (row.op.kind.family() == OpFamily::Activation)
                         .then(|| ACTIVATIONS.to_owned());
                     for name in family.into_iter().chain([row.op.kind.name().to_owned()]) {

@@ -25,7 +25,7 @@ pub(super) fn of(
     let wanted: BTreeSet<&OpSpec> = kernels.nodes().iter().map(|node| &node.op).collect();
     let rows = TrainingRows::with_drift(profiles, bundle.drift)?;
     let mut ratios: BTreeMap<&OpSpec, Vec<f64>> = BTreeMap::new();
-    for row in rows.rows.iter().filter(|row| wanted.contains(&row.op)) {
+    for row in rows.rows.iter().filter(|row| wanted.contains(&*row.op)) {
         let forecast = bundle.predictors.estimate_unrefined(&row.op, row.working_set);
         ratios.entry(&row.op).or_default().push((row.latency_ns / forecast.latency_ns).ln());
     }

@@ -12,6 +12,7 @@ use crate::{
 };
 use lightgbm::{Booster, Dataset};
 use serde_json::json;
+use std::borrow::Cow;
 
 /// Number of trees by number of rows; few rows have few trees with a higher learning rate.
 const TREES: [(usize, usize); 3] = [(1000, 400), (200, 200), (0, 100)];
@@ -30,8 +31,9 @@ fn train(data: &FitData<'_>, boosting: &Boosting, seed: u64) -> Result<Booster, 
     let copies = ENOUGH_ROWS.div_ceil(rows);
     let labels: Vec<f32> = data.log_ratios().iter().map(|r| *r as f32).collect();
     let weights: Vec<f32> = data.weights.iter().map(|w| *w as f32).collect();
+    let x = if copies == 1 { Cow::Borrowed(data.x) } else { Cow::Owned(data.x.repeat(copies)) };
     let mut dataset = Dataset::from_slice(
-        &data.x.repeat(copies),
+        &x,
         &labels.repeat(copies),
         data.columns as i32,
         true,

@@ -4,16 +4,22 @@
 //! In: [`FitData`], features and latencies in ns. Out: a [`Fitted`] regressor. Forecasting needs
 //! nothing of this folder, so it is compiled with the feature `train` alone.
 
+mod examples;
 pub mod gbdt;
 mod lasso;
 mod predictors;
 pub mod random_forest;
 
+pub(crate) use examples::{Example, examples, features_of};
 pub(crate) use predictors::{FEWEST_ROWS, FitSettings, KeyFit, Model};
 
 use crate::{
     Boosting,
     regressors::{FitData, Fitted, Lasso, Method, base},
+};
+use rayon::{
+    ThreadPoolBuilder,
+    iter::{IntoParallelIterator, ParallelIterator},
 };
 
 /// Something that can be fitted to rows.
@@ -51,5 +57,18 @@ impl Fitted {
             _ => gbdt::fit(&data, boosting, seed)?,
         };
         Ok(Self::Trees { linear, trees })
+    }
+}
+
+/// What `work` gives for each number below `count`, on so many threads.
+pub(crate) fn on_threads<T: Send>(
+    threads: usize,
+    count: usize,
+    work: impl Fn(usize) -> T + Send + Sync,
+) -> Vec<T> {
+    match ThreadPoolBuilder::new().num_threads(threads.clamp(1, count.max(1))).build() {
+        Ok(pool) => pool.install(|| (0..count).into_par_iter().map(&work).collect()),
+        // The system refuses the threads.
+        Err(_) => (0..count).map(work).collect(),
     }
 }

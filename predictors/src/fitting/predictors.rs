@@ -1,6 +1,7 @@
 //! Fits the regressors of one environment: a table of rows per [`PredictorKey`], a regressor per
 //! table, and the baselines for operators without a regressor.
 
+use super::{Example, on_threads};
 use crate::{
     Boosting, ErrorScale, Method, PredictorKey, Refinements, Skipped, blend_weight,
     error_scale::Support,
@@ -8,7 +9,6 @@ use crate::{
     metrics,
     predictors::{Fallbacks, KeyPredictor, Predictors},
     regressors::{Baseline, FitData, Fitted},
-    rows::TrainingRow,
 };
 use rayon::ThreadPoolBuilder;
 use std::{collections::BTreeMap, sync::mpsc};
@@ -19,6 +19,8 @@ pub(crate) const FEWEST_ROWS: usize = 8;
 const ENOUGH_ROWS: usize = 500;
 /// The number of rows of a key that the baseline of its kind counts as.
 const PRIOR_ROWS: f64 = 10.0;
+/// Examples whose features a thread reads at once.
+const EXAMPLES_AT_ONCE: usize = 4096;
 /// Classes of sizes of the rows of a key.
 const SIZE_CLASSES: usize = 5;
 /// Columns of the roofline: FLOPs, bytes, elements written. They are totals, the same in every
@@ -47,15 +49,15 @@ struct Table {
 }
 
 impl Table {
-    fn push(&mut self, x: &[f64], row: &TrainingRow, from: &Model) {
+    fn push(&mut self, x: &[f64], example: &Example<'_>) {
         self.x.extend_from_slice(x);
-        self.y.push(row.latency_ns);
-        self.weights.push(row.weight);
-        self.groups.push(from.group);
-        if from.whole {
+        self.y.push(example.latency_ns);
+        self.weights.push(example.weight);
+        self.groups.push(example.group);
+        if example.whole {
             self.support.insert(x);
         }
-        self.networks |= !from.whole;
+        self.networks |= example.alone;
     }
 }
 
@@ -81,27 +83,31 @@ struct Tables {
 }
 
 impl Tables {
-    fn of(rows: &[&TrainingRow], models: &[Model]) -> Self {
+    fn of(examples: &[Example<'_>], threads: usize) -> Self {
         let Self { keys: mut tables, mut kinds, mut kindred, mut everything } = Self::default();
-        for row in rows {
-            let features = FeatureSchema::extract_within(&row.op, row.working_set);
-            let key = PredictorKey::of(&row.op);
-            let model = &models[row.model];
-            everything.push(&features.values[..TOTALS_WIDTH], row, model);
+        let some: Vec<&[Example<'_>]> = examples.chunks(EXAMPLES_AT_ONCE).collect();
+        let read = |e: &Example<'_>| {
+            (PredictorKey::of(e.op), FeatureSchema::extract_within(e.op, e.working_set))
+        };
+        let read = on_threads(threads, some.len(), |chunk| {
+            some[chunk].iter().map(read).collect::<Vec<_>>()
+        });
+        for (example, (key, features)) in examples.iter().zip(read.into_iter().flatten()) {
+            everything.push(&features.values[..TOTALS_WIDTH], example);
             let relatives = kindred
-                .entry(kin(&row.op.kind).to_owned())
+                .entry(kin(&example.op.kind).to_owned())
                 .or_insert_with(|| (features.family, Table::default()));
-            relatives.1.push(&features.values, row, model);
+            relatives.1.push(&features.values, example);
             kinds
                 .entry(key.kind.to_string())
                 .or_insert_with(|| (features.family, Table::default()))
                 .1
-                .push(&features.values, row, model);
-            tables.entry(key).or_insert_with(|| (features.family, Table::default())).1.push(
-                &features.values,
-                row,
-                model,
-            );
+                .push(&features.values, example);
+            tables
+                .entry(key)
+                .or_insert_with(|| (features.family, Table::default()))
+                .1
+                .push(&features.values, example);
         }
         Self { keys: tables, kinds, kindred, everything }
     }
@@ -119,16 +125,15 @@ impl Tables {
 }
 
 impl Predictors {
-    /// Fits one regressor per key, but takes those that are fitted already; `models` are those that
-    /// rows name. Keys whose regressor cannot be fitted keep their baseline and are reported.
+    /// Fits one regressor per key, but takes those that are fitted already. Keys whose regressor
+    /// cannot be fitted keep their baseline and are reported.
     pub(crate) fn fit(
-        rows: &[&TrainingRow],
-        models: &[Model],
+        examples: &[Example<'_>],
         settings: FitSettings,
         fitted: &dyn Fn(&PredictorKey) -> Option<KeyFit>,
         done: &mut dyn FnMut(usize, usize),
     ) -> (Self, Vec<Skipped>) {
-        let tables = Tables::of(rows, models);
+        let tables = Tables::of(examples, settings.threads);
         let mut fits: BTreeMap<PredictorKey, KeyFit> =
             tables.keys.keys().filter_map(|key| Some((key.clone(), fitted(key)?))).collect();
         let jobs = tables.jobs(&|key| !fits.contains_key(key));
@@ -140,18 +145,17 @@ impl Predictors {
             skipped.extend(reason.map(|reason| Skipped { what: key.to_string(), reason }));
             keys.insert(key, predictor);
         }
-        let fallbacks = fallbacks(&tables.kinds, &tables.kindred, &tables.everything);
+        let fallbacks = fallbacks(&tables, settings.threads);
         (Self { keys, fallbacks, refinements: Refinements::default() }, skipped)
     }
 
     /// Fits the regressors of some keys alone.
     pub(crate) fn fit_keys(
-        rows: &[&TrainingRow],
-        models: &[Model],
+        examples: &[Example<'_>],
         settings: FitSettings,
         wanted: &dyn Fn(&PredictorKey) -> bool,
     ) -> BTreeMap<PredictorKey, KeyFit> {
-        fit_all(&Tables::of(rows, models).jobs(wanted), settings, &mut |_, _| {})
+        fit_all(&Tables::of(examples, settings.threads).jobs(wanted), settings, &mut |_, _| {})
     }
 
     /// Sets each key's weight of the trees at out-of-distribution sizes.
@@ -169,16 +173,15 @@ impl Predictors {
     }
 }
 
-fn fallbacks(
-    kinds: &BTreeMap<String, (Family, Table)>,
-    kindred: &BTreeMap<String, (Family, Table)>,
-    everything: &Table,
-) -> Fallbacks {
-    let fit = |(kind, (family, t)): (&String, &(Family, Table))| {
-        (
-            kind.clone(),
-            Baseline::fit(&t.x, family.width(), &family.baseline_columns(), &t.y, &t.weights),
-        )
+fn fallbacks(tables: &Tables, threads: usize) -> Fallbacks {
+    let Tables { kinds, kindred, everything, .. } = tables;
+    let fit = |of: &BTreeMap<String, (Family, Table)>| {
+        let each: Vec<(&String, &(Family, Table))> = of.iter().collect();
+        let fits = on_threads(threads, each.len(), |i| {
+            let (family, t) = each[i].1;
+            Baseline::fit(&t.x, family.width(), &family.baseline_columns(), &t.y, &t.weights)
+        });
+        each.into_iter().map(|(name, _)| name.clone()).zip(fits).collect()
     };
     let columns: Vec<usize> = ROOFLINE
         .iter()
@@ -193,8 +196,8 @@ fn fallbacks(
         .map(|(x, y)| (y / roofline.predict(x)).ln().abs())
         .collect();
     Fallbacks {
-        kinds: kinds.iter().map(fit).collect(),
-        kin: kindred.iter().map(fit).collect(),
+        kinds: fit(kinds),
+        kin: fit(kindred),
         roofline,
         typical_log_error: metrics::median(&errors).unwrap_or(0.7).min(5.0),
     }
