@@ -96,8 +96,8 @@ impl Dataset {
             let architectures = is_sample.then_some(&chosen);
             let selection = Selection { environment: &wanted, architectures };
             let mut dataset = Self::of(source, Some(selection))?;
-            dataset.sampled = is_sample
-                .then_some(Sampled { architectures: chosen.len(), of: sizes.len() });
+            dataset.sampled =
+                is_sample.then_some(Sampled { architectures: chosen.len(), of: sizes.len() });
             Ok(dataset)
         })
     }

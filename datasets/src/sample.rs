@@ -4,7 +4,11 @@
 //! few and nothing replaces them, so they come first, with up to half of the rows.
 
 use crate::{
-    DatasetError, parquet::Asked, source::Source, split::rank, tables::{model_measurements, models},
+    DatasetError,
+    parquet::Asked,
+    source::Source,
+    split::rank,
+    tables::{model_measurements, models},
 };
 use std::collections::{BTreeMap, HashSet};
 

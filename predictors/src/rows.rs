@@ -299,9 +299,9 @@ fn operators(
             entry.1.push(tally.sum_ns / tally.count as f64);
         }
     }
-    let around = runs
-        .first()
-        .map(|run| Surroundings::of(order.iter().map(|op| (&***op, found[op].0)), &run.environment));
+    let around = runs.first().map(|run| {
+        Surroundings::of(order.iter().map(|op| (&***op, found[op].0)), &run.environment)
+    });
     let row = |op: &Arc<OpSpec>| {
         let (count, latencies) = &found[op];
         let latency_ns = metrics::median(latencies).unwrap_or(0.0).max(FLOOR_NS);

@@ -95,8 +95,7 @@ impl Fitted {
         let mut fits = BTreeMap::new();
         for (number, keys) in &wanted {
             let examples = all.examples_of(*number);
-            let found =
-                Predictors::fit_keys(&examples, all.settings, &|key| keys.contains(key));
+            let found = Predictors::fit_keys(&examples, all.settings, &|key| keys.contains(key));
             fits.extend(found.into_iter().map(|(key, fit)| ((*number, key), fit)));
         }
         Ok(Self { digest: digest(&all), fits })

@@ -6,8 +6,9 @@
 //!    also the bundle's held-out metrics. 4. Regressors on all rows.
 
 use crate::{
-    Batch, Boosting, Calibration, ConformalInterval, Estimate, MeasuredModel, Method, PredictorBundle,
-    PredictorError, PredictorKey, Predictors, Provenance, TrainingRow, TrainingRows, blend_weight,
+    Batch, Boosting, Calibration, ConformalInterval, Estimate, MeasuredModel, Method,
+    PredictorBundle, PredictorError, PredictorKey, Predictors, Provenance, TrainingRow,
+    TrainingRows, blend_weight,
     calibration::Point,
     error_scale,
     evaluate::{EndToEndModel, Forecasts, OfModel, evaluate_forecasts, lowered},

@@ -437,3 +437,30 @@ fn one_machine_is_no_fleet() {
     let said = refused(&[&fleet[..], &options].concat());
     assert!(said.contains("at least two"), "{said}");
 }
+
+#[test]
+fn generated_rows_say_that_nobody_measured_them_and_train() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let lake = folder.path().join("lake").display().to_string();
+    let of = ["generated", "--bundle", "bundles/epyc-rten-f32-1t.vtb", "--out", &lake];
+    let few = ["--space", "isotropic-vit", "--rows", "20000"];
+    let said = ok(&[&of[..], &few].concat());
+    assert!(said.contains("500 models and networks"), "{said}");
+    let lake = Path::new(&lake);
+    let dataset = vitempo::training::load_environment(lake, None).expect("a lake");
+    let rows: usize = dataset.profiles.iter().map(|p| p.operators.len()).sum();
+    assert!(rows >= 20_000);
+    assert!(dataset.profiles.iter().all(|p| p.origin == graph::Origin::Simulated));
+    assert!(dataset.profiles[0].environment.device.starts_with("simulated "));
+    let sample = vitempo::training::load_sample(lake, None, 5000, 1).expect("a sample");
+    let sampled = sample.sampled.expect("not all of it");
+    assert_eq!((sampled.of, sampled.architectures), (500, sample.profiles.len()));
+    let split = vitempo::training::default_split(&sample, 1).expect("a split");
+    let options = predictors::TrainOptions::default();
+    let method = predictors::Method::Lasso;
+    let bundle =
+        vitempo::training::train(&sample, &split, method, &options, &mut |_| ()).expect("a bundle");
+    assert_eq!(bundle.provenance.sampled_of, Some(500));
+    let noise = ["--space", "isotropic-vit", "--rows", "1", "--noise", "2"];
+    assert!(refused(&[&of[..], &noise].concat()).contains("noise of 2"));
+}

@@ -422,7 +422,10 @@ fn a_sample_has_whole_architectures_of_an_environment() {
     append_all(&mut store, &profiles[30..], &graphs);
     let id = environment().id();
     let lake = tempfile::tempdir().unwrap();
-    Lake::open_or_create(lake.path()).unwrap().append(&Dataset::load(folder.path()).unwrap()).unwrap();
+    Lake::open_or_create(lake.path())
+        .unwrap()
+        .append(&Dataset::load(folder.path()).unwrap())
+        .unwrap();
     let load = |from: &Path, rows| Dataset::load_sample(from, |e| e == id, rows, 3).unwrap();
     let rows = |d: &Dataset| d.profiles.iter().map(|p| p.operators.len() as u64).sum::<u64>();
     let names = |d: &Dataset| -> BTreeSet<String> {

@@ -86,7 +86,9 @@ pub(crate) fn examples<'r>(
             }
         }
     }
-    merged.iter_mut().for_each(|example| example.latency_ns = exp(example.latency_ns / example.weight));
+    merged
+        .iter_mut()
+        .for_each(|example| example.latency_ns = exp(example.latency_ns / example.weight));
     merged
 }
 

@@ -32,12 +32,7 @@ fn train(data: &FitData<'_>, boosting: &Boosting, seed: u64) -> Result<Booster, 
     let labels: Vec<f32> = data.log_ratios().iter().map(|r| *r as f32).collect();
     let weights: Vec<f32> = data.weights.iter().map(|w| *w as f32).collect();
     let x = if copies == 1 { Cow::Borrowed(data.x) } else { Cow::Owned(data.x.repeat(copies)) };
-    let mut dataset = Dataset::from_slice(
-        &x,
-        &labels.repeat(copies),
-        data.columns as i32,
-        true,
-    )?;
+    let mut dataset = Dataset::from_slice(&x, &labels.repeat(copies), data.columns as i32, true)?;
     dataset.set_weights(&weights.repeat(copies))?;
     let usual = TREES.iter().find(|(fewest, _)| rows >= *fewest).map_or(1, |(_, trees)| *trees);
     let trees = boosting.trees.map_or(usual, |trees| trees as usize);

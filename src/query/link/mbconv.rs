@@ -157,7 +157,8 @@ pub(super) fn links(a: &Architecture) -> impl Iterator<Item = (Link, i64)> + '_ 
         );
         (numbers, kind)
     });
-    let (channels, size) = a.placed().last().map_or((channels, size), |(_, p)| (p.channels, p.size));
+    let (channels, size) =
+        a.placed().last().map_or((channels, size), |(_, p)| (p.channels, p.size));
     let numbers = Numbers::new([channels, size, size], [channels, size, size], [0; 3]);
     let head = (numbers, Kind::Head { channels, size });
     std::iter::once(stem).chain(blocks).chain([head]).map(move |(numbers, kind)| {

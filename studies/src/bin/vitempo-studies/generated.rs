@@ -40,12 +40,8 @@ pub struct GeneratedArgs {
 
 pub fn run(args: &GeneratedArgs) -> Result<(), Failure> {
     let bundle = Bundle::open(&args.bundle).map_err(Failure::new)?;
-    let wanted = Generated {
-        spaces: &args.spaces,
-        rows: args.rows,
-        noise: args.noise,
-        seed: args.seed,
-    };
+    let wanted =
+        Generated { spaces: &args.spaces, rows: args.rows, noise: args.noise, seed: args.seed };
     let mut said = Instant::now();
     let found = generate(&bundle, &args.out, &wanted, &mut |progress| {
         if said.elapsed() >= REPORT {
