@@ -82,7 +82,7 @@ mod tests {
         let inputs = vec![Operand { tensor: tensor.clone(), constant: false }];
         let op = OpSpec { kind: OpKind::MaxPool, attributes, inputs, outputs: vec![tensor] };
         TrainingRow {
-            op,
+            op: op.into(),
             model: 0,
             working_set: WorkingSet::LARGE,
             count: 1,
