@@ -1,7 +1,8 @@
 //! Which architectures a [sample](crate::Dataset::load_sample) has: whole ones, in an order that
 //! only seed and architecture decide, so that a larger sample has all of a smaller one. The order is
 //! not that of [`split`](crate::split): both sides of a split lose the same share. Real models are
-//! few and nothing replaces them, so they come first, with up to half of the rows.
+//! few and nothing replaces them, so they come first, with up to half of the rows, or with what the
+//! others leave.
 
 use crate::{
     DatasetError,
@@ -64,19 +65,50 @@ pub(crate) fn within(most: u64, sizes: &BTreeMap<String, Size>, seed: u64) -> Ha
         .map(|(architecture, size)| (!size.is_real, rank_of(architecture), architecture, size.rows))
         .collect();
     order.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)).then(a.2.cmp(b.2)));
-    let mut chosen = HashSet::new();
-    let mut left = most;
-    let mut take = |limit: u64, of: &[(bool, f64, &String, u64)]| {
-        for (_, _, architecture, rows) in of {
-            match left.checked_sub(*rows).filter(|after| *after >= limit) {
-                Some(after) => left = after,
-                None => return,
-            }
-            chosen.insert((*architecture).clone());
-        }
-    };
     let (real, others) = order.split_at(order.partition_point(|(sampled, ..)| !sampled));
-    take(most / 2, real);
-    take(0, others);
-    chosen
+    let for_real = rows_of(real).min((most / 2).max(most.saturating_sub(rows_of(others))));
+    first(for_real, real).chain(first(most - for_real, others)).cloned().collect()
+}
+
+fn rows_of(order: &[(bool, f64, &String, u64)]) -> u64 {
+    order.iter().fold(0, |sum, (.., rows)| sum.saturating_add(*rows))
+}
+
+/// The first architectures that together have at most so many rows.
+fn first<'a>(
+    mut left: u64,
+    order: &'a [(bool, f64, &'a String, u64)],
+) -> impl Iterator<Item = &'a String> {
+    order.iter().map_while(move |(_, _, architecture, rows)| {
+        left = left.checked_sub(*rows)?;
+        Some(*architecture)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_larger_sample_has_all_of_a_smaller_one() {
+        let size = |rows, is_real| Size { rows, is_real };
+        let sizes: BTreeMap<String, Size> = (0..40)
+            .map(|i| (format!("a{i}"), size(1 + i % 7, false)))
+            .chain((0..6).map(|i| (format!("r{i}"), size(20 + i, true))))
+            .collect();
+        let all: u64 = sizes.values().map(|size| size.rows).sum();
+        let mut smaller = HashSet::new();
+        for most in 0..=all {
+            let sample = within(most, &sizes, 9);
+            let rows = |of: &str| -> u64 {
+                sample.iter().filter(|a| a.starts_with(of)).map(|a| sizes[a].rows).sum()
+            };
+            let of_others = all - (20..26).sum::<u64>();
+            let for_real = (most / 2).max(most.saturating_sub(of_others));
+            assert!(rows("") <= most && rows("r") <= for_real, "{most}");
+            assert!(sample.is_superset(&smaller), "{most}");
+            smaller = sample;
+        }
+        assert_eq!(smaller.len(), sizes.len(), "all of it fits");
+    }
 }
