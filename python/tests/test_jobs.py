@@ -348,29 +348,3 @@ def test_commands(tmp_path, capsys):
     words = ["campaign", str(MODELS), "--devices", str(tmp_path / "devices.json")]
     assert _commands.main([*words, "--out", str(tmp_path / "e")]) == 1
     assert "device phone: field `backend` is 3" in capsys.readouterr().err
-
-
-def test_the_manifests_of_kubernetes_are_valid():
-    """Their form, names that refer to each other, and the command of the job."""
-    yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
-    folder = ROOT / "python/deploy"
-    job, claim = yaml.safe_load_all((folder / "rayjob.yaml").read_text())
-    assert (job["apiVersion"], job["kind"]) == ("ray.io/v1", "RayJob")
-    words = shlex.split(job["spec"]["entrypoint"])
-    assert words[:3] == ["python", "-m", "vitempo.cluster"]
-    given = _commands._parser().parse_args(words[3:])
-    nodes = job["spec"]["rayClusterSpec"]
-    head = nodes["headGroupSpec"]["template"]["spec"]
-    mounts = {m["name"]: m["mountPath"] for m in head["containers"][0]["volumeMounts"]}
-    volumes = {v["name"]: v["persistentVolumeClaim"]["claimName"] for v in head["volumes"]}
-    assert volumes == {"job": claim["metadata"]["name"]} and claim["kind"].endswith("VolumeClaim")
-    assert given.out.startswith(mounts["job"] + "/") and given.address == "auto"
-    assert nodes["headGroupSpec"]["rayStartParams"]["num-cpus"] == "0", "the driver has its cores"
-    for group in nodes["workerGroupSpecs"]:
-        assert group["minReplicas"] <= group["replicas"] <= group["maxReplicas"]
-        container = group["template"]["spec"]["containers"][0]
-        assert container["image"] == head["containers"][0]["image"]
-        assert container["resources"]["limits"] == container["resources"]["requests"]
-    lines = (folder / "Containerfile").read_text().splitlines()
-    base = next(line for line in lines if line.startswith("FROM "))
-    assert nodes["rayVersion"] in base
