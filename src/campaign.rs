@@ -34,7 +34,7 @@ pub struct Campaign<'a> {
     pub out: &'a Path,
     /// Failed measurements are made again.
     pub retry_failed: bool,
-    /// Measurements of earlier sessions count as done.
+    /// Measurements of earlier sessions with the same values of inputs count as done.
     pub resume: bool,
 }
 
@@ -138,11 +138,12 @@ impl Campaign<'_> {
         }
         let environment_id = environment.id();
         let session = (!self.resume).then_some(sweep.session.as_str());
+        let inputs = sweep.options.inputs.to_string();
         let store = RefCell::new(store);
         let done = |model: &_, round| match store.borrow().status(
             &environment_id,
             model,
-            round,
+            (round, &inputs),
             session,
         ) {
             Some(Status::Failed(_)) => !self.retry_failed,

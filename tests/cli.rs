@@ -110,6 +110,27 @@ fn models_are_taken_for_images_of_other_sizes() {
     assert!(error.contains("`0x4` is not a size") && error.contains("406x658"), "{error}");
 }
 
+/// With other values of inputs a model is measured again, in the same folder, and once.
+#[test]
+fn measurements_with_other_inputs_are_their_own() {
+    let folder = Folder::new();
+    let (model, data) = (shipped("mobilevit_xxs"), folder.path("data"));
+    let counts = |inputs: &str| {
+        let found = json(
+            &[
+                &["profile", &model, "--backend", "null", "--out", &data][..],
+                &["--input-distribution", inputs],
+            ]
+            .concat(),
+        );
+        [&found["measured"], &found["skipped"]].map(|n| n.as_u64().expect("a count"))
+    };
+    for inputs in ["uniform(-1,1)", "constant(2)", "constant(5)"] {
+        assert_eq!(counts(inputs), [1, 0], "{inputs}");
+        assert_eq!(counts(inputs), [0, 1], "{inputs}, again");
+    }
+}
+
 /// One model over sizes: forecasts, work by class, measurements, and a figure.
 #[test]
 fn a_model_is_counted_and_forecast_over_sizes() {

@@ -30,11 +30,26 @@ use vitempo_graph::{Graph, ModelIdentity, ModelProfile, Status};
 pub struct Store {
     folder: PathBuf,
     writer: Writer,
-    runs: HashMap<RunKey, Status>,
+    runs: HashMap<RunKey, Known>,
     models: HashMap<(String, String), ModelIdentity>,
     graphs: HashSet<String>,
     warnings: Vec<Warning>,
     _lock: Lock,
+}
+
+/// What a store knows of a model run.
+#[derive(Debug)]
+struct Known {
+    status: Status,
+    /// The values of its inputs.
+    inputs: String,
+}
+
+impl From<&ModelProfile> for Known {
+    fn from(profile: &ModelProfile) -> Self {
+        let inputs = profile.protocol.input_distribution.clone();
+        Self { status: profile.status.clone(), inputs }
+    }
 }
 
 /// What [`Store::compact`] did.
@@ -116,7 +131,8 @@ impl Store {
         for row in
             model_measurements::rows(&parquet::read(&model_measurements::SCHEMA, &self.folder)?)?
         {
-            self.runs.insert(row.key, row.status);
+            let inputs = row.protocol.input_distribution;
+            self.runs.insert(row.key, Known { status: row.status, inputs });
         }
         let table = parquet::read(&models::SCHEMA, &self.folder)?;
         for row in 0..table.rows() {
@@ -141,7 +157,7 @@ impl Store {
                         .insert((identity.architecture.clone(), identity.name.clone()), identity);
                 }
                 Entry::Run(profile) => {
-                    self.runs.insert(RunKey::from(&*profile), profile.status);
+                    self.runs.insert(RunKey::from(&*profile), Known::from(&*profile));
                     let model = profile.model;
                     self.models.insert((model.architecture.clone(), model.name.clone()), model);
                 }
@@ -169,17 +185,18 @@ impl Store {
         self.runs.len()
     }
 
-    /// Whether this model was measured in this environment and round, successfully or not: in
-    /// `session`, or in any session if that is `None`.
+    /// Whether this model was measured in this environment and round with these values of inputs
+    /// (as [`Protocol::input_distribution`](vitempo_graph::Protocol) names them), successfully or
+    /// not: in `session`, or in any session if that is `None`.
     #[must_use]
     pub fn done(
         &self,
         environment_id: &str,
         model: &ModelIdentity,
-        round: usize,
+        (round, inputs): (usize, &str),
         session: Option<&str>,
     ) -> bool {
-        self.status(environment_id, model, round, session).is_some()
+        self.status(environment_id, model, (round, inputs), session).is_some()
     }
 
     /// The status of the model run of [`Store::done`]: `Ok` if any succeeded.
@@ -188,20 +205,19 @@ impl Store {
         &self,
         environment_id: &str,
         model: &ModelIdentity,
-        round: usize,
+        (round, inputs): (usize, &str),
         session: Option<&str>,
     ) -> Option<&Status> {
-        let same = |key: &RunKey| {
+        let same = |key: &RunKey, known: &Known| {
             key.round == round as u64
                 && key.architecture == model.architecture
                 && key.model == model.name
                 && key.environment_id == environment_id
+                && known.inputs == inputs
                 && session.is_none_or(|s| s == key.session)
         };
-        let mut found: Vec<&Status> =
-            self.runs.iter().filter(|(key, _)| same(key)).map(|(_, status)| status).collect();
-        found.sort_by_key(|status| **status != Status::Ok);
-        found.first().copied()
+        let found = self.runs.iter().filter(|(key, known)| same(key, known));
+        found.map(|(_, known)| &known.status).min_by_key(|status| **status != Status::Ok)
     }
 
     /// Stores a model's graph, once per architecture.
@@ -243,7 +259,7 @@ impl Store {
         self.check_identity(&profile.model)?;
         self.writer.append(&EntryRef::Run(profile))?;
         self.models.insert((key.architecture.clone(), key.model.clone()), profile.model.clone());
-        self.runs.insert(key, profile.status.clone());
+        self.runs.insert(key, Known::from(profile));
         Ok(())
     }
 

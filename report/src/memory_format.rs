@@ -30,7 +30,7 @@ pub fn section(surveys: &[Survey]) -> Vec<Block> {
     let caption = source(
         &format!(
             "How many times as fast in another memory format as channels first: geometric means \
-            over up to {most} models that both ran"
+            over up to {most} models (or networks around single operators) that both ran"
         ),
         &used,
     );
@@ -77,13 +77,20 @@ pub fn same_but_format(a: &Survey, b: &Survey) -> bool {
     key(a) == key(b)
 }
 
+/// Asked to, or by the engine's own choice.
+fn runs_channels_first(survey: &Survey) -> bool {
+    let asked = survey.environment.memory_format;
+    asked.or(survey.executed) == Some(MemoryFormat::ChannelsFirst)
+}
+
 fn compared(surveys: &[Survey]) -> Vec<Compared> {
-    let first = |s: &&Survey| s.environment.memory_format == Some(MemoryFormat::ChannelsFirst);
+    let is_base = |base: &&Survey| {
+        let asked = |s: &Survey| s.environment.memory_format.is_some() && runs_channels_first(s);
+        runs_channels_first(base)
+            && (asked(base) || !surveys.iter().any(|s| asked(s) && same_but_format(s, base)))
+    };
     let against = |base: &Survey| {
-        let others = surveys.iter().filter(|s| {
-            s.environment.memory_format != base.environment.memory_format
-                && same_but_format(s, base)
-        });
+        let others = surveys.iter().filter(|s| !runs_channels_first(s) && same_but_format(s, base));
         others
             .map(|s| Compared {
                 number: s.number,
@@ -94,30 +101,37 @@ fn compared(surveys: &[Survey]) -> Vec<Compared> {
             })
             .collect::<Vec<_>>()
     };
-    surveys.iter().filter(first).flat_map(against).filter(|c| !c.factors.is_empty()).collect()
+    surveys.iter().filter(is_base).flat_map(against).filter(|c| !c.factors.is_empty()).collect()
 }
 
-/// Times of one model, ns, by class and by the rows that are none.
-fn times(survey: &Survey) -> HashMap<(&str, &str), BTreeMap<String, f64>> {
+/// Times of each whole model, or of each network around a single operator, ns, by class and by the
+/// rows that are none.
+fn times(survey: &Survey, whole: bool) -> HashMap<(&str, &str), BTreeMap<String, f64>> {
     let mut by_class =
         survey.times(|row| (row.kind == OpKind::Conv).then(|| row.class.to_string()));
-    let whole = survey.times(|row| {
+    let converted = survey.times(|row| {
         (row.kind == OpKind::Conv || row.kind.family() == OpFamily::Conversion).then_some(())
     });
-    for ((model, classes), whole) in survey.models.iter().zip(&mut by_class).zip(&whole) {
+    for ((model, classes), converted) in survey.models.iter().zip(&mut by_class).zip(&converted) {
         if classes.is_empty() {
             continue;
         }
-        classes.extend(whole.get(&()).map(|ns| (WITH_CONVERSIONS.to_owned(), *ns)));
+        classes.extend(converted.get(&()).map(|ns| (WITH_CONVERSIONS.to_owned(), *ns)));
         classes.extend(model.latency_ns.map(|ns| (END_TO_END.to_owned(), ns)));
     }
-    let of_models = survey.models.iter().zip(by_class).filter(|(m, _)| m.group.is_some());
+    let of_models = survey.models.iter().zip(by_class).filter(|(m, _)| m.group.is_some() == whole);
     of_models.map(|(m, classes)| ((m.name.as_str(), m.architecture.as_str()), classes)).collect()
 }
 
-/// Time in `base` over time in `other`, by class; models that both ran.
+/// Time in `base` over time in `other`, by class: of the whole models that both ran, or, where they
+/// share none, of networks around single operators.
 fn factors(base: &Survey, other: &Survey) -> BTreeMap<String, Vec<f64>> {
-    let (slow, fast) = (times(base), times(other));
+    let of_models = factors_of(base, other, true);
+    if of_models.is_empty() { factors_of(base, other, false) } else { of_models }
+}
+
+fn factors_of(base: &Survey, other: &Survey, whole: bool) -> BTreeMap<String, Vec<f64>> {
+    let (slow, fast) = (times(base, whole), times(other, whole));
     let mut factors: BTreeMap<String, Vec<f64>> = BTreeMap::new();
     for model in &base.models {
         let key = (model.name.as_str(), model.architecture.as_str());

@@ -223,6 +223,24 @@ fn a_survey_sums_up_measurements() {
     );
 }
 
+/// Neither needs whole models nor `--memory-format channels-first` where the engine's own choice is
+/// that.
+#[test]
+fn memory_formats_are_compared_on_networks_where_there_are_no_models() {
+    let mut world = world();
+    world.models.retain(|(m, _)| m.is_operator());
+    let last = Some(MemoryFormat::ChannelsLast);
+    let surveys = [
+        survey(&world, &environment(Precision::F32, None), 2.0),
+        survey(&world, &environment(Precision::F32, last), 1.0),
+    ];
+    let blocks = Topic::MemoryFormat.blocks(&surveys);
+    let table = table(&blocks, "memory-format");
+    let row = ["engine f32 channels last", "channels_first", "depthwise"];
+    assert!((number(cell(table, &row, "Times as fast")) - 2.0).abs() < 0.01);
+    assert_eq!(*cell(table, &row, "Models"), table::Cell::Count(1));
+}
+
 #[test]
 fn sections_find_the_factors_that_were_put_in() {
     let surveys = surveys();

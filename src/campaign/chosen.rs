@@ -82,12 +82,13 @@ impl Standard<'_> {
         environment_id: &str,
     ) -> Result<Pool<'s>, CampaignError> {
         let store = Store::open_or_create(self.out)?;
+        let inputs = self.options.inputs.to_string();
         let (mut places, mut candidates, mut done) = (Vec::new(), Vec::new(), BTreeSet::new());
         for (index, part) in sampled.iter().enumerate().filter(|(_, part)| part.round == 0) {
             for (place, model) in part.models.iter().enumerate() {
                 let is_whole = !model.identity.is_operator();
                 let candidate = targets.candidate(&model.graph, is_whole, part.runs())?;
-                let status = store.status(environment_id, &model.identity, 0, None);
+                let status = store.status(environment_id, &model.identity, (0, &inputs), None);
                 if status.is_some() {
                     done.insert(candidates.len());
                 }

@@ -298,10 +298,12 @@ impl Standard<'_> {
     /// [`CampaignError::Dataset`] where the dataset cannot be read.
     pub fn state(&self, environment_id: &str) -> Result<Vec<PartState>, CampaignError> {
         let store = Store::open_or_create(self.out)?;
+        let inputs = self.options.inputs.to_string();
         let state = |part: Part<'_>| {
             let (mut measured, mut failed) = (0, 0);
             for model in part.models {
-                match store.status(environment_id, &model.identity, part.round, None) {
+                let run = (part.round, inputs.as_str());
+                match store.status(environment_id, &model.identity, run, None) {
                     Some(Status::Ok) => measured += 1,
                     Some(Status::Failed(_)) => failed += 1,
                     None => {}

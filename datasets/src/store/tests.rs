@@ -80,6 +80,7 @@ fn a_sweep_resumes_after_a_kill_having_lost_one_visit() {
     let mut store = Store::open_or_create(folder.path()).unwrap();
     append_all(&mut store, &profiles[..3], &graphs);
     drop(store);
+    let inputs = &profiles[1].protocol.input_distribution;
     let segment = folder.path().join("journal/000001.jsonl");
     let whole = fs::read(&segment).unwrap();
     for torn in [1, 2, 40, 900] {
@@ -91,8 +92,8 @@ fn a_sweep_resumes_after_a_kill_having_lost_one_visit() {
             store.warnings()
         );
         assert!(
-            store.done(&id, &profiles[1].model, 0, None)
-                && !store.done(&id, &profiles[2].model, 0, None)
+            store.done(&id, &profiles[1].model, (0, inputs), None)
+                && !store.done(&id, &profiles[2].model, (0, inputs), None)
         );
         append_all(&mut store, &profiles[2..5], &graphs);
         assert_eq!(Dataset::load(folder.path()).unwrap().profiles, profiles[..5]);
@@ -145,6 +146,7 @@ fn done_knows_sessions_rounds_and_failures() {
     let store = Store::open_or_create(folder.path()).unwrap();
     let id = environment().id();
     let model = &profiles[6].model;
+    let inputs = &profiles[6].protocol.input_distribution;
     for (environment, round, session, expected) in [
         (id.as_str(), 0, None, Some(Status::Ok)),
         (id.as_str(), 0, Some("monday"), Some(Status::Ok)),
@@ -154,11 +156,12 @@ fn done_knows_sessions_rounds_and_failures() {
         ("elsewhere", 0, None, None),
     ] {
         assert_eq!(
-            store.status(environment, model, round, session),
+            store.status(environment, model, (round, inputs), session),
             expected.as_ref(),
             "{environment} {round} {session:?}"
         );
     }
+    assert_eq!(store.status(&id, model, (0, "constant(2)"), None), None, "other inputs");
 }
 
 #[test]
