@@ -162,11 +162,11 @@ impl Campaign<'_> {
     }
 }
 
-/// A session's default name: when it began.
+/// A session's default name: when it began, in milliseconds since 1970.
 #[must_use]
 pub fn session_name() -> String {
-    let seconds = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-    format!("session-{seconds}")
+    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    format!("session-{}", since_1970.as_millis())
 }
 
 /// Models to be measured, each once, however often and by whatever path it was named.
