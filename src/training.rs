@@ -85,8 +85,10 @@ pub fn load_sample(
     Ok(successful(Dataset::load_sample(folder, |id| id == chosen, rows, seed)?))
 }
 
+/// Without failures, and without other inputs than the usual ones, which a forecast does not know.
 fn successful(mut dataset: Dataset) -> Dataset {
     dataset.profiles.retain(|profile| profile.status == Status::Ok);
+    dataset.take_other_inputs();
     dataset
 }
 

@@ -22,6 +22,7 @@ use vitempo::{
         validate,
     },
     graph::ModelProfile,
+    training,
 };
 
 const ENGINES: &str = "epyc-engines-20-models";
@@ -177,6 +178,24 @@ fn whatever_takes_a_folder_takes_a_lake() {
     let refusal =
         refused(&["profile", &shipped("mobilevit_xxs"), "--backend", "null", "--out", &lake]);
     assert!(refusal.contains("lake"), "{refusal}");
+}
+
+#[test]
+fn training_leaves_out_runs_with_other_inputs() {
+    let folder = Folder::new();
+    let (path, usual) = (PathBuf::from(folder.path("lake")), runs("monday", 2));
+    let mut others = runs("tuesday", 1);
+    for profile in &mut others.profiles {
+        profile.protocol.input_distribution = "constant(2)".to_owned();
+    }
+    appended(&path, &usual);
+    let lake = appended(&path, &others);
+    let environment = lake.environments().into_keys().next().expect("an environment");
+    let dataset = training::load_environment(&path, Some(&environment)).expect("runs");
+    assert!(dataset.profiles.iter().all(|profile| profile.session == "monday"));
+    assert_eq!(dataset.profiles.len(), 2);
+    let warning = dataset.warnings.first().expect("a warning").to_string();
+    assert_eq!(warning, "other inputs than uniform(-1,1): 1 runs left out");
 }
 
 /// Only these files of a lake can be read.

@@ -1,7 +1,7 @@
 //! [`Dataset`]: everything in a dataset folder as the types the rest of vitempo uses.
 
 use crate::{DatasetError, Warning};
-use std::{collections::BTreeMap, path::PathBuf};
+use std::{collections::BTreeMap, mem, path::PathBuf};
 use vitempo_graph::{Graph, ModelIdentity, ModelProfile, Status};
 
 /// All model runs of a dataset, and the graphs of the models.
@@ -44,5 +44,27 @@ impl Dataset {
         } else {
             Ok(successful)
         }
+    }
+
+    /// Takes out the model runs with other input values
+    /// ([`Protocol::input_distribution`](vitempo_graph::Protocol)) than most have: latency may depend
+    /// on them.
+    pub fn take_other_inputs(&mut self) -> Vec<ModelProfile> {
+        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+        for profile in &self.profiles {
+            *counts.entry(&profile.protocol.input_distribution).or_default() += 1;
+        }
+        let Some((usual, _)) = counts.into_iter().max_by_key(|(_, runs)| *runs) else {
+            return Vec::new();
+        };
+        let usual = usual.to_owned();
+        let (kept, others) = mem::take(&mut self.profiles)
+            .into_iter()
+            .partition(|p| p.protocol.input_distribution == usual);
+        self.profiles = kept;
+        if !others.is_empty() {
+            self.warnings.push(Warning::OtherInputs { runs: others.len(), usual });
+        }
+        others
     }
 }

@@ -147,6 +147,19 @@ pub enum DatasetError {
         /// Number of failed model runs.
         failed: usize,
     },
+    /// No architecture of the environment has so few rows of operators.
+    #[error(
+        "{path}: a sample of at most {rows} rows of operators has no architecture; the smallest that \
+        has one is of {least} rows"
+    )]
+    SmallSample {
+        /// The file or folder.
+        path: PathBuf,
+        /// As asked for.
+        rows: u64,
+        /// With how many rows there is one.
+        least: u64,
+    },
     /// The dataset cannot be divided.
     #[error("cannot split {path}: {reason}")]
     Split {

@@ -82,7 +82,7 @@ impl Dataset {
     /// and to the number of model runs, not to all rows.
     ///
     /// # Errors
-    /// As [`Dataset::load_environment`].
+    /// As [`Dataset::load_environment`]; [`DatasetError::SmallSample`] where no architecture fits.
     pub fn load_sample(
         folder: &Path,
         wanted: impl Fn(&str) -> bool,
@@ -91,6 +91,9 @@ impl Dataset {
     ) -> Result<Self, DatasetError> {
         current(folder, |source| {
             let sizes = sample::sizes(source, &wanted)?;
+            if let Some(least) = sample::least(&sizes, seed).filter(|least| rows < *least) {
+                return Err(DatasetError::SmallSample { path: folder.to_owned(), rows, least });
+            }
             let chosen = sample::within(rows, &sizes, seed);
             let is_sample = chosen.len() < sizes.len();
             let architectures = is_sample.then_some(&chosen);

@@ -70,6 +70,22 @@ pub(crate) fn within(most: u64, sizes: &BTreeMap<String, Size>, seed: u64) -> Ha
     first(for_real, real).chain(first(most - for_real, others)).cloned().collect()
 }
 
+/// The fewest rows with which a sample has some; `None` where no architecture has any.
+pub(crate) fn least(sizes: &BTreeMap<String, Size>, seed: u64) -> Option<u64> {
+    let has_rows = |most| within(most, sizes, seed).iter().any(|a| sizes[a].rows > 0);
+    // A larger sample has all of a smaller one.
+    let (mut without, mut with) =
+        (0, sizes.values().fold(0, |sum: u64, s| sum.saturating_add(s.rows)));
+    if !has_rows(with) {
+        return None;
+    }
+    while without + 1 < with {
+        let middle = without + (with - without) / 2;
+        *(if has_rows(middle) { &mut with } else { &mut without }) = middle;
+    }
+    Some(with)
+}
+
 fn rows_of(order: &[(bool, f64, &String, u64)]) -> u64 {
     order.iter().fold(0, |sum, (.., rows)| sum.saturating_add(*rows))
 }
@@ -107,6 +123,7 @@ mod tests {
             let for_real = (most / 2).max(most.saturating_sub(of_others));
             assert!(rows("") <= most && rows("r") <= for_real, "{most}");
             assert!(sample.is_superset(&smaller), "{most}");
+            assert_eq!(sample.is_empty(), most < least(&sizes, 9).unwrap(), "{most}");
             smaller = sample;
         }
         assert_eq!(smaller.len(), sizes.len(), "all of it fits");

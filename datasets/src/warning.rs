@@ -24,6 +24,13 @@ pub enum Warning {
         /// How many there are.
         rows: usize,
     },
+    /// Runs with other input values than most have.
+    OtherInputs {
+        /// How many there are.
+        runs: usize,
+        /// The values of most.
+        usual: String,
+    },
 }
 
 impl fmt::Display for Warning {
@@ -44,6 +51,9 @@ impl fmt::Display for Warning {
                     model_measurements.parquet",
                     path.display()
                 )
+            }
+            Self::OtherInputs { runs, usual } => {
+                write!(f, "other inputs than {usual}: {runs} runs left out")
             }
         }
     }

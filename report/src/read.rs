@@ -1,11 +1,7 @@
 //! Reads datasets one environment at a time, because a large dataset does not fit into memory.
 
 use super::{Progress, ReportError, survey::Measurements};
-use std::{
-    collections::BTreeMap,
-    mem,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 use vitempo::datasets::Dataset;
 use vitempo::graph::{ModelProfile, Status};
 
@@ -28,11 +24,7 @@ impl EnvironmentData {
         let all = dataset.profiles.len();
         dataset.profiles.retain(|p| p.status == Status::Ok);
         let failed = all - dataset.profiles.len();
-        let usual = usual_inputs(&dataset.profiles);
-        let (profiles, other_inputs) = mem::take(&mut dataset.profiles)
-            .into_iter()
-            .partition(|p| p.protocol.input_distribution == usual);
-        dataset.profiles = profiles;
+        let other_inputs = dataset.take_other_inputs();
         let name = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
         let folder = name
             .file_name()
@@ -50,13 +42,6 @@ impl EnvironmentData {
             failed: self.failed,
         }
     }
-}
-
-/// The input distribution of most measurements.
-fn usual_inputs(profiles: &[ModelProfile]) -> String {
-    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-    profiles.iter().for_each(|p| *counts.entry(&p.protocol.input_distribution).or_default() += 1);
-    counts.into_iter().max_by_key(|(_, n)| *n).map(|(name, _)| name.to_owned()).unwrap_or_default()
 }
 
 /// A function of one environment's measurements.

@@ -181,6 +181,9 @@ impl From<TrainingError> for CliError {
             TrainingError::NothingToTrain(_) => {
                 "make the split from this dataset: vitempo dataset split".to_owned()
             }
+            TrainingError::Dataset(DatasetError::SmallSample { .. }) => {
+                return Self::user(format!("{error} (--max-rows)"));
+            }
             _ => return Self::user(error),
         };
         Self::user(error).hint(hint)

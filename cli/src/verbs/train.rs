@@ -152,7 +152,7 @@ pub fn run(args: &TrainArgs) -> CliResult {
     }
     let split = match &args.split {
         Some(file) => Split::load(file)?,
-        None => training::default_split(&dataset, args.seed)?,
+        None => sides(&dataset, args)?,
     };
     let options = TrainOptions {
         seed: args.seed,
@@ -182,6 +182,14 @@ pub fn run(args: &TrainArgs) -> CliResult {
         &super::bundle::BundleReport { bundle: &bundle, location: &args.out.clone().into() },
         args.format,
     )
+}
+
+/// The sides of a dataset that no split file divides.
+fn sides(dataset: &Dataset, args: &TrainArgs) -> CliResult<Split> {
+    training::default_split(dataset, args.seed).map_err(|error| {
+        let error = CliError::from(error);
+        if dataset.sampled.is_some() { error.hint("raise --max-rows") } else { error }
+    })
 }
 
 /// Corrects the bundle of another machine.

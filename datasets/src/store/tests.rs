@@ -437,6 +437,12 @@ fn a_sample_has_whole_architectures_of_an_environment() {
     let all = Dataset::load_environment(folder.path(), |e| e == id).unwrap();
     let everything = load(folder.path(), rows(&all));
     assert_eq!((everything.sampled, &everything.profiles), (None, &all.profiles));
+    let too_small = Dataset::load_sample(folder.path(), |e| e == id, 1, 3);
+    let Err(DatasetError::SmallSample { rows: 1, least, .. }) = too_small else {
+        panic!("{too_small:?}");
+    };
+    assert_eq!(load(folder.path(), least).sampled.map(|s| s.architectures), Some(1));
+    assert!(Dataset::load_sample(folder.path(), |e| e == id, least - 1, 3).is_err());
     let mut smaller = BTreeSet::new();
     for part in [4, 2] {
         let most = rows(&all) / part;
