@@ -54,6 +54,7 @@ pub fn importance<'a>(
         baseline_ns: &vec![typical_ns; y_ns.len()],
         weights: &weights,
         groups: &groups,
+        inseparable: &[],
     };
     let trees = gbdt::fit(&data, &Boosting::USUAL, seed)?;
     let decrease = trees.impurity_decrease(&data);

@@ -46,10 +46,10 @@ pub(super) const COLUMNS: &[&str] = &[
 pub(super) const BASELINE: &[&str] = &[
     "macs_dense",
     "macs_grouped",
-    "window_elements",
     "bytes_in",
     "bytes_weights",
     "bytes_out",
+    "window_elements",
     "output_rows",
     "groups",
     "activated_elements",

@@ -28,7 +28,7 @@ use vitempo_graph::{MemoryFormat, OpKind, OpSpec};
 /// version before are read, too ([`FeatureSchema::extends`]).
 pub const SCHEMA_VERSION: u32 = 5;
 
-pub(crate) use totals::{CONSTANT_INPUTS, SIZES};
+pub(crate) use totals::{BYTES_TOTAL, CONSTANT_INPUTS, SIZES};
 
 /// Number of leading columns that every family has.
 pub(crate) const TOTALS_WIDTH: usize = totals::COLUMNS.len();
@@ -117,6 +117,11 @@ impl Family {
             }
             _ => Self::Elementwise,
         }
+    }
+
+    /// Whether its operators spend their time on moving bytes, so that time per byte has a limit.
+    pub(crate) fn moves_bytes(self) -> bool {
+        matches!(self, Self::Elementwise | Self::Movement | Self::Pooling | Self::Sampling)
     }
 
     fn own_columns(self) -> &'static [&'static str] {

@@ -19,9 +19,9 @@ pub(super) const COLUMNS: &[&str] = &[
 
 pub(super) const BASELINE: &[&str] = &[
     "elements_in",
-    "window_elements",
     "bytes_in",
     "bytes_out",
+    "window_elements",
     "outer",
     "bytes_beyond_l2",
     "bytes_reordered",

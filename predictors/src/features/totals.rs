@@ -37,6 +37,9 @@ pub(super) const COLUMNS: &[&str] = &[
 /// Columns of FLOPs and of bytes of input, weights and output.
 pub(crate) const SIZES: [usize; 4] = [0, 3, 4, 5];
 
+/// Column of the bytes of input, weights and output together.
+pub(crate) const BYTES_TOTAL: usize = 6;
+
 /// Column of the number of constant operands.
 pub(crate) const CONSTANT_INPUTS: usize = 14;
 

@@ -94,6 +94,7 @@ mod tests {
                 baseline_ns: &baseline,
                 weights: &vec![1.0; n],
                 groups: &vec![0; n],
+                inseparable: &[],
             };
             let booster = train(&data, &Boosting::USUAL, 3).expect("trains");
             let ours = fit(&data, &Boosting::USUAL, 3).expect("fits");

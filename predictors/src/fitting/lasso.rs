@@ -115,6 +115,7 @@ impl Fit for Lasso {
     fn fit(data: &FitData<'_>, _seed: u64) -> Result<Self, String> {
         let rows = data.rows();
         let varying: Vec<usize> = (0..data.columns)
+            .filter(|c| !data.inseparable.contains(c))
             .filter(|&c| data.x.iter().skip(c).step_by(data.columns).any(|v| *v != data.x[c]))
             .collect();
         let raw = |i: usize| -> Vec<f64> {
@@ -194,6 +195,7 @@ mod tests {
             baseline_ns: &vec![1.0; n],
             weights: &vec![1.0; n],
             groups: &groups,
+            inseparable: &[],
         };
         let lasso = Lasso::fit(&data, 0).expect("fits");
         let error: f64 =

@@ -80,11 +80,13 @@ struct Tables {
     kinds: BTreeMap<String, (Family, Table)>,
     kindred: BTreeMap<String, (Family, Table)>,
     everything: Table,
+    /// The baselines of the kinds.
+    laws: BTreeMap<String, Baseline>,
 }
 
 impl Tables {
     fn of(examples: &[Example<'_>], threads: usize) -> Self {
-        let Self { keys: mut tables, mut kinds, mut kindred, mut everything } = Self::default();
+        let Self { keys: mut tables, mut kinds, mut kindred, mut everything, .. } = Self::default();
         let some: Vec<&[Example<'_>]> = examples.chunks(EXAMPLES_AT_ONCE).collect();
         let read = |e: &Example<'_>| {
             (PredictorKey::of(e.op), FeatureSchema::extract_within(e.op, e.working_set))
@@ -109,7 +111,8 @@ impl Tables {
                 .1
                 .push(&features.values, example);
         }
-        Self { keys: tables, kinds, kindred, everything }
+        let laws = laws(&kinds, threads);
+        Self { keys: tables, kinds, kindred, everything, laws }
     }
 
     /// The keys to fit.
@@ -118,7 +121,7 @@ impl Tables {
             key,
             family: *family,
             table,
-            kind: self.kinds.get(&*key.kind).map(|k| &k.1),
+            kind: self.kinds.get(&*key.kind).map(|k| &k.1).zip(self.laws.get(&*key.kind)),
         };
         self.keys.iter().filter(|(key, _)| wanted(key)).map(job).collect()
     }
@@ -173,16 +176,30 @@ impl Predictors {
     }
 }
 
+/// The baseline of each table.
+fn laws(tables: &BTreeMap<String, (Family, Table)>, threads: usize) -> BTreeMap<String, Baseline> {
+    let each: Vec<&(Family, Table)> = tables.values().collect();
+    let fits = on_threads(threads, each.len(), |i| {
+        let (family, t) = each[i];
+        Baseline::fit(&t.x, family.width(), &family.baseline_columns(), &t.y, &t.weights)
+    });
+    tables.keys().cloned().zip(fits).collect()
+}
+
+/// Baselines as they stand in for missing regressors.
+fn stand_ins(
+    tables: &BTreeMap<String, (Family, Table)>,
+    laws: BTreeMap<String, Baseline>,
+) -> BTreeMap<String, Baseline> {
+    let limited = |((name, law), (family, t)): ((String, Baseline), &(Family, Table))| {
+        let moves = family.moves_bytes();
+        (name, if moves { law.limited_to(&t.x, family.width()) } else { law })
+    };
+    laws.into_iter().zip(tables.values()).map(limited).collect()
+}
+
 fn fallbacks(tables: &Tables, threads: usize) -> Fallbacks {
     let Tables { kinds, kindred, everything, .. } = tables;
-    let fit = |of: &BTreeMap<String, (Family, Table)>| {
-        let each: Vec<(&String, &(Family, Table))> = of.iter().collect();
-        let fits = on_threads(threads, each.len(), |i| {
-            let (family, t) = each[i].1;
-            Baseline::fit(&t.x, family.width(), &family.baseline_columns(), &t.y, &t.weights)
-        });
-        each.into_iter().map(|(name, _)| name.clone()).zip(fits).collect()
-    };
     let columns: Vec<usize> = ROOFLINE
         .iter()
         .filter_map(|name| Family::Movement.columns().position(|c| c == *name))
@@ -196,19 +213,19 @@ fn fallbacks(tables: &Tables, threads: usize) -> Fallbacks {
         .map(|(x, y)| (y / roofline.predict(x)).ln().abs())
         .collect();
     Fallbacks {
-        kinds: fit(kinds),
-        kin: fit(kindred),
+        kinds: stand_ins(kinds, tables.laws.clone()),
+        kin: stand_ins(kindred, laws(kindred, threads)),
         roofline,
         typical_log_error: metrics::median(&errors).unwrap_or(0.7).min(5.0),
     }
 }
 
-/// One key to fit: its rows, and those of its kind, to which they belong.
+/// One key to fit: its rows, and those of its kind, to which they belong, with their baseline.
 struct Job<'a> {
     key: &'a PredictorKey,
     family: Family,
     table: &'a Table,
-    kind: Option<&'a Table>,
+    kind: Option<(&'a Table, &'a Baseline)>,
 }
 
 /// Fits every key on `threads` threads, the largest first; the result does not depend on how many.
@@ -251,13 +268,12 @@ fn fit_all(
 /// there are.
 fn baseline(&Job { family, table, kind, .. }: &Job<'_>) -> Baseline {
     let (columns, chosen) = (family.width(), family.baseline_columns());
-    let Some(kind) =
-        kind.filter(|kind| table.y.len() < ENOUGH_ROWS && kind.y.len() > table.y.len())
+    let Some((kind, law)) =
+        kind.filter(|(kind, _)| table.y.len() < ENOUGH_ROWS && kind.y.len() > table.y.len())
     else {
         return Baseline::fit(&table.x, columns, &chosen, &table.y, &table.weights);
     };
     let share = PRIOR_ROWS / kind.y.len() as f64;
-    let law = Baseline::fit(&kind.x, columns, &chosen, &kind.y, &kind.weights);
     let ratios: Vec<f64> =
         table.x.chunks_exact(columns).zip(&table.y).map(|(x, y)| y / law.predict(x)).collect();
     let ratio = metrics::median(&ratios).unwrap_or(1.0);
@@ -273,6 +289,18 @@ fn baseline(&Job { family, table, kind, .. }: &Job<'_>) -> Baseline {
     )
 }
 
+/// The baseline with what the kind's rows know of costs that no row of the key has, such as that of
+/// an operand in another order; and these costs by column, ns per unit.
+fn with_costs_of_kind(mut own: Baseline, job: &Job<'_>) -> (Baseline, Vec<(usize, f64)>) {
+    let is_absent = |(column, _): &(usize, f64)| {
+        job.table.x.iter().skip(*column).step_by(job.family.width()).all(|value| *value == 0.0)
+    };
+    let known = job.kind.map_or(&[][..], |(_, law)| &law.coefficients);
+    own.add(&known.iter().copied().filter(is_absent).collect::<Vec<_>>());
+    let costs = own.coefficients.iter().copied().filter(is_absent).collect();
+    (own, costs)
+}
+
 /// By row, which fifth of the baseline latencies it belongs to; equal latencies share one.
 /// Cross-validation over these keeps what holds for operators larger or smaller than all that were
 /// fitted to.
@@ -286,7 +314,7 @@ fn size_classes(baseline_ns: &[f64]) -> Vec<usize> {
 fn fit_key(job: &Job<'_>, settings: FitSettings) -> KeyFit {
     let &Job { family, table, .. } = job;
     let columns = family.width();
-    let baseline = baseline(job);
+    let (baseline, costs_of_kind) = with_costs_of_kind(baseline(job), job);
     let baseline_ns: Vec<f64> =
         table.x.chunks_exact(columns).map(|row| baseline.predict(row)).collect();
     // Networks around single operators spread sizes widely, so that each holds out its own.
@@ -298,12 +326,16 @@ fn fit_key(job: &Job<'_>, settings: FitSettings) -> KeyFit {
         baseline_ns: &baseline_ns,
         weights: &table.weights,
         groups: if table.networks { &table.groups } else { &sizes },
+        inseparable: &Baseline::inseparable(&table.x, columns, &family.baseline_columns()),
     };
     let (fitted, reason) = if table.y.len() < FEWEST_ROWS {
         (Fitted::BaselineOnly, None)
     } else {
         match Fitted::fit(settings.method, &data, &settings.boosting, settings.seed) {
-            Ok(fitted) => (fitted, None),
+            Ok(mut fitted) => {
+                fitted.add(&costs_of_kind);
+                (fitted, None)
+            }
             Err(reason) => (Fitted::BaselineOnly, Some(format!("{reason}; its baseline is used"))),
         }
     };
@@ -356,6 +388,41 @@ mod tests {
         table
     }
 
+    fn law_of(table: &Table) -> Baseline {
+        let columns = FAMILY.baseline_columns();
+        Baseline::fit(&table.x, FAMILY.width(), &columns, &table.y, &table.weights)
+    }
+
+    #[test]
+    fn a_cost_that_no_row_of_a_key_has_is_that_of_its_kind() {
+        let reordered =
+            FAMILY.columns().position(|name| name == "bytes_reordered").expect("a column");
+        let own = table((1..600).map(|i| f64::from(i) * 1e3), 1.0);
+        let mut kind = table((1..600).map(|i| f64::from(i) * 1e3), 1.0);
+        for (i, row) in (0..).zip(kind.x.chunks_exact_mut(FAMILY.width())).skip(1).step_by(7) {
+            row[reordered] = f64::from(i % 5) * 1e3;
+            kind.y[i as usize] += 4.0 * row[reordered];
+        }
+        let key = PredictorKey {
+            kind: Cow::Borrowed("add"),
+            class: Cow::Borrowed("same"),
+            format: MemoryFormat::ChannelsFirst,
+        };
+        let law = law_of(&kind);
+        let job = Job { key: &key, family: FAMILY, table: &own, kind: Some((&kind, &law)) };
+        let mut operator = features(1e5);
+        for method in Method::ALL {
+            let settings =
+                FitSettings { method, boosting: Boosting::default(), seed: 1, threads: 1 };
+            let (predictor, _) = fit_key(&job, settings);
+            operator[reordered] = 0.0;
+            let plain = predictor.predict(&operator);
+            operator[reordered] = 1e5;
+            let more = predictor.predict(&operator) - plain;
+            assert!((more / 4e5 - 1.0).abs() < 0.2, "{method}: {more} beside {plain}");
+        }
+    }
+
     #[test]
     fn equal_sizes_share_a_class() {
         let baselines: Vec<f64> = (0..100).rev().map(|i| f64::from(i / 10)).collect();
@@ -376,7 +443,8 @@ mod tests {
             class: Cow::Borrowed("same-reordered"),
             format: MemoryFormat::ChannelsFirst,
         };
-        let job = Job { key: &key, family: FAMILY, table: &own, kind: Some(&kind) };
+        let law = law_of(&kind);
+        let job = Job { key: &key, family: FAMILY, table: &own, kind: Some((&kind, &law)) };
         let fit = baseline(&job);
         for bytes in [2e3, 2e4, 2e6] {
             let forecast = fit.predict(&features(bytes));

@@ -49,6 +49,7 @@ mod tests {
             baseline_ns: &[1000.0; 200],
             weights: &[1.0; 200],
             groups: &[0; 200],
+            inseparable: &[],
         };
         let forest = fit(&data, 1).expect("fits");
         assert_eq!(fit(&data, 1).as_ref(), Ok(&forest));

@@ -4,9 +4,16 @@
 //! Minimises sum w (1 - (A c)_i / y_i)^2 over c >= 0 by coordinate descent on the Gram matrix,
 //! twice: the second time, rows with large errors have smaller weights. The coefficients are then
 //! scaled so that the median of actual over predicted is 1. Units: ns per unit of each column.
+//!
+//! Where one stands in for a missing regressor it can be limited to the time per byte of the rows it
+//! was fitted to: their copies of long runs have a cost per run that a copy of single elements
+//! would pay a hundred times over.
 
 use super::dot;
-use crate::metrics::median;
+use crate::{
+    features::BYTES_TOTAL,
+    metrics::{median, quantile},
+};
 use serde::{Deserialize, Serialize};
 
 /// Coefficients of some columns of a family.
@@ -21,6 +28,20 @@ pub struct Baseline {
     /// No forecast is smaller than this, ns; positive.
     #[serde(with = "crate::bits")]
     pub floor_ns: f64,
+    /// No forecast exceeds the constant by more than this, ns per byte of input, weights and
+    /// output; infinite without a limit.
+    #[serde(with = "crate::bits", default = "unlimited", skip_serializing_if = "is_unlimited")]
+    pub most_ns_per_byte: f64,
+}
+
+fn unlimited() -> f64 {
+    f64::INFINITY
+}
+
+/// serde asks with a reference.
+#[allow(clippy::trivially_copy_pass_by_ref)]
+fn is_unlimited(most: &f64) -> bool {
+    *most == f64::INFINITY
 }
 
 /// Relative residual at which a row counts half in the second pass.
@@ -28,14 +49,17 @@ const FAR_OFF: f64 = 0.5;
 /// Factor by which a column varies if its coefficient is fitted.
 const WIDELY: f64 = 4.0;
 const SWEEPS: usize = 2000;
+/// Share of the rows that take no longer per byte than a limited baseline allows.
+const USUAL: f64 = 0.9;
 
 impl Baseline {
     /// Fits to rows of `columns` features each, using only the columns in `chosen`, and of these
-    /// only such that vary widely: rows cannot separate the cost of any other from the constant, by
-    /// which it would multiply the forecast of an operator with a hundred times as much of it.
+    /// only such that vary widely, by themselves and against those named before them: rows cannot
+    /// separate the cost of any other from the constant or from the other column, and it would
+    /// multiply the forecast of an operator that has a hundred times as much of it.
     #[must_use]
     pub fn fit(x: &[f64], columns: usize, chosen: &[usize], y_ns: &[f64], weights: &[f64]) -> Self {
-        let chosen = varying(x, columns, chosen);
+        let chosen = separable(x, columns, chosen);
         let design: Vec<Vec<f64>> = x
             .chunks_exact(columns.max(1))
             .zip(y_ns)
@@ -66,18 +90,48 @@ impl Baseline {
             constant_ns: second.first().copied().unwrap_or(0.0) * scale,
             coefficients,
             floor_ns: if least.is_finite() { least * 0.2 } else { 1.0 }.max(1.0),
+            most_ns_per_byte: f64::INFINITY,
         }
+    }
+
+    /// Takes costs, ns per unit, of columns that have none.
+    pub(crate) fn add(&mut self, costs: &[(usize, f64)]) {
+        add_costs(&mut self.coefficients, costs);
+    }
+
+    /// The same law, limited to the time per byte that it gives [`USUAL`] of some rows.
+    #[must_use]
+    pub(crate) fn limited_to(self, x: &[f64], columns: usize) -> Self {
+        let seen: Vec<f64> = x
+            .chunks_exact(columns.max(1))
+            .filter_map(|row| Some(self.variable_ns(row) / row.get(BYTES_TOTAL)?))
+            .filter(|ns| ns.is_finite())
+            .collect();
+        Self { most_ns_per_byte: quantile(&seen, USUAL).unwrap_or(f64::INFINITY), ..self }
+    }
+
+    /// Those of the columns in `chosen` that vary, but not so widely that the rows separate their
+    /// cost from the constant or from a column named before.
+    #[must_use]
+    pub fn inseparable(x: &[f64], columns: usize, chosen: &[usize]) -> Vec<usize> {
+        let kept = separable(x, columns, chosen);
+        chosen.iter().copied().filter(|column| !kept.contains(column)).collect()
     }
 
     /// Latency in ns; positive.
     #[must_use]
     pub fn predict(&self, x: &[f64]) -> f64 {
-        let sum: f64 = self
-            .coefficients
-            .iter()
-            .map(|(column, c)| c * x.get(*column).copied().unwrap_or(0.0))
-            .sum();
-        (self.constant_ns + sum).max(self.floor_ns)
+        let variable = self.variable_ns(x);
+        let most = match x.get(BYTES_TOTAL) {
+            Some(bytes) if self.most_ns_per_byte.is_finite() => self.most_ns_per_byte * bytes,
+            _ => f64::INFINITY,
+        };
+        (self.constant_ns + variable.min(most)).max(self.floor_ns)
+    }
+
+    /// What the coefficients give, ns.
+    fn variable_ns(&self, x: &[f64]) -> f64 {
+        self.coefficients.iter().map(|(column, c)| c * x.get(*column).copied().unwrap_or(0.0)).sum()
     }
 
     /// Whether every number is finite and in its range for rows of `columns` features.
@@ -87,19 +141,41 @@ impl Baseline {
         sane(self.constant_ns)
             && sane(self.floor_ns)
             && self.floor_ns > 0.0
+            && self.most_ns_per_byte >= 0.0
             && self.coefficients.iter().all(|(i, c)| *i < columns && sane(*c))
     }
 }
 
-/// Those of the columns whose largest value is at least [`WIDELY`] times the smallest.
-fn varying(x: &[f64], columns: usize, chosen: &[usize]) -> Vec<usize> {
-    let extremes = |column: usize| {
-        x.chunks_exact(columns.max(1))
-            .filter_map(|row| row.get(column))
-            .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| (low.min(*v), high.max(*v)))
+/// Adds costs by column to coefficients that have none for it.
+pub(super) fn add_costs(coefficients: &mut Vec<(usize, f64)>, costs: &[(usize, f64)]) {
+    for cost in costs {
+        if coefficients.iter().all(|(column, _)| *column != cost.0) {
+            coefficients.push(*cost);
+        }
+    }
+}
+
+/// Those of the columns whose cost the rows can separate: the largest value is at least [`WIDELY`]
+/// times the smallest, and so is the largest ratio to each column kept before.
+fn separable(x: &[f64], columns: usize, chosen: &[usize]) -> Vec<usize> {
+    let varies = |value: &dyn Fn(&[f64]) -> Option<f64>| {
+        let mut extremes = (f64::INFINITY, f64::NEG_INFINITY);
+        x.chunks_exact(columns.max(1)).filter_map(value).any(|v| {
+            extremes = (extremes.0.min(v), extremes.1.max(v));
+            extremes.1 > extremes.0 && extremes.1 >= WIDELY * extremes.0
+        })
     };
-    let varies = |(low, high): (f64, f64)| high > low && high >= WIDELY * low;
-    chosen.iter().copied().filter(|&column| varies(extremes(column))).collect()
+    let mut kept: Vec<usize> = Vec::new();
+    for &column in chosen {
+        let value = |row: &[f64]| row.get(column).copied();
+        let follows = |&before: &usize| {
+            !varies(&|row| Some(value(row)? / row.get(before)?).filter(|ratio| !ratio.is_nan()))
+        };
+        if varies(&value) && !kept.iter().any(follows) {
+            kept.push(column);
+        }
+    }
+    kept
 }
 
 /// Non-negative least squares of `design * c = 1`, on columns scaled to unit root mean square.
@@ -184,6 +260,43 @@ mod tests {
         assert_eq!(fit.coefficients.iter().map(|c| c.0).collect::<Vec<_>>(), [1]);
         assert!((fit.predict(&[300.0, 1e6]) / 15500.0 - 1.0).abs() < 0.1, "{fit:?}");
         assert!(fit.predict(&[2.0, 1e9]) > 9e6, "it extrapolates along the column that varies");
+    }
+
+    #[test]
+    fn a_column_that_follows_another_does_not_multiply_forecasts() {
+        let rows: Vec<[f64; 2]> =
+            (1..60).map(|i| f64::from(i) * 1e5).map(|v| [v, v * (1.0 + 5e4 / v)]).collect();
+        let x: Vec<f64> = rows.iter().flatten().copied().collect();
+        let y: Vec<f64> = rows.iter().map(|r| 500.0 + 0.01 * r[1]).collect();
+        let fit = |order: [usize; 2]| Baseline::fit(&x, 2, &order, &y, &vec![1.0; y.len()]);
+        for (order, first) in [([0, 1], 0), ([1, 0], 1)] {
+            let columns: Vec<usize> = fit(order).coefficients.iter().map(|c| c.0).collect();
+            assert_eq!(columns, [first]);
+        }
+        assert!(
+            fit([0, 1]).predict(&[1e6, 1e8]) < 2e4,
+            "it follows the column that is named first"
+        );
+    }
+
+    #[test]
+    fn a_limited_law_is_no_dearer_per_byte_than_its_rows() {
+        // Runs of a thousand bytes, 30 ns each.
+        let row = |bytes: f64, runs: f64| [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, bytes, runs];
+        let rows: Vec<[f64; 8]> =
+            (1..60).map(|i| f64::from(i) * 1e4).map(|v| row(v, v / 1e3)).collect();
+        let x: Vec<f64> = rows.iter().flatten().copied().collect();
+        let y: Vec<f64> = rows.iter().map(|r| 500.0 + 30.0 * r[7]).collect();
+        let law = Baseline::fit(&x, 8, &[7], &y, &vec![1.0; y.len()]);
+        let limited = law.clone().limited_to(&x, 8);
+        assert!(rows.iter().all(|r| (limited.predict(r) / law.predict(r) - 1.0).abs() < 1e-9));
+        let scattered = row(1e5, 25e3);
+        assert!(law.predict(&scattered) > 7e5 && limited.predict(&scattered) < 4e3);
+        let written = serde_json::to_string(&limited).unwrap();
+        assert_eq!(serde_json::from_str::<Baseline>(&written).unwrap(), limited);
+        let written = serde_json::to_string(&law).unwrap();
+        assert!(!written.contains("most_ns_per_byte"));
+        assert_eq!(serde_json::from_str::<Baseline>(&written).unwrap(), law);
     }
 
     #[test]

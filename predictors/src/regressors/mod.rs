@@ -38,6 +38,9 @@ pub struct FitData<'a> {
     /// Architecture each row comes from, or the class of its size, as a number: rows of one group
     /// are never split by cross-validation.
     pub groups: &'a [usize],
+    /// Columns of work and bytes whose cost the rows cannot separate from that of others
+    /// ([`Baseline::inseparable`]): linear models leave them out.
+    pub inseparable: &'a [usize],
 }
 
 impl FitData<'_> {
@@ -121,6 +124,18 @@ impl Fitted {
             Self::BaselineOnly => None,
             Self::Lasso(linear) => Some(linear),
             Self::Trees { linear, .. } => linear.as_ref(),
+        }
+    }
+
+    /// Takes costs, ns per unit, of columns that have none; what trees learned stays relative to
+    /// the whole.
+    #[cfg(feature = "train")]
+    pub(crate) fn add(&mut self, costs: &[(usize, f64)]) {
+        match self {
+            Self::Lasso(lasso) | Self::Trees { linear: Some(lasso), .. } => {
+                baseline::add_costs(&mut lasso.coefficients, costs);
+            }
+            Self::BaselineOnly | Self::Trees { linear: None, .. } => {}
         }
     }
 
