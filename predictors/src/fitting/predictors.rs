@@ -192,8 +192,8 @@ fn stand_ins(
     laws: BTreeMap<String, Baseline>,
 ) -> BTreeMap<String, Baseline> {
     let limited = |((name, law), (family, t)): ((String, Baseline), &(Family, Table))| {
-        let moves = family.moves_bytes();
-        (name, if moves { law.limited_to(&t.x, family.width()) } else { law })
+        let limit = family.moves_bytes();
+        (name, if limit { law.limited_to(&t.x, family.width()) } else { law })
     };
     laws.into_iter().zip(tables.values()).map(limited).collect()
 }

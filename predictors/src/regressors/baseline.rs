@@ -110,8 +110,8 @@ impl Baseline {
         Self { most_ns_per_byte: quantile(&seen, USUAL).unwrap_or(f64::INFINITY), ..self }
     }
 
-    /// Those of the columns in `chosen` that vary, but not so widely that the rows separate their
-    /// cost from the constant or from a column named before.
+    /// Those of the columns in `chosen` that a fit leaves out: the rows cannot separate their cost
+    /// from the constant or from that of a column named before.
     #[must_use]
     pub fn inseparable(x: &[f64], columns: usize, chosen: &[usize]) -> Vec<usize> {
         let kept = separable(x, columns, chosen);
