@@ -96,8 +96,10 @@ fn the_interval_holds_where_whole_networks_are_slower_or_faster() {
     let source = source();
     let uneven = |profiles: Vec<ModelProfile>| -> Vec<ModelProfile> {
         let of = |mut profile: ModelProfile| {
-            let last = profile.model.name.bytes().last().unwrap();
-            let factor = if last.is_multiple_of(2) { 1.2 } else { 1.0 / 1.2 };
+            // By the last digit of its number, from 1/1.3 to 1.3. Two values alone would be held by
+            // chance: relative errors are least where a forecast is the smaller of both.
+            let last = profile.model.name.bytes().last().unwrap() - b'0';
+            let factor = 1.3f64.powf((f64::from(last) - 4.5) / 4.5);
             let samples = profile.operators.iter_mut().map(|m| &mut m.samples);
             for ns in samples.chain([&mut profile.e2e]).flat_map(|s| &mut s.wall_ns) {
                 *ns = (*ns as f64 * factor) as u64;
@@ -118,5 +120,5 @@ fn the_interval_holds_where_whole_networks_are_slower_or_faster() {
     };
     let models = uneven(models);
     let held = models.iter().filter(|profile| holds(profile)).count();
-    assert!(10 * held >= 7 * models.len(), "{held} of {}", models.len());
+    assert!(10 * held >= 8 * models.len(), "{held} of {}", models.len());
 }
