@@ -91,10 +91,11 @@ impl Dataset {
     ) -> Result<Self, DatasetError> {
         current(folder, |source| {
             let sizes = sample::sizes(source, &wanted)?;
-            if let Some(least) = sample::least(&sizes, seed).filter(|least| rows < *least) {
+            let chosen = sample::within(rows, &sizes, seed);
+            let is_empty = !sample::has_rows(&chosen, &sizes);
+            if let Some(least) = is_empty.then(|| sample::least(&sizes, seed)).flatten() {
                 return Err(DatasetError::SmallSample { path: folder.to_owned(), rows, least });
             }
-            let chosen = sample::within(rows, &sizes, seed);
             let is_sample = chosen.len() < sizes.len();
             let architectures = is_sample.then_some(&chosen);
             let selection = Selection { environment: &wanted, architectures };

@@ -70,9 +70,15 @@ pub(crate) fn within(most: u64, sizes: &BTreeMap<String, Size>, seed: u64) -> Ha
     first(for_real, real).chain(first(most - for_real, others)).cloned().collect()
 }
 
-/// The fewest rows with which a sample has some; `None` where no architecture has any.
+/// Whether a sample has rows of operators.
+pub(crate) fn has_rows(sample: &HashSet<String>, sizes: &BTreeMap<String, Size>) -> bool {
+    sample.iter().any(|architecture| sizes[architecture].rows > 0)
+}
+
+/// The fewest rows with which a sample has some; `None` where no architecture has any. It draws
+/// dozens of samples, which only an error is worth.
 pub(crate) fn least(sizes: &BTreeMap<String, Size>, seed: u64) -> Option<u64> {
-    let has_rows = |most| within(most, sizes, seed).iter().any(|a| sizes[a].rows > 0);
+    let has_rows = |most| has_rows(&within(most, sizes, seed), sizes);
     // A larger sample has all of a smaller one.
     let (mut without, mut with) =
         (0, sizes.values().fold(0, |sum: u64, s| sum.saturating_add(s.rows)));

@@ -120,6 +120,7 @@ impl Family {
     }
 
     /// Whether its operators spend their time on moving bytes, so that time per byte has a limit.
+    #[cfg(feature = "train")]
     pub(crate) fn moves_bytes(self) -> bool {
         matches!(self, Self::Elementwise | Self::Movement | Self::Pooling | Self::Sampling)
     }

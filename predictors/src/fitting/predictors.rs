@@ -176,13 +176,15 @@ impl Predictors {
     }
 }
 
+/// The baseline of one table.
+fn law(family: Family, t: &Table) -> Baseline {
+    Baseline::fit(&t.x, family.width(), &family.baseline_columns(), &t.y, &t.weights)
+}
+
 /// The baseline of each table.
 fn laws(tables: &BTreeMap<String, (Family, Table)>, threads: usize) -> BTreeMap<String, Baseline> {
     let each: Vec<&(Family, Table)> = tables.values().collect();
-    let fits = on_threads(threads, each.len(), |i| {
-        let (family, t) = each[i];
-        Baseline::fit(&t.x, family.width(), &family.baseline_columns(), &t.y, &t.weights)
-    });
+    let fits = on_threads(threads, each.len(), |i| law(each[i].0, &each[i].1));
     tables.keys().cloned().zip(fits).collect()
 }
 
@@ -267,15 +269,15 @@ fn fit_all(
 /// ratio of the key's latencies to the kind's baseline. Its own rows outweigh them more the more
 /// there are.
 fn baseline(&Job { family, table, kind, .. }: &Job<'_>) -> Baseline {
-    let (columns, chosen) = (family.width(), family.baseline_columns());
-    let Some((kind, law)) =
+    let Some((kind, of_kind)) =
         kind.filter(|(kind, _)| table.y.len() < ENOUGH_ROWS && kind.y.len() > table.y.len())
     else {
-        return Baseline::fit(&table.x, columns, &chosen, &table.y, &table.weights);
+        return law(family, table);
     };
+    let (columns, chosen) = (family.width(), family.baseline_columns());
     let share = PRIOR_ROWS / kind.y.len() as f64;
     let ratios: Vec<f64> =
-        table.x.chunks_exact(columns).zip(&table.y).map(|(x, y)| y / law.predict(x)).collect();
+        table.x.chunks_exact(columns).zip(&table.y).map(|(x, y)| y / of_kind.predict(x)).collect();
     let ratio = metrics::median(&ratios).unwrap_or(1.0);
     let as_slow: Vec<f64> = kind.y.iter().map(|y| y * ratio).collect();
     let weights: Vec<f64> =
@@ -388,9 +390,12 @@ mod tests {
         table
     }
 
-    fn law_of(table: &Table) -> Baseline {
-        let columns = FAMILY.baseline_columns();
-        Baseline::fit(&table.x, FAMILY.width(), &columns, &table.y, &table.weights)
+    fn key(class: &'static str) -> PredictorKey {
+        PredictorKey {
+            kind: Cow::Borrowed("add"),
+            class: Cow::Borrowed(class),
+            format: MemoryFormat::ChannelsFirst,
+        }
     }
 
     #[test]
@@ -403,12 +408,7 @@ mod tests {
             row[reordered] = f64::from(i % 5) * 1e3;
             kind.y[i as usize] += 4.0 * row[reordered];
         }
-        let key = PredictorKey {
-            kind: Cow::Borrowed("add"),
-            class: Cow::Borrowed("same"),
-            format: MemoryFormat::ChannelsFirst,
-        };
-        let law = law_of(&kind);
+        let (key, law) = (key("same"), law(FAMILY, &kind));
         let job = Job { key: &key, family: FAMILY, table: &own, kind: Some((&kind, &law)) };
         let mut operator = features(1e5);
         for method in Method::ALL {
@@ -438,12 +438,7 @@ mod tests {
     fn few_rows_share_the_law_of_their_kind_at_their_own_efficiency() {
         let kind = table((1..200).map(|i| f64::from(i) * 1e3), 1.0);
         let own = table([2e3, 3e3, 4e3].into_iter(), 30.0);
-        let key = PredictorKey {
-            kind: Cow::Borrowed("add"),
-            class: Cow::Borrowed("same-reordered"),
-            format: MemoryFormat::ChannelsFirst,
-        };
-        let law = law_of(&kind);
+        let (key, law) = (key("same-reordered"), law(FAMILY, &kind));
         let job = Job { key: &key, family: FAMILY, table: &own, kind: Some((&kind, &law)) };
         let fit = baseline(&job);
         for bytes in [2e3, 2e4, 2e6] {

@@ -9,11 +9,8 @@
 //! was fitted to: their copies of long runs have a cost per run that a copy of single elements
 //! would pay a hundred times over.
 
-use super::dot;
-use crate::{
-    features::BYTES_TOTAL,
-    metrics::{median, quantile},
-};
+use super::{dot, linear_ns};
+use crate::{features::BYTES_TOTAL, metrics};
 use serde::{Deserialize, Serialize};
 
 /// Coefficients of some columns of a family.
@@ -50,6 +47,7 @@ const FAR_OFF: f64 = 0.5;
 const WIDELY: f64 = 4.0;
 const SWEEPS: usize = 2000;
 /// Share of the rows that take no longer per byte than a limited baseline allows.
+#[cfg(feature = "train")]
 const USUAL: f64 = 0.9;
 
 impl Baseline {
@@ -78,7 +76,7 @@ impl Baseline {
         let second = solve(&design, &reweighted);
         let ratios: Vec<f64> =
             design.iter().map(|row| 1.0 / dot(row, &second)).filter(|r| r.is_finite()).collect();
-        let scale = median(&ratios).unwrap_or(1.0);
+        let scale = metrics::median(&ratios).unwrap_or(1.0);
         let least = y_ns.iter().copied().fold(f64::INFINITY, f64::min);
         let mut coefficients = chosen
             .iter()
@@ -95,19 +93,21 @@ impl Baseline {
     }
 
     /// Takes costs, ns per unit, of columns that have none.
+    #[cfg(feature = "train")]
     pub(crate) fn add(&mut self, costs: &[(usize, f64)]) {
-        add_costs(&mut self.coefficients, costs);
+        super::add_costs(&mut self.coefficients, costs);
     }
 
     /// The same law, limited to the time per byte that it gives [`USUAL`] of some rows.
     #[must_use]
+    #[cfg(feature = "train")]
     pub(crate) fn limited_to(self, x: &[f64], columns: usize) -> Self {
         let seen: Vec<f64> = x
             .chunks_exact(columns.max(1))
-            .filter_map(|row| Some(self.variable_ns(row) / row.get(BYTES_TOTAL)?))
+            .filter_map(|row| Some(linear_ns(&self.coefficients, row) / row.get(BYTES_TOTAL)?))
             .filter(|ns| ns.is_finite())
             .collect();
-        Self { most_ns_per_byte: quantile(&seen, USUAL).unwrap_or(f64::INFINITY), ..self }
+        Self { most_ns_per_byte: metrics::quantile(&seen, USUAL).unwrap_or(f64::INFINITY), ..self }
     }
 
     /// Those of the columns in `chosen` that a fit leaves out: the rows cannot separate their cost
@@ -121,17 +121,12 @@ impl Baseline {
     /// Latency in ns; positive.
     #[must_use]
     pub fn predict(&self, x: &[f64]) -> f64 {
-        let variable = self.variable_ns(x);
+        let variable = linear_ns(&self.coefficients, x);
         let most = match x.get(BYTES_TOTAL) {
             Some(bytes) if self.most_ns_per_byte.is_finite() => self.most_ns_per_byte * bytes,
             _ => f64::INFINITY,
         };
         (self.constant_ns + variable.min(most)).max(self.floor_ns)
-    }
-
-    /// What the coefficients give, ns.
-    fn variable_ns(&self, x: &[f64]) -> f64 {
-        self.coefficients.iter().map(|(column, c)| c * x.get(*column).copied().unwrap_or(0.0)).sum()
     }
 
     /// Whether every number is finite and in its range for rows of `columns` features.
@@ -143,15 +138,6 @@ impl Baseline {
             && self.floor_ns > 0.0
             && self.most_ns_per_byte >= 0.0
             && self.coefficients.iter().all(|(i, c)| *i < columns && sane(*c))
-    }
-}
-
-/// Adds costs by column to coefficients that have none for it.
-pub(super) fn add_costs(coefficients: &mut Vec<(usize, f64)>, costs: &[(usize, f64)]) {
-    for cost in costs {
-        if coefficients.iter().all(|(column, _)| *column != cost.0) {
-            coefficients.push(*cost);
-        }
     }
 }
 

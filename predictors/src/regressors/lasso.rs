@@ -1,5 +1,6 @@
 //! [`Lasso`]: a linear predictor with few columns. `fitting/lasso.rs` fits it.
 
+use super::linear_ns;
 use serde::{Deserialize, Serialize};
 
 /// A linear predictor of latency in ns.
@@ -20,12 +21,8 @@ impl Lasso {
     /// Latency in ns of one row, given its baseline latency; always positive.
     #[must_use]
     pub fn predict(&self, x: &[f64], baseline_ns: f64) -> f64 {
-        let sum: f64 = self
-            .coefficients
-            .iter()
-            .map(|(column, c)| c * x.get(*column).copied().unwrap_or(0.0))
-            .sum();
-        (self.constant_ns + sum).max(FLOOR * baseline_ns)
+        let ns = self.constant_ns + linear_ns(&self.coefficients, x);
+        ns.max(FLOOR * baseline_ns)
     }
 
     /// Whether every number is finite and in its range for rows of `columns` features.

@@ -22,6 +22,21 @@ pub(crate) fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(x, y)| x * y).sum()
 }
 
+/// What coefficients by column, ns per unit, give for a row of features, ns.
+fn linear_ns(coefficients: &[(usize, f64)], x: &[f64]) -> f64 {
+    coefficients.iter().map(|(column, c)| c * x.get(*column).copied().unwrap_or(0.0)).sum()
+}
+
+/// Adds costs by column, ns per unit, to coefficients that have none for it.
+#[cfg(feature = "train")]
+fn add_costs(coefficients: &mut Vec<(usize, f64)>, costs: &[(usize, f64)]) {
+    for cost in costs {
+        if coefficients.iter().all(|(column, _)| *column != cost.0) {
+            coefficients.push(*cost);
+        }
+    }
+}
+
 /// Rows to fit, row by row in one slice.
 #[derive(Clone, Copy, Debug)]
 pub struct FitData<'a> {
@@ -133,7 +148,7 @@ impl Fitted {
     pub(crate) fn add(&mut self, costs: &[(usize, f64)]) {
         match self {
             Self::Lasso(lasso) | Self::Trees { linear: Some(lasso), .. } => {
-                baseline::add_costs(&mut lasso.coefficients, costs);
+                add_costs(&mut lasso.coefficients, costs);
             }
             Self::BaselineOnly | Self::Trees { linear: None, .. } => {}
         }
