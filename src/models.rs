@@ -41,6 +41,18 @@ pub struct Model {
 }
 
 impl Model {
+    /// Its graph with the values of weights, where the file has them.
+    ///
+    /// # Errors
+    /// [`OnnxError`] naming the file, where it cannot be read again.
+    pub fn weighted(&self, options: &ReadOptions) -> Result<Graph, OnnxError> {
+        if !onnx::weights_present(&self.path)? {
+            return Ok(self.graph.clone());
+        }
+        let bytes = onnx::materialize(&self.path, 0)?;
+        onnx::read_weights(&self.identity.name, &bytes, options)
+    }
+
     /// The same model for images of another size, which its name has behind an `@`.
     ///
     /// # Errors

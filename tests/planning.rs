@@ -555,6 +555,47 @@ fn aria_is_planned_from_forecasts_of_one_encoder_at_many_sizes() {
     assert!(refused(&["plan", "aria"]).contains("nothing to plan"));
 }
 
+/// The trained network on two engines: what is shown is scored, recorded frame by frame, and replayed
+/// by the simulator.
+#[test]
+fn a_network_that_sees_is_scored_frame_by_frame_on_engines() {
+    let folder = Folder::new();
+    let record = folder.path("frames.csv");
+    let network = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("datasets/aria");
+    let [encoder, decoder] = ["encoder.onnx", "decoder.onnx"]
+        .map(|name| network.join(name).to_str().expect("a path").to_owned());
+    let bundle = "epyc-rten-f32-1t";
+    let models = ["--encoder", &encoder, "--decoder", &decoder, "--gpu", bundle, "--npu", bundle];
+    let sizes = ["--patch", "8", "--level", "96x128", "--level", "192x256", "--region", "64x64"];
+    let pace = ["--target", "1s", "--camera", "20", "--frames", "8", "--throttle", "2"];
+    let live = ["--live", "gpu=rten", "--live", "npu=rten", "--record", &record];
+    let args = [&["plan", "aria"], &models[..], &sizes, &pace, &live].concat();
+    let Some(outcomes) = on_own_cores(&args) else { return };
+    let systems = outcomes["systems"].as_array().expect("systems");
+    assert_eq!(systems.len(), 5);
+    for system in systems {
+        let count = |field: &str| system[field].as_u64().expect("a count");
+        assert_eq!(count("frames") + count("dropped"), 8, "{system}");
+        let error = |field: &str| system["errors"][field].as_f64().expect("an error");
+        assert!(error("rmse_m") > 0.0 && error("rmse_m") < 5.0, "{system}");
+        assert!(error("miou") > 0.0 && error("miou") <= 1.0, "{system}");
+        let simulated = system["simulated"].as_array().expect("two halves");
+        let frames: u64 = simulated.iter().filter_map(|half| half["frames"].as_u64()).sum();
+        assert!(simulated.len() == 2 && (1..=8).contains(&frames), "{system}");
+        // Within a second, every frame is whole at the highest resolution: the reference itself.
+        if system["system"] == "npu_only" {
+            let same = [error("rmse_to_reference_m"), error("miou_to_reference")];
+            assert_eq!(same, [0.0, 1.0], "{system}");
+        }
+    }
+    let csv = std::fs::read_to_string(&record).expect("a record");
+    let executed: u64 = systems.iter().filter_map(|system| system["frames"].as_u64()).sum();
+    assert_eq!(csv.lines().count() as u64, 1 + executed);
+    assert!(csv.starts_with("system,frame,latency_ns,cycles,asked,full_frame_age,rmse_m,miou"));
+    let alone = ["plan", "aria", "--record", &record];
+    assert!(refused(&alone).contains("--live"), "a record of nothing is refused");
+}
+
 /// A trace from scenes, rehearsed on the paper's phone.
 #[test]
 fn aria_holds_its_deadline_over_a_trace() {

@@ -94,6 +94,26 @@ impl FeatureMap {
         self.norms[patch] = norm;
     }
 
+    /// Replaces the features of a window by others, row by row.
+    ///
+    /// # Errors
+    /// When the window does not lie in the grid, or there is not one row for each of its patches.
+    pub fn replace_window(&mut self, window: Window, values: &[f32]) -> Result<(), AriaError> {
+        if !self.grid.window().covers(window) {
+            return Err(AriaError::Shapes {
+                what: "a window and its features",
+                left: format!("{window:?}"),
+                right: self.grid.to_string(),
+            });
+        }
+        let grid = Grid::new(window.rows, window.cols)?;
+        let part = Self::from_values(Instructions::best(), grid, self.width, values)?;
+        for (number, (row, col)) in window.places().enumerate() {
+            self.replace(self.grid.index(row, col), part.row(number), part.norms()[number]);
+        }
+        Ok(())
+    }
+
     /// The same features on other patches of the same field of view: between the centres of patches,
     /// bilinear.
     ///

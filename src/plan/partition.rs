@@ -5,7 +5,7 @@ use crate::models::Model;
 use std::collections::HashMap;
 use vitempo_graph::{
     Graph,
-    onnx::{self, OnnxError, ReadOptions},
+    onnx::{OnnxError, ReadOptions},
 };
 use vitempo_planners::{PartsError, parts};
 
@@ -43,7 +43,7 @@ impl Partition {
         part_of: &[usize],
         names: &[&str],
     ) -> Result<Self, PartitionError> {
-        let whole = weighted(model, options)?;
+        let whole = model.weighted(options)?;
         let parts = Self::divide(&whole, model, part_of, names)?;
         Ok(Self { whole, parts })
     }
@@ -56,7 +56,7 @@ impl Partition {
         Ok(Self { whole: graph.clone(), parts: parts(graph, part_of, names)? })
     }
 
-    /// The parts of a model whose weights were read ([`weighted`]); otherwise as [`Self::of`].
+    /// The parts of a model whose weights were read ([`Model::weighted`]); otherwise as [`Self::of`].
     pub(crate) fn divide(
         whole: &Graph,
         model: &Model,
@@ -71,13 +71,4 @@ impl Partition {
         let again: Vec<usize> = whole.nodes().iter().map(|node| part(&node.name)).collect();
         Ok(parts(whole, &again, names)?)
     }
-}
-
-/// The model with the values of its weights, where its file has them.
-pub(crate) fn weighted(model: &Model, options: &ReadOptions) -> Result<Graph, OnnxError> {
-    if !onnx::weights_present(&model.path)? {
-        return Ok(model.graph.clone());
-    }
-    let bytes = onnx::materialize(&model.path, 0)?;
-    onnx::read_weights(&model.identity.name, &bytes, options)
 }

@@ -5,8 +5,11 @@
 //! least mean absolute difference. The median displacement counts as the camera's motion; a block
 //! with another displacement, or without a match, is dynamic.
 
-use super::picture::{Camera, Picture};
-use crate::PatchSet;
+use super::{
+    picture::{Camera, Picture},
+    pipeline::tiles,
+};
+use crate::{PatchSet, Window};
 
 /// How blocks are matched.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -25,6 +28,32 @@ impl Default for Blocks {
     fn default() -> Self {
         Self { patches: 2, reach: 32, motion: 6, difference: 0.05 }
     }
+}
+
+/// Blocks of `size` patches in the order of their total variation of brightness, the greatest first:
+/// what MobiSR takes for hard (Lee et al., MobiCom 2019).
+#[must_use]
+pub fn by_variation(camera: &Camera, picture: &Picture, size: [usize; 2]) -> Vec<Window> {
+    let brightness = |y: usize, x: usize| -> f64 {
+        picture.colours[y * picture.width + x].iter().copied().map(f64::from).sum()
+    };
+    let variation = |window: &Window| {
+        let (top, left) = (window.row * camera.patch, window.col * camera.patch);
+        let (high, wide) = (window.rows * camera.patch, window.cols * camera.patch);
+        let mut sum = 0.0;
+        for y in top..top + high {
+            for x in left..left + wide {
+                let here = brightness(y, x);
+                sum += if x + 1 < left + wide { (brightness(y, x + 1) - here).abs() } else { 0.0 };
+                sum += if y + 1 < top + high { (brightness(y + 1, x) - here).abs() } else { 0.0 };
+            }
+        }
+        sum
+    };
+    let mut all: Vec<(f64, Window)> =
+        tiles(camera.grid, size).map(|window| (variation(&window), window)).collect();
+    all.sort_by(|a, b| b.0.total_cmp(&a.0));
+    all.into_iter().map(|(_, window)| window).collect()
 }
 
 impl Blocks {

@@ -8,6 +8,7 @@
 //! [`Model`]. Scenes and encoder differ from the paper's, and so do these figures.
 
 mod answer;
+mod block_frames;
 mod blocks;
 mod dense;
 mod encoder;
@@ -22,13 +23,16 @@ mod visible_objects;
 mod world;
 
 pub use answer::{Answer, Model, Score};
-pub use blocks::Blocks;
+pub use block_frames::BlockFrames;
+pub use blocks::{Blocks, by_variation};
 pub use dense::{CELLS, Dense, Target};
 pub use encoder::StandIn;
 pub use end_to_end::{Way, end_to_end};
 pub use evaluate::{Detection, Evaluation, TrackingError, WarpingError, evaluate};
 pub use picture::{Camera, Picture};
-pub use pipeline::{Choices, Footage, Found, Network, Pace, PacedLevel, Show, Shown, pipeline};
+pub use pipeline::{
+    Choices, Footage, Found, Network, Pace, PacedLevel, Show, Shown, cut, pipeline, tiles,
+};
 pub use shape::Shape;
 pub use truth::{LEAST, SHARE, Truth, way};
 pub use visible_objects::VisibleObject;

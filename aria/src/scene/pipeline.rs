@@ -5,10 +5,10 @@
 //! comparing features, the camera's pose is that of the picture, and depth for the flow is the
 //! decoder's own.
 
-use super::{Blocks, Camera, Dense, Detection, Picture, Score, Truth, World};
+use super::{BlockFrames, Camera, Dense, Detection, Picture, Score, Truth, World, by_variation};
 use crate::{
-    AriaError, CameraFlow, CameraMotion, Criterion, FeatureMap, FlowEstimator, Frame, Grid,
-    Instructions, Padding, PatchSet, Runtime, Settings, Structure, View, Warped, Window, group,
+    AriaError, CameraFlow, CameraMotion, Criterion, FeatureMap, Frame, Grid, Instructions, Padding,
+    PatchSet, Runtime, Settings, Structure, View, Window, group,
     scheduler::{Priority, Reaction, ResolutionLadder, ResolutionSettings},
 };
 
@@ -58,8 +58,9 @@ pub enum Show {
     /// Every frame whole, at one resolution.
     Whole(Grid),
     /// Every frame at one resolution, cut into blocks of rows and columns of patches that the
-    /// encoder sees one by one.
-    Blocks(Grid, [usize; 2]),
+    /// encoder sees one by one; this many of the blocks with most variation once more at the highest
+    /// resolution, to which the rest is resampled.
+    Blocks(Grid, [usize; 2], usize),
     /// The latest full frame as it is.
     Stale(Pace),
     /// The latest full frame, turned with the camera, and whole windows at blocks of pixels that
@@ -226,9 +227,16 @@ impl<'a, N: Network> Stage<'a, N> {
                     self.count(&mut shown, picture, &features)?;
                 }
             }
-            Show::Blocks(level, block) => {
+            Show::Blocks(level, block, refined) => {
                 for picture in self.pictures() {
-                    let features = self.blocks(picture, *level, *block)?;
+                    let mut features = self.blocks(picture, *level, *block)?;
+                    if *refined > 0 {
+                        features = features.resampled(self.top())?;
+                    }
+                    let hard = by_variation(self.footage.camera, picture, *block);
+                    for window in hard.into_iter().take(*refined) {
+                        features.replace_window(window, &self.part(picture, window)?)?;
+                    }
                     self.count(&mut shown, picture, &features)?;
                 }
             }
@@ -248,22 +256,23 @@ impl<'a, N: Network> Stage<'a, N> {
         Ok(shown)
     }
 
+    /// Decodes what is shown, and scores it if the frame counts.
     fn count(
         &mut self,
         shown: &mut Shown,
         picture: &Picture,
         features: &FeatureMap,
-    ) -> Result<(), N::Error> {
+    ) -> Result<Dense, N::Error> {
+        let dense = self.network.decode(features)?;
         if picture.frame >= self.skipped {
             shown.frames += 1;
-            let dense = self.network.decode(features)?;
             dense.compare(&self.reference[picture.frame as usize], &mut shown.against_reference);
             match self.footage.world {
                 Some(world) => dense.score(world, picture, &mut shown.score),
                 None => dense.score_depth(picture, &mut shown.score),
             }
         }
-        Ok(())
+        Ok(dense)
     }
 
     fn pixels(&self, picture: &Picture, view: &View) -> Result<Vec<f32>, AriaError> {
@@ -301,20 +310,16 @@ impl<'a, N: Network> Stage<'a, N> {
         &mut self,
         picture: &Picture,
         level: Grid,
-        [rows, cols]: [usize; 2],
+        block: [usize; 2],
     ) -> Result<FeatureMap, N::Error> {
         let pixels = self.pixels(picture, &View::whole(self.top(), level))?;
-        let (rows, cols) = (rows.min(level.rows()), cols.min(level.cols()));
         let mut all: Vec<Vec<f32>> = vec![Vec::new(); level.patches()];
-        for row in (0..level.rows()).step_by(rows).map(|row| row.min(level.rows() - rows)) {
-            for col in (0..level.cols()).step_by(cols).map(|col| col.min(level.cols() - cols)) {
-                let window = Window { row, col, rows, cols };
-                let part = cut(&pixels, level, self.footage.camera.patch, window);
-                let values = self.network.encode(part, Grid::new(rows, cols)?)?;
-                let width = values.len() / window.patches();
-                for ((row, col), features) in window.places().zip(values.chunks_exact(width)) {
-                    all[level.index(row, col)] = features.to_vec();
-                }
+        for window in tiles(level, block) {
+            let part = cut(&pixels, level, self.footage.camera.patch, window);
+            let values = self.network.encode(part, Grid::new(window.rows, window.cols)?)?;
+            let width = values.len() / window.patches();
+            for ((row, col), features) in window.places().zip(values.chunks_exact(width)) {
+                all[level.index(row, col)] = features.to_vec();
             }
         }
         let width = all.first().map_or(0, Vec::len);
@@ -322,36 +327,26 @@ impl<'a, N: Network> Stage<'a, N> {
     }
 
     fn moved_blocks(&mut self, pace: &Pace, shown: &mut Shown) -> Result<(), N::Error> {
-        let (top, camera, best) = (self.top(), *self.footage.camera, Instructions::best());
-        let (rows, cols) = (pace.region[0].min(top.rows()), pace.region[1].min(top.cols()));
-        let flow = CameraFlow::new(camera.intrinsics, Structure::Distant);
+        let (top, camera) = (self.top(), *self.footage.camera);
         let mut full = FullFrames::new(pace, None)?;
+        let first = self.full(0, full.latest.1)?.resampled(top)?;
+        let mut frames = BlockFrames::new(&camera, pace.region, first, self.pictures()[0].pose)?;
         for picture in self.pictures() {
             full.step(picture)?;
             shown.full_ages += full.age(picture, self.skipped);
             let (frame, level) = full.latest;
             let features = self.full(frame, level)?.resampled(top)?;
-            let seen_from = &self.pictures()[frame as usize].pose;
-            let motion = CameraMotion::between(seen_from, &picture.pose);
-            let mut warped = Warped::new(top, features.width())?;
-            warped.warp(best, &features, &flow.flow(&features, &motion)?)?;
+            frames.full_frame(features, self.pictures()[frame as usize].pose);
             let before = &self.pictures()[picture.frame.saturating_sub(1) as usize];
-            let moved = group(&Blocks::default().identify(&camera, before, picture), 1);
-            let counted = picture.frame >= self.skipped;
-            shown.asked += if counted { moved.len() as u64 } else { 0 };
-            for at in moved.iter().filter_map(|group| group.filled.window()).take(pace.cycles) {
-                let (row, col) = (at.row.min(top.rows() - rows), at.col.min(top.cols() - cols));
-                let window = Window { row, col, rows, cols };
-                let values = self.part(picture, window)?;
-                let part = Grid::new(rows, cols)?;
-                let part = FeatureMap::from_values(best, part, features.width(), &values)?;
-                for (number, (row, col)) in window.places().enumerate() {
-                    let patch = top.index(row, col);
-                    warped.features.replace(patch, part.row(number), part.norms()[number]);
-                }
-                shown.cycles += u64::from(counted);
+            let (windows, asked) = frames.frame(&camera, before, picture, pace.cycles)?;
+            for window in &windows {
+                frames.update(*window, &self.part(picture, *window)?)?;
             }
-            self.count(shown, picture, &warped.features)?;
+            if picture.frame >= self.skipped {
+                shown.asked += asked as u64;
+                shown.cycles += windows.len() as u64;
+            }
+            self.count(shown, picture, frames.shown())?;
         }
         Ok(())
     }
@@ -376,6 +371,8 @@ impl<'a, N: Network> Stage<'a, N> {
             flow,
         )?;
         let (mut before, mut begun) = (None, None);
+        // Full frames are warped by the depth that was shown when they were captured.
+        let mut depths = vec![self.network.decode(&first)?.depths_of_patches(top)];
         for picture in self.pictures() {
             full.step(picture)?;
             let counted = picture.frame >= self.skipped;
@@ -393,7 +390,7 @@ impl<'a, N: Network> Stage<'a, N> {
                     shown.found.count(&regions, &truth);
                 }
                 if choices.warps_by_depth {
-                    let depths = self.network.decode(&features)?.depths_of_patches(top);
+                    let depths = depths[frame as usize].clone();
                     runtime.estimator_mut().set_structure(Structure::Depth(depths));
                 }
                 (before, begun) = (Some(arrived), Some(frame));
@@ -407,7 +404,10 @@ impl<'a, N: Network> Stage<'a, N> {
                 shown.cycles += plan.cycles.len() as u64;
                 shown.asked += plan.asked as u64;
             }
-            self.count(shown, picture, runtime.aligned())?;
+            let dense = self.count(shown, picture, runtime.aligned())?;
+            if picture.frame > 0 {
+                depths.push(dense.depths_of_patches(top));
+            }
         }
         Ok(())
     }
@@ -469,8 +469,19 @@ impl<'a> FullFrames<'a> {
     }
 }
 
-/// The pixels of a window of an encoder's input.
-fn cut(pixels: &[f32], grid: Grid, patch: usize, window: Window) -> Vec<f32> {
+/// Windows of `block` patches that cover a grid; the last of a row or column overlap those before.
+pub fn tiles(grid: Grid, block: [usize; 2]) -> impl Iterator<Item = Window> {
+    let (rows, cols) = (block[0].clamp(1, grid.rows()), block[1].clamp(1, grid.cols()));
+    let starts = |all: usize, side: usize| (0..all).step_by(side).map(move |at| at.min(all - side));
+    starts(grid.rows(), rows).flat_map(move |row| {
+        starts(grid.cols(), cols).map(move |col| Window { row, col, rows, cols })
+    })
+}
+
+/// The pixels of a window of an encoder's input, channels first: `pixels` are those of `grid`
+/// patches of `patch` pixels on each side.
+#[must_use]
+pub fn cut(pixels: &[f32], grid: Grid, patch: usize, window: Window) -> Vec<f32> {
     let (height, width) = (grid.rows() * patch, grid.cols() * patch);
     let mut part = Vec::with_capacity(pixels.len() / grid.patches() * window.patches());
     for channel in pixels.chunks_exact(height * width) {
@@ -530,7 +541,8 @@ mod tests {
         let moved = Choices { follows_motion: true, ..choices };
         let ways = [
             Show::Whole(top),
-            Show::Blocks(low, [4, 4]),
+            Show::Blocks(low, [4, 4], 0),
+            Show::Blocks(low, [4, 4], 2),
             Show::Stale(pace.clone()),
             Show::MovedBlocks(pace.clone()),
             Show::Regions(pace.clone(), choices),
@@ -549,11 +561,11 @@ mod tests {
         );
         assert!(shown.iter().all(|way| way.against_reference.depth_rmse_m() == 0.0));
         // A full frame takes three camera frames: it is 3, 4 or 5 frames old.
-        assert_eq!(shown[2].full_ages, shown[4].full_ages);
-        assert!((48..=80).contains(&shown[2].full_ages), "{}", shown[2].full_ages);
-        assert!(shown[5].full_ages < shown[4].full_ages, "lower resolutions are younger");
-        assert!(shown[4].cycles > 0 && shown[4].cycles <= 32 && shown[4].asked > 0);
-        assert!(shown[3].cycles > 0 && shown[0].cycles == 0);
+        assert_eq!(shown[3].full_ages, shown[5].full_ages);
+        assert!((48..=80).contains(&shown[3].full_ages), "{}", shown[3].full_ages);
+        assert!(shown[6].full_ages < shown[5].full_ages, "lower resolutions are younger");
+        assert!(shown[5].cycles > 0 && shown[5].cycles <= 32 && shown[5].asked > 0);
+        assert!(shown[4].cycles > 0 && shown[0].cycles == 0);
         let mut found = Found::default();
         for seed in 1..=6 {
             let scene = Scene::furnished(Kind::Crowded, seed, top, 4).expect("a scene");

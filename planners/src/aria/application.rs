@@ -162,6 +162,8 @@ impl<'a> Program<'a> {
             System::NpuOnly => vec![vec![self.task(REGIONS, &level.alone, WHOLE)], vec![decoder]],
             System::MobiSrLike => {
                 let [here, elsewhere] = self.setup.blocks;
+                let top = self.costs.levels.last().filter(|_| self.setup.refined > 0);
+                let decoder = self.task(REGIONS, &top.unwrap_or(level).decoder, DECODER);
                 let (near, far) = (
                     self.task(REGIONS, &self.setup.region.cycle, CYCLE),
                     self.task(FULL, &self.setup.region.elsewhere, WHOLE),

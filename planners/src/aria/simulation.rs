@@ -76,20 +76,34 @@ impl Simulation<'_> {
     /// # Errors
     /// [`SimulationError`] when costs, requirements or device are invalid.
     pub fn run(&self, system: System) -> Result<AriaOutcome, SimulationError> {
-        let requirements = Requirements {
-            frame_ns: 1e9 / self.trace.frames_per_s,
-            spread: self.device.spread,
-            ..self.requirements
-        };
+        let requirements = self.requirements();
         let planned = plan(self.costs, &requirements)?;
+        self.run_planned(Setup::of(system, self.costs, &requirements, &planned))
+    }
+
+    /// Runs a system as it was planned from other costs.
+    ///
+    /// # Errors
+    /// As [`Self::run`].
+    pub fn run_planned(&self, setup: Setup) -> Result<AriaOutcome, SimulationError> {
+        let requirements = self.requirements();
+        self.costs.check()?;
         if self.device.processors.len() != 3 {
             return Err(SimulationError::Processors { count: self.device.processors.len() });
         }
-        let setup = Setup::of(system, self.costs, &requirements, &planned);
         let mut program =
             Program::new(self.trace, self.costs, &requirements, setup, self.truth, self.seed)?;
         let outcome = simulate_application(&self.scenario(), &mut program, self.seed)?;
         Ok(AriaOutcome::of(&program.setup, self.trace, &requirements, &program.record, &outcome))
+    }
+
+    /// With the trace's rate of frames and the device's spread.
+    fn requirements(&self) -> Requirements {
+        Requirements {
+            frame_ns: 1e9 / self.trace.frames_per_s,
+            spread: self.device.spread,
+            ..self.requirements
+        }
     }
 
     fn scenario(&self) -> Scenario {

@@ -4,7 +4,7 @@
 //! | system | dynamic regions by | region's window | full frames | cycles |
 //! |---|---|---|---|---|
 //! | NPU-only | - | - | every frame, at the highest resolution that is in time on the regions' processor | - |
-//! | MobiSR-like | - | - | every frame, in blocks divided between both processors | - |
+//! | MobiSR-like | - | - | every frame, in blocks divided between both processors, the hardest at the highest resolution | - |
 //! | ARIA-base | block matching on the CPU | whole blocks | highest resolution | a fixed count, no order |
 //! | + S1 | patch features | one patch around | highest resolution | a fixed count, no order |
 //! | + S2 | patch features | one patch around, and along its motion | highest resolution | a fixed count, no order |
@@ -105,6 +105,9 @@ pub struct Setup {
     pub cycles: u64,
     /// Blocks on the processor of regions and on that of full frames.
     pub blocks: [u64; 2],
+    /// Those of them that are encoded once more at the highest resolution, the hardest first; the
+    /// rest of the frame is resampled to it.
+    pub refined: u64,
     /// Margin for the spread of runs, as a share of the mean.
     pub margin: f64,
 }
@@ -125,6 +128,7 @@ impl Setup {
             levels: Vec::new(),
             cycles: 0,
             blocks: [0; 2],
+            refined: 0,
             margin: margin(costs, plan, requirements),
         };
         match system {
@@ -140,13 +144,14 @@ impl Setup {
                     .min_by_key(|region| region.rows * region.cols)
                     .unwrap_or(&plan.region);
                 let level = highest(costs, requirements, |level| {
-                    shared(costs, level, region, requirements).1
+                    shared(costs, level, region, requirements, 0).1
                 });
-                let blocks = costs
-                    .levels
-                    .get(level)
-                    .map_or([0; 2], |level| shared(costs, level, region, requirements).0);
-                Self { region: region.clone(), levels: vec![level], blocks, ..base }
+                let divided = costs.levels.get(level).map(|level| {
+                    let refined = refined(costs, level, region, requirements);
+                    (shared(costs, level, region, requirements, refined).0, refined)
+                });
+                let (blocks, refined) = divided.unwrap_or_default();
+                Self { region: region.clone(), levels: vec![level], blocks, refined, ..base }
             }
             System::Base => base.fixed(
                 &AriaCosts {
@@ -235,15 +240,39 @@ fn alone(level: &Level, requirements: &Requirements) -> FrameWork {
     )
 }
 
-/// Divides a frame into blocks of the region encoder's size so that the processor that ends last
-/// ends as early as possible; returns the blocks of each processor and the resulting frame.
+/// Blocks of the region encoder's size that cover a level.
+fn covering(level: &Level, region: &RegionEncoder) -> u64 {
+    (level.rows.div_ceil(region.rows) * level.cols.div_ceil(region.cols)) as u64
+}
+
+/// Blocks that can be encoded at the highest resolution, too, in the time that is left.
+fn refined(
+    costs: &AriaCosts,
+    level: &Level,
+    region: &RegionEncoder,
+    requirements: &Requirements,
+) -> u64 {
+    let most = costs.levels.last().filter(|top| top.rows * top.cols > level.rows * level.cols);
+    let fits = |count: &u64| {
+        let work = shared(costs, level, region, requirements, *count).1;
+        work.success_at(requirements.target_ns, requirements.z()) >= requirements.share
+    };
+    let most = most.map_or(0, |top| covering(top, region));
+    (1..=most).take_while(fits).last().unwrap_or(0)
+}
+
+/// Divides a frame into blocks of the region encoder's size, and `refined` more at the highest
+/// resolution, so that the processor that ends last ends as early as possible; returns the blocks of
+/// each processor and the resulting frame.
 fn shared(
     costs: &AriaCosts,
     level: &Level,
     region: &RegionEncoder,
     requirements: &Requirements,
+    refined: u64,
 ) -> ([u64; 2], FrameWork) {
-    let blocks = (level.rows.div_ceil(region.rows) * level.cols.div_ceil(region.cols)) as u64;
+    let blocks = covering(level, region) + refined;
+    let decoder = costs.levels.last().filter(|_| refined > 0).unwrap_or(level).decoder;
     let longest = |here: u64| {
         (here as f64 * region.cycle.point_ns())
             .max((blocks - here) as f64 * region.elsewhere.point_ns())
@@ -259,6 +288,6 @@ fn shared(
     };
     (
         [here, elsewhere],
-        FrameWork::new(&[costs.frame_step, level.decoder], &later.0, later.1, requirements.spread),
+        FrameWork::new(&[costs.frame_step, decoder], &later.0, later.1, requirements.spread),
     )
 }

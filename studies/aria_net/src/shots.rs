@@ -13,6 +13,8 @@ use vitempo_aria::{
 pub const LEVELS: [[usize; 2]; 4] = [[12, 16], [15, 20], [18, 24], [24, 32]];
 /// Sides of the parts of frames that the network is trained on, in patches.
 const PARTS: [usize; 3] = [6, 8, 12];
+/// Parts that are laid over a frame.
+const OVERLAID: usize = 2;
 /// Shots at hand, and how many of them, the oldest, are replaced with each step.
 const POOL: usize = 40;
 const FRESH: usize = 3;
@@ -82,6 +84,26 @@ pub struct Consistency {
     pub moving: Vec<f32>,
 }
 
+/// What is trained on at a time: first the network has to see, then its features are also decoded
+/// with parts laid over them, and at the end the highest resolution counts most.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Phase {
+    Sees,
+    Overlays,
+    Refines,
+}
+
+impl Phase {
+    /// The phase after a share of the steps.
+    pub fn at(progress: f64) -> Self {
+        match progress {
+            ..0.3 => Self::Sees,
+            ..0.7 => Self::Overlays,
+            _ => Self::Refines,
+        }
+    }
+}
+
 /// Views of one size.
 pub struct Batch {
     pub grid: Grid,
@@ -94,22 +116,46 @@ pub struct Batch {
     pub cells: Grid,
     /// For each pair of views that follow each other; empty if they are no pairs.
     pub pairs: Vec<Consistency>,
+    /// What is laid over the views; the answer is that of the later frames.
+    pub overlay: Option<Overlay>,
+}
+
+/// Parts of later frames, laid over the features of earlier ones as the camera's flow moves them: what
+/// the decoder gets at run time.
+pub struct Overlay {
+    /// Patches of a part.
+    pub part: Grid,
+    /// The encoder's input for all parts, those of a pair behind each other.
+    pub images: Vec<f32>,
+    pub pairs: Vec<Overlaid>,
+    /// Cells of the answer that can be known: those that stayed, and those of parts.
+    pub seen: Vec<u32>,
+}
+
+/// Two frames, the second of which is seen in parts.
+pub struct Overlaid {
+    pub truth: Consistency,
+    /// For each patch its own number, or where a part covers it the number of the part's patch,
+    /// counted after all patches of the frame.
+    pub rows: Vec<u32>,
 }
 
 impl Batch {
     /// The batch of a step.
-    pub fn draw(pool: &Pool, step: usize) -> Result<Self, AriaError> {
+    pub fn draw(pool: &Pool, step: usize, phase: Phase) -> Result<Self, AriaError> {
         let mut random = StdRng::seed_from_u64(pool.seed.rotate_left(17) ^ step as u64);
         match random.random_range(0..10) {
             0..3 => Self::parts(pool, &mut random),
-            3..5 => Self::pairs(pool, &mut random),
-            _ => Self::whole(pool, &mut random),
+            3..5 => Self::pairs(pool, phase, &mut random),
+            5..8 if phase != Phase::Sees => Self::overlaid(pool, &mut random),
+            _ => Self::whole(pool, phase, &mut random),
         }
     }
 
     /// Whole frames, each of another scene.
-    fn whole(pool: &Pool, random: &mut StdRng) -> Result<Self, AriaError> {
-        let [rows, cols] = LEVELS[[0, 0, 0, 1, 2, 3][random.random_range(0..6)]];
+    fn whole(pool: &Pool, phase: Phase, random: &mut StdRng) -> Result<Self, AriaError> {
+        let levels = if phase == Phase::Refines { [0, 1, 2, 3, 3, 3] } else { [0, 0, 0, 1, 2, 3] };
+        let [rows, cols] = LEVELS[levels[random.random_range(0..6)]];
         let grid = Grid::new(rows, cols)?;
         let cells = if random.random_bool(0.25) { full()? } else { grid };
         let mut batch = Self::empty(grid, cells);
@@ -123,8 +169,9 @@ impl Batch {
     }
 
     /// Whole frames, both of each shot.
-    fn pairs(pool: &Pool, random: &mut StdRng) -> Result<Self, AriaError> {
-        let [rows, cols] = LEVELS[if random.random_bool(0.7) { 0 } else { 3 }];
+    fn pairs(pool: &Pool, phase: Phase, random: &mut StdRng) -> Result<Self, AriaError> {
+        let low = if phase == Phase::Refines { 0.3 } else { 0.7 };
+        let [rows, cols] = LEVELS[if random.random_bool(low) { 0 } else { 3 }];
         let grid = Grid::new(rows, cols)?;
         let mut batch = Self::empty(grid, grid);
         for _ in 0..(PATCHES / grid.patches() / 2).max(1) {
@@ -154,9 +201,32 @@ impl Batch {
         Ok(batch)
     }
 
+    /// The earlier frame of each shot at any resolution, under parts of the later one.
+    fn overlaid(pool: &Pool, random: &mut StdRng) -> Result<Self, AriaError> {
+        let [rows, cols] = LEVELS[[3, 3, 2, 1, 0][random.random_range(0..5)]];
+        let (grid, top) = (Grid::new(rows, cols)?, full()?);
+        let side = PARTS[random.random_range(1..PARTS.len())];
+        let mut overlay = Overlay {
+            part: Grid::new(side, side)?,
+            images: Vec::new(),
+            pairs: Vec::new(),
+            seen: Vec::new(),
+        };
+        let mut batch = Self::empty(grid, top);
+        for pair in 0..(PATCHES / (grid.patches() + OVERLAID * side * side)).max(1) {
+            let shot = &pool.shots[random.random_range(0..pool.shots.len())];
+            batch.images.extend(shot.frame(0)?.pixels(&View::whole(top, grid))?);
+            batch.ask(shot, 1, &View::whole(top, top));
+            overlay.add(shot, pair, random)?;
+        }
+        batch.overlay = Some(overlay);
+        Ok(batch)
+    }
+
     fn empty(grid: Grid, cells: Grid) -> Self {
         let (images, log_depths, labels) = (Vec::new(), Vec::new(), Vec::new());
-        Self { grid, count: 0, images, log_depths, labels, cells, pairs: Vec::new() }
+        let pairs = Vec::new();
+        Self { grid, count: 0, images, log_depths, labels, cells, pairs, overlay: None }
     }
 
     fn add(
@@ -167,6 +237,12 @@ impl Batch {
         asked: &View,
     ) -> Result<(), AriaError> {
         self.images.extend(shot.frame(picture)?.pixels(seen)?);
+        self.ask(shot, picture, asked);
+        Ok(())
+    }
+
+    /// Adds the answer for a view.
+    fn ask(&mut self, shot: &Shot, picture: usize, asked: &View) {
         let (scene, picture) = (&shot.scene, &shot.pictures[picture]);
         let target = Target::of(scene.world(), scene.camera(), picture, asked);
         let (rows, cols) = (asked.grid.rows(), asked.grid.cols());
@@ -179,6 +255,43 @@ impl Batch {
             }
         }
         self.count += 1;
+    }
+}
+
+impl Overlay {
+    /// Adds a pair, with parts around patches that moved, or anywhere if none did.
+    fn add(&mut self, shot: &Shot, pair: usize, random: &mut StdRng) -> Result<(), AriaError> {
+        let top = shot.scene.camera().grid;
+        let truth = Consistency::of(shot, top)?;
+        let moving: Vec<usize> = (0..top.patches()).filter(|p| truth.moving[*p] > 0.0).collect();
+        let mut rows: Vec<u32> = (0..top.patches() as u32).collect();
+        let (high, wide) = (self.part.rows(), self.part.cols());
+        for part in 0..OVERLAID {
+            let middle = match moving.len() {
+                0 => random.random_range(0..top.patches()),
+                count => moving[random.random_range(0..count)],
+            };
+            let (row, col) = top.place(middle);
+            let window = Window {
+                row: row.saturating_sub(high / 2).min(top.rows() - high),
+                col: col.saturating_sub(wide / 2).min(top.cols() - wide),
+                rows: high,
+                cols: wide,
+            };
+            self.images.extend(shot.frame(1)?.pixels(&View::part(window)?)?);
+            for (number, (row, col)) in window.places().enumerate() {
+                let number = top.patches() + part * self.part.patches() + number;
+                rows[top.index(row, col)] = number as u32;
+            }
+        }
+        let (cells, patches) = (CELLS * CELLS, top.patches());
+        for patch in 0..patches {
+            if truth.still[patch] > 0.0 || rows[patch] as usize >= patches {
+                let first = (pair * patches + patch) * cells;
+                self.seen.extend((first..first + cells).map(|cell| cell as u32));
+            }
+        }
+        self.pairs.push(Overlaid { truth, rows });
         Ok(())
     }
 }

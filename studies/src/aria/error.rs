@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use vitempo::{
     aria::AriaError,
     graph::{GraphError, onnx::OnnxError},
-    plan::aria::AriaCostsError,
+    plan::aria::{AriaCostsError, live::DecodedError},
     planners::aria::AriaPlanError,
     profiler::live::LiveError,
 };
@@ -42,14 +42,15 @@ pub enum AriaStudyError {
     /// The network has no part for a size.
     #[error("the network was not prepared for {0}")]
     Size(String),
-    /// An output is missing or has another shape.
-    #[error("{model}: output {number} {problem}")]
-    Output {
+    /// The encoder's first output is no rows of patches.
+    #[error("{model}: its first output has no features of {patches} patches")]
+    NoFeatures {
         /// The model.
         model: String,
-        /// The output, counted from 0.
-        number: usize,
-        /// What is wrong with it.
-        problem: String,
+        /// Patches of the input.
+        patches: usize,
     },
+    /// The decoder says something else than depth and labels.
+    #[error(transparent)]
+    Decoded(#[from] DecodedError),
 }

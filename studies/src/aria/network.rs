@@ -4,15 +4,21 @@ use super::AriaStudyError;
 use std::{path::Path, sync::Arc};
 use vitempo::{
     aria::{
-        AriaError, CHANNELS, FeatureMap, Grid,
-        scene::{CELLS, Dense, Network},
+        CHANNELS, FeatureMap, Grid,
+        scene::{Dense, Network},
     },
     graph::{
         Graph,
         onnx::{self, ReadOptions},
         quantize::{Conversion, Options},
     },
-    plan::{aria::AriaModels, live::Engine},
+    plan::{
+        aria::{
+            AriaModels,
+            live::{decoded, decoder_inputs},
+        },
+        live::Engine,
+    },
     profiler::{
         OutputValues,
         live::{Answer, Rig},
@@ -105,31 +111,10 @@ impl OnEngine {
     fn run(
         &self,
         part: usize,
-        shape: Vec<usize>,
-        values: Vec<f32>,
+        inputs: impl IntoIterator<Item = OutputValues>,
     ) -> Result<Answer, AriaStudyError> {
-        let graph = &self.rig.parts()[part];
-        let name = graph.inputs().first().map(|id| graph.value(*id).name.clone());
-        let input = OutputValues { name: name.unwrap_or_default(), shape, values };
-        Ok(self.rig.ask(part, 0, &[Arc::new(input)])?.wait()?)
-    }
-
-    /// The output of a part with this number, taken from its answer.
-    fn output(
-        &self,
-        part: usize,
-        answer: &mut Answer,
-        number: usize,
-    ) -> Result<Vec<f32>, AriaStudyError> {
-        let graph = &self.rig.parts()[part];
-        let name = graph.outputs().get(number).map(|id| graph.value(*id).name.as_str());
-        let found = answer.values.iter_mut().find(|value| Some(value.name.as_str()) == name);
-        let missing = || AriaStudyError::Output {
-            model: graph.name().to_owned(),
-            number,
-            problem: "is missing".to_owned(),
-        };
-        Ok(std::mem::take(&mut found.ok_or_else(missing)?.values))
+        let inputs: Vec<_> = inputs.into_iter().map(Arc::new).collect();
+        Ok(self.rig.ask(part, 0, &inputs)?.wait()?)
     }
 }
 
@@ -143,28 +128,28 @@ impl Network for OnEngine {
 
     fn encode(&mut self, pixels: Vec<f32>, grid: Grid) -> Result<Vec<f32>, AriaStudyError> {
         let part = place(&self.encoders, grid, "encoding")?;
+        let graph = &self.rig.parts()[part];
         let patch = (pixels.len() / CHANNELS / grid.patches()).isqrt();
-        let shape = vec![1, CHANNELS, grid.rows() * patch, grid.cols() * patch];
-        let mut answer = self.run(part, shape, pixels)?;
-        let features = self.output(part, &mut answer, 0)?;
-        if features.is_empty() || features.len() % grid.patches() != 0 {
-            return Err(AriaStudyError::Output {
-                model: self.rig.parts()[part].name().to_owned(),
-                number: 0,
-                problem: format!("has {} values for {grid}", features.len()),
-            });
-        }
-        Ok(features)
+        let name = graph.inputs().first().map(|id| graph.value(*id).name.clone());
+        let input = OutputValues {
+            name: name.unwrap_or_default(),
+            shape: vec![1, CHANNELS, grid.rows() * patch, grid.cols() * patch],
+            values: pixels,
+        };
+        let mut answer = self.run(part, [input])?;
+        let output = answer.values.first_mut().map(|output| std::mem::take(&mut output.values));
+        output
+            .filter(|features| !features.is_empty() && features.len() % grid.patches() == 0)
+            .ok_or(AriaStudyError::NoFeatures {
+                model: graph.name().to_owned(),
+                patches: grid.patches(),
+            })
     }
 
     fn decode(&mut self, features: &FeatureMap) -> Result<Dense, AriaStudyError> {
-        let grid = features.grid();
-        let part = self.encoders.len() + place(&self.decoders, grid, "decoding")?;
-        let shape = vec![1, grid.patches(), features.width()];
-        let mut answer = self.run(part, shape, features.values().to_vec())?;
-        let log_depths = self.output(part, &mut answer, 0)?;
-        let scores = self.output(part, &mut answer, 1)?;
-        let cells = [CELLS * grid.rows(), CELLS * grid.cols()];
-        Dense::new(cells, log_depths, scores).map_err(|e: AriaError| e.into())
+        let part = self.encoders.len() + place(&self.decoders, features.grid(), "decoding")?;
+        let decoder = &self.rig.parts()[part];
+        let answer = self.run(part, decoder_inputs(decoder, features))?;
+        Ok(decoded(decoder, answer, features)?)
     }
 }

@@ -118,16 +118,19 @@ pub fn ways(plan: &Plan, criterion: Criterion) -> Result<Vec<Way>, AriaStudyErro
         plan.grid(divided.levels.first().copied().unwrap_or(0))?,
         [divided.region.rows, divided.region.cols],
     );
+    let refined = match divided.refined {
+        0 => String::new(),
+        count => format!(", {count} of them at the highest resolution"),
+    };
+    let [rows, cols] = block;
     all.push(Way {
         name: "MobiSR-like".to_owned(),
         pace: format!(
-            "every frame, {} x {} in blocks of {} x {}",
+            "every frame, {} x {} in blocks of {rows} x {cols}{refined}",
             level.rows(),
             level.cols(),
-            block[0],
-            block[1]
         ),
-        show: Show::Blocks(level, block),
+        show: Show::Blocks(level, block, divided.refined as usize),
     });
     let aria = plan.pace(&plan.setup(System::Aria))?;
     let highest =

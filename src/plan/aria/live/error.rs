@@ -1,7 +1,8 @@
 //! Errors of live runs of ARIA.
 
-use super::super::AriaCostsError;
-use vitempo_aria::AriaError;
+use super::{super::AriaCostsError, DecodedError};
+use vitempo_aria::{AriaError, CHANNELS};
+use vitempo_planners::aria::SimulationError;
 use vitempo_profiler::live::LiveError;
 
 /// Why a live run of ARIA ends without results.
@@ -26,8 +27,14 @@ pub enum AriaLiveError {
     /// Grids or features of the runtime do not fit together.
     #[error(transparent)]
     Aria(#[from] AriaError),
+    /// The decoder says something else than its shapes do.
+    #[error(transparent)]
+    Decoded(#[from] DecodedError),
+    /// The simulator refuses the measured costs.
+    #[error(transparent)]
+    Simulation(#[from] SimulationError),
     /// The encoder's first input is not an image.
-    #[error("{model}: its first input is no image of three channels")]
+    #[error("{model}: its first input is no image of 3 channels, or of {CHANNELS} with directions")]
     NoImage {
         /// Name of the encoder.
         model: String,

@@ -1,28 +1,44 @@
-//! [`Frames`]: the frames of ARIA and of ARIA-base, and the full frames beside them.
+//! [`Frames`]: the frames of ARIA and of the baselines, and the full frames beside them.
 
 use super::{
-    AriaLiveError, SystemRun,
+    AriaLiveError, LiveFrame, SystemRun,
     session::{FULL, REGIONS, Session},
-    video::features,
 };
+use std::collections::VecDeque;
 use vitempo_aria::{
-    CameraFlow, CameraMotion, Grid, Runtime, Settings, Structure, Window, group,
-    scene::Blocks,
+    CameraFlow, CameraMotion, FeatureMap, Runtime, Settings, Structure,
+    scene::{BlockFrames, Dense, by_variation, tiles},
     scheduler::{CycleBudget, Reaction, ResolutionLadder, ResolutionSettings},
 };
 use vitempo_planners::aria::{Setup, System};
 use vitempo_profiler::live::{Answer, FrameClock, Ticket};
 
+/// Frames whose depth is kept for full frames that are still running.
+const KEPT: usize = 64;
+
 /// The state of a system between frames, and the running full frame.
 pub struct Frames<'a> {
     session: &'a Session<'a>,
-    runtime: Runtime<CameraFlow>,
+    setup: Setup,
+    shown: Shown,
     budget: CycleBudget,
     ladder: ResolutionLadder,
-    system: System,
     running: Option<Running>,
     /// Number of the latest full frame.
     latest: u64,
+    /// Depth of patches that were shown, by frame: a full frame is warped by what was shown when it
+    /// was captured.
+    depths: VecDeque<(u64, Vec<f32>)>,
+    /// Time that the cycles of this frame took, ns.
+    cycles_ns: u64,
+}
+
+/// What a system shows.
+enum Shown {
+    Runtime(Runtime<CameraFlow>),
+    Blocks(BlockFrames),
+    /// A frame of a level.
+    Whole(usize, FeatureMap),
 }
 
 /// A running full frame.
@@ -36,29 +52,43 @@ struct Running {
 }
 
 impl<'a> Frames<'a> {
-    /// Initialises the runtime with a first full frame.
-    pub fn new(session: &'a Session<'a>, setup: &Setup) -> Result<Self, AriaLiveError> {
-        let (scenario, top) = (session.scenario, session.top);
+    /// Initialises a system with a first full frame.
+    pub fn new(session: &'a Session<'a>, setup: Setup) -> Result<Self, AriaLiveError> {
+        let (scenario, top) = (session.scenario, session.top());
         let (requirements, region) = (&scenario.requirements, &scenario.plan.region);
-        let first = session.level_ticket(session.levels - 1, FULL, 0)?.wait()?;
-        let (mut values, width) = features(&first, top, top)?;
-        let settings = Settings {
-            priority: setup.system.priority().unwrap_or_default(),
-            ..Settings::new(top, width, [region.rows, region.cols])
+        let highest = session.top_level();
+        let answer = session.level_ticket(highest, FULL, 0)?.wait()?;
+        let first = session.level_features(highest, &answer)?.resampled(top)?;
+        let pose = session.video.pose(0);
+        let size = [session.parts.region.rows(), session.parts.region.cols()];
+        let mut depths = VecDeque::new();
+        if let Some(dense) = session.decode(highest, &first)? {
+            depths.push_back((0, dense.depths_of_patches(top)));
+        }
+        let shown = match setup.system {
+            System::NpuOnly | System::MobiSrLike => {
+                Shown::Whole(setup.levels.first().copied().unwrap_or(0).min(highest), first)
+            }
+            System::Base => {
+                Shown::Blocks(BlockFrames::new(session.video.camera(), size, first, pose)?)
+            }
+            _ => {
+                let settings = Settings {
+                    priority: setup.system.priority().unwrap_or_default(),
+                    ..Settings::new(top, first.width(), size)
+                };
+                let flow = CameraFlow::new(session.video.intrinsics(), Structure::Distant);
+                let mut runtime = Runtime::new(settings, flow)?;
+                runtime.full_frame(0, &pose, &mut first.values().to_vec())?;
+                Shown::Runtime(runtime)
+            }
         };
-        let flow = CameraFlow::new(session.video.intrinsics(), Structure::Distant);
-        let mut runtime = Runtime::new(settings, flow)?;
-        runtime.full_frame(0, &session.video.pose(0), &mut values)?;
         let upper = region.cycle.interval(requirements.confidence)[1];
         let top_level = scenario.plan.usable().next_back();
         let overhead_ns = top_level.map_or(1.0, |level| level.rest_ns).max(1.0);
-        let full: Vec<u64> = scenario
-            .costs
-            .levels
-            .iter()
-            .take(session.levels)
-            .map(|level| level.full_frame.point_ns().max(1.0) as u64)
-            .collect();
+        let levels = scenario.costs.levels.iter().take(session.parts.levels.len());
+        let full: Vec<u64> =
+            levels.map(|level| level.full_frame.point_ns().max(1.0) as u64).collect();
         let settings = ResolutionSettings {
             interval_ns: (requirements.frame_ns * requirements.interval_frames as f64) as u64,
             ..ResolutionSettings::for_frames_of(requirements.frame_ns as u64)
@@ -72,22 +102,58 @@ impl<'a> Frames<'a> {
                 Reaction::default(),
             )?,
             ladder: ResolutionLadder::new(&full, Reaction::default(), settings)?,
-            system: setup.system,
+            setup,
             session,
-            runtime,
+            shown,
             running: None,
             latest: 0,
+            depths,
+            cycles_ns: 0,
         })
     }
 
+    /// Runs a frame and decodes what it shows.
+    pub fn frame(
+        &mut self,
+        frame: u64,
+        clock: &FrameClock,
+        outcome: &mut SystemRun,
+    ) -> Result<(LiveFrame, Option<Dense>), AriaLiveError> {
+        let mut this = LiveFrame { frame, ..LiveFrame::default() };
+        self.cycles_ns = 0;
+        self.full_frames(clock, frame, outcome)?;
+        match self.setup.system {
+            System::NpuOnly => self.whole(frame as usize)?,
+            System::MobiSrLike => self.blocks(frame as usize, clock)?,
+            System::Base => self.matched_blocks(frame as usize, &mut this)?,
+            _ => self.aria(frame, clock, &mut this)?,
+        }
+        let (level, features) = match &self.shown {
+            Shown::Whole(level, features) => (*level, features),
+            Shown::Blocks(frames) => (self.session.top_level(), frames.shown()),
+            Shown::Runtime(runtime) => (self.session.top_level(), runtime.aligned()),
+        };
+        let dense = self.session.decode(level, features)?;
+        this.latency_ns = clock.now_ns().saturating_sub(clock.time_of(frame));
+        this.full_age = frame - self.latest;
+        if let (Shown::Runtime(_), Some(dense)) = (&self.shown, &dense) {
+            self.depths.push_back((frame, dense.depths_of_patches(self.session.top())));
+            self.depths.drain(..self.depths.len().saturating_sub(KEPT));
+        }
+        let cycles = (this.cycles > 0).then(|| self.cycles_ns / this.cycles.max(1));
+        self.budget.observe(0, this.latency_ns.saturating_sub(self.cycles_ns), cycles);
+        Ok((this, dense))
+    }
+
     /// Takes the completed full frame, if there is one, and starts the next.
-    pub fn full_frames(
+    fn full_frames(
         &mut self,
         clock: &FrameClock,
         frame: u64,
         outcome: &mut SystemRun,
     ) -> Result<(), AriaLiveError> {
-        if !self.system.is_parallel() {
+        if !self.setup.system.is_parallel() {
+            self.latest = frame;
             return Ok(());
         }
         if let Some((running, answer, there_ns)) = self.done(clock.now_ns(), frame)? {
@@ -95,16 +161,13 @@ impl<'a> Frames<'a> {
             outcome.full_frames += 1;
         }
         if self.running.is_none() {
-            let level = if self.system.is_scheduled() {
-                self.ladder.level()
-            } else {
-                self.session.levels - 1
-            };
+            let highest = self.session.top_level();
+            let scheduled = self.setup.system.is_scheduled();
+            let level = if scheduled { self.ladder.level().min(highest) } else { highest };
             let ticket = self.session.level_ticket(level, FULL, frame as usize)?;
             let since_ns = clock.now_ns();
             self.running = Some(Running { ticket, frame, level, since_ns, answer: None });
         }
-        outcome.full_age += frame - self.latest;
         Ok(())
     }
 
@@ -132,7 +195,7 @@ impl<'a> Frames<'a> {
         }
     }
 
-    /// Passes a full frame to the runtime and to the resolution ladder.
+    /// Passes a full frame to what shows it and to the resolution ladder.
     fn take(
         &mut self,
         running: &Running,
@@ -140,12 +203,18 @@ impl<'a> Frames<'a> {
         there_ns: u64,
     ) -> Result<(), AriaLiveError> {
         let session = self.session;
-        if self.system.is_scheduled() {
-            let level = session.scenario.costs.levels.get(running.level);
-            let grid = level.map_or(Ok(session.top), |level| Grid::new(level.rows, level.cols))?;
-            let (mut values, _) = features(answer, grid, session.top)?;
-            let pose = session.video.pose(running.frame as usize);
-            self.runtime.full_frame(running.frame, &pose, &mut values)?;
+        let features = session.level_features(running.level, answer)?.resampled(session.top())?;
+        let pose = session.video.pose(running.frame as usize);
+        match &mut self.shown {
+            Shown::Blocks(frames) => frames.full_frame(features, pose),
+            Shown::Runtime(runtime) => {
+                runtime.full_frame(running.frame, &pose, &mut features.values().to_vec())?;
+                let shown = self.depths.iter().find(|(frame, _)| *frame == running.frame);
+                if let Some((_, depths)) = shown {
+                    runtime.estimator_mut().set_structure(Structure::Depth(depths.clone()));
+                }
+            }
+            Shown::Whole(..) => {}
         }
         self.ladder.observe(running.level, there_ns - running.since_ns);
         self.latest = running.frame;
@@ -153,62 +222,99 @@ impl<'a> Frames<'a> {
     }
 
     /// Runs a frame of ARIA: tracks the regions that moved, and updates those that fit.
-    pub fn aria(
+    fn aria(
         &mut self,
         frame: u64,
         clock: &FrameClock,
-        outcome: &mut SystemRun,
+        this: &mut LiveFrame,
     ) -> Result<(), AriaLiveError> {
+        let Shown::Runtime(runtime) = &mut self.shown else { return Ok(()) };
         let video = self.session.video;
         let (before, pose) = (video.pose(frame as usize - 1), video.pose(frame as usize));
-        let start = clock.time_of(frame);
         self.ladder.moved(&CameraMotion::between(&before, &pose));
-        let plan = self.runtime.frame(frame, &pose, self.budget.cycles(0) as usize)?;
-        let mut cycles_ns = 0;
+        let plan = runtime.frame(frame, &pose, self.budget.cycles(0) as usize)?;
         for cycle in &plan.cycles {
             let asked = clock.now_ns();
-            let ticket = self.session.region_ticket(REGIONS, frame as usize, cycle.window)?;
-            let answer = ticket.wait()?;
-            let part = Grid::new(cycle.window.rows, cycle.window.cols)?;
-            cycles_ns += clock.now_ns() - asked;
-            self.runtime.update(cycle, &features(&answer, part, part)?.0)?;
+            let answer = self.session.region_ticket(frame as usize, cycle.window)?.wait()?;
+            self.cycles_ns += clock.now_ns() - asked;
+            runtime.update(cycle, &self.session.region_features(&answer)?)?;
         }
-        let (took, count) = (clock.now_ns().saturating_sub(start), plan.cycles.len() as u64);
-        self.budget.observe(
-            0,
-            took.saturating_sub(cycles_ns),
-            (count > 0).then(|| cycles_ns / count.max(1)),
-        );
-        outcome.cycles += count;
-        outcome.regions += plan.asked as u64;
+        (this.cycles, this.regions) = (plan.cycles.len() as u64, plan.asked as u64);
         Ok(())
     }
 
     /// Runs a frame of ARIA-base: updates the blocks that moved, the largest first, up to the
     /// planned number.
-    pub fn matched_blocks(
-        &mut self,
-        setup: &Setup,
-        frame: usize,
-        outcome: &mut SystemRun,
-    ) -> Result<(), AriaLiveError> {
-        let (video, top) = (self.session.video, self.session.top);
-        let moved = Blocks::default().identify(
-            video.camera(),
-            video.picture(frame - 1),
-            video.picture(frame),
-        );
-        let groups = group(&moved, 1);
-        let region = &self.session.scenario.plan.region;
-        let (rows, cols) = (region.rows, region.cols);
-        outcome.regions += groups.len() as u64;
-        for group in groups.iter().take(setup.cycles as usize) {
-            let Some(at) = group.filled.window() else { continue };
-            let (row, col) = (at.row.min(top.rows() - rows), at.col.min(top.cols() - cols));
-            let window = Window { row, col, rows, cols };
-            self.session.region_ticket(REGIONS, frame, window)?.wait()?;
-            outcome.cycles += 1;
+    fn matched_blocks(&mut self, frame: usize, this: &mut LiveFrame) -> Result<(), AriaLiveError> {
+        let Shown::Blocks(frames) = &mut self.shown else { return Ok(()) };
+        let video = self.session.video;
+        let (before, now) = (video.picture(frame - 1), video.picture(frame));
+        let most = self.setup.cycles as usize;
+        let (windows, asked) = frames.frame(video.camera(), before, now, most)?;
+        for window in &windows {
+            let answer = self.session.region_ticket(frame, *window)?.wait()?;
+            frames.update(*window, &self.session.region_features(&answer)?)?;
         }
+        (this.cycles, this.regions) = (windows.len() as u64, asked as u64);
+        Ok(())
+    }
+
+    /// Runs a whole frame on the processor of regions.
+    fn whole(&mut self, frame: usize) -> Result<(), AriaLiveError> {
+        let Shown::Whole(level, features) = &mut self.shown else { return Ok(()) };
+        let answer = self.session.level_ticket(*level, REGIONS, frame)?.wait()?;
+        *features = self.session.level_features(*level, &answer)?;
+        Ok(())
+    }
+
+    /// Runs a frame as blocks on both processors at the same time, the hardest of them at the highest
+    /// resolution as well.
+    fn blocks(&mut self, frame: usize, clock: &FrameClock) -> Result<(), AriaLiveError> {
+        let Shown::Whole(level, features) = &mut self.shown else { return Ok(()) };
+        let (session, begun) = (self.session, clock.now_ns());
+        let (video, top) = (session.video, session.top());
+        let of_level = self.setup.levels.first().copied().unwrap_or(0).min(session.top_level());
+        let grid = session.parts.levels[of_level];
+        let block = [session.parts.block.rows(), session.parts.block.cols()];
+        let pixels = session.level_pixels(of_level, frame)?;
+        let mut tickets = Vec::new();
+        let here = |number: usize| (number as u64) < self.setup.blocks[0];
+        let processor = |number: usize| if here(number) { REGIONS } else { FULL };
+        for window in tiles(grid, block) {
+            let processor = processor(tickets.len());
+            let ticket = session.block_ticket(processor, &pixels, of_level, window)?;
+            tickets.push((processor, window, ticket));
+        }
+        let covering = tickets.len();
+        let hard = match self.setup.refined {
+            0 => Vec::new(),
+            _ => by_variation(video.camera(), video.picture(frame), block),
+        };
+        for window in hard.into_iter().take(self.setup.refined as usize) {
+            let processor = processor(tickets.len());
+            tickets.push((processor, window, session.hard_ticket(processor, frame, window)?));
+        }
+        let mut full_ns = 0;
+        let mut answers = Vec::new();
+        for (processor, window, ticket) in tickets {
+            let answer = ticket.wait()?;
+            full_ns += if processor == FULL { answer.busy_ns } else { 0 };
+            answers.push((window, session.block_features(&answer)?));
+        }
+        let width = features.width();
+        let mut shown = FeatureMap::new(grid, width)?;
+        for (window, part) in &answers[..covering] {
+            shown.replace_window(*window, part.values())?;
+        }
+        *level = of_level;
+        if self.setup.refined > 0 {
+            (shown, *level) = (shown.resampled(top)?, session.top_level());
+        }
+        for (window, part) in &answers[covering..] {
+            shown.replace_window(*window, part.values())?;
+        }
+        *features = shown;
+        clock.wait_until(begun + (full_ns as f64 * session.slowdown(frame)) as u64);
         Ok(())
     }
 

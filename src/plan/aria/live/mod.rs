@@ -1,27 +1,32 @@
 //! Live runs of ARIA and the baselines: two engines on cores of their own are the two processors, a
 //! rendered video is the camera. [`run`] measures the parts alone, then every system.
 //!
-//! The encoder runs on the engines, resized to every size, with seeded random weights: they do not
-//! affect its latency, and hardly affect which patches count as dynamic. Regions, warping, merging
-//! and scheduling are those of `vitempo-aria`. Throttling is injected: an answer of the processor
-//! of full frames counts as done only after a multiple of its latency.
+//! Encoder and decoder run on the engines, resized to every size, with the weights of their files,
+//! or seeded random ones where those have none: these do not affect latency, and hardly affect which
+//! patches count as dynamic. A network that takes directions of pixels and says depth and labels
+//! sees a scene that it was not trained on, and what it shows is scored frame by frame. Regions,
+//! warping, merging and scheduling are those of `vitempo-aria`. Throttling is injected: an answer of
+//! the processor of full frames counts as done only after a multiple of its latency.
 
+mod decoded;
 mod error;
 mod frames;
 mod outcomes;
+mod replay;
 mod session;
 mod systems;
 mod video;
 
+pub use decoded::{DecodedError, decoded, decoder_inputs};
 pub use error::AriaLiveError;
-pub use outcomes::{LiveOutcomes, SystemRun};
+pub use outcomes::{LiveFrame, LiveOutcomes, SystemRun};
 
 use super::{AriaModels, Scenario};
 use crate::plan::live::{Engine, described};
-use session::Session;
+use session::{Parts, Session};
 use std::sync::{Arc, atomic::AtomicBool};
 use video::Video;
-use vitempo_aria::{Grid, scene::Kind};
+use vitempo_aria::Grid;
 use vitempo_planners::aria::System;
 use vitempo_profiler::live::Rig;
 
@@ -111,32 +116,27 @@ pub fn run(
         .next_back()
         .ok_or(AriaLiveError::NothingFits { target_ns: requirements.target_ns })?;
     let top = Grid::new(top_level.rows, top_level.cols)?;
-    let levels: Vec<[usize; 2]> = scenario
-        .costs
-        .levels
-        .iter()
-        .map(|level| [level.rows, level.cols])
-        .filter(|[rows, cols]| *rows <= top.rows() && *cols <= top.cols())
-        .collect();
-    let region = [plan.region.rows, plan.region.cols];
-    let sizes: Vec<[usize; 2]> = levels.iter().copied().chain([region]).collect();
-    let parts = models.encoders(&sizes)?;
+    let mut parts = Parts::of(scenario, models, top)?;
     say(LiveStep::Rendering { frames: RENDERED, rows: top.rows(), cols: top.cols() });
-    let video = Video::render(Kind::Crowded, 1, top, scenario.costs.patch, RENDERED)?;
-    let rig = Rig::start(&engines.each_ref().map(Engine::processor), parts)?;
+    let video = Video::of(Video::scene(parts.channels, top, scenario.costs.patch)?, RENDERED);
+    let rig =
+        Rig::start(&engines.each_ref().map(Engine::processor), std::mem::take(&mut parts.graphs))?;
     let described = described(&engines, &rig);
-    let session = Session { rig, video: &video, scenario, levels: levels.len(), top, request };
-    let (cycle_ns, full_ns) = session.alone()?;
+    let session = Session { rig, video: &video, scenario, parts, request };
+    let alone = session.alone()?;
+    let references = session.references()?;
     let mut runs = Vec::new();
     for system in LIVE {
         say(LiveStep::Running { system, frames: request.frames });
-        runs.push(systems::run(&session, system)?);
+        runs.push(systems::run(&session, system, &references)?);
     }
     Ok(LiveOutcomes {
         engines: described,
+        replayed: replay::replayed(&session, &alone, &runs)?,
         runs,
-        cycle_ns,
-        full_ns,
+        cycle_ns: alone.cycle_ns,
+        full_ns: alone.full_ns.iter().map(|full| full[0]).collect(),
+        decoder_ns: alone.decoder_ns,
         planned_cycles: plan.cycles,
         forecast_cycle_ns: plan.region.cycle.point_ns(),
         target_ns: requirements.target_ns,

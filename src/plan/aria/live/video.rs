@@ -2,10 +2,12 @@
 
 use super::{super::models::MOST_EXTRA_TOKENS, AriaLiveError};
 use vitempo_aria::{
-    AriaError, Grid, Intrinsics, Pose, Window,
-    scene::{Camera, Kind, Picture, Scene},
+    AriaError, CHANNELS, CameraMotion, FeatureMap, Frame, Grid, Instructions, Intrinsics, Pose,
+    View, Window,
+    scene::{Camera, Kind, Picture, Scene, World},
 };
 use vitempo_graph::Graph;
+use vitempo_planners::aria::{Moving, TraceFrame};
 use vitempo_profiler::{OutputValues, live::Answer};
 
 /// Pictures of a scene, played forwards and backwards in turn without end.
@@ -15,24 +17,37 @@ pub struct Video {
 }
 
 impl Video {
-    /// Renders this many pictures; at least two.
-    pub fn render(
-        kind: Kind,
-        seed: u64,
-        grid: Grid,
-        patch: usize,
-        frames: usize,
-    ) -> Result<Self, AriaError> {
-        let scene = Scene::new(kind, seed, grid, patch)?;
+    /// Renders this many pictures of a scene; at least two.
+    pub fn of(scene: Scene, frames: usize) -> Self {
         let pictures = (0..frames.max(2) as u64).map(|frame| scene.picture(frame)).collect();
-        Ok(Self { scene, pictures })
+        Self { scene, pictures }
+    }
+
+    /// A scene for an encoder of this many channels: what a network with directions of pixels
+    /// ([`CHANNELS`]) was trained on, not in training; otherwise one of plain balls.
+    pub fn scene(channels: usize, grid: Grid, patch: usize) -> Result<Scene, AriaError> {
+        if channels == CHANNELS {
+            Scene::furnished(Kind::Crowded, Scene::HELD_OUT, grid, patch)
+        } else {
+            Scene::new(Kind::Crowded, 1, grid, patch)
+        }
+    }
+
+    /// All pictures.
+    pub fn pictures(&self) -> &[Picture] {
+        &self.pictures
+    }
+
+    /// Index of the picture of a camera frame.
+    pub fn index(&self, frame: usize) -> usize {
+        let round = 2 * (self.pictures.len() - 1);
+        let at = frame % round;
+        at.min(round - at)
     }
 
     /// The picture of a camera frame.
     pub fn picture(&self, frame: usize) -> &Picture {
-        let round = 2 * (self.pictures.len() - 1);
-        let at = frame % round;
-        &self.pictures[at.min(round - at)]
+        &self.pictures[self.index(frame)]
     }
 
     pub fn pose(&self, frame: usize) -> Pose {
@@ -43,49 +58,96 @@ impl Video {
         self.scene.camera()
     }
 
+    pub fn world(&self) -> &World {
+        self.scene.world()
+    }
+
     pub fn intrinsics(&self) -> Intrinsics {
         self.scene.camera().intrinsics
     }
+
+    /// What moves in a camera frame; things run backwards where the video does.
+    pub fn motion(&self, frame: usize) -> TraceFrame {
+        let motion = CameraMotion::between(&self.pose(frame.saturating_sub(1)), &self.pose(frame));
+        let (before, now) = (self.index(frame.saturating_sub(1)), self.index(frame));
+        let sign = if now < before { -1.0 } else { 1.0 };
+        let moving = self.scene.visible_objects(now as u64).into_iter().map(|seen| Moving {
+            region: seen.object as u64,
+            window: seen.window,
+            patches: seen.patches.min(seen.window.patches()),
+            velocity: seen.velocity.map(|v| sign * v),
+        });
+        TraceFrame {
+            translation_m: motion.distance_m(),
+            rotation_rad: motion.angle_rad(),
+            moving: moving.collect(),
+        }
+    }
+
+    /// A window of a frame as an encoder's input of `channels`, channels first, resized to `size`
+    /// patches. Of three channels, each pixel is from the nearest.
+    pub fn pixels(
+        &self,
+        channels: usize,
+        frame: usize,
+        window: Window,
+        [rows, cols]: [usize; 2],
+    ) -> Result<Vec<f32>, AriaError> {
+        let (picture, camera) = (self.picture(frame), self.camera());
+        if channels == CHANNELS {
+            let view = View { window, grid: Grid::new(rows, cols)? };
+            return Frame::new(&picture.colours, camera.grid, camera.patch, camera.intrinsics)?
+                .pixels(&view);
+        }
+        let patch = camera.patch;
+        let (height, width) = (rows * patch, cols * patch);
+        let (from_rows, from_cols) = (window.rows * patch, window.cols * patch);
+        let mut values = vec![0.0; 3 * height * width];
+        for y in 0..height {
+            let line =
+                (window.row * patch + y * from_rows / height) * picture.width + window.col * patch;
+            for x in 0..width {
+                let colour = picture.colours[line + x * from_cols / width];
+                for (channel, value) in colour.into_iter().enumerate() {
+                    values[(channel * height + y) * width + x] = value;
+                }
+            }
+        }
+        Ok(values)
+    }
 }
 
-/// A window of a frame as an encoder's input, channels first; `scale`: resized to this many
-/// patches, each pixel from the nearest.
+/// Channels of an encoder's image.
+pub fn channels(graph: &Graph) -> Result<usize, AriaLiveError> {
+    let image = graph.inputs().first().and_then(|id| graph.value(*id).tensor.as_ref());
+    match image.map(|tensor| tensor.shape.as_slice()) {
+        Some(&[_, channels, _, _]) if channels == 3 || channels == CHANNELS => Ok(channels),
+        _ => Err(AriaLiveError::NoImage { model: graph.name().to_owned() }),
+    }
+}
+
+/// Pixels as the input of an encoder for this many patches.
 pub fn input(
     graph: &Graph,
-    video: &Video,
-    frame: usize,
-    window: Window,
-    scale: Option<[usize; 2]>,
+    pixels: Vec<f32>,
+    [rows, cols]: [usize; 2],
+    patch: usize,
 ) -> Result<OutputValues, AriaLiveError> {
     let image = graph.inputs().first().map(|id| graph.value(*id));
-    let Some((value, &[_, 3, height, width])) =
+    let Some((value, &[_, channels, height, width])) =
         image.and_then(|value| Some((value, value.tensor.as_ref()?.shape.as_slice())))
     else {
         return Err(AriaLiveError::NoImage { model: graph.name().to_owned() });
     };
-    let (picture, patch) = (video.picture(frame), video.camera().patch);
-    let [rows, cols] = scale.unwrap_or([window.rows, window.cols]);
     if (height, width) != (rows * patch, cols * patch) {
         return Err(AriaLiveError::Pixels { height, width, rows, cols });
     }
-    let (from_rows, from_cols) = (window.rows * patch, window.cols * patch);
-    let mut values = vec![0.0; 3 * height * width];
-    for y in 0..height {
-        let line =
-            (window.row * patch + y * from_rows / height) * picture.width + window.col * patch;
-        for x in 0..width {
-            let colour = picture.colours[line + x * from_cols / width];
-            for (channel, value) in colour.into_iter().enumerate() {
-                values[(channel * height + y) * width + x] = value;
-            }
-        }
-    }
-    Ok(OutputValues { name: value.name.clone(), shape: vec![1, 3, height, width], values })
+    let shape = vec![1, channels, height, width];
+    Ok(OutputValues { name: value.name.clone(), shape, values: pixels })
 }
 
-/// Features by patch of an encoder's first output for `grid`, resampled to `to` by the nearest
-/// patch; and the number of features per patch.
-pub fn features(answer: &Answer, grid: Grid, to: Grid) -> Result<(Vec<f32>, usize), AriaLiveError> {
+/// Features by patch of an encoder's first output for `grid`.
+pub fn features(answer: &Answer, grid: Grid) -> Result<FeatureMap, AriaLiveError> {
     let output = answer.values.first().ok_or(AriaLiveError::NoOutput)?;
     let patches = grid.patches();
     let (rows, width): (Vec<f32>, usize) = match output.shape[..] {
@@ -93,23 +155,15 @@ pub fn features(answer: &Answer, grid: Grid, to: Grid) -> Result<(Vec<f32>, usiz
             (output.values[(tokens - patches) * width..].to_vec(), width)
         }
         [1, width, height, across] if height * across == patches => {
-            let values = (0..patches)
-                .flat_map(|patch| (0..width).map(move |feature| feature * patches + patch))
-                .map(|at| output.values[at]);
-            (values.collect(), width)
+            let values = &output.values;
+            let one = |patch: usize| (0..width).map(move |at| values[at * patches + patch]);
+            ((0..patches).flat_map(one).collect(), width)
         }
-        _ => return Err(AriaLiveError::NoFeatures { shape: output.shape.clone(), patches }),
+        _ => {
+            return Err(AriaLiveError::NoFeatures { shape: output.shape.clone(), patches });
+        }
     };
-    if grid == to {
-        return Ok((rows, width));
-    }
-    let mut wide = Vec::with_capacity(to.patches() * width);
-    for patch in 0..to.patches() {
-        let (row, col) = to.place(patch);
-        let from = grid.index(row * grid.rows() / to.rows(), col * grid.cols() / to.cols());
-        wide.extend_from_slice(&rows[from * width..][..width]);
-    }
-    Ok((wide, width))
+    Ok(FeatureMap::from_values(Instructions::best(), grid, width, &rows)?)
 }
 
 #[cfg(test)]
@@ -128,21 +182,36 @@ mod tests {
 
     #[test]
     fn features_are_found_behind_extra_tokens_and_channels_first() {
-        let tokens = features(&answer(&[1, 5, 2]), grid(2, 2), grid(2, 2)).expect("features");
-        assert_eq!(tokens, ((2..10).map(|value| value as f32).collect(), 2));
-        let maps = features(&answer(&[1, 2, 2, 2]), grid(2, 2), grid(2, 2)).expect("features");
-        assert_eq!(maps, (vec![0.0, 4.0, 1.0, 5.0, 2.0, 6.0, 3.0, 7.0], 2));
-        let wide = features(&answer(&[1, 2, 1]), grid(1, 2), grid(2, 4)).expect("features");
-        assert_eq!(wide, (vec![0.0, 0.0, 1.0, 1.0, 0.0, 0.0, 1.0, 1.0], 1));
-        let refused = features(&answer(&[1, 1000]), grid(2, 2), grid(2, 2));
+        let tokens = features(&answer(&[1, 5, 2]), grid(2, 2)).expect("features");
+        let expected: Vec<f32> = (2..10).map(|value| value as f32).collect();
+        assert_eq!((tokens.values(), tokens.width()), (&expected[..], 2));
+        let maps = features(&answer(&[1, 2, 2, 2]), grid(2, 2)).expect("features");
+        assert_eq!(maps.values(), [0.0, 4.0, 1.0, 5.0, 2.0, 6.0, 3.0, 7.0]);
+        let refused = features(&answer(&[1, 1000]), grid(2, 2));
         assert!(matches!(refused, Err(AriaLiveError::NoFeatures { patches: 4, .. })));
     }
 
     #[test]
     fn the_video_is_played_to_and_fro() {
-        let video = Video::render(Kind::Slow, 1, grid(3, 4), 4, 3).expect("a video");
+        let video = Video::of(Video::scene(3, grid(3, 4), 4).expect("a scene"), 3);
         let shown = [0, 1, 2, 3, 4, 5].map(|frame| std::ptr::from_ref(video.picture(frame)));
         let [first, second, third] = [0, 1, 2].map(|at| std::ptr::from_ref(&video.pictures[at]));
         assert_eq!(shown, [first, second, third, second, first, second]);
+        let (forth, back) = (video.motion(1), video.motion(3));
+        assert_eq!(forth.rotation_rad, video.motion(4).rotation_rad);
+        let speeds = |frame: &TraceFrame| -> Vec<[f64; 2]> {
+            frame.moving.iter().map(|moving| moving.velocity).collect()
+        };
+        let turned: Vec<[f64; 2]> = speeds(&back).iter().map(|v| v.map(|x| -x)).collect();
+        assert!(!turned.is_empty() && speeds(&forth) == turned, "both show the second picture");
+    }
+
+    #[test]
+    fn a_network_that_wants_directions_gets_them() {
+        let video = Video::of(Video::scene(CHANNELS, grid(6, 8), 4).expect("a scene"), 2);
+        let window = Window { row: 1, col: 2, rows: 3, cols: 4 };
+        let pixels = video.pixels(CHANNELS, 0, window, [3, 4]).expect("pixels");
+        assert_eq!(pixels.len(), CHANNELS * 12 * 16);
+        assert_eq!(video.pixels(3, 0, window, [3, 4]).expect("pixels").len(), 3 * 12 * 16);
     }
 }

@@ -20,11 +20,7 @@ pub use similarity::Similarity;
 use super::bisection::{Difference, LiveBreakPoint, bisect};
 use crate::{
     models::Model,
-    plan::{
-        costs::nodes_of,
-        live::Engine,
-        partition::{PartitionError, weighted},
-    },
+    plan::{costs::nodes_of, live::Engine, partition::PartitionError},
 };
 use difference::difference;
 use measured::periods;
@@ -110,7 +106,7 @@ impl LiveSplit {
         let [device, server] = engines(names, &options.engines)?;
         let links = links(costs, names)?;
         let nodes = nodes_of(costs, &model.graph)?;
-        let whole = weighted(model, read).map_err(PartitionError::from)?;
+        let whole = model.weighted(read).map_err(PartitionError::from)?;
         let halves = |on_device: &&[bool]| halves(&whole, model, &nodes, on_device);
         let halves = splits.iter().map(halves).collect::<Result<Vec<_>, _>>()?;
         let run = RunOptions::default();

@@ -8,6 +8,7 @@ use vitempo::{
         Criterion,
         scene::{Scene, Score, Shown},
     },
+    graph::files::write_whole,
     planners::aria::Requirements,
     quantity,
 };
@@ -66,6 +67,10 @@ pub struct AriaArgs {
     /// Train a patch flow for this many steps, and print its error beside flows in closed form
     #[arg(long, value_name = "STEPS")]
     flow: Option<usize>,
+    /// Write a page with everything into this folder: by resolution and precision, by system, and
+    /// by flow
+    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["recorded", "resolutions"])]
+    page: Option<PathBuf>,
     /// Format of the output
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -83,20 +88,87 @@ pub fn run(args: &AriaArgs) -> Result<(), Failure> {
         frames: args.frames,
         seed: Scene::HELD_OUT + args.first,
     };
+    let bundles = || {
+        let [gpu, npu] = [&args.gpu, &args.npu].map(Bundle::open);
+        Ok::<_, Failure>([gpu.map_err(Failure::new)?, npu.map_err(Failure::new)?])
+    };
+    if let Some(folder) = &args.page {
+        let [gpu, npu] = bundles()?;
+        let text = page(args, &trained, [&gpu, &npu], scenes).map_err(Failure::new)?;
+        std::fs::create_dir_all(folder).map_err(Failure::new)?;
+        let path = folder.join("report.md");
+        write_whole(&path, text.as_bytes())
+            .map_err(|e| Failure::new(format!("{}: {e}", path.display())))?;
+        return print::write(&format!("{}\n", path.display()));
+    }
     let table = if let Some(steps) = args.flow {
         flows(args, &trained, steps).map_err(Failure::new)?
     } else if args.resolutions {
         by_resolution(args, &trained, scenes).map_err(Failure::new)?
     } else {
-        let bundles = [&args.gpu, &args.npu].map(|path| Bundle::open(path).map_err(Failure::new));
-        let [gpu, npu] = bundles;
-        by_system(args, &trained, [&gpu?, &npu?], scenes).map_err(Failure::new)?
+        let [gpu, npu] = bundles()?;
+        by_system(args, &trained, [&gpu, &npu], scenes).map_err(Failure::new)?
     };
     match args.format {
         Format::Table => print::write(&table.to_text()),
         Format::Csv => print::write(&table.to_csv()?),
         Format::Json => print::write_json(&table.to_json()),
     }
+}
+
+/// Steps of training of a patch flow, where none are given.
+const FLOW_STEPS: usize = 1500;
+
+/// Everything, as Markdown.
+fn page(
+    args: &AriaArgs,
+    trained: &Trained,
+    bundles: [&Bundle; 2],
+    scenes: Scenes,
+) -> Result<String, AriaStudyError> {
+    let (resolutions, systems) =
+        (by_resolution(args, trained, scenes)?, by_system(args, trained, bundles, scenes)?);
+    let steps = args.flow.unwrap_or(FLOW_STEPS);
+    let flows = flows(args, trained, steps)?;
+    let AriaArgs { network, backend, gpu, npu, target, camera, threshold, smoothing, .. } = args;
+    let Scenes { of_each_kind, frames, .. } = scenes;
+    Ok(format!(
+        "# ARIA with a trained network
+
+Made by `vitempo-studies aria {} --scenes {of_each_kind} --frames {frames} --page FOLDER`: \
+{of_each_kind} held-out scenes of each of four kinds, {frames} frames each, the network on \
+{backend}. Deadline {:.1} ms, camera {camera} frames per second, full frames by `{}`, regions by \
+`{}`; the network is in no bundle. Level of evidence: quality computed on an engine, pace from \
+forecasts.
+
+## By resolution and precision (figure 2)
+
+Every frame whole, without a deadline.
+
+{}
+## Within the deadline (figures 13, 15 and 18)
+
+RMSE and mIoU are against the truth, then against the network's own output for every frame whole at \
+the highest resolution. Age: camera frames since the latest full frame. Asked: regions that asked \
+for a cycle. Precision and recall: of patches of regions found from features (a similarity below \
+{threshold}, smoothed over {smoothing} patches); false: regions in which nothing moved; missed: \
+groups of patches that moved and are in no region.
+
+{}
+## Patch flow (section 4.3.1)
+
+Learned on the network's features in {steps} steps with the paper's loss, beside flows in closed \
+form, on held-out pairs of frames.
+
+{}",
+        network.display(),
+        target.as_secs_f64() * 1e3,
+        gpu.display(),
+        npu.display(),
+        resolutions.to_markdown(),
+        systems.to_markdown(),
+        flows.to_markdown(),
+    ))
 }
 
 /// Frames from one that is scored to the next, by resolution.

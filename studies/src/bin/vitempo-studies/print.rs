@@ -75,6 +75,14 @@ impl Table {
         table.lines().map(|line| line.trim_end().to_owned() + "\n").collect()
     }
 
+    pub fn to_markdown(&self) -> String {
+        let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
+        let marks = (0..self.headings.len()).map(|at| if at < self.left { "---" } else { "---:" });
+        let marks: Vec<String> = marks.map(str::to_owned).collect();
+        let rows: String = self.rows.iter().map(|row| line(row)).collect();
+        line(&self.headings) + &line(&marks) + &rows
+    }
+
     /// One object per row, by heading.
     pub fn to_json(&self) -> serde_json::Value {
         let object = |row: &Vec<String>| {

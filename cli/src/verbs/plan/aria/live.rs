@@ -5,6 +5,7 @@ mod outcomes;
 use super::super::{
     super::{
         error::{CliError, CliResult},
+        files,
         interrupt::interrupted,
         progress,
         quantity::{self, positive},
@@ -12,6 +13,7 @@ use super::super::{
     live::parse_engine,
 };
 use outcomes::Outcomes;
+use std::path::PathBuf;
 use vitempo::plan::{
     aria::{
         AriaModels, Scenario,
@@ -35,6 +37,10 @@ pub struct LiveArgs {
     /// Factor by which full frames take longer from the middle of the run on
     #[arg(long, value_name = "TIMES", value_parser = quantity::above_zero, requires = "engines")]
     pub throttle: Option<f64>,
+
+    /// Write every executed frame into this file: latency, cycles, age of the full frame, errors
+    #[arg(long, value_name = "FILE.csv", requires = "engines")]
+    pub record: Option<PathBuf>,
 }
 
 impl From<AriaLiveError> for CliError {
@@ -51,7 +57,10 @@ impl From<AriaLiveError> for CliError {
             AriaLiveError::NothingFits { .. } => {
                 "the plan without --live says what would have to change, e.g. --target"
             }
-            AriaLiveError::NoImage { .. } => "--live needs an encoder of [1, 3, height, width]",
+            AriaLiveError::NoImage { .. } => {
+                "--live needs an encoder of [1, 3, height, width], or of the six channels of \
+                datasets/aria"
+            }
             AriaLiveError::NoOutput => {
                 "--live needs an engine that hands out tensors, e.g. onnxruntime"
             }
@@ -72,7 +81,12 @@ pub fn run(args: &LiveArgs, models: &AriaModels, scenario: &Scenario) -> CliResu
         throttle: args.throttle,
         interrupted: interrupted(),
     };
-    Ok(Outcomes(run_live(scenario, models, &request, &mut say)?))
+    let outcomes = Outcomes(run_live(scenario, models, &request, &mut say)?);
+    if let Some(path) = &args.record {
+        files::write(path, outcomes.frames().to_csv()?.as_bytes())?;
+        progress::say(format!("{}: frames", path.display()));
+    }
+    Ok(outcomes)
 }
 
 fn say(step: LiveStep) {

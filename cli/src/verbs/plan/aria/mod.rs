@@ -113,10 +113,12 @@ impl From<AriaFileError> for CliError {
 }
 
 pub fn run(args: &AriaArgs) -> CliResult {
-    let models = args.models.encoder.as_deref().map(|path| args.models.read(path)).transpose()?;
+    let to_run = !args.live.engines.is_empty();
+    let models = args.models.encoder.as_deref().map(|path| args.models.read(path, to_run));
+    let models = models.transpose()?;
     let (costs, device) = args.costs(models.as_ref())?;
     let scenario = Scenario::new(costs, device, args.requirements())?;
-    if !args.live.engines.is_empty() {
+    if to_run {
         let models = models.ok_or_else(|| CliError::user("--live needs --encoder"))?;
         return output::print(&live::run(&args.live, &models, &scenario)?, args.format);
     }

@@ -111,11 +111,12 @@ fn say(note: CostNote) {
 }
 
 impl Models {
-    /// Reads encoder and decoder.
-    pub fn read(&self, encoder: &str) -> CliResult<AriaModels> {
+    /// Reads encoder and decoder, with the values of their weights if they are to run.
+    pub fn read(&self, encoder: &str, to_run: bool) -> CliResult<AriaModels> {
         let one = |path: &str| -> CliResult<Graph> {
             let named = ModelArgs::of(vec![path.to_owned()], self.dimensions.clone());
-            Ok(super::super::costs::one_model(&named)?.graph)
+            let model = super::super::costs::one_model(&named)?;
+            if to_run { Ok(model.weighted(&named.read_options())?) } else { Ok(model.graph) }
         };
         let decoder = self.decoder.as_deref().map(one).transpose()?;
         Ok(AriaModels::new(one(encoder)?, decoder, self.patch)?)

@@ -9,7 +9,7 @@ use super::super::super::{
 };
 use serde_json::{Value, json};
 use vitempo::plan::aria::live::{LiveOutcomes, SystemRun};
-use vitempo::planners::Evidence;
+use vitempo::planners::{Evidence, aria::AriaOutcome};
 use vitempo_report::aria::success;
 
 /// The outcomes to print.
@@ -34,22 +34,103 @@ impl Outcomes {
             "Full frames",
             "Full frame age",
         ];
-        let mut table = Table::new(&headings, 1);
+        let seen = ["RMSE, m", "mIoU", "RMSE to reference", "mIoU to reference"];
+        let seen =
+            if self.0.runs.iter().any(|run| run.shown().is_some()) { &seen[..] } else { &[] };
+        let mut table = Table::new(&[&headings, seen].concat(), 1);
         for run in &self.0.runs {
             let latency = |share: f64| ms(run.quantile(share) as f64);
-            table.row([
-                run.system.name().to_owned(),
+            let row = [
+                run.setup.system.name().to_owned(),
                 success(run.success_rate(self.0.target_ns)),
-                (run.latency_ns.len() - run.in_time(self.0.target_ns)).to_string(),
+                (run.frames.len() - run.in_time(self.0.target_ns)).to_string(),
                 run.dropped.to_string(),
                 latency(0.5),
                 latency(0.99),
                 latency(1.0),
-                format!("{:.2}", run.per_frame(run.cycles)),
-                format!("{:.1}", run.per_frame(run.regions)),
+                format!("{:.2}", run.mean(|frame| frame.cycles)),
+                format!("{:.1}", run.mean(|frame| frame.regions)),
                 run.full_frames.to_string(),
-                format!("{:.1}", run.per_frame(run.full_age)),
-            ]);
+                format!("{:.1}", run.mean(|frame| frame.full_age)),
+            ];
+            let errors = run.shown().into_iter().flatten();
+            let errors = errors.flat_map(|score| {
+                [format!("{:.4}", score.depth_rmse_m()), format!("{:.4}", score.label_miou())]
+            });
+            table.row(row.into_iter().chain(errors));
+        }
+        table
+    }
+
+    /// Simulated beside executed, before the throttling and after it.
+    fn replayed(&self) -> Table {
+        let headings =
+            ["System", "Full frames", "In time", "Median", "Cycles", "Full frame age", "Evidence"];
+        let mut table = Table::new(&headings, 2);
+        for (run, simulated) in self.0.runs.iter().zip(&self.0.replayed) {
+            let halves = run.halves(simulated.len());
+            for ((half, outcome), full) in
+                halves.iter().zip(simulated).zip(["as they are", "throttled"])
+            {
+                table.row([
+                    run.setup.system.name().to_owned(),
+                    full.to_owned(),
+                    success(half.success_rate(self.0.target_ns)),
+                    ms(half.quantile(0.5) as f64),
+                    format!("{:.2}", half.mean(|frame| frame.cycles)),
+                    format!("{:.1}", half.mean(|frame| frame.full_age)),
+                    Evidence::Live.to_string(),
+                ]);
+                table.row([
+                    String::new(),
+                    String::new(),
+                    success(outcome.success_rate()),
+                    ms(outcome.latency_ns[0] as f64),
+                    format!("{:.2}", outcome.cycles),
+                    format!("{:.1}", outcome.full_frame_age),
+                    outcome.evidence.to_string(),
+                ]);
+            }
+        }
+        table
+    }
+
+    /// The executed frames one by one.
+    pub fn frames(&self) -> Table {
+        let headings = [
+            "system",
+            "frame",
+            "latency_ns",
+            "cycles",
+            "asked",
+            "full_frame_age",
+            "rmse_m",
+            "miou",
+            "rmse_to_reference_m",
+            "miou_to_reference",
+        ];
+        let mut table = Table::new(&headings, 1);
+        for run in &self.0.runs {
+            for frame in &run.frames {
+                let errors = frame.shown.map(|scores| {
+                    scores.map(|score| {
+                        [score.depth_rmse_m(), score.label_miou()].map(|x| format!("{x:.5}"))
+                    })
+                });
+                let [[rmse, miou], [off, same]] = errors.unwrap_or_default();
+                table.row([
+                    run.setup.system.name().to_owned(),
+                    frame.frame.to_string(),
+                    frame.latency_ns.to_string(),
+                    frame.cycles.to_string(),
+                    frame.regions.to_string(),
+                    frame.full_age.to_string(),
+                    rmse,
+                    miou,
+                    off,
+                    same,
+                ]);
+            }
         }
         table
     }
@@ -70,7 +151,9 @@ impl Report for Outcomes {
             live.full_ns.iter().map(|ns| ms(*ns as f64)).collect::<Vec<_>>().join(", "),
         );
         text += &self.rows().to_text();
-        text + &format!("Evidence: {}\n", Evidence::Live)
+        text += &format!("Evidence: {}\n\n", Evidence::Live);
+        text += "The same frames, executed and simulated with the latencies measured alone:\n";
+        text + &self.replayed().to_text()
     }
 
     fn csv(&self) -> CliResult<String> {
@@ -79,17 +162,30 @@ impl Report for Outcomes {
 
     fn json(&self) -> CliResult<Value> {
         let live = &self.0;
-        let system = |run: &SystemRun| {
+        let system = |(run, simulated): (&SystemRun, &Vec<AriaOutcome>)| {
             json!({
-                "system": run.system,
-                "frames": run.latency_ns.len(),
+                "system": run.setup.system,
+                "frames": run.frames.len(),
                 "in_time": run.in_time(live.target_ns),
                 "dropped": run.dropped,
                 "latency_p50_ns": run.quantile(0.5),
                 "latency_p99_ns": run.quantile(0.99),
-                "latency_ns": run.latency_ns,
-                "cycles": run.cycles,
+                "latency_ns": run.frames.iter().map(|frame| frame.latency_ns).collect::<Vec<_>>(),
+                "cycles": run.frames.iter().map(|frame| frame.cycles).sum::<u64>(),
                 "full_frames": run.full_frames,
+                "errors": run.shown().map(|[truth, reference]| json!({
+                    "rmse_m": truth.depth_rmse_m(),
+                    "miou": truth.label_miou(),
+                    "rmse_to_reference_m": reference.depth_rmse_m(),
+                    "miou_to_reference": reference.label_miou(),
+                })),
+                "simulated": simulated.iter().map(|outcome| json!({
+                    "in_time": outcome.in_time,
+                    "frames": outcome.executed,
+                    "latency_p50_ns": outcome.latency_ns[0],
+                    "cycles": outcome.cycles,
+                    "full_frame_age": outcome.full_frame_age,
+                })).collect::<Vec<_>>(),
             })
         };
         Ok(json!({
@@ -99,9 +195,10 @@ impl Report for Outcomes {
             "cycle_alone_ns": live.cycle_ns[0],
             "cycle_beside_ns": live.cycle_ns[1],
             "full_frame_ns": live.full_ns,
+            "decoder_ns": live.decoder_ns,
             "planned_cycles": live.planned_cycles,
             "cycles_that_fit": live.cycles_that_fit(),
-            "systems": live.runs.iter().map(system).collect::<Vec<_>>(),
+            "systems": live.runs.iter().zip(&live.replayed).map(system).collect::<Vec<_>>(),
             "evidence": Evidence::Live,
         }))
     }
