@@ -120,6 +120,9 @@ impl FeatureMap {
     /// # Errors
     /// As [`Self::new`].
     pub fn resampled(&self, grid: Grid) -> Result<Self, AriaError> {
+        if grid == self.grid {
+            return Ok(self.clone());
+        }
         let mut values = Vec::with_capacity(grid.patches() * self.width);
         let across = between(grid.cols(), self.grid.cols());
         for (above, below, down) in between(grid.rows(), self.grid.rows()) {

@@ -36,6 +36,9 @@ pub struct Settings {
     pub padding: Padding,
     /// Who is first.
     pub priority: Priority,
+    /// Sides of the largest window of a cycle, in those of the region encoder: above 1, large regions
+    /// are seen at a lower resolution where cycles are short ([`CyclePlanner::with_zoom`]).
+    pub zoom: usize,
 }
 
 impl Settings {
@@ -50,6 +53,7 @@ impl Settings {
             tracking: Tracking::default(),
             padding: Padding::default(),
             priority: Priority::default(),
+            zoom: 1,
         }
     }
 }
@@ -147,7 +151,8 @@ impl<F: FlowEstimator> Runtime<F> {
             since: 0,
             found: None,
             tracker: Tracker::new(settings.tracking)?,
-            planner: CyclePlanner::new(grid, settings.region_encoder, settings.priority)?,
+            planner: CyclePlanner::new(grid, settings.region_encoder, settings.priority)?
+                .with_zoom(settings.zoom),
             asked: Vec::new(),
             kept: Vec::new(),
             next: FeatureMap::new(grid, width)?,
@@ -340,7 +345,7 @@ impl<F: FlowEstimator> Runtime<F> {
     }
 
     /// Merges the region encoder's output for a cycle of the current frame: `cycle.window` row by
-    /// row. Only stale patches are replaced, not the padding. Velocities of the cycle's regions are
+    /// row, resampled ([`FeatureMap::resampled`]) where the window is larger than the encoder's input. Only stale patches are replaced, not the padding. Velocities of the cycle's regions are
     /// computed again.
     ///
     /// # Errors

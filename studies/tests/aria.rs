@@ -113,3 +113,25 @@ fn every_system_is_shown_and_regions_keep_moving_things_younger_than_full_frames
     let stale = figure("full frames as they are", "RMSE, m");
     assert!(figure("ARIA (+ S3)", "RMSE, m") < stale, "{rows:?}");
 }
+
+#[test]
+fn one_command_makes_the_page() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let page = folder.path().join("page");
+    let output = Command::new(env!("CARGO_BIN_EXE_vitempo-studies"))
+        .args(["aria", "datasets/aria", "--backend", "rten", "--scenes", "1", "--frames", "11"])
+        .args(["--flow", "5", "--page"])
+        .arg(&page)
+        .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join(".."))
+        .output()
+        .expect("vitempo-studies runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = std::fs::read_to_string(page.join("report.md")).expect("a page");
+    for figure in ["(figure 2)", "(figures 13, 15 and 18)", "(section 4.3.1)"] {
+        assert!(text.contains(figure), "{figure}");
+    }
+    for row in ["| 24 x 32 | int8 |", "| NPU-only | every frame,", "| ARIA (+ S3) |", "| learned |"]
+    {
+        assert!(text.contains(row), "{row}\n{text}");
+    }
+}

@@ -8,7 +8,7 @@
 use super::{BlockFrames, Camera, Dense, Detection, Picture, Score, Truth, World, by_variation};
 use crate::{
     AriaError, CameraFlow, CameraMotion, Criterion, FeatureMap, Frame, Grid, Instructions, Padding,
-    PatchSet, Runtime, Settings, Structure, View, Window, group,
+    PatchFlow, PatchSet, Runtime, Settings, Structure, View, Window, group,
     scheduler::{Priority, Reaction, ResolutionLadder, ResolutionSettings},
 };
 
@@ -83,6 +83,11 @@ pub struct Choices {
     pub follows_motion: bool,
     /// Which patches are dynamic.
     pub criterion: Criterion,
+    /// Largest factor by which windows of cycles are larger than the encoder's input.
+    pub zoom: usize,
+    /// Where the picture has moved by more than this many patches, mean of all, since the latest full
+    /// frame was captured, the frame is shown whole at this resolution instead.
+    pub whole_beyond: Option<(f32, Grid)>,
 }
 
 /// Regions found from features against what moved.
@@ -124,6 +129,8 @@ pub struct Shown {
     pub frames: u64,
     /// Sum of the ages of full frames, in camera frames.
     pub full_ages: u64,
+    /// Frames of [`Choices::whole_beyond`].
+    pub whole: u64,
     /// Cycles, and regions that asked for one.
     pub cycles: u64,
     /// See `cycles`.
@@ -168,6 +175,7 @@ impl Shown {
         self.found.add(&other.found);
         self.frames += other.frames;
         self.full_ages += other.full_ages;
+        self.whole += other.whole;
         self.cycles += other.cycles;
         self.asked += other.asked;
     }
@@ -306,6 +314,22 @@ impl<'a, N: Network> Stage<'a, N> {
         self.network.encode(pixels, view.grid)
     }
 
+    /// The features of a window of a cycle, resized to the encoder's input.
+    fn region(
+        &mut self,
+        picture: &Picture,
+        window: Window,
+        [rows, cols]: [usize; 2],
+    ) -> Result<Vec<f32>, N::Error> {
+        if window.rows == rows {
+            return self.part(picture, window);
+        }
+        let view = View { window, grid: Grid::new(rows, cols)? };
+        let pixels = self.pixels(picture, &view)?;
+        let seen = self.map(pixels, view.grid)?;
+        Ok(seen.resampled(Grid::new(window.rows, window.cols)?)?.values().to_vec())
+    }
+
     fn blocks(
         &mut self,
         picture: &Picture,
@@ -366,6 +390,7 @@ impl<'a, N: Network> Stage<'a, N> {
                 padding: choices.padding,
                 priority: choices.priority,
                 criterion: choices.criterion,
+                zoom: choices.zoom,
                 ..Settings::new(top, first.width(), pace.region)
             },
             flow,
@@ -395,9 +420,20 @@ impl<'a, N: Network> Stage<'a, N> {
                 }
                 (before, begun) = (Some(arrived), Some(frame));
             }
+            if let Some((most, level)) = choices.whole_beyond {
+                let seen_from = &self.pictures()[full.latest.0 as usize].pose;
+                let motion = CameraMotion::between(seen_from, &picture.pose);
+                if way(&runtime.estimator_mut().over(top, &motion)?) > most {
+                    shown.whole += u64::from(counted);
+                    let features = self.full(picture.frame, level)?;
+                    let dense = self.count(shown, picture, &features)?;
+                    depths.push(dense.depths_of_patches(top));
+                    continue;
+                }
+            }
             let plan = runtime.frame(picture.frame, &picture.pose, pace.cycles)?;
             for cycle in &plan.cycles {
-                let values = self.part(picture, cycle.window)?;
+                let values = self.region(picture, cycle.window, pace.region)?;
                 runtime.update(cycle, &values)?;
             }
             if counted {
@@ -469,6 +505,16 @@ impl<'a> FullFrames<'a> {
     }
 }
 
+/// Mean distance that a flow moves patches, in patches.
+fn way(flow: &PatchFlow) -> f32 {
+    let grid = flow.grid();
+    let moved = flow.sources().iter().enumerate().map(|(patch, [x, y])| {
+        let [to_x, to_y] = grid.centre(patch);
+        (to_x - x).hypot(to_y - y)
+    });
+    moved.sum::<f32>() / grid.patches() as f32
+}
+
 /// Windows of `block` patches that cover a grid; the last of a row or column overlap those before.
 pub fn tiles(grid: Grid, block: [usize; 2]) -> impl Iterator<Item = Window> {
     let (rows, cols) = (block[0].clamp(1, grid.rows()), block[1].clamp(1, grid.cols()));
@@ -537,7 +583,10 @@ mod tests {
             priority: Priority::default(),
             follows_motion: false,
             criterion: Criterion { threshold: 0.95, smoothing: 0.0 },
+            zoom: 2,
+            whole_beyond: None,
         };
+        let whole = Choices { whole_beyond: Some((0.0, low)), ..choices };
         let moved = Choices { follows_motion: true, ..choices };
         let ways = [
             Show::Whole(top),
@@ -547,6 +596,7 @@ mod tests {
             Show::MovedBlocks(pace.clone()),
             Show::Regions(pace.clone(), choices),
             Show::Regions(pace.clone(), moved),
+            Show::Regions(pace.clone(), whole),
         ];
         let pictures: Vec<Picture> = (0..24).map(|frame| scene.picture(frame)).collect();
         let footage =
@@ -566,6 +616,8 @@ mod tests {
         assert!(shown[6].full_ages < shown[5].full_ages, "lower resolutions are younger");
         assert!(shown[5].cycles > 0 && shown[5].cycles <= 32 && shown[5].asked > 0);
         assert!(shown[4].cycles > 0 && shown[0].cycles == 0);
+        // The camera moves all the time.
+        assert_eq!([shown[7].whole, shown[7].cycles, shown[5].whole], [16, 0, 0]);
         let mut found = Found::default();
         for seed in 1..=6 {
             let scene = Scene::furnished(Kind::Crowded, seed, top, 4).expect("a scene");

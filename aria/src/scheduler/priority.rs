@@ -6,6 +6,10 @@
 //! precedence. Read literally (left out or not, then speed), a slow region waits for ever behind
 //! two fast ones that take turns. Tiles are therefore ordered by how long they have waited: with at
 //! most `n` tiles and `K` cycles none waits longer than `ceil(n / K)` frames.
+//!
+//! Where there are more tiles than cycles, a region that one cycle cannot hold may be seen at a lower
+//! resolution instead: windows of up to [`CyclePlanner::with_zoom`] times the encoder's input on each
+//! side. The paper's windows have the resolution of full frames.
 
 use crate::{AriaError, Grid, Window, random::Random};
 use std::{cmp::Ordering, collections::BTreeMap};
@@ -40,7 +44,7 @@ pub enum Priority {
 /// One run of the region encoder.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cycle {
-    /// Its input, of the encoder's size.
+    /// Its input, of the encoder's size, or larger by a whole factor.
     pub window: Window,
     /// Regions of which it covers a whole tile.
     pub regions: Vec<u64>,
@@ -51,6 +55,7 @@ pub struct Cycle {
 pub struct CyclePlanner {
     grid: Grid,
     size: [usize; 2],
+    zoom: usize,
     priority: Priority,
     /// Frames since each tile of a region was served.
     waited: BTreeMap<u64, Vec<u32>>,
@@ -65,6 +70,8 @@ struct Tile {
     window: Window,
     waited: u32,
     speed: f32,
+    /// Sides of the cycle's window, in those of the encoder's input.
+    zoom: usize,
 }
 
 impl CyclePlanner {
@@ -93,7 +100,15 @@ impl CyclePlanner {
                 "above 0: without it slow regions wait for ever",
             ));
         }
-        Ok(Self { grid, size: [rows, cols], priority, waited: BTreeMap::new(), frames: 0 })
+        let (size, waited) = ([rows, cols], BTreeMap::new());
+        Ok(Self { grid, size, zoom: 1, priority, waited, frames: 0 })
+    }
+
+    /// The same with windows up to `zoom` times as high and wide as the encoder's input where there
+    /// are more tiles than cycles; 1: never.
+    #[must_use]
+    pub fn with_zoom(self, zoom: usize) -> Self {
+        Self { zoom: zoom.max(1), ..self }
     }
 
     /// Frames since the whole of a region was served; 0 for one that never asked.
@@ -106,13 +121,13 @@ impl CyclePlanner {
     /// removed.
     pub fn plan(&mut self, requests: &[Request], cycles: usize) -> Vec<Cycle> {
         self.frames += 1;
-        let mut tiles = self.tiles(requests);
+        let mut tiles = self.tiles(requests, cycles);
         tiles.sort_by(|a, b| self.order(a, b));
         let mut planned = Vec::new();
         while planned.len() < cycles
             && let Some(first) = tiles.first()
         {
-            let window = self.around(first.window);
+            let window = self.around(first);
             let (served, left): (Vec<Tile>, Vec<Tile>) =
                 tiles.into_iter().partition(|tile| window.covers(tile.window));
             for tile in &served {
@@ -131,12 +146,13 @@ impl CyclePlanner {
     }
 
     /// The tiles of all requests, each a frame older.
-    fn tiles(&mut self, requests: &[Request]) -> Vec<Tile> {
+    fn tiles(&mut self, requests: &[Request], cycles: usize) -> Vec<Tile> {
+        let zooms = self.zooms(requests, cycles);
         self.waited.retain(|region, _| requests.iter().any(|request| request.region == *region));
         self.waited.values_mut().flatten().for_each(|waited| *waited = waited.saturating_add(1));
         let mut tiles = Vec::new();
-        for request in requests {
-            let windows = self.cut(request.window);
+        for (request, zoom) in requests.iter().zip(zooms) {
+            let windows = self.cut(request.window, zoom);
             let waited = self.waited.entry(request.region).or_default();
             if waited.len() < windows.len() {
                 waited.resize(windows.len(), 1);
@@ -148,15 +164,50 @@ impl CyclePlanner {
                 window,
                 waited: waited[number],
                 speed,
+                zoom,
             };
             tiles.extend(windows.into_iter().enumerate().map(tile));
         }
         tiles
     }
 
-    /// Equal tiles no larger than the encoder's input.
-    fn cut(&self, window: Window) -> Vec<Window> {
-        let [rows, cols] = [window.rows.div_ceil(self.size[0]), window.cols.div_ceil(self.size[1])];
+    /// The zoom of each request: the regions of most tiles are seen at a lower resolution until there
+    /// are as many cycles as tiles.
+    fn zooms(&self, requests: &[Request], cycles: usize) -> Vec<usize> {
+        let mut zooms = vec![1; requests.len()];
+        if self.zoom == 1 {
+            return zooms;
+        }
+        let count = |request: &Request, zoom: usize| self.cut(request.window, zoom).len();
+        let mut largest: Vec<usize> = (0..requests.len()).collect();
+        largest.sort_by_key(|at| std::cmp::Reverse(count(&requests[*at], 1)));
+        let mut tiles: usize = requests.iter().map(|request| count(request, 1)).sum();
+        for at in largest {
+            if tiles <= cycles {
+                break;
+            }
+            let request = &requests[at];
+            zooms[at] = self.zoom_for(request.window);
+            tiles = tiles + count(request, zooms[at]) - count(request, 1);
+        }
+        zooms
+    }
+
+    /// The least zoom with which one cycle holds a window, or the greatest that fits the frame.
+    fn zoom_for(&self, window: Window) -> usize {
+        let fits = |zoom: &usize| {
+            self.size[0] * zoom <= self.grid.rows() && self.size[1] * zoom <= self.grid.cols()
+        };
+        let holds =
+            |zoom: &usize| self.size[0] * zoom >= window.rows && self.size[1] * zoom >= window.cols;
+        let zooms = || (1..=self.zoom).take_while(fits);
+        zooms().find(holds).or_else(|| zooms().last()).unwrap_or(1)
+    }
+
+    /// Equal tiles no larger than `zoom` times the encoder's input.
+    fn cut(&self, window: Window, zoom: usize) -> Vec<Window> {
+        let [rows, cols] =
+            [window.rows.div_ceil(self.size[0] * zoom), window.cols.div_ceil(self.size[1] * zoom)];
         let part = |start: usize, length: usize, parts: usize, number: usize| {
             let (from, to) = (length * number / parts, length * (number + 1) / parts);
             (start + from, to - from)
@@ -171,8 +222,9 @@ impl CyclePlanner {
     }
 
     /// The encoder's input with a tile in its middle, inside the frame.
-    fn around(&self, tile: Window) -> Window {
-        let [rows, cols] = self.size;
+    fn around(&self, tile: &Tile) -> Window {
+        let [rows, cols] = self.size.map(|side| side * tile.zoom);
+        let tile = tile.window;
         let place = |start: usize, length: usize, size: usize, sides: usize| {
             (start + length / 2).saturating_sub(size / 2).min(sides - size)
         };
@@ -292,7 +344,7 @@ mod tests {
                     .iter_mut()
                     .for_each(|request| request.speed = random.uniform() as f32 * 3.0);
                 let tiles: usize =
-                    requests.iter().map(|request| planner.cut(request.window).len()).sum();
+                    requests.iter().map(|request| planner.cut(request.window, 1).len()).sum();
                 most = most.max(tiles.div_ceil(cycles));
                 let planned = planner.plan(&requests, cycles);
                 assert!(planned.len() <= cycles && planned.is_empty() == requests.is_empty());
@@ -315,13 +367,39 @@ mod tests {
     }
 
     #[test]
+    fn large_regions_are_seen_at_a_lower_resolution_where_cycles_are_short() {
+        let mut planner = planner(Priority::Waiting).with_zoom(2);
+        let request = |region, row, rows, cols| Request {
+            region,
+            window: Window { row, col: 3, rows, cols },
+            speed: 1.0,
+        };
+        let (large, small) = (request(1, 2, 11, 15), request(2, 20, 3, 4));
+        let planned = planner.plan(&[large, small], 2);
+        let sizes: Vec<_> = planned.iter().map(|c| (c.window.rows, c.window.cols)).collect();
+        assert!(sizes.contains(&(12, 16)) && sizes.contains(&(6, 8)), "{sizes:?}");
+        assert!(planned.iter().any(|cycle| cycle.window.covers(large.window)));
+        // Five tiles and five cycles: nothing is lost.
+        let planned = planner.plan(&[large, small], 5);
+        assert!(planned.len() == 5 && planned.iter().all(|cycle| cycle.window.rows == 6));
+        // A window that is too large for the greatest zoom is cut.
+        let planned = planner.plan(&[request(1, 0, 29, 40)], 2);
+        assert!(planned.iter().all(|cycle| (cycle.window.rows, cycle.window.cols) == (12, 16)));
+        // The frame has no room for three times the encoder's input.
+        let mut wide = CyclePlanner::new(grid(), [10, 20], Priority::Waiting).expect("a planner");
+        wide = wide.with_zoom(3);
+        let planned = wide.plan(&[request(1, 0, 25, 44)], 1);
+        assert_eq!((planned[0].window.rows, planned[0].window.cols), (20, 40));
+    }
+
+    #[test]
     fn large_regions_are_cut_and_near_ones_share_a_cycle() {
         let mut planner = planner(Priority::Waiting);
         let large =
             Request { region: 7, window: Window { row: 2, col: 3, rows: 13, cols: 9 }, speed: 1.0 };
-        assert_eq!(planner.cut(large.window).len(), 6);
+        assert_eq!(planner.cut(large.window, 1).len(), 6);
         assert_eq!(
-            planner.cut(large.window).iter().map(|w| w.patches()).sum::<usize>(),
+            planner.cut(large.window, 1).iter().map(|w| w.patches()).sum::<usize>(),
             large.window.patches()
         );
         assert_eq!((0..3).map(|_| planner.plan(&[large], 2).len()).sum::<usize>(), 6);

@@ -85,21 +85,24 @@ pub struct Consistency {
 }
 
 /// What is trained on at a time: first the network has to see, then its features are also decoded
-/// with parts laid over them, and at the end the highest resolution counts most.
-#[derive(Clone, Copy, PartialEq)]
+/// with parts laid over them, then the highest resolution counts most, and at the end parts may be
+/// seen at half the resolution.
+#[derive(Clone, Copy, PartialEq, PartialOrd)]
 pub enum Phase {
     Sees,
     Overlays,
     Refines,
+    Zooms,
 }
 
 impl Phase {
-    /// The phase after a share of the steps.
-    pub fn at(progress: f64) -> Self {
-        match progress {
-            ..0.3 => Self::Sees,
-            ..0.7 => Self::Overlays,
-            _ => Self::Refines,
+    /// The phase of a step.
+    pub fn at(step: usize) -> Self {
+        match step {
+            ..1800 => Self::Sees,
+            ..4200 => Self::Overlays,
+            ..6000 => Self::Refines,
+            _ => Self::Zooms,
         }
     }
 }
@@ -123,8 +126,9 @@ pub struct Batch {
 /// Parts of later frames, laid over the features of earlier ones as the camera's flow moves them: what
 /// the decoder gets at run time.
 pub struct Overlay {
-    /// Patches of a part.
+    /// Patches of a part as the encoder sees it, and as it is laid over.
     pub part: Grid,
+    pub window: Grid,
     /// The encoder's input for all parts, those of a pair behind each other.
     pub images: Vec<f32>,
     pub pairs: Vec<Overlaid>,
@@ -147,14 +151,14 @@ impl Batch {
         match random.random_range(0..10) {
             0..3 => Self::parts(pool, &mut random),
             3..5 => Self::pairs(pool, phase, &mut random),
-            5..8 if phase != Phase::Sees => Self::overlaid(pool, &mut random),
+            5..8 if phase != Phase::Sees => Self::overlaid(pool, phase, &mut random),
             _ => Self::whole(pool, phase, &mut random),
         }
     }
 
     /// Whole frames, each of another scene.
     fn whole(pool: &Pool, phase: Phase, random: &mut StdRng) -> Result<Self, AriaError> {
-        let levels = if phase == Phase::Refines { [0, 1, 2, 3, 3, 3] } else { [0, 0, 0, 1, 2, 3] };
+        let levels = if phase >= Phase::Refines { [0, 1, 2, 3, 3, 3] } else { [0, 0, 0, 1, 2, 3] };
         let [rows, cols] = LEVELS[levels[random.random_range(0..6)]];
         let grid = Grid::new(rows, cols)?;
         let cells = if random.random_bool(0.25) { full()? } else { grid };
@@ -170,7 +174,7 @@ impl Batch {
 
     /// Whole frames, both of each shot.
     fn pairs(pool: &Pool, phase: Phase, random: &mut StdRng) -> Result<Self, AriaError> {
-        let low = if phase == Phase::Refines { 0.3 } else { 0.7 };
+        let low = if phase >= Phase::Refines { 0.3 } else { 0.7 };
         let [rows, cols] = LEVELS[if random.random_bool(low) { 0 } else { 3 }];
         let grid = Grid::new(rows, cols)?;
         let mut batch = Self::empty(grid, grid);
@@ -202,12 +206,14 @@ impl Batch {
     }
 
     /// The earlier frame of each shot at any resolution, under parts of the later one.
-    fn overlaid(pool: &Pool, random: &mut StdRng) -> Result<Self, AriaError> {
+    fn overlaid(pool: &Pool, phase: Phase, random: &mut StdRng) -> Result<Self, AriaError> {
         let [rows, cols] = LEVELS[[3, 3, 2, 1, 0][random.random_range(0..5)]];
         let (grid, top) = (Grid::new(rows, cols)?, full()?);
-        let side = PARTS[random.random_range(1..PARTS.len())];
+        let zoom = if phase == Phase::Zooms { random.random_range(1..3) } else { 1 };
+        let side = PARTS[random.random_range(2 - zoom..PARTS.len() + 1 - zoom)];
         let mut overlay = Overlay {
             part: Grid::new(side, side)?,
+            window: Grid::new(zoom * side, zoom * side)?,
             images: Vec::new(),
             pairs: Vec::new(),
             seen: Vec::new(),
@@ -265,7 +271,7 @@ impl Overlay {
         let truth = Consistency::of(shot, top)?;
         let moving: Vec<usize> = (0..top.patches()).filter(|p| truth.moving[*p] > 0.0).collect();
         let mut rows: Vec<u32> = (0..top.patches() as u32).collect();
-        let (high, wide) = (self.part.rows(), self.part.cols());
+        let (high, wide) = (self.window.rows(), self.window.cols());
         for part in 0..OVERLAID {
             let middle = match moving.len() {
                 0 => random.random_range(0..top.patches()),
@@ -278,9 +284,10 @@ impl Overlay {
                 rows: high,
                 cols: wide,
             };
-            self.images.extend(shot.frame(1)?.pixels(&View::part(window)?)?);
+            let view = View { window, grid: self.part };
+            self.images.extend(shot.frame(1)?.pixels(&view)?);
             for (number, (row, col)) in window.places().enumerate() {
-                let number = top.patches() + part * self.part.patches() + number;
+                let number = top.patches() + part * self.window.patches() + number;
                 rows[top.index(row, col)] = number as u32;
             }
         }

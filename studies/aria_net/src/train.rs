@@ -38,7 +38,7 @@ pub fn train(
     while parameters.step < steps {
         let step = parameters.step;
         let progress = step as f64 / steps as f64;
-        let batch = Batch::draw(&pool, step, Phase::at(progress))?;
+        let batch = Batch::draw(&pool, step, Phase::at(step))?;
         let weight = |name: &str| parameters.weight(name);
         let (loss, parts) = loss(&batch, &weight)?;
         let warm = ((step + 1) as f64 / WARMUP as f64).min(1.0);
@@ -136,7 +136,7 @@ fn overlaid(
 ) -> Result<(Tensor, Tensor)> {
     let (count, rows, cols, _) = features.dims4()?;
     let parts = model::features(&images(&overlay.images, overlay.part)?, weight)?;
-    let parts = parts.reshape((count, (), WIDTH))?;
+    let parts = resampled(&parts, overlay.window)?.reshape((count, (), WIDTH))?;
     let features = features.reshape((count, rows * cols, WIDTH))?;
     let mut sum = Tensor::zeros((), features.dtype(), &Device::Cpu)?;
     let mut merged = Vec::new();

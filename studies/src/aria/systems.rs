@@ -15,6 +15,9 @@ use vitempo::{
 
 /// Time of a frame's step on the CPU, ns: the runtime's, with a margin.
 const FRAME_STEP_NS: u64 = 1_000_000;
+/// Patches by which the picture has moved since the latest full frame, beyond which a frame is shown
+/// whole: chosen among 0.25 to 4 on scenes that are not counted (`--first 100`).
+const WHOLE_BEYOND: f32 = 0.5;
 
 /// The systems' plans.
 #[derive(Clone, Debug)]
@@ -112,7 +115,8 @@ pub fn ways(plan: &Plan, criterion: Criterion) -> Result<Vec<Way>, AriaStudyErro
     };
     let mut all = vec![whole("reference, no deadline", top()?)];
     let alone = plan.setup(System::NpuOnly);
-    all.push(whole("NPU-only", plan.grid(alone.levels.first().copied().unwrap_or(0))?));
+    let whole_level = plan.grid(alone.levels.first().copied().unwrap_or(0))?;
+    all.push(whole("NPU-only", whole_level));
     let divided = plan.setup(System::MobiSrLike);
     let (level, block) = (
         plan.grid(divided.levels.first().copied().unwrap_or(0))?,
@@ -150,6 +154,8 @@ pub fn ways(plan: &Plan, criterion: Criterion) -> Result<Vec<Way>, AriaStudyErro
         priority: Priority::Shuffled(1),
         follows_motion: false,
         criterion,
+        zoom: 1,
+        whole_beyond: None,
     };
     let s2 = Choices { warps_by_depth: true, padding: Padding::default(), ..s1 };
     let s3 = Choices { priority: Priority::Waiting, follows_motion: true, ..s2 };
@@ -164,6 +170,13 @@ pub fn ways(plan: &Plan, criterion: Criterion) -> Result<Vec<Way>, AriaStudyErro
     regions("ARIA, random regions", &aria, Choices { priority: Priority::Shuffled(7), ..s3 });
     regions("ARIA, no padding", &aria, Choices { padding: Padding::NONE, ..s3 });
     regions("ARIA, padding 2", &aria, Choices { padding: Padding::fixed(2), ..s3 });
+    // Not the paper's: full frames of the highest resolution, windows that zoom out, and whole frames
+    // where the picture moved too far.
+    let still = Choices { follows_motion: false, padding: Padding::NONE, ..s3 };
+    regions("ARIA, highest resolution", &highest, still);
+    regions("ARIA, highest, zoom", &highest, Choices { zoom: 2, ..still });
+    let whole = Some((WHOLE_BEYOND, whole_level));
+    regions("ARIA, highest, or whole", &highest, Choices { whole_beyond: whole, ..still });
     regions("ARIA, rotation alone", &aria, Choices { warps_by_depth: false, ..s3 });
     let none = Pace { cycles: 0, ..aria };
     regions("ARIA, no cycles", &none, s3);

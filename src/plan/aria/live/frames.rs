@@ -35,7 +35,7 @@ pub struct Frames<'a> {
 
 /// What a system shows.
 enum Shown {
-    Runtime(Runtime<CameraFlow>),
+    Runtime(Box<Runtime<CameraFlow>>),
     Blocks(BlockFrames),
     /// A frame of a level.
     Whole(usize, FeatureMap),
@@ -80,7 +80,7 @@ impl<'a> Frames<'a> {
                 let flow = CameraFlow::new(session.video.intrinsics(), Structure::Distant);
                 let mut runtime = Runtime::new(settings, flow)?;
                 runtime.full_frame(0, &pose, &mut first.values().to_vec())?;
-                Shown::Runtime(runtime)
+                Shown::Runtime(Box::new(runtime))
             }
         };
         let upper = region.cycle.interval(requirements.confidence)[1];
@@ -237,7 +237,7 @@ impl<'a> Frames<'a> {
             let asked = clock.now_ns();
             let answer = self.session.region_ticket(frame as usize, cycle.window)?.wait()?;
             self.cycles_ns += clock.now_ns() - asked;
-            runtime.update(cycle, &self.session.region_features(&answer)?)?;
+            runtime.update(cycle, &self.session.region_features(&answer, cycle.window)?)?;
         }
         (this.cycles, this.regions) = (plan.cycles.len() as u64, plan.asked as u64);
         Ok(())
@@ -253,7 +253,7 @@ impl<'a> Frames<'a> {
         let (windows, asked) = frames.frame(video.camera(), before, now, most)?;
         for window in &windows {
             let answer = self.session.region_ticket(frame, *window)?.wait()?;
-            frames.update(*window, &self.session.region_features(&answer)?)?;
+            frames.update(*window, &self.session.region_features(&answer, *window)?)?;
         }
         (this.cycles, this.regions) = (windows.len() as u64, asked as u64);
         Ok(())

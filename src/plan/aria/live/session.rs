@@ -161,9 +161,14 @@ impl Session<'_> {
         self.ask(self.parts.region_part(), REGIONS, self.pixels(frame, window, region)?, region)
     }
 
-    /// The features of a region, row by row.
-    pub fn region_features(&self, answer: &Answer) -> Result<Vec<f32>, AriaLiveError> {
-        Ok(features(answer, self.parts.region)?.values().to_vec())
+    /// The features of a region, row by row, resampled to its window.
+    pub fn region_features(
+        &self,
+        answer: &Answer,
+        window: Window,
+    ) -> Result<Vec<f32>, AriaLiveError> {
+        let grid = Grid::new(window.rows, window.cols)?;
+        Ok(features(answer, self.parts.region)?.resampled(grid)?.values().to_vec())
     }
 
     /// Pixels of a frame at a level, to cut blocks from.
