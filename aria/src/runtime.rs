@@ -415,6 +415,12 @@ impl<F: FlowEstimator> Runtime<F> {
         Ok(())
     }
 
+    /// A cycle of the current frame does not run, because the time is over: its regions come sooner in
+    /// the next.
+    pub fn left_out(&mut self, cycle: &Cycle) {
+        self.planner.left_out(cycle);
+    }
+
     /// The features of the current frame, for the decoder.
     #[must_use]
     pub fn aligned(&self) -> &FeatureMap {

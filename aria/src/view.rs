@@ -89,14 +89,15 @@ impl<'a> Frame<'a> {
         };
         let down = spans(height, window.row, window.rows);
         let across = spans(width, window.col, window.cols);
-        let lines = self.narrowed(&across);
+        let first = window.row * self.patch;
+        let lines = self.narrowed(&across, first, window.rows * self.patch);
         let area = height * width;
         let mut values = vec![0.0; CHANNELS * area];
         for (y, span) in down.iter().enumerate() {
             for (x, column) in across.iter().enumerate() {
                 let mut mean = [0.0; 3];
                 for (line, share) in shares(*span) {
-                    let colour = lines[line * width + x];
+                    let colour = lines[(line - first) * width + x];
                     mean = std::array::from_fn(|c| mean[c] + share * colour[c]);
                 }
                 let middle = [column, span].map(|[a, b]| (a + b) / 2.0 / self.patch as f64);
@@ -112,11 +113,11 @@ impl<'a> Frame<'a> {
         Ok(values)
     }
 
-    /// All lines, their pixels averaged over spans.
-    fn narrowed(&self, spans: &[[f64; 2]]) -> Vec<[f32; 3]> {
+    /// Some lines, their pixels averaged over spans.
+    fn narrowed(&self, spans: &[[f64; 2]], first: usize, count: usize) -> Vec<[f32; 3]> {
         let width = self.grid.cols() * self.patch;
-        let mut lines = Vec::with_capacity(self.colours.len() / width * spans.len());
-        for line in self.colours.chunks_exact(width) {
+        let mut lines = Vec::with_capacity(count * spans.len());
+        for line in self.colours.chunks_exact(width).skip(first).take(count) {
             lines.extend(spans.iter().map(|span| {
                 shares(*span).fold([0.0; 3], |mean: [f32; 3], (pixel, share)| {
                     std::array::from_fn(|c| mean[c] + share * line[pixel][c])

@@ -145,6 +145,15 @@ impl CyclePlanner {
         planned
     }
 
+    /// A cycle of the latest plan did not run, because its frame ran out of time: its regions wait as
+    /// if they had been left out.
+    pub fn left_out(&mut self, cycle: &Cycle) {
+        for region in &cycle.regions {
+            let tiles = self.waited.get_mut(region).into_iter().flatten();
+            tiles.filter(|waited| **waited == 0).for_each(|waited| *waited = 1);
+        }
+    }
+
     /// The tiles of all requests, each a frame older.
     fn tiles(&mut self, requests: &[Request], cycles: usize) -> Vec<Tile> {
         let zooms = self.zooms(requests, cycles);
@@ -289,6 +298,15 @@ mod tests {
             .flat_map(|cycle| cycle.regions)
             .collect();
         assert_eq!(served, [0, 1, 2, 0, 1, 2, 0]);
+    }
+
+    #[test]
+    fn cycles_that_did_not_run_come_before_those_that_did() {
+        let mut planner = planner(Priority::Waiting);
+        let planned = planner.plan(&three(), 3);
+        planner.left_out(&planned[2]);
+        assert_eq!(three().map(|request| planner.waited(request.region)), [0, 0, 1]);
+        assert_eq!(planner.plan(&three(), 1)[0].regions, [2]);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::{
     AriaLiveError, LiveFrame, SystemRun,
-    session::{FULL, REGIONS, Session},
+    session::{Alone, FULL, REGIONS, Session},
 };
 use std::collections::VecDeque;
 use vitempo_aria::{
@@ -31,6 +31,10 @@ pub struct Frames<'a> {
     depths: VecDeque<(u64, Vec<f32>)>,
     /// Time that the cycles of this frame took, ns.
     cycles_ns: u64,
+    /// Longest times of late of a cycle and of the decoder, ns.
+    cycle_ns: u64,
+    /// See `cycle_ns`.
+    decoder_ns: u64,
 }
 
 /// What a system shows.
@@ -51,9 +55,18 @@ struct Running {
     answer: Option<(Answer, u64)>,
 }
 
+/// The longest time of late: a longer one counts at once, and is forgotten slowly.
+fn longest(before_ns: u64, took_ns: u64) -> u64 {
+    took_ns.max(before_ns - before_ns / 32)
+}
+
 impl<'a> Frames<'a> {
     /// Initialises a system with a first full frame.
-    pub fn new(session: &'a Session<'a>, setup: Setup) -> Result<Self, AriaLiveError> {
+    pub fn new(
+        session: &'a Session<'a>,
+        setup: Setup,
+        alone: &Alone,
+    ) -> Result<Self, AriaLiveError> {
         let (scenario, top) = (session.scenario, session.top());
         let (requirements, region) = (&scenario.requirements, &scenario.plan.region);
         let highest = session.top_level();
@@ -109,6 +122,8 @@ impl<'a> Frames<'a> {
             latest: 0,
             depths,
             cycles_ns: 0,
+            cycle_ns: alone.cycle_ns[1],
+            decoder_ns: alone.decoder_ns.last().copied().unwrap_or(0),
         })
     }
 
@@ -133,7 +148,9 @@ impl<'a> Frames<'a> {
             Shown::Blocks(frames) => (self.session.top_level(), frames.shown()),
             Shown::Runtime(runtime) => (self.session.top_level(), runtime.aligned()),
         };
+        let asked = clock.now_ns();
         let dense = self.session.decode(level, features)?;
+        self.decoder_ns = longest(self.decoder_ns, clock.now_ns() - asked);
         this.latency_ns = clock.now_ns().saturating_sub(clock.time_of(frame));
         this.full_age = frame - self.latest;
         if let (Shown::Runtime(_), Some(dense)) = (&self.shown, &dense) {
@@ -221,7 +238,8 @@ impl<'a> Frames<'a> {
         Ok(())
     }
 
-    /// Runs a frame of ARIA: tracks the regions that moved, and updates those that fit.
+    /// Runs a frame of ARIA: tracks the regions that moved, and updates those that fit. A cycle that
+    /// would end too late for the decoder does not begin.
     fn aria(
         &mut self,
         frame: u64,
@@ -233,13 +251,21 @@ impl<'a> Frames<'a> {
         let (before, pose) = (video.pose(frame as usize - 1), video.pose(frame as usize));
         self.ladder.moved(&CameraMotion::between(&before, &pose));
         let plan = runtime.frame(frame, &pose, self.budget.cycles(0) as usize)?;
+        let until = clock.time_of(frame) + self.session.scenario.requirements.target_ns as u64;
         for cycle in &plan.cycles {
             let asked = clock.now_ns();
+            if asked + self.cycle_ns + self.decoder_ns > until {
+                runtime.left_out(cycle);
+                continue;
+            }
             let answer = self.session.region_ticket(frame as usize, cycle.window)?.wait()?;
-            self.cycles_ns += clock.now_ns() - asked;
             runtime.update(cycle, &self.session.region_features(&answer, cycle.window)?)?;
+            let took = clock.now_ns() - asked;
+            self.cycles_ns += took;
+            self.cycle_ns = longest(self.cycle_ns, took);
+            this.cycles += 1;
         }
-        (this.cycles, this.regions) = (plan.cycles.len() as u64, plan.asked as u64);
+        this.regions = plan.asked as u64;
         Ok(())
     }
 

@@ -128,7 +128,7 @@ pub fn run(
     let mut runs = Vec::new();
     for system in LIVE {
         say(LiveStep::Running { system, frames: request.frames });
-        runs.push(systems::run(&session, system, &references)?);
+        runs.push(systems::run(&session, system, &alone, &references)?);
     }
     Ok(LiveOutcomes {
         engines: described,

@@ -1,6 +1,10 @@
 //! [`run`]: runs the camera's frames through one system.
 
-use super::{AriaLiveError, SystemRun, frames::Frames, session::Session};
+use super::{
+    AriaLiveError, SystemRun,
+    frames::Frames,
+    session::{Alone, Session},
+};
 use crate::plan::aria::Scenario;
 use vitempo_aria::scene::{Dense, Score};
 use vitempo_planners::aria::{Setup, System};
@@ -11,11 +15,12 @@ use vitempo_profiler::live::FrameClock;
 pub fn run(
     session: &Session<'_>,
     system: System,
+    alone: &Alone,
     references: &[Dense],
 ) -> Result<SystemRun, AriaLiveError> {
     let Scenario { costs, requirements, plan, .. } = session.scenario;
     let mut outcome = SystemRun::new(Setup::of(system, costs, requirements, plan));
-    let mut frames = Frames::new(session, outcome.setup.clone())?;
+    let mut frames = Frames::new(session, outcome.setup.clone(), alone)?;
     let clock = FrameClock::start(requirements.frame_ns as u64);
     let (mut next, mut shown) = (1u64, Vec::new());
     while next <= session.request.frames as u64 {
