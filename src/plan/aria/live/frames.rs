@@ -40,7 +40,7 @@ pub struct Frames<'a> {
 /// What a system shows.
 enum Shown {
     Runtime(Box<Runtime<CameraFlow>>),
-    Blocks(BlockFrames),
+    Blocks(Box<BlockFrames>),
     /// A frame of a level.
     Whole(usize, FeatureMap),
 }
@@ -82,9 +82,12 @@ impl<'a> Frames<'a> {
             System::NpuOnly | System::MobiSrLike => {
                 Shown::Whole(setup.levels.first().copied().unwrap_or(0).min(highest), first)
             }
-            System::Base => {
-                Shown::Blocks(BlockFrames::new(session.video.camera(), size, first, pose)?)
-            }
+            System::Base => Shown::Blocks(Box::new(BlockFrames::new(
+                session.video.camera(),
+                size,
+                first,
+                pose,
+            )?)),
             _ => {
                 let settings = Settings {
                     priority: setup.system.priority().unwrap_or_default(),
