@@ -592,6 +592,9 @@ fn a_network_that_sees_is_scored_frame_by_frame_on_engines() {
     let executed: u64 = systems.iter().filter_map(|system| system["frames"].as_u64()).sum();
     assert_eq!(csv.lines().count() as u64, 1 + executed);
     assert!(csv.starts_with("system,frame,latency_ns,cycles,asked,full_frame_age,rmse_m,miou"));
+    let nowhere = folder.path("no/such/frames.csv");
+    let unwritable = [&args[..args.len() - 1], &[&nowhere]].concat();
+    assert!(refused(&unwritable).contains("the folder does not exist"), "before anything runs");
     let alone = ["plan", "aria", "--record", &record];
     assert!(refused(&alone).contains("--live"), "a record of nothing is refused");
 }

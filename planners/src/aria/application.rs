@@ -61,6 +61,8 @@ pub struct Program<'a> {
     latest: Option<Full>,
     /// Level of the current frame: that of the latest full frame at its start.
     frame_level: usize,
+    /// That full frame: one that arrives later is shown by the next frame.
+    frame_full: Option<Full>,
     running: Option<Full>,
     full_took_ns: u64,
     parts: Parts,
@@ -102,6 +104,7 @@ impl<'a> Program<'a> {
             full_taken: None,
             latest: None,
             frame_level: 0,
+            frame_full: None,
             running: None,
             full_took_ns: 0,
             parts: Parts::default(),
@@ -274,6 +277,7 @@ impl Application for Program<'_> {
         if stream == FRAMES {
             self.moved(self.taken.map_or(0, |last| last + 1), frame);
             self.taken = Some(frame);
+            self.frame_full = self.latest;
             self.frame_level = self.latest.map_or(0, |full| full.level);
             self.parts = Parts::default();
             return self.steps(frame);
@@ -328,7 +332,7 @@ impl Application for Program<'_> {
             self.level_costs(level).height,
         );
         let full_age = self
-            .latest
+            .frame_full
             .filter(|_| self.setup.system.is_parallel())
             .map_or(0, |full| number.saturating_sub(full.frame));
         self.record.frames.push(FrameRecord {

@@ -75,6 +75,9 @@ impl From<AriaLiveError> for CliError {
 
 /// Runs the systems and returns their outcomes.
 pub fn run(args: &LiveArgs, models: &AriaModels, scenario: &Scenario) -> CliResult<Outcomes> {
+    if let Some(path) = &args.record {
+        files::check_folder(path)?;
+    }
     let request = LiveRequest {
         engines: args.engines.clone(),
         frames: args.frames,
