@@ -561,7 +561,7 @@ fn aria_is_planned_from_forecasts_of_one_encoder_at_many_sizes() {
 fn a_network_that_sees_is_scored_frame_by_frame_on_engines() {
     let folder = Folder::new();
     let record = folder.path("frames.csv");
-    let network = Path::new(env!("CARGO_MANIFEST_DIR")).join("datasets/aria");
+    let network = Path::new(env!("CARGO_MANIFEST_DIR")).join("../datasets/aria");
     let [encoder, decoder] = ["encoder.onnx", "decoder.onnx"]
         .map(|name| network.join(name).to_str().expect("a path").to_owned());
     let bundle = "epyc-rten-f32-1t";

@@ -23,10 +23,14 @@ pub fn run(
     let mut frames = Frames::new(session, outcome.setup.clone(), alone)?;
     let clock = FrameClock::start(requirements.frame_ns as u64);
     let (mut next, mut shown) = (1u64, Vec::new());
-    while next <= session.request.frames as u64 {
+    let last = session.request.frames as u64;
+    while next <= last {
         let frame = clock.next(next);
-        outcome.dropped += frame - next;
+        outcome.dropped += frame.min(last + 1) - next;
         next = frame + 1;
+        if frame > last {
+            break;
+        }
         let (this, dense) = frames.frame(frame, &clock, &mut outcome)?;
         outcome.frames.push(this);
         shown.push(dense);
