@@ -94,6 +94,21 @@ impl FeatureMap {
         self.norms[patch] = norm;
     }
 
+    /// Features of windows that cover a grid, row by row; the last of those that overlap count.
+    ///
+    /// # Errors
+    /// As [`Self::replace_window`]; without windows, as [`Self::new`].
+    pub fn of_windows<'a>(
+        grid: Grid,
+        parts: impl IntoIterator<Item = (Window, &'a [f32])>,
+    ) -> Result<Self, AriaError> {
+        let mut parts = parts.into_iter().peekable();
+        let width = parts.peek().map_or(0, |(window, values)| values.len() / window.patches());
+        let mut all = Self::new(grid, width)?;
+        parts.try_for_each(|(window, values)| all.replace_window(window, values))?;
+        Ok(all)
+    }
+
     /// Replaces the features of a window by others, row by row.
     ///
     /// # Errors

@@ -44,6 +44,16 @@ impl PatchFlow {
         &self.sources
     }
 
+    /// Mean distance by which it moves patches, in patches.
+    #[must_use]
+    pub fn mean_distance(&self) -> f32 {
+        let moved = self.sources.iter().enumerate().map(|(patch, [x, y])| {
+            let [to_x, to_y] = self.grid.centre(patch);
+            (to_x - x).hypot(to_y - y)
+        });
+        moved.sum::<f32>() / self.grid.patches() as f32
+    }
+
     /// Where a point of the source frame is in the target: the inverse of the flow, by fixed-point
     /// iteration on the nearest patches.
     #[must_use]

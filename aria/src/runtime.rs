@@ -345,7 +345,8 @@ impl<F: FlowEstimator> Runtime<F> {
     }
 
     /// Merges the region encoder's output for a cycle of the current frame: `cycle.window` row by
-    /// row, resampled ([`FeatureMap::resampled`]) where the window is larger than the encoder's input. Only stale patches are replaced, not the padding. Velocities of the cycle's regions are
+    /// row, resampled ([`FeatureMap::resampled`]) where the window is larger than the encoder's
+    /// input. Only stale patches are replaced, not the padding. Velocities of the cycle's regions are
     /// computed again.
     ///
     /// # Errors

@@ -5,11 +5,8 @@
 //! least mean absolute difference. The median displacement counts as the camera's motion; a block
 //! with another displacement, or without a match, is dynamic.
 
-use super::{
-    picture::{Camera, Picture},
-    pipeline::tiles,
-};
-use crate::{PatchSet, Window};
+use super::picture::{Camera, Picture};
+use crate::{Grid, PatchSet, Window};
 
 /// How blocks are matched.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -28,32 +25,6 @@ impl Default for Blocks {
     fn default() -> Self {
         Self { patches: 2, reach: 32, motion: 6, difference: 0.05 }
     }
-}
-
-/// Blocks of `size` patches in the order of their total variation of brightness, the greatest first:
-/// what MobiSR takes for hard (Lee et al., MobiCom 2019).
-#[must_use]
-pub fn by_variation(camera: &Camera, picture: &Picture, size: [usize; 2]) -> Vec<Window> {
-    let brightness = |y: usize, x: usize| -> f64 {
-        picture.colours[y * picture.width + x].iter().copied().map(f64::from).sum()
-    };
-    let variation = |window: &Window| {
-        let (top, left) = (window.row * camera.patch, window.col * camera.patch);
-        let (high, wide) = (window.rows * camera.patch, window.cols * camera.patch);
-        let mut sum = 0.0;
-        for y in top..top + high {
-            for x in left..left + wide {
-                let here = brightness(y, x);
-                sum += if x + 1 < left + wide { (brightness(y, x + 1) - here).abs() } else { 0.0 };
-                sum += if y + 1 < top + high { (brightness(y + 1, x) - here).abs() } else { 0.0 };
-            }
-        }
-        sum
-    };
-    let mut all: Vec<(f64, Window)> =
-        tiles(camera.grid, size).map(|window| (variation(&window), window)).collect();
-    all.sort_by(|a, b| b.0.total_cmp(&a.0));
-    all.into_iter().map(|(_, window)| window).collect()
 }
 
 impl Blocks {
@@ -111,6 +82,41 @@ impl Blocks {
         }
         best
     }
+}
+
+/// Windows of `block` patches that cover a grid; the last of a row or column overlap those before.
+pub fn tiles(grid: Grid, block: [usize; 2]) -> impl Iterator<Item = Window> {
+    let (rows, cols) = (block[0].clamp(1, grid.rows()), block[1].clamp(1, grid.cols()));
+    let starts = |all: usize, side: usize| (0..all).step_by(side).map(move |at| at.min(all - side));
+    starts(grid.rows(), rows).flat_map(move |row| {
+        starts(grid.cols(), cols).map(move |col| Window { row, col, rows, cols })
+    })
+}
+
+/// Blocks of `size` patches in the order of their total variation of brightness, the greatest first:
+/// what MobiSR takes for hard (Lee et al., MobiCom 2019).
+#[must_use]
+pub fn by_variation(camera: &Camera, picture: &Picture, size: [usize; 2]) -> Vec<Window> {
+    let brightness = |y: usize, x: usize| -> f64 {
+        picture.colours[y * picture.width + x].iter().copied().map(f64::from).sum()
+    };
+    let variation = |window: &Window| {
+        let (top, left) = (window.row * camera.patch, window.col * camera.patch);
+        let (high, wide) = (window.rows * camera.patch, window.cols * camera.patch);
+        let mut sum = 0.0;
+        for y in top..top + high {
+            for x in left..left + wide {
+                let here = brightness(y, x);
+                sum += if x + 1 < left + wide { (brightness(y, x + 1) - here).abs() } else { 0.0 };
+                sum += if y + 1 < top + high { (brightness(y + 1, x) - here).abs() } else { 0.0 };
+            }
+        }
+        sum
+    };
+    let mut all: Vec<(f64, Window)> =
+        tiles(camera.grid, size).map(|window| (variation(&window), window)).collect();
+    all.sort_by(|a, b| b.0.total_cmp(&a.0));
+    all.into_iter().map(|(_, window)| window).collect()
 }
 
 /// Brightness at half the size.

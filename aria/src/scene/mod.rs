@@ -24,14 +24,14 @@ mod world;
 
 pub use answer::{Answer, Model, Score};
 pub use block_frames::BlockFrames;
-pub use blocks::{Blocks, by_variation};
+pub use blocks::{Blocks, by_variation, tiles};
 pub use dense::{CELLS, Dense, Target};
 pub use encoder::StandIn;
 pub use end_to_end::{Way, end_to_end};
 pub use evaluate::{Detection, Evaluation, TrackingError, WarpingError, evaluate};
 pub use picture::{Camera, Picture};
 pub use pipeline::{
-    Choices, Footage, Found, Network, Pace, PacedLevel, Show, Shown, cut, pipeline, tiles,
+    Choices, Footage, Found, Network, Pace, PacedLevel, Show, Shown, cut, pipeline,
 };
 pub use shape::Shape;
 pub use truth::{LEAST, SHARE, Truth, way};

@@ -5,10 +5,12 @@
 //! comparing features, the camera's pose is that of the picture, and depth for the flow is the
 //! decoder's own.
 
-use super::{BlockFrames, Camera, Dense, Detection, Picture, Score, Truth, World, by_variation};
+use super::{
+    BlockFrames, Camera, Dense, Detection, Picture, Score, Truth, World, by_variation, tiles,
+};
 use crate::{
     AriaError, CameraFlow, CameraMotion, Criterion, FeatureMap, Frame, Grid, Instructions, Padding,
-    PatchFlow, PatchSet, Runtime, Settings, Structure, View, Window, group,
+    PatchSet, Runtime, Settings, Structure, View, Window, group,
     scheduler::{Priority, Reaction, ResolutionLadder, ResolutionSettings},
 };
 
@@ -337,17 +339,13 @@ impl<'a, N: Network> Stage<'a, N> {
         block: [usize; 2],
     ) -> Result<FeatureMap, N::Error> {
         let pixels = self.pixels(picture, &View::whole(self.top(), level))?;
-        let mut all: Vec<Vec<f32>> = vec![Vec::new(); level.patches()];
+        let mut parts = Vec::new();
         for window in tiles(level, block) {
             let part = cut(&pixels, level, self.footage.camera.patch, window);
-            let values = self.network.encode(part, Grid::new(window.rows, window.cols)?)?;
-            let width = values.len() / window.patches();
-            for ((row, col), features) in window.places().zip(values.chunks_exact(width)) {
-                all[level.index(row, col)] = features.to_vec();
-            }
+            parts.push((window, self.network.encode(part, Grid::new(window.rows, window.cols)?)?));
         }
-        let width = all.first().map_or(0, Vec::len);
-        Ok(FeatureMap::from_values(Instructions::best(), level, width, &all.concat())?)
+        let parts = parts.iter().map(|(window, values)| (*window, &values[..]));
+        Ok(FeatureMap::of_windows(level, parts)?)
     }
 
     fn moved_blocks(&mut self, pace: &Pace, shown: &mut Shown) -> Result<(), N::Error> {
@@ -423,7 +421,7 @@ impl<'a, N: Network> Stage<'a, N> {
             if let Some((most, level)) = choices.whole_beyond {
                 let seen_from = &self.pictures()[full.latest.0 as usize].pose;
                 let motion = CameraMotion::between(seen_from, &picture.pose);
-                if way(&runtime.estimator_mut().over(top, &motion)?) > most {
+                if runtime.estimator_mut().over(top, &motion)?.mean_distance() > most {
                     shown.whole += u64::from(counted);
                     let features = self.full(picture.frame, level)?;
                     let dense = self.count(shown, picture, &features)?;
@@ -503,25 +501,6 @@ impl<'a> FullFrames<'a> {
     fn age(&self, picture: &Picture, skipped: u64) -> u64 {
         if picture.frame >= skipped { picture.frame - self.latest.0 } else { 0 }
     }
-}
-
-/// Mean distance that a flow moves patches, in patches.
-fn way(flow: &PatchFlow) -> f32 {
-    let grid = flow.grid();
-    let moved = flow.sources().iter().enumerate().map(|(patch, [x, y])| {
-        let [to_x, to_y] = grid.centre(patch);
-        (to_x - x).hypot(to_y - y)
-    });
-    moved.sum::<f32>() / grid.patches() as f32
-}
-
-/// Windows of `block` patches that cover a grid; the last of a row or column overlap those before.
-pub fn tiles(grid: Grid, block: [usize; 2]) -> impl Iterator<Item = Window> {
-    let (rows, cols) = (block[0].clamp(1, grid.rows()), block[1].clamp(1, grid.cols()));
-    let starts = |all: usize, side: usize| (0..all).step_by(side).map(move |at| at.min(all - side));
-    starts(grid.rows(), rows).flat_map(move |row| {
-        starts(grid.cols(), cols).map(move |col| Window { row, col, rows, cols })
-    })
 }
 
 /// The pixels of a window of an encoder's input, channels first: `pixels` are those of `grid`

@@ -59,9 +59,8 @@ pub struct Program<'a> {
     taken: Option<usize>,
     full_taken: Option<usize>,
     latest: Option<Full>,
-    /// Level of the current frame: that of the latest full frame at its start.
-    frame_level: usize,
-    /// That full frame: one that arrives later is shown by the next frame.
+    /// The latest full frame at the start of the current frame: one that arrives later is shown by
+    /// the next.
     frame_full: Option<Full>,
     running: Option<Full>,
     full_took_ns: u64,
@@ -103,7 +102,6 @@ impl<'a> Program<'a> {
             taken: None,
             full_taken: None,
             latest: None,
-            frame_level: 0,
             frame_full: None,
             running: None,
             full_took_ns: 0,
@@ -149,17 +147,22 @@ impl<'a> Program<'a> {
         &self.costs.levels[index.min(self.costs.levels.len() - 1)]
     }
 
+    /// Level of the current frame: that of the full frame that it shows.
+    fn frame_level(&self) -> usize {
+        self.frame_full.map_or(0, |full| full.level)
+    }
+
     /// The cycles of this frame.
     fn cycles(&self) -> u64 {
         if self.setup.system.is_scheduled() {
-            self.budget.cycles(self.frame_level)
+            self.budget.cycles(self.frame_level())
         } else {
             self.setup.cycles
         }
     }
 
     fn steps(&mut self, number: usize) -> Vec<Vec<Task>> {
-        let level = self.level_costs(self.frame_level);
+        let level = self.level_costs(self.frame_level());
         let decoder = self.task(REGIONS, &level.decoder, DECODER);
         match self.setup.system {
             System::NpuOnly => vec![vec![self.task(REGIONS, &level.alone, WHOLE)], vec![decoder]],
@@ -278,7 +281,6 @@ impl Application for Program<'_> {
             self.moved(self.taken.map_or(0, |last| last + 1), frame);
             self.taken = Some(frame);
             self.frame_full = self.latest;
-            self.frame_level = self.latest.map_or(0, |full| full.level);
             self.parts = Parts::default();
             return self.steps(frame);
         }
@@ -318,7 +320,7 @@ impl Application for Program<'_> {
             self.record.full_frames.push((now_ns, level.height, self.full_took_ns));
             return;
         }
-        let level = self.frame_level;
+        let level = self.frame_level();
         let parts = std::mem::take(&mut self.parts);
         let rest = parts.step_ns + parts.flow_ns + parts.decoder_ns;
         self.budget.observe(

@@ -109,14 +109,23 @@ impl Walk {
 }
 
 fn seen(scene: &Scene, frame: u64, number: u64) -> TraceFrame {
-    let motion = CameraMotion::between(&scene.pose(frame - 1), &scene.pose(frame));
+    let mut seen = trace_frame(scene, frame - 1, frame);
+    seen.moving.iter_mut().for_each(|moving| moving.region += number * MOST_REGIONS);
+    seen
+}
+
+/// What moves in a frame of a scene that is shown after another one: before it, things run
+/// backwards.
+pub(super) fn trace_frame(scene: &Scene, before: u64, now: u64) -> TraceFrame {
+    let motion = CameraMotion::between(&scene.pose(before), &scene.pose(now));
+    let sign = if now < before { -1.0 } else { 1.0 };
     let moving = |seen: VisibleObject| Moving {
-        region: number * MOST_REGIONS + seen.object as u64,
+        region: seen.object as u64,
         window: seen.window,
         patches: seen.patches.min(seen.window.patches()),
-        velocity: seen.velocity,
+        velocity: seen.velocity.map(|v| sign * v),
     };
-    let moving = scene.visible_objects(frame).into_iter().map(moving).collect();
+    let moving = scene.visible_objects(now).into_iter().map(moving).collect();
     TraceFrame { translation_m: motion.distance_m(), rotation_rad: motion.angle_rad(), moving }
 }
 

@@ -19,10 +19,7 @@ use vitempo::{
         },
         live::Engine,
     },
-    profiler::{
-        OutputValues,
-        live::{Answer, Rig},
-    },
+    profiler::{OutputValues, live::Rig},
 };
 
 /// Pixels along each side of a patch.
@@ -107,17 +104,6 @@ pub struct OnEngine {
     decoders: Vec<Grid>,
 }
 
-impl OnEngine {
-    fn run(
-        &self,
-        part: usize,
-        inputs: impl IntoIterator<Item = OutputValues>,
-    ) -> Result<Answer, AriaStudyError> {
-        let inputs: Vec<_> = inputs.into_iter().map(Arc::new).collect();
-        Ok(self.rig.ask(part, 0, &inputs)?.wait()?)
-    }
-}
-
 fn place(grids: &[Grid], grid: Grid, what: &str) -> Result<usize, AriaStudyError> {
     let found = grids.iter().position(|known| *known == grid);
     found.ok_or_else(|| AriaStudyError::Size(format!("{what} {grid}")))
@@ -136,7 +122,7 @@ impl Network for OnEngine {
             shape: vec![1, CHANNELS, grid.rows() * patch, grid.cols() * patch],
             values: pixels,
         };
-        let mut answer = self.run(part, [input])?;
+        let mut answer = self.rig.ask(part, 0, &[Arc::new(input)])?.wait()?;
         let output = answer.values.first_mut().map(|output| std::mem::take(&mut output.values));
         output
             .filter(|features| !features.is_empty() && features.len() % grid.patches() == 0)
@@ -149,7 +135,7 @@ impl Network for OnEngine {
     fn decode(&mut self, features: &FeatureMap) -> Result<Dense, AriaStudyError> {
         let part = self.encoders.len() + place(&self.decoders, features.grid(), "decoding")?;
         let decoder = &self.rig.parts()[part];
-        let answer = self.run(part, decoder_inputs(decoder, features))?;
+        let answer = self.rig.ask(part, 0, &decoder_inputs(decoder, features))?.wait()?;
         Ok(decoded(decoder, answer, features)?)
     }
 }

@@ -1,6 +1,7 @@
 //! [`decoded`]: what a decoder of `vitempo-aria`'s convention says of a frame; [`decoder_inputs`]:
 //! the features that any decoder gets.
 
+use std::sync::Arc;
 use vitempo_aria::{
     FeatureMap,
     scene::{CELLS, Dense, LABELS},
@@ -61,7 +62,7 @@ pub fn decoded(
 /// The inputs of a decoder: features where an input takes one row for each patch, otherwise zeros,
 /// which take as long.
 #[must_use]
-pub fn decoder_inputs(decoder: &Graph, features: &FeatureMap) -> Vec<OutputValues> {
+pub fn decoder_inputs(decoder: &Graph, features: &FeatureMap) -> Vec<Arc<OutputValues>> {
     let tokens = [1, features.grid().patches(), features.width()];
     let one = |id| {
         let value = decoder.value(id);
@@ -71,7 +72,7 @@ pub fn decoder_inputs(decoder: &Graph, features: &FeatureMap) -> Vec<OutputValue
         } else {
             vec![0.0; shape.iter().product()]
         };
-        OutputValues { name: value.name.clone(), shape, values }
+        Arc::new(OutputValues { name: value.name.clone(), shape, values })
     };
     decoder.inputs().iter().map(|id| one(*id)).collect()
 }

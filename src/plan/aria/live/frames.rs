@@ -41,8 +41,8 @@ pub struct Frames<'a> {
 enum Shown {
     Runtime(Box<Runtime<CameraFlow>>),
     Blocks(Box<BlockFrames>),
-    /// A frame of a level.
-    Whole(usize, FeatureMap),
+    /// Features of a level.
+    Whole(FeatureMap),
 }
 
 /// A running full frame.
@@ -75,13 +75,11 @@ impl<'a> Frames<'a> {
         let pose = session.video.pose(0);
         let size = [session.parts.region.rows(), session.parts.region.cols()];
         let mut depths = VecDeque::new();
-        if let Some(dense) = session.decode(highest, &first)? {
+        if let Some(dense) = session.decode(&first)? {
             depths.push_back((0, dense.depths_of_patches(top)));
         }
         let shown = match setup.system {
-            System::NpuOnly | System::MobiSrLike => {
-                Shown::Whole(setup.levels.first().copied().unwrap_or(0).min(highest), first)
-            }
+            System::NpuOnly | System::MobiSrLike => Shown::Whole(first),
             System::Base => Shown::Blocks(Box::new(BlockFrames::new(
                 session.video.camera(),
                 size,
@@ -146,13 +144,13 @@ impl<'a> Frames<'a> {
             System::Base => self.matched_blocks(frame as usize, &mut this)?,
             _ => self.aria(frame, clock, &mut this)?,
         }
-        let (level, features) = match &self.shown {
-            Shown::Whole(level, features) => (*level, features),
-            Shown::Blocks(frames) => (self.session.top_level(), frames.shown()),
-            Shown::Runtime(runtime) => (self.session.top_level(), runtime.aligned()),
+        let features = match &self.shown {
+            Shown::Whole(features) => features,
+            Shown::Blocks(frames) => frames.shown(),
+            Shown::Runtime(runtime) => runtime.aligned(),
         };
         let asked = clock.now_ns();
-        let dense = self.session.decode(level, features)?;
+        let dense = self.session.decode(features)?;
         self.decoder_ns = longest(self.decoder_ns, clock.now_ns() - asked);
         this.latency_ns = clock.now_ns().saturating_sub(clock.time_of(frame));
         this.full_age = frame - self.latest;
@@ -234,7 +232,7 @@ impl<'a> Frames<'a> {
                     runtime.estimator_mut().set_structure(Structure::Depth(depths.clone()));
                 }
             }
-            Shown::Whole(..) => {}
+            Shown::Whole(_) => {}
         }
         self.ladder.observe(running.level, there_ns - running.since_ns);
         self.latest = running.frame;
@@ -288,61 +286,60 @@ impl<'a> Frames<'a> {
         Ok(())
     }
 
+    /// The level of frames that are shown whole.
+    fn level(&self) -> usize {
+        let level = self.setup.levels.first().copied().unwrap_or(0);
+        level.min(self.session.top_level())
+    }
+
     /// Runs a whole frame on the processor of regions.
     fn whole(&mut self, frame: usize) -> Result<(), AriaLiveError> {
-        let Shown::Whole(level, features) = &mut self.shown else { return Ok(()) };
-        let answer = self.session.level_ticket(*level, REGIONS, frame)?.wait()?;
-        *features = self.session.level_features(*level, &answer)?;
+        let level = self.level();
+        let answer = self.session.level_ticket(level, REGIONS, frame)?.wait()?;
+        self.shown = Shown::Whole(self.session.level_features(level, &answer)?);
         Ok(())
     }
 
     /// Runs a frame as blocks on both processors at the same time, the hardest of them at the highest
     /// resolution as well.
     fn blocks(&mut self, frame: usize, clock: &FrameClock) -> Result<(), AriaLiveError> {
-        let Shown::Whole(level, features) = &mut self.shown else { return Ok(()) };
-        let (session, begun) = (self.session, clock.now_ns());
-        let (video, top) = (session.video, session.top());
-        let of_level = self.setup.levels.first().copied().unwrap_or(0).min(session.top_level());
-        let grid = session.parts.levels[of_level];
+        let (session, begun, level) = (self.session, clock.now_ns(), self.level());
+        let grid = session.parts.levels[level];
         let block = [session.parts.block.rows(), session.parts.block.cols()];
-        let pixels = session.level_pixels(of_level, frame)?;
+        let pixels = session.level_pixels(level, frame)?;
         let mut tickets = Vec::new();
-        let here = |number: usize| (number as u64) < self.setup.blocks[0];
-        let processor = |number: usize| if here(number) { REGIONS } else { FULL };
+        let [here, _] = self.setup.blocks;
+        let processor = |number: usize| if (number as u64) < here { REGIONS } else { FULL };
         for window in tiles(grid, block) {
             let processor = processor(tickets.len());
-            let ticket = session.block_ticket(processor, &pixels, of_level, window)?;
+            let ticket = session.block_ticket(processor, &pixels, level, window)?;
             tickets.push((processor, window, ticket));
         }
-        let covering = tickets.len();
-        let hard = match self.setup.refined {
-            0 => Vec::new(),
-            _ => by_variation(video.camera(), video.picture(frame), block),
-        };
-        for window in hard.into_iter().take(self.setup.refined as usize) {
-            let processor = processor(tickets.len());
-            tickets.push((processor, window, session.hard_ticket(processor, frame, window)?));
+        let (covering, refined) = (tickets.len(), self.setup.refined as usize);
+        if refined > 0 {
+            let picture = session.video.picture(frame);
+            let hard = by_variation(session.video.camera(), picture, block);
+            for window in hard.into_iter().take(refined) {
+                let processor = processor(tickets.len());
+                tickets.push((processor, window, session.hard_ticket(processor, frame, window)?));
+            }
         }
-        let mut full_ns = 0;
-        let mut answers = Vec::new();
+        let (mut full_ns, mut parts) = (0, Vec::new());
         for (processor, window, ticket) in tickets {
             let answer = ticket.wait()?;
             full_ns += if processor == FULL { answer.busy_ns } else { 0 };
-            answers.push((window, session.block_features(&answer)?));
+            parts.push((window, session.block_features(&answer)?));
         }
-        let width = features.width();
-        let mut shown = FeatureMap::new(grid, width)?;
-        for (window, part) in &answers[..covering] {
+        let (covering, hard) = parts.split_at(covering);
+        let covering = covering.iter().map(|(window, part)| (*window, part.values()));
+        let mut shown = FeatureMap::of_windows(grid, covering)?;
+        if !hard.is_empty() {
+            shown = shown.resampled(session.top())?;
+        }
+        for (window, part) in hard {
             shown.replace_window(*window, part.values())?;
         }
-        *level = of_level;
-        if self.setup.refined > 0 {
-            (shown, *level) = (shown.resampled(top)?, session.top_level());
-        }
-        for (window, part) in &answers[covering..] {
-            shown.replace_window(*window, part.values())?;
-        }
-        *features = shown;
+        self.shown = Shown::Whole(shown);
         clock.wait_until(begun + (full_ns as f64 * session.slowdown(frame)) as u64);
         Ok(())
     }

@@ -20,11 +20,15 @@ mod video;
 pub use decoded::{DecodedError, decoded, decoder_inputs};
 pub use error::AriaLiveError;
 pub use outcomes::{LiveFrame, LiveOutcomes, SystemRun};
+pub use replay::Replayed;
 
 use super::{AriaModels, Scenario};
 use crate::plan::live::{Engine, described};
 use session::{Parts, Session};
-use std::sync::{Arc, atomic::AtomicBool};
+use std::{
+    ops::RangeInclusive,
+    sync::{Arc, atomic::AtomicBool},
+};
 use video::Video;
 use vitempo_aria::Grid;
 use vitempo_planners::aria::System;
@@ -50,6 +54,24 @@ pub struct LiveRequest {
     pub throttle: Option<f64>,
     /// Set by the caller to stop between two frames.
     pub interrupted: Arc<AtomicBool>,
+}
+
+impl LiveRequest {
+    /// Frames before the throttling.
+    fn unthrottled(&self) -> usize {
+        self.frames / 2
+    }
+
+    /// Camera frames before the throttling and after it, and the factor by which full frames take
+    /// longer in them; all frames where there is none.
+    fn parts(&self) -> Vec<(RangeInclusive<u64>, f64)> {
+        let (half, all) = (self.unthrottled() as u64, self.frames as u64);
+        let parts = match self.throttle {
+            None => vec![(1..=all, 1.0)],
+            Some(factor) => vec![(1..=half, 1.0), (half + 1..=all, factor.max(1.0))],
+        };
+        parts.into_iter().filter(|(frames, _)| !frames.is_empty()).collect()
+    }
 }
 
 /// The progress of a live run.
@@ -116,11 +138,10 @@ pub fn run(
         .next_back()
         .ok_or(AriaLiveError::NothingFits { target_ns: requirements.target_ns })?;
     let top = Grid::new(top_level.rows, top_level.cols)?;
-    let mut parts = Parts::of(scenario, models, top)?;
+    let (parts, graphs) = Parts::of(scenario, models, top)?;
     say(LiveStep::Rendering { frames: RENDERED, rows: top.rows(), cols: top.cols() });
     let video = Video::of(Video::scene(parts.channels, top, scenario.costs.patch)?, RENDERED);
-    let rig =
-        Rig::start(&engines.each_ref().map(Engine::processor), std::mem::take(&mut parts.graphs))?;
+    let rig = Rig::start(&engines.each_ref().map(Engine::processor), graphs)?;
     let described = described(&engines, &rig);
     let session = Session { rig, video: &video, scenario, parts, request };
     let alone = session.alone()?;

@@ -1,11 +1,10 @@
 //! [`LiveOutcomes`]: the measurements of a live run, of the parts alone and of every system. Times
 //! are in ns.
 
+use super::Replayed;
+use std::ops::RangeInclusive;
 use vitempo_aria::{scene::Score, scheduler::cycles};
-use vitempo_planners::{
-    aria::{AriaOutcome, Setup},
-    simulator::nearest_rank,
-};
+use vitempo_planners::{aria::Setup, simulator::nearest_rank};
 
 /// One executed frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -82,17 +81,11 @@ impl SystemRun {
         all
     }
 
-    /// The frames in this many parts of equal numbers of camera frames, the last up to the end.
+    /// The run of some of its camera frames alone.
     #[must_use]
-    pub fn halves(&self, parts: usize) -> Vec<Self> {
-        let last = self.frames.last().map_or(0, |frame| frame.frame);
-        let each = (last.div_ceil(parts.max(1) as u64)).max(1);
-        let of = |part: u64| {
-            let frames =
-                self.frames.iter().filter(|f| (f.frame.max(1) - 1) / each == part).copied();
-            Self { frames: frames.collect(), ..Self::new(self.setup.clone()) }
-        };
-        (0..parts as u64).map(of).collect()
+    pub fn within(&self, frames: &RangeInclusive<u64>) -> Self {
+        let frames = self.frames.iter().filter(|frame| frames.contains(&frame.frame)).copied();
+        Self { frames: frames.collect(), ..Self::new(self.setup.clone()) }
     }
 
     fn count(&self) -> f64 {
@@ -115,7 +108,7 @@ pub struct LiveOutcomes {
     pub decoder_ns: Vec<u64>,
     /// What the simulator says of each run from these latencies, on the same frames: without
     /// throttling, then with it.
-    pub replayed: Vec<Vec<AriaOutcome>>,
+    pub replayed: Vec<Vec<Replayed>>,
     /// Planned cycles per frame.
     pub planned_cycles: u64,
     /// Forecast latency of a cycle.

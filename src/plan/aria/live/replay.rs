@@ -4,73 +4,74 @@ use super::{
     AriaLiveError, SystemRun,
     session::{Alone, Session},
 };
+use std::ops::RangeInclusive;
 use vitempo_planners::{
     aria::{
-        AriaCosts, AriaDevice, AriaOutcome, Forecast, RegionEncoder, Requirements, Setup,
-        Simulation, System, Trace, Truth,
+        AriaCosts, AriaDevice, AriaOutcome, Forecast, RegionEncoder, Setup, Simulation, System,
+        Trace, Truth,
     },
     simulator::ProcessorModel,
 };
 use vitempo_profiler::statistics;
 
-/// What the simulator says of each run, with its plan: of frames before the throttling, and of those
-/// after it.
+/// What the simulator says of a part of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Replayed {
+    /// The camera frames.
+    pub frames: RangeInclusive<u64>,
+    /// Factor by which full frames took longer.
+    pub slowdown: f64,
+    /// Of the same plan on the same frames.
+    pub outcome: AriaOutcome,
+}
+
+/// What the simulator says of each run: of its frames before the throttling, and of those after it.
 pub fn replayed(
     session: &Session<'_>,
     alone: &Alone,
     runs: &[SystemRun],
-) -> Result<Vec<Vec<AriaOutcome>>, AriaLiveError> {
-    let parts = session.request.throttle.map_or(vec![1.0], |factor| vec![1.0, factor]);
-    let mut all = Vec::new();
-    for run in runs {
-        let mut simulated = Vec::new();
-        for (number, factor) in parts.iter().enumerate() {
-            let frames = session.request.frames;
-            let each = frames.div_ceil(parts.len());
-            let within = (1 + number * each)..=((number + 1) * each).min(frames);
-            let trace = Trace {
-                grid: session.top(),
-                frames_per_s: 1e9 / session.scenario.requirements.frame_ns,
-                frames: within.map(|frame| session.video.motion(frame)).collect(),
-            };
-            simulated.push(simulation(session, alone, runs, &trace, *factor, &run.setup)?);
+) -> Result<Vec<Vec<Replayed>>, AriaLiveError> {
+    let mut all = vec![Vec::new(); runs.len()];
+    for (frames, slowdown) in session.request.parts() {
+        let trace = Trace {
+            grid: session.top(),
+            frames_per_s: 1e9 / session.scenario.requirements.frame_ns,
+            frames: frames.clone().map(|frame| session.video.motion(frame as usize)).collect(),
+        };
+        let costs = measured(session, alone, runs, slowdown);
+        let device = AriaDevice {
+            processors: ["cpu", "gpu", "npu"].map(ProcessorModel::named).to_vec(),
+            spread: alone.spread,
+            ..session.scenario.device.clone()
+        };
+        let simulation = Simulation {
+            trace: &trace,
+            costs: &costs,
+            device: &device,
+            requirements: session.scenario.requirements,
+            truth: Truth::Deviations(0.0),
+            seed: 0,
+        };
+        for (run, all) in runs.iter().zip(&mut all) {
+            let outcome = simulation.run_planned(with_measured(&run.setup, alone, slowdown))?;
+            all.push(Replayed { frames: frames.clone(), slowdown, outcome });
         }
-        all.push(simulated);
     }
     Ok(all)
 }
 
-fn simulation(
-    session: &Session<'_>,
-    alone: &Alone,
-    runs: &[SystemRun],
-    trace: &Trace,
-    factor: f64,
-    setup: &Setup,
-) -> Result<AriaOutcome, AriaLiveError> {
-    let costs = measured(session, alone, runs, factor);
-    let elsewhere = Forecast::exact(alone.block_ns[1] as f64 * factor);
-    let (cycle, elsewhere) = match setup.system {
-        System::MobiSrLike => (Forecast::exact(alone.block_ns[0] as f64), elsewhere),
-        _ => (Forecast::exact(alone.cycle_ns[1] as f64), elsewhere),
+/// A plan whose region encoder takes what was measured: that of blocks, or that of cycles.
+fn with_measured(setup: &Setup, alone: &Alone, slowdown: f64) -> Setup {
+    let cycle_ns = match setup.system {
+        System::MobiSrLike => alone.block_ns[0],
+        _ => alone.cycle_ns[1],
     };
-    let region = RegionEncoder { cycle, elsewhere, ..setup.region.clone() };
-    let named = |name: &str| ProcessorModel::named(name);
-    let device = AriaDevice {
-        processors: vec![named("cpu"), named("gpu"), named("npu")],
-        spread: alone.spread,
-        ..session.scenario.device.clone()
+    let region = RegionEncoder {
+        cycle: Forecast::exact(cycle_ns as f64),
+        elsewhere: Forecast::exact(alone.block_ns[1] as f64 * slowdown),
+        ..setup.region.clone()
     };
-    let requirements = Requirements { spread: alone.spread, ..session.scenario.requirements };
-    let simulation = Simulation {
-        trace,
-        costs: &costs,
-        device: &device,
-        requirements,
-        truth: Truth::Deviations(0.0),
-        seed: 0,
-    };
-    Ok(simulation.run_planned(Setup { region, ..setup.clone() })?)
+    Setup { region, ..setup.clone() }
 }
 
 /// The scenario's costs with what was measured in place of forecasts.

@@ -29,7 +29,6 @@ const CYCLE_RUNS: usize = 15;
 
 /// The parts of the rig: encoders of levels, of regions and of blocks, and decoders of levels.
 pub struct Parts {
-    pub graphs: Vec<Graph>,
     pub levels: Vec<Grid>,
     pub region: Grid,
     pub block: Grid,
@@ -40,8 +39,12 @@ pub struct Parts {
 }
 
 impl Parts {
-    /// The parts of a plan whose highest level is `top`.
-    pub fn of(scenario: &Scenario, models: &AriaModels, top: Grid) -> Result<Self, AriaLiveError> {
+    /// The parts of a plan whose highest level is `top`, and their graphs.
+    pub fn of(
+        scenario: &Scenario,
+        models: &AriaModels,
+        top: Grid,
+    ) -> Result<(Self, Vec<Graph>), AriaLiveError> {
         let Scenario { costs, requirements, plan, .. } = scenario;
         let size = |grid: &Grid| [grid.rows(), grid.cols()];
         let mut levels = Vec::new();
@@ -71,7 +74,7 @@ impl Parts {
             && graphs
                 .last()
                 .is_some_and(|last| decodes && tells_depth_and_labels(last, top.patches()));
-        Ok(Self { graphs, levels, region, block, decodes, channels, sees })
+        Ok((Self { levels, region, block, decodes, channels, sees }, graphs))
     }
 
     fn region_part(&self) -> usize {
@@ -82,7 +85,9 @@ impl Parts {
         self.levels.len() + 1
     }
 
-    fn decoder_part(&self, level: usize) -> Option<usize> {
+    /// The decoder for features of a level.
+    fn decoder_part(&self, grid: Grid) -> Option<usize> {
+        let level = self.levels.iter().position(|level| *level == grid)?;
         self.decodes.then_some(self.levels.len() + 2 + level)
     }
 }
@@ -206,16 +211,10 @@ impl Session<'_> {
 
     /// Runs the decoder on features of a level, where there is one; what it says where it says depth
     /// and labels.
-    pub fn decode(
-        &self,
-        level: usize,
-        features: &FeatureMap,
-    ) -> Result<Option<Dense>, AriaLiveError> {
-        let Some(part) = self.parts.decoder_part(level) else { return Ok(None) };
+    pub fn decode(&self, features: &FeatureMap) -> Result<Option<Dense>, AriaLiveError> {
+        let Some(part) = self.parts.decoder_part(features.grid()) else { return Ok(None) };
         let decoder = &self.rig.parts()[part];
-        let inputs: Vec<Arc<_>> =
-            decoder_inputs(decoder, features).into_iter().map(Arc::new).collect();
-        let answer = self.rig.ask(part, REGIONS, &inputs)?.wait()?;
+        let answer = self.rig.ask(part, REGIONS, &decoder_inputs(decoder, features))?.wait()?;
         Ok(self.parts.sees.then(|| decoded(decoder, answer, features)).transpose()?)
     }
 
@@ -226,7 +225,7 @@ impl Session<'_> {
             for frame in 0..self.video.pictures().len() {
                 let answer = self.level_ticket(self.top_level(), FULL, frame)?.wait()?;
                 let features = self.level_features(self.top_level(), &answer)?;
-                all.extend(self.decode(self.top_level(), &features)?);
+                all.extend(self.decode(&features)?);
                 self.go_on()?;
             }
         }
@@ -286,11 +285,10 @@ impl Session<'_> {
     }
 
     fn decoder_alone(&self, level: usize) -> Result<u64, AriaLiveError> {
-        let Some(part) = self.parts.decoder_part(level) else { return Ok(0) };
+        let Some(part) = self.parts.decoder_part(self.parts.levels[level]) else { return Ok(0) };
         let answer = self.level_ticket(level, FULL, 0)?.wait()?;
         let features = self.level_features(level, &answer)?;
-        let inputs: Vec<Arc<_>> =
-            decoder_inputs(&self.rig.parts()[part], &features).into_iter().map(Arc::new).collect();
+        let inputs = decoder_inputs(&self.rig.parts()[part], &features);
         self.median(CYCLE_RUNS, || Ok(self.rig.ask(part, REGIONS, &inputs)?.wait()?))
     }
 
@@ -315,7 +313,7 @@ impl Session<'_> {
 
     /// The injected slowdown of the processor of full frames at a frame.
     pub fn slowdown(&self, frame: usize) -> f64 {
-        let is_throttled = frame > self.request.frames / 2;
+        let is_throttled = frame > self.request.unthrottled();
         self.request.throttle.filter(|_| is_throttled).unwrap_or(1.0).max(1.0)
     }
 }

@@ -1,13 +1,15 @@
 //! Converts a rendered video into inputs of engines, and their outputs into features of patches.
 
-use super::{super::models::MOST_EXTRA_TOKENS, AriaLiveError};
+use super::{
+    super::{models::MOST_EXTRA_TOKENS, walk::trace_frame},
+    AriaLiveError,
+};
 use vitempo_aria::{
-    AriaError, CHANNELS, CameraMotion, FeatureMap, Frame, Grid, Instructions, Intrinsics, Pose,
-    View, Window,
+    AriaError, CHANNELS, FeatureMap, Frame, Grid, Instructions, Intrinsics, Pose, View, Window,
     scene::{Camera, Kind, Picture, Scene, World},
 };
 use vitempo_graph::Graph;
-use vitempo_planners::aria::{Moving, TraceFrame};
+use vitempo_planners::aria::TraceFrame;
 use vitempo_profiler::{OutputValues, live::Answer};
 
 /// Pictures of a scene, played forwards and backwards in turn without end.
@@ -68,20 +70,8 @@ impl Video {
 
     /// What moves in a camera frame; things run backwards where the video does.
     pub fn motion(&self, frame: usize) -> TraceFrame {
-        let motion = CameraMotion::between(&self.pose(frame.saturating_sub(1)), &self.pose(frame));
-        let (before, now) = (self.index(frame.saturating_sub(1)), self.index(frame));
-        let sign = if now < before { -1.0 } else { 1.0 };
-        let moving = self.scene.visible_objects(now as u64).into_iter().map(|seen| Moving {
-            region: seen.object as u64,
-            window: seen.window,
-            patches: seen.patches.min(seen.window.patches()),
-            velocity: seen.velocity.map(|v| sign * v),
-        });
-        TraceFrame {
-            translation_m: motion.distance_m(),
-            rotation_rad: motion.angle_rad(),
-            moving: moving.collect(),
-        }
+        let [before, now] = [frame.saturating_sub(1), frame].map(|frame| self.index(frame) as u64);
+        trace_frame(&self.scene, before, now)
     }
 
     /// A window of a frame as an encoder's input of `channels`, channels first, resized to `size`

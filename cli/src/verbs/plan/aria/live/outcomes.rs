@@ -8,8 +8,8 @@ use super::super::super::{
     live::in_a_line,
 };
 use serde_json::{Value, json};
-use vitempo::plan::aria::live::{LiveOutcomes, SystemRun};
-use vitempo::planners::{Evidence, aria::AriaOutcome};
+use vitempo::plan::aria::live::{LiveOutcomes, Replayed, SystemRun};
+use vitempo::planners::Evidence;
 use vitempo_report::aria::success;
 
 /// The outcomes to print.
@@ -68,10 +68,9 @@ impl Outcomes {
             ["System", "Full frames", "In time", "Median", "Cycles", "Full frame age", "Evidence"];
         let mut table = Table::new(&headings, 2);
         for (run, simulated) in self.0.runs.iter().zip(&self.0.replayed) {
-            let halves = run.halves(simulated.len());
-            for ((half, outcome), full) in
-                halves.iter().zip(simulated).zip(["as they are", "throttled"])
-            {
+            for Replayed { frames, slowdown, outcome } in simulated {
+                let half = run.within(frames);
+                let full = if *slowdown > 1.0 { "throttled" } else { "as they are" };
                 table.row([
                     run.setup.system.name().to_owned(),
                     full.to_owned(),
@@ -162,7 +161,7 @@ impl Report for Outcomes {
 
     fn json(&self) -> CliResult<Value> {
         let live = &self.0;
-        let system = |(run, simulated): (&SystemRun, &Vec<AriaOutcome>)| {
+        let system = |(run, simulated): (&SystemRun, &Vec<Replayed>)| {
             json!({
                 "system": run.setup.system,
                 "frames": run.frames.len(),
@@ -179,7 +178,7 @@ impl Report for Outcomes {
                     "rmse_to_reference_m": reference.depth_rmse_m(),
                     "miou_to_reference": reference.label_miou(),
                 })),
-                "simulated": simulated.iter().map(|outcome| json!({
+                "simulated": simulated.iter().map(|Replayed { outcome, .. }| json!({
                     "in_time": outcome.in_time,
                     "frames": outcome.executed,
                     "latency_p50_ns": outcome.latency_ns[0],
