@@ -30,7 +30,7 @@ const ROOMS: &[(&str, &[&str], &[&str])] = &[
     ("cli", &["vitempo", "vitempo-serve", "vitempo-report"], &["clap"]),
     ("python", &["vitempo"], &["numpy", "pyo3"]),
     ("web", &["vitempo"], &[]),
-    ("studies", &["vitempo"], &["clap"]),
+    ("studies", &["vitempo", "vitempo-report"], &["clap"]),
     ("fuzz/bodies", &["vitempo", "vitempo-serve"], &[]),
 ];
 

@@ -45,7 +45,7 @@ struct Run {
 }
 
 /// Patches that touch at a side or corner, in order of their first patch.
-fn components(set: &PatchSet) -> Vec<Vec<usize>> {
+pub(crate) fn components(set: &PatchSet) -> Vec<Vec<usize>> {
     let mut runs = joined(set);
     let (mut all, mut places): (Vec<Vec<usize>>, _) = (Vec::new(), vec![0; runs.len()]);
     for run in 0..runs.len() {

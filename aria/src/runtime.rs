@@ -6,6 +6,8 @@
 //! input. Every output belongs to the frame that it was captured in: a full frame may arrive many
 //! frames late.
 
+use std::collections::VecDeque;
+
 use crate::{
     AriaError, FeatureMap, Grid, Instructions, PatchSet, Window,
     candidates::Candidates,
@@ -15,9 +17,14 @@ use crate::{
     merged::Merged,
     scheduler::{Cycle, CyclePlanner, Priority, Request},
     simd::{SOON, prefetch_row},
+    spare::Detail,
     tracking::{Arrival, Padding, Region, Tracker, Tracking},
     warp::WarpedQuantized,
 };
+
+/// Camera frames between full frames that are compared, beyond which small networks show what moved:
+/// [`Settings::apart`]. Chosen as [`Criterion::AROUND`].
+pub const FAR_APART: u64 = 3;
 
 /// Sizes and choices.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -39,6 +46,38 @@ pub struct Settings {
     /// Sides of the largest window of a cycle, in those of the region encoder: above 1, large regions
     /// are seen at a lower resolution where cycles are short ([`CyclePlanner::with_zoom`]).
     pub zoom: usize,
+    /// Fewest camera frames between a full frame and the one it is compared with to find what moved,
+    /// as far as there is one; 1: the latest two, as the paper has it. The farther things go, the
+    /// better features show it.
+    pub apart: u64,
+    /// What else than regions the encoder's output replaces; as the paper has it, nothing.
+    pub whole_windows: Option<WholeWindows>,
+}
+
+/// Merges all that a cycle has seen, not regions alone. Not the paper's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WholeWindows {
+    /// Patches at the sides of a window that stay as they are: the encoder does not see what surrounds
+    /// them. At the sides of the frame there are none.
+    pub border: usize,
+    /// Cycles that no region asks for go to the rest of the frame, where it has most detail.
+    pub spare: bool,
+}
+
+impl WholeWindows {
+    /// All that a cycle has seen, and every cycle that fits.
+    pub const ALL: Self = Self { border: 0, spare: true };
+
+    /// The patches of a window that are replaced.
+    fn inner(self, grid: Grid, window: Window) -> Window {
+        let from = |start: usize| if start > 0 { start + self.border } else { 0 };
+        let to =
+            |end: usize, sides: usize| if end < sides { end - self.border.min(end) } else { end };
+        let (row, col) = (from(window.row), from(window.col));
+        let (end_row, end_col) =
+            (to(window.end_row(), grid.rows()), to(window.end_col(), grid.cols()));
+        Window { row, col, rows: end_row.saturating_sub(row), cols: end_col.saturating_sub(col) }
+    }
 }
 
 impl Settings {
@@ -54,6 +93,8 @@ impl Settings {
             padding: Padding::default(),
             priority: Priority::default(),
             zoom: 1,
+            apart: 1,
+            whole_windows: None,
         }
     }
 }
@@ -73,6 +114,13 @@ struct Captured {
     frame: u64,
     pose: Pose,
     features: FeatureMap,
+}
+
+/// An earlier full frame, and what its flow follows from.
+#[derive(Clone, Debug)]
+struct Earlier<F> {
+    captured: Captured,
+    estimator: F,
 }
 
 /// The requests of the current frame.
@@ -104,7 +152,14 @@ pub struct Runtime<F> {
     instructions: Instructions,
     estimator: F,
     latest: Option<Captured>,
-    /// The full frame before the latest, warped into it.
+    /// Full frames before the latest, the newest last: the one that it replaced, and those that the
+    /// next is compared with.
+    before: VecDeque<Earlier<F>>,
+    /// Where the latest full frame differs from patch to patch, if cycles may be spare.
+    detail: Detail,
+    /// Number of the full frame that the latest was compared with.
+    compared: u64,
+    /// That full frame, warped into the latest.
     earlier: WarpedQuantized,
     /// The latest full frame, warped into the current frame, with later updates.
     merged: Merged,
@@ -132,7 +187,7 @@ const NEAR: usize = 5;
 /// Updates that are kept of one region, the oldest below the others.
 const MOST_KEPT: usize = 8;
 
-impl<F: FlowEstimator> Runtime<F> {
+impl<F: FlowEstimator + Clone> Runtime<F> {
     /// A runtime without frames.
     ///
     /// # Errors
@@ -144,7 +199,10 @@ impl<F: FlowEstimator> Runtime<F> {
             instructions: Instructions::best(),
             estimator,
             latest: None,
+            before: VecDeque::new(),
+            detail: Detail::default(),
             merged: Merged::new(grid, width)?,
+            compared: 0,
             earlier: WarpedQuantized::new(grid, width),
             flow: PatchFlow::still(grid),
             frame: 0,
@@ -179,7 +237,13 @@ impl<F: FlowEstimator> Runtime<F> {
         self.tracker.regions()
     }
 
-    /// What moved between the latest two full frames.
+    /// Number of the full frame that the latest was compared with.
+    #[must_use]
+    pub fn compared_with(&self) -> u64 {
+        self.compared
+    }
+
+    /// What moved between that and the latest full frame.
     #[must_use]
     pub fn found(&self) -> Option<&Identified> {
         self.found.as_ref()
@@ -205,6 +269,7 @@ impl<F: FlowEstimator> Runtime<F> {
                 pose: *pose,
                 features: FeatureMap::from_values(best, grid, width, features)?,
             });
+            self.look_for_detail();
             return Ok(());
         };
         if frame <= latest.frame {
@@ -212,15 +277,25 @@ impl<F: FlowEstimator> Runtime<F> {
         }
         let flow =
             self.estimator.flow(&latest.features, &CameraMotion::between(&latest.pose, pose))?;
-        if latest.frame + self.since != self.frame {
-            self.merged.settle(best, &self.next);
-        }
+        let far_enough = |captured: &Captured| captured.frame + self.settings.apart <= frame;
+        let older = (!far_enough(latest) && !self.before.is_empty()).then(|| {
+            self.before.iter().rposition(|earlier| far_enough(&earlier.captured)).unwrap_or(0)
+        });
+        let (compared, flow_of_compared) = match older {
+            None => (&*latest, None),
+            Some(older) => {
+                let Earlier { captured, estimator } = &mut self.before[older];
+                let motion = CameraMotion::between(&captured.pose, pose);
+                let flow = estimator.flow(&captured.features, &motion)?;
+                (&*captured, Some(flow))
+            }
+        };
         self.next.exchange(features)?;
         let found = warp_and_identify(
             best,
             &mut self.earlier,
-            &latest.features,
-            &flow,
+            &compared.features,
+            flow_of_compared.as_ref().unwrap_or(&flow),
             &mut self.next,
             criterion,
         );
@@ -228,23 +303,51 @@ impl<F: FlowEstimator> Runtime<F> {
             self.next.exchange(features)?;
         }
         let found = found?;
-        let arrival =
-            Arrival { frame, frames: frame - latest.frame, flow: &flow, current: &self.next };
+        self.compared = compared.frame;
         self.tracker.find_from(
             best,
-            &mut Candidates::among(&mut self.earlier, &latest.features),
-            arrival,
+            &mut Candidates::among(&mut self.earlier, &compared.features),
+            Arrival { frame, frames: frame - compared.frame, flow: &flow, current: &self.next },
             &found,
         );
         self.found = Some(found);
-        (latest.frame, latest.pose) = (frame, *pose);
-        std::mem::swap(&mut latest.features, &mut self.next);
+        self.replace_latest(frame, *pose)?;
         let regions = self.tracker.regions();
         let stays = |kept: &mut Kept| {
             kept.frame > frame && regions.iter().any(|region| region.id == kept.region)
         };
         self.spare.extend(self.kept.extract_if(.., |kept| !stays(kept)).map(|kept| kept.values));
+        self.look_for_detail();
         Ok(())
+    }
+
+    /// Makes the next full frame the latest, and what is no longer needed the room for another.
+    fn replace_latest(&mut self, frame: u64, pose: Pose) -> Result<(), AriaError> {
+        let Settings { grid, width, apart, .. } = self.settings;
+        let (replaced, estimator) = (self.latest.take(), self.estimator.clone());
+        self.before.extend(replaced.map(|captured| Earlier { captured, estimator }));
+        let mut room = None;
+        // The next full frame is later than this one.
+        while self.before.get(1).is_some_and(|second| second.captured.frame + apart <= frame + 1)
+            && let Some(Earlier { captured, .. }) = self.before.pop_front()
+        {
+            if captured.frame + self.since == self.frame {
+                self.merged.settle(self.instructions, &captured.features);
+            }
+            room = Some(captured.features);
+        }
+        let room = room.map_or_else(|| FeatureMap::new(grid, width), Ok)?;
+        let features = std::mem::replace(&mut self.next, room);
+        self.latest = Some(Captured { frame, pose, features });
+        Ok(())
+    }
+
+    fn look_for_detail(&mut self) {
+        if let (Some(latest), Some(WholeWindows { spare: true, .. })) =
+            (&self.latest, self.settings.whole_windows)
+        {
+            self.detail = Detail::of(self.instructions, &latest.features);
+        }
     }
 
     /// Aligns the latest full frame to camera frame `frame`, seen from `pose`, and chooses at most
@@ -279,9 +382,23 @@ impl<F: FlowEstimator> Runtime<F> {
             }
         }
         self.ask_for_borders(&mut requests);
-        let cycles = self.planner.plan(&requests, cycles);
+        let most = cycles;
+        let mut cycles = self.planner.plan(&requests, most);
+        self.spend(&mut cycles, most);
         self.warp_and_paste(&cycles);
         Ok(FramePlan { cycles, asked: requests.len() })
+    }
+
+    /// Gives cycles that no region asks for to the rest of the frame.
+    fn spend(&self, cycles: &mut Vec<Cycle>, most: usize) {
+        let Some(whole @ WholeWindows { spare: true, .. }) = self.settings.whole_windows else {
+            return;
+        };
+        let (grid, left) = (self.settings.grid, most.saturating_sub(cycles.len()));
+        let mut fresh = PatchSet::new(grid);
+        cycles.iter().for_each(|cycle| fresh.insert_all(whole.inner(grid, cycle.window)));
+        let windows = self.detail.windows(&self.flow, &fresh, self.settings.region_encoder, left);
+        cycles.extend(windows.into_iter().map(|window| Cycle { window, regions: Vec::new() }));
     }
 
     /// Patches that the latest full frame did not show: one request for each part of the frame that
@@ -346,8 +463,8 @@ impl<F: FlowEstimator> Runtime<F> {
 
     /// Merges the region encoder's output for a cycle of the current frame: `cycle.window` row by
     /// row, resampled ([`FeatureMap::resampled`]) where the window is larger than the encoder's
-    /// input. Only stale patches are replaced, not the padding. Velocities of the cycle's regions are
-    /// computed again.
+    /// input. Only stale patches are replaced, not the padding, unless whole windows are
+    /// ([`Settings::whole_windows`]). Velocities of the cycle's regions are computed again.
     ///
     /// # Errors
     /// When `features` are not finite or too many or few.
@@ -361,11 +478,16 @@ impl<F: FlowEstimator> Runtime<F> {
                 right: grid.to_string(),
             });
         }
-        let latest = self.latest.as_ref().ok_or(AriaError::NoFullFrame)?;
-        // A newer full frame may have arrived since the current frame; the replaced one still
-        // exists.
-        let full_frame =
-            if latest.frame + self.since == self.frame { &latest.features } else { &self.next };
+        if self.latest.is_none() {
+            return Err(AriaError::NoFullFrame);
+        }
+        // Newer full frames may have arrived since the current frame. Where the one that it shows is
+        // gone, all that is asked of it was computed before.
+        let all = self.latest.iter().chain(self.before.iter().map(|earlier| &earlier.captured));
+        let full_frame = all
+            .into_iter()
+            .find(|captured| captured.frame + self.since == self.frame)
+            .map_or(&self.next, |captured| &captured.features);
         let part = Part::new(best, grid, window, width, features, &mut self.norms)?;
         let served: Vec<&Asked> =
             self.asked.iter().filter(|asked| cycle.regions.contains(&asked.region)).collect();
@@ -412,6 +534,18 @@ impl<F: FlowEstimator> Runtime<F> {
                 patches,
                 values,
             });
+        }
+        if let Some(whole) = self.settings.whole_windows {
+            let mut rest = PatchSet::new(grid);
+            rest.insert_all(whole.inner(grid, window));
+            served.iter().for_each(|asked| rest.exclude(&asked.stale));
+            let rest: Vec<usize> = rest.iter().collect();
+            // Later updates are compared with what lies below.
+            self.merged.full_frame(full_frame).make_all(best, &rest);
+            for patch in rest {
+                let (row, norm) = part.row(patch);
+                self.merged.put(patch, row, norm);
+            }
         }
         Ok(())
     }

@@ -151,6 +151,31 @@ pub fn pin(cores: &[usize]) -> Result<(), PinningError> {
     }
 }
 
+/// The calling thread on some cores, and where it was before when this is dropped.
+#[derive(Debug)]
+#[must_use]
+pub struct Pinned {
+    before: Vec<usize>,
+}
+
+impl Pinned {
+    /// Pins the calling thread and all it starts meanwhile.
+    ///
+    /// # Errors
+    /// As [`pin`].
+    pub fn on(cores: &[usize]) -> Result<Self, PinningError> {
+        let before = usable();
+        pin(cores).map(|()| Self { before })
+    }
+}
+
+impl Drop for Pinned {
+    fn drop(&mut self) {
+        // It was allowed to run there.
+        let _ = pin(&self.before);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -179,6 +204,12 @@ mod tests {
         let last = before[before.len() - 1];
         let after = std::thread::spawn(move || pin(&[last]).map(|()| usable())).join();
         assert_eq!(after.ok(), Some(Ok(vec![last])));
+        let for_a_while = move || {
+            let pinned = Pinned::on(&[last]).map(|_pinned| usable());
+            (pinned, usable())
+        };
+        let seen = std::thread::spawn(for_a_while).join();
+        assert_eq!(seen.ok(), Some((Ok(vec![last]), before)));
         assert!(matches!(pin(&[1 << 20]), Err(PinningError::NoSuchCore { .. })));
     }
 }

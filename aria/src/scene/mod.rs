@@ -31,7 +31,7 @@ pub use end_to_end::{Way, end_to_end};
 pub use evaluate::{Detection, Evaluation, TrackingError, WarpingError, evaluate};
 pub use picture::{Camera, Picture};
 pub use pipeline::{
-    Choices, Footage, Found, Network, Pace, PacedLevel, Show, Shown, cut, pipeline,
+    Choices, Footage, Found, Network, Pace, PacedLevel, Show, Shown, Stage, Viewer, cut, pipeline,
 };
 pub use shape::Shape;
 pub use truth::{LEAST, SHARE, Truth, way};

@@ -1,7 +1,7 @@
 //! A system as a program of the simulator: one stream of camera frames, one of full frames.
 
 use super::{
-    AriaCosts, Forecast, Requirements, System, Trace, TraceFrame, Truth,
+    AriaCosts, Forecast, Requirements, Sight, System, Trace, TraceFrame, Truth,
     outcome::{FrameRecord, Parts, Record, Served},
     system::Setup,
 };
@@ -65,6 +65,8 @@ pub struct Program<'a> {
     running: Option<Full>,
     full_took_ns: u64,
     parts: Parts,
+    /// What is seen, in place of the trace's regions.
+    sight: Option<&'a mut dyn Sight>,
     pub record: Record,
 }
 
@@ -99,6 +101,7 @@ impl<'a> Program<'a> {
             planner: CyclePlanner::new(grid, size, priority)?,
             random: StdRng::seed_from_u64(seed),
             record: Record::default(),
+            sight: None,
             taken: None,
             full_taken: None,
             latest: None,
@@ -120,6 +123,12 @@ impl<'a> Program<'a> {
             grid,
             setup,
         })
+    }
+
+    /// The same with regions that are seen instead of the trace's.
+    pub fn seeing(mut self, sight: &'a mut dyn Sight) -> Self {
+        self.sight = Some(sight);
+        self
     }
 
     /// The first camera frame at or after a time.
@@ -165,8 +174,12 @@ impl<'a> Program<'a> {
         let level = self.level_costs(self.frame_level());
         let decoder = self.task(REGIONS, &level.decoder, DECODER);
         match self.setup.system {
-            System::NpuOnly => vec![vec![self.task(REGIONS, &level.alone, WHOLE)], vec![decoder]],
+            System::NpuOnly => {
+                self.show_whole(number);
+                vec![vec![self.task(REGIONS, &level.alone, WHOLE)], vec![decoder]]
+            }
             System::MobiSrLike => {
+                self.show_whole(number);
                 let [here, elsewhere] = self.setup.blocks;
                 let top = self.costs.levels.last().filter(|_| self.setup.refined > 0);
                 let decoder = self.task(REGIONS, &top.unwrap_or(level).decoder, DECODER);
@@ -196,14 +209,27 @@ impl<'a> Program<'a> {
         }
     }
 
+    fn show_whole(&mut self, number: usize) {
+        if let Some(sight) = &mut self.sight {
+            sight.frame(number, 0);
+        }
+    }
+
     /// Chooses the windows of this frame; returns how many cycles they take.
     fn serve(&mut self, number: usize) -> u64 {
-        let trace = self.trace;
+        let (trace, most) = (self.trace, self.cycles());
+        if let Some(sight) = &mut self.sight {
+            let cycles = if self.latest.is_some() { most } else { 0 };
+            let cycles = sight.frame(number, cycles).min(cycles);
+            self.record.cycles += cycles;
+            return cycles;
+        }
         let Some(frame) = trace.frames.get(number).filter(|_| self.latest.is_some()) else {
             return 0;
         };
         let requests = self.requests(frame);
-        let cycles = self.planner.plan(&requests, self.cycles() as usize).len() as u64;
+        let asked = self.planner.plan(&requests, most as usize).len() as u64;
+        let cycles = if self.setup.system.spends_all() { most } else { asked };
         let since_full = self.latest.map_or(0, |full| number.saturating_sub(full.frame)) as u32;
         for moving in &frame.moving {
             let age = self.planner.waited(moving.region).min(since_full);
@@ -230,6 +256,7 @@ impl<'a> Program<'a> {
             let window = match self.setup.system {
                 System::Base => blocks(window, self.grid, self.costs.baselines.block_patches),
                 System::S1 => window.grown(self.grid, [1; 4]),
+                System::WholeWindows => window,
                 _ => {
                     let set = PatchSet::of(self.grid, |patch| {
                         window.contains(self.grid.place(patch).0, self.grid.place(patch).1)
@@ -317,6 +344,9 @@ impl Application for Program<'_> {
             self.ladder.observe(full.level, self.full_took_ns);
             self.latest = Some(full);
             let level = self.level_costs(full.level);
+            if let Some(sight) = &mut self.sight {
+                sight.full_frame(full.frame, [level.rows, level.cols]);
+            }
             self.record.full_frames.push((now_ns, level.height, self.full_took_ns));
             return;
         }

@@ -9,6 +9,7 @@
 //! | changes that help if no plan fits | [`Advice`] |
 //! | the motion in a video, frame by frame | [`Trace`] |
 //! | the outcome on a device that heats up, with ARIA, ARIA without some of its parts, or a baseline | [`System`], [`Simulation`] |
+//! | the same where a network sees the frames | [`Sight`] |
 //! | the outcome under a bias of the forecasts | [`robustness`] |
 //! | the outcome when the device's thermal and power constants differ from the estimates | [`estimates`] |
 //!
@@ -24,6 +25,7 @@ mod normal;
 mod outcome;
 mod plan;
 pub mod robustness;
+mod sight;
 mod simulation;
 mod success;
 mod system;
@@ -36,6 +38,7 @@ pub use costs::{AriaCosts, AriaDevice, Baselines, Level, RegionEncoder};
 pub use forecast::Forecast;
 pub use outcome::{AriaOutcome, Moment};
 pub use plan::{AriaPlan, PlannedLevel, Requirements, Tried, plan};
+pub use sight::Sight;
 pub use simulation::{Simulation, SimulationError, Truth};
 pub use success::Success;
 pub use system::{Setup, System};

@@ -1,8 +1,8 @@
 //! [`Simulation`]: simulates a system over a trace on a device.
 
 use super::{
-    AriaCosts, AriaDevice, AriaOutcome, AriaPlanError, Forecast, Requirements, System, Trace,
-    application::Program, plan::plan, system::Setup,
+    AriaCosts, AriaDevice, AriaOutcome, AriaPlanError, Forecast, Requirements, Sight, System,
+    Trace, application::Program, plan::plan, system::Setup,
 };
 use crate::simulator::{
     Contention, Scenario, ScenarioError, Source, StageModel, Stream, simulate_application,
@@ -86,6 +86,27 @@ impl Simulation<'_> {
     /// # Errors
     /// As [`Self::run`].
     pub fn run_planned(&self, setup: Setup) -> Result<AriaOutcome, SimulationError> {
+        self.run_program(setup, None)
+    }
+
+    /// The same with regions that are seen in the frames, in place of the trace's; the camera's motion
+    /// is the trace's. The outcome has no staleness, which needs the trace's regions.
+    ///
+    /// # Errors
+    /// As [`Self::run`].
+    pub fn run_seeing(
+        &self,
+        setup: Setup,
+        sight: &mut dyn Sight,
+    ) -> Result<AriaOutcome, SimulationError> {
+        self.run_program(setup, Some(sight))
+    }
+
+    fn run_program(
+        &self,
+        setup: Setup,
+        sight: Option<&mut dyn Sight>,
+    ) -> Result<AriaOutcome, SimulationError> {
         let requirements = self.requirements();
         self.costs.check()?;
         if self.device.processors.len() != 3 {
@@ -93,6 +114,9 @@ impl Simulation<'_> {
         }
         let mut program =
             Program::new(self.trace, self.costs, &requirements, setup, self.truth, self.seed)?;
+        if let Some(sight) = sight {
+            program = program.seeing(sight);
+        }
         let outcome = simulate_application(&self.scenario(), &mut program, self.seed)?;
         Ok(AriaOutcome::of(&program.setup, self.trace, &requirements, &program.record, &outcome))
     }

@@ -39,6 +39,9 @@ pub enum System {
     PapersOrder,
     /// ARIA whose regions come in an order of chance.
     RandomRegions,
+    /// ARIA without padding that shows all of a cycle's window, and gives cycles that no region asks
+    /// for to the rest of the frame. Not the paper's.
+    WholeWindows,
 }
 
 /// Of the order of chance.
@@ -64,20 +67,27 @@ impl System {
             Self::Aria => "ARIA",
             Self::PapersOrder => "ARIA, the paper's order",
             Self::RandomRegions => "ARIA, random regions",
+            Self::WholeWindows => "ARIA, whole windows",
         }
     }
 
     /// Whether the scheduler chooses, in any order of regions.
     #[must_use]
     pub fn is_scheduled(self) -> bool {
-        Self::ORDERS.contains(&self)
+        Self::ORDERS.contains(&self) || self.spends_all()
+    }
+
+    /// Whether every cycle that fits runs.
+    #[must_use]
+    pub fn spends_all(self) -> bool {
+        self == Self::WholeWindows
     }
 
     /// Which regions come first, of a system that is scheduled.
     #[must_use]
     pub fn priority(self) -> Option<Priority> {
         match self {
-            Self::Aria => Some(Priority::Waiting),
+            Self::Aria | Self::WholeWindows => Some(Priority::Waiting),
             Self::PapersOrder => Some(Priority::CarriedOver),
             Self::RandomRegions => Some(Priority::Shuffled(SEED)),
             _ => None,
@@ -166,7 +176,7 @@ impl Setup {
                 requirements,
             ),
             System::S2 => base.fixed(costs, requirements),
-            System::Aria | System::PapersOrder | System::RandomRegions => {
+            System::Aria | System::PapersOrder | System::RandomRegions | System::WholeWindows => {
                 let usable: Vec<usize> = plan
                     .levels
                     .iter()

@@ -47,4 +47,4 @@ pub use models::AriaModels;
 pub use outcomes::{PERTURBATION, TraceOutcomes, perturbed};
 pub use scenario::{Details, Scenario, Simulated};
 pub use sizes::Sizes;
-pub use walk::{MOST_SECONDS, Walk, WalkError};
+pub use walk::{MOST_SECONDS, Walk, WalkError, trace_frame};

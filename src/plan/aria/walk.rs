@@ -116,7 +116,8 @@ fn seen(scene: &Scene, frame: u64, number: u64) -> TraceFrame {
 
 /// What moves in a frame of a scene that is shown after another one: before it, things run
 /// backwards.
-pub(super) fn trace_frame(scene: &Scene, before: u64, now: u64) -> TraceFrame {
+#[must_use]
+pub fn trace_frame(scene: &Scene, before: u64, now: u64) -> TraceFrame {
     let motion = CameraMotion::between(&scene.pose(before), &scene.pose(now));
     let sign = if now < before { -1.0 } else { 1.0 };
     let moving = |seen: VisibleObject| Moving {

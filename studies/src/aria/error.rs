@@ -5,7 +5,7 @@ use vitempo::{
     aria::AriaError,
     graph::{GraphError, onnx::OnnxError},
     plan::aria::{AriaCostsError, live::DecodedError},
-    planners::aria::AriaPlanError,
+    planners::aria::{AriaPlanError, SimulationError},
     profiler::live::LiveError,
 };
 
@@ -30,6 +30,9 @@ pub enum AriaStudyError {
     /// Costs or requirements are invalid.
     #[error(transparent)]
     Plan(#[from] AriaPlanError),
+    /// A system cannot be simulated.
+    #[error(transparent)]
+    Simulation(#[from] SimulationError),
     /// A size or a number is out of its range.
     #[error(transparent)]
     Aria(#[from] AriaError),

@@ -5,16 +5,18 @@
 //! system's plan from them. Full frames, blocks and regions go through the encoder one by one, and
 //! what a system shows through the decoder.
 
+mod device;
 mod error;
 mod flow;
 pub mod frames;
 mod network;
 mod systems;
 
+pub use device::{FRAMES_PER_S, OnPhone, on_phone};
 pub use error::AriaStudyError;
 pub use flow::{FlowError, FlowStudy, learn};
 pub use network::{OnEngine, Precision, Trained};
-pub use systems::{Plan, Way, ways};
+pub use systems::{Find, Plan, Way, ways};
 
 use vitempo::aria::{
     Frame, Grid, View,

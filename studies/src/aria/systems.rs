@@ -5,7 +5,7 @@ use super::{AriaStudyError, LEVELS, REGIONS, Trained, top};
 use vitempo::{
     Bundle,
     aria::{
-        Criterion, Grid, Padding,
+        Criterion, Grid, Padding, WholeWindows,
         scene::{Choices, Pace, PacedLevel, Show},
         scheduler::Priority,
     },
@@ -18,6 +18,15 @@ const FRAME_STEP_NS: u64 = 1_000_000;
 /// Patches by which the picture has moved since the latest full frame, beyond which a frame is shown
 /// whole: chosen among 0.25 to 4 on scenes that are not counted (`--first 100`).
 const WHOLE_BEYOND: f32 = 0.5;
+
+/// How regions are found.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Find {
+    /// Which patches are dynamic.
+    pub criterion: Criterion,
+    /// Fewest camera frames between full frames that are compared.
+    pub apart: u64,
+}
 
 /// The systems' plans.
 #[derive(Clone, Debug)]
@@ -75,7 +84,9 @@ impl Plan {
         Ok(Self { scenario: Scenario::new(costs, device, requirements)?, notes })
     }
 
-    fn setup(&self, system: System) -> Setup {
+    /// A system's plan.
+    #[must_use]
+    pub fn setup(&self, system: System) -> Setup {
         let Scenario { costs, requirements, plan, .. } = &self.scenario;
         Setup::of(system, costs, requirements, plan)
     }
@@ -84,6 +95,52 @@ impl Plan {
         let levels = &self.scenario.costs.levels;
         let level = &levels[level.min(levels.len() - 1)];
         Ok(Grid::new(level.rows, level.cols)?)
+    }
+
+    /// How a system shows frames.
+    ///
+    /// # Errors
+    /// [`AriaStudyError`] where a resolution is not a grid of patches.
+    pub fn show(&self, system: System, find: Find) -> Result<Show, AriaStudyError> {
+        let setup = self.setup(system);
+        let level = || self.grid(setup.levels.first().copied().unwrap_or(0));
+        Ok(match system {
+            System::NpuOnly => Show::Whole(level()?),
+            System::MobiSrLike => {
+                let block = [setup.region.rows, setup.region.cols];
+                Show::Blocks(level()?, block, setup.refined as usize)
+            }
+            System::Base => Show::MovedBlocks(self.pace(&setup)?),
+            _ => Show::Regions(self.pace(&setup)?, choices(system, find)),
+        })
+    }
+
+    /// Choices that are not the paper's, without padding: whole windows and spare cycles, with the
+    /// paper's resolutions, with whole frames where the picture moved too far, and with full frames of
+    /// the highest resolution alone.
+    ///
+    /// # Errors
+    /// As [`Self::show`].
+    pub fn ours(&self, find: Find) -> Result<Vec<(String, Setup, Show)>, AriaStudyError> {
+        let all = self.setup(System::Aria);
+        let top = Setup { levels: all.levels.last().into_iter().copied().collect(), ..all.clone() };
+        let windows = Choices {
+            padding: Padding::NONE,
+            whole_windows: Some(WholeWindows::ALL),
+            ..choices(System::Aria, find)
+        };
+        let whole = self.grid(self.setup(System::NpuOnly).levels.first().copied().unwrap_or(0))?;
+        let or_whole = Choices { whole_beyond: Some((WHOLE_BEYOND, whole)), ..windows };
+        let highest = Choices { follows_motion: false, ..windows };
+        let mut ways = Vec::new();
+        for (name, setup, choices) in [
+            ("ARIA, whole windows", &all, windows),
+            ("ARIA, whole windows, or frames whole", &all, or_whole),
+            ("ARIA, whole windows, highest resolution", &top, highest),
+        ] {
+            ways.push((name.to_owned(), setup.clone(), Show::Regions(self.pace(setup)?, choices)));
+        }
+        Ok(ways)
     }
 
     fn pace(&self, setup: &Setup) -> Result<Pace, AriaStudyError> {
@@ -103,84 +160,91 @@ impl Plan {
 }
 
 /// What is compared: the reference without a deadline, the baselines, ARIA and what it consists of,
-/// orders of regions, and paddings.
+/// orders of regions, paddings, and choices that are not the paper's.
 ///
 /// # Errors
 /// [`AriaStudyError`] where a resolution is not a grid of patches.
-pub fn ways(plan: &Plan, criterion: Criterion) -> Result<Vec<Way>, AriaStudyError> {
-    let whole = |name: &str, grid: Grid| Way {
-        name: name.to_owned(),
-        pace: format!("every frame, {} x {}", grid.rows(), grid.cols()),
-        show: Show::Whole(grid),
-    };
-    let mut all = vec![whole("reference, no deadline", top()?)];
-    let alone = plan.setup(System::NpuOnly);
-    let whole_level = plan.grid(alone.levels.first().copied().unwrap_or(0))?;
-    all.push(whole("NPU-only", whole_level));
-    let divided = plan.setup(System::MobiSrLike);
-    let (level, block) = (
-        plan.grid(divided.levels.first().copied().unwrap_or(0))?,
-        [divided.region.rows, divided.region.cols],
-    );
-    let refined = match divided.refined {
-        0 => String::new(),
-        count => format!(", {count} of them at the highest resolution"),
-    };
-    let [rows, cols] = block;
-    all.push(Way {
-        name: "MobiSR-like".to_owned(),
-        pace: format!(
-            "every frame, {} x {} in blocks of {rows} x {cols}{refined}",
-            level.rows(),
-            level.cols(),
-        ),
-        show: Show::Blocks(level, block, divided.refined as usize),
-    });
+pub fn ways(plan: &Plan, find: Find) -> Result<Vec<Way>, AriaStudyError> {
+    let mut all = vec![Way::new("reference, no deadline", Show::Whole(top()?))];
+    let mut add = |name: &str, show: Show| all.push(Way::new(name, show));
+    add("NPU-only", plan.show(System::NpuOnly, find)?);
+    add("MobiSR-like", plan.show(System::MobiSrLike, find)?);
     let aria = plan.pace(&plan.setup(System::Aria))?;
-    let highest =
-        Pace { levels: aria.levels.iter().rev().take(1).copied().collect(), ..aria.clone() };
-    let stale = Show::Stale(highest.clone());
-    all.push(Way {
-        name: "full frames as they are".to_owned(),
-        pace: of(&highest, false),
-        show: stale,
-    });
-    let base = plan.pace(&plan.setup(System::Base))?;
-    let pace = of(&base, true);
-    all.push(Way { name: "ARIA-base".to_owned(), pace, show: Show::MovedBlocks(base) });
+    add("full frames as they are", Show::Stale(highest(&aria)));
+    add("ARIA-base", plan.show(System::Base, find)?);
+    add("base + S1", plan.show(System::S1, find)?);
+    add("base + S1 + S2", plan.show(System::S2, find)?);
+    add("ARIA (+ S3)", plan.show(System::Aria, find)?);
+    let s3 = choices(System::Aria, find);
+    let mut with = |name: &str, choices: Choices| add(name, Show::Regions(aria.clone(), choices));
+    with("ARIA, the paper's order", Choices { priority: Priority::CarriedOver, ..s3 });
+    with("ARIA, random regions", Choices { priority: Priority::Shuffled(7), ..s3 });
+    with("ARIA, no padding", Choices { padding: Padding::NONE, ..s3 });
+    with("ARIA, padding 2", Choices { padding: Padding::fixed(2), ..s3 });
+    with("ARIA, rotation alone", Choices { warps_by_depth: false, ..s3 });
+    add("ARIA, no cycles", Show::Regions(Pace { cycles: 0, ..aria.clone() }, s3));
+    for (name, _, show) in plan.ours(find)? {
+        add(&name, show);
+    }
+    let still = Choices { follows_motion: false, padding: Padding::NONE, ..s3 };
+    let mut with = |name: &str, choices| add(name, Show::Regions(highest(&aria), choices));
+    let regions = WholeWindows { spare: false, ..WholeWindows::ALL };
+    with("ARIA, highest resolution", still);
+    with("ARIA, highest resolution, windows", Choices { whole_windows: Some(regions), ..still });
+    with("ARIA, highest resolution, zoom", Choices { zoom: 2, ..still });
+    Ok(all)
+}
+
+/// What distinguishes the systems that find regions by features.
+fn choices(system: System, find: Find) -> Choices {
     let s1 = Choices {
         warps_by_depth: false,
         padding: Padding::fixed(1),
         priority: Priority::Shuffled(1),
         follows_motion: false,
-        criterion,
+        criterion: find.criterion,
+        apart: find.apart,
         zoom: 1,
+        whole_windows: None,
         whole_beyond: None,
     };
     let s2 = Choices { warps_by_depth: true, padding: Padding::default(), ..s1 };
-    let s3 = Choices { priority: Priority::Waiting, follows_motion: true, ..s2 };
-    let mut regions = |name: &str, pace: &Pace, choices: Choices| {
-        let show = Show::Regions(pace.clone(), choices);
-        all.push(Way { name: name.to_owned(), pace: of(pace, true), show });
-    };
-    regions("base + S1", &plan.pace(&plan.setup(System::S1))?, s1);
-    regions("base + S1 + S2", &plan.pace(&plan.setup(System::S2))?, s2);
-    regions("ARIA (+ S3)", &aria, s3);
-    regions("ARIA, the paper's order", &aria, Choices { priority: Priority::CarriedOver, ..s3 });
-    regions("ARIA, random regions", &aria, Choices { priority: Priority::Shuffled(7), ..s3 });
-    regions("ARIA, no padding", &aria, Choices { padding: Padding::NONE, ..s3 });
-    regions("ARIA, padding 2", &aria, Choices { padding: Padding::fixed(2), ..s3 });
-    // Not the paper's: full frames of the highest resolution, windows that zoom out, and whole frames
-    // where the picture moved too far.
-    let still = Choices { follows_motion: false, padding: Padding::NONE, ..s3 };
-    regions("ARIA, highest resolution", &highest, still);
-    regions("ARIA, highest, zoom", &highest, Choices { zoom: 2, ..still });
-    let whole = Some((WHOLE_BEYOND, whole_level));
-    regions("ARIA, highest, or whole", &highest, Choices { whole_beyond: whole, ..still });
-    regions("ARIA, rotation alone", &aria, Choices { warps_by_depth: false, ..s3 });
-    let none = Pace { cycles: 0, ..aria };
-    regions("ARIA, no cycles", &none, s3);
-    Ok(all)
+    match system {
+        System::S1 => s1,
+        System::S2 => s2,
+        scheduled => Choices {
+            priority: scheduled.priority().unwrap_or_default(),
+            follows_motion: true,
+            ..s2
+        },
+    }
+}
+
+/// A pace whose full frames have the highest resolution alone.
+fn highest(pace: &Pace) -> Pace {
+    Pace { levels: pace.levels.last().into_iter().copied().collect(), ..pace.clone() }
+}
+
+impl Way {
+    fn new(name: &str, show: Show) -> Self {
+        Self { name: name.to_owned(), pace: described(&show), show }
+    }
+}
+
+fn described(show: &Show) -> String {
+    let every = |grid: &Grid| format!("every frame, {} x {}", grid.rows(), grid.cols());
+    match show {
+        Show::Whole(grid) => every(grid),
+        Show::Blocks(grid, [rows, cols], refined) => {
+            let refined = match refined {
+                0 => String::new(),
+                count => format!(", {count} of them at the highest resolution"),
+            };
+            format!("{} in blocks of {rows} x {cols}{refined}", every(grid))
+        }
+        Show::Stale(pace) => of(pace, false),
+        Show::MovedBlocks(pace) | Show::Regions(pace, _) => of(pace, true),
+    }
 }
 
 fn of(pace: &Pace, cycles: bool) -> String {

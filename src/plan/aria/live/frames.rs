@@ -6,7 +6,8 @@ use super::{
 };
 use std::collections::VecDeque;
 use vitempo_aria::{
-    CameraFlow, CameraMotion, FeatureMap, Runtime, Settings, Structure,
+    CameraFlow, CameraMotion, Criterion, FAR_APART, FeatureMap, Padding, Runtime, Settings,
+    Structure, WholeWindows,
     scene::{BlockFrames, Dense, by_variation, tiles},
     scheduler::{CycleBudget, Reaction, ResolutionLadder, ResolutionSettings},
 };
@@ -55,9 +56,23 @@ struct Running {
     answer: Option<(Answer, u64)>,
 }
 
-/// The longest time of late: a longer one counts at once, and is forgotten slowly.
+/// The longest time of late: a longer one counts at once, and is half forgotten after some 180 of
+/// them.
 fn longest(before_ns: u64, took_ns: u64) -> u64 {
-    took_ns.max(before_ns - before_ns / 32)
+    took_ns.max(before_ns - before_ns / 256)
+}
+
+/// What a system does; `sees`: with a small network for depth and labels.
+fn settings(system: System, sees: bool, mut settings: Settings) -> Settings {
+    settings.priority = system.priority().unwrap_or_default();
+    if sees {
+        (settings.criterion, settings.apart) = (Criterion::AROUND, FAR_APART);
+    }
+    if system.spends_all() {
+        settings.padding = Padding::NONE;
+        settings.whole_windows = Some(WholeWindows::ALL);
+    }
+    settings
 }
 
 impl<'a> Frames<'a> {
@@ -87,10 +102,8 @@ impl<'a> Frames<'a> {
                 pose,
             )?)),
             _ => {
-                let settings = Settings {
-                    priority: setup.system.priority().unwrap_or_default(),
-                    ..Settings::new(top, first.width(), size)
-                };
+                let settings = Settings::new(top, first.width(), size);
+                let settings = self::settings(setup.system, session.parts.sees, settings);
                 let flow = CameraFlow::new(session.video.intrinsics(), Structure::Distant);
                 let mut runtime = Runtime::new(settings, flow)?;
                 runtime.full_frame(0, &pose, &mut first.values().to_vec())?;

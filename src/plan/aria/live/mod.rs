@@ -24,7 +24,7 @@ pub use replay::Replayed;
 
 use super::{AriaModels, Scenario};
 use crate::plan::live::{Engine, described};
-use session::{Parts, Session};
+use session::{Parts, REGIONS, Session};
 use std::{
     ops::RangeInclusive,
     sync::{Arc, atomic::AtomicBool},
@@ -32,16 +32,23 @@ use std::{
 use video::Video;
 use vitempo_aria::Grid;
 use vitempo_planners::aria::System;
-use vitempo_profiler::live::Rig;
+use vitempo_profiler::{live::Rig, pinning::Pinned};
 
 /// Names of the engines: the processor of full frames, and that of regions.
 pub const ENGINES: [&str; 2] = ["gpu", "npu"];
 
 /// Frames of the video; it is played forwards and backwards in turn.
 const RENDERED: usize = 90;
-/// The systems for which the paper has figures, and ARIA with the paper's order of regions.
-const LIVE: [System; 5] =
-    [System::NpuOnly, System::MobiSrLike, System::Base, System::Aria, System::PapersOrder];
+/// The systems for which the paper has figures, and ARIA with the paper's order of regions and with
+/// whole windows.
+const LIVE: [System; 6] = [
+    System::NpuOnly,
+    System::MobiSrLike,
+    System::Base,
+    System::Aria,
+    System::PapersOrder,
+    System::WholeWindows,
+];
 
 /// The options of a live run.
 #[derive(Clone, Debug)]
@@ -147,6 +154,9 @@ pub fn run(
     let alone = session.alone()?;
     let references = session.references()?;
     let mut runs = Vec::new();
+    // The application waits while regions are encoded: it shares their core, and full frames have
+    // theirs for themselves. Where that is refused, it runs where the system puts it.
+    let _core = Pinned::on(&engines[REGIONS].cores);
     for system in LIVE {
         say(LiveStep::Running { system, frames: request.frames });
         runs.push(systems::run(&session, system, &alone, &references)?);

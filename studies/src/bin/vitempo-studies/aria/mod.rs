@@ -1,11 +1,13 @@
 //! `vitempo-studies aria`: depth and labels that a trained network shows within a deadline.
 
+mod phone;
+
 use super::print::{self, Failure, Format, Table};
 use std::{path::PathBuf, time::Duration};
 use vitempo::{
     Bundle,
     aria::{
-        Criterion,
+        Criterion, FAR_APART,
         scene::{Scene, Score, Shown},
     },
     graph::files::write_whole,
@@ -13,8 +15,9 @@ use vitempo::{
     quantity,
 };
 use vitempo_studies::aria::{
-    AriaStudyError, FlowStudy, LEVELS, Plan, Precision, REGIONS, Scenes, Trained, Way, frames,
-    learn, resolutions, shown, shown_of, top, ways,
+    AriaStudyError, FRAMES_PER_S, Find, FlowStudy, LEVELS, OnPhone, Plan, Precision, REGIONS,
+    SKIPPED, Scenes, Trained, Way, frames, learn, on_phone, resolutions, shown, shown_of, top,
+    ways,
 };
 
 /// Prints errors of depth and labels that a trained network shows of held-out scenes: by
@@ -51,12 +54,18 @@ pub struct AriaArgs {
     #[arg(long, value_name = "N", default_value_t = 0)]
     first: u64,
     /// Cosine similarity of features below which a patch is dynamic
-    #[arg(long, value_name = "COSINE", default_value_t = 0.8)]
+    #[arg(long, value_name = "COSINE", default_value_t = Criterion::AROUND.threshold)]
     threshold: f32,
     /// Standard deviation of a Gaussian over the similarities of the patches around, in patches,
     /// before the threshold; 0 judges each patch alone
-    #[arg(long, value_name = "PATCHES", default_value_t = 1.0)]
+    #[arg(long, value_name = "PATCHES", default_value_t = Criterion::AROUND.smoothing)]
     smoothing: f32,
+    /// Patches that touch are a region only where one of them has a similarity below this
+    #[arg(long, value_name = "COSINE", default_value_t = Criterion::AROUND.region_below)]
+    region_below: f32,
+    /// Fewest camera frames between full frames that are compared to find regions; 1: the latest two
+    #[arg(long, value_name = "FRAMES", default_value_t = FAR_APART)]
+    apart: u64,
     /// Recorded frames instead of rendered scenes: a folder with intrinsics.csv, poses.csv and
     /// pictures, as `frames` makes it
     #[arg(long, value_name = "FOLDER", conflicts_with_all = ["resolutions", "flow"])]
@@ -67,9 +76,14 @@ pub struct AriaArgs {
     /// Train a patch flow for this many steps, and print its error beside flows in closed form
     #[arg(long, value_name = "STEPS")]
     flow: Option<usize>,
-    /// Write a page with everything into this folder: by resolution and precision, by system, and
-    /// by flow
-    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["recorded", "resolutions"])]
+    /// Run every system on the paper's phone, simulated, at 33.3 ms and 30 frames per second: times,
+    /// heat and frequency are the simulator's, the network sees the frames; a scene of each kind, of
+    /// five times the frames
+    #[arg(long, conflicts_with_all = ["flow", "recorded", "resolutions"])]
+    phone: bool,
+    /// Write a page with everything into this folder: by resolution and precision, by system, on the
+    /// phone, and by flow
+    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["phone", "recorded", "resolutions"])]
     page: Option<PathBuf>,
     /// Format of the output
     #[arg(long, value_enum, default_value_t)]
@@ -94,15 +108,19 @@ pub fn run(args: &AriaArgs) -> Result<(), Failure> {
     };
     if let Some(folder) = &args.page {
         let [gpu, npu] = bundles()?;
-        let text = page(args, &trained, [&gpu, &npu], scenes).map_err(Failure::new)?;
+        let files = page(args, &trained, [&gpu, &npu], scenes).map_err(Failure::new)?;
         std::fs::create_dir_all(folder).map_err(Failure::new)?;
-        let path = folder.join("report.md");
-        write_whole(&path, text.as_bytes())
-            .map_err(|e| Failure::new(format!("{}: {e}", path.display())))?;
-        return print::write(&format!("{}\n", path.display()));
+        for (name, text) in files {
+            let path = folder.join(name);
+            write_whole(&path, text.as_bytes())
+                .map_err(|e| Failure::new(format!("{}: {e}", path.display())))?;
+        }
+        return print::write(&format!("{}\n", folder.join("report.md").display()));
     }
     let table = if let Some(steps) = args.flow {
         flows(args, &trained, steps).map_err(Failure::new)?
+    } else if args.phone {
+        phone::table(&phones(args, &trained, scenes).map_err(Failure::new)?)
     } else if args.resolutions {
         by_resolution(args, &trained, scenes).map_err(Failure::new)?
     } else {
@@ -119,20 +137,22 @@ pub fn run(args: &AriaArgs) -> Result<(), Failure> {
 /// Steps of training of a patch flow, where none are given.
 const FLOW_STEPS: usize = 1500;
 
-/// Everything, as Markdown.
+/// Everything, as Markdown with figures: names of files and their contents.
 fn page(
     args: &AriaArgs,
     trained: &Trained,
     bundles: [&Bundle; 2],
     scenes: Scenes,
-) -> Result<String, AriaStudyError> {
+) -> Result<Vec<(String, String)>, AriaStudyError> {
     let (resolutions, systems) =
         (by_resolution(args, trained, scenes)?, by_system(args, trained, bundles, scenes)?);
     let steps = args.flow.unwrap_or(FLOW_STEPS);
     let flows = flows(args, trained, steps)?;
+    let phones = phones(args, trained, scenes)?;
+    let (drawn, figures) = phone::drawn(&phones);
     let AriaArgs { network, backend, gpu, npu, target, camera, threshold, smoothing, .. } = args;
     let Scenes { of_each_kind, frames, .. } = scenes;
-    Ok(format!(
+    let text = format!(
         "# ARIA with a trained network
 
 Made by `vitempo-studies aria {} --scenes {of_each_kind} --frames {frames} --page FOLDER`: \
@@ -156,7 +176,19 @@ than half a patch since the latest full frame (not the paper's). Precision and r
 groups of patches that moved and are in no region.
 
 {}
-## Patch flow (section 4.3.1)
+## On the paper's phone, simulated (figures 12, 13, 15 to 17 and 19)
+
+Every system at {:.1} ms and {FRAMES_PER_S:.0} frames per second, {} s: a held-out scene of each kind. \
+Latencies, heat and frequencies are those of the simulated phone, whose numbers are the paper's or \
+estimates ([page](../report.md)); its four resolutions are the network's here, of about the same \
+shares of the highest. The network finds the regions and shows the frames, as many full frames and \
+cycles as the simulator had time for. RMSE, mIoU and age are of frames that ran, but for the first \
+{SKIPPED} of each scene. Slowdown: of full frames by heat. Level of evidence: simulation of the times, \
+quality computed on an engine.
+
+{}
+{}
+{}## Patch flow (section 4.3.1)
 
 Learned on the network's features in {steps} steps with the paper's loss, beside flows in closed \
 form, on held-out pairs of frames.
@@ -168,8 +200,39 @@ form, on held-out pairs of frames.
         npu.display(),
         resolutions.to_markdown(),
         systems.to_markdown(),
+        PHONE_TARGET_NS / 1e6,
+        phones.first().map_or(0, |system| system.seconds.len()),
+        phone::table(&phones).to_markdown(),
+        phone::parts(&phones).to_markdown(),
+        drawn,
         flows.to_markdown(),
-    ))
+    );
+    Ok(std::iter::once(("report.md".to_owned(), text)).chain(figures).collect())
+}
+
+/// The paper's deadline.
+const PHONE_TARGET_NS: f64 = 33.3e6;
+/// Frames of a scene on the phone, in those of a scene within the deadline.
+const LONGER: u64 = 5;
+
+fn phones(
+    args: &AriaArgs,
+    trained: &Trained,
+    scenes: Scenes,
+) -> Result<Vec<OnPhone>, AriaStudyError> {
+    let scenes = Scenes { of_each_kind: 1, frames: LONGER * scenes.frames, ..scenes };
+    let patch = trained.models.patch();
+    let plan = Plan::phone(patch, Requirements::for_target(PHONE_TARGET_NS))?;
+    let levels = grids(&LEVELS)?;
+    let encoders = [levels.clone(), grids(&REGIONS)?].concat();
+    let mut network = trained.on(&args.backend, Precision::F32, &encoders, &levels)?;
+    let progress = &mut |name: &str| eprintln!("{name}");
+    on_phone(&mut network, &plan, scenes, patch, find(args), progress)
+}
+
+fn find(args: &AriaArgs) -> Find {
+    let AriaArgs { threshold, smoothing, region_below, apart, .. } = *args;
+    Find { criterion: Criterion { threshold, smoothing, region_below }, apart }
 }
 
 /// Frames from one that is scored to the next, by resolution.
@@ -222,8 +285,7 @@ fn by_system(
     let requirements =
         Requirements { frame_ns: 1e9 / args.camera, ..Requirements::for_target(target_ns) };
     let plan = Plan::new(trained, bundles, requirements)?;
-    let criterion = Criterion { threshold: args.threshold, smoothing: args.smoothing };
-    let all = ways(&plan, criterion)?;
+    let all = ways(&plan, find(args))?;
     let (levels, regions) = (grids(&LEVELS)?, grids(&REGIONS)?);
     let encoders = [levels.clone(), regions].concat();
     let mut network = trained.on(&args.backend, Precision::F32, &encoders, &levels)?;
