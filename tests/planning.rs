@@ -572,7 +572,7 @@ fn a_network_that_sees_is_scored_frame_by_frame_on_engines() {
     let args = [&["plan", "aria"], &models[..], &sizes, &pace, &live].concat();
     let Some(outcomes) = on_own_cores(&args) else { return };
     let systems = outcomes["systems"].as_array().expect("systems");
-    assert_eq!(systems.len(), 5);
+    assert_eq!(systems.len(), 6);
     for system in systems {
         let count = |field: &str| system[field].as_u64().expect("a count");
         assert_eq!(count("frames") + count("dropped"), 8, "{system}");

@@ -181,9 +181,32 @@ mod tests {
             Criterion { threshold: f32::NAN, ..Criterion::default() },
             Criterion { smoothing: -0.1, ..Criterion::default() },
             Criterion { smoothing: f32::NAN, ..Criterion::default() },
+            Criterion { region_below: f32::NAN, ..Criterion::default() },
         ] {
             assert!(identify(best, &warped, &now, refused).is_err());
         }
+    }
+
+    #[test]
+    fn patches_that_touch_count_where_one_of_them_differs_clearly() {
+        let grid = Grid::new(3, 8).expect("a grid");
+        // Two groups of two patches, one of them with a patch below 0.5, and one patch alone.
+        let similarities: Vec<f32> = (0..grid.patches())
+            .map(|patch| match patch {
+                0 => 0.4,
+                1 | 4 | 5 => 0.7,
+                23 => 0.45,
+                _ => 1.0,
+            })
+            .collect();
+        let found = |region_below| {
+            let criterion = Criterion { threshold: 0.8, smoothing: 0.0, region_below };
+            let found = criterion.apply(&PatchSet::new(grid), similarities.clone());
+            found.dynamic.iter().collect::<Vec<_>>()
+        };
+        assert_eq!(found(0.5), [0, 1, 23]);
+        assert_eq!(found(0.42), [0, 1]);
+        assert_eq!([found(0.8), found(1.0)], [[0, 1, 4, 5, 23]; 2]);
     }
 
     #[test]

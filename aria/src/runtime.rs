@@ -70,9 +70,10 @@ impl WholeWindows {
 
     /// The patches of a window that are replaced.
     fn inner(self, grid: Grid, window: Window) -> Window {
-        let from = |start: usize| if start > 0 { start + self.border } else { 0 };
-        let to =
-            |end: usize, sides: usize| if end < sides { end - self.border.min(end) } else { end };
+        let from = |start: usize| if start > 0 { start.saturating_add(self.border) } else { 0 };
+        let to = |end: usize, sides: usize| {
+            if end < sides { end.saturating_sub(self.border) } else { end }
+        };
         let (row, col) = (from(window.row), from(window.col));
         let (end_row, end_col) =
             (to(window.end_row(), grid.rows()), to(window.end_col(), grid.cols()));
@@ -186,6 +187,13 @@ const BORDERS: u64 = u64::MAX;
 const NEAR: usize = 5;
 /// Updates that are kept of one region, the oldest below the others.
 const MOST_KEPT: usize = 8;
+/// Full frames before the latest that are kept to compare with, however far apart they should be.
+const MOST_EARLIER: usize = 8;
+
+/// Whether a full frame lies so many camera frames before another.
+fn far_apart(captured: &Captured, frame: u64, apart: u64) -> bool {
+    frame.saturating_sub(captured.frame) >= apart
+}
 
 impl<F: FlowEstimator + Clone> Runtime<F> {
     /// A runtime without frames.
@@ -277,7 +285,7 @@ impl<F: FlowEstimator + Clone> Runtime<F> {
         }
         let flow =
             self.estimator.flow(&latest.features, &CameraMotion::between(&latest.pose, pose))?;
-        let far_enough = |captured: &Captured| captured.frame + self.settings.apart <= frame;
+        let far_enough = |captured: &Captured| far_apart(captured, frame, self.settings.apart);
         let older = (!far_enough(latest) && !self.before.is_empty()).then(|| {
             self.before.iter().rposition(|earlier| far_enough(&earlier.captured)).unwrap_or(0)
         });
@@ -328,7 +336,9 @@ impl<F: FlowEstimator + Clone> Runtime<F> {
         self.before.extend(replaced.map(|captured| Earlier { captured, estimator }));
         let mut room = None;
         // The next full frame is later than this one.
-        while self.before.get(1).is_some_and(|second| second.captured.frame + apart <= frame + 1)
+        let is_enough =
+            |second: &Earlier<F>| far_apart(&second.captured, frame.saturating_add(1), apart);
+        while (self.before.len() > MOST_EARLIER || self.before.get(1).is_some_and(is_enough))
             && let Some(Earlier { captured, .. }) = self.before.pop_front()
         {
             if captured.frame + self.since == self.frame {

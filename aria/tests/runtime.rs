@@ -4,6 +4,7 @@
 
 use vitempo_aria::{
     AriaError, CameraFlow, FeatureMap, Grid, Instructions, PatchSet, Runtime, Settings, Structure,
+    WholeWindows,
     scene::{Kind, Scene, StandIn, Truth},
 };
 
@@ -46,14 +47,20 @@ impl Error {
     }
 }
 
+/// The paper's runtime.
+fn run(kind: Kind, cycles: usize) -> [Error; 2] {
+    run_with(kind, cycles, |settings| settings)
+}
+
 /// Runs 40 frames with so many cycles in each; the region encoder gives the features of a full one.
 /// Also the same without warping.
-fn run(kind: Kind, cycles: usize) -> [Error; 2] {
+fn run_with(kind: Kind, cycles: usize, change: impl Fn(Settings) -> Settings) -> [Error; 2] {
     let grid = Grid::new(17, 23).expect("a grid");
     let scene = Scene::new(kind, 21, grid, 8).expect("a scene");
     let encoder = StandIn::new(WIDTH, 1);
     let flow = CameraFlow::new(scene.camera().intrinsics, Structure::Distant);
-    let mut runtime = Runtime::new(Settings::new(grid, WIDTH, [7, 9]), flow).expect("a runtime");
+    let settings = change(Settings::new(grid, WIDTH, [7, 9]));
+    let mut runtime = Runtime::new(settings, flow).expect("a runtime");
     let frames: Vec<_> = (0..40)
         .map(|frame| {
             let picture = scene.picture(frame);
@@ -82,8 +89,14 @@ fn run(kind: Kind, cycles: usize) -> [Error; 2] {
         if frame < 3 * INTERVAL {
             continue;
         }
+        let latest = frame - frame % INTERVAL - INTERVAL;
+        let compared = latest - runtime.compared_with();
+        assert!(compared >= settings.apart.min(latest) && compared < settings.apart + INTERVAL);
         let plan = runtime.frame(frame, &picture.pose, cycles).expect("a plan");
         assert!(plan.cycles.len() <= cycles);
+        if settings.whole_windows.is_some_and(|whole| whole.spare) {
+            assert_eq!(plan.cycles.len(), cycles, "no cycle is left");
+        }
         for cycle in &plan.cycles {
             let window: Vec<f32> = cycle
                 .window
@@ -92,7 +105,7 @@ fn run(kind: Kind, cycles: usize) -> [Error; 2] {
                 .collect();
             runtime.update(cycle, &window).expect("an update");
         }
-        let (full, features) = &frames[(frame - frame % INTERVAL - INTERVAL) as usize];
+        let (full, features) = &frames[latest as usize];
         let truth = Truth::between(scene.world(), scene.camera(), full, picture);
         aligned.count(runtime.aligned(), real, &truth.moving);
         stale.count(features, real, &truth.moving);
@@ -116,6 +129,26 @@ fn cycles_lower_the_error_where_things_move_and_warping_elsewhere() {
         assert!(one.means()[0] < 0.9 * none.means()[0], "one cycle a frame");
         assert!(three.means()[0] < one.means()[0], "three cycles a frame");
         assert!(none.means()[1] < stale.means()[1], "warping");
+    }
+}
+
+#[test]
+fn whole_windows_and_spare_cycles_lower_the_error_of_the_rest_too() {
+    let windows = |spare| WholeWindows { border: 1, spare };
+    let with = |whole_windows| {
+        run_with(Kind::Crowded, 2, |settings| Settings { whole_windows, ..settings })[0].means()
+    };
+    let [regions, windows, spare] = [None, Some(windows(false)), Some(windows(true))].map(with);
+    assert!(windows[1] < regions[1] && spare[1] < windows[1], "{regions:?} {windows:?} {spare:?}");
+    assert!(spare[0] <= 1.01 * regions[0], "{regions:?} {spare:?}");
+}
+
+#[test]
+fn full_frames_may_be_compared_with_older_ones() {
+    for apart in [INTERVAL + 1, 3 * INTERVAL] {
+        let [aligned, _] = run_with(Kind::Fast, 1, |settings| Settings { apart, ..settings });
+        let [none, _] = run(Kind::Fast, 0);
+        assert!(aligned.means()[0] < none.means()[0], "{apart}: {aligned:?}");
     }
 }
 

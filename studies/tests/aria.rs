@@ -127,11 +127,28 @@ fn one_command_makes_the_page() {
         .expect("vitempo-studies runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let text = std::fs::read_to_string(page.join("report.md")).expect("a page");
-    for figure in ["(figure 2)", "(figures 13, 15 and 18)", "(section 4.3.1)"] {
+    for figure in [
+        "(figure 2)",
+        "(figures 13, 15 and 18)",
+        "(figures 12, 13, 15 to 17 and 19)",
+        "(section 4.3.1)",
+    ] {
         assert!(text.contains(figure), "{figure}");
     }
-    for row in ["| 24 x 32 | int8 |", "| NPU-only | every frame,", "| ARIA (+ S3) |", "| learned |"]
-    {
+    for row in [
+        "| 24 x 32 | int8 |",
+        "| NPU-only | every frame,",
+        "| ARIA (+ S3) |",
+        "| ARIA, whole windows | 1",
+        "| learned |",
+    ] {
         assert!(text.contains(row), "{row}\n{text}");
+    }
+    for link in text.split("](").skip(1) {
+        let name = link.split(')').next().unwrap_or_default();
+        if name.ends_with(".svg") {
+            let drawn = std::fs::read_to_string(page.join(name)).expect(name);
+            assert!(drawn.starts_with("<svg"), "{name}");
+        }
     }
 }

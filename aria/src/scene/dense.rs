@@ -99,7 +99,8 @@ impl Dense {
     }
 
     /// Depth in metres and label at every pixel of a picture of this size.
-    fn answers(&self, height: usize, width: usize) -> Vec<(f32, usize)> {
+    #[must_use]
+    pub fn answers(&self, height: usize, width: usize) -> Vec<(f32, usize)> {
         let across = between(width, self.cols);
         let cells = self.rows * self.cols;
         let mut answers = Vec::with_capacity(height * width);

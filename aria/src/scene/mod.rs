@@ -32,6 +32,7 @@ pub use evaluate::{Detection, Evaluation, TrackingError, WarpingError, evaluate}
 pub use picture::{Camera, Picture};
 pub use pipeline::{
     Choices, Footage, Found, Network, Pace, PacedLevel, Show, Shown, Stage, Viewer, cut, pipeline,
+    watched,
 };
 pub use shape::Shape;
 pub use truth::{LEAST, SHARE, Truth, way};

@@ -322,3 +322,76 @@ fn constants_that_nobody_measured_are_moved_one_by_one() {
     };
     assert!(!worse.holds(0.999));
 }
+
+/// Eyes that want every other cycle, and remember what they were shown.
+#[derive(Default)]
+struct Eyes {
+    frames: Vec<usize>,
+    full: Vec<(usize, [usize; 2])>,
+    most: u64,
+    taken: u64,
+}
+
+impl Sight for Eyes {
+    fn full_frame(&mut self, frame: usize, patches: [usize; 2]) {
+        self.full.push((frame, patches));
+    }
+
+    fn frame(&mut self, frame: usize, most: u64) -> u64 {
+        self.frames.push(frame);
+        self.most += most;
+        let takes = most.min(frame as u64 % 2);
+        self.taken += takes;
+        takes
+    }
+}
+
+#[test]
+fn eyes_see_every_frame_that_runs_and_say_how_many_cycles_it_takes() {
+    let (costs, device) = phone();
+    let (trace, requirements) = (trace(300), Requirements::for_target(33.3e6));
+    let planned = plan(&costs, &requirements).expect("a plan");
+    let simulation = Simulation {
+        trace: &trace,
+        costs: &costs,
+        device: &device,
+        requirements,
+        truth: Truth::Deviations(0.0),
+        seed: 1,
+    };
+    for system in [System::NpuOnly, System::MobiSrLike, System::Base, System::S2, System::Aria] {
+        let setup = Setup::of(system, &costs, &requirements, &planned);
+        let (alone, mut eyes) = (simulation.run(system).expect("an outcome"), Eyes::default());
+        let seen = simulation.run_seeing(setup, &mut eyes).expect("an outcome");
+        assert_eq!(eyes.frames.len(), seen.executed, "{system:?}");
+        assert!(eyes.frames.is_sorted() && eyes.full.is_sorted(), "in order");
+        let mean = eyes.taken as f64 / seen.executed as f64;
+        assert!((seen.cycles - mean).abs() < 1e-9, "{system:?}");
+        assert_eq!(eyes.full.is_empty(), !system.is_parallel());
+        if system.is_parallel() {
+            assert!(eyes.taken > 0 && seen.cycles < alone.cycles, "{system:?}");
+            let known = |patches: [usize; 2]| {
+                costs.levels.iter().any(|level| [level.rows, level.cols] == patches)
+            };
+            assert!(eyes.full.iter().all(|(_, patches)| known(*patches)));
+        } else {
+            assert_eq!((eyes.most, alone.latency_ns), (0, seen.latency_ns), "the same times");
+        }
+    }
+}
+
+#[test]
+fn whole_windows_spend_every_cycle_that_fits_and_stay_in_time() {
+    let (costs, device) = phone();
+    let trace = trace(900);
+    let run = |system| {
+        let requirements = Requirements::for_target(66.6e6);
+        let truth = Truth::Deviations(0.0);
+        Simulation { trace: &trace, costs: &costs, device: &device, requirements, truth, seed: 1 }
+            .run(system)
+            .expect("an outcome")
+    };
+    let [aria, windows] = [System::Aria, System::WholeWindows].map(run);
+    assert!(windows.cycles > aria.cycles, "{} {}", windows.cycles, aria.cycles);
+    assert!(windows.success_rate() > 0.99, "{}", windows.success_rate());
+}

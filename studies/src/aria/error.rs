@@ -42,6 +42,9 @@ pub enum AriaStudyError {
     /// A model cannot be quantised.
     #[error("the 8-bit network: {0}")]
     Quantised(#[from] GraphError),
+    /// A picture cannot be written.
+    #[error(transparent)]
+    Picture(#[from] image::ImageError),
     /// The network has no part for a size.
     #[error("the network was not prepared for {0}")]
     Size(String),

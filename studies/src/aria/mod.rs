@@ -10,6 +10,7 @@ mod error;
 mod flow;
 pub mod frames;
 mod network;
+pub mod pictures;
 mod systems;
 
 pub use device::{FRAMES_PER_S, OnPhone, on_phone};

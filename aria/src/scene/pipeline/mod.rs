@@ -59,8 +59,27 @@ pub fn pipeline<N: Network>(
     skipped: u64,
     ways: &[Show],
 ) -> Result<Vec<Shown>, N::Error> {
+    watched(footage, network, skipped, ways, &mut |_, _, _| {})
+}
+
+/// The same; `watch` sees what every way shows: the number of the way, the picture and the decoder's
+/// output.
+///
+/// # Errors
+/// As [`pipeline`].
+pub fn watched<N: Network>(
+    footage: &Footage<'_>,
+    network: &mut N,
+    skipped: u64,
+    ways: &[Show],
+    watch: &mut dyn FnMut(usize, &Picture, &Dense),
+) -> Result<Vec<Shown>, N::Error> {
     let mut stage = Stage::new(*footage, network)?;
-    ways.iter().map(|way| show(&mut stage, network, way, skipped)).collect()
+    let all = ways.iter().enumerate().map(|(number, way)| {
+        let watch = &mut |picture: &Picture, dense: &Dense| watch(number, picture, dense);
+        show(&mut stage, network, way, skipped, watch)
+    });
+    all.collect()
 }
 
 /// One way, with full frames by its pace.
@@ -69,6 +88,7 @@ fn show<N: Network>(
     network: &mut N,
     way: &Show,
     skipped: u64,
+    watch: &mut dyn FnMut(&Picture, &Dense),
 ) -> Result<Shown, N::Error> {
     let mut full =
         way.pace().map(|pace| FullFrames::new(pace, way.follows_motion())).transpose()?;
@@ -86,7 +106,8 @@ fn show<N: Network>(
                 begun = Some(full.latest);
             }
         }
-        viewer.frame(stage, network, picture.frame, cycles, &mut shown)?;
+        let dense = viewer.frame(stage, network, picture.frame, cycles, &mut shown)?;
+        watch(picture, &dense);
         if picture.frame >= skipped {
             all.add(&shown);
         }
@@ -97,7 +118,11 @@ fn show<N: Network>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scene::{CELLS, Kind, LABELS, Scene};
+    use crate::{
+        Criterion, Padding, Window,
+        scene::{CELLS, Kind, LABELS, Scene},
+        scheduler::Priority,
+    };
 
     /// Features are means of colours of a patch, with a constant; depth is a constant, and the label
     /// the wall's.

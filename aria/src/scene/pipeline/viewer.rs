@@ -1,7 +1,7 @@
 //! [`Viewer`]: a way of showing frames, frame by frame: the caller says when full frames are done and
 //! how many cycles fit.
 
-use super::{Choices, Network, Show, Shown, Stage, Truth, by_variation};
+use super::{Choices, Dense, Network, Show, Shown, Stage, Truth, by_variation};
 use crate::{
     CameraFlow, CameraMotion, Grid, PatchSet, Runtime, Settings, Structure, scene::BlockFrames,
 };
@@ -130,7 +130,7 @@ impl Viewer {
         Ok(())
     }
 
-    /// Shows a frame, with at most `cycles` cycles.
+    /// Shows a frame, with at most `cycles` cycles; returns the decoder's output.
     ///
     /// # Errors
     /// When the network fails.
@@ -141,15 +141,15 @@ impl Viewer {
         frame: u64,
         cycles: usize,
         shown: &mut Shown,
-    ) -> Result<(), N::Error> {
+    ) -> Result<Dense, N::Error> {
         let (picture, top) = (stage.picture(frame), stage.top());
         if self.way.pace().is_some() {
             shown.full_ages += frame - self.latest.0;
         }
-        match (&self.way, &mut self.state) {
+        let dense = match (&self.way, &mut self.state) {
             (Show::Whole(level), _) => {
                 let features = stage.full(network, frame, *level)?;
-                stage.score(network, frame, &features, shown)?;
+                stage.score(network, frame, &features, shown)?
             }
             (Show::Blocks(level, block, refined), _) => {
                 let mut features = stage.blocks(network, picture, *level, *block)?;
@@ -160,12 +160,12 @@ impl Viewer {
                 for window in hard.into_iter().take(*refined) {
                     features.replace_window(window, &stage.part(network, picture, window)?)?;
                 }
-                stage.score(network, frame, &features, shown)?;
+                stage.score(network, frame, &features, shown)?
             }
             (_, State::None) => {
                 let (latest, level) = self.latest;
                 let features = stage.full(network, latest, level)?.resampled(top)?;
-                stage.score(network, frame, &features, shown)?;
+                stage.score(network, frame, &features, shown)?
             }
             (_, State::Blocks(frames)) => {
                 let before = stage.picture(frame.saturating_sub(1));
@@ -175,13 +175,13 @@ impl Viewer {
                 }
                 shown.asked += asked as u64;
                 shown.cycles += windows.len() as u64;
-                stage.score(network, frame, frames.shown(), shown)?;
+                stage.score(network, frame, frames.shown(), shown)?
             }
             (_, State::Runtime(seen)) => {
-                seen.frame(stage, network, frame, self.latest.0, cycles, shown)?;
+                seen.frame(stage, network, frame, self.latest.0, cycles, shown)?
             }
-        }
-        Ok(())
+        };
+        Ok(dense)
     }
 }
 
@@ -194,7 +194,7 @@ impl Seen {
         latest: u64,
         cycles: usize,
         shown: &mut Shown,
-    ) -> Result<(), N::Error> {
+    ) -> Result<Dense, N::Error> {
         let (top, picture) = (stage.top(), stage.picture(frame));
         let mut whole = None;
         if let Some((most, level)) = self.choices.whole_beyond {
@@ -220,6 +220,6 @@ impl Seen {
             self.depths.push((frame, dense.depths_of_patches(top)));
             self.depths.drain(..self.depths.len().saturating_sub(KEPT));
         }
-        Ok(())
+        Ok(dense)
     }
 }

@@ -32,10 +32,9 @@ pub struct Frames<'a> {
     depths: VecDeque<(u64, Vec<f32>)>,
     /// Time that the cycles of this frame took, ns.
     cycles_ns: u64,
-    /// Longest times of late of a cycle and of the decoder, ns.
-    cycle_ns: u64,
-    /// See `cycle_ns`.
-    decoder_ns: u64,
+    /// When the latest cycle began.
+    last_cycle_ns: Option<u64>,
+    tails: Tails,
 }
 
 /// What a system shows.
@@ -56,10 +55,32 @@ struct Running {
     answer: Option<(Answer, u64)>,
 }
 
-/// The longest time of late: a longer one counts at once, and is half forgotten after some 180 of
-/// them.
-fn longest(before_ns: u64, took_ns: u64) -> u64 {
-    took_ns.max(before_ns - before_ns / 256)
+/// Times from the beginning of a frame's last cycle to its end: what a cycle needs before the
+/// deadline to begin.
+struct Tails {
+    /// With a cycle and the decoder alone, ns.
+    alone_ns: u64,
+    /// Longer than what is held back: against that, only frames without cycles would help.
+    most_ns: u64,
+    /// Of the latest frames.
+    latest: VecDeque<u64>,
+}
+
+impl Tails {
+    /// Frames that are remembered: about one of them may be late.
+    const FRAMES: usize = 1024;
+
+    fn saw(&mut self, tail_ns: u64) {
+        if tail_ns <= self.most_ns {
+            self.latest.push_back(tail_ns);
+            self.latest.drain(..self.latest.len().saturating_sub(Self::FRAMES));
+        }
+    }
+
+    /// The longest of late.
+    fn longest_ns(&self) -> u64 {
+        self.latest.iter().copied().max().unwrap_or(0).max(self.alone_ns)
+    }
 }
 
 /// What a system does; `sees`: with a small network for depth and labels.
@@ -136,8 +157,12 @@ impl<'a> Frames<'a> {
             latest: 0,
             depths,
             cycles_ns: 0,
-            cycle_ns: alone.cycle_ns[1],
-            decoder_ns: alone.decoder_ns.last().copied().unwrap_or(0),
+            last_cycle_ns: None,
+            tails: Tails {
+                alone_ns: alone.cycle_ns[1] + alone.decoder_ns.last().copied().unwrap_or(0),
+                most_ns: (requirements.target_ns / 2.0) as u64,
+                latest: VecDeque::new(),
+            },
         })
     }
 
@@ -162,10 +187,10 @@ impl<'a> Frames<'a> {
             Shown::Blocks(frames) => frames.shown(),
             Shown::Runtime(runtime) => runtime.aligned(),
         };
-        let asked = clock.now_ns();
         let dense = self.session.decode(features)?;
-        self.decoder_ns = longest(self.decoder_ns, clock.now_ns() - asked);
-        this.latency_ns = clock.now_ns().saturating_sub(clock.time_of(frame));
+        let now_ns = clock.now_ns();
+        this.latency_ns = now_ns.saturating_sub(clock.time_of(frame));
+        self.last_cycle_ns.take().into_iter().for_each(|begun| self.tails.saw(now_ns - begun));
         this.full_age = frame - self.latest;
         if let (Shown::Runtime(_), Some(dense)) = (&self.shown, &dense) {
             self.depths.push_back((frame, dense.depths_of_patches(self.session.top())));
@@ -266,17 +291,17 @@ impl<'a> Frames<'a> {
         self.ladder.moved(&CameraMotion::between(&before, &pose));
         let plan = runtime.frame(frame, &pose, self.budget.cycles(0) as usize)?;
         let until = clock.time_of(frame) + self.session.scenario.requirements.target_ns as u64;
+        let longest_ns = self.tails.longest_ns();
         for cycle in &plan.cycles {
             let asked = clock.now_ns();
-            if asked + self.cycle_ns + self.decoder_ns > until {
+            if asked + longest_ns > until {
                 runtime.left_out(cycle);
                 continue;
             }
             let answer = self.session.region_ticket(frame as usize, cycle.window)?.wait()?;
             runtime.update(cycle, &self.session.region_features(&answer, cycle.window)?)?;
-            let took = clock.now_ns() - asked;
-            self.cycles_ns += took;
-            self.cycle_ns = longest(self.cycle_ns, took);
+            self.last_cycle_ns = Some(asked);
+            self.cycles_ns += clock.now_ns() - asked;
             this.cycles += 1;
         }
         this.regions = plan.asked as u64;

@@ -15,9 +15,9 @@ use vitempo::{
     quantity,
 };
 use vitempo_studies::aria::{
-    AriaStudyError, FRAMES_PER_S, Find, FlowStudy, LEVELS, OnPhone, Plan, Precision, REGIONS,
-    SKIPPED, Scenes, Trained, Way, frames, learn, on_phone, resolutions, shown, shown_of, top,
-    ways,
+    AriaStudyError, FRAMES_PER_S, Find, FlowStudy, LEVELS, OnEngine, OnPhone, Plan, Precision,
+    REGIONS, SKIPPED, Scenes, Trained, Way, frames, learn, on_phone, pictures, resolutions, shown,
+    shown_of, top, ways,
 };
 
 /// Prints errors of depth and labels that a trained network shows of held-out scenes: by
@@ -110,9 +110,9 @@ pub fn run(args: &AriaArgs) -> Result<(), Failure> {
         let [gpu, npu] = bundles()?;
         let files = page(args, &trained, [&gpu, &npu], scenes).map_err(Failure::new)?;
         std::fs::create_dir_all(folder).map_err(Failure::new)?;
-        for (name, text) in files {
+        for (name, bytes) in files {
             let path = folder.join(name);
-            write_whole(&path, text.as_bytes())
+            write_whole(&path, &bytes)
                 .map_err(|e| Failure::new(format!("{}: {e}", path.display())))?;
         }
         return print::write(&format!("{}\n", folder.join("report.md").display()));
@@ -143,13 +143,14 @@ fn page(
     trained: &Trained,
     bundles: [&Bundle; 2],
     scenes: Scenes,
-) -> Result<Vec<(String, String)>, AriaStudyError> {
+) -> Result<Vec<(String, Vec<u8>)>, AriaStudyError> {
     let (resolutions, systems) =
         (by_resolution(args, trained, scenes)?, by_system(args, trained, bundles, scenes)?);
     let steps = args.flow.unwrap_or(FLOW_STEPS);
     let flows = flows(args, trained, steps)?;
     let phones = phones(args, trained, scenes)?;
     let (drawn, figures) = phone::drawn(&phones);
+    let (columns, example) = example(args, trained, bundles)?;
     let AriaArgs { network, backend, gpu, npu, target, camera, threshold, smoothing, .. } = args;
     let Scenes { of_each_kind, frames, .. } = scenes;
     let text = format!(
@@ -176,6 +177,13 @@ than half a patch since the latest full frame (not the paper's). Precision and r
 groups of patches that moved and are in no region.
 
 {}
+## One frame (figure 14)
+
+Frame 40 of the first crowded scene. From left to right: {columns}. Above: depth, near things yellow; \
+below: labels.
+
+![What systems show of one frame](example.png)
+
 ## On the paper's phone, simulated (figures 12, 13, 15 to 17 and 19)
 
 Every system at {:.1} ms and {FRAMES_PER_S:.0} frames per second, {} s: a held-out scene of each kind. \
@@ -207,7 +215,22 @@ form, on held-out pairs of frames.
         drawn,
         flows.to_markdown(),
     );
-    Ok(std::iter::once(("report.md".to_owned(), text)).chain(figures).collect())
+    let texts = std::iter::once(("report.md".to_owned(), text)).chain(figures);
+    let example = ("example.png".to_owned(), example);
+    Ok(texts.map(|(name, text)| (name, text.into_bytes())).chain([example]).collect())
+}
+
+/// The names of the columns of a picture of one frame, and the picture as PNG.
+fn example(
+    args: &AriaArgs,
+    trained: &Trained,
+    bundles: [&Bundle; 2],
+) -> Result<(String, Vec<u8>), AriaStudyError> {
+    let (mut network, ways) = prepared(args, trained, bundles)?;
+    let (names, image) = pictures::sheet(&mut network, &ways, trained.models.patch())?;
+    let mut png = std::io::Cursor::new(Vec::new());
+    image.write_to(&mut png, image::ImageFormat::Png)?;
+    Ok((names.join("; "), png.into_inner()))
 }
 
 /// The paper's deadline.
@@ -275,12 +298,12 @@ fn flows(args: &AriaArgs, trained: &Trained, steps: usize) -> Result<Table, Aria
     Ok(table)
 }
 
-fn by_system(
+/// The network on an engine at every size, and the ways within the deadline.
+fn prepared(
     args: &AriaArgs,
     trained: &Trained,
     bundles: [&Bundle; 2],
-    scenes: Scenes,
-) -> Result<Table, AriaStudyError> {
+) -> Result<(OnEngine, Vec<Way>), AriaStudyError> {
     let target_ns = args.target.as_secs_f64() * 1e9;
     let requirements =
         Requirements { frame_ns: 1e9 / args.camera, ..Requirements::for_target(target_ns) };
@@ -288,7 +311,17 @@ fn by_system(
     let all = ways(&plan, find(args))?;
     let (levels, regions) = (grids(&LEVELS)?, grids(&REGIONS)?);
     let encoders = [levels.clone(), regions].concat();
-    let mut network = trained.on(&args.backend, Precision::F32, &encoders, &levels)?;
+    let network = trained.on(&args.backend, Precision::F32, &encoders, &levels)?;
+    Ok((network, all))
+}
+
+fn by_system(
+    args: &AriaArgs,
+    trained: &Trained,
+    bundles: [&Bundle; 2],
+    scenes: Scenes,
+) -> Result<Table, AriaStudyError> {
+    let (mut network, all) = prepared(args, trained, bundles)?;
     let patch = trained.models.patch();
     let found = match &args.recorded {
         Some(folder) => shown_of(&mut network, &frames::read(folder, top()?, patch)?, &all)?,
