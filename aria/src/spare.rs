@@ -102,7 +102,7 @@ mod tests {
         // Two columns to the left, and brought up to date in part.
         let flow = PatchFlow::of(grid, |patch| {
             let [x, y] = grid.centre(patch);
-            Some([x + 2.0, y])
+            Some([(x + 2.0).min(11.5), y])
         });
         let moved = detail.windows(&flow, &fresh, [4, 4], 1);
         assert_eq!(moved[0], Window { row: 4, col: 4, rows: 4, cols: 4 });

@@ -136,7 +136,7 @@ fn cycles_lower_the_error_where_things_move_and_warping_elsewhere() {
 fn whole_windows_and_spare_cycles_lower_the_error_of_the_rest_too() {
     let windows = |spare| WholeWindows { border: 1, spare };
     let with = |whole_windows| {
-        run_with(Kind::Crowded, 2, |settings| Settings { whole_windows, ..settings })[0].means()
+        run_with(Kind::Slow, 5, |settings| Settings { whole_windows, ..settings })[0].means()
     };
     let [regions, windows, spare] = [None, Some(windows(false)), Some(windows(true))].map(with);
     assert!(windows[1] < regions[1] && spare[1] < windows[1], "{regions:?} {windows:?} {spare:?}");
