@@ -6,8 +6,6 @@
 //! input. Every output belongs to the frame that it was captured in: a full frame may arrive many
 //! frames late.
 
-use std::collections::VecDeque;
-
 use crate::{
     AriaError, FeatureMap, Grid, Instructions, PatchSet, Window,
     candidates::Candidates,
@@ -21,6 +19,7 @@ use crate::{
     tracking::{Arrival, Padding, Region, Tracker, Tracking},
     warp::WarpedQuantized,
 };
+use std::collections::VecDeque;
 
 /// Camera frames between full frames that are compared, beyond which small networks show what moved:
 /// [`Settings::apart`]. Chosen as [`Criterion::AROUND`].
@@ -392,11 +391,10 @@ impl<F: FlowEstimator + Clone> Runtime<F> {
             }
         }
         self.ask_for_borders(&mut requests);
-        let most = cycles;
-        let mut cycles = self.planner.plan(&requests, most);
-        self.spend(&mut cycles, most);
-        self.warp_and_paste(&cycles);
-        Ok(FramePlan { cycles, asked: requests.len() })
+        let mut planned = self.planner.plan(&requests, cycles);
+        self.spend(&mut planned, cycles);
+        self.warp_and_paste(&planned);
+        Ok(FramePlan { cycles: planned, asked: requests.len() })
     }
 
     /// Gives cycles that no region asks for to the rest of the frame.
@@ -493,9 +491,8 @@ impl<F: FlowEstimator + Clone> Runtime<F> {
         }
         // Newer full frames may have arrived since the current frame. Where the one that it shows is
         // gone, all that is asked of it was computed before.
-        let all = self.latest.iter().chain(self.before.iter().map(|earlier| &earlier.captured));
+        let mut all = self.latest.iter().chain(self.before.iter().map(|earlier| &earlier.captured));
         let full_frame = all
-            .into_iter()
             .find(|captured| captured.frame + self.since == self.frame)
             .map_or(&self.next, |captured| &captured.features);
         let part = Part::new(best, grid, window, width, features, &mut self.norms)?;

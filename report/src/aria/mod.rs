@@ -13,7 +13,7 @@ mod robustness;
 mod sheet;
 mod words;
 
-pub use words::{planned_at, success, truth};
+pub use words::{planned_at, resolutions, success, truth};
 
 use sheet::Sheet;
 use vitempo::plan::aria::{Details, Simulated};

@@ -1,6 +1,9 @@
 //! Temperature, frequency, resolution and latency over time: figures 7 and 16.
 
-use super::sheet::{Sheet, of, simulation};
+use super::{
+    sheet::{Sheet, of, simulation},
+    words::resolutions,
+};
 use crate::{
     chart::{Axis, Chart, Mark, Series},
     table::{Cell, Table},
@@ -68,19 +71,12 @@ pub fn over_time(page: &mut Sheet, simulated: &Simulated<'_>) {
         headings,
     );
     for o in &simulated.outcomes.outcomes {
-        let heights = o
-            .heights
-            .iter()
-            .rev()
-            .map(|(height, share)| format!("{height}: {:.0} %", 100.0 * share))
-            .collect::<Vec<_>>()
-            .join(", ");
         table.rows.push(vec![
             Cell::text(o.system.name()),
             Cell::number(o.hottest_c),
             Cell::share(o.busy[1]),
             Cell::times(o.throttled),
-            Cell::text(if heights.is_empty() { "-".to_owned() } else { heights }),
+            Cell::text(resolutions(o)),
         ]);
     }
     page.table(&table);

@@ -1,6 +1,6 @@
 //! Texts for the figures of a plan within a deadline.
 
-use vitempo::planners::aria::Truth;
+use vitempo::planners::aria::{AriaOutcome, Truth};
 
 /// A share close to 1 in percent, with as many digits as it takes to distinguish it from 1.
 #[must_use]
@@ -10,6 +10,15 @@ pub fn success(share: f64) -> String {
         share if share.is_finite() => format!("{:.1} %", 100.0 * share),
         _ => "-".to_owned(),
     }
+}
+
+/// The shares of full frames at each height, px, the highest first.
+#[must_use]
+pub fn resolutions(outcome: &AriaOutcome) -> String {
+    let shares = outcome.heights.iter().rev();
+    let shares: Vec<String> =
+        shares.map(|(height, share)| format!("{height}: {:.0} %", 100.0 * share)).collect();
+    if shares.is_empty() { "-".to_owned() } else { shares.join(", ") }
 }
 
 /// The confidence of a plan, as text.

@@ -131,9 +131,7 @@ pub fn on_phone(
     for system in System::ALL {
         ways.push((system.name().to_owned(), plan.setup(system), plan.show(system, find)?));
     }
-    for (name, setup, show) in plan.ours(find)? {
-        ways.push((name, setup, show));
-    }
+    ways.extend(plan.ours(find)?);
     let mut all = Vec::new();
     for (name, setup, show) in ways {
         progress(&name);

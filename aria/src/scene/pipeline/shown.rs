@@ -61,7 +61,7 @@ pub struct Shown {
     pub frames: u64,
     /// Sum of the ages of full frames, in camera frames.
     pub full_ages: u64,
-    /// Frames of [`Choices::whole_beyond`].
+    /// Frames of [`whole_beyond`](super::Choices::whole_beyond).
     pub whole: u64,
     /// Cycles, and regions that asked for one.
     pub cycles: u64,

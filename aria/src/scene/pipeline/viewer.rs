@@ -3,11 +3,9 @@
 
 use super::{Choices, Dense, Network, Show, Shown, Stage, Truth, by_variation};
 use crate::{
-    CameraFlow, CameraMotion, Grid, PatchSet, Runtime, Settings, Structure, scene::BlockFrames,
+    CameraFlow, CameraMotion, Grid, PatchSet, Runtime, Settings, Structure,
+    scene::{BlockFrames, ShownDepths},
 };
-
-/// Frames whose depth is kept, for full frames that are still running.
-const KEPT: usize = 64;
 
 /// The state of a way between frames.
 pub struct Viewer {
@@ -27,9 +25,7 @@ enum State {
 /// The runtime, and what it needs of earlier frames.
 struct Seen {
     runtime: Runtime<CameraFlow>,
-    /// Depth of patches as shown, by frame, rising: a full frame is warped by what was shown when it
-    /// was captured.
-    depths: Vec<(u64, Vec<f32>)>,
+    depths: ShownDepths,
     choices: Choices,
     /// Rows and columns of patches of the region encoder.
     region: [usize; 2],
@@ -68,11 +64,12 @@ impl Viewer {
                 };
                 let mut runtime = Runtime::new(settings, flow)?;
                 runtime.full_frame(latest.0, &pose, &mut features.values().to_vec())?;
-                let depths = network.decode(&features)?.depths_of_patches(top);
+                let shown = network.decode(&features)?.depths_of_patches(top);
                 if choices.warps_by_depth {
-                    runtime.estimator_mut().set_structure(Structure::Depth(depths.clone()));
+                    runtime.estimator_mut().set_structure(Structure::Depth(shown.clone()));
                 }
-                let depths = vec![(latest.0, depths)];
+                let mut depths = ShownDepths::default();
+                depths.push(latest.0, shown);
                 State::Runtime(Box::new(Seen {
                     runtime,
                     depths,
@@ -119,9 +116,9 @@ impl Viewer {
                         .collect();
                     shown.found.count(&regions, &truth);
                 }
-                let depths = seen.depths.iter().rev().find(|(number, _)| *number <= frame);
-                if let Some((_, depths)) = depths.filter(|_| seen.choices.warps_by_depth) {
-                    let structure = Structure::Depth(depths.clone());
+                let depths = seen.depths.at(frame).filter(|_| seen.choices.warps_by_depth);
+                if let Some(depths) = depths {
+                    let structure = Structure::Depth(depths.to_vec());
                     seen.runtime.estimator_mut().set_structure(structure);
                 }
             }
@@ -216,10 +213,7 @@ impl Seen {
             shown.asked += plan.asked as u64;
             stage.score(network, frame, self.runtime.aligned(), shown)?
         };
-        if self.depths.last().is_none_or(|(last, _)| *last < frame) {
-            self.depths.push((frame, dense.depths_of_patches(top)));
-            self.depths.drain(..self.depths.len().saturating_sub(KEPT));
-        }
+        self.depths.push(frame, dense.depths_of_patches(top));
         Ok(dense)
     }
 }

@@ -8,14 +8,11 @@ use std::collections::VecDeque;
 use vitempo_aria::{
     CameraFlow, CameraMotion, Criterion, FAR_APART, FeatureMap, Padding, Runtime, Settings,
     Structure, WholeWindows,
-    scene::{BlockFrames, Dense, by_variation, tiles},
+    scene::{BlockFrames, Dense, ShownDepths, by_variation, tiles},
     scheduler::{CycleBudget, Reaction, ResolutionLadder, ResolutionSettings},
 };
 use vitempo_planners::aria::{Setup, System};
 use vitempo_profiler::live::{Answer, FrameClock, Ticket};
-
-/// Frames whose depth is kept for full frames that are still running.
-const KEPT: usize = 64;
 
 /// The state of a system between frames, and the running full frame.
 pub struct Frames<'a> {
@@ -27,9 +24,7 @@ pub struct Frames<'a> {
     running: Option<Running>,
     /// Number of the latest full frame.
     latest: u64,
-    /// Depth of patches that were shown, by frame: a full frame is warped by what was shown when it
-    /// was captured.
-    depths: VecDeque<(u64, Vec<f32>)>,
+    depths: ShownDepths,
     /// Time that the cycles of this frame took, ns.
     cycles_ns: u64,
     /// When the latest cycle began.
@@ -110,9 +105,9 @@ impl<'a> Frames<'a> {
         let first = session.level_features(highest, &answer)?.resampled(top)?;
         let pose = session.video.pose(0);
         let size = [session.parts.region.rows(), session.parts.region.cols()];
-        let mut depths = VecDeque::new();
+        let mut depths = ShownDepths::default();
         if let Some(dense) = session.decode(&first)? {
-            depths.push_back((0, dense.depths_of_patches(top)));
+            depths.push(0, dense.depths_of_patches(top));
         }
         let shown = match setup.system {
             System::NpuOnly | System::MobiSrLike => Shown::Whole(first),
@@ -193,8 +188,7 @@ impl<'a> Frames<'a> {
         self.last_cycle_ns.take().into_iter().for_each(|begun| self.tails.saw(now_ns - begun));
         this.full_age = frame - self.latest;
         if let (Shown::Runtime(_), Some(dense)) = (&self.shown, &dense) {
-            self.depths.push_back((frame, dense.depths_of_patches(self.session.top())));
-            self.depths.drain(..self.depths.len().saturating_sub(KEPT));
+            self.depths.push(frame, dense.depths_of_patches(self.session.top()));
         }
         let cycles = (this.cycles > 0).then(|| self.cycles_ns / this.cycles.max(1));
         self.budget.observe(0, this.latency_ns.saturating_sub(self.cycles_ns), cycles);
@@ -265,9 +259,8 @@ impl<'a> Frames<'a> {
             Shown::Blocks(frames) => frames.full_frame(features, pose),
             Shown::Runtime(runtime) => {
                 runtime.full_frame(running.frame, &pose, &mut features.values().to_vec())?;
-                let shown = self.depths.iter().find(|(frame, _)| *frame == running.frame);
-                if let Some((_, depths)) = shown {
-                    runtime.estimator_mut().set_structure(Structure::Depth(depths.clone()));
+                if let Some(depths) = self.depths.at(running.frame) {
+                    runtime.estimator_mut().set_structure(Structure::Depth(depths.to_vec()));
                 }
             }
             Shown::Whole(_) => {}

@@ -120,12 +120,15 @@ pub fn run(args: &AriaArgs) -> Result<(), Failure> {
     let table = if let Some(steps) = args.flow {
         flows(args, &trained, steps).map_err(Failure::new)?
     } else if args.phone {
-        phone::table(&phones(args, &trained, scenes).map_err(Failure::new)?)
+        let mut network = on_engine(args, &trained).map_err(Failure::new)?;
+        phone::table(&phones(args, &mut network, &trained, scenes).map_err(Failure::new)?)
     } else if args.resolutions {
         by_resolution(args, &trained, scenes).map_err(Failure::new)?
     } else {
         let [gpu, npu] = bundles()?;
-        by_system(args, &trained, [&gpu, &npu], scenes).map_err(Failure::new)?
+        let ways = planned(args, &trained, [&gpu, &npu]).map_err(Failure::new)?;
+        let mut network = on_engine(args, &trained).map_err(Failure::new)?;
+        by_system(args, &mut network, &trained, &ways, scenes).map_err(Failure::new)?
     };
     match args.format {
         Format::Table => print::write(&table.to_text()),
@@ -144,13 +147,14 @@ fn page(
     bundles: [&Bundle; 2],
     scenes: Scenes,
 ) -> Result<Vec<(String, Vec<u8>)>, AriaStudyError> {
-    let (resolutions, systems) =
-        (by_resolution(args, trained, scenes)?, by_system(args, trained, bundles, scenes)?);
+    let resolutions = by_resolution(args, trained, scenes)?;
     let steps = args.flow.unwrap_or(FLOW_STEPS);
     let flows = flows(args, trained, steps)?;
-    let phones = phones(args, trained, scenes)?;
+    let (ways, mut network) = (planned(args, trained, bundles)?, on_engine(args, trained)?);
+    let systems = by_system(args, &mut network, trained, &ways, scenes)?;
+    let phones = phones(args, &mut network, trained, scenes)?;
     let (drawn, figures) = phone::drawn(&phones);
-    let (columns, example) = example(args, trained, bundles)?;
+    let (columns, example) = example(&mut network, trained, &ways)?;
     let AriaArgs { network, backend, gpu, npu, target, camera, threshold, smoothing, .. } = args;
     let Scenes { of_each_kind, frames, .. } = scenes;
     let text = format!(
@@ -222,12 +226,11 @@ form, on held-out pairs of frames.
 
 /// The names of the columns of a picture of one frame, and the picture as PNG.
 fn example(
-    args: &AriaArgs,
+    network: &mut OnEngine,
     trained: &Trained,
-    bundles: [&Bundle; 2],
+    ways: &[Way],
 ) -> Result<(String, Vec<u8>), AriaStudyError> {
-    let (mut network, ways) = prepared(args, trained, bundles)?;
-    let (names, image) = pictures::sheet(&mut network, &ways, trained.models.patch())?;
+    let (names, image) = pictures::sheet(network, ways, trained.models.patch())?;
     let mut png = std::io::Cursor::new(Vec::new());
     image.write_to(&mut png, image::ImageFormat::Png)?;
     Ok((names.join("; "), png.into_inner()))
@@ -240,17 +243,15 @@ const LONGER: u64 = 5;
 
 fn phones(
     args: &AriaArgs,
+    network: &mut OnEngine,
     trained: &Trained,
     scenes: Scenes,
 ) -> Result<Vec<OnPhone>, AriaStudyError> {
     let scenes = Scenes { of_each_kind: 1, frames: LONGER * scenes.frames, ..scenes };
     let patch = trained.models.patch();
     let plan = Plan::phone(patch, Requirements::for_target(PHONE_TARGET_NS))?;
-    let levels = grids(&LEVELS)?;
-    let encoders = [levels.clone(), grids(&REGIONS)?].concat();
-    let mut network = trained.on(&args.backend, Precision::F32, &encoders, &levels)?;
     let progress = &mut |name: &str| eprintln!("{name}");
-    on_phone(&mut network, &plan, scenes, patch, find(args), progress)
+    on_phone(network, &plan, scenes, patch, find(args), progress)
 }
 
 fn find(args: &AriaArgs) -> Find {
@@ -298,34 +299,37 @@ fn flows(args: &AriaArgs, trained: &Trained, steps: usize) -> Result<Table, Aria
     Ok(table)
 }
 
-/// The network on an engine at every size, and the ways within the deadline.
-fn prepared(
+/// The network on an engine, at every size of frames and regions.
+fn on_engine(args: &AriaArgs, trained: &Trained) -> Result<OnEngine, AriaStudyError> {
+    let levels = grids(&LEVELS)?;
+    let encoders = [levels.clone(), grids(&REGIONS)?].concat();
+    trained.on(&args.backend, Precision::F32, &encoders, &levels)
+}
+
+/// What is compared within the deadline.
+fn planned(
     args: &AriaArgs,
     trained: &Trained,
     bundles: [&Bundle; 2],
-) -> Result<(OnEngine, Vec<Way>), AriaStudyError> {
+) -> Result<Vec<Way>, AriaStudyError> {
     let target_ns = args.target.as_secs_f64() * 1e9;
     let requirements =
         Requirements { frame_ns: 1e9 / args.camera, ..Requirements::for_target(target_ns) };
     let plan = Plan::new(trained, bundles, requirements)?;
-    let all = ways(&plan, find(args))?;
-    let (levels, regions) = (grids(&LEVELS)?, grids(&REGIONS)?);
-    let encoders = [levels.clone(), regions].concat();
-    let network = trained.on(&args.backend, Precision::F32, &encoders, &levels)?;
-    Ok((network, all))
+    ways(&plan, find(args))
 }
 
 fn by_system(
     args: &AriaArgs,
+    network: &mut OnEngine,
     trained: &Trained,
-    bundles: [&Bundle; 2],
+    all: &[Way],
     scenes: Scenes,
 ) -> Result<Table, AriaStudyError> {
-    let (mut network, all) = prepared(args, trained, bundles)?;
     let patch = trained.models.patch();
     let found = match &args.recorded {
-        Some(folder) => shown_of(&mut network, &frames::read(folder, top()?, patch)?, &all)?,
-        None => shown(&mut network, scenes, patch, &all)?,
+        Some(folder) => shown_of(network, &frames::read(folder, top()?, patch)?, all)?,
+        None => shown(network, scenes, patch, all)?,
     };
     let headings = [
         "System",

@@ -6,6 +6,7 @@ use super::figures;
 use vitempo::planners::aria::Moment;
 use vitempo_report::{
     Hue,
+    aria::resolutions,
     chart::{Axis, Chart, Mark, Part, Series},
     draw,
 };
@@ -33,12 +34,6 @@ pub fn table(systems: &[OnPhone]) -> Table {
     for system in systems {
         let (o, shown) = (&system.outcome, system.shown());
         let [[rmse, miou], [off, same]] = [&shown.score, &shown.against_reference].map(figures);
-        let resolutions = o
-            .heights
-            .iter()
-            .rev()
-            .map(|(height, share)| format!("{}: {:.0} %", height, 100.0 * share));
-        let resolutions: Vec<String> = resolutions.collect();
         table.row([
             system.name.clone(),
             format!("{:.2} %", 100.0 * o.success_rate()),
@@ -53,7 +48,7 @@ pub fn table(systems: &[OnPhone]) -> Table {
             format!("{:.2}", shown.cycles as f64 / shown.frames.max(1) as f64),
             format!("{:.1}", o.hottest_c),
             o.throttled.map_or_else(|| "-".to_owned(), |by| format!("{by:.2}")),
-            if resolutions.is_empty() { "-".to_owned() } else { resolutions.join(", ") },
+            resolutions(o),
         ]);
     }
     table
