@@ -374,13 +374,17 @@ fn check_head(head: &Head) -> Result<(), String> {
     }
     let fallbacks = &head.fallbacks;
     let widest = Family::ALL.iter().map(|f| f.width()).max().unwrap_or(0);
-    let kinds = fallbacks.kinds.values().chain(fallbacks.kin.values());
+    let kinds =
+        fallbacks.kinds.values().chain(fallbacks.kin.values()).chain(fallbacks.classes.values());
     let fields = [
         ("interval", head.interval.is_valid()),
         ("unfamiliar", head.unfamiliar.as_ref().is_none_or(UnfamiliarInterval::is_valid)),
         ("calibration", head.calibration.is_valid()),
         ("fallbacks.roofline", fallbacks.roofline.is_valid(crate::features::TOTALS_WIDTH)),
-        ("fallbacks.kinds or fallbacks.kin", kinds.into_iter().all(|b| b.is_valid(widest))),
+        (
+            "fallbacks.classes, fallbacks.kinds or fallbacks.kin",
+            kinds.into_iter().all(|b| b.is_valid(widest)),
+        ),
         ("fallbacks.typical_log_error", (0.0..50.0).contains(&fallbacks.typical_log_error)),
         ("contention", head.contention.as_ref().is_none_or(SlowdownModel::is_valid)),
         ("refinements", head.refinements.is_valid()),

@@ -230,7 +230,11 @@ fn kernels(graph: &Graph, environment: &Environment) -> Result<Kernels, Lowering
     let around = Surroundings::of(found.iter().copied(), environment);
     Ok(found
         .into_iter()
-        .map(|(op, count)| Kernel { op: op.clone(), count, working_set: around.working_set(count) })
+        .map(|(op, count)| Kernel {
+            op: op.clone(),
+            count,
+            working_set: around.working_set(op, count),
+        })
         .collect())
 }
 

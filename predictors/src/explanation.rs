@@ -58,6 +58,8 @@ pub enum Basis {
         /// Whether a whole training model has a kernel of this size.
         in_distribution: bool,
     },
+    /// A fallback: the work-and-bytes baseline of its class in other formats.
+    Class,
     /// A fallback: the work-and-bytes baseline of its kind, over all classes and formats.
     Kind,
     /// A fallback: the baseline of related kinds.
@@ -73,6 +75,11 @@ impl Predictors {
     /// The baseline that stands in for a missing regressor, and what it is one of.
     pub(crate) fn stand_in(&self, op: &OpSpec, key: &PredictorKey) -> (Basis, &Baseline) {
         let kin = kin(&op.kind);
+        if !self.fallbacks.classes.is_empty()
+            && let Some(baseline) = self.fallbacks.classes.get(&key.class_name())
+        {
+            return (Basis::Class, baseline);
+        }
         if let Some(baseline) = self.fallbacks.kinds.get(&*key.kind) {
             return (Basis::Kind, baseline);
         }

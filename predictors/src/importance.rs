@@ -55,6 +55,7 @@ pub fn importance<'a>(
         weights: &weights,
         groups: &groups,
         inseparable: &[],
+        constant_per: None,
     };
     let trees = gbdt::fit(&data, &Boosting::USUAL, seed)?;
     let decrease = trees.impurity_decrease(&data);

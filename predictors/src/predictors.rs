@@ -63,6 +63,10 @@ pub struct Estimate {
 /// Baselines of a kind over all its classes and formats, of its kin, and of everything.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Fallbacks {
+    /// By kind and class, `conv/depthwise`, over all formats: of families whose classes take about
+    /// as long in one format as in another.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub classes: BTreeMap<String, Baseline>,
     /// By operator kind.
     pub kinds: BTreeMap<String, Baseline>,
     /// By [`kin`](crate::features::kin), for kinds that have none.

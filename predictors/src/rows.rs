@@ -306,7 +306,8 @@ fn operators(
         let (count, latencies) = &found[op];
         let latency_ns = metrics::median(latencies).unwrap_or(0.0).max(FLOOR_NS);
         let weight = (latency_ns / (latency_ns + TICK_NS)).powi(2).max(1e-3);
-        let working_set = around.map_or(WorkingSet::LARGE, |around| around.working_set(*count));
+        let working_set =
+            around.as_ref().map_or(WorkingSet::LARGE, |around| around.working_set(op, *count));
         TrainingRow { op: Arc::clone(op), model, working_set, count: *count, latency_ns, weight }
     };
     order.into_iter().map(row).collect()

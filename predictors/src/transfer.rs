@@ -186,15 +186,15 @@ fn fold_of(rows: &TrainingRows, model: usize) -> usize {
 }
 
 /// Constant and unit costs that a predictor's forecasts are proportional to.
-fn base(predictor: &KeyPredictor) -> (f64, &[(usize, f64)]) {
+fn base<'p>(predictor: &'p KeyPredictor, x: &[f64]) -> (f64, &'p [(usize, f64)]) {
     match predictor.fitted.linear() {
-        Some(linear) => (linear.constant_ns, &linear.coefficients),
-        None => (predictor.baseline.constant_ns, &predictor.baseline.coefficients),
+        Some(linear) => (linear.constant_for(x), &linear.coefficients),
+        None => (predictor.baseline.constant_for(x), &predictor.baseline.coefficients),
     }
 }
 
 fn shares(predictor: &KeyPredictor, x: &[f64]) -> Vec<f64> {
-    let (constant, coefficients) = base(predictor);
+    let (constant, coefficients) = base(predictor, x);
     let term = |(column, cost): &(usize, f64)| cost * x.get(*column).copied().unwrap_or(0.0);
     let terms: Vec<f64> = std::iter::once(constant).chain(coefficients.iter().map(term)).collect();
     let sum: f64 = terms.iter().sum();
@@ -318,7 +318,7 @@ fn corrected(source: &Predictors, factors: &Factors) -> Predictors {
     let mut corrected = Predictors { refinements: crate::Refinements::default(), ..source.clone() };
     for (key, predictor) in &mut corrected.keys {
         let usual = factors.of_kind(&key.kind);
-        let (_, coefficients) = base(predictor);
+        let (_, coefficients) = base(predictor, &[]);
         let columns: Vec<usize> = coefficients.iter().map(|(column, _)| *column).collect();
         let of_key = factors.keys.get(key);
         let constant = of_key.and_then(|f| f.first()).copied().unwrap_or(usual);
@@ -336,7 +336,8 @@ fn corrected(source: &Predictors, factors: &Factors) -> Predictors {
         }
     }
     let fallbacks = &mut corrected.fallbacks;
-    for (kind, baseline) in &mut fallbacks.kinds {
+    for (name, baseline) in fallbacks.classes.iter_mut().chain(&mut fallbacks.kinds) {
+        let kind = name.split_once('/').map_or(&**name, |(kind, _)| kind);
         let factor = factors.of_kind(kind);
         scale_baseline(baseline, factor, |_| factor);
     }

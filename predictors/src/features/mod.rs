@@ -2,9 +2,9 @@
 //!
 //! In: an [`OpSpec`] as the framework runs it. Out: a [`FeatureVector`] with one finite number per
 //! column; counts are plain numbers, sizes are bytes, switches are 0 or 1. Every operator has the
-//! columns of [`totals`](self) followed by those of its [`Family`]. A [`PredictorKey`] names the
-//! regressor an operator belongs to: kind, kernel class (what makes the same kind run another
-//! algorithm) and memory format.
+//! columns of [`totals`](self), followed by those of its [`Family`] and by that of calls. A
+//! [`PredictorKey`] names the regressor an operator belongs to: kind, kernel class (what makes the
+//! same kind run another algorithm) and memory format.
 
 mod convolution;
 mod elementwise;
@@ -26,9 +26,9 @@ use vitempo_graph::{MemoryFormat, OpKind, OpSpec};
 
 /// Raised whenever columns change. Where they were only appended to those of a family, bundles of the
 /// version before are read, too ([`FeatureSchema::extends`]).
-pub const SCHEMA_VERSION: u32 = 5;
+pub const SCHEMA_VERSION: u32 = 6;
 
-pub(crate) use totals::{BYTES_TOTAL, CONSTANT_INPUTS, SIZES};
+pub(crate) use totals::{BYTES_REORDERED, BYTES_TOTAL, CONSTANT_INPUTS, SIZES};
 
 /// Number of leading columns that every family has.
 pub(crate) const TOTALS_WIDTH: usize = totals::COLUMNS.len();
@@ -139,13 +139,19 @@ impl Family {
 
     /// Names of the columns, in order.
     pub fn columns(self) -> impl Iterator<Item = &'static str> {
-        totals::COLUMNS.iter().chain(self.own_columns()).copied()
+        totals::COLUMNS.iter().chain(self.own_columns()).chain(working_set::COLUMNS).copied()
+    }
+
+    /// The column of what a call costs, beside one whose code has left the caches.
+    #[cfg(feature = "train")]
+    pub(crate) fn calls_column(self) -> usize {
+        self.width() - 1
     }
 
     /// Number of columns.
     #[must_use]
     pub fn width(self) -> usize {
-        totals::COLUMNS.len() + self.own_columns().len()
+        totals::COLUMNS.len() + self.own_columns().len() + working_set::COLUMNS.len()
     }
 
     /// The columns whose non-negative combination, with a constant, is the work-and-bytes baseline.
@@ -266,6 +272,7 @@ impl FeatureSchema {
             Family::Pooling => pooling::push(op, table),
             Family::Sampling => sampling::push(op, table),
         }
+        table.push(working_set.calls());
         for value in table.iter_mut().skip(start) {
             *value = if value.is_nan() { 0.0 } else { value.clamp(-LARGEST, LARGEST) };
         }
@@ -297,6 +304,11 @@ impl PredictorKey {
             Family::Sampling => sampling::class(op),
         };
         Self { kind: (&op.kind).into(), class, format: op.format() }
+    }
+
+    /// `conv/depthwise`: the key without its format.
+    pub(crate) fn class_name(&self) -> String {
+        format!("{}/{}", self.kind, self.class)
     }
 }
 

@@ -43,6 +43,9 @@ pub(crate) const BYTES_TOTAL: usize = 6;
 /// Column of the number of constant operands.
 pub(crate) const CONSTANT_INPUTS: usize = 14;
 
+/// Column of the bytes of operands that are copied into another order first.
+pub(crate) const BYTES_REORDERED: usize = 24;
+
 /// Sizes beyond which data no longer fits: L1 32 KiB, L2 1 MiB, L3 share 16 MiB.
 const L1: f64 = 32.0 * 1024.0;
 const L2: f64 = 1024.0 * 1024.0;

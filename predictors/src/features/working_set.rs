@@ -8,14 +8,24 @@
 //! kernels up by shape, the code of an operator that a model runs once is not in the caches, but
 //! that of an operator that it runs twelve times is (torch's GELU of 128 to 256 KiB: 85 us in
 //! synthetic models, which run it once or twice, 20 to 33 us in real models, which run it more
-//! often).
+//! often). Most of this code is common to a kind, whatever the shape: torch's call of GELU costs
+//! some 6 us where the model touches less than 1 MiB between two of them, 70 us where it touches
+//! 32 MiB or more.
 
 use foldhash::HashMap;
 use serde::{Deserialize, Serialize};
-use vitempo_graph::{Environment, Framework, OpSpec, Processor, TensorSpec};
+use vitempo_graph::{Environment, Framework, OpKind, OpSpec, Processor, TensorSpec};
 
 /// Largest exponent: 32 MiB, more than the caches hold.
 const MOST: u8 = 25;
+/// Exponent of 1 MiB, an L2 cache: code that was used within it is still there.
+const LEAST: u8 = 20;
+/// What a call costs with its code in the caches, beside one with its code in memory.
+const WARM: f64 = 0.1;
+
+/// The column behind those of each family.
+pub(super) const COLUMNS: &[&str] = &["calls"];
+
 /// Engines that look up code and plan of a kernel on the CPU by its shape whenever it runs, so that
 /// the reuse distance matters. Other engines prepare every kernel before the first run, and what
 /// runs on a GPU is there as a whole.
@@ -26,7 +36,7 @@ fn by_shape(environment: &Environment) -> bool {
         && Framework::named(&environment.framework).is_some_and(|f| BY_SHAPE.contains(&f))
 }
 
-/// Working set and reuse distance as powers of two of bytes, up to 32 MiB.
+/// Working set and reuse distances as powers of two of bytes, up to 32 MiB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct WorkingSet {
     /// All weights, and the activations of the largest operator, whose memory the others reuse.
@@ -34,6 +44,14 @@ pub struct WorkingSet {
     /// The part of it between two runs of equal operators, if the engine looks kernels up by shape.
     #[serde(rename = "apart")]
     reuse_distance: u8,
+    /// The part of it between two runs of operators of one kind, if the engine looks kernels up by
+    /// shape; [`MOST`] otherwise.
+    #[serde(default = "most")]
+    code_distance: u8,
+}
+
+fn most() -> u8 {
+    MOST
 }
 
 /// Bytes that kernels add to a working set. They add up over kernels and over parts of a model.
@@ -67,12 +85,21 @@ fn bytes<'a>(tensors: impl Iterator<Item = &'a TensorSpec>) -> f64 {
 
 impl WorkingSet {
     /// That of a model larger than the caches.
-    pub const LARGE: Self = Self { model: MOST, reuse_distance: MOST };
+    pub const LARGE: Self = Self { model: MOST, reuse_distance: MOST, code_distance: MOST };
 
     /// Of kernels with these bytes.
     #[must_use]
     pub fn within(bytes: &WorkingSetBytes) -> Self {
-        Surroundings { bytes: *bytes, by_shape: false }.working_set(1)
+        let exponent = ((bytes.weights + bytes.largest).max(1.0) as u64).ilog2() as u8;
+        let model = exponent.min(MOST);
+        Self { model, reuse_distance: model, code_distance: MOST }
+    }
+
+    /// What a call costs beside one whose code is in memory: [`WARM`] to 1, by the distance between
+    /// two runs of its kind.
+    pub(super) fn calls(self) -> f64 {
+        let beyond = f64::from(self.code_distance.saturating_sub(LEAST));
+        WARM + (1.0 - WARM) * beyond / f64::from(MOST - LEAST)
     }
 
     /// Exponents of the working set and of the reuse distance.
@@ -82,10 +109,11 @@ impl WorkingSet {
 }
 
 /// The kernels of a model together.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Surroundings {
     bytes: WorkingSetBytes,
-    by_shape: bool,
+    /// Kernels by kind; `None` if the engine prepares them before the first run.
+    kinds: Option<HashMap<OpKind, usize>>,
 }
 
 impl Surroundings {
@@ -101,19 +129,32 @@ impl Surroundings {
         kernels: impl IntoIterator<Item = (&'a OpSpec, usize)>,
         by_shape: bool,
     ) -> Self {
-        let plus = |sum: WorkingSetBytes, (op, count): (&OpSpec, usize)| {
-            sum.plus(&WorkingSetBytes::of(op), i64::try_from(count).unwrap_or(i64::MAX))
-        };
-        let bytes = kernels.into_iter().fold(WorkingSetBytes::default(), plus);
-        Self { bytes, by_shape }
+        let mut around =
+            Self { bytes: WorkingSetBytes::default(), kinds: by_shape.then(HashMap::default) };
+        for (op, count) in kernels {
+            let times = i64::try_from(count).unwrap_or(i64::MAX);
+            around.bytes = around.bytes.plus(&WorkingSetBytes::of(op), times);
+            if let Some(kinds) = &mut around.kinds {
+                *kinds.entry(op.kind.clone()).or_default() += count;
+            }
+        }
+        around
     }
 
     /// The working set for a kernel that the model runs this many times.
-    pub(crate) fn working_set(&self, count: usize) -> WorkingSet {
-        let runs = if self.by_shape { count.max(1) } else { 1 };
+    pub(crate) fn working_set(&self, op: &OpSpec, count: usize) -> WorkingSet {
         let bytes = self.bytes.weights + self.bytes.largest;
         let exponent = |bytes: f64| ((bytes.max(1.0) as u64).ilog2() as u8).min(MOST);
-        WorkingSet { model: exponent(bytes), reuse_distance: exponent(bytes / runs as f64) }
+        let between = |runs: usize| exponent(bytes / runs.max(1) as f64);
+        let model = exponent(bytes);
+        match &self.kinds {
+            None => WorkingSet { model, reuse_distance: model, code_distance: MOST },
+            Some(kinds) => WorkingSet {
+                model,
+                reuse_distance: between(count),
+                code_distance: between(kinds.get(&op.kind).copied().unwrap_or(1)),
+            },
+        }
     }
 }
 
@@ -125,12 +166,12 @@ impl WorkingSet {
 
     fn looked_up(kernels: &[&OpSpec], by_shape: bool) -> Vec<Self> {
         let around = Surroundings::looked_up(kernels.iter().map(|op| (*op, 1)), by_shape);
-        if !around.by_shape {
-            return vec![around.working_set(1); kernels.len()];
-        }
         let mut counts: HashMap<&OpSpec, usize> = HashMap::default();
-        kernels.iter().for_each(|op| *counts.entry(op).or_default() += 1);
-        kernels.iter().map(|op| around.working_set(counts.get(op).copied().unwrap_or(1))).collect()
+        if by_shape {
+            kernels.iter().for_each(|op| *counts.entry(op).or_default() += 1);
+        }
+        let count = |op: &OpSpec| counts.get(op).copied().unwrap_or(1);
+        kernels.iter().map(|op| around.working_set(op, count(op))).collect()
     }
 }
 
@@ -154,15 +195,16 @@ mod tests {
     #[test]
     fn weights_add_up_and_activations_share_memory() {
         let op = linear(512, 512);
-        let of =
-            |count| Surroundings::looked_up([(&op, count)], false).working_set(count).exponents();
+        let of = |count| {
+            Surroundings::looked_up([(&op, count)], false).working_set(&op, count).exponents()
+        };
         let most = f64::from(MOST);
         assert_eq!(
             [of(1), of(4), of(4000)],
             [[20.0; 2], [22.0; 2], [most; 2]],
             "1 MiB of weights and 4 KiB of activations"
         );
-        assert_eq!(Surroundings::looked_up([], false).working_set(1).exponents(), [0.0; 2]);
+        assert_eq!(Surroundings::looked_up([], false).working_set(&op, 1).exponents(), [0.0; 2]);
     }
 
     #[test]
@@ -182,5 +224,24 @@ mod tests {
             "4.5 MiB, a quarter of it between runs"
         );
         assert_eq!(of_each(false), [cold; 5]);
+    }
+
+    #[test]
+    fn a_call_costs_less_the_sooner_its_kind_runs_again() {
+        let softmax = OpSpec { kind: OpKind::Softmax, ..linear(8, 8) };
+        // 16 MiB of weights in all, and no shape twice.
+        let calls = |parts: usize, by_shape| {
+            let linears: Vec<OpSpec> = (0..parts).map(|i| linear(4096 / parts, 1024 + i)).collect();
+            let kernels: Vec<&OpSpec> = linears.iter().chain([&softmax]).collect();
+            let sets = WorkingSet::looked_up(&kernels, by_shape);
+            (sets[0].calls(), sets[parts].calls())
+        };
+        let beyond = |levels: f64| WARM + (1.0 - WARM) * levels / 5.0;
+        let near = |(a, b): (f64, f64), (c, d): (f64, f64)| (a - c).abs() + (b - d).abs() < 1e-12;
+        assert!(near(calls(1, true), (beyond(4.0), beyond(4.0))));
+        assert!(near(calls(4, true), (beyond(2.0), beyond(4.0))), "of its kind, not of its shape");
+        assert!(near(calls(64, true), (WARM, beyond(4.0))));
+        assert_eq!(calls(64, false), (1.0, 1.0), "prepared before the first run");
+        assert_eq!(WorkingSet::LARGE.calls(), 1.0);
     }
 }

@@ -95,6 +95,7 @@ mod tests {
                 weights: &vec![1.0; n],
                 groups: &vec![0; n],
                 inseparable: &[],
+                constant_per: None,
             };
             let booster = train(&data, &Boosting::USUAL, 3).expect("trains");
             let ours = fit(&data, &Boosting::USUAL, 3).expect("fits");

@@ -9,7 +9,7 @@
 //! cheap and changes nothing else.
 
 use super::Fit;
-use crate::regressors::{FitData, Lasso, dot};
+use crate::regressors::{FitData, Lasso, constant_of, dot};
 use linfa::{Dataset, traits::Fit as _};
 use linfa_elasticnet::ElasticNet;
 use ndarray::{Array1, Array2};
@@ -115,12 +115,12 @@ impl Fit for Lasso {
     fn fit(data: &FitData<'_>, _seed: u64) -> Result<Self, String> {
         let rows = data.rows();
         let varying: Vec<usize> = (0..data.columns)
-            .filter(|c| !data.inseparable.contains(c))
+            .filter(|c| !data.inseparable.contains(c) && data.constant_per != Some(*c))
             .filter(|&c| data.x.iter().skip(c).step_by(data.columns).any(|v| *v != data.x[c]))
             .collect();
         let raw = |i: usize| -> Vec<f64> {
             let row = &data.x[i * data.columns..(i + 1) * data.columns];
-            std::iter::once(1.0)
+            std::iter::once(constant_of(1.0, data.constant_per, row))
                 .chain(varying.iter().map(|&c| row[c]))
                 .map(|v| v / data.y_ns[i])
                 .collect()
@@ -149,7 +149,11 @@ impl Fit for Lasso {
             .zip(ns.iter().skip(1).copied())
             .filter(|(_, w)| *w != 0.0)
             .collect();
-        Ok(Self { constant_ns: ns.first().copied().unwrap_or(0.0), coefficients: chosen })
+        Ok(Self {
+            constant_ns: ns.first().copied().unwrap_or(0.0),
+            constant_per: data.constant_per,
+            coefficients: chosen,
+        })
     }
 }
 
@@ -196,6 +200,7 @@ mod tests {
             weights: &vec![1.0; n],
             groups: &groups,
             inseparable: &[],
+            constant_per: None,
         };
         let lasso = Lasso::fit(&data, 0).expect("fits");
         let error: f64 =
@@ -207,7 +212,7 @@ mod tests {
 
     #[test]
     fn forecasts_stay_positive() {
-        let lasso = Lasso { constant_ns: -5.0, coefficients: vec![(0, -1.0)] };
+        let lasso = Lasso { constant_ns: -5.0, constant_per: None, coefficients: vec![(0, -1.0)] };
         assert!((lasso.predict(&[100.0], 50.0) - 5.0).abs() < 1e-12);
     }
 }

@@ -9,6 +9,7 @@ pub mod gbdt;
 mod lasso;
 mod predictors;
 pub mod random_forest;
+mod stand_ins;
 
 pub(crate) use examples::{Example, examples, features_of};
 pub(crate) use predictors::{FEWEST_ROWS, FitSettings, KeyFit, Model};

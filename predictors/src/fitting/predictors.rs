@@ -1,14 +1,14 @@
 //! Fits the regressors of one environment: a table of rows per [`PredictorKey`], a regressor per
 //! table, and the baselines for operators without a regressor.
 
-use super::{Example, on_threads};
+use super::{Example, on_threads, stand_ins};
 use crate::{
     Boosting, ErrorScale, Method, PredictorKey, Refinements, Skipped, blend_weight,
     error_scale::Support,
     features::{Family, FeatureSchema, TOTALS_WIDTH, kin},
     metrics,
-    predictors::{Fallbacks, KeyPredictor, Predictors},
-    regressors::{Baseline, FitData, Fitted},
+    predictors::{KeyPredictor, Predictors},
+    regressors::{Baseline, FitData, Fitted, baseline::Columns},
 };
 use rayon::ThreadPoolBuilder;
 use std::{collections::BTreeMap, sync::mpsc};
@@ -23,10 +23,6 @@ const PRIOR_ROWS: f64 = 10.0;
 const EXAMPLES_AT_ONCE: usize = 4096;
 /// Classes of sizes of the rows of a key.
 const SIZE_CLASSES: usize = 5;
-/// Columns of the roofline: FLOPs, bytes, elements written. They are totals, the same in every
-/// family.
-const ROOFLINE: [&str; 3] = ["flops", "bytes_total", "elements_out"];
-
 /// Where a row comes from.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Model {
@@ -38,10 +34,10 @@ pub(crate) struct Model {
 
 /// Columns of the rows of one key or kind.
 #[derive(Default)]
-struct Table {
-    x: Vec<f64>,
-    y: Vec<f64>,
-    weights: Vec<f64>,
+pub(super) struct Table {
+    pub(super) x: Vec<f64>,
+    pub(super) y: Vec<f64>,
+    pub(super) weights: Vec<f64>,
     groups: Vec<usize>,
     support: Support,
     /// Whether there are networks around single operators among the rows.
@@ -59,6 +55,18 @@ impl Table {
         }
         self.networks |= example.alone;
     }
+
+    /// At most so many of the rows, evenly spread, without their groups.
+    pub(super) fn sample(&self, columns: usize, most: usize) -> Self {
+        let every = self.y.len().div_ceil(most).max(1);
+        let rows = self.x.chunks_exact(columns).step_by(every);
+        Self {
+            x: rows.flatten().copied().collect(),
+            y: self.y.iter().step_by(every).copied().collect(),
+            weights: self.weights.iter().step_by(every).copied().collect(),
+            ..Self::default()
+        }
+    }
 }
 
 /// How to fit.
@@ -75,13 +83,13 @@ pub(crate) type KeyFit = (KeyPredictor, Option<String>);
 
 /// Rows by key, by kind and by kin, and all of them.
 #[derive(Default)]
-struct Tables {
-    keys: BTreeMap<PredictorKey, (Family, Table)>,
-    kinds: BTreeMap<String, (Family, Table)>,
-    kindred: BTreeMap<String, (Family, Table)>,
-    everything: Table,
+pub(super) struct Tables {
+    pub(super) keys: BTreeMap<PredictorKey, (Family, Table)>,
+    pub(super) kinds: BTreeMap<String, (Family, Table)>,
+    pub(super) kindred: BTreeMap<String, (Family, Table)>,
+    pub(super) everything: Table,
     /// The baselines of the kinds.
-    laws: BTreeMap<String, Baseline>,
+    pub(super) laws: BTreeMap<String, Baseline>,
 }
 
 impl Tables {
@@ -148,7 +156,7 @@ impl Predictors {
             skipped.extend(reason.map(|reason| Skipped { what: key.to_string(), reason }));
             keys.insert(key, predictor);
         }
-        let fallbacks = fallbacks(&tables, settings.threads);
+        let fallbacks = stand_ins::fallbacks(&tables, settings.threads);
         (Self { keys, fallbacks, refinements: Refinements::default() }, skipped)
     }
 
@@ -177,49 +185,26 @@ impl Predictors {
 }
 
 /// The baseline of one table.
-fn law(family: Family, t: &Table) -> Baseline {
-    Baseline::fit(&t.x, family.width(), &family.baseline_columns(), &t.y, &t.weights)
+pub(super) fn law(family: Family, t: &Table) -> Baseline {
+    fit_baseline(family, &t.x, &t.y, &t.weights)
+}
+
+/// The baseline of rows of a family.
+pub(super) fn fit_baseline(family: Family, x: &[f64], y_ns: &[f64], weights: &[f64]) -> Baseline {
+    let chosen = family.baseline_columns();
+    let calls = Some(family.calls_column());
+    let columns = Columns { count: family.width(), chosen: &chosen, calls };
+    Baseline::fit(x, columns, y_ns, weights)
 }
 
 /// The baseline of each table.
-fn laws(tables: &BTreeMap<String, (Family, Table)>, threads: usize) -> BTreeMap<String, Baseline> {
+pub(super) fn laws(
+    tables: &BTreeMap<String, (Family, Table)>,
+    threads: usize,
+) -> BTreeMap<String, Baseline> {
     let each: Vec<&(Family, Table)> = tables.values().collect();
     let fits = on_threads(threads, each.len(), |i| law(each[i].0, &each[i].1));
     tables.keys().cloned().zip(fits).collect()
-}
-
-/// Baselines as they stand in for missing regressors.
-fn stand_ins(
-    tables: &BTreeMap<String, (Family, Table)>,
-    laws: BTreeMap<String, Baseline>,
-) -> BTreeMap<String, Baseline> {
-    let limited = |((name, law), (family, t)): ((String, Baseline), &(Family, Table))| {
-        let limit = family.moves_bytes();
-        (name, if limit { law.limited_to(&t.x, family.width()) } else { law })
-    };
-    laws.into_iter().zip(tables.values()).map(limited).collect()
-}
-
-fn fallbacks(tables: &Tables, threads: usize) -> Fallbacks {
-    let Tables { kinds, kindred, everything, .. } = tables;
-    let columns: Vec<usize> = ROOFLINE
-        .iter()
-        .filter_map(|name| Family::Movement.columns().position(|c| c == *name))
-        .collect();
-    let roofline =
-        Baseline::fit(&everything.x, TOTALS_WIDTH, &columns, &everything.y, &everything.weights);
-    let errors: Vec<f64> = everything
-        .x
-        .chunks_exact(TOTALS_WIDTH)
-        .zip(&everything.y)
-        .map(|(x, y)| (y / roofline.predict(x)).ln().abs())
-        .collect();
-    Fallbacks {
-        kinds: stand_ins(kinds, tables.laws.clone()),
-        kin: stand_ins(kindred, laws(kindred, threads)),
-        roofline,
-        typical_log_error: metrics::median(&errors).unwrap_or(0.7).min(5.0),
-    }
 }
 
 /// One key to fit: its rows, and those of its kind, to which they belong, with their baseline.
@@ -274,7 +259,7 @@ fn baseline(&Job { family, table, kind, .. }: &Job<'_>) -> Baseline {
     else {
         return law(family, table);
     };
-    let (columns, chosen) = (family.width(), family.baseline_columns());
+    let columns = family.width();
     let share = PRIOR_ROWS / kind.y.len() as f64;
     let ratios: Vec<f64> =
         table.x.chunks_exact(columns).zip(&table.y).map(|(x, y)| y / of_kind.predict(x)).collect();
@@ -282,10 +267,9 @@ fn baseline(&Job { family, table, kind, .. }: &Job<'_>) -> Baseline {
     let as_slow: Vec<f64> = kind.y.iter().map(|y| y * ratio).collect();
     let weights: Vec<f64> =
         table.weights.iter().copied().chain(kind.weights.iter().map(|w| w * share)).collect();
-    Baseline::fit(
+    fit_baseline(
+        family,
         &[&table.x[..], &kind.x].concat(),
-        columns,
-        &chosen,
         &[&table.y[..], &as_slow].concat(),
         &weights,
     )
@@ -328,6 +312,7 @@ fn fit_key(job: &Job<'_>, settings: FitSettings) -> KeyFit {
         baseline_ns: &baseline_ns,
         weights: &table.weights,
         groups: if table.networks { &table.groups } else { &sizes },
+        constant_per: baseline.constant_per,
         inseparable: &Baseline::inseparable(&table.x, columns, &family.baseline_columns()),
     };
     let (fitted, reason) = if table.y.len() < FEWEST_ROWS {

@@ -50,6 +50,7 @@ mod tests {
             weights: &[1.0; 200],
             groups: &[0; 200],
             inseparable: &[],
+            constant_per: None,
         };
         let forest = fit(&data, 1).expect("fits");
         assert_eq!(fit(&data, 1).as_ref(), Ok(&forest));

@@ -9,7 +9,7 @@
 //! was fitted to: their copies of long runs have a cost per run that a copy of single elements
 //! would pay a hundred times over.
 
-use super::{dot, linear_ns};
+use super::{constant_of, dot, linear_ns};
 use crate::{features::BYTES_TOTAL, metrics};
 use serde::{Deserialize, Serialize};
 
@@ -19,6 +19,9 @@ pub struct Baseline {
     /// Constant term, ns.
     #[serde(with = "crate::bits")]
     pub constant_ns: f64,
+    /// The column that the constant is per unit of; `None`: the same for every row.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub constant_per: Option<usize>,
     /// Column and nanoseconds per unit of it.
     #[serde(with = "crate::bits::by_column")]
     pub coefficients: Vec<(usize, f64)>,
@@ -41,6 +44,17 @@ fn is_unlimited(most: &f64) -> bool {
     *most == f64::INFINITY
 }
 
+/// What a baseline is fitted to: columns of rows.
+#[derive(Clone, Copy, Debug)]
+pub struct Columns<'a> {
+    /// Columns per row.
+    pub count: usize,
+    /// Those whose costs are fitted.
+    pub chosen: &'a [usize],
+    /// The one that the constant is per unit of, if its values differ.
+    pub calls: Option<usize>,
+}
+
 /// Relative residual at which a row counts half in the second pass.
 const FAR_OFF: f64 = 0.5;
 /// Factor by which a column varies if its coefficient is fitted.
@@ -51,18 +65,20 @@ const SWEEPS: usize = 2000;
 const USUAL: f64 = 0.9;
 
 impl Baseline {
-    /// Fits to rows of `columns` features each, using only the columns in `chosen`, and of these
-    /// only such that vary widely, by themselves and against those named before them: rows cannot
-    /// separate the cost of any other from the constant or from the other column, and it would
-    /// multiply the forecast of an operator that has a hundred times as much of it.
+    /// Fits to rows of features, using only the chosen columns, and of these only such that vary
+    /// widely, by themselves and against those named before them: rows cannot separate the cost of
+    /// any other from the constant or from the other column, and it would multiply the forecast of
+    /// an operator that has a hundred times as much of it.
     #[must_use]
-    pub fn fit(x: &[f64], columns: usize, chosen: &[usize], y_ns: &[f64], weights: &[f64]) -> Self {
-        let chosen = separable(x, columns, chosen);
+    pub fn fit(x: &[f64], columns: Columns<'_>, y_ns: &[f64], weights: &[f64]) -> Self {
+        let Columns { count, calls, .. } = columns;
+        let chosen = separable(x, count, columns.chosen);
+        let constant_per = calls.filter(|&column| differs(x, count, column));
         let design: Vec<Vec<f64>> = x
-            .chunks_exact(columns.max(1))
+            .chunks_exact(count.max(1))
             .zip(y_ns)
             .map(|(row, y)| {
-                std::iter::once(1.0 / y)
+                std::iter::once(constant_of(1.0, constant_per, row) / y)
                     .chain(chosen.iter().map(|&c| row.get(c).copied().unwrap_or(0.0) / y))
                     .collect()
             })
@@ -85,6 +101,7 @@ impl Baseline {
             .collect::<Vec<_>>();
         coefficients.retain(|(_, c)| *c > 0.0);
         Self {
+            constant_per,
             constant_ns: second.first().copied().unwrap_or(0.0) * scale,
             coefficients,
             floor_ns: if least.is_finite() { least * 0.2 } else { 1.0 }.max(1.0),
@@ -118,6 +135,12 @@ impl Baseline {
         chosen.iter().copied().filter(|column| !kept.contains(column)).collect()
     }
 
+    /// The constant's part of the latency of a row, ns.
+    #[must_use]
+    pub fn constant_for(&self, x: &[f64]) -> f64 {
+        constant_of(self.constant_ns, self.constant_per, x)
+    }
+
     /// Latency in ns; positive.
     #[must_use]
     pub fn predict(&self, x: &[f64]) -> f64 {
@@ -126,7 +149,7 @@ impl Baseline {
             Some(bytes) if self.most_ns_per_byte.is_finite() => self.most_ns_per_byte * bytes,
             _ => f64::INFINITY,
         };
-        (self.constant_ns + variable.min(most)).max(self.floor_ns)
+        (self.constant_for(x) + variable.min(most)).max(self.floor_ns)
     }
 
     /// Whether every number is finite and in its range for rows of `columns` features.
@@ -137,8 +160,15 @@ impl Baseline {
             && sane(self.floor_ns)
             && self.floor_ns > 0.0
             && self.most_ns_per_byte >= 0.0
+            && self.constant_per.is_none_or(|column| column < columns)
             && self.coefficients.iter().all(|(i, c)| *i < columns && sane(*c))
     }
+}
+
+/// Whether rows have different values of a column.
+fn differs(x: &[f64], columns: usize, column: usize) -> bool {
+    let mut values = x.iter().skip(column).step_by(columns.max(1));
+    values.next().is_some_and(|first| values.any(|value| value != first))
 }
 
 /// Those of the columns whose cost the rows can separate: the largest value is at least [`WIDELY`]
@@ -219,6 +249,10 @@ fn descend(gram: &[f64], target: &[f64], width: usize) -> Vec<f64> {
 mod tests {
     use super::*;
 
+    fn fitted(x: &[f64], count: usize, chosen: &[usize], y_ns: &[f64]) -> Baseline {
+        Baseline::fit(x, Columns { count, chosen, calls: None }, y_ns, &vec![1.0; y_ns.len()])
+    }
+
     #[test]
     fn recovers_the_coefficients_of_a_known_law() {
         let rows: Vec<[f64; 3]> = (1..60)
@@ -226,7 +260,7 @@ mod tests {
             .collect();
         let x: Vec<f64> = rows.iter().flatten().copied().collect();
         let y: Vec<f64> = rows.iter().map(|r| 500.0 + 0.01 * r[0] + 0.2 * r[1]).collect();
-        let fit = Baseline::fit(&x, 3, &[0, 1, 2], &y, &vec![1.0; y.len()]);
+        let fit = fitted(&x, 3, &[0, 1, 2], &y);
         for (row, y) in rows.iter().zip(&y) {
             assert!((fit.predict(row) / y - 1.0).abs() < 1e-3, "{fit:?}");
         }
@@ -242,7 +276,7 @@ mod tests {
             (0..60).map(|i| [f64::from(2 + i % 2), f64::from(i + 1) * 1e5]).collect();
         let x: Vec<f64> = rows.iter().flatten().copied().collect();
         let y: Vec<f64> = rows.iter().map(|r| 3000.0 + 1000.0 * r[0] + 0.01 * r[1]).collect();
-        let fit = Baseline::fit(&x, 2, &[0, 1], &y, &vec![1.0; y.len()]);
+        let fit = fitted(&x, 2, &[0, 1], &y);
         assert_eq!(fit.coefficients.iter().map(|c| c.0).collect::<Vec<_>>(), [1]);
         assert!((fit.predict(&[300.0, 1e6]) / 15500.0 - 1.0).abs() < 0.1, "{fit:?}");
         assert!(fit.predict(&[2.0, 1e9]) > 9e6, "it extrapolates along the column that varies");
@@ -254,7 +288,7 @@ mod tests {
             (1..60).map(|i| f64::from(i) * 1e5).map(|v| [v, v * (1.0 + 5e4 / v)]).collect();
         let x: Vec<f64> = rows.iter().flatten().copied().collect();
         let y: Vec<f64> = rows.iter().map(|r| 500.0 + 0.01 * r[1]).collect();
-        let fit = |order: [usize; 2]| Baseline::fit(&x, 2, &order, &y, &vec![1.0; y.len()]);
+        let fit = |order: [usize; 2]| fitted(&x, 2, &order, &y);
         for (order, first) in [([0, 1], 0), ([1, 0], 1)] {
             let columns: Vec<usize> = fit(order).coefficients.iter().map(|c| c.0).collect();
             assert_eq!(columns, [first]);
@@ -273,7 +307,7 @@ mod tests {
             (1..60).map(|i| f64::from(i) * 1e4).map(|v| row(v, v / 1e3)).collect();
         let x: Vec<f64> = rows.iter().flatten().copied().collect();
         let y: Vec<f64> = rows.iter().map(|r| 500.0 + 30.0 * r[7]).collect();
-        let law = Baseline::fit(&x, 8, &[7], &y, &vec![1.0; y.len()]);
+        let law = fitted(&x, 8, &[7], &y);
         let limited = law.clone().limited_to(&x, 8);
         assert!(rows.iter().all(|r| (limited.predict(r) / law.predict(r) - 1.0).abs() < 1e-9));
         let scattered = row(1e5, 25e3);
@@ -286,11 +320,32 @@ mod tests {
     }
 
     #[test]
+    fn a_constant_per_call_holds_where_calls_cost_less() {
+        let rows: Vec<[f64; 2]> =
+            (0..60).map(|i| [0.5 + 0.01 * f64::from(i % 50), f64::from(i + 1) * 1e3]).collect();
+        let x: Vec<f64> = rows.iter().flatten().copied().collect();
+        let y: Vec<f64> = rows.iter().map(|r| 50e3 * r[0] + 0.5 * r[1]).collect();
+        let of = |calls| {
+            let columns = Columns { count: 2, chosen: &[1], calls };
+            Baseline::fit(&x, columns, &y, &vec![1.0; y.len()])
+        };
+        let (per_call, plain) = (of(Some(0)), of(None));
+        let warm = [0.1, 4e3];
+        assert!((per_call.predict(&warm) / 7e3 - 1.0).abs() < 0.05, "{per_call:?}");
+        assert!(plain.predict(&warm) > 30e3, "{plain:?}");
+        assert_eq!((per_call.constant_per, plain.constant_per), (Some(0), None));
+        assert!(per_call.is_valid(2) && !Baseline { constant_per: Some(2), ..plain }.is_valid(2));
+        let same: Vec<f64> = rows.iter().flat_map(|r| [1.0, r[1]]).collect();
+        let columns = Columns { count: 2, chosen: &[1], calls: Some(0) };
+        assert_eq!(Baseline::fit(&same, columns, &y, &[1.0; 60]).constant_per, None);
+    }
+
+    #[test]
     fn never_negative_and_never_zero() {
         let x = [1.0, 2.0, 3.0, 4.0];
-        let fit = Baseline::fit(&x, 1, &[0], &[400.0, 300.0, 200.0, 100.0], &[1.0; 4]);
+        let fit = fitted(&x, 1, &[0], &[400.0, 300.0, 200.0, 100.0]);
         assert!(fit.is_valid(1));
         assert!([0.0, 1.0, 1e9].iter().all(|v| fit.predict(&[*v]) > 0.0));
-        assert!(Baseline::fit(&[], 1, &[0], &[], &[]).predict(&[1.0]) > 0.0);
+        assert!(fitted(&[], 1, &[0], &[]).predict(&[1.0]) > 0.0);
     }
 }

@@ -1,6 +1,6 @@
 //! [`Lasso`]: a linear predictor with few columns. `fitting/lasso.rs` fits it.
 
-use super::linear_ns;
+use super::{constant_of, linear_ns};
 use serde::{Deserialize, Serialize};
 
 /// A linear predictor of latency in ns.
@@ -9,6 +9,9 @@ pub struct Lasso {
     /// Constant term, ns.
     #[serde(with = "crate::bits")]
     pub constant_ns: f64,
+    /// The column that the constant is per unit of; `None`: the same for every row.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub constant_per: Option<usize>,
     /// Column and nanoseconds per unit of it; columns that were not selected are left out.
     #[serde(with = "crate::bits::by_column")]
     pub coefficients: Vec<(usize, f64)>,
@@ -18,10 +21,16 @@ pub struct Lasso {
 const FLOOR: f64 = 0.1;
 
 impl Lasso {
+    /// The constant's part of the latency of a row, ns.
+    #[must_use]
+    pub fn constant_for(&self, x: &[f64]) -> f64 {
+        constant_of(self.constant_ns, self.constant_per, x)
+    }
+
     /// Latency in ns of one row, given its baseline latency; always positive.
     #[must_use]
     pub fn predict(&self, x: &[f64], baseline_ns: f64) -> f64 {
-        let ns = self.constant_ns + linear_ns(&self.coefficients, x);
+        let ns = self.constant_for(x) + linear_ns(&self.coefficients, x);
         ns.max(FLOOR * baseline_ns)
     }
 
@@ -29,6 +38,7 @@ impl Lasso {
     #[must_use]
     pub fn is_valid(&self, columns: usize) -> bool {
         self.constant_ns.is_finite()
+            && self.constant_per.is_none_or(|column| column < columns)
             && self.coefficients.iter().all(|(i, c)| *i < columns && c.is_finite())
     }
 }

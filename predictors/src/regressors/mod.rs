@@ -27,6 +27,11 @@ fn linear_ns(coefficients: &[(usize, f64)], x: &[f64]) -> f64 {
     coefficients.iter().map(|(column, c)| c * x.get(*column).copied().unwrap_or(0.0)).sum()
 }
 
+/// A constant, ns, or its product with the column that it is per unit of.
+pub(crate) fn constant_of(constant_ns: f64, per: Option<usize>, x: &[f64]) -> f64 {
+    per.map_or(constant_ns, |column| constant_ns * x.get(column).copied().unwrap_or(1.0))
+}
+
 /// Adds costs by column, ns per unit, to coefficients that have none for it.
 #[cfg(feature = "train")]
 fn add_costs(coefficients: &mut Vec<(usize, f64)>, costs: &[(usize, f64)]) {
@@ -56,6 +61,8 @@ pub struct FitData<'a> {
     /// Columns of work and bytes whose cost the rows cannot separate from that of others
     /// ([`Baseline::inseparable`]): linear models leave them out.
     pub inseparable: &'a [usize],
+    /// The column that the constant is per unit of; `None`: the same for every row.
+    pub constant_per: Option<usize>,
 }
 
 impl FitData<'_> {

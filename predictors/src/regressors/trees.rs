@@ -322,6 +322,7 @@ mod tests {
             weights: &[1.0; 4],
             groups: &[0; 4],
             inseparable: &[],
+            constant_per: None,
         };
         let decrease = trees.impurity_decrease(&data);
         // Squared errors about the mean: 24 at the root; 8/3 and 0 below it; 0 and 0 below that.

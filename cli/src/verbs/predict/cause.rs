@@ -30,6 +30,10 @@ pub fn trained(e: &Explanation) -> String {
                 ns(trees_ns)
             )
         }
+        Basis::Class => format!(
+            "Predictor  none for {}; fallback: work and bytes of its class in other formats\n",
+            e.key
+        ),
         Basis::Kind => format!(
             "Predictor  none for {}; fallback: work and bytes of all `{}`\n",
             e.key, e.key.kind
