@@ -231,9 +231,11 @@ impl Scene {
             )
         };
         Ok(Pair {
+            intrinsics: self.camera.intrinsics,
             before: see(from)?,
             now: see(to)?,
             motion: CameraMotion::between(&self.pose(from), &self.pose(to)),
+            taught: None,
         })
     }
 }
