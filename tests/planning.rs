@@ -665,9 +665,9 @@ fn full_frames_are_warped_by_the_flow_that_was_chosen() {
 #[test]
 fn a_flow_that_fits_neither_network_nor_camera_nor_run_is_refused() {
     let folder = Folder::new();
-    let shipped = std::fs::read_to_string(shipped_flow()).expect("a flow that ships");
+    let text = std::fs::read_to_string(shipped_flow()).expect("a flow that ships");
     let changed = |name: &str, change: &dyn Fn(&mut serde_json::Value)| {
-        let mut flow: serde_json::Value = serde_json::from_str(&shipped).expect("JSON");
+        let mut flow: serde_json::Value = serde_json::from_str(&text).expect("JSON");
         change(&mut flow);
         let path = folder.path(name);
         std::fs::write(&path, flow.to_string()).expect("a file");
@@ -682,7 +682,7 @@ fn a_flow_that_fits_neither_network_nor_camera_nor_run_is_refused() {
     let lens = changed("lens.json", &|flow| flow["lens"]["view_rad"] = [0.5, 0.6].into());
     let few = changed("few.json", &|flow| flow["parameters"] = serde_json::json!([1.0]));
     let cut = folder.path("cut.json");
-    std::fs::write(&cut, &shipped[..shipped.len() / 2]).expect("a file");
+    std::fs::write(&cut, &text[..text.len() / 2]).expect("a file");
     let missing = folder.path("missing.json");
     for (flow, decoder, says) in [
         (&*narrow, true, "159 features per patch, the encoder has 160"),

@@ -253,6 +253,8 @@ mod tests {
         assert!(file.behind(fine, same, 5).is_ok());
     }
 
+    type Change = &'static dyn Fn(&mut Value);
+
     #[test]
     fn a_broken_file_is_an_error_that_names_it() {
         let folder = tempfile::tempdir().expect("a folder");
@@ -273,8 +275,8 @@ mod tests {
             change(&mut value);
             refused(&value.to_string())
         };
-        for (says, change) in [
-            ("`version` is 2", &(|file| file["version"] = json!(2)) as &dyn Fn(&mut Value)),
+        let cases: [(&str, Change); 12] = [
+            ("`version` is 2", &|file| file["version"] = json!(2)),
             ("`parameters`", &|file| file["hidden"] = json!(8)),
             ("`parameters`", &|file| file["hidden"] = json!(3)),
             ("`parameters`", &|file| file["width"] = json!(u64::MAX)),
@@ -286,7 +288,8 @@ mod tests {
             ("`lens.grid`", &|file| file["lens"]["grid"] = json!([0, 8])),
             ("unknown field", &|file| file["weights"] = json!([])),
             ("missing field", &|file| file["provenance"] = json!({})),
-        ] {
+        ];
+        for (says, change) in cases {
             let error = changed(change);
             assert!(error.contains(says), "{error} does not say {says}");
         }
