@@ -571,6 +571,7 @@ fn a_network_that_sees_is_scored_frame_by_frame_on_engines() {
     let live = ["--live", "gpu=rten", "--live", "npu=rten", "--record", &record];
     let args = [&["plan", "aria"], &models[..], &sizes, &pace, &live].concat();
     let Some(outcomes) = on_own_cores(&args) else { return };
+    assert_eq!(outcomes["flow"], "decoder's depth");
     let systems = outcomes["systems"].as_array().expect("systems");
     assert_eq!(systems.len(), 6);
     for system in systems {
@@ -597,6 +598,134 @@ fn a_network_that_sees_is_scored_frame_by_frame_on_engines() {
     assert!(refused(&unwritable).contains("the folder does not exist"), "before anything runs");
     let alone = ["plan", "aria", "--record", &record];
     assert!(refused(&alone).contains("--live"), "a record of nothing is refused");
+}
+
+/// The trained network on two engines, with a flow.
+fn live_by_flow(flow: &str, decoder: bool) -> Vec<String> {
+    let network = Path::new(env!("CARGO_MANIFEST_DIR")).join("../datasets/aria");
+    let file = |name: &str| network.join(name).to_str().expect("a path").to_owned();
+    let (encoder, bundle) = (file("encoder.onnx"), "epyc-rten-f32-1t");
+    let models = ["plan", "aria", "--encoder", &encoder, "--gpu", bundle, "--npu", bundle];
+    let sizes = ["--patch", "8", "--level", "96x128", "--level", "192x256", "--region", "64x64"];
+    let pace = ["--target", "1s", "--camera", "20", "--frames", "6", "--rest", "1ms"];
+    let live = ["--live", "gpu=rten", "--live", "npu=rten", "--flow", flow];
+    let mut args: Vec<String> =
+        [&models[..], &sizes, &pace, &live].concat().into_iter().map(str::to_owned).collect();
+    if decoder {
+        args.retain(|arg| arg != "--rest" && arg != "1ms");
+        args.extend(["--decoder".to_owned(), file("decoder.onnx")]);
+    }
+    args
+}
+
+fn shipped_flow() -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../datasets/aria/flow.json");
+    path.to_str().expect("a path").to_owned()
+}
+
+fn strs(args: &[String]) -> Vec<&str> {
+    args.iter().map(String::as_str).collect()
+}
+
+/// The output says which flow ran, with a decoder and without one.
+#[test]
+fn full_frames_are_warped_by_the_flow_that_was_chosen() {
+    let folder = Folder::new();
+    let (record, shipped) = (folder.path("frames.csv"), shipped_flow());
+    let with_flow = [("rotation", true), ("depth", true), (&*shipped, true), (&*shipped, false)];
+    for (flow, decoder) in with_flow {
+        let mut args = live_by_flow(flow, decoder);
+        args.extend(["--record".to_owned(), record.clone()]);
+        let Some(outcomes) = on_own_cores(&strs(&args)) else { return };
+        let name = match flow {
+            "rotation" => "rotation",
+            "depth" => "decoder's depth",
+            _ => "learned",
+        };
+        assert_eq!(outcomes["flow"], name);
+        let systems = outcomes["systems"].as_array().expect("systems");
+        let of = |system: &str| {
+            let found = systems.iter().find(|found| found["system"] == system);
+            found.unwrap_or_else(|| panic!("no {system}"))["flow"].clone()
+        };
+        assert_eq!([of("aria"), of("whole_windows")], [name, name]);
+        assert_eq!((of("base"), of("npu_only")), ("rotation".into(), serde_json::Value::Null));
+        let csv = std::fs::read_to_string(&record).expect("a record");
+        let mut lines = csv.lines();
+        assert!(lines.next().is_some_and(|line| line.ends_with(",flow")), "{csv}");
+        let flow_of = |line: &str| match line.split(',').next() {
+            Some("NPU-only" | "MobiSR-like") => "",
+            Some("ARIA-base") => "rotation",
+            _ => name,
+        };
+        assert!(lines.all(|line| line.rsplit(',').next() == Some(flow_of(line))), "{csv}");
+    }
+}
+
+#[test]
+fn a_flow_that_fits_neither_network_nor_camera_nor_run_is_refused() {
+    let folder = Folder::new();
+    let text = std::fs::read_to_string(shipped_flow()).expect("a flow that ships");
+    let changed = |name: &str, change: &dyn Fn(&mut serde_json::Value)| {
+        let mut flow: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        change(&mut flow);
+        let path = folder.path(name);
+        std::fs::write(&path, flow.to_string()).expect("a file");
+        path
+    };
+    let hidden = 64;
+    let narrow = changed("narrow.json", &|flow| {
+        flow["width"] = 159.into();
+        let parameters = flow["parameters"].as_array_mut().expect("parameters");
+        parameters.truncate(parameters.len() - hidden);
+    });
+    let lens = changed("lens.json", &|flow| flow["lens"]["view_rad"] = [0.5, 0.6].into());
+    let few = changed("few.json", &|flow| flow["parameters"] = serde_json::json!([1.0]));
+    let cut = folder.path("cut.json");
+    std::fs::write(&cut, &text[..text.len() / 2]).expect("a file");
+    let missing = folder.path("missing.json");
+    for (flow, decoder, says) in [
+        (&*narrow, true, "159 features per patch, the encoder has 160"),
+        (&*lens, true, "fields of view from 0.500 to 0.600 rad"),
+        (&*few, true, "few.json"),
+        (&*cut, true, "cut.json"),
+        (&*missing, true, "missing.json"),
+        ("depth", false, "no decoder gives depth"),
+    ] {
+        let error = refused(&strs(&live_by_flow(flow, decoder)));
+        assert!(error.contains(says), "{says}: {error}");
+        assert!(error.contains("hint") || flow == missing, "what to do: {error}");
+    }
+    let classifier = shipped("vit_tiny_patch16_224");
+    let bundle = "epyc-rten-f32-1t";
+    let flow = shipped_flow();
+    let error = refused(&[
+        "plan",
+        "aria",
+        "--encoder",
+        &classifier,
+        "--gpu",
+        bundle,
+        "--npu",
+        bundle,
+        "--level",
+        "224x224",
+        "--region",
+        "112x112",
+        "--rest",
+        "1ms",
+        "--target",
+        "10s",
+        "--live",
+        "gpu=rten",
+        "--live",
+        "npu=rten",
+        "--flow",
+        &flow,
+    ]);
+    assert!(error.contains("no features of patches"), "{error}");
+    let alone = ["plan", "aria", "--encoder", &classifier, "--flow", &flow];
+    assert!(refused(&alone).contains("--live"), "a flow of nothing is refused");
 }
 
 /// A trace from scenes, rehearsed on the paper's phone.

@@ -46,7 +46,10 @@ mod warp;
 
 pub use error::AriaError;
 pub use features::FeatureMap;
-pub use flow::{CameraFlow, CameraMotion, FlowEstimator, Intrinsics, PatchFlow, Pose, Structure};
+pub use flow::{
+    CameraFlow, CameraMotion, Flow, FlowEstimator, FlowSource, Intrinsics, LearnedFlow, PatchFlow,
+    Pose, Structure,
+};
 pub use grid::{Grid, PatchSet, Window};
 pub use identify::{Criterion, Identified, THRESHOLD, identify};
 pub use instructions::{Instructions, TOLERANCE};

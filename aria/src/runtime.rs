@@ -238,6 +238,15 @@ impl<F: FlowEstimator + Clone> Runtime<F> {
         &mut self.estimator
     }
 
+    /// The flow from the latest full frame to a pose.
+    ///
+    /// # Errors
+    /// Before the first full frame, and where the estimator fails.
+    pub fn flow_to(&self, pose: &Pose) -> Result<PatchFlow, AriaError> {
+        let latest = self.latest.as_ref().ok_or(AriaError::NoFullFrame)?;
+        self.estimator.flow(&latest.features, &CameraMotion::between(&latest.pose, pose))
+    }
+
     /// The regions of the latest full frame.
     #[must_use]
     pub fn regions(&self) -> &[Region] {
@@ -375,8 +384,7 @@ impl<F: FlowEstimator + Clone> Runtime<F> {
         if frame < latest.frame {
             return Err(AriaError::Order { frame, latest: latest.frame });
         }
-        self.flow =
-            self.estimator.flow(&latest.features, &CameraMotion::between(&latest.pose, pose))?;
+        self.flow = self.flow_to(pose)?;
         self.merged.aim(self.instructions, &latest.features, &self.flow)?;
         (self.frame, self.since) = (frame, frame - latest.frame);
         let mut requests = Vec::new();

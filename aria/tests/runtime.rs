@@ -3,8 +3,9 @@
 //! current frame whole.
 
 use vitempo_aria::{
-    AriaError, CameraFlow, FeatureMap, Grid, Instructions, PatchSet, Runtime, Settings, Structure,
-    WholeWindows,
+    AriaError, CameraFlow, FeatureMap, Flow, FlowSource, Grid, Instructions, PatchSet, Runtime,
+    Settings, Structure, WholeWindows,
+    flow::{Pair, Training},
     scene::{Kind, Scene, StandIn, Truth},
 };
 
@@ -55,10 +56,20 @@ fn run(kind: Kind, cycles: usize) -> [Error; 2] {
 /// Runs 40 frames with so many cycles in each; the region encoder gives the features of a full one.
 /// Also the same without warping.
 fn run_with(kind: Kind, cycles: usize, change: impl Fn(Settings) -> Settings) -> [Error; 2] {
+    run_by(&FlowSource::Depth, kind, cycles, change)
+}
+
+/// The same with any flow; that by depth has the true one.
+fn run_by(
+    source: &FlowSource,
+    kind: Kind,
+    cycles: usize,
+    change: impl Fn(Settings) -> Settings,
+) -> [Error; 2] {
     let grid = Grid::new(17, 23).expect("a grid");
     let scene = Scene::new(kind, 21, grid, 8).expect("a scene");
     let encoder = StandIn::new(WIDTH, 1);
-    let flow = CameraFlow::new(scene.camera().intrinsics, Structure::Distant);
+    let flow = Flow::new(source, grid, scene.camera().intrinsics);
     let settings = change(Settings::new(grid, WIDTH, [7, 9]));
     let mut runtime = Runtime::new(settings, flow).expect("a runtime");
     let frames: Vec<_> = (0..40)
@@ -82,9 +93,7 @@ fn run_with(kind: Kind, cycles: usize, change: impl Fn(Settings) -> Settings) ->
             runtime
                 .full_frame(full.frame, &full.pose, &mut features.values().to_vec())
                 .expect("a full frame");
-            runtime
-                .estimator_mut()
-                .set_structure(Structure::Depth(scene.camera().depths_of_patches(full)));
+            runtime.estimator_mut().set_depths(&scene.camera().depths_of_patches(full));
         }
         if frame < 3 * INTERVAL {
             continue;
@@ -130,6 +139,26 @@ fn cycles_lower_the_error_where_things_move_and_warping_elsewhere() {
         assert!(three.means()[0] < one.means()[0], "three cycles a frame");
         assert!(none.means()[1] < stale.means()[1], "warping");
     }
+}
+
+/// Where the camera walks, a flow that was trained on other scenes aligns what does not move better
+/// than the rotation alone, and the true depth better still.
+#[test]
+fn a_learned_flow_aligns_better_than_the_rotation_alone() {
+    let grid = Grid::new(17, 23).expect("a grid");
+    let encoder = StandIn::new(WIDTH, 1);
+    let pair = |seed: u64, from: u64| -> Pair {
+        let scene = Scene::new(Kind::Fast, seed, grid, 8).expect("a scene");
+        scene.pair(&encoder, from, from + 4).expect("a pair")
+    };
+    let pairs: Vec<Pair> =
+        (100..120).flat_map(|seed| (0..6).map(move |n| pair(seed, 17 * n))).collect();
+    let learned = FlowSource::Learned(Training::default().train(&pairs).expect("a flow"));
+    let rest = |source: &FlowSource| run_by(source, Kind::Fast, 0, |all| all)[0].means()[1];
+    let [rotation, learned, depth] =
+        [FlowSource::Rotation, learned, FlowSource::Depth].map(|source| rest(&source));
+    println!("rotation {rotation:.4}, learned {learned:.4}, true depth {depth:.4}");
+    assert!(depth < learned && learned < rotation, "{rotation} {learned} {depth}");
 }
 
 #[test]

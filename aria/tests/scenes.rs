@@ -121,7 +121,7 @@ fn learned_flow() {
     };
     let (known, new) = (pairs(100..120), pairs(200..205));
     let intrinsics = scene(100).camera().intrinsics;
-    let learned = Training::default().train(intrinsics, &known).expect("a flow");
+    let learned = Training::default().train(&known).expect("a flow");
     let distant = CameraFlow::new(intrinsics, Structure::Distant);
     let [learned, distant, unwarped] =
         [Some(&learned as &dyn FlowEstimator), Some(&distant), None].map(|flow| error(&new, flow));

@@ -4,10 +4,12 @@
 use serde_json::Value;
 use std::{path::Path, process::Command};
 use vitempo::aria::{
-    FeatureMap, Frame, Instructions, View,
+    FeatureMap, FlowSource, Frame, Instructions, Intrinsics, View,
     scene::{Kind, Network, Scene},
 };
-use vitempo_studies::aria::{Precision, Scenes, Trained, resolutions, top};
+use vitempo_studies::aria::{
+    FlowStudy, Precision, Scenes, Teacher, Trained, flow_errors, resolutions, top,
+};
 
 /// Largest difference between an engine's output and candle's: features are around 1, depths are
 /// logarithms, and scores are below 30.
@@ -110,8 +112,75 @@ fn every_system_is_shown_and_regions_keep_moving_things_younger_than_full_frames
     let itself = [figure(reference, "RMSE to reference"), figure(reference, "mIoU to reference")];
     assert_eq!(itself, [0.0, 1.0]);
     assert!(figure("full frames as they are", "Age") >= 1.0);
+    assert!(figure("ARIA, learned flow", "mIoU") > 0.0);
     let stale = figure("full frames as they are", "RMSE, m");
     assert!(figure("ARIA (+ S3)", "RMSE, m") < stale, "{rows:?}");
+}
+
+/// The flow that ships is as wrong as its file says, and less than half as wrong as the rotation.
+#[test]
+fn held_out_errors_of_the_flow_are_those_of_its_file() {
+    let (trained, top) = (trained(), top().expect("a grid"));
+    let file = trained.flow.clone().expect("datasets/aria/flow.json");
+    let lens = Intrinsics::with_field_of_view(top, 1.1).expect("a lens");
+    let Ok(Some(FlowSource::Learned(learned))) = trained.flow_behind(top, lens) else {
+        panic!("the flow does not fit the network");
+    };
+    let mut network =
+        trained.on("rten", Precision::F32, &[top], &[top]).unwrap_or_else(|e| panic!("{e}"));
+    let study = FlowStudy { pairs: 0, tested: 8, steps: 0, teacher: Teacher::Features, first: 0 };
+    let errors = flow_errors(&mut network, trained.models.patch(), study, &learned)
+        .unwrap_or_else(|e| panic!("{e}"));
+    for (error, figures) in errors.iter().zip(&file.provenance.held_out) {
+        assert_eq!((&error.name, error.patches), (&figures.flow, figures.patches));
+        let (off, difference) = (error.distance_patches(), error.difference());
+        assert!((off - figures.patches_off).abs() < 0.01, "{}: {off}", error.name);
+        assert!((difference - figures.one_minus_cosine).abs() < 0.002, "{}", error.name);
+    }
+    let [_, rotation, learned, ..] = &errors[..] else { panic!("five flows") };
+    assert!(learned.distance_patches() < 0.5 * rotation.distance_patches());
+}
+
+#[test]
+fn a_trained_flow_is_written_and_read_back() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let study = |args: &[&str]| {
+        Command::new(env!("CARGO_BIN_EXE_vitempo-studies"))
+            .args(["aria", "datasets/aria", "--backend", "rten", "--scenes", "1"])
+            .args(args)
+            .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join(".."))
+            .output()
+            .expect("vitempo-studies runs")
+    };
+    let (one, two) = (folder.path().join("flow.json"), folder.path().join("again.json"));
+    let [one_name, two_name] = [&one, &two].map(|path| path.to_str().expect("a path"));
+    let by_depth = ["--flow", "3", "--teacher", "depth", "--flow-out"];
+    for name in [one_name, two_name] {
+        let output = study(&[&by_depth[..], &[name]].concat());
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(text.contains("learned"), "{text}");
+    }
+    let file = vitempo::plan::aria::read_flow(&one).unwrap_or_else(|e| panic!("{e}"));
+    let of = &file.provenance;
+    assert_eq!((&*of.taught_by, of.pairs, of.steps, of.held_out.len()), ("depth", 3, 3, 5));
+    assert_eq!(std::fs::read(&one).expect("bytes"), std::fs::read(&two).expect("bytes"));
+    for (args, says) in [
+        (&["--flow-out", one_name][..], "--flow"),
+        (&["--flow", "3", "--flow-out", "/no/such/flow.json"], "/no/such"),
+    ] {
+        let output = study(args);
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && error.contains(says), "{error}");
+    }
+    let broken = folder.path().join("network");
+    std::fs::create_dir(&broken).expect("a folder");
+    for name in ["encoder.onnx", "decoder.onnx"] {
+        std::fs::copy(self::folder().join(name), broken.join(name)).expect("a copy");
+    }
+    std::fs::write(broken.join("flow.json"), "{}").expect("a file");
+    let refused = Trained::read(&broken).map(|_| ()).map_err(|e| e.to_string());
+    assert!(refused.as_ref().is_err_and(|e| e.contains("flow.json")), "{refused:?}");
 }
 
 #[test]

@@ -2,8 +2,12 @@
 //! to a latent vector; the second maps this vector and the features of a patch to the displacement
 //! of the patch.
 //!
-//! Three choices are ours. The rotation is computed in closed form, so that only the parallax is
-//! learned. The second perceptron also reads the position of a patch, which a transformer's
+//! Four choices are ours. The rotation is computed in closed form, so that only the parallax is
+//! learned, and of the parallax its length: a point at depth `z` is displaced by `(e_xy - d e_z) / z`
+//! times the focal length, where `e` is the later camera in the earlier one's axes and `d` the
+//! direction of the patch, with z = 1. The second perceptron therefore has one output, which takes
+//! the place of `1 / z`; what was learned holds behind other lenses and on other grids
+//! ([`LearnedFlow::behind`]). The second perceptron also reads that direction, which a transformer's
 //! features imply by themselves. Its first layer is a sum over both inputs, so the latent's part is
 //! computed once for all patches, and the latent may be narrower than the features.
 
@@ -12,6 +16,7 @@ use crate::{
     AriaError, FeatureMap, Grid, Instructions,
     simd::{ROWS, SimdVector, dots, vectorised},
 };
+use std::sync::Arc;
 
 /// Sizes of the perceptrons.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,10 +29,12 @@ pub struct Shape {
     pub hidden: usize,
 }
 
-/// Numbers that describe a motion: three of the rotation, three of the translation.
-pub(super) const MOTION: usize = 6;
-/// Radians and metres to numbers around 1.
-const SCALE: f64 = 10.0;
+/// Numbers that describe a motion: the later camera in the earlier one's axes.
+pub(super) const MOTION: usize = 3;
+/// Metres to numbers around 1.
+const SCALE: f32 = 10.0;
+/// Furthest direction that is told apart: twice as far to the side as ahead.
+const FURTHEST: f32 = 2.0;
 
 impl Shape {
     /// Checks the sizes.
@@ -59,8 +66,8 @@ impl Shape {
             hidden,
             hidden * 2,
             hidden * width,
-            2 * hidden,
-            2,
+            hidden,
+            1,
         ]
     }
 
@@ -131,12 +138,19 @@ impl<T> Parts<T> {
     }
 }
 
-/// The two perceptrons.
+/// The two perceptrons before a camera.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LearnedFlow {
-    pub(super) shape: Shape,
-    pub(super) parameters: Vec<f32>,
-    rotation: CameraFlow,
+    perceptrons: Arc<Perceptrons>,
+    grid: Grid,
+    intrinsics: Intrinsics,
+}
+
+/// The two perceptrons.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Perceptrons {
+    pub shape: Shape,
+    pub parameters: Vec<f32>,
 }
 
 /// The first perceptron's output for a motion.
@@ -152,19 +166,25 @@ pub(super) struct Patches {
     pub base: PatchFlow,
     /// The patch of the source whose features are read.
     pub looked: Vec<usize>,
+    /// The direction of that patch.
+    pub directions: Vec<[f32; 2]>,
+    /// Displacement for an output of 1, in patches.
+    pub parallax: Vec<[f32; 2]>,
     /// After the rectifier, `hidden` numbers for each.
     pub hidden: Vec<f32>,
-    pub displacements: Vec<[f32; 2]>,
+    pub outputs: Vec<f32>,
 }
 
 impl LearnedFlow {
-    /// From parameters that were trained before.
+    /// From parameters that were trained before, for frames of `grid` patches that a lens in these
+    /// patches sees.
     ///
     /// # Errors
     /// When the shape is invalid, or there are too many or too few parameters for it, or one is not
     /// finite.
     pub fn new(
         shape: Shape,
+        grid: Grid,
         intrinsics: Intrinsics,
         parameters: Vec<f32>,
     ) -> Result<Self, AriaError> {
@@ -176,32 +196,48 @@ impl LearnedFlow {
                 "finite, and as many as its shape has",
             ));
         }
-        Ok(Self { shape, parameters, rotation: CameraFlow::new(intrinsics, Structure::Distant) })
+        let perceptrons = Arc::new(Perceptrons { shape, parameters });
+        Ok(Self { perceptrons, grid, intrinsics })
+    }
+
+    /// The same parameters for frames of other patches, or behind another lens.
+    #[must_use]
+    pub fn behind(&self, grid: Grid, intrinsics: Intrinsics) -> Self {
+        Self { grid, intrinsics, ..self.clone() }
     }
 
     /// Sizes.
     #[must_use]
     pub fn shape(&self) -> Shape {
-        self.shape
+        self.perceptrons.shape
+    }
+
+    /// The patches of the frames that it is for.
+    #[must_use]
+    pub fn grid(&self) -> Grid {
+        self.grid
     }
 
     /// All parameters, to be kept.
     #[must_use]
     pub fn parameters(&self) -> &[f32] {
-        &self.parameters
+        &self.perceptrons.parameters
     }
+}
 
-    pub(super) fn think(&self, motion: &CameraMotion) -> Thought {
+impl Perceptrons {
+    pub fn think(&self, motion: &CameraMotion) -> Thought {
         let parts = self.shape.cut(&self.parameters);
-        let motion = described(motion);
+        let motion = motion.to_source([0.0; 3]).map(|x| SCALE * x as f32);
         let first = layer(parts.motion, parts.motion_bias, &motion, true);
         let latent = layer(parts.latent, parts.latent_bias, &first, false);
         let context = layer(parts.context, parts.context_bias, &latent, false);
         Thought { motion, first, latent, context }
     }
 
-    pub(super) fn look(
+    pub fn look(
         &self,
+        intrinsics: Intrinsics,
         source: &FeatureMap,
         motion: &CameraMotion,
         thought: &Thought,
@@ -214,36 +250,40 @@ impl LearnedFlow {
             return Err(AriaError::Shapes { what: "the features of a patch", left, right });
         }
         let grid = source.grid();
-        let base = self.rotation.over(grid, motion)?;
+        let base = CameraFlow::new(intrinsics, Structure::Distant).over(grid, motion)?;
         let looked: Vec<usize> = base
             .sources()
             .iter()
             .enumerate()
             .map(|(patch, point)| grid.at(*point).unwrap_or(patch))
             .collect();
+        let directions: Vec<[f32; 2]> =
+            base.sources().iter().map(|point| direction(&intrinsics, *point)).collect();
+        let parallax = directions.iter().map(|d| parallax(&intrinsics, &thought.motion, *d));
+        let parallax: Vec<[f32; 2]> = parallax.collect();
         let parts = self.shape.cut(&self.parameters);
         let mut hidden = vec![0.0; grid.patches() * self.shape.hidden];
         feature_products(Instructions::best(), source, &looked, parts.features, &mut hidden);
-        let mut displacements = Vec::with_capacity(grid.patches());
+        let mut outputs = Vec::with_capacity(grid.patches());
         for (patch, units) in hidden.chunks_exact_mut(self.shape.hidden).enumerate() {
-            let (scale, [x, y]) = (scale(source, looked[patch]), place(grid, patch));
+            let (scale, [x, y]) = (scale(source, looked[patch]), directions[patch]);
             for ((unit, context), place) in
                 units.iter_mut().zip(&thought.context).zip(parts.place.as_chunks::<2>().0)
             {
                 *unit = (*unit * scale + context + place[0] * x + place[1] * y).max(0.0);
             }
-            let out = layer(parts.out, parts.out_bias, units, false);
-            displacements.push([out[0], out[1]]);
+            outputs.extend(layer(parts.out, parts.out_bias, units, false));
         }
-        Ok(Patches { base, looked, hidden, displacements })
+        Ok(Patches { base, looked, directions, parallax, hidden, outputs })
     }
 }
 
 impl Patches {
     pub fn flow(&self) -> PatchFlow {
         let moved = |patch: usize| {
-            let ([x, y], [dx, dy]) = (self.base.sources()[patch], self.displacements[patch]);
-            Some([x + dx, y + dy])
+            let ([x, y], [dx, dy]) = (self.base.sources()[patch], self.parallax[patch]);
+            let by = self.outputs[patch];
+            Some([x + by * dx, y + by * dy])
         };
         PatchFlow::of(self.base.grid(), moved)
     }
@@ -251,18 +291,17 @@ impl Patches {
 
 impl FlowEstimator for LearnedFlow {
     fn flow(&self, source: &FeatureMap, motion: &CameraMotion) -> Result<PatchFlow, AriaError> {
-        Ok(self.look(source, motion, &self.think(motion))?.flow())
+        if source.grid() != self.grid {
+            let (left, right) = (source.grid().to_string(), self.grid.to_string());
+            return Err(AriaError::Shapes {
+                what: "the patches of a frame and of a learned flow",
+                left,
+                right,
+            });
+        }
+        let thought = self.perceptrons.think(motion);
+        Ok(self.perceptrons.look(self.intrinsics, source, motion, &thought)?.flow())
     }
-}
-
-/// Rotation as axis times angle, and translation.
-fn described(motion: &CameraMotion) -> [f32; MOTION] {
-    let r = &motion.rotation;
-    // For small turns the antisymmetric part is axis times angle.
-    let turn = [(r[2][1] - r[1][2]) / 2.0, (r[0][2] - r[2][0]) / 2.0, (r[1][0] - r[0][1]) / 2.0];
-    let [a, b, c] = turn.map(|x| (x * SCALE) as f32);
-    let [x, y, z] = motion.translation.map(|x| (x * SCALE) as f32);
-    [a, b, c, x, y, z]
 }
 
 /// Makes the features of a patch as long as the square root of their number.
@@ -271,10 +310,16 @@ pub(super) fn scale(source: &FeatureMap, patch: usize) -> f32 {
     if norm > 0.0 { (source.width() as f32).sqrt() / norm } else { 0.0 }
 }
 
-/// Where a patch is, from -1 to 1.
-pub(super) fn place(grid: Grid, patch: usize) -> [f32; 2] {
-    let [x, y] = grid.centre(patch);
-    [2.0 * x / grid.cols() as f32 - 1.0, 2.0 * y / grid.rows() as f32 - 1.0]
+/// Where a point of the picture lies, with z = 1.
+fn direction(intrinsics: &Intrinsics, point: [f32; 2]) -> [f32; 2] {
+    let [x, y, _] = intrinsics.direction(point.map(f64::from));
+    [x, y].map(|x| (x as f32).clamp(-FURTHEST, FURTHEST))
+}
+
+/// How far a point in this direction is displaced for an output of 1, in patches.
+fn parallax(intrinsics: &Intrinsics, [x, y, z]: &[f32; MOTION], to: [f32; 2]) -> [f32; 2] {
+    let [fx, fy] = intrinsics.focal().map(|focal| focal as f32 / SCALE);
+    [fx * (x - to[0] * z), fy * (y - to[1] * z)]
 }
 
 /// One layer, with or without a rectifier.

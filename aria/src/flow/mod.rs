@@ -6,14 +6,17 @@
 //! | and a plane | [`Structure::Plane`]: the homography of that plane |
 //! | and the depth of each patch | [`Structure::Depth`]: exact for everything that does not move |
 //! | what was learned from pairs of frames | [`LearnedFlow`]: two perceptrons on the features and the motion, trained by [`Training`] |
+//! | any of these, chosen when the program runs | [`Flow`], of a [`FlowSource`] |
 
 mod camera;
 mod closed;
+mod estimator;
 mod learned;
 mod training;
 
 pub use camera::{CameraMotion, Intrinsics, Matrix, Pose};
 pub use closed::{CameraFlow, Structure};
+pub use estimator::{Flow, FlowSource};
 pub use learned::{LearnedFlow, Shape};
 pub use training::{Pair, Training};
 

@@ -103,6 +103,9 @@ impl Scene {
     /// First of the seeds that no network is trained on: figures come from these.
     pub const HELD_OUT: u64 = 0x4E1D_0000_0000;
 
+    /// Least and largest field of view of furnished scenes' lenses, from left to right, rad.
+    pub const VIEWS_RAD: [f64; 2] = [0.95, 1.25];
+
     /// A scene of a kind. Pictures are `grid` patches of `patch` pixels.
     ///
     /// # Errors
@@ -139,7 +142,8 @@ impl Scene {
         let mut random = Random::new(seed ^ 0xF042);
         let (still, moving, speed) = kind.things();
         let world = World::furnished(&mut random, still + 2, moving, speed);
-        let angle = random.between(0.95, 1.25);
+        let [least, most] = Self::VIEWS_RAD;
+        let angle = random.between(least, most);
         let camera = Camera {
             intrinsics: Intrinsics::with_field_of_view(grid, angle)?,
             noise: random.between(0.005, 0.03) as f32,
@@ -231,9 +235,11 @@ impl Scene {
             )
         };
         Ok(Pair {
+            intrinsics: self.camera.intrinsics,
             before: see(from)?,
             now: see(to)?,
             motion: CameraMotion::between(&self.pose(from), &self.pose(to)),
+            taught: None,
         })
     }
 }

@@ -24,10 +24,26 @@ pub enum AriaFileError {
     Format {
         /// The file.
         path: PathBuf,
-        /// The expected content: `costs` or `device`.
+        /// The expected content: `costs`, `device` or `flow`.
         part: &'static str,
         /// The line and the field.
         source: serde_json::Error,
+    },
+    /// A trained flow has numbers that cannot be used.
+    #[error("{}: {reason}", path.display())]
+    Flow {
+        /// The file.
+        path: PathBuf,
+        /// The field, and what is wrong with it.
+        reason: String,
+    },
+    /// It cannot be written.
+    #[error("cannot write {}: {source}", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// The error of the operating system.
+        source: io::Error,
     },
 }
 
@@ -47,7 +63,11 @@ pub fn read_device(path: &Path) -> Result<AriaDevice, AriaFileError> {
     read(path, "device")
 }
 
-fn read<T: DeserializeOwned>(path: &Path, part: &'static str) -> Result<T, AriaFileError> {
+/// Reads a value: the whole file, or its field `part`.
+pub(super) fn read<T: DeserializeOwned>(
+    path: &Path,
+    part: &'static str,
+) -> Result<T, AriaFileError> {
     let text = std::fs::read_to_string(path)
         .map_err(|source| AriaFileError::Read { path: path.to_owned(), source })?;
     let wrong = |source| AriaFileError::Format { path: path.to_owned(), part, source };

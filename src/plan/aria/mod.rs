@@ -6,6 +6,7 @@
 //! | encoder and decoder at another resolution? | [`AriaModels`] |
 //! | what does each part cost, by two bundles? | [`forecast`](forecast()) |
 //! | costs and devices in files? | [`read_costs`], [`read_device`] |
+//! | a trained patch flow in a file? | [`FlowFile`], [`read_flow`] |
 //! | which plan within the deadline? | [`Scenario`] |
 //! | a trace from rendered scenes? | [`Walk`] |
 //! | what are the outcomes of ARIA and the baselines over a trace? | [`Simulated`], [`TraceOutcomes`] |
@@ -31,6 +32,7 @@ mod accuracy;
 mod costs;
 mod error;
 mod files;
+mod flow;
 #[cfg(feature = "profile")]
 pub mod live;
 mod models;
@@ -43,6 +45,7 @@ pub use accuracy::{Accuracy, Scored};
 pub use costs::{CostNote, CostsRequest, GivenTimes, forecast};
 pub use error::AriaCostsError;
 pub use files::{AriaFileError, read_costs, read_device};
+pub use flow::{FlowError, FlowFigures, FlowFile, FlowLens, FlowProvenance, read_flow, view_rad};
 pub use models::AriaModels;
 pub use outcomes::{PERTURBATION, TraceOutcomes, perturbed};
 pub use scenario::{Details, Scenario, Simulated};

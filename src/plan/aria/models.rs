@@ -7,6 +7,18 @@ use vitempo_graph::{Graph, OpKind, resized};
 /// Largest number of tokens that are not patches: class, registers.
 pub(super) const MOST_EXTRA_TOKENS: usize = 8;
 
+/// Features per patch of an encoder's output, and whether they come patch by patch, after extra
+/// tokens, not channels first.
+pub(super) fn features_of_patches(shape: &[usize], patches: usize) -> Option<(usize, bool)> {
+    match *shape {
+        [1, tokens, width] if (patches..=patches + MOST_EXTRA_TOKENS).contains(&tokens) => {
+            Some((width, true))
+        }
+        [1, width, height, across] if height * across == patches => Some((width, false)),
+        _ => None,
+    }
+}
+
 /// The models of a plan.
 #[derive(Clone, Debug)]
 pub struct AriaModels {
@@ -53,6 +65,14 @@ impl AriaModels {
     #[must_use]
     pub fn patch(&self) -> usize {
         self.patch
+    }
+
+    /// Features per patch of the encoder's first output; `None` where that has no rows of patches.
+    #[must_use]
+    pub fn features(&self) -> Option<usize> {
+        let output = self.encoder.outputs().first().map(|id| self.encoder.value(*id))?;
+        let [rows, cols] = self.exported;
+        features_of_patches(&output.tensor.as_ref()?.shape, rows * cols).map(|(width, _)| width)
     }
 
     /// The encoder for this many rows and columns of patches, with its weights where it has them.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use vitempo::{
     aria::AriaError,
     graph::{GraphError, onnx::OnnxError},
-    plan::aria::{AriaCostsError, live::DecodedError},
+    plan::aria::{AriaCostsError, AriaFileError, FlowError, live::DecodedError},
     planners::aria::{AriaPlanError, SimulationError},
     profiler::live::LiveError,
 };
@@ -24,6 +24,12 @@ pub enum AriaStudyError {
         /// What is wrong with it.
         reason: String,
     },
+    /// A trained flow cannot be read or written.
+    #[error(transparent)]
+    FlowFile(#[from] AriaFileError),
+    /// A trained flow does not fit the network or the camera.
+    #[error(transparent)]
+    Flow(#[from] FlowError),
     /// A model does not work at a size, or has no forecast.
     #[error(transparent)]
     Costs(#[from] AriaCostsError),

@@ -1,12 +1,15 @@
 //! [`learn`]: the patch flow of section 4.3.1, trained on the features of a network with the paper's
-//! loss, and its error in held-out scenes beside flows in closed form.
+//! loss or by the decoder's depth, and its error in held-out scenes beside flows in closed form.
 
-use super::{AriaStudyError, OnEngine, top};
-use vitempo::aria::{
-    CameraFlow, CameraMotion, FeatureMap, FlowEstimator, Frame, Grid, Instructions, Intrinsics,
-    PatchFlow, Structure, View, Warped,
-    flow::{Pair, Training},
-    scene::{Kind, Network, Picture, Scene, Truth},
+use super::{AriaStudyError, LEVELS, OnEngine, top};
+use vitempo::{
+    aria::{
+        CameraFlow, CameraMotion, FeatureMap, FlowEstimator, Frame, Grid, Instructions, Intrinsics,
+        LearnedFlow, PatchFlow, Structure, View, Warped,
+        flow::{Pair, Training},
+        scene::{Kind, Network, Picture, Scene, Truth},
+    },
+    plan::aria::{FlowFigures, FlowFile, FlowLens, FlowProvenance},
 };
 
 /// A flow and how wrong it is where nothing but the camera moved.
@@ -34,6 +37,36 @@ impl FlowError {
     pub fn difference(&self) -> f64 {
         self.difference / self.patches.max(1) as f64
     }
+
+    fn figures(&self) -> FlowFigures {
+        FlowFigures {
+            flow: self.name.clone(),
+            patches_off: self.distance_patches(),
+            one_minus_cosine: self.difference(),
+            patches: self.patches,
+        }
+    }
+}
+
+/// What a flow learns from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Teacher {
+    /// The features of the later frame: the paper's loss.
+    #[default]
+    Features,
+    /// The flow by the decoder's depth of the earlier frame.
+    Depth,
+}
+
+impl Teacher {
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Features => "features",
+            Self::Depth => "depth",
+        }
+    }
 }
 
 /// What is trained on, and tested with.
@@ -45,14 +78,22 @@ pub struct FlowStudy {
     pub tested: u64,
     /// Steps of training.
     pub steps: usize,
+    /// What is learned from.
+    pub teacher: Teacher,
+    /// Number of the first held-out scene.
+    pub first: u64,
 }
 
-/// Field of view of the one camera that the flow is for, radians.
+/// Field of view of the camera of held-out pairs, rad.
 const VIEW_RAD: f64 = 1.1;
 /// First seed of scenes to train on: none of the network's training, none held out.
 const TRAINED_SEED: u64 = 0x0F10_0000_0000;
-/// Frames between the two of a pair.
-const BETWEEN: [u64; 4] = [4, 6, 8, 12];
+/// Frames between the two of a pair that is trained on, and of a held-out one.
+const BETWEEN: [u64; 8] = [1, 2, 3, 4, 6, 8, 12, 16];
+const TESTED_BETWEEN: [u64; 4] = [4, 6, 8, 12];
+/// Resolutions of the earlier frame in training: every other has the highest, as in ARIA, which
+/// resamples full frames to that.
+const BEFORE: [usize; 6] = [3, 0, 3, 1, 3, 2];
 
 /// Two frames with everything known about them.
 struct Seen {
@@ -63,8 +104,82 @@ struct Seen {
     depths: Vec<f32>,
 }
 
-/// Trains a flow, and compares it: none, by rotation, learned, by the decoder's depth, by the true
-/// depth.
+/// A scene and two of its frames, the earlier one at a resolution.
+struct TwoFrames {
+    scene: Scene,
+    frames: [u64; 2],
+    before: Grid,
+}
+
+impl TwoFrames {
+    /// To train on: all kinds, lenses of their own, any resolution.
+    fn trained(number: u64, patch: usize) -> Result<Self, AriaStudyError> {
+        let kinds = Kind::ALL.len() as u64;
+        let (kind, round) = (Kind::ALL[(number % kinds) as usize], (number / kinds) as usize);
+        let scene = Scene::furnished(kind, TRAINED_SEED + 1000 + number, top()?, patch)?;
+        let [rows, cols] = LEVELS[BEFORE[round % BEFORE.len()]];
+        let frames = frames(number, BETWEEN[round % BETWEEN.len()]);
+        Ok(Self { scene, frames, before: Grid::new(rows, cols)? })
+    }
+
+    /// Held out: cameras that walk, behind one lens, at the highest resolution.
+    fn held_out(number: u64, first: u64, patch: usize) -> Result<Self, AriaStudyError> {
+        let kind = [Kind::Fast, Kind::Crowded][number as usize % 2];
+        let lens = Intrinsics::with_field_of_view(top()?, VIEW_RAD)?;
+        let seed = Scene::HELD_OUT + 1000 + first + number;
+        let scene = Scene::furnished(kind, seed, top()?, patch)?.behind(lens);
+        let between = TESTED_BETWEEN[number as usize / 2 % TESTED_BETWEEN.len()];
+        Ok(Self { scene, frames: frames(number, between), before: top()? })
+    }
+
+    fn seen(self, network: &mut OnEngine) -> Result<Seen, AriaStudyError> {
+        let Self { scene, frames, before } = self;
+        let pictures = frames.map(|frame| scene.picture(frame));
+        let camera = *scene.camera();
+        let top = camera.grid;
+        let mut see = |picture: &Picture, grid: Grid| -> Result<FeatureMap, AriaStudyError> {
+            let pixels = Frame::new(&picture.colours, top, camera.patch, camera.intrinsics)?
+                .pixels(&View::whole(top, grid))?;
+            let values = network.encode(pixels, grid)?;
+            let width = values.len() / grid.patches();
+            let map = FeatureMap::from_values(Instructions::best(), grid, width, &values)?;
+            Ok(map.resampled(top)?)
+        };
+        let [before, now] = [see(&pictures[0], before)?, see(&pictures[1], top)?];
+        let depths = network.decode(&before)?.depths_of_patches(top);
+        let motion = CameraMotion::between(&pictures[0].pose, &pictures[1].pose);
+        let pair = Pair { intrinsics: camera.intrinsics, before, now, motion, taught: None };
+        Ok(Seen { scene, pictures, pair, depths })
+    }
+}
+
+fn frames(number: u64, between: u64) -> [u64; 2] {
+    let first = 17 * number % 300;
+    [first, first + between]
+}
+
+impl Seen {
+    /// Flow in closed form.
+    fn by(&self, structure: Structure) -> Result<PatchFlow, AriaStudyError> {
+        let flow = CameraFlow::new(self.pair.intrinsics, structure);
+        Ok(flow.flow(&self.pair.before, &self.pair.motion)?)
+    }
+
+    fn pair_for(self, teacher: Teacher) -> Result<Pair, AriaStudyError> {
+        let taught = match teacher {
+            Teacher::Features => None,
+            Teacher::Depth => Some(self.by(Structure::Depth(self.depths.clone()))?),
+        };
+        Ok(Pair { taught, ..self.pair })
+    }
+}
+
+/// Sizes and steps, chosen on other scenes than those held out.
+fn training(steps: usize) -> Training {
+    Training { latent: 16, hidden: 64, steps, ..Training::default() }
+}
+
+/// Trains a flow, and compares it as [`flow_errors`] does. The network is prepared for encoding at all [`LEVELS`] and for decoding at the highest.
 ///
 /// # Errors
 /// [`AriaStudyError`] when the network fails.
@@ -72,28 +187,48 @@ pub fn learn(
     network: &mut OnEngine,
     patch: usize,
     study: FlowStudy,
+) -> Result<(Vec<FlowError>, FlowFile), AriaStudyError> {
+    let top = top()?;
+    let pairs: Vec<Pair> = (0..study.pairs)
+        .map(|number| TwoFrames::trained(number, patch)?.seen(network)?.pair_for(study.teacher))
+        .collect::<Result<_, AriaStudyError>>()?;
+    let training = training(study.steps);
+    let learned = training.train(&pairs)?;
+    drop(pairs);
+    let errors = flow_errors(network, patch, study, &learned)?;
+    let provenance = FlowProvenance {
+        held_out: errors.iter().map(FlowError::figures).collect(),
+        ..FlowProvenance::of(&training, study.pairs, study.teacher.name())
+    };
+    let lens = FlowLens { grid: [top.rows(), top.cols()], view_rad: Scene::VIEWS_RAD };
+    let file = FlowFile::new(&learned, lens, provenance);
+    Ok((errors, file))
+}
+
+/// Errors on held-out pairs: of no flow, by rotation, learned, by the decoder's depth and by the true
+/// depth.
+///
+/// # Errors
+/// [`AriaStudyError`] when the network fails or has other features than the flow.
+pub fn flow_errors(
+    network: &mut OnEngine,
+    patch: usize,
+    FlowStudy { tested, first, .. }: FlowStudy,
+    learned: &LearnedFlow,
 ) -> Result<Vec<FlowError>, AriaStudyError> {
     let top = top()?;
-    let lens = Intrinsics::with_field_of_view(top, VIEW_RAD)?;
-    let mut see = |seed: u64, number: u64| seen(network, [top, top], lens, patch, seed, number);
-    let pairs: Vec<Pair> = (0..study.pairs)
-        .map(|number| Ok(see(TRAINED_SEED, number)?.pair))
-        .collect::<Result<_, AriaStudyError>>()?;
-    let training = Training { latent: 16, hidden: 64, steps: study.steps, ..Training::default() };
-    let learned = training.train(lens, &pairs)?;
     let names = ["none", "rotation", "learned", "decoder's depth", "true depth"];
     let mut errors = names.map(|name| FlowError { name: name.to_owned(), ..FlowError::default() });
-    for number in 0..study.tested {
-        let seen = see(Scene::HELD_OUT, number)?;
-        let by =
-            |structure| CameraFlow::new(lens, structure).flow(&seen.pair.before, &seen.pair.motion);
-        let depths = seen.scene.camera().depths_of_patches(&seen.pictures[0]);
-        let truth = by(Structure::Depth(depths))?;
+    for number in 0..tested {
+        let seen = TwoFrames::held_out(number, first, patch)?.seen(network)?;
+        let truth =
+            seen.by(Structure::Depth(seen.scene.camera().depths_of_patches(&seen.pictures[0])))?;
+        let Pair { intrinsics, before, motion, .. } = &seen.pair;
         let flows = [
             PatchFlow::still(top),
-            by(Structure::Distant)?,
-            learned.flow(&seen.pair.before, &seen.pair.motion)?,
-            by(Structure::Depth(seen.depths.clone()))?,
+            seen.by(Structure::Distant)?,
+            learned.behind(top, *intrinsics).flow(before, motion)?,
+            seen.by(Structure::Depth(seen.depths.clone()))?,
             truth.clone(),
         ];
         for (flow, error) in flows.iter().zip(&mut errors) {
@@ -101,35 +236,6 @@ pub fn learn(
         }
     }
     Ok(errors.to_vec())
-}
-
-fn seen(
-    network: &mut OnEngine,
-    [top, grid]: [Grid; 2],
-    lens: Intrinsics,
-    patch: usize,
-    seed: u64,
-    number: u64,
-) -> Result<Seen, AriaStudyError> {
-    // Scenes whose cameras walk.
-    let kind = [Kind::Fast, Kind::Crowded][number as usize % 2];
-    let scene = Scene::furnished(kind, seed + 1000 + number, top, patch)?.behind(lens);
-    let first = 17 * number % 300;
-    let later = first + BETWEEN[number as usize / 2 % BETWEEN.len()];
-    let pictures = [first, later].map(|frame| scene.picture(frame));
-    let mut maps = Vec::new();
-    for picture in &pictures {
-        let pixels =
-            Frame::new(&picture.colours, top, patch, lens)?.pixels(&View::whole(top, grid))?;
-        let values = network.encode(pixels, grid)?;
-        let width = values.len() / grid.patches();
-        maps.push(FeatureMap::from_values(Instructions::best(), grid, width, &values)?);
-    }
-    let depths = network.decode(&maps[0])?.depths_of_patches(grid);
-    let motion = CameraMotion::between(&pictures[0].pose, &pictures[1].pose);
-    let now = maps.pop().unwrap_or_else(|| maps[0].clone());
-    let pair = Pair { before: maps.swap_remove(0), now, motion };
-    Ok(Seen { scene, pictures, pair, depths })
 }
 
 impl FlowError {

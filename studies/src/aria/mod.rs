@@ -15,7 +15,7 @@ mod systems;
 
 pub use device::{FRAMES_PER_S, OnPhone, on_phone};
 pub use error::AriaStudyError;
-pub use flow::{FlowError, FlowStudy, learn};
+pub use flow::{FlowError, FlowStudy, Teacher, flow_errors, learn};
 pub use network::{OnEngine, Precision, Trained};
 pub use systems::{Find, Plan, Way, ways};
 

@@ -4,7 +4,7 @@ use super::AriaStudyError;
 use std::{path::Path, sync::Arc};
 use vitempo::{
     aria::{
-        CHANNELS, FeatureMap, Grid,
+        CHANNELS, FeatureMap, FlowSource, Grid, Intrinsics,
         scene::{Dense, Network},
     },
     graph::{
@@ -14,8 +14,9 @@ use vitempo::{
     },
     plan::{
         aria::{
-            AriaModels,
+            AriaModels, FlowFile,
             live::{decoded, decoder_inputs},
+            read_flow,
         },
         live::Engine,
     },
@@ -32,6 +33,8 @@ const SEED: u64 = 1;
 pub struct Trained {
     /// The models.
     pub models: AriaModels,
+    /// The flow that was trained on the encoder's features, where there is one.
+    pub flow: Option<FlowFile>,
 }
 
 /// The precision in which a network runs.
@@ -44,7 +47,7 @@ pub enum Precision {
 }
 
 impl Trained {
-    /// Reads `encoder.onnx` and `decoder.onnx` of a folder.
+    /// Reads `encoder.onnx`, `decoder.onnx` and, where there is one, `flow.json` of a folder.
     ///
     /// # Errors
     /// [`AriaStudyError`] naming the file.
@@ -56,7 +59,23 @@ impl Trained {
             Ok(onnx::read_weights(&format!("aria_{name}"), &bytes, &ReadOptions::default())?)
         };
         let models = AriaModels::new(read("encoder")?, Some(read("decoder")?), Some(PATCH))?;
-        Ok(Self { models })
+        let flow = folder.join("flow.json");
+        let flow = flow.exists().then(|| read_flow(&flow)).transpose()?;
+        Ok(Self { models, flow })
+    }
+
+    /// The trained flow for a camera, where there is one.
+    ///
+    /// # Errors
+    /// [`AriaStudyError::Flow`] where it was trained for other features or lenses.
+    pub fn flow_behind(
+        &self,
+        grid: Grid,
+        intrinsics: Intrinsics,
+    ) -> Result<Option<FlowSource>, AriaStudyError> {
+        let width = self.models.features().unwrap_or(0);
+        let learned = self.flow.as_ref().map(|flow| flow.behind(grid, intrinsics, width));
+        Ok(learned.transpose()?.map(FlowSource::Learned))
     }
 
     /// The network on an engine, with encoders and decoders for these numbers of patches.

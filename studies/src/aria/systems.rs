@@ -5,7 +5,7 @@ use super::{AriaStudyError, LEVELS, REGIONS, Trained, top};
 use vitempo::{
     Bundle,
     aria::{
-        Criterion, Grid, Padding, WholeWindows,
+        Criterion, FlowSource, Grid, Padding, WholeWindows,
         scene::{Choices, Pace, PacedLevel, Show},
         scheduler::Priority,
     },
@@ -130,8 +130,8 @@ impl Plan {
             ..choices(System::Aria, find)
         };
         let whole = self.grid(self.setup(System::NpuOnly).levels.first().copied().unwrap_or(0))?;
-        let or_whole = Choices { whole_beyond: Some((WHOLE_BEYOND, whole)), ..windows };
-        let highest = Choices { follows_motion: false, ..windows };
+        let or_whole = Choices { whole_beyond: Some((WHOLE_BEYOND, whole)), ..windows.clone() };
+        let highest = Choices { follows_motion: false, ..windows.clone() };
         let mut ways = Vec::new();
         for (name, setup, choices) in [
             ("ARIA, whole windows", &all, windows),
@@ -160,11 +160,15 @@ impl Plan {
 }
 
 /// What is compared: the reference without a deadline, the baselines, ARIA and what it consists of,
-/// orders of regions, paddings, and choices that are not the paper's.
+/// flows, orders of regions, paddings, and choices that are not the paper's.
 ///
 /// # Errors
 /// [`AriaStudyError`] where a resolution is not a grid of patches.
-pub fn ways(plan: &Plan, find: Find) -> Result<Vec<Way>, AriaStudyError> {
+pub fn ways(
+    plan: &Plan,
+    find: Find,
+    learned: Option<FlowSource>,
+) -> Result<Vec<Way>, AriaStudyError> {
     let mut all = vec![Way::new("reference, no deadline", Show::Whole(top()?))];
     let mut add = |name: &str, show: Show| all.push(Way::new(name, show));
     add("NPU-only", plan.show(System::NpuOnly, find)?);
@@ -175,30 +179,40 @@ pub fn ways(plan: &Plan, find: Find) -> Result<Vec<Way>, AriaStudyError> {
     add("base + S1", plan.show(System::S1, find)?);
     add("base + S1 + S2", plan.show(System::S2, find)?);
     add("ARIA (+ S3)", plan.show(System::Aria, find)?);
-    let s3 = choices(System::Aria, find);
+    let s3 = || choices(System::Aria, find);
     let mut with = |name: &str, choices: Choices| add(name, Show::Regions(aria.clone(), choices));
-    with("ARIA, the paper's order", Choices { priority: Priority::CarriedOver, ..s3 });
-    with("ARIA, random regions", Choices { priority: Priority::Shuffled(7), ..s3 });
-    with("ARIA, no padding", Choices { padding: Padding::NONE, ..s3 });
-    with("ARIA, padding 2", Choices { padding: Padding::fixed(2), ..s3 });
-    with("ARIA, rotation alone", Choices { warps_by_depth: false, ..s3 });
-    add("ARIA, no cycles", Show::Regions(Pace { cycles: 0, ..aria.clone() }, s3));
+    with("ARIA, the paper's order", Choices { priority: Priority::CarriedOver, ..s3() });
+    with("ARIA, random regions", Choices { priority: Priority::Shuffled(7), ..s3() });
+    with("ARIA, no padding", Choices { padding: Padding::NONE, ..s3() });
+    with("ARIA, padding 2", Choices { padding: Padding::fixed(2), ..s3() });
+    let flows = [("rotation alone", Some(FlowSource::Rotation)), ("learned flow", learned)];
+    for (name, flow) in flows.into_iter().filter_map(|(name, flow)| Some((name, flow?))) {
+        with(&format!("ARIA, {name}"), Choices { flow: flow.clone(), ..s3() });
+        let windows = Choices {
+            padding: Padding::NONE,
+            whole_windows: Some(WholeWindows::ALL),
+            flow,
+            ..s3()
+        };
+        with(&format!("ARIA, whole windows, {name}"), windows);
+    }
+    add("ARIA, no cycles", Show::Regions(Pace { cycles: 0, ..aria.clone() }, s3()));
     for (name, _, show) in plan.ours(find)? {
         add(&name, show);
     }
-    let still = Choices { follows_motion: false, padding: Padding::NONE, ..s3 };
+    let still = || Choices { follows_motion: false, padding: Padding::NONE, ..s3() };
     let mut with = |name: &str, choices| add(name, Show::Regions(highest(&aria), choices));
     let regions = WholeWindows { spare: false, ..WholeWindows::ALL };
-    with("ARIA, highest resolution", still);
-    with("ARIA, highest resolution, windows", Choices { whole_windows: Some(regions), ..still });
-    with("ARIA, highest resolution, zoom", Choices { zoom: 2, ..still });
+    with("ARIA, highest resolution", still());
+    with("ARIA, highest resolution, windows", Choices { whole_windows: Some(regions), ..still() });
+    with("ARIA, highest resolution, zoom", Choices { zoom: 2, ..still() });
     Ok(all)
 }
 
 /// What distinguishes the systems that find regions by features.
 fn choices(system: System, find: Find) -> Choices {
     let s1 = Choices {
-        warps_by_depth: false,
+        flow: FlowSource::Rotation,
         padding: Padding::fixed(1),
         priority: Priority::Shuffled(1),
         follows_motion: false,
@@ -208,7 +222,7 @@ fn choices(system: System, find: Find) -> Choices {
         whole_windows: None,
         whole_beyond: None,
     };
-    let s2 = Choices { warps_by_depth: true, padding: Padding::default(), ..s1 };
+    let s2 = Choices { flow: FlowSource::Depth, padding: Padding::default(), ..s1.clone() };
     match system {
         System::S1 => s1,
         System::S2 => s2,

@@ -119,7 +119,7 @@ fn show<N: Network>(
 mod tests {
     use super::*;
     use crate::{
-        Criterion, Padding, Window,
+        Criterion, FlowSource, Padding, Window,
         scene::{CELLS, Kind, LABELS, Scene},
         scheduler::Priority,
     };
@@ -159,7 +159,7 @@ mod tests {
         let levels = vec![level(low, 10), level(top, 25)];
         let pace = Pace { frame_ns: 10, levels, region: [4, 4], cycles: 2 };
         let choices = Choices {
-            warps_by_depth: true,
+            flow: FlowSource::Depth,
             padding: Padding::default(),
             priority: Priority::default(),
             follows_motion: false,
@@ -169,15 +169,15 @@ mod tests {
             whole_windows: None,
             whole_beyond: None,
         };
-        let whole = Choices { whole_beyond: Some((0.0, low)), ..choices };
-        let moved = Choices { follows_motion: true, ..choices };
+        let whole = Choices { whole_beyond: Some((0.0, low)), ..choices.clone() };
+        let moved = Choices { follows_motion: true, ..choices.clone() };
         let ways = [
             Show::Whole(top),
             Show::Blocks(low, [4, 4], 0),
             Show::Blocks(low, [4, 4], 2),
             Show::Stale(pace.clone()),
             Show::MovedBlocks(pace.clone()),
-            Show::Regions(pace.clone(), choices),
+            Show::Regions(pace.clone(), choices.clone()),
             Show::Regions(pace.clone(), moved),
             Show::Regions(pace.clone(), whole),
         ];
@@ -208,7 +208,7 @@ mod tests {
             let (camera, world) = (scene.camera(), Some(scene.world()));
             let footage = Footage { camera, pictures: &pictures, world };
             let criterion = Criterion { threshold: 0.98, ..choices.criterion };
-            let ways = [Show::Regions(pace.clone(), Choices { criterion, ..choices })];
+            let ways = [Show::Regions(pace.clone(), Choices { criterion, ..choices.clone() })];
             let shown = pipeline(&footage, &mut Means, 8, &ways).expect("frames");
             shown.iter().for_each(|shown| found.add(&shown.found));
         }

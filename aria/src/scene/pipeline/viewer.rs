@@ -3,7 +3,7 @@
 
 use super::{Choices, Dense, Network, Show, Shown, Stage, Truth, by_variation};
 use crate::{
-    CameraFlow, CameraMotion, Grid, PatchSet, Runtime, Settings, Structure,
+    Flow, Grid, PatchSet, Runtime, Settings,
     scene::{BlockFrames, ShownDepths},
 };
 
@@ -24,7 +24,7 @@ enum State {
 
 /// The runtime, and what it needs of earlier frames.
 struct Seen {
-    runtime: Runtime<CameraFlow>,
+    runtime: Runtime<Flow>,
     depths: ShownDepths,
     choices: Choices,
     /// Rows and columns of patches of the region encoder.
@@ -52,7 +52,7 @@ impl Viewer {
             }
             Show::Regions(pace, choices) => {
                 let features = stage.full(network, latest.0, latest.1)?.resampled(top)?;
-                let flow = CameraFlow::new(camera.intrinsics, Structure::Distant);
+                let flow = Flow::new(&choices.flow, top, camera.intrinsics);
                 let settings = Settings {
                     padding: choices.padding,
                     priority: choices.priority,
@@ -65,15 +65,13 @@ impl Viewer {
                 let mut runtime = Runtime::new(settings, flow)?;
                 runtime.full_frame(latest.0, &pose, &mut features.values().to_vec())?;
                 let shown = network.decode(&features)?.depths_of_patches(top);
-                if choices.warps_by_depth {
-                    runtime.estimator_mut().set_structure(Structure::Depth(shown.clone()));
-                }
+                runtime.estimator_mut().set_depths(&shown);
                 let mut depths = ShownDepths::default();
                 depths.push(latest.0, shown);
                 State::Runtime(Box::new(Seen {
                     runtime,
                     depths,
-                    choices: *choices,
+                    choices: choices.clone(),
                     region: pace.region,
                 }))
             }
@@ -116,10 +114,8 @@ impl Viewer {
                         .collect();
                     shown.found.count(&regions, &truth);
                 }
-                let depths = seen.depths.at(frame).filter(|_| seen.choices.warps_by_depth);
-                if let Some(depths) = depths {
-                    let structure = Structure::Depth(depths.to_vec());
-                    seen.runtime.estimator_mut().set_structure(structure);
+                if let Some(depths) = seen.depths.at(frame) {
+                    seen.runtime.estimator_mut().set_depths(depths);
                 }
             }
             State::None => {}
@@ -174,9 +170,7 @@ impl Viewer {
                 shown.cycles += windows.len() as u64;
                 stage.score(network, frame, frames.shown(), shown)?
             }
-            (_, State::Runtime(seen)) => {
-                seen.frame(stage, network, frame, self.latest.0, cycles, shown)?
-            }
+            (_, State::Runtime(seen)) => seen.frame(stage, network, frame, cycles, shown)?,
         };
         Ok(dense)
     }
@@ -188,15 +182,13 @@ impl Seen {
         stage: &mut Stage<'_>,
         network: &mut N,
         frame: u64,
-        latest: u64,
         cycles: usize,
         shown: &mut Shown,
     ) -> Result<Dense, N::Error> {
         let (top, picture) = (stage.top(), stage.picture(frame));
         let mut whole = None;
         if let Some((most, level)) = self.choices.whole_beyond {
-            let motion = CameraMotion::between(&stage.picture(latest).pose, &picture.pose);
-            let flow = self.runtime.estimator_mut().over(top, &motion)?;
+            let flow = self.runtime.flow_to(&picture.pose)?;
             whole = (flow.mean_distance() > most).then_some(level);
         }
         let dense = if let Some(level) = whole {

@@ -1,6 +1,6 @@
 //! [`Show`]: how frames are shown: by a system, a part of one, or a baseline.
 
-use crate::{Criterion, Grid, Padding, WholeWindows, scheduler::Priority};
+use crate::{Criterion, FlowSource, Grid, Padding, WholeWindows, scheduler::Priority};
 
 /// A resolution of full frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,10 +43,10 @@ pub enum Show {
 }
 
 /// Parts of the runtime that systems differ in.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Choices {
-    /// Full frames are warped by the depth that the decoder gave for them, not by rotation alone.
-    pub warps_by_depth: bool,
+    /// What full frames are warped by.
+    pub flow: FlowSource,
     /// Padding around regions.
     pub padding: Padding,
     /// Who is first.

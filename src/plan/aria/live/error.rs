@@ -1,6 +1,9 @@
 //! Errors of live runs of ARIA.
 
-use super::{super::AriaCostsError, DecodedError};
+use super::{
+    super::{AriaCostsError, FlowError},
+    DecodedError,
+};
 use vitempo_aria::{AriaError, CHANNELS};
 use vitempo_planners::aria::SimulationError;
 use vitempo_profiler::live::LiveError;
@@ -33,6 +36,18 @@ pub enum AriaLiveError {
     /// The simulator refuses the measured costs.
     #[error(transparent)]
     Simulation(#[from] SimulationError),
+    /// A trained flow does not fit the encoder or the camera.
+    #[error(transparent)]
+    Flow(#[from] FlowError),
+    /// Full frames cannot be warped by depth.
+    #[error("no decoder gives depth and labels, so that full frames cannot be warped by depth")]
+    NoDepth,
+    /// A trained flow reads features that the encoder does not put out.
+    #[error("{model}: its first output has no features of patches")]
+    NoPatches {
+        /// Name of the encoder.
+        model: String,
+    },
     /// The encoder's first input is not an image.
     #[error("{model}: its first input is no image of 3 channels, or of {CHANNELS} with directions")]
     NoImage {

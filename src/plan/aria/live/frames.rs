@@ -6,8 +6,7 @@ use super::{
 };
 use std::collections::VecDeque;
 use vitempo_aria::{
-    CameraFlow, CameraMotion, Criterion, FAR_APART, FeatureMap, Padding, Runtime, Settings,
-    Structure, WholeWindows,
+    CameraMotion, Criterion, FAR_APART, FeatureMap, Flow, Padding, Runtime, Settings, WholeWindows,
     scene::{BlockFrames, Dense, ShownDepths, by_variation, tiles},
     scheduler::{CycleBudget, Reaction, ResolutionLadder, ResolutionSettings},
 };
@@ -34,7 +33,7 @@ pub struct Frames<'a> {
 
 /// What a system shows.
 enum Shown {
-    Runtime(Box<Runtime<CameraFlow>>),
+    Runtime(Box<Runtime<Flow>>),
     Blocks(Box<BlockFrames>),
     /// Features of a level.
     Whole(FeatureMap),
@@ -120,7 +119,7 @@ impl<'a> Frames<'a> {
             _ => {
                 let settings = Settings::new(top, first.width(), size);
                 let settings = self::settings(setup.system, session.parts.sees, settings);
-                let flow = CameraFlow::new(session.video.intrinsics(), Structure::Distant);
+                let flow = Flow::new(&session.flow, top, session.video.intrinsics());
                 let mut runtime = Runtime::new(settings, flow)?;
                 runtime.full_frame(0, &pose, &mut first.values().to_vec())?;
                 Shown::Runtime(Box::new(runtime))
@@ -260,7 +259,7 @@ impl<'a> Frames<'a> {
             Shown::Runtime(runtime) => {
                 runtime.full_frame(running.frame, &pose, &mut features.values().to_vec())?;
                 if let Some(depths) = self.depths.at(running.frame) {
-                    runtime.estimator_mut().set_structure(Structure::Depth(depths.to_vec()));
+                    runtime.estimator_mut().set_depths(depths);
                 }
             }
             Shown::Whole(_) => {}

@@ -10,6 +10,7 @@
 
 mod decoded;
 mod error;
+mod flow;
 mod frames;
 mod outcomes;
 mod replay;
@@ -19,6 +20,7 @@ mod video;
 
 pub use decoded::{DecodedError, decoded, decoder_inputs};
 pub use error::AriaLiveError;
+pub use flow::FlowChoice;
 pub use outcomes::{LiveFrame, LiveOutcomes, SystemRun};
 pub use replay::Replayed;
 
@@ -59,6 +61,9 @@ pub struct LiveRequest {
     pub frames: usize,
     /// Factor by which full frames take longer from the middle of a run on.
     pub throttle: Option<f64>,
+    /// What ARIA warps full frames by; by default the decoder's depth where it gives depth and labels,
+    /// otherwise the camera's rotation.
+    pub flow: Option<FlowChoice>,
     /// Set by the caller to stop between two frames.
     pub interrupted: Arc<AtomicBool>,
 }
@@ -117,6 +122,7 @@ pub enum LiveStep {
 ///     engines: vec![engine("gpu", 0), engine("npu", 1)],
 ///     frames: 300,
 ///     throttle: Some(3.7),
+///     flow: None,
 ///     interrupted: Default::default(),
 /// };
 /// let outcomes = run(scenario, models, &request, &mut |step| println!("{step:?}"))?;
@@ -146,11 +152,13 @@ pub fn run(
         .ok_or(AriaLiveError::NothingFits { target_ns: requirements.target_ns })?;
     let top = Grid::new(top_level.rows, top_level.cols)?;
     let (parts, graphs) = Parts::of(scenario, models, top)?;
+    let scene = Video::scene(parts.channels, top, scenario.costs.patch)?;
+    let flow = flow::source(request.flow.as_ref(), models, scene.camera(), parts.sees)?;
     say(LiveStep::Rendering { frames: RENDERED, rows: top.rows(), cols: top.cols() });
-    let video = Video::of(Video::scene(parts.channels, top, scenario.costs.patch)?, RENDERED);
+    let video = Video::of(scene, RENDERED);
     let rig = Rig::start(&engines.each_ref().map(Engine::processor), graphs)?;
     let described = described(&engines, &rig);
-    let session = Session { rig, video: &video, scenario, parts, request };
+    let session = Session { rig, video: &video, scenario, parts, flow, request };
     let alone = session.alone()?;
     let references = session.references()?;
     let mut runs = Vec::new();
@@ -163,6 +171,7 @@ pub fn run(
     }
     Ok(LiveOutcomes {
         engines: described,
+        flow: session.flow.clone(),
         replayed: replay::replayed(&session, &alone, &runs)?,
         runs,
         cycle_ns: alone.cycle_ns,
@@ -198,6 +207,7 @@ mod tests {
             engines: vec![engine("gpu")],
             frames: 1,
             throttle: None,
+            flow: None,
             interrupted: Arc::default(),
         };
         let refused = run(&scenario, &models, &request, &mut |_| {});

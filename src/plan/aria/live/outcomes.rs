@@ -3,8 +3,11 @@
 
 use super::Replayed;
 use std::ops::RangeInclusive;
-use vitempo_aria::{scene::Score, scheduler::cycles};
-use vitempo_planners::{aria::Setup, simulator::nearest_rank};
+use vitempo_aria::{FlowSource, scene::Score, scheduler::cycles};
+use vitempo_planners::{
+    aria::{Setup, System},
+    simulator::nearest_rank,
+};
 
 /// One executed frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -98,6 +101,8 @@ impl SystemRun {
 pub struct LiveOutcomes {
     /// Names of the engines with a description: `onnxruntime on cores [0]`.
     pub engines: Vec<(String, String)>,
+    /// What ARIA warped full frames by.
+    pub flow: FlowSource,
     /// The outcome of each system.
     pub runs: Vec<SystemRun>,
     /// Median latency of a cycle: alone, and beside full frames.
@@ -120,6 +125,16 @@ pub struct LiveOutcomes {
 }
 
 impl LiveOutcomes {
+    /// The flow by which a system moves its latest full frame; none where it shows every frame whole.
+    #[must_use]
+    pub fn flow_of(&self, system: System) -> Option<&'static str> {
+        match system {
+            System::NpuOnly | System::MobiSrLike => None,
+            System::Base => Some(FlowSource::Rotation.name()),
+            _ => Some(self.flow.name()),
+        }
+    }
+
     /// Cycles per frame that fit, by the measured latency of a cycle beside full frames.
     #[must_use]
     pub fn cycles_that_fit(&self) -> u64 {
@@ -130,7 +145,7 @@ impl LiveOutcomes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use vitempo_planners::aria::{AriaCosts, Requirements, System, plan};
+    use vitempo_planners::aria::{AriaCosts, Requirements, plan};
 
     #[test]
     fn rates_and_quantiles_are_of_the_frames_that_ran() {
@@ -158,6 +173,7 @@ mod tests {
     fn cycles_fit_into_what_the_overhead_leaves() {
         let outcomes = LiveOutcomes {
             engines: Vec::new(),
+            flow: FlowSource::Depth,
             runs: Vec::new(),
             cycle_ns: [9, 10],
             full_ns: Vec::new(),
@@ -169,5 +185,7 @@ mod tests {
             overhead_ns: 5.0,
         };
         assert_eq!(outcomes.cycles_that_fit(), 3);
+        let flows = [System::NpuOnly, System::Base, System::Aria].map(|of| outcomes.flow_of(of));
+        assert_eq!(flows, [None, Some("rotation"), Some("decoder's depth")]);
     }
 }

@@ -9,7 +9,7 @@ use super::{
 use crate::plan::live::WARMUPS;
 use std::sync::{Arc, atomic::Ordering};
 use vitempo_aria::{
-    FeatureMap, Grid, Window,
+    FeatureMap, FlowSource, Grid, Window,
     scene::{Dense, cut},
 };
 use vitempo_graph::Graph;
@@ -98,6 +98,8 @@ pub struct Session<'a> {
     pub video: &'a Video,
     pub scenario: &'a Scenario,
     pub parts: Parts,
+    /// What ARIA warps full frames by.
+    pub flow: FlowSource,
     pub request: &'a LiveRequest,
 }
 

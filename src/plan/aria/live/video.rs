@@ -1,7 +1,7 @@
 //! Converts a rendered video into inputs of engines, and their outputs into features of patches.
 
 use super::{
-    super::{models::MOST_EXTRA_TOKENS, walk::trace_frame},
+    super::{models::features_of_patches, walk::trace_frame},
     AriaLiveError,
 };
 use vitempo_aria::{
@@ -140,18 +140,15 @@ pub fn input(
 pub fn features(answer: &Answer, grid: Grid) -> Result<FeatureMap, AriaLiveError> {
     let output = answer.values.first().ok_or(AriaLiveError::NoOutput)?;
     let patches = grid.patches();
-    let (rows, width): (Vec<f32>, usize) = match output.shape[..] {
-        [1, tokens, width] if (patches..=patches + MOST_EXTRA_TOKENS).contains(&tokens) => {
-            (output.values[(tokens - patches) * width..].to_vec(), width)
-        }
-        [1, width, height, across] if height * across == patches => {
-            let values = &output.values;
-            let one = |patch: usize| (0..width).map(move |at| values[at * patches + patch]);
-            ((0..patches).flat_map(one).collect(), width)
-        }
-        _ => {
-            return Err(AriaLiveError::NoFeatures { shape: output.shape.clone(), patches });
-        }
+    let Some((width, by_patch)) = features_of_patches(&output.shape, patches) else {
+        return Err(AriaLiveError::NoFeatures { shape: output.shape.clone(), patches });
+    };
+    let values = &output.values;
+    let rows = if by_patch {
+        values[values.len().saturating_sub(patches * width)..].to_vec()
+    } else {
+        let one = |patch: usize| (0..width).map(move |at| values[at * patches + patch]);
+        (0..patches).flat_map(one).collect()
     };
     Ok(FeatureMap::from_values(Instructions::best(), grid, width, &rows)?)
 }

@@ -16,8 +16,9 @@ use outcomes::Outcomes;
 use std::path::PathBuf;
 use vitempo::plan::{
     aria::{
-        AriaModels, Scenario,
-        live::{AriaLiveError, LiveRequest, LiveStep, run as run_live},
+        AriaModels, FlowError, Scenario,
+        live::{AriaLiveError, FlowChoice, LiveRequest, LiveStep, run as run_live},
+        read_flow,
     },
     live::Engine,
 };
@@ -38,9 +39,41 @@ pub struct LiveArgs {
     #[arg(long, value_name = "TIMES", value_parser = quantity::above_zero, requires = "engines")]
     pub throttle: Option<f64>,
 
-    /// Write every executed frame into this file: latency, cycles, age of the full frame, errors
+    /// What ARIA warps full frames by: the camera's rotation, the decoder's depth, or a trained flow
+    /// from a file, e.g. datasets/aria/flow.json; by default depth where the decoder gives it,
+    /// otherwise rotation
+    #[arg(long, value_name = "rotation|depth|FILE.json", value_parser = parse_flow, requires = "engines")]
+    pub flow: Option<FlowArg>,
+
+    /// Write every executed frame into this file: latency, cycles, age of the full frame, errors, flow
     #[arg(long, value_name = "FILE.csv", requires = "engines")]
     pub record: Option<PathBuf>,
+}
+
+/// A flow by name, or in a file.
+#[derive(Clone, Debug, PartialEq)]
+pub enum FlowArg {
+    Rotation,
+    Depth,
+    File(PathBuf),
+}
+
+fn parse_flow(text: &str) -> Result<FlowArg, std::convert::Infallible> {
+    Ok(match text {
+        "rotation" => FlowArg::Rotation,
+        "depth" => FlowArg::Depth,
+        path => FlowArg::File(path.into()),
+    })
+}
+
+impl FlowArg {
+    fn read(&self) -> CliResult<FlowChoice> {
+        Ok(match self {
+            Self::Rotation => FlowChoice::Rotation,
+            Self::Depth => FlowChoice::Depth,
+            Self::File(path) => FlowChoice::Learned(read_flow(path)?),
+        })
+    }
 }
 
 impl From<AriaLiveError> for CliError {
@@ -53,6 +86,16 @@ impl From<AriaLiveError> for CliError {
                 return Self::user(error)
                     .about("--live")
                     .hint("give --live gpu=BACKEND@CORES and --live npu=BACKEND@CORES");
+            }
+            AriaLiveError::Flow(FlowError::Features { .. }) | AriaLiveError::NoPatches { .. } => {
+                "train one for this encoder: `vitempo-studies aria FOLDER --flow STEPS --flow-out \
+                FILE.json`; or --flow rotation"
+            }
+            AriaLiveError::Flow(FlowError::Lens { .. }) => {
+                "train one behind such a lens, or take --flow rotation or --flow depth"
+            }
+            AriaLiveError::NoDepth => {
+                "give the --decoder of datasets/aria, or take --flow rotation or a trained flow"
             }
             AriaLiveError::NothingFits { .. } => {
                 "the plan without --live says what would have to change, e.g. --target"
@@ -79,6 +122,7 @@ pub fn run(args: &LiveArgs, models: &AriaModels, scenario: &Scenario) -> CliResu
         files::check_folder(path)?;
     }
     let request = LiveRequest {
+        flow: args.flow.as_ref().map(FlowArg::read).transpose()?,
         engines: args.engines.clone(),
         frames: args.frames,
         throttle: args.throttle,

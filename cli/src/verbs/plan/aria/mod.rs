@@ -105,6 +105,11 @@ impl From<AriaFileError> for CliError {
     fn from(error: AriaFileError) -> Self {
         match error {
             AriaFileError::Read { path, source } => io_error("read", &path, &source),
+            AriaFileError::Write { path, source } => io_error("write", &path, &source),
+            AriaFileError::Flow { .. } | AriaFileError::Format { part: "flow", .. } => Self::user(
+                error,
+            )
+            .hint("`vitempo-studies aria FOLDER --flow STEPS --flow-out FILE.json` writes a flow"),
             AriaFileError::Format { part, .. } => Self::user(error)
                 .hint(format!("`vitempo plan aria --format json` prints such `{part}`")),
             other => Self::user(other),

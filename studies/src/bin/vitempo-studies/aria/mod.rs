@@ -1,9 +1,13 @@
 //! `vitempo-studies aria`: depth and labels that a trained network shows within a deadline.
 
+mod flow;
 mod phone;
 
 use super::print::{self, Failure, Format, Table};
-use std::{path::PathBuf, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 use vitempo::{
     Bundle,
     aria::{
@@ -15,9 +19,9 @@ use vitempo::{
     quantity,
 };
 use vitempo_studies::aria::{
-    AriaStudyError, FRAMES_PER_S, Find, FlowStudy, LEVELS, OnEngine, OnPhone, Plan, Precision,
-    REGIONS, SKIPPED, Scenes, Trained, Way, frames, learn, on_phone, pictures, resolutions, shown,
-    shown_of, top, ways,
+    AriaStudyError, FRAMES_PER_S, Find, LEVELS, OnEngine, OnPhone, Plan, Precision, REGIONS,
+    SKIPPED, Scenes, Trained, Way, frames, on_phone, pictures, resolutions, shown, shown_of, top,
+    ways,
 };
 
 /// Prints errors of depth and labels that a trained network shows of held-out scenes: by
@@ -76,6 +80,12 @@ pub struct AriaArgs {
     /// Train a patch flow for this many steps, and print its error beside flows in closed form
     #[arg(long, value_name = "STEPS")]
     flow: Option<usize>,
+    /// What the flow learns from
+    #[arg(long, value_enum, default_value_t, requires = "flow")]
+    teacher: flow::Taught,
+    /// Write the trained flow into this file; `FOLDER/flow.json` is one of the systems' flows
+    #[arg(long, value_name = "FILE.json", requires = "flow")]
+    flow_out: Option<PathBuf>,
     /// Run every system on the paper's phone, simulated, at 33.3 ms and 30 frames per second: times,
     /// heat and frequency are the simulator's, the network sees the frames; a scene of each kind, of
     /// five times the frames
@@ -106,6 +116,9 @@ pub fn run(args: &AriaArgs) -> Result<(), Failure> {
         let [gpu, npu] = [&args.gpu, &args.npu].map(Bundle::open);
         Ok::<_, Failure>([gpu.map_err(Failure::new)?, npu.map_err(Failure::new)?])
     };
+    if let Some(path) = &args.flow_out {
+        check_folder(path)?;
+    }
     if let Some(folder) = &args.page {
         let [gpu, npu] = bundles()?;
         let files = page(args, &trained, [&gpu, &npu], scenes).map_err(Failure::new)?;
@@ -118,7 +131,7 @@ pub fn run(args: &AriaArgs) -> Result<(), Failure> {
         return print::write(&format!("{}\n", folder.join("report.md").display()));
     }
     let table = if let Some(steps) = args.flow {
-        flows(args, &trained, steps).map_err(Failure::new)?
+        flow::table(args, &trained, steps).map_err(Failure::new)?
     } else if args.phone {
         let mut network = on_engine(args, &trained).map_err(Failure::new)?;
         phone::table(&phones(args, &mut network, &trained, scenes).map_err(Failure::new)?)
@@ -137,8 +150,18 @@ pub fn run(args: &AriaArgs) -> Result<(), Failure> {
     }
 }
 
+/// Training takes minutes: a file that cannot be written is an error before it.
+fn check_folder(path: &Path) -> Result<(), Failure> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    if folder.is_some_and(|folder| !folder.is_dir()) {
+        let error = format!("cannot write {}: the folder does not exist", path.display());
+        return Err(Failure::new(error));
+    }
+    Ok(())
+}
+
 /// Steps of training of a patch flow, where none are given.
-const FLOW_STEPS: usize = 1500;
+const FLOW_STEPS: usize = 3000;
 
 /// Everything, as Markdown with figures: names of files and their contents.
 fn page(
@@ -149,7 +172,7 @@ fn page(
 ) -> Result<Vec<(String, Vec<u8>)>, AriaStudyError> {
     let resolutions = by_resolution(args, trained, scenes)?;
     let steps = args.flow.unwrap_or(FLOW_STEPS);
-    let flows = flows(args, trained, steps)?;
+    let flows = flow::table(args, trained, steps)?;
     let (ways, mut network) = (planned(args, trained, bundles)?, on_engine(args, trained)?);
     let systems = by_system(args, &mut network, trained, &ways, scenes)?;
     let phones = phones(args, &mut network, trained, scenes)?;
@@ -279,26 +302,6 @@ fn by_resolution(
     Ok(table)
 }
 
-/// Pairs of frames that a flow is trained on for each scene that is tested with.
-const PAIRS: u64 = 8;
-
-fn flows(args: &AriaArgs, trained: &Trained, steps: usize) -> Result<Table, AriaStudyError> {
-    let top = [top()?];
-    let mut network = trained.on(&args.backend, Precision::F32, &top, &top)?;
-    let tested = 4 * args.scenes;
-    let study = FlowStudy { pairs: PAIRS * tested, tested, steps };
-    let mut table = Table::new(&["Flow", "Patches off", "1 - cosine", "Patches"], 1);
-    for error in learn(&mut network, trained.models.patch(), study)? {
-        table.row([
-            error.name.clone(),
-            format!("{:.3}", error.distance_patches()),
-            format!("{:.4}", error.difference()),
-            error.patches.to_string(),
-        ]);
-    }
-    Ok(table)
-}
-
 /// The network on an engine, at every size of frames and regions.
 fn on_engine(args: &AriaArgs, trained: &Trained) -> Result<OnEngine, AriaStudyError> {
     let levels = grids(&LEVELS)?;
@@ -316,7 +319,7 @@ fn planned(
     let requirements =
         Requirements { frame_ns: 1e9 / args.camera, ..Requirements::for_target(target_ns) };
     let plan = Plan::new(trained, bundles, requirements)?;
-    ways(&plan, find(args))
+    ways(&plan, find(args), flow::learned(args, trained)?)
 }
 
 fn by_system(

@@ -107,6 +107,7 @@ impl Outcomes {
             "miou",
             "rmse_to_reference_m",
             "miou_to_reference",
+            "flow",
         ];
         let mut table = Table::new(&headings, 1);
         for run in &self.0.runs {
@@ -128,6 +129,7 @@ impl Outcomes {
                     miou,
                     off,
                     same,
+                    self.0.flow_of(run.setup.system).unwrap_or_default().to_owned(),
                 ]);
             }
         }
@@ -141,7 +143,7 @@ impl Report for Outcomes {
         let mut text = format!("{}\ntarget {}\n\n", in_a_line(&live.engines), ms(live.target_ns));
         text += &format!(
             "A cycle: forecast {}, measured {} alone and {} beside full frames\nCycles per frame: \
-            planned {}, really fit {}\nFull frames, lowest resolution first: {}\n\n",
+            planned {}, really fit {}\nFull frames, lowest resolution first: {}\n",
             ms(live.forecast_cycle_ns),
             ms(live.cycle_ns[0] as f64),
             ms(live.cycle_ns[1] as f64),
@@ -149,6 +151,7 @@ impl Report for Outcomes {
             live.cycles_that_fit(),
             live.full_ns.iter().map(|ns| ms(*ns as f64)).collect::<Vec<_>>().join(", "),
         );
+        text += &format!("ARIA warps full frames by: {}\n\n", live.flow.name());
         text += &self.rows().to_text();
         text += &format!("Evidence: {}\n\n", Evidence::Live);
         text += "The same frames, executed and simulated with the latencies measured alone:\n";
@@ -164,6 +167,7 @@ impl Report for Outcomes {
         let system = |(run, simulated): (&SystemRun, &Vec<Replayed>)| {
             json!({
                 "system": run.setup.system,
+                "flow": live.flow_of(run.setup.system),
                 "frames": run.frames.len(),
                 "in_time": run.in_time(live.target_ns),
                 "dropped": run.dropped,
@@ -189,6 +193,7 @@ impl Report for Outcomes {
         };
         Ok(json!({
             "engines": in_a_line(&live.engines),
+            "flow": live.flow.name(),
             "target_ns": live.target_ns,
             "cycle_forecast_ns": live.forecast_cycle_ns,
             "cycle_alone_ns": live.cycle_ns[0],
