@@ -185,18 +185,19 @@ fn fold_of(rows: &TrainingRows, model: usize) -> usize {
     usize::from(blake3::hash(architecture.as_bytes()).as_bytes()[0]) % FOLDS
 }
 
-/// Constant and unit costs that a predictor's forecasts are proportional to.
-fn base<'p>(predictor: &'p KeyPredictor, x: &[f64]) -> (f64, &'p [(usize, f64)]) {
-    match predictor.fitted.linear() {
-        Some(linear) => (linear.constant_for(x), &linear.coefficients),
-        None => (predictor.baseline.constant_for(x), &predictor.baseline.coefficients),
-    }
+/// Unit costs that a predictor's forecasts are proportional to, beside a constant.
+fn coefficients(predictor: &KeyPredictor) -> &[(usize, f64)] {
+    let linear = predictor.fitted.linear();
+    linear.map_or(&predictor.baseline.coefficients, |linear| &linear.coefficients)
 }
 
 fn shares(predictor: &KeyPredictor, x: &[f64]) -> Vec<f64> {
-    let (constant, coefficients) = base(predictor, x);
+    let linear = predictor.fitted.linear();
+    let constant =
+        linear.map_or_else(|| predictor.baseline.constant_for(x), |linear| linear.constant_for(x));
     let term = |(column, cost): &(usize, f64)| cost * x.get(*column).copied().unwrap_or(0.0);
-    let terms: Vec<f64> = std::iter::once(constant).chain(coefficients.iter().map(term)).collect();
+    let terms: Vec<f64> =
+        std::iter::once(constant).chain(coefficients(predictor).iter().map(term)).collect();
     let sum: f64 = terms.iter().sum();
     if sum > 0.0 && terms.iter().all(|t| t.abs() < 20.0 * sum) {
         return terms.into_iter().map(|t| t / sum).collect();
@@ -318,8 +319,8 @@ fn corrected(source: &Predictors, factors: &Factors) -> Predictors {
     let mut corrected = Predictors { refinements: crate::Refinements::default(), ..source.clone() };
     for (key, predictor) in &mut corrected.keys {
         let usual = factors.of_kind(&key.kind);
-        let (_, coefficients) = base(predictor, &[]);
-        let columns: Vec<usize> = coefficients.iter().map(|(column, _)| *column).collect();
+        let columns: Vec<usize> =
+            coefficients(predictor).iter().map(|(column, _)| *column).collect();
         let of_key = factors.keys.get(key);
         let constant = of_key.and_then(|f| f.first()).copied().unwrap_or(usual);
         let of_column = |column: usize| {

@@ -150,6 +150,13 @@ impl Intrinsics {
         Self::new([half / (angle_rad / 2.0).tan(); 2], [half, grid.rows() as f64 / 2.0])
     }
 
+    /// The angle that is seen from left to right in pictures of `grid` patches, rad.
+    #[must_use]
+    pub fn field_of_view(&self, grid: crate::Grid) -> f64 {
+        let direction = |col: f64| self.direction([col, 0.0])[0].atan();
+        direction(grid.cols() as f64) - direction(0.0)
+    }
+
     /// The direction in which a point of the picture lies, with z = 1.
     #[must_use]
     pub fn direction(&self, [x, y]: [f64; 2]) -> [f64; 3] {

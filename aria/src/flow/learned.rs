@@ -33,7 +33,7 @@ pub struct Shape {
 pub(super) const MOTION: usize = 3;
 /// Metres to numbers around 1.
 const SCALE: f32 = 10.0;
-/// Furthest direction that is told apart: twice as far to the side as ahead.
+/// Furthest direction that is distinguished: twice as far to the side as ahead.
 const FURTHEST: f32 = 2.0;
 
 impl Shape {

@@ -90,8 +90,7 @@ impl WorkingSet {
     /// Of kernels with these bytes.
     #[must_use]
     pub fn within(bytes: &WorkingSetBytes) -> Self {
-        let exponent = ((bytes.weights + bytes.largest).max(1.0) as u64).ilog2() as u8;
-        let model = exponent.min(MOST);
+        let model = exponent(bytes.weights + bytes.largest);
         Self { model, reuse_distance: model, code_distance: MOST }
     }
 
@@ -110,32 +109,34 @@ impl WorkingSet {
 
 /// The kernels of a model together.
 #[derive(Clone, Debug)]
-pub(crate) struct Surroundings {
+pub(crate) struct Surroundings<'a> {
     bytes: WorkingSetBytes,
     /// Kernels by kind; `None` if the engine prepares them before the first run.
-    kinds: Option<HashMap<OpKind, usize>>,
+    kinds: Option<HashMap<&'a OpKind, usize>>,
 }
 
-impl Surroundings {
+/// The largest power of two in a number of bytes, as far as caches matter.
+fn exponent(bytes: f64) -> u8 {
+    ((bytes.max(1.0) as u64).ilog2() as u8).min(MOST)
+}
+
+impl<'a> Surroundings<'a> {
     /// Of kernels and how often each runs.
-    pub(crate) fn of<'a>(
+    pub(crate) fn of(
         kernels: impl IntoIterator<Item = (&'a OpSpec, usize)>,
         environment: &Environment,
     ) -> Self {
         Self::looked_up(kernels, by_shape(environment))
     }
 
-    fn looked_up<'a>(
-        kernels: impl IntoIterator<Item = (&'a OpSpec, usize)>,
-        by_shape: bool,
-    ) -> Self {
+    fn looked_up(kernels: impl IntoIterator<Item = (&'a OpSpec, usize)>, by_shape: bool) -> Self {
         let mut around =
             Self { bytes: WorkingSetBytes::default(), kinds: by_shape.then(HashMap::default) };
         for (op, count) in kernels {
             let times = i64::try_from(count).unwrap_or(i64::MAX);
             around.bytes = around.bytes.plus(&WorkingSetBytes::of(op), times);
             if let Some(kinds) = &mut around.kinds {
-                *kinds.entry(op.kind.clone()).or_default() += count;
+                *kinds.entry(&op.kind).or_default() += count;
             }
         }
         around
@@ -143,17 +144,14 @@ impl Surroundings {
 
     /// The working set for a kernel that the model runs this many times.
     pub(crate) fn working_set(&self, op: &OpSpec, count: usize) -> WorkingSet {
+        let model = WorkingSet::within(&self.bytes);
+        let Some(kinds) = &self.kinds else { return model };
         let bytes = self.bytes.weights + self.bytes.largest;
-        let exponent = |bytes: f64| ((bytes.max(1.0) as u64).ilog2() as u8).min(MOST);
         let between = |runs: usize| exponent(bytes / runs.max(1) as f64);
-        let model = exponent(bytes);
-        match &self.kinds {
-            None => WorkingSet { model, reuse_distance: model, code_distance: MOST },
-            Some(kinds) => WorkingSet {
-                model,
-                reuse_distance: between(count),
-                code_distance: between(kinds.get(&op.kind).copied().unwrap_or(1)),
-            },
+        WorkingSet {
+            reuse_distance: between(count),
+            code_distance: between(kinds.get(&op.kind).copied().unwrap_or(1)),
+            ..model
         }
     }
 }
@@ -166,10 +164,11 @@ impl WorkingSet {
 
     fn looked_up(kernels: &[&OpSpec], by_shape: bool) -> Vec<Self> {
         let around = Surroundings::looked_up(kernels.iter().map(|op| (*op, 1)), by_shape);
-        let mut counts: HashMap<&OpSpec, usize> = HashMap::default();
-        if by_shape {
-            kernels.iter().for_each(|op| *counts.entry(op).or_default() += 1);
+        if !by_shape {
+            return vec![Self::within(&around.bytes); kernels.len()];
         }
+        let mut counts: HashMap<&OpSpec, usize> = HashMap::default();
+        kernels.iter().for_each(|op| *counts.entry(op).or_default() += 1);
         let count = |op: &OpSpec| counts.get(op).copied().unwrap_or(1);
         kernels.iter().map(|op| around.working_set(op, count(op))).collect()
     }

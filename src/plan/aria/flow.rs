@@ -135,7 +135,7 @@ impl FlowFile {
         if width != self.width {
             return Err(FlowError::Features { trained: self.width, given: width });
         }
-        let (given, trained) = (view_rad(grid, &intrinsics), self.lens.view_rad);
+        let (given, trained) = (intrinsics.field_of_view(grid), self.lens.view_rad);
         if given < trained[0] - SLACK_RAD || given > trained[1] + SLACK_RAD {
             return Err(FlowError::Lens { trained, given });
         }
@@ -163,13 +163,6 @@ impl FlowFile {
         self.learned(grid, lens).map_err(|e| format!("`parameters`: {e}"))?;
         Ok(self)
     }
-}
-
-/// The angle that a camera sees from left to right, rad.
-#[must_use]
-pub fn view_rad(grid: Grid, intrinsics: &Intrinsics) -> f64 {
-    let direction = |col: f64| intrinsics.direction([col, 0.0])[0].atan();
-    direction(grid.cols() as f64) - direction(0.0)
 }
 
 /// Reads a trained flow.

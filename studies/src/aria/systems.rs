@@ -124,11 +124,7 @@ impl Plan {
     pub fn ours(&self, find: Find) -> Result<Vec<(String, Setup, Show)>, AriaStudyError> {
         let all = self.setup(System::Aria);
         let top = Setup { levels: all.levels.last().into_iter().copied().collect(), ..all.clone() };
-        let windows = Choices {
-            padding: Padding::NONE,
-            whole_windows: Some(WholeWindows::ALL),
-            ..choices(System::Aria, find)
-        };
+        let windows = windows(find);
         let whole = self.grid(self.setup(System::NpuOnly).levels.first().copied().unwrap_or(0))?;
         let or_whole = Choices { whole_beyond: Some((WHOLE_BEYOND, whole)), ..windows.clone() };
         let highest = Choices { follows_motion: false, ..windows.clone() };
@@ -188,13 +184,7 @@ pub fn ways(
     let flows = [("rotation alone", Some(FlowSource::Rotation)), ("learned flow", learned)];
     for (name, flow) in flows.into_iter().filter_map(|(name, flow)| Some((name, flow?))) {
         with(&format!("ARIA, {name}"), Choices { flow: flow.clone(), ..s3() });
-        let windows = Choices {
-            padding: Padding::NONE,
-            whole_windows: Some(WholeWindows::ALL),
-            flow,
-            ..s3()
-        };
-        with(&format!("ARIA, whole windows, {name}"), windows);
+        with(&format!("ARIA, whole windows, {name}"), Choices { flow, ..windows(find) });
     }
     add("ARIA, no cycles", Show::Regions(Pace { cycles: 0, ..aria.clone() }, s3()));
     for (name, _, show) in plan.ours(find)? {
@@ -207,6 +197,15 @@ pub fn ways(
     with("ARIA, highest resolution, windows", Choices { whole_windows: Some(regions), ..still() });
     with("ARIA, highest resolution, zoom", Choices { zoom: 2, ..still() });
     Ok(all)
+}
+
+/// ARIA that shows all that a cycle has seen.
+fn windows(find: Find) -> Choices {
+    Choices {
+        padding: Padding::NONE,
+        whole_windows: Some(WholeWindows::ALL),
+        ..choices(System::Aria, find)
+    }
 }
 
 /// What distinguishes the systems that find regions by features.

@@ -25,7 +25,8 @@ pub trait Network {
     /// Why it cannot run.
     type Error: From<AriaError>;
 
-    /// Features of the pixels of a view ([`Frame::pixels`](crate::Frame::pixels)), one row for each patch of `grid`.
+    /// Features of the pixels of a view ([`Frame::pixels`](crate::Frame::pixels)), one row for each
+    /// patch of `grid`.
     ///
     /// # Errors
     /// When the encoder fails.
