@@ -56,6 +56,7 @@ pub fn importance<'a>(
         groups: &groups,
         inseparable: &[],
         constant_per: None,
+        per_call: &[],
     };
     let trees = gbdt::fit(&data, &Boosting::USUAL, seed)?;
     let decrease = trees.impurity_decrease(&data);

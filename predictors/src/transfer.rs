@@ -333,6 +333,7 @@ fn corrected(source: &Predictors, factors: &Factors) -> Predictors {
             &mut predictor.fitted
         {
             linear.constant_ns *= constant;
+            linear.per_call.iter_mut().for_each(|(_, cost)| *cost *= constant);
             linear.coefficients.iter_mut().for_each(|(column, cost)| *cost *= of_column(*column));
         }
     }
@@ -349,6 +350,7 @@ fn corrected(source: &Predictors, factors: &Factors) -> Predictors {
 
 fn scale_baseline(baseline: &mut Baseline, constant: f64, of_column: impl Fn(usize) -> f64) {
     baseline.constant_ns *= constant;
+    baseline.per_call.iter_mut().for_each(|(_, cost)| *cost *= constant);
     baseline.floor_ns = (baseline.floor_ns * constant).max(1.0);
     baseline.coefficients.iter_mut().for_each(|(column, cost)| *cost *= of_column(*column));
 }

@@ -148,6 +148,17 @@ impl Family {
         self.width() - 1
     }
 
+    /// The columns that count calls which copy an operand first.
+    #[cfg(feature = "train")]
+    pub(crate) fn copies_columns(self) -> Vec<usize> {
+        self.positions(&["operands_reordered", "operands_gathered"])
+    }
+
+    /// Where the columns of these names are, for those that the family has.
+    fn positions(self, names: &[&str]) -> Vec<usize> {
+        names.iter().filter_map(|name| self.columns().position(|c| c == *name)).collect()
+    }
+
     /// Number of columns.
     #[must_use]
     pub fn width(self) -> usize {
@@ -166,7 +177,7 @@ impl Family {
             Self::Pooling => pooling::BASELINE,
             Self::Sampling => sampling::BASELINE,
         };
-        wanted.iter().filter_map(|name| self.columns().position(|c| c == *name)).collect()
+        self.positions(wanted)
     }
 }
 

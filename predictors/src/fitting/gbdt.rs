@@ -96,6 +96,7 @@ mod tests {
                 groups: &vec![0; n],
                 inseparable: &[],
                 constant_per: None,
+                per_call: &[],
             };
             let booster = train(&data, &Boosting::USUAL, 3).expect("trains");
             let ours = fit(&data, &Boosting::USUAL, 3).expect("fits");

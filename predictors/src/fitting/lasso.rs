@@ -9,7 +9,7 @@
 //! cheap and changes nothing else.
 
 use super::Fit;
-use crate::regressors::{FitData, Lasso, constant_of, dot};
+use crate::regressors::{Baseline, FitData, Lasso, constant_of, dot};
 use linfa::{Dataset, traits::Fit as _};
 use linfa_elasticnet::ElasticNet;
 use ndarray::{Array1, Array2};
@@ -118,10 +118,18 @@ impl Fit for Lasso {
             .filter(|c| !data.inseparable.contains(c) && data.constant_per != Some(*c))
             .filter(|&c| data.x.iter().skip(c).step_by(data.columns).any(|v| *v != data.x[c]))
             .collect();
+        let per_call: Vec<bool> =
+            varying.iter().map(|c| data.per_call.contains(c) || hardly_varies(data, *c)).collect();
+        let per = |is: bool| data.constant_per.filter(|_| is);
         let raw = |i: usize| -> Vec<f64> {
             let row = &data.x[i * data.columns..(i + 1) * data.columns];
             std::iter::once(constant_of(1.0, data.constant_per, row))
-                .chain(varying.iter().map(|&c| row[c]))
+                .chain(
+                    varying
+                        .iter()
+                        .zip(&per_call)
+                        .map(|(&c, &is)| constant_of(row[c], per(is), row)),
+                )
                 .map(|v| v / data.y_ns[i])
                 .collect()
         };
@@ -143,18 +151,26 @@ impl Fit for Lasso {
         }
         let coefficients = choose(&folds)?;
         let ns: Vec<f64> = coefficients.iter().zip(&scales).map(|(w, s)| w * s).collect();
-        let chosen = varying
-            .iter()
-            .copied()
-            .zip(ns.iter().skip(1).copied())
-            .filter(|(_, w)| *w != 0.0)
-            .collect();
-        Ok(Self {
+        let mut lasso = Self {
             constant_ns: ns.first().copied().unwrap_or(0.0),
             constant_per: data.constant_per,
-            coefficients: chosen,
-        })
+            per_call: Vec::new(),
+            coefficients: Vec::new(),
+        };
+        for ((column, is), ns) in varying.iter().zip(&per_call).zip(ns.iter().skip(1)) {
+            if *ns != 0.0 {
+                let costs =
+                    if per(*is).is_some() { &mut lasso.per_call } else { &mut lasso.coefficients };
+                costs.push((*column, *ns));
+            }
+        }
+        Ok(lasso)
     }
+}
+
+/// Whether rows cannot separate the cost of a column from the constant.
+fn hardly_varies(data: &FitData<'_>, column: usize) -> bool {
+    Baseline::inseparable(data.x, data.columns, &[column]) == [column]
 }
 
 /// Coefficients for all rows with the penalty that has the least cross-validated error.
@@ -201,6 +217,7 @@ mod tests {
             groups: &groups,
             inseparable: &[],
             constant_per: None,
+            per_call: &[],
         };
         let lasso = Lasso::fit(&data, 0).expect("fits");
         let error: f64 =
@@ -211,8 +228,43 @@ mod tests {
     }
 
     #[test]
+    fn what_hardly_varies_is_paid_per_call() {
+        // Column 1 is 24 or 25, as working sets of sampled models are.
+        let rows: Vec<[f64; 3]> = (0..300)
+            .map(|i| {
+                let calls = 0.3 + 0.1 * f64::from(i % 7);
+                [calls, f64::from(24 + i % 2), f64::from(i % 89 + 1) * 1e4]
+            })
+            .collect();
+        let x: Vec<f64> = rows.iter().flatten().copied().collect();
+        let y: Vec<f64> = rows.iter().map(|r| r[0] * 4e3 * r[1] + 0.1 * r[2]).collect();
+        let groups: Vec<usize> = (0..rows.len()).map(|i| i % 13).collect();
+        let data = FitData {
+            columns: 3,
+            x: &x,
+            y_ns: &y,
+            baseline_ns: &[1.0; 300],
+            weights: &[1.0; 300],
+            groups: &groups,
+            inseparable: &[],
+            constant_per: Some(0),
+            per_call: &[],
+        };
+        let lasso = Lasso::fit(&data, 0).expect("fits");
+        let warm = lasso.predict(&[0.1, 24.0, 1e4], 1.0);
+        assert!((warm / 10.6e3 - 1.0).abs() < 0.1, "{warm} {lasso:?}");
+        assert!(lasso.coefficients.iter().all(|(column, _)| *column == 2), "{lasso:?}");
+        assert!(lasso.is_valid(3) && !lasso.is_valid(1));
+    }
+
+    #[test]
     fn forecasts_stay_positive() {
-        let lasso = Lasso { constant_ns: -5.0, constant_per: None, coefficients: vec![(0, -1.0)] };
+        let lasso = Lasso {
+            constant_ns: -5.0,
+            constant_per: None,
+            per_call: vec![],
+            coefficients: vec![(0, -1.0)],
+        };
         assert!((lasso.predict(&[100.0], 50.0) - 5.0).abs() < 1e-12);
     }
 }

@@ -193,7 +193,8 @@ pub(super) fn law(family: Family, t: &Table) -> Baseline {
 pub(super) fn fit_baseline(family: Family, x: &[f64], y_ns: &[f64], weights: &[f64]) -> Baseline {
     let chosen = family.baseline_columns();
     let calls = Some(family.calls_column());
-    let columns = Columns { count: family.width(), chosen: &chosen, calls };
+    let per_call = family.copies_columns();
+    let columns = Columns { count: family.width(), chosen: &chosen, calls, per_call: &per_call };
     Baseline::fit(x, columns, y_ns, weights)
 }
 
@@ -275,15 +276,24 @@ fn baseline(&Job { family, table, kind, .. }: &Job<'_>) -> Baseline {
     )
 }
 
+/// Costs of columns, ns per unit.
+#[derive(Default)]
+struct Costs {
+    plain: Vec<(usize, f64)>,
+    per_call: Vec<(usize, f64)>,
+}
+
 /// The baseline with what the kind's rows know of costs that no row of the key has, such as that of
-/// an operand in another order; and these costs by column, ns per unit.
-fn with_costs_of_kind(mut own: Baseline, job: &Job<'_>) -> (Baseline, Vec<(usize, f64)>) {
+/// an operand in another order; and these costs.
+fn with_costs_of_kind(mut own: Baseline, job: &Job<'_>) -> (Baseline, Costs) {
     let is_absent = |(column, _): &(usize, f64)| {
         job.table.x.iter().skip(*column).step_by(job.family.width()).all(|value| *value == 0.0)
     };
-    let known = job.kind.map_or(&[][..], |(_, law)| &law.coefficients);
-    own.add(&known.iter().copied().filter(is_absent).collect::<Vec<_>>());
-    let costs = own.coefficients.iter().copied().filter(is_absent).collect();
+    let absent = |of: &[(usize, f64)]| of.iter().copied().filter(is_absent).collect::<Vec<_>>();
+    if let Some((_, law)) = job.kind {
+        own.add(&absent(&law.coefficients), &absent(&law.per_call));
+    }
+    let costs = Costs { plain: absent(&own.coefficients), per_call: absent(&own.per_call) };
     (own, costs)
 }
 
@@ -313,6 +323,7 @@ fn fit_key(job: &Job<'_>, settings: FitSettings) -> KeyFit {
         weights: &table.weights,
         groups: if table.networks { &table.groups } else { &sizes },
         constant_per: baseline.constant_per,
+        per_call: &family.copies_columns(),
         inseparable: &Baseline::inseparable(&table.x, columns, &family.baseline_columns()),
     };
     let (fitted, reason) = if table.y.len() < FEWEST_ROWS {
@@ -320,7 +331,7 @@ fn fit_key(job: &Job<'_>, settings: FitSettings) -> KeyFit {
     } else {
         match Fitted::fit(settings.method, &data, &settings.boosting, settings.seed) {
             Ok(mut fitted) => {
-                fitted.add(&costs_of_kind);
+                fitted.add(&costs_of_kind.plain, &costs_of_kind.per_call);
                 (fitted, None)
             }
             Err(reason) => (Fitted::BaselineOnly, Some(format!("{reason}; its baseline is used"))),

@@ -51,6 +51,7 @@ mod tests {
             groups: &[0; 200],
             inseparable: &[],
             constant_per: None,
+            per_call: &[],
         };
         let forest = fit(&data, 1).expect("fits");
         assert_eq!(fit(&data, 1).as_ref(), Ok(&forest));

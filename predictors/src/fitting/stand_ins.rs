@@ -30,7 +30,7 @@ pub(super) fn fallbacks(tables: &Tables, threads: usize) -> Fallbacks {
         .iter()
         .filter_map(|name| Family::Movement.columns().position(|c| c == *name))
         .collect();
-    let columns = Columns { count: TOTALS_WIDTH, chosen: &columns, calls: None };
+    let columns = Columns { count: TOTALS_WIDTH, chosen: &columns, calls: None, per_call: &[] };
     let roofline = Baseline::fit(&everything.x, columns, &everything.y, &everything.weights);
     let errors: Vec<f64> = everything
         .x
@@ -98,7 +98,7 @@ fn without_copying(family: Family, table: &Table, cost: f64) -> Option<Baseline>
         .map(|(y, bytes)| y - (cost * bytes).min(MOST_COPIED * y))
         .collect();
     let mut law = fit_baseline(family, &table.x, &rest, &table.weights);
-    law.add(&[(BYTES_REORDERED, cost)]);
+    law.add(&[(BYTES_REORDERED, cost)], &[]);
     Some(law)
 }
 

@@ -22,6 +22,10 @@ pub struct Baseline {
     /// The column that the constant is per unit of; `None`: the same for every row.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub constant_per: Option<usize>,
+    /// Column and nanoseconds per unit of it for costs that are, like the constant, per unit of
+    /// [`Baseline::constant_per`].
+    #[serde(with = "crate::bits::by_column", default, skip_serializing_if = "Vec::is_empty")]
+    pub per_call: Vec<(usize, f64)>,
     /// Column and nanoseconds per unit of it.
     #[serde(with = "crate::bits::by_column")]
     pub coefficients: Vec<(usize, f64)>,
@@ -53,6 +57,8 @@ pub struct Columns<'a> {
     pub chosen: &'a [usize],
     /// The one that the constant is per unit of, if its values differ.
     pub calls: Option<usize>,
+    /// Those of the chosen ones whose costs are per unit of it, too: they count calls.
+    pub per_call: &'a [usize],
 }
 
 /// Relative residual at which a row counts half in the second pass.
@@ -71,18 +77,21 @@ impl Baseline {
     /// an operator that has a hundred times as much of it.
     #[must_use]
     pub fn fit(x: &[f64], columns: Columns<'_>, y_ns: &[f64], weights: &[f64]) -> Self {
-        let Columns { count, calls, .. } = columns;
+        let Columns { count, calls, per_call, .. } = columns;
         let chosen = separable(x, count, columns.chosen);
         let constant_per = calls.filter(|&column| differs(x, count, column));
-        let design: Vec<Vec<f64>> = x
-            .chunks_exact(count.max(1))
-            .zip(y_ns)
-            .map(|(row, y)| {
-                std::iter::once(constant_of(1.0, constant_per, row) / y)
-                    .chain(chosen.iter().map(|&c| row.get(c).copied().unwrap_or(0.0) / y))
-                    .collect()
-            })
-            .collect();
+        let per = |column: usize| constant_per.filter(|_| per_call.contains(&column));
+        let design: Vec<Vec<f64>> =
+            x.chunks_exact(count.max(1))
+                .zip(y_ns)
+                .map(|(row, y)| {
+                    std::iter::once(constant_of(1.0, constant_per, row) / y)
+                        .chain(chosen.iter().map(|&c| {
+                            constant_of(row.get(c).copied().unwrap_or(0.0), per(c), row) / y
+                        }))
+                        .collect()
+                })
+                .collect();
         let first = solve(&design, weights);
         let reweighted: Vec<f64> = design
             .iter()
@@ -100,8 +109,11 @@ impl Baseline {
             .zip(second.iter().skip(1).map(|c| c * scale))
             .collect::<Vec<_>>();
         coefficients.retain(|(_, c)| *c > 0.0);
+        let (per_call, coefficients) =
+            coefficients.into_iter().partition(|(column, _)| per(*column).is_some());
         Self {
             constant_per,
+            per_call,
             constant_ns: second.first().copied().unwrap_or(0.0) * scale,
             coefficients,
             floor_ns: if least.is_finite() { least * 0.2 } else { 1.0 }.max(1.0),
@@ -111,8 +123,9 @@ impl Baseline {
 
     /// Takes costs, ns per unit, of columns that have none.
     #[cfg(feature = "train")]
-    pub(crate) fn add(&mut self, costs: &[(usize, f64)]) {
+    pub(crate) fn add(&mut self, costs: &[(usize, f64)], per_call: &[(usize, f64)]) {
         super::add_costs(&mut self.coefficients, costs);
+        super::add_costs(&mut self.per_call, per_call);
     }
 
     /// The same law, limited to the time per byte that it gives [`USUAL`] of some rows.
@@ -135,10 +148,10 @@ impl Baseline {
         chosen.iter().copied().filter(|column| !kept.contains(column)).collect()
     }
 
-    /// The constant's part of the latency of a row, ns.
+    /// What a row costs per call, ns.
     #[must_use]
     pub fn constant_for(&self, x: &[f64]) -> f64 {
-        constant_of(self.constant_ns, self.constant_per, x)
+        constant_of(self.constant_ns + linear_ns(&self.per_call, x), self.constant_per, x)
     }
 
     /// Latency in ns; positive.
@@ -161,7 +174,7 @@ impl Baseline {
             && self.floor_ns > 0.0
             && self.most_ns_per_byte >= 0.0
             && self.constant_per.is_none_or(|column| column < columns)
-            && self.coefficients.iter().all(|(i, c)| *i < columns && sane(*c))
+            && self.per_call.iter().chain(&self.coefficients).all(|(i, c)| *i < columns && sane(*c))
     }
 }
 
@@ -250,7 +263,12 @@ mod tests {
     use super::*;
 
     fn fitted(x: &[f64], count: usize, chosen: &[usize], y_ns: &[f64]) -> Baseline {
-        Baseline::fit(x, Columns { count, chosen, calls: None }, y_ns, &vec![1.0; y_ns.len()])
+        Baseline::fit(
+            x,
+            Columns { count, chosen, calls: None, per_call: &[] },
+            y_ns,
+            &vec![1.0; y_ns.len()],
+        )
     }
 
     #[test]
@@ -326,7 +344,7 @@ mod tests {
         let x: Vec<f64> = rows.iter().flatten().copied().collect();
         let y: Vec<f64> = rows.iter().map(|r| 50e3 * r[0] + 0.5 * r[1]).collect();
         let of = |calls| {
-            let columns = Columns { count: 2, chosen: &[1], calls };
+            let columns = Columns { count: 2, chosen: &[1], calls, per_call: &[] };
             Baseline::fit(&x, columns, &y, &vec![1.0; y.len()])
         };
         let (per_call, plain) = (of(Some(0)), of(None));
@@ -336,8 +354,29 @@ mod tests {
         assert_eq!((per_call.constant_per, plain.constant_per), (Some(0), None));
         assert!(per_call.is_valid(2) && !Baseline { constant_per: Some(2), ..plain }.is_valid(2));
         let same: Vec<f64> = rows.iter().flat_map(|r| [1.0, r[1]]).collect();
-        let columns = Columns { count: 2, chosen: &[1], calls: Some(0) };
+        let columns = Columns { count: 2, chosen: &[1], calls: Some(0), per_call: &[] };
         assert_eq!(Baseline::fit(&same, columns, &y, &[1.0; 60]).constant_per, None);
+    }
+
+    #[test]
+    fn a_copy_that_is_a_call_costs_less_where_calls_do() {
+        let rows: Vec<[f64; 3]> = (0..60)
+            .map(|i| [0.5 + 0.01 * f64::from(i % 50), f64::from(i + 1) * 1e3, f64::from(i % 2)])
+            .collect();
+        let x: Vec<f64> = rows.iter().flatten().copied().collect();
+        let y: Vec<f64> =
+            rows.iter().map(|r| 50e3 * r[0] + 0.5 * r[1] + 70e3 * r[0] * r[2]).collect();
+        let of = |per_call: &[usize]| {
+            let columns = Columns { count: 3, chosen: &[1, 2], calls: Some(0), per_call };
+            Baseline::fit(&x, columns, &y, &vec![1.0; y.len()])
+        };
+        let (per_call, plain) = (of(&[2]), of(&[]));
+        let warm = [0.1, 4e3, 1.0];
+        assert!((per_call.predict(&warm) / 14e3 - 1.0).abs() < 0.05, "{per_call:?}");
+        assert!(plain.predict(&warm) > 40e3, "{plain:?}");
+        let written = serde_json::to_string(&per_call).expect("JSON");
+        assert_eq!(serde_json::from_str::<Baseline>(&written).expect("a law"), per_call);
+        assert!(per_call.is_valid(3) && !per_call.is_valid(2));
     }
 
     #[test]

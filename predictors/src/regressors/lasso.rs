@@ -12,6 +12,10 @@ pub struct Lasso {
     /// The column that the constant is per unit of; `None`: the same for every row.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub constant_per: Option<usize>,
+    /// Column and nanoseconds per unit of it for costs that are, like the constant, per unit of
+    /// [`Lasso::constant_per`].
+    #[serde(with = "crate::bits::by_column", default, skip_serializing_if = "Vec::is_empty")]
+    pub per_call: Vec<(usize, f64)>,
     /// Column and nanoseconds per unit of it; columns that were not selected are left out.
     #[serde(with = "crate::bits::by_column")]
     pub coefficients: Vec<(usize, f64)>,
@@ -21,10 +25,10 @@ pub struct Lasso {
 const FLOOR: f64 = 0.1;
 
 impl Lasso {
-    /// The constant's part of the latency of a row, ns.
+    /// What a row costs per call, ns.
     #[must_use]
     pub fn constant_for(&self, x: &[f64]) -> f64 {
-        constant_of(self.constant_ns, self.constant_per, x)
+        constant_of(self.constant_ns + linear_ns(&self.per_call, x), self.constant_per, x)
     }
 
     /// Latency in ns of one row, given its baseline latency; always positive.
@@ -39,6 +43,10 @@ impl Lasso {
     pub fn is_valid(&self, columns: usize) -> bool {
         self.constant_ns.is_finite()
             && self.constant_per.is_none_or(|column| column < columns)
-            && self.coefficients.iter().all(|(i, c)| *i < columns && c.is_finite())
+            && self
+                .per_call
+                .iter()
+                .chain(&self.coefficients)
+                .all(|(i, c)| *i < columns && c.is_finite())
     }
 }

@@ -63,6 +63,8 @@ pub struct FitData<'a> {
     pub inseparable: &'a [usize],
     /// The column that the constant is per unit of; `None`: the same for every row.
     pub constant_per: Option<usize>,
+    /// Columns that count calls: their costs are per unit of `constant_per`, too.
+    pub per_call: &'a [usize],
 }
 
 impl FitData<'_> {
@@ -152,10 +154,11 @@ impl Fitted {
     /// Takes costs, ns per unit, of columns that have none; what trees learned stays relative to
     /// the whole.
     #[cfg(feature = "train")]
-    pub(crate) fn add(&mut self, costs: &[(usize, f64)]) {
+    pub(crate) fn add(&mut self, costs: &[(usize, f64)], per_call: &[(usize, f64)]) {
         match self {
             Self::Lasso(lasso) | Self::Trees { linear: Some(lasso), .. } => {
                 add_costs(&mut lasso.coefficients, costs);
+                add_costs(&mut lasso.per_call, per_call);
             }
             Self::BaselineOnly | Self::Trees { linear: None, .. } => {}
         }

@@ -323,6 +323,7 @@ mod tests {
             groups: &[0; 4],
             inseparable: &[],
             constant_per: None,
+            per_call: &[],
         };
         let decrease = trees.impurity_decrease(&data);
         // Squared errors about the mean: 24 at the root; 8/3 and 0 below it; 0 and 0 below that.
