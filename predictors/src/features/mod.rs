@@ -155,7 +155,7 @@ impl Family {
     }
 
     /// Where the columns of these names are, for those that the family has.
-    fn positions(self, names: &[&str]) -> Vec<usize> {
+    pub(crate) fn positions(self, names: &[&str]) -> Vec<usize> {
         names.iter().filter_map(|name| self.columns().position(|c| c == *name)).collect()
     }
 

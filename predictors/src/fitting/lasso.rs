@@ -118,18 +118,13 @@ impl Fit for Lasso {
             .filter(|c| !data.inseparable.contains(c) && data.constant_per != Some(*c))
             .filter(|&c| data.x.iter().skip(c).step_by(data.columns).any(|v| *v != data.x[c]))
             .collect();
-        let per_call: Vec<bool> =
-            varying.iter().map(|c| data.per_call.contains(c) || hardly_varies(data, *c)).collect();
-        let per = |is: bool| data.constant_per.filter(|_| is);
+        let is_per_call = |column| data.per_call.contains(&column) || hardly_varies(data, column);
+        let per: Vec<Option<usize>> =
+            varying.iter().map(|&c| data.constant_per.filter(|_| is_per_call(c))).collect();
         let raw = |i: usize| -> Vec<f64> {
             let row = &data.x[i * data.columns..(i + 1) * data.columns];
             std::iter::once(constant_of(1.0, data.constant_per, row))
-                .chain(
-                    varying
-                        .iter()
-                        .zip(&per_call)
-                        .map(|(&c, &is)| constant_of(row[c], per(is), row)),
-                )
+                .chain(varying.iter().zip(&per).map(|(&c, &per)| constant_of(row[c], per, row)))
                 .map(|v| v / data.y_ns[i])
                 .collect()
         };
@@ -151,20 +146,16 @@ impl Fit for Lasso {
         }
         let coefficients = choose(&folds)?;
         let ns: Vec<f64> = coefficients.iter().zip(&scales).map(|(w, s)| w * s).collect();
-        let mut lasso = Self {
+        let costs = varying.iter().copied().zip(ns.iter().skip(1).copied());
+        let (per_call, coefficients): (Vec<_>, Vec<_>) =
+            costs.zip(&per).filter(|((_, ns), _)| *ns != 0.0).partition(|(_, per)| per.is_some());
+        let without_per = |costs: Vec<(_, _)>| costs.into_iter().map(|(cost, _)| cost).collect();
+        Ok(Self {
             constant_ns: ns.first().copied().unwrap_or(0.0),
             constant_per: data.constant_per,
-            per_call: Vec::new(),
-            coefficients: Vec::new(),
-        };
-        for ((column, is), ns) in varying.iter().zip(&per_call).zip(ns.iter().skip(1)) {
-            if *ns != 0.0 {
-                let costs =
-                    if per(*is).is_some() { &mut lasso.per_call } else { &mut lasso.coefficients };
-                costs.push((*column, *ns));
-            }
-        }
-        Ok(lasso)
+            per_call: without_per(per_call),
+            coefficients: without_per(coefficients),
+        })
     }
 }
 

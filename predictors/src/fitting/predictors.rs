@@ -277,7 +277,6 @@ fn baseline(&Job { family, table, kind, .. }: &Job<'_>) -> Baseline {
 }
 
 /// Costs of columns, ns per unit.
-#[derive(Default)]
 struct Costs {
     plain: Vec<(usize, f64)>,
     per_call: Vec<(usize, f64)>,

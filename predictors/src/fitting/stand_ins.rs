@@ -26,10 +26,7 @@ type Named = BTreeMap<String, (Family, Table)>;
 
 pub(super) fn fallbacks(tables: &Tables, threads: usize) -> Fallbacks {
     let Tables { keys, kinds, kindred, everything, laws: of_kinds } = tables;
-    let columns: Vec<usize> = ROOFLINE
-        .iter()
-        .filter_map(|name| Family::Movement.columns().position(|c| c == *name))
-        .collect();
+    let columns = Family::Movement.positions(&ROOFLINE);
     let columns = Columns { count: TOTALS_WIDTH, chosen: &columns, calls: None, per_call: &[] };
     let roofline = Baseline::fit(&everything.x, columns, &everything.y, &everything.weights);
     let errors: Vec<f64> = everything
