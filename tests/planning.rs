@@ -679,6 +679,7 @@ fn a_flow_that_fits_neither_network_nor_camera_nor_run_is_refused() {
         let parameters = flow["parameters"].as_array_mut().expect("parameters");
         parameters.truncate(parameters.len() - hidden);
     });
+    let other = changed("other.json", &|flow| flow["encoder"] = "0123456789abcdef".into());
     let lens = changed("lens.json", &|flow| flow["lens"]["view_rad"] = [0.5, 0.6].into());
     let few = changed("few.json", &|flow| flow["parameters"] = serde_json::json!([1.0]));
     let cut = folder.path("cut.json");
@@ -686,6 +687,7 @@ fn a_flow_that_fits_neither_network_nor_camera_nor_run_is_refused() {
     let missing = folder.path("missing.json");
     for (flow, decoder, says) in [
         (&*narrow, true, "159 features per patch, the encoder has 160"),
+        (&*other, true, "another encoder: digest of weights 0123456789abcdef, not "),
         (&*lens, true, "fields of view from 0.500 to 0.600 rad"),
         (&*few, true, "few.json"),
         (&*cut, true, "cut.json"),

@@ -56,28 +56,13 @@ pub struct Settings {
 /// Merges all that a cycle has seen, not regions alone. Not the paper's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WholeWindows {
-    /// Patches at the sides of a window that stay as they are: the encoder does not see what surrounds
-    /// them. At the sides of the frame there are none.
-    pub border: usize,
     /// Cycles that no region asks for go to the rest of the frame, where it has most detail.
     pub spare: bool,
 }
 
 impl WholeWindows {
     /// All that a cycle has seen, and every cycle that fits.
-    pub const ALL: Self = Self { border: 0, spare: true };
-
-    /// The patches of a window that are replaced.
-    fn inner(self, grid: Grid, window: Window) -> Window {
-        let from = |start: usize| if start > 0 { start.saturating_add(self.border) } else { 0 };
-        let to = |end: usize, sides: usize| {
-            if end < sides { end.saturating_sub(self.border) } else { end }
-        };
-        let (row, col) = (from(window.row), from(window.col));
-        let (end_row, end_col) =
-            (to(window.end_row(), grid.rows()), to(window.end_col(), grid.cols()));
-        Window { row, col, rows: end_row.saturating_sub(row), cols: end_col.saturating_sub(col) }
-    }
+    pub const ALL: Self = Self { spare: true };
 }
 
 impl Settings {
@@ -361,7 +346,7 @@ impl<F: FlowEstimator + Clone> Runtime<F> {
     }
 
     fn look_for_detail(&mut self) {
-        if let (Some(latest), Some(WholeWindows { spare: true, .. })) =
+        if let (Some(latest), Some(WholeWindows { spare: true })) =
             (&self.latest, self.settings.whole_windows)
         {
             self.detail = Detail::of(self.instructions, &latest.features);
@@ -407,12 +392,12 @@ impl<F: FlowEstimator + Clone> Runtime<F> {
 
     /// Gives cycles that no region asks for to the rest of the frame.
     fn spend(&self, cycles: &mut Vec<Cycle>, most: usize) {
-        let Some(whole @ WholeWindows { spare: true, .. }) = self.settings.whole_windows else {
+        let Some(WholeWindows { spare: true }) = self.settings.whole_windows else {
             return;
         };
         let (grid, left) = (self.settings.grid, most.saturating_sub(cycles.len()));
         let mut fresh = PatchSet::new(grid);
-        cycles.iter().for_each(|cycle| fresh.insert_all(whole.inner(grid, cycle.window)));
+        cycles.iter().for_each(|cycle| fresh.insert_all(cycle.window));
         let windows = self.detail.windows(&self.flow, &fresh, self.settings.region_encoder, left);
         cycles.extend(windows.into_iter().map(|window| Cycle { window, regions: Vec::new() }));
     }
@@ -550,9 +535,9 @@ impl<F: FlowEstimator + Clone> Runtime<F> {
                 values,
             });
         }
-        if let Some(whole) = self.settings.whole_windows {
+        if self.settings.whole_windows.is_some() {
             let mut rest = PatchSet::new(grid);
-            rest.insert_all(whole.inner(grid, window));
+            rest.insert_all(window);
             served.iter().for_each(|asked| rest.exclude(&asked.stale));
             let rest: Vec<usize> = rest.iter().collect();
             // Later updates are compared with what lies below.

@@ -163,7 +163,7 @@ fn a_learned_flow_aligns_better_than_the_rotation_alone() {
 
 #[test]
 fn whole_windows_and_spare_cycles_lower_the_error_of_the_rest_too() {
-    let windows = |spare| WholeWindows { border: 1, spare };
+    let windows = |spare| WholeWindows { spare };
     let with = |whole_windows| {
         run_with(Kind::Slow, 5, |settings| Settings { whole_windows, ..settings })[0].means()
     };

@@ -282,6 +282,25 @@ impl Graph {
         kinds
     }
 
+    /// Digest of the floating-point constants, one after another; names and shapes do not count. 16
+    /// hexadecimal digits. `None` where one has no payload, as in a graph read without its weights.
+    #[must_use]
+    pub fn weights(&self) -> Option<String> {
+        let mut hasher = blake3::Hasher::new();
+        for value in &self.values {
+            match &value.source {
+                ValueSource::Constant(None) => return None,
+                ValueSource::Constant(Some(ConstantData::Floats(numbers))) => {
+                    numbers.iter().for_each(|number| {
+                        hasher.update(&number.to_le_bytes());
+                    });
+                }
+                _ => {}
+            }
+        }
+        Some(hasher.finalize().to_hex()[..16].to_owned())
+    }
+
     /// Digest of structure, attributes and shapes; names and weights do not count. 16 hexadecimal
     /// digits.
     #[must_use]

@@ -34,10 +34,16 @@ pub struct Host {
     /// Memory that programs can have, bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_available_bytes: Option<u64>,
+    /// Logical cores of the machine.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub logical_cores: Option<u64>,
     /// Time that the hypervisor gave to others while a core of this machine wanted to run, since
     /// the machine began, in clock ticks over all cores.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stolen_ticks: Option<u64>,
+    /// Time that no core wanted to run in, in the same ticks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idle_ticks: Option<u64>,
     /// All time of all cores since the machine began, in the same ticks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ticks: Option<u64>,
@@ -77,9 +83,20 @@ impl Host {
     /// to 1; `None` where it is not reported, or the machine began anew in between.
     #[must_use]
     pub fn stolen_since(&self, earlier: &Self) -> Option<f64> {
-        let stolen = self.stolen_ticks?.checked_sub(earlier.stolen_ticks?)?;
+        self.share_since(earlier, |host| host.stolen_ticks)
+    }
+
+    /// Cores that had something to run, mean since an earlier record, as [`Self::stolen_since`].
+    #[must_use]
+    pub fn busy_cores_since(&self, earlier: &Self) -> Option<f64> {
+        let idle = self.share_since(earlier, |host| host.idle_ticks)?;
+        Some((1.0 - idle) * self.logical_cores? as f64)
+    }
+
+    fn share_since(&self, earlier: &Self, of: fn(&Self) -> Option<u64>) -> Option<f64> {
+        let part = of(self)?.checked_sub(of(earlier)?)?;
         let all = self.ticks?.checked_sub(earlier.ticks?)?;
-        (all > 0).then(|| stolen as f64 / all as f64)
+        (all > 0).then(|| part as f64 / all as f64)
     }
 }
 
@@ -97,6 +114,17 @@ mod tests {
         assert_eq!(at(5, 600).stolen_since(&at(10, 500)), None);
         assert_eq!(at(10, 500).stolen_since(&at(10, 500)), None);
         assert_eq!(at(10, 500).stolen_since(&Host::default()), None);
+    }
+
+    #[test]
+    fn what_is_not_idle_is_busy() {
+        let at = |idle: u64, ticks: u64| Host {
+            logical_cores: Some(4),
+            idle_ticks: Some(idle),
+            ..at(0, ticks)
+        };
+        assert_eq!(at(35, 600).busy_cores_since(&at(10, 500)), Some(3.0));
+        assert_eq!(at(35, 600).busy_cores_since(&Host::default()), None);
     }
 
     #[test]

@@ -14,15 +14,17 @@ pub fn detect(core: usize) -> Host {
     let folder = format!("/sys/devices/system/cpu/cpu{core}");
     let cpuinfo = read("/proc/cpuinfo");
     let reported = of_texts(core_section(&cpuinfo, core), &read("/proc/meminfo"));
-    let (stolen_ticks, ticks) = ticks(&read("/proc/stat")).unzip();
+    let counters = counters(&read("/proc/stat"));
     let khz = |file: &str| read(&format!("{folder}/cpufreq/{file}")).trim().parse::<u64>().ok();
     Host {
         threads_per_core: listed(read(&format!("{folder}/topology/thread_siblings_list")).trim()),
         caches: caches(&format!("{folder}/cache")),
         clock_mhz: khz("scaling_cur_freq").map(|khz| khz / 1000).or(reported.clock_mhz),
         highest_clock_mhz: khz("cpuinfo_max_freq").map(|khz| khz / 1000),
-        stolen_ticks,
-        ticks,
+        logical_cores: counters.map(|c| c.cores),
+        stolen_ticks: counters.map(|c| c.stolen),
+        idle_ticks: counters.map(|c| c.idle),
+        ticks: counters.map(|c| c.all),
         ..reported
     }
 }
@@ -90,13 +92,23 @@ fn caches(folder: &str) -> Vec<Cache> {
     caches
 }
 
-/// Stolen and all ticks of the line `cpu` of `/proc/stat`: user, nice, system, idle, iowait, irq,
-/// softirq, steal; guests' time is part of user's.
-fn ticks(stat: &str) -> Option<(u64, u64)> {
+/// How many cores there are, and their ticks together.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Counters {
+    cores: u64,
+    stolen: u64,
+    idle: u64,
+    all: u64,
+}
+
+/// From the line `cpu` of `/proc/stat`: user, nice, system, idle, iowait, irq, softirq, steal; guests'
+/// time is part of user's. A core that waits for a disk is idle.
+fn counters(stat: &str) -> Option<Counters> {
     let line = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
     let numbers: Vec<u64> = line.split_whitespace().take(8).flat_map(str::parse).collect();
-    let stolen = numbers.get(7)?;
-    Some((*stolen, numbers.iter().sum()))
+    let [_, _, _, idle, waiting, _, _, stolen] = numbers[..] else { return None };
+    let cores = stat.lines().filter(|line| line.starts_with("cpu")).count() - 1;
+    Some(Counters { cores: cores as u64, stolen, idle: idle + waiting, all: numbers.iter().sum() })
 }
 
 #[cfg(test)]
@@ -117,7 +129,8 @@ mod tests {
         assert_eq!(host.memory_bytes, Some(24_000_000 * 1024));
         assert_eq!(host.memory_available_bytes, Some(20_000 * 1024));
         assert_eq!(number(core_section(CPUINFO, 1), "cpu MHz"), Some(3100));
-        assert_eq!(ticks(STAT), Some((65, 1000)));
+        assert_eq!(counters(STAT), Some(Counters { cores: 1, stolen: 65, idle: 810, all: 1000 }));
+        assert_eq!(counters("cpu 1 2 3\n"), None);
         assert_eq!((listed("0,64"), listed("0-3,8"), listed("")), (Some(2), Some(5), None));
         assert_eq!(of_texts("", ""), Host::default());
     }

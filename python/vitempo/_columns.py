@@ -80,9 +80,9 @@ COLUMNS: dict[str, dict[str, tuple[str, str]]] = {
             "`processor` (family/model/stepping/microcode), `virtualised`, "
             "`threads_per_core`, `caches` (level, kind, bytes, shared_by), "
             "`clock_mhz`, `highest_clock_mhz`, `memory_bytes`, "
-            "`memory_available_bytes`, and `stolen_ticks` (steal time) and `ticks` "
-            "(all time) of all cores since the machine began; what is not reported is"
-            " absent; since version 6",
+            "`memory_available_bytes`, `logical_cores`, and `stolen_ticks` (steal "
+            "time), `idle_ticks` and `ticks` (all time) of all cores since the machine "
+            "began; what is not reported is absent; since version 6",
         ),
     },
     "operators": {

@@ -150,12 +150,27 @@ pub struct StandardOutcome {
     /// Share of the cores' time that a hypervisor gave to others meanwhile, 0 to 1; `None` where the
     /// system does not report it.
     pub stolen: Option<f64>,
+    /// Cores of the machine that were busy meanwhile, mean; the measurement itself keeps as many
+    /// busy as it has threads. `None` where the system does not report it.
+    pub busy_cores: Option<f64>,
     /// How much the speed of the machine varied meanwhile
     /// ([`unsteadiness`](vitempo_profiler::sweep::unsteadiness)); `None` with few model runs.
     pub unsteadiness: Option<f64>,
 }
 
+/// Cores beside those of the measurement that may be busy without a word: the command itself and
+/// the system.
+const SLACK_CORES: f64 = 0.5;
+
 impl StandardOutcome {
+    /// Whether something else kept cores of the machine busy. It shares caches and memory with the
+    /// measurement.
+    #[must_use]
+    pub fn had_company(&self) -> bool {
+        let own = self.environment.threads as f64 + SLACK_CORES;
+        self.busy_cores.is_some_and(|busy| busy > own)
+    }
+
     /// Model runs that the dataset lacks.
     #[must_use]
     pub fn missing(&self) -> usize {
@@ -422,6 +437,7 @@ impl<'s, 'p> Session<'s, 'p> {
             interrupted: self.interrupted.load(Ordering::Relaxed),
             elapsed,
             stolen: hosts.and_then(|(after, before)| after.stolen_since(before)),
+            busy_cores: hosts.and_then(|(after, before)| after.busy_cores_since(before)),
             unsteadiness: unsteadiness(&self.reference_ns),
             environment,
         })

@@ -168,6 +168,10 @@ fn a_trained_flow_is_written_and_read_back() {
     for (args, says) in [
         (&["--flow-out", one_name][..], "--flow"),
         (&["--flow", "3", "--flow-out", "/no/such/flow.json"], "/no/such"),
+        (&["--phone"], "--scenes"),
+        (&["--resolutions", "--target", "9ms"], "--target"),
+        (&["--recorded", "datasets/aria/recorded"], "--scenes"),
+        (&["--page", one_name, "--format", "csv"], "--format"),
     ] {
         let output = study(args);
         let error = String::from_utf8_lossy(&output.stderr);

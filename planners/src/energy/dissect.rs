@@ -2,12 +2,12 @@
 //! study, section III-C).
 //!
 //! 1. Clocks: t_monitor = t_monitor(flag) + (t_device - t_device(flag)); then the offset and the
-//!    difference in speed at which the phases explain the trace best ([`alignment`]).
+//!    difference in speed at which the phases explain the trace best (`alignment`).
 //! 2. Cooling-off: frames that start within a given time after the flag are dropped, because the
 //!    start of the application affects them.
 //! 3. Isolation: within a phase, P(phase) = P(total) - P(camera and preview) - P(base), the latter
 //!    two measured alone. P(phase) is the mean over all samples in that phase; a sample of a slow
-//!    sensor that covers several phases is divided among them by least squares ([`regression`]).
+//!    sensor that covers several phases is divided among them by least squares (`regression`).
 //! 4. Energy: P(phase) times the time in the phase. The time between a frame's phases is called
 //!    "others".
 

@@ -2,7 +2,7 @@
 //! trained on and how wrong it is. [`read_flow`] and [`FlowFile::write`] are checked: what is read is
 //! a flow, or an error names the file and what to do.
 
-use super::AriaFileError;
+use super::{AriaFileError, Features, NoFeaturesOfPatches};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use vitempo_aria::{
@@ -21,6 +21,8 @@ const SLACK_RAD: f64 = 1e-6;
 #[serde(deny_unknown_fields)]
 pub struct FlowFile {
     version: u32,
+    /// Digest of the encoder's weights ([`Graph::weights`](crate::graph::Graph::weights)).
+    encoder: String,
     /// Features per patch of the encoder.
     width: usize,
     latent: usize,
@@ -86,6 +88,20 @@ pub enum FlowError {
         /// Of the encoder.
         given: usize,
     },
+    /// The encoder has other weights, so that its features mean something else.
+    #[error(
+        "the flow was trained on another encoder: digest of weights {trained}, not {}",
+        given.as_deref().unwrap_or("of a model without weights")
+    )]
+    Encoder {
+        /// Of the flow.
+        trained: String,
+        /// Of the encoder.
+        given: Option<String>,
+    },
+    /// The encoder has no features of patches.
+    #[error(transparent)]
+    NoFeatures(#[from] NoFeaturesOfPatches),
     /// The camera sees more or less than any that it was trained behind.
     #[error(
         "the flow was trained for fields of view from {:.3} to {:.3} rad, the camera has {given:.3}",
@@ -103,12 +119,17 @@ pub enum FlowError {
 }
 
 impl FlowFile {
-    /// A flow as it was trained.
+    /// A flow as it was trained, on features of an encoder whose weights have this digest.
     #[must_use]
-    pub fn new(learned: &LearnedFlow, lens: FlowLens, provenance: FlowProvenance) -> Self {
+    pub fn new(
+        learned: &LearnedFlow,
+        encoder: String,
+        lens: FlowLens,
+        provenance: FlowProvenance,
+    ) -> Self {
         let Shape { width, latent, hidden } = learned.shape();
         let parameters = learned.parameters().to_vec();
-        Self { version: VERSION, width, latent, hidden, lens, provenance, parameters }
+        Self { version: VERSION, encoder, width, latent, hidden, lens, provenance, parameters }
     }
 
     /// Replaces a file: written beside it, flushed, then renamed.
@@ -121,19 +142,24 @@ impl FlowFile {
         write_whole(path, (text + "\n").as_bytes()).map_err(failed)
     }
 
-    /// The flow for frames of `grid` patches with `width` features, that a lens in these patches sees.
+    /// The flow for frames of `grid` patches with these features, that a lens in these patches sees.
     ///
     /// # Errors
-    /// [`FlowError`] where the encoder has other features, or the lens another field of view than
+    /// [`FlowError`] where they are another encoder's, or the lens has another field of view than
     /// any that it was trained behind.
     pub fn behind(
         &self,
+        features: &Features,
         grid: Grid,
         intrinsics: Intrinsics,
-        width: usize,
     ) -> Result<LearnedFlow, FlowError> {
-        if width != self.width {
-            return Err(FlowError::Features { trained: self.width, given: width });
+        let Features { width, weights } = features;
+        if *width != self.width {
+            return Err(FlowError::Features { trained: self.width, given: *width });
+        }
+        if weights.as_ref() != Some(&self.encoder) {
+            let (trained, given) = (self.encoder.clone(), weights.clone());
+            return Err(FlowError::Encoder { trained, given });
         }
         let (given, trained) = (intrinsics.field_of_view(grid), self.lens.view_rad);
         if given < trained[0] - SLACK_RAD || given > trained[1] + SLACK_RAD {
@@ -206,7 +232,12 @@ mod tests {
             }],
             ..FlowProvenance::of(&Training::default(), 64, "features")
         };
-        FlowFile::new(&learned, FlowLens { grid: [6, 8], view_rad: [0.95, 1.25] }, provenance)
+        let lens = FlowLens { grid: [6, 8], view_rad: [0.95, 1.25] };
+        FlowFile::new(&learned, "0123".to_owned(), lens, provenance)
+    }
+
+    fn features(width: usize, weights: Option<&str>) -> Features {
+        Features { width, weights: weights.map(str::to_owned) }
     }
 
     #[test]
@@ -218,7 +249,7 @@ mod tests {
         let read = read_flow(&path).expect("a flow");
         assert_eq!(read, file);
         let lens = Intrinsics::with_field_of_view(grid(), 1.2).expect("a lens");
-        let learned = read.behind(grid(), lens, 5).expect("a flow");
+        let learned = read.behind(&features(5, Some("0123")), grid(), lens).expect("a flow");
         assert_eq!(learned.parameters(), file.parameters);
         let nowhere = folder.path().join("none/flow.json");
         assert!(matches!(file.write(&nowhere), Err(AriaFileError::Write { .. })));
@@ -228,13 +259,18 @@ mod tests {
     fn other_encoders_and_lenses_are_refused() {
         let (file, grid) = (file(), grid());
         let lens = |angle| Intrinsics::with_field_of_view(grid, angle).expect("a lens");
-        assert!(
-            file.behind(grid, lens(0.95), 5).is_ok() && file.behind(grid, lens(1.25), 5).is_ok()
-        );
-        let refused = file.behind(grid, lens(1.1), 6);
+        let own = features(5, Some("0123"));
+        for angle in [0.95, 1.25] {
+            assert!(file.behind(&own, grid, lens(angle)).is_ok());
+        }
+        let refused = file.behind(&features(6, Some("0123")), grid, lens(1.1));
         assert_eq!(refused, Err(FlowError::Features { trained: 5, given: 6 }));
+        for other in [Some("4567"), None] {
+            let refused = file.behind(&features(5, other), grid, lens(1.1));
+            assert!(matches!(refused, Err(FlowError::Encoder { .. })), "{refused:?}");
+        }
         for angle in [0.94, 1.26] {
-            let refused = file.behind(grid, lens(angle), 5);
+            let refused = file.behind(&own, grid, lens(angle));
             let Err(FlowError::Lens { given, .. }) = refused else {
                 panic!("{refused:?}");
             };
@@ -243,7 +279,7 @@ mod tests {
         // The same lens before other patches.
         let fine = Grid::new(12, 16).expect("a grid");
         let same = Intrinsics::with_field_of_view(fine, 0.95).expect("a lens");
-        assert!(file.behind(fine, same, 5).is_ok());
+        assert!(file.behind(&own, fine, same).is_ok());
     }
 
     type Change = &'static dyn Fn(&mut Value);

@@ -29,6 +29,23 @@ pub struct AriaModels {
     exported: [usize; 2],
 }
 
+/// What an encoder puts out for a patch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Features {
+    /// Number of features.
+    pub width: usize,
+    /// Digest of the encoder's weights ([`Graph::weights`]); `None` where it was read without.
+    pub weights: Option<String>,
+}
+
+/// The first output of an encoder has no features of patches.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{model}: its first output has no features of patches")]
+pub struct NoFeaturesOfPatches {
+    /// Name of the encoder.
+    pub model: String,
+}
+
 impl AriaModels {
     /// An encoder of images and, where there is one, the decoder for features of its size. `patch`:
     /// side of a patch, px; by default the stride of the encoder's first convolution.
@@ -67,12 +84,17 @@ impl AriaModels {
         self.patch
     }
 
-    /// Features per patch of the encoder's first output; `None` where that has no rows of patches.
-    #[must_use]
-    pub fn features(&self) -> Option<usize> {
-        let output = self.encoder.outputs().first().map(|id| self.encoder.value(*id))?;
+    /// Features of patches in the encoder's first output.
+    ///
+    /// # Errors
+    /// [`NoFeaturesOfPatches`] where that has no rows of patches.
+    pub fn features(&self) -> Result<Features, NoFeaturesOfPatches> {
         let [rows, cols] = self.exported;
-        features_of_patches(&output.tensor.as_ref()?.shape, rows * cols).map(|(width, _)| width)
+        let output = self.encoder.outputs().first().map(|id| self.encoder.value(*id));
+        let (width, _) = output
+            .and_then(|output| features_of_patches(&output.tensor.as_ref()?.shape, rows * cols))
+            .ok_or_else(|| NoFeaturesOfPatches { model: self.encoder.name().to_owned() })?;
+        Ok(Features { width, weights: self.encoder.weights() })
     }
 
     /// The encoder for this many rows and columns of patches, with its weights where it has them.

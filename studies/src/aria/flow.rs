@@ -1,7 +1,7 @@
 //! [`learn`]: the patch flow of section 4.3.1, trained on the features of a network with the paper's
 //! loss or by the decoder's depth, and its error in held-out scenes beside flows in closed form.
 
-use super::{AriaStudyError, LEVELS, OnEngine, top};
+use super::{AriaStudyError, LEVELS, OnEngine, Trained, top};
 use vitempo::{
     aria::{
         CameraFlow, CameraMotion, FeatureMap, FlowEstimator, Frame, Grid, Instructions, Intrinsics,
@@ -179,16 +179,17 @@ fn training(steps: usize) -> Training {
     Training { latent: 16, hidden: 64, steps, ..Training::default() }
 }
 
-/// Trains a flow, and compares it as [`flow_errors`] does. The network is prepared for encoding at all [`LEVELS`] and for decoding at the highest.
+/// Trains a flow, and compares it as [`flow_errors`] does. The network is prepared for encoding at
+/// all [`LEVELS`] and for decoding at the highest.
 ///
 /// # Errors
-/// [`AriaStudyError`] when the network fails.
+/// [`AriaStudyError`] when the network fails or has no features of patches.
 pub fn learn(
     network: &mut OnEngine,
-    patch: usize,
+    trained: &Trained,
     study: FlowStudy,
 ) -> Result<(Vec<FlowError>, FlowFile), AriaStudyError> {
-    let top = top()?;
+    let (top, patch, features) = (top()?, trained.models.patch(), trained.features()?);
     let pairs: Vec<Pair> = (0..study.pairs)
         .map(|number| TwoFrames::trained(number, patch)?.seen(network)?.pair_for(study.teacher))
         .collect::<Result<_, AriaStudyError>>()?;
@@ -201,7 +202,8 @@ pub fn learn(
         ..FlowProvenance::of(&training, study.pairs, study.teacher.name())
     };
     let lens = FlowLens { grid: [top.rows(), top.cols()], view_rad: Scene::VIEWS_RAD };
-    let file = FlowFile::new(&learned, lens, provenance);
+    let encoder = features.weights.unwrap_or_default();
+    let file = FlowFile::new(&learned, encoder, lens, provenance);
     Ok((errors, file))
 }
 

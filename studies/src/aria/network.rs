@@ -14,7 +14,7 @@ use vitempo::{
     },
     plan::{
         aria::{
-            AriaModels, FlowFile,
+            AriaModels, Features, FlowError, FlowFile,
             live::{decoded, decoder_inputs},
             read_flow,
         },
@@ -73,9 +73,16 @@ impl Trained {
         grid: Grid,
         intrinsics: Intrinsics,
     ) -> Result<Option<FlowSource>, AriaStudyError> {
-        let width = self.models.features().unwrap_or(0);
-        let learned = self.flow.as_ref().map(|flow| flow.behind(grid, intrinsics, width));
-        Ok(learned.transpose()?.map(FlowSource::Learned))
+        let Some(flow) = &self.flow else { return Ok(None) };
+        Ok(Some(FlowSource::Learned(flow.behind(&self.features()?, grid, intrinsics)?)))
+    }
+
+    /// What the encoder puts out for a patch.
+    ///
+    /// # Errors
+    /// [`AriaStudyError::Flow`] where that is no row of features.
+    pub fn features(&self) -> Result<Features, AriaStudyError> {
+        Ok(self.models.features().map_err(FlowError::from)?)
     }
 
     /// The network on an engine, with encoders and decoders for these numbers of patches.

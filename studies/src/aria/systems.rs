@@ -192,7 +192,7 @@ pub fn ways(
     }
     let still = || Choices { follows_motion: false, padding: Padding::NONE, ..s3() };
     let mut with = |name: &str, choices| add(name, Show::Regions(highest(&aria), choices));
-    let regions = WholeWindows { spare: false, ..WholeWindows::ALL };
+    let regions = WholeWindows { spare: false };
     with("ARIA, highest resolution", still());
     with("ARIA, highest resolution, windows", Choices { whole_windows: Some(regions), ..still() });
     with("ARIA, highest resolution, zoom", Choices { zoom: 2, ..still() });

@@ -59,11 +59,18 @@ impl Engine {
             let _ =
                 write!(text, ", {} of the cores' time stolen by other machines", percent(stolen));
         }
+        if let Some(busy) = o.busy_cores {
+            let _ = write!(text, ", {busy:.1} cores busy");
+        }
         text += "\n\n";
         let mut table = Table::new(&HEADINGS, 1);
         o.parts.iter().for_each(|part| table.row(cells(part)));
         text += &table.to_text();
         text += &unsteady_text(o.unsteadiness);
+        if o.had_company() {
+            text += "warning: more cores were busy than the measurement has threads: what runs on \
+                     other cores, another campaign too, shares caches and memory with it\n";
+        }
         for (model, reason) in o.failed.iter().take(NAMED) {
             let _ = writeln!(text, "failed: {model}: {reason}");
         }
@@ -94,6 +101,7 @@ impl Engine {
             "interrupted": o.interrupted,
             "elapsed_s": o.elapsed.as_secs_f64(),
             "stolen_share": o.stolen,
+            "busy_cores": o.busy_cores,
             "unsteadiness": o.unsteadiness,
         })
     }

@@ -42,12 +42,6 @@ pub enum AriaLiveError {
     /// Full frames cannot be warped by depth.
     #[error("no decoder gives depth and labels, so that full frames cannot be warped by depth")]
     NoDepth,
-    /// A trained flow reads features that the encoder does not put out.
-    #[error("{model}: its first output has no features of patches")]
-    NoPatches {
-        /// Name of the encoder.
-        model: String,
-    },
     /// The encoder's first input is not an image.
     #[error("{model}: its first input is no image of 3 channels, or of {CHANNELS} with directions")]
     NoImage {

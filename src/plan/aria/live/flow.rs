@@ -1,7 +1,7 @@
 //! [`FlowChoice`]: what full frames are warped by in a live run.
 
 use super::{
-    super::{AriaModels, FlowFile},
+    super::{AriaModels, FlowError, FlowFile},
     AriaLiveError,
 };
 use vitempo_aria::{FlowSource, scene::Camera};
@@ -30,10 +30,8 @@ pub fn source(
         Some(FlowChoice::Depth) if sees => Ok(FlowSource::Depth),
         Some(FlowChoice::Depth) => Err(AriaLiveError::NoDepth),
         Some(FlowChoice::Learned(file)) => {
-            let width = models.features().ok_or_else(|| AriaLiveError::NoPatches {
-                model: models.encoder().name().to_owned(),
-            })?;
-            Ok(FlowSource::Learned(file.behind(camera.grid, camera.intrinsics, width)?))
+            let features = models.features().map_err(FlowError::from)?;
+            Ok(FlowSource::Learned(file.behind(&features, camera.grid, camera.intrinsics)?))
         }
     }
 }

@@ -87,7 +87,11 @@ impl From<AriaLiveError> for CliError {
                     .about("--live")
                     .hint("give --live gpu=BACKEND@CORES and --live npu=BACKEND@CORES");
             }
-            AriaLiveError::Flow(FlowError::Features { .. }) | AriaLiveError::NoPatches { .. } => {
+            AriaLiveError::Flow(
+                FlowError::Features { .. }
+                | FlowError::Encoder { .. }
+                | FlowError::NoFeatures { .. },
+            ) => {
                 "train one for this encoder: `vitempo-studies aria FOLDER --flow STEPS --flow-out \
                 FILE.json`; or --flow rotation"
             }

@@ -43,7 +43,7 @@ pub fn table(args: &AriaArgs, trained: &Trained, steps: usize) -> Result<Table, 
         first: args.first,
     };
     let mut table = Table::new(&["Flow", "Patches off", "1 - cosine", "Patches"], 1);
-    let (errors, file) = learn(&mut network, trained.models.patch(), study)?;
+    let (errors, file) = learn(&mut network, trained, study)?;
     if let Some(path) = &args.flow_out {
         file.write(path)?;
     }

@@ -72,10 +72,20 @@ pub struct AriaArgs {
     apart: u64,
     /// Recorded frames instead of rendered scenes: a folder with intrinsics.csv, poses.csv and
     /// pictures, as `frames` makes it
-    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["resolutions", "flow"])]
+    #[arg(
+        long,
+        value_name = "FOLDER",
+        conflicts_with_all = ["resolutions", "flow", "scenes", "frames", "first"]
+    )]
     recorded: Option<PathBuf>,
     /// Print errors by resolution alone
-    #[arg(long, conflicts_with = "flow")]
+    #[arg(
+        long,
+        conflicts_with_all = [
+            "flow", "gpu", "npu", "target", "camera", "threshold", "smoothing", "region_below",
+            "apart"
+        ]
+    )]
     resolutions: bool,
     /// Train a patch flow for this many steps, and print its error beside flows in closed form
     #[arg(long, value_name = "STEPS")]
@@ -89,11 +99,16 @@ pub struct AriaArgs {
     /// Run every system on the paper's phone, simulated, at 33.3 ms and 30 frames per second: times,
     /// heat and frequency are the simulator's, the network sees the frames; a scene of each kind, of
     /// five times the frames
-    #[arg(long, conflicts_with_all = ["flow", "recorded", "resolutions"])]
+    #[arg(
+        long,
+        conflicts_with_all = [
+            "flow", "recorded", "resolutions", "gpu", "npu", "target", "camera", "scenes"
+        ]
+    )]
     phone: bool,
     /// Write a page with everything into this folder: by resolution and precision, by system, on the
     /// phone, and by flow
-    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["phone", "recorded", "resolutions"])]
+    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["phone", "recorded", "resolutions", "format"])]
     page: Option<PathBuf>,
     /// Format of the output
     #[arg(long, value_enum, default_value_t)]
