@@ -1,6 +1,6 @@
 //! Trains bundles on measurements: [`load_environment`] reads the measurements of one environment,
 //! [`train`] fits predictors to the training side of a [`Split`] and evaluates them on the real
-//! models of the dataset, which are never training data. [`transfer`] corrects a bundle of another
+//! models of the dataset, which are never training data. [`transfer()`] corrects a bundle of another
 //! machine instead. Only fitting needs the feature `train`.
 
 use std::{

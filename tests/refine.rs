@@ -80,7 +80,8 @@ fn kernels_without_a_predictor_are_measured_in_pieces_of_the_model() {
 fn a_wide_forecast_names_the_command() {
     let (folder, model) = (Folder::new(), shipped("edgenext_xx_small"));
     let bundle = folder.path("shipped.vtb");
-    let ships = concat!(env!("CARGO_MANIFEST_DIR"), "/../bundles/epyc-torch-bf16-channels-last-1t.vtb");
+    let ships =
+        concat!(env!("CARGO_MANIFEST_DIR"), "/../bundles/epyc-torch-bf16-channels-last-1t.vtb");
     std::fs::copy(ships, &bundle).expect("a bundle that ships");
     let forecast = forecast(&model, &bundle);
     let command = forecast["refine"].as_str().expect("a command, as the interval is wide");

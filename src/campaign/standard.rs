@@ -7,8 +7,8 @@
 //! shuffled by the seed, so that what a budget leaves is a sample of the whole part.
 //!
 //! Started again, it goes on with what the dataset lacks. All models are in the dataset from the
-//! beginning: those without a model run are missing
-//! ([`vitempo_datasets::EnvironmentSummary::not_measured`]).
+//! beginning: those without a model run are missing (`not_measured` of a
+//! [`vitempo_datasets::Summary`]).
 
 use super::{Campaign, CampaignError, Repeats, session_name, sweep_models};
 use crate::{
@@ -154,7 +154,7 @@ pub struct StandardOutcome {
     /// busy as it has threads. `None` where the system does not report it.
     pub busy_cores: Option<f64>,
     /// How much the speed of the machine varied meanwhile
-    /// ([`unsteadiness`](vitempo_profiler::sweep::unsteadiness)); `None` with few model runs.
+    /// ([`unsteadiness`]); `None` with few model runs.
     pub unsteadiness: Option<f64>,
 }
 

@@ -58,9 +58,9 @@ pub enum LoadingOrigin {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunPlan {
-    /// Always [`FORMAT`].
+    /// Always `vitempo plan`.
     pub format: String,
-    /// Always [`VERSION`].
+    /// Version of the format.
     pub version: u32,
     /// The program that made it.
     pub made_by: String,

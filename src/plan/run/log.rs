@@ -17,9 +17,9 @@ pub const VERSION: u32 = 1;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LogHeader {
-    /// Always [`FORMAT`].
+    /// Always `vitempo run log`.
     pub format: String,
-    /// Always [`VERSION`].
+    /// Version of the format.
     pub version: u32,
     /// The program that ran.
     pub made_by: String,

@@ -28,7 +28,7 @@ const COLOURS: [[u8; 3]; LABELS] = [
     [106, 61, 154],
 ];
 
-/// A picture of the camera, the truth, and what each of [`DRAWN`] shows: depth above labels. Also the
+/// A picture of the camera, the truth, and what five of the ways show: depth above labels. Also the
 /// names of its columns.
 ///
 /// # Errors
