@@ -2,7 +2,7 @@
 //! trained on and how wrong it is. [`read_flow`] and [`FlowFile::write`] are checked: what is read is
 //! a flow, or an error names the file and what to do.
 
-use super::{AriaFileError, Features, NoFeaturesOfPatches};
+use super::{AriaFileError, Features};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use vitempo_aria::{
@@ -99,9 +99,12 @@ pub enum FlowError {
         /// Of the encoder.
         given: Option<String>,
     },
-    /// The encoder has no features of patches.
-    #[error(transparent)]
-    NoFeatures(#[from] NoFeaturesOfPatches),
+    /// The encoder's first output has no features of patches.
+    #[error("{model}: its first output has no features of patches")]
+    NoFeatures {
+        /// Name of the encoder.
+        model: String,
+    },
     /// The camera sees more or less than any that it was trained behind.
     #[error(
         "the flow was trained for fields of view from {:.3} to {:.3} rad, the camera has {given:.3}",

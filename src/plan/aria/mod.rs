@@ -46,7 +46,7 @@ pub use costs::{CostNote, CostsRequest, GivenTimes, forecast};
 pub use error::AriaCostsError;
 pub use files::{AriaFileError, read_costs, read_device};
 pub use flow::{FlowError, FlowFigures, FlowFile, FlowLens, FlowProvenance, read_flow};
-pub use models::{AriaModels, Features, NoFeaturesOfPatches};
+pub use models::{AriaModels, Features};
 pub use outcomes::{PERTURBATION, TraceOutcomes, perturbed};
 pub use scenario::{Details, Scenario, Simulated};
 pub use sizes::Sizes;

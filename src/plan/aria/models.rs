@@ -1,7 +1,7 @@
 //! [`AriaModels`]: an encoder and its decoder, from one file each, resized to any number of
 //! patches.
 
-use super::AriaCostsError;
+use super::{AriaCostsError, FlowError};
 use vitempo_graph::{Graph, OpKind, resized};
 
 /// Largest number of tokens that are not patches: class, registers.
@@ -36,14 +36,6 @@ pub struct Features {
     pub width: usize,
     /// Digest of the encoder's weights ([`Graph::weights`]); `None` where it was read without.
     pub weights: Option<String>,
-}
-
-/// The first output of an encoder has no features of patches.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{model}: its first output has no features of patches")]
-pub struct NoFeaturesOfPatches {
-    /// Name of the encoder.
-    pub model: String,
 }
 
 impl AriaModels {
@@ -87,13 +79,13 @@ impl AriaModels {
     /// Features of patches in the encoder's first output.
     ///
     /// # Errors
-    /// [`NoFeaturesOfPatches`] where that has no rows of patches.
-    pub fn features(&self) -> Result<Features, NoFeaturesOfPatches> {
+    /// [`FlowError::NoFeatures`] where that has no rows of patches.
+    pub fn features(&self) -> Result<Features, FlowError> {
         let [rows, cols] = self.exported;
         let output = self.encoder.outputs().first().map(|id| self.encoder.value(*id));
         let (width, _) = output
             .and_then(|output| features_of_patches(&output.tensor.as_ref()?.shape, rows * cols))
-            .ok_or_else(|| NoFeaturesOfPatches { model: self.encoder.name().to_owned() })?;
+            .ok_or_else(|| FlowError::NoFeatures { model: self.encoder.name().to_owned() })?;
         Ok(Features { width, weights: self.encoder.weights() })
     }
 

@@ -189,7 +189,7 @@ pub fn learn(
     trained: &Trained,
     study: FlowStudy,
 ) -> Result<(Vec<FlowError>, FlowFile), AriaStudyError> {
-    let (top, patch, features) = (top()?, trained.models.patch(), trained.features()?);
+    let (top, patch, features) = (top()?, trained.models.patch(), trained.models.features()?);
     let pairs: Vec<Pair> = (0..study.pairs)
         .map(|number| TwoFrames::trained(number, patch)?.seen(network)?.pair_for(study.teacher))
         .collect::<Result<_, AriaStudyError>>()?;

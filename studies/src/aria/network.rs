@@ -14,7 +14,7 @@ use vitempo::{
     },
     plan::{
         aria::{
-            AriaModels, Features, FlowError, FlowFile,
+            AriaModels, FlowFile,
             live::{decoded, decoder_inputs},
             read_flow,
         },
@@ -74,15 +74,8 @@ impl Trained {
         intrinsics: Intrinsics,
     ) -> Result<Option<FlowSource>, AriaStudyError> {
         let Some(flow) = &self.flow else { return Ok(None) };
-        Ok(Some(FlowSource::Learned(flow.behind(&self.features()?, grid, intrinsics)?)))
-    }
-
-    /// What the encoder puts out for a patch.
-    ///
-    /// # Errors
-    /// [`AriaStudyError::Flow`] where that is no row of features.
-    pub fn features(&self) -> Result<Features, AriaStudyError> {
-        Ok(self.models.features().map_err(FlowError::from)?)
+        let features = self.models.features()?;
+        Ok(Some(FlowSource::Learned(flow.behind(&features, grid, intrinsics)?)))
     }
 
     /// The network on an engine, with encoders and decoders for these numbers of patches.

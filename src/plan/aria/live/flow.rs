@@ -1,7 +1,7 @@
 //! [`FlowChoice`]: what full frames are warped by in a live run.
 
 use super::{
-    super::{AriaModels, FlowError, FlowFile},
+    super::{AriaModels, FlowFile},
     AriaLiveError,
 };
 use vitempo_aria::{FlowSource, scene::Camera};
@@ -30,7 +30,7 @@ pub fn source(
         Some(FlowChoice::Depth) if sees => Ok(FlowSource::Depth),
         Some(FlowChoice::Depth) => Err(AriaLiveError::NoDepth),
         Some(FlowChoice::Learned(file)) => {
-            let features = models.features().map_err(FlowError::from)?;
+            let features = models.features()?;
             Ok(FlowSource::Learned(file.behind(&features, camera.grid, camera.intrinsics)?))
         }
     }
