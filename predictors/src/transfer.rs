@@ -14,11 +14,14 @@
 //! factor of the class: the median of measured over forecast, shrunk towards that of the kind, and
 //! that towards the median of everything. `lambda` is chosen by cross-validation over the networks;
 //! so are the expected errors. Classes that were not measured get the factor of their kind, or of
-//! everything.
+//! everything. More trees follow those of the source where they lower the error of networks that
+//! were left out ([`residual_trees`]).
 //!
 //! The overhead between kernels is scaled by the factor of everything. Quantiles of the interval
 //! stay those of the source, and expected errors grow until they would hold as many networks of
 //! several kernels, each forecast by factors that were fitted without it.
+
+mod residual_trees;
 
 use crate::{
     ErrorScale, Evaluation, FeatureSchema, KeyPredictor, PredictorBundle, PredictorError,
@@ -94,12 +97,15 @@ pub fn transfer(
     }
     let all: Vec<&Sample<'_>> = samples.iter().collect();
     let (ridge, folds) = best_ridge(&samples);
-    let errors: Vec<f64> = samples.iter().map(|s| s.error(&folds)).collect();
-    let before: Vec<f64> = samples.iter().map(|s| s.log_ratio().abs()).collect();
     let factors = Factors::fit(&all, ridge);
     let mut predictors = corrected(&source.predictors, &factors);
+    let mut folds: Vec<Predictors> =
+        folds.iter().map(|factors| corrected(&source.predictors, factors)).collect();
+    residual_trees::grow(&mut predictors, &mut folds, &all);
+    let errors: Vec<f64> = samples.iter().filter_map(|s| s.held_out_error(&folds)).collect();
+    let before: Vec<f64> = samples.iter().map(|s| s.log_ratio().abs()).collect();
     set_error_scales(&mut predictors, &samples, &errors);
-    let forecasts = held_out(source, &rows, &folds, &predictors);
+    let forecasts = held_out(&rows, folds, &predictors);
     let of_networks =
         HeldOutForecasts::new(&rows, &measured_sums(&rows), &forecasts, &source.calibration);
     let excess = of_networks.excess_over(&source.interval);
@@ -139,6 +145,8 @@ struct Sample<'r> {
     row: &'r TrainingRow,
     key: PredictorKey,
     fold: usize,
+    /// Features.
+    x: Vec<f64>,
     /// The source's forecast, ns.
     forecast_ns: f64,
     /// Share of each term of the base in it; the first is the constant.
@@ -154,6 +162,15 @@ impl Sample<'_> {
     fn error(&self, folds: &[Factors]) -> f64 {
         let forecast_ns = folds.get(self.fold).map_or(self.forecast_ns, |f| f.forecast_ns(self));
         (self.row.latency_ns / forecast_ns).ln().abs()
+    }
+
+    /// The same by predictors of which one per fold was fitted without it.
+    fn held_out_error(&self, folds: &[Predictors]) -> Option<f64> {
+        Some(self.error_of(folds.get(self.fold)?.keys.get(&self.key)?))
+    }
+
+    fn error_of(&self, predictor: &KeyPredictor) -> f64 {
+        (self.row.latency_ns / predictor.predict(&self.x)).ln().abs()
     }
 
     /// The forecast with scaled unit costs, ns.
@@ -173,6 +190,7 @@ fn samples<'r>(predictors: &Predictors, rows: &'r TrainingRows) -> Vec<Sample<'r
             fold: fold_of(rows, row.model),
             forecast_ns: predictor.predict(&x),
             shares: shares(predictor, &x),
+            x,
             key,
         })
     };
@@ -418,18 +436,11 @@ fn grown(scale: ErrorScale, factor: f64) -> ErrorScale {
     }
 }
 
-/// Forecasts of the measured rows and networks, each by factors that were fitted without its
-/// network, with the expected errors of `predictors`.
-fn held_out(
-    source: &PredictorBundle,
-    rows: &TrainingRows,
-    folds: &[Factors],
-    predictors: &Predictors,
-) -> Forecasts {
+/// Forecasts of the measured rows and networks, each by the predictors of `folds` that were fitted
+/// without its network, with the expected errors of `predictors`.
+fn held_out(rows: &TrainingRows, mut folds: Vec<Predictors>, predictors: &Predictors) -> Forecasts {
     let lowered: Vec<_> =
         rows.models.iter().map(|_| Err("it was not forecast from its graph".to_owned())).collect();
-    let mut folds: Vec<Predictors> =
-        folds.iter().map(|factors| corrected(&source.predictors, factors)).collect();
     for (key, fold) in folds.iter_mut().flat_map(|fold| &mut fold.keys) {
         fold.error_scale = predictors.keys.get(key).map(|p| p.error_scale).unwrap_or_default();
     }

@@ -9,7 +9,8 @@ mod simulated;
 use simulated::{data, environment};
 use vitempo_graph::{Environment, LatencyModel, ModelProfile, OpKind};
 use vitempo_predictors::{
-    Method, PredictorBundle, PredictorError, TrainOptions, train,
+    Method, PredictorBundle, PredictorError, Predictors, TrainOptions, TrainingRow, TrainingRows,
+    train,
     transfer::{Transferred, transfer},
 };
 
@@ -74,6 +75,41 @@ fn a_few_measurements_correct_the_bundle_of_another_machine() {
     // It is a bundle like any other.
     let again = PredictorBundle::from_bytes(&bundle.to_bytes().unwrap()).unwrap();
     assert_eq!(mean_error(&again, 900), after);
+}
+
+/// Kernels whose factor depends on their size, which no unit cost has.
+#[test]
+fn trees_learn_what_no_unit_cost_explains() {
+    let source = source();
+    let by_size = |profiles: Vec<ModelProfile>| -> Vec<ModelProfile> {
+        let of = |mut profile: ModelProfile| {
+            for operator in &mut profile.operators {
+                let bytes: u64 = operator.op.inputs.iter().map(|i| i.tensor.size_bytes() as u64).sum();
+                let factor = if bytes.ilog2() % 2 == 0 { 1.5 } else { 0.75 };
+                let samples = &mut operator.samples.wall_ns;
+                samples.iter_mut().for_each(|ns| *ns = (*ns as f64 * factor) as u64);
+            }
+            profile.e2e.wall_ns.clear();
+            profile.environment.device = "Another".into();
+            profile
+        };
+        profiles.into_iter().map(of).collect()
+    };
+    let off = |predictors: &Predictors, profiles: &[ModelProfile]| {
+        let rows = TrainingRows::from_profiles(profiles).unwrap().rows;
+        let estimate = |row: &TrainingRow| predictors.estimate(&row.op, row.working_set);
+        let errors = rows.iter().map(|row| (estimate(row).latency_ns / row.latency_ns).ln().abs());
+        errors.sum::<f64>() / rows.len() as f64
+    };
+    let (few, others) = (by_size(data(60, 500, 0.01).0), by_size(data(20, 900, 0.0).0));
+    let found = transfer(&source, &few).unwrap();
+    let again = PredictorBundle::from_bytes(&found.bundle.to_bytes().unwrap()).unwrap();
+    assert_eq!(again.predictors.keys, found.bundle.predictors.keys);
+    let error = off(&again.predictors, &others);
+    // A factor for each class leaves |ln(1.5 / 0.75)| / 2 = 0.35.
+    assert!(error < 0.2, "{error}");
+    // Fewer networks than a class needs for trees.
+    assert!(off(&transfer(&source, &few[..2]).unwrap().bundle.predictors, &others) > 0.25);
 }
 
 #[test]

@@ -15,9 +15,9 @@ use crate::{
     forest::{CompiledForest, ForestError, TreeNode, ordinary},
 };
 use encoded::Encoded;
-#[cfg(feature = "train")]
-use nodes::LEAF;
 use nodes::Nodes;
+#[cfg(feature = "train")]
+use nodes::{LEAF, Node};
 use std::{
     ops::Range,
     sync::{
@@ -130,6 +130,22 @@ impl Trees {
             compiled: OnceLock::new(),
             walked: AtomicUsize::new(0),
         })
+    }
+
+    /// These trees and more, whose sums add up.
+    ///
+    /// # Errors
+    /// A sentence when leaves are too large to keep, or the trees too many.
+    #[cfg(feature = "train")]
+    pub(crate) fn followed_by(&self, more: &Self) -> Result<Self, String> {
+        let scale = more.scale / self.scale;
+        let scaled = |node: &Node| match node.feature {
+            LEAF => Node::leaf(scale * node.value),
+            _ => *node,
+        };
+        let own = self.decoded().nodes.iter().copied();
+        let nodes = own.chain(more.decoded().nodes.iter().map(scaled)).collect();
+        Self::checked(Nodes::joined(nodes), self.columns.max(more.columns), self.scale)
     }
 
     /// The same trees over rows to which features were appended.
@@ -297,6 +313,20 @@ mod tests {
         for (x, sum) in [([0.0, 9.0], 2.0), ([1.0, 3.0], -1.0), ([1.5, 3.0], 1.0)] {
             assert!((stump().log_ratio(&x) - 0.5 * sum).abs() < 1e-15);
         }
+    }
+
+    #[cfg(feature = "train")]
+    #[test]
+    fn sums_of_trees_add_up() {
+        let more = Trees::new(&[vec![TreeNode::Leaf(3.0)], vec![TreeNode::Leaf(-1.0)]], 2, 0.1);
+        let both = stump().followed_by(&more.expect("trees")).expect("trees");
+        assert_eq!(both.len(), 3);
+        assert_eq!(read(&encoded(&both), 2).as_ref(), Ok(&both));
+        for x in [[0.0, 9.0], [1.0, 3.0], [1.5, 3.0]] {
+            assert!((both.log_ratio(&x) - stump().log_ratio(&x) - 0.2).abs() < 1e-6);
+        }
+        let large = Trees::new(&[vec![TreeNode::Leaf(90.0)]], 2, 1.0).expect("a tree");
+        assert!(stump().followed_by(&large).is_err());
     }
 
     #[cfg(feature = "train")]

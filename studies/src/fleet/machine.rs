@@ -7,7 +7,9 @@ use std::{
 use vitempo::{
     datasets::{Dataset, DatasetError, Split},
     graph::{Environment, Graph, ModelProfile, Precision},
-    predictors::{Method, PredictorBundle, PredictorError, TrainOptions, metrics},
+    predictors::{
+        Drift, MeasuredModel, Method, PredictorBundle, PredictorError, TrainOptions, TrainingRows,
+    },
     training::{self, TrainingError},
 };
 
@@ -33,12 +35,12 @@ pub enum MachineError {
 pub(super) struct Truth {
     pub name: String,
     pub graph: Graph,
-    /// Median over rounds of the median over repeats.
+    /// Median over rounds of the median over repeats, corrected to the machine's usual speed.
     pub latency_ns: f64,
     /// Wall time of its measurement, s.
     pub seconds: f64,
     /// Mean difference of one round and the next, as a share; `None`: one round.
-    noise: Option<f64>,
+    pub noise: Option<f64>,
 }
 
 /// A machine.
@@ -52,9 +54,9 @@ pub struct Machine {
     split: Split,
     /// Networks around operators, with what measuring each took, s.
     pub(super) networks: Vec<(ModelProfile, f64)>,
-    truths: Vec<Truth>,
+    /// Wall time of each measurement, s.
+    took: Vec<f64>,
     has_real: bool,
-    seconds: f64,
 }
 
 impl Machine {
@@ -85,12 +87,7 @@ impl Machine {
         let networks = networks.map(|(p, s)| (p.clone(), *s)).collect();
         let has_real = dataset.profiles.iter().any(|p| p.model.space.is_none());
         let environment = dataset.profiles[0].environment.without_host();
-        let truths = truths(&dataset, &took, |p| match has_real {
-            true => p.model.space.is_none(),
-            false => split.test.contains(&p.model.architecture),
-        });
-        let seconds = took.iter().sum();
-        Ok(Some(Self { name, environment, dataset, split, networks, truths, has_real, seconds }))
+        Ok(Some(Self { name, environment, dataset, split, networks, took, has_real }))
     }
 
     /// Whether the models that forecasts are judged by are real.
@@ -101,21 +98,37 @@ impl Machine {
 
     /// Wall time of all its measurements, s.
     #[must_use]
-    pub const fn seconds(&self) -> f64 {
-        self.seconds
-    }
-
-    /// Mean difference of two rounds of these models, percent.
-    #[must_use]
-    pub fn noise(&self) -> Option<f64> {
-        let found: Vec<f64> = self.truths.iter().filter_map(|t| t.noise).collect();
-        (!found.is_empty()).then(|| 100.0 * found.iter().sum::<f64>() / found.len() as f64)
+    pub fn seconds(&self) -> f64 {
+        self.took.iter().sum()
     }
 
     /// The models that forecasts are judged by: real ones, else synthetic ones that its own bundle
-    /// was not trained on.
-    pub(super) fn judged(&self) -> &[Truth] {
-        &self.truths
+    /// was not trained on. Their latencies are those that its own bundle is evaluated by: corrected
+    /// by `drift`.
+    ///
+    /// # Errors
+    /// [`PredictorError`] where none of them has samples.
+    pub(super) fn judged(&self, drift: Drift) -> Result<Vec<Truth>, PredictorError> {
+        let is_judged = |profile: &ModelProfile| match self.has_real {
+            true => profile.model.space.is_none(),
+            false => self.split.test.contains(&profile.model.architecture),
+        };
+        let judged = || self.dataset.profiles.iter().zip(&self.took).filter(|(p, _)| is_judged(p));
+        let profiles: Vec<ModelProfile> = judged().map(|(profile, _)| profile.clone()).collect();
+        let truth = |model: MeasuredModel| {
+            let took = judged().filter(|(p, _)| p.model.name == model.name).map(|(_, took)| took);
+            let pairs = model.runs.windows(2).map(|pair| (pair[1].1 / pair[0].1 - 1.0).abs());
+            let pairs: Vec<f64> = pairs.collect();
+            Some(Truth {
+                graph: self.dataset.graphs.get(&model.architecture)?.clone(),
+                latency_ns: model.e2e_ns?,
+                seconds: took.sum(),
+                noise: super::mean(&pairs),
+                name: model.name,
+            })
+        };
+        let models = TrainingRows::with_drift(&profiles, drift)?.models;
+        Ok(models.into_iter().filter_map(truth).collect())
     }
 
     pub(super) fn graphs(&self) -> &BTreeMap<String, Graph> {
@@ -138,30 +151,4 @@ impl Machine {
         bundle.save(&file)?;
         Ok(bundle)
     }
-}
-
-fn truths(
-    dataset: &Dataset,
-    took: &[f64],
-    is_judged: impl Fn(&ModelProfile) -> bool,
-) -> Vec<Truth> {
-    let mut runs: BTreeMap<&str, (&ModelProfile, Vec<f64>, f64)> = BTreeMap::new();
-    let judged = dataset.profiles.iter().zip(took).filter(|(p, _)| is_judged(p));
-    for (profile, took) in judged {
-        let Some(ns) = profile.e2e.median_ns() else { continue };
-        let of = runs.entry(&profile.model.name).or_insert_with(|| (profile, Vec::new(), 0.0));
-        of.1.push(ns);
-        of.2 += took;
-    }
-    let truth = |(name, (profile, ns, seconds)): (&str, (&ModelProfile, Vec<f64>, f64))| {
-        let pairs = ns.windows(2).map(|pair| (pair[1] / pair[0] - 1.0).abs());
-        Some(Truth {
-            name: name.to_owned(),
-            graph: dataset.graphs.get(&profile.model.architecture)?.clone(),
-            latency_ns: metrics::median(&ns)?,
-            seconds,
-            noise: (ns.len() > 1).then(|| pairs.sum::<f64>() / (ns.len() - 1) as f64),
-        })
-    };
-    runs.into_iter().filter_map(truth).collect()
 }

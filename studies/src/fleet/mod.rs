@@ -163,9 +163,10 @@ pub fn study(
         bundles.push(machine.bundle(protocol.bundles)?);
     }
     for target in 0..machines.len() {
-        let fleet = LeftOut { machines: &machines, bundles: &bundles, target, protocol };
+        let judged = machines[target].judged(bundles[target].drift)?;
         let (engine, name) = (engine.to_owned(), machines[target].name.clone());
-        let noise = (engine, name, fleet.own().noise());
+        let noise = (engine, name, noise(&judged));
+        let fleet = LeftOut { machines: &machines, bundles: &bundles, target, judged, protocol };
         if !record.noise.contains(&noise) {
             record.noise.push(noise);
         }
@@ -179,6 +180,7 @@ struct LeftOut<'a> {
     machines: &'a [Machine],
     bundles: &'a [PredictorBundle],
     target: usize,
+    judged: Vec<Truth>,
     protocol: &'a Protocol<'a>,
 }
 
@@ -253,20 +255,20 @@ impl LeftOut<'_> {
     fn found(&self, way: Way, seed: u64) -> Result<Found, FleetError> {
         match way {
             Way::Campaign => {
-                let score = score(&self.bundles[self.target], self.own().judged())?;
+                let score = score(&self.bundles[self.target], &self.judged)?;
                 Ok(Found { source: None, score, seconds: self.own().seconds() })
             }
             Way::Nothing => {
                 let (name, bundle, _) = self.corrected(seed)?;
                 let bundle =
                     self.others().find(|(m, _)| m.name == name).map_or(&bundle, |(_, b)| b);
-                let score = score(bundle, self.own().judged())?;
+                let score = score(bundle, &self.judged)?;
                 Ok(Found { source: Some(name), score, seconds: 0.0 })
             }
             Way::TenLatencies | Way::TenLatenciesOfNewModels => self.adapted(way, seed),
             Way::Minute => {
                 let (name, bundle, seconds) = self.corrected(seed)?;
-                let score = score(&bundle, self.own().judged())?;
+                let score = score(&bundle, &self.judged)?;
                 Ok(Found { source: Some(name), score, seconds })
             }
             Way::MinuteAlone => {
@@ -274,7 +276,7 @@ impl LeftOut<'_> {
                 let options = TrainOptions::default();
                 let graphs = self.own().graphs();
                 let bundle = train(&profiles, graphs, Method::Gbdt, &options, &mut |_| ())?;
-                let score = score(&bundle, self.own().judged())?;
+                let score = score(&bundle, &self.judged)?;
                 Ok(Found { source: None, score, seconds })
             }
         }
@@ -310,7 +312,7 @@ impl LeftOut<'_> {
     }
 
     fn adapted(&self, way: Way, seed: u64) -> Result<Found, FleetError> {
-        let truths = self.own().judged();
+        let truths = &self.judged;
         let models: Vec<Model<'_>> =
             truths.iter().map(|t| Model { name: &t.name, graph: &t.graph }).collect();
         let mut order: Vec<usize> = (0..truths.len()).collect();
@@ -334,6 +336,16 @@ impl LeftOut<'_> {
         let seconds = measured.iter().map(|&i| truths[i].seconds).sum();
         Ok(Found { source: None, score: score(&adapted, &rest)?, seconds })
     }
+}
+
+/// Mean difference of two rounds of a model, percent.
+fn noise(truths: &[Truth]) -> Option<f64> {
+    let each: Vec<f64> = truths.iter().filter_map(|truth| truth.noise).collect();
+    mean(&each).map(|mean| 100.0 * mean)
+}
+
+fn mean(values: &[f64]) -> Option<f64> {
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
 /// Errors of a bundle's forecasts.

@@ -109,6 +109,11 @@ fn join(nodes: &mut [Node]) -> Vec<u32> {
 }
 
 impl Node {
+    /// A leaf with this value, rounded.
+    pub fn leaf(value: f64) -> Self {
+        Self { feature: LEAF, right: 0, value: (value * QUANTA).round() / QUANTA }
+    }
+
     /// As the compiler reads it, in a tree that begins at node `root`.
     fn resolved(&self, root: usize) -> Resolved {
         match self.feature {
@@ -164,11 +169,7 @@ fn flatten(tree: &[TreeNode], nodes: &mut Vec<Node>) -> Result<(), String> {
             parent.right = u32::try_from(here).map_err(|e| e.to_string())?;
         }
         match tree.get(index).ok_or(ForestError::NotATree.to_string())? {
-            TreeNode::Leaf(value) => nodes.push(Node {
-                feature: LEAF,
-                right: 0,
-                value: (value * QUANTA).round() / QUANTA,
-            }),
+            TreeNode::Leaf(value) => nodes.push(Node::leaf(*value)),
             TreeNode::Split {
                 feature,
                 rule: Rule::AtMost(threshold, Missing::Never | Missing::Nan { left: false }),
