@@ -84,8 +84,8 @@ fn trees_learn_what_no_unit_cost_explains() {
     let by_size = |profiles: Vec<ModelProfile>| -> Vec<ModelProfile> {
         let of = |mut profile: ModelProfile| {
             for operator in &mut profile.operators {
-                let bytes: u64 = operator.op.inputs.iter().map(|i| i.tensor.size_bytes() as u64).sum();
-                let factor = if bytes.ilog2() % 2 == 0 { 1.5 } else { 0.75 };
+                let bytes: u64 = operator.op.inputs.iter().map(|i| i.tensor.size_bytes()).sum();
+                let factor = if bytes.ilog2().is_multiple_of(2) { 1.5 } else { 0.75 };
                 let samples = &mut operator.samples.wall_ns;
                 samples.iter_mut().for_each(|ns| *ns = (*ns as f64 * factor) as u64);
             }
