@@ -15,7 +15,7 @@
 //! that towards the median of everything. `lambda` is chosen by cross-validation over the networks;
 //! so are the expected errors. Classes that were not measured get the factor of their kind, or of
 //! everything. More trees follow those of the source where they lower the error of networks that
-//! were left out ([`residual_trees`]).
+//! were left out (`transfer/residual_trees.rs`).
 //!
 //! The overhead between kernels is scaled by the factor of everything. Quantiles of the interval
 //! stay those of the source, and expected errors grow until they would hold as many networks of
