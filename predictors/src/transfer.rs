@@ -3,8 +3,8 @@
 //!
 //! What a kernel costs differs between machines mostly by factors: of its class (vector units that
 //! one lacks), and of its work against its bytes (clocks, caches, memory). A regressor is a linear
-//! base, a sum of unit costs times features, times trees. Trees stay; each unit cost of the base is
-//! scaled by a factor `s_j` that minimises over the measured rows
+//! base, a sum of unit costs times features, times trees. Each unit cost of the base is scaled by a
+//! factor `s_j` that minimises over the measured rows
 //!
 //! ```text
 //! sum_i w_i (1 - sum_j s_j a_ij / y_i)^2 + lambda sum_j (s_j - s)^2
@@ -19,7 +19,7 @@
 //!
 //! The overhead between kernels is scaled by the factor of everything. Quantiles of the interval
 //! stay those of the source, and expected errors grow until they would hold as many networks of
-//! several kernels, each forecast by factors that were fitted without it.
+//! several kernels, each forecast by factors and trees that were fitted without it.
 
 mod residual_trees;
 
