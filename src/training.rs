@@ -1,7 +1,7 @@
 //! Trains bundles on measurements: [`load_environment`] reads the measurements of one environment,
 //! [`train`] fits predictors to the training side of a [`Split`] and evaluates them on the real
 //! models of the dataset, which are never training data. [`transfer()`] corrects a bundle of another
-//! machine instead. Only fitting needs the feature `train`.
+//! machine instead. Both need the feature `train`.
 
 use std::{
     collections::BTreeSet,
@@ -9,13 +9,11 @@ use std::{
 };
 use vitempo_datasets::{Dataset, DatasetError, Split, SplitSize};
 use vitempo_graph::{Environment, ModelProfile, Status};
+use vitempo_predictors::PredictorError;
 #[cfg(feature = "train")]
 use vitempo_predictors::{
-    Fitted, Method, Progress, Share, TrainOptions,
+    Fitted, Method, PredictorBundle, Progress, Share, TrainOptions,
     contention::{self, ContentionError},
-};
-use vitempo_predictors::{
-    PredictorBundle, PredictorError,
     transfer::{self, Transferred},
 };
 
@@ -262,6 +260,7 @@ pub fn fit_contention(
 ///
 /// # Errors
 /// As [`transfer::transfer`].
+#[cfg(feature = "train")]
 pub fn transfer(
     source: &PredictorBundle,
     dataset: &Dataset,
@@ -275,6 +274,7 @@ pub fn transfer(
 
 /// Fits the interval of unfamiliar models to the dataset's real models where they are enough, and
 /// evaluates the bundle on them.
+#[cfg(feature = "train")]
 fn judge_on_real(bundle: &mut PredictorBundle, dataset: &Dataset) -> Result<(), PredictorError> {
     let real = |p: &&ModelProfile| {
         p.model.space.is_none()

@@ -66,6 +66,7 @@ pub mod rows;
 mod shares;
 #[cfg(feature = "train")]
 mod train;
+#[cfg(feature = "train")]
 pub mod transfer;
 pub mod unfamiliar;
 

@@ -28,7 +28,9 @@ use vitempo_graph::{MemoryFormat, OpKind, OpSpec};
 /// version before are read, too ([`FeatureSchema::extends`]).
 pub const SCHEMA_VERSION: u32 = 6;
 
-pub(crate) use totals::{BYTES_REORDERED, BYTES_TOTAL, CONSTANT_INPUTS, SIZES};
+#[cfg(feature = "train")]
+pub(crate) use totals::BYTES_REORDERED;
+pub(crate) use totals::{BYTES_TOTAL, CONSTANT_INPUTS, SIZES};
 
 /// Number of leading columns that every family has.
 pub(crate) const TOTALS_WIDTH: usize = totals::COLUMNS.len();
