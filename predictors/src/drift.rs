@@ -29,6 +29,11 @@ impl Drift {
     /// nothing is corrected.
     #[must_use]
     pub fn of(profiles: &[ModelProfile]) -> Self {
+        Self::with_exponent(profiles, 0.0)
+    }
+
+    /// The same, but without repeated model runs with this exponent, which may be another machine's.
+    pub(crate) fn with_exponent(profiles: &[ModelProfile], otherwise: f64) -> Self {
         let medians: Vec<f64> =
             profiles.iter().filter_map(|p| p.reference.median_ns()).filter(|m| *m > 0.0).collect();
         let Some(usual) = metrics::median(&medians) else { return Self::default() };
@@ -40,8 +45,10 @@ impl Drift {
                 .sum::<f64>()
         };
         let exponents = (0..=STEPS).map(|step| step as f64 / STEPS as f64);
-        let best =
-            exponents.min_by(|a, b| disagreement(*a).total_cmp(&disagreement(*b))).unwrap_or(0.0);
+        let best = exponents
+            .filter(|_| !pairs.is_empty())
+            .min_by(|a, b| disagreement(*a).total_cmp(&disagreement(*b)))
+            .unwrap_or(otherwise);
         if best > 0.0 {
             Self { reference_ns: Some(usual), exponent: best }
         } else {

@@ -17,6 +17,9 @@
 //! everything. More trees follow those of the source where they lower the error of networks that
 //! were left out (`transfer/residual_trees.rs`).
 //!
+//! How much the machine slows down with its reference workload is known from repeated model runs,
+//! and networks have none: the source's exponent is used.
+//!
 //! The overhead between kernels is scaled by the factor of everything. Quantiles of the interval
 //! stay those of the source, and expected errors grow until they would hold as many networks of
 //! several kernels, each forecast by factors and trees that were fitted without it.
@@ -24,7 +27,7 @@
 mod residual_trees;
 
 use crate::{
-    ErrorScale, Evaluation, FeatureSchema, KeyPredictor, PredictorBundle, PredictorError,
+    Drift, ErrorScale, Evaluation, FeatureSchema, KeyPredictor, PredictorBundle, PredictorError,
     PredictorKey, Predictors, TrainingRow, TrainingRows,
     evaluate::{EndToEndModel, Forecasts, OfModel, evaluate_forecasts},
     held_out::{HeldOutForecasts, measured_sums},
@@ -87,7 +90,8 @@ pub fn transfer(
     source: &PredictorBundle,
     profiles: &[ModelProfile],
 ) -> Result<Transferred, PredictorError> {
-    let rows = TrainingRows::from_profiles(profiles)?;
+    let drift = Drift::with_exponent(profiles, source.drift.exponent);
+    let rows = TrainingRows::with_drift(profiles, drift)?;
     let environment = profiles.first().map(|p| p.environment.without_host());
     let environment = environment.ok_or_else(|| no_rows(&rows))?;
     check_environment(&source.environment, &environment)?;

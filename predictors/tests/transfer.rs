@@ -112,6 +112,18 @@ fn trees_learn_what_no_unit_cost_explains() {
     assert!(off(&transfer(&source, &few[..2]).unwrap().bundle.predictors, &others) > 0.25);
 }
 
+/// Networks are not repeated, so that they do not show how much they slow down with the reference.
+#[test]
+fn the_drift_of_networks_is_corrected_as_the_source_found_it() {
+    let source = source();
+    assert!(source.drift.exponent > 0.5, "{:?}", source.drift);
+    let mut networks = moved(data(6, 500, 0.01).0);
+    networks.iter_mut().for_each(|network| network.e2e.wall_ns.clear());
+    let bundle = transfer(&source, &networks).unwrap().bundle;
+    assert_eq!(bundle.drift.exponent, source.drift.exponent);
+    assert!(bundle.drift.reference_ns.is_some());
+}
+
 #[test]
 fn other_kernels_are_refused() {
     let source = source();

@@ -164,12 +164,14 @@ pub fn study(
     }
     for target in 0..machines.len() {
         let judged = machines[target].judged(bundles[target].drift)?;
-        let (engine, name) = (engine.to_owned(), machines[target].name.clone());
-        let noise = (engine, name, noise(&judged));
-        let fleet = LeftOut { machines: &machines, bundles: &bundles, target, judged, protocol };
-        if !record.noise.contains(&noise) {
-            record.noise.push(noise);
+        let name = &machines[target].name;
+        let is_there = |(of, machine, _): &(String, String, Option<f64>)| {
+            (of.as_str(), machine) == (engine, name)
+        };
+        if !record.noise.iter().any(is_there) {
+            record.noise.push((engine.to_owned(), name.clone(), noise(&judged)));
         }
+        let fleet = LeftOut { machines: &machines, bundles: &bundles, target, judged, protocol };
         fleet.rows(&mut record, say)?;
     }
     Ok(record)
