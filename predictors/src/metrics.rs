@@ -127,6 +127,12 @@ pub fn weighted_ape(actual: &[f64], predicted: &[f64]) -> Result<f64, MetricErro
     Ok(100.0 * error / total)
 }
 
+/// Mean; `None` without values.
+#[must_use]
+pub fn mean(values: &[f64]) -> Option<f64> {
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}
+
 /// Mean of the middle half of the values: robust against outliers, finer than a median of coarse
 /// timer ticks. `None` without values.
 #[must_use]
@@ -134,8 +140,7 @@ pub fn interquartile_mean(values: &[f64]) -> Option<f64> {
     let mut sorted: Vec<f64> = values.iter().copied().filter(|v| v.is_finite()).collect();
     sorted.sort_unstable_by(f64::total_cmp);
     let cut = sorted.len() / 4;
-    let middle = sorted.get(cut..sorted.len() - cut)?;
-    if middle.is_empty() { None } else { Some(middle.iter().sum::<f64>() / middle.len() as f64) }
+    mean(sorted.get(cut..sorted.len() - cut)?)
 }
 
 /// Median; `None` without values.

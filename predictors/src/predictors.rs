@@ -20,6 +20,9 @@ use vitempo_graph::{OpSpec, PredictionSource};
 
 /// Features this far outside the range of the training rows count as extrapolating.
 const SLACK: f64 = 1.25;
+/// How far beyond what was measured a forecast may lie relative to its baseline, as a logarithm.
+const BEYOND_MEASURED: f64 = 0.2;
+
 /// The regressor of one key.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KeyPredictor {
@@ -209,6 +212,14 @@ impl KeyPredictor {
 
     fn bounded(&self, latency_ns: f64, baseline_ns: f64) -> f64 {
         baseline_ns * exp(ln(latency_ns / baseline_ns).clamp(self.log_bounds.0, self.log_bounds.1))
+    }
+
+    /// [`Self::log_bounds`] from ratios of what was measured to the baseline, as logarithms.
+    pub(crate) fn log_bounds_of(ratios: impl IntoIterator<Item = f64>) -> (f64, f64) {
+        let (low, high) = ratios
+            .into_iter()
+            .fold((0.0_f64, 0.0_f64), |(low, high), ratio| (low.min(ratio), high.max(ratio)));
+        (low - BEYOND_MEASURED, high + BEYOND_MEASURED)
     }
 
     /// Fewest constant operands of a training row.

@@ -384,20 +384,19 @@ fn set_error_scales(predictors: &mut Predictors, samples: &[Sample<'_>], errors:
     for (sample, error) in samples.iter().zip(errors) {
         by_key.entry(&sample.key).or_default().push(*error);
     }
-    let mean = |errors: &Vec<f64>| errors.iter().sum::<f64>() / errors.len() as f64;
     by_key.retain(|_, errors| errors.len() >= FEWEST);
-    let growth = |key: &PredictorKey, own: f64| {
+    let growth = |key: &PredictorKey, errors: &[f64]| {
         let before = predictors.keys.get(key)?.error_scale.out_of_distribution;
-        (before > 0.0).then(|| (own / before).max(1.0))
+        let own = metrics::mean(errors).filter(|_| before > 0.0)?;
+        Some((own / before).max(1.0))
     };
-    let growths: Vec<f64> =
-        by_key.iter().filter_map(|(key, errors)| growth(key, mean(errors))).collect();
+    let growths: Vec<f64> = by_key.iter().filter_map(|(key, errors)| growth(key, errors)).collect();
     let usual = metrics::median(&growths).unwrap_or(2.0);
     let scales: BTreeMap<PredictorKey, ErrorScale> = predictors
         .keys
         .iter()
         .map(|(key, predictor)| {
-            let own = by_key.get(key).and_then(|errors| growth(key, mean(errors)));
+            let own = by_key.get(key).and_then(|errors| growth(key, errors));
             (key.clone(), grown(predictor.error_scale, own.unwrap_or(usual)))
         })
         .collect();

@@ -9,6 +9,7 @@ use crate::models::Model;
 use std::{collections::BTreeMap, fmt, path::Path, time::Duration};
 use vitempo_datasets::{Dataset, DatasetError};
 use vitempo_graph::{Executed, MemoryFormat, ModelProfile, OpFamily, Precision, Processor, Status};
+use vitempo_predictors::metrics::mean;
 use vitempo_profiler::{
     Availability, Backend, BackendError, Capabilities, MemoryRuns, RunOptions, RunProtocol, Sweep,
     WorkerCommand, backends,
@@ -286,10 +287,6 @@ impl Comparison {
             .collect();
         mean(&logs).map(f64::exp)
     }
-}
-
-fn mean(values: &[f64]) -> Option<f64> {
-    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
 /// Share of operator time by family: the mean over measurements.

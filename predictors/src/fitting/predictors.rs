@@ -340,11 +340,8 @@ fn fit_key(job: &Job<'_>, settings: FitSettings) -> KeyFit {
     for row in table.x.chunks_exact(columns) {
         row.iter().zip(&mut ranges).for_each(|(v, r)| *r = (r.0.min(*v), r.1.max(*v)));
     }
-    let ratios: Vec<f64> = table.y.iter().zip(&baseline_ns).map(|(y, b)| (y / b).ln()).collect();
-    let log_bounds = (
-        ratios.iter().copied().fold(0.0, f64::min) - 0.2,
-        ratios.iter().copied().fold(0.0, f64::max) + 0.2,
-    );
+    let ratios = table.y.iter().zip(&baseline_ns).map(|(y, b)| (y / b).ln());
+    let log_bounds = KeyPredictor::log_bounds_of(ratios);
     (
         KeyPredictor {
             family,

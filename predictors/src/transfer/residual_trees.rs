@@ -21,8 +21,6 @@ const BOOSTING: Boosting = Boosting {
     columns: None,
 };
 const SEED: u64 = 1;
-/// How far beyond what was measured a forecast may lie relative to its baseline, as a logarithm.
-const SLACK: f64 = 0.2;
 
 /// Grows trees for the classes of `predictors` that they help, and for these of each fold's
 /// predictors, to the samples of the other folds.
@@ -70,11 +68,10 @@ fn with_trees(predictor: &KeyPredictor, samples: &[&Sample<'_>]) -> Option<KeyPr
         per_call: &[],
     };
     let trees = trees.followed_by(&gbdt::fit(&data, &BOOSTING, SEED).ok()?).ok()?;
-    let mut log_bounds = predictor.log_bounds;
-    for (sample, y) in samples.iter().zip(&y_ns) {
-        let ratio = (y / predictor.baseline.predict(&sample.x)).ln();
-        log_bounds = (log_bounds.0.min(ratio - SLACK), log_bounds.1.max(ratio + SLACK));
-    }
+    let ratio =
+        |(sample, y): (&&Sample<'_>, &f64)| (y / predictor.baseline.predict(&sample.x)).ln();
+    let here = KeyPredictor::log_bounds_of(samples.iter().zip(&y_ns).map(ratio));
+    let log_bounds = (predictor.log_bounds.0.min(here.0), predictor.log_bounds.1.max(here.1));
     let fitted = Fitted::Trees { linear: linear.clone(), trees };
     Some(KeyPredictor { fitted, log_bounds, ..predictor.clone() })
 }

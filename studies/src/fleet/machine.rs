@@ -9,6 +9,7 @@ use vitempo::{
     graph::{Environment, Graph, ModelProfile, Precision},
     predictors::{
         Drift, MeasuredModel, Method, PredictorBundle, PredictorError, TrainOptions, TrainingRows,
+        metrics,
     },
     training::{self, TrainingError},
 };
@@ -123,7 +124,7 @@ impl Machine {
                 graph: self.dataset.graphs.get(&model.architecture)?.clone(),
                 latency_ns: model.e2e_ns?,
                 seconds: took.sum(),
-                noise: super::mean(&pairs),
+                noise: metrics::mean(&pairs),
                 name: model.name,
             })
         };

@@ -343,11 +343,7 @@ impl LeftOut<'_> {
 /// Mean difference of two rounds of a model, percent.
 fn noise(truths: &[Truth]) -> Option<f64> {
     let each: Vec<f64> = truths.iter().filter_map(|truth| truth.noise).collect();
-    mean(&each).map(|mean| 100.0 * mean)
-}
-
-fn mean(values: &[f64]) -> Option<f64> {
-    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+    metrics::mean(&each).map(|mean| 100.0 * mean)
 }
 
 /// Errors of a bundle's forecasts.

@@ -4,6 +4,7 @@ mod flow;
 mod phone;
 
 use super::print::{self, Failure, Format, Table};
+use clap::Parser as _;
 use std::{
     path::{Path, PathBuf},
     time::Duration,
@@ -134,6 +135,10 @@ pub fn run(args: &AriaArgs) -> Result<(), Failure> {
     if let Some(path) = &args.flow_out {
         check_folder(path)?;
     }
+    if let (Some(_), None, Some(flag)) = (args.flow, &args.page, of_systems(args)) {
+        let error = format!("{flag} has no effect on training a flow");
+        return Err(Failure::new(error).hint(format!("leave {flag} out, or add --page FOLDER")));
+    }
     if let Some(folder) = &args.page {
         let [gpu, npu] = bundles()?;
         let files = page(args, &trained, [&gpu, &npu], scenes).map_err(Failure::new)?;
@@ -163,6 +168,28 @@ pub fn run(args: &AriaArgs) -> Result<(), Failure> {
         Format::Csv => print::write(&table.to_csv()?),
         Format::Json => print::write_json(&table.to_json()),
     }
+}
+
+/// A flag given that only systems within a deadline read.
+fn of_systems(given: &AriaArgs) -> Option<&'static str> {
+    #[derive(clap::Parser)]
+    struct Usual {
+        #[command(flatten)]
+        args: AriaArgs,
+    }
+    let usual = Usual::parse_from(["aria", "FOLDER"]).args;
+    let differs = [
+        ("--gpu", given.gpu != usual.gpu),
+        ("--npu", given.npu != usual.npu),
+        ("--target", given.target != usual.target),
+        ("--camera", given.camera != usual.camera),
+        ("--frames", given.frames != usual.frames),
+        ("--threshold", given.threshold != usual.threshold),
+        ("--smoothing", given.smoothing != usual.smoothing),
+        ("--region-below", given.region_below != usual.region_below),
+        ("--apart", given.apart != usual.apart),
+    ];
+    differs.into_iter().find_map(|(flag, differs)| differs.then_some(flag))
 }
 
 /// Training takes minutes: a file that cannot be written is an error before it.
