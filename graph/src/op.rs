@@ -138,8 +138,8 @@ op_kinds! {
     ReduceL2 "reduce_l2" "Attributes `axes`, `keepdims`.",
     ReduceProd "reduce_prod" "Attributes `axes`, `keepdims`.",
     ArgMax "arg_max" "ArgMax, ArgMin; attributes `axis`, `keepdims`, `op`.",
-    TopK "top_k" "Attributes `k`, `axis`.",
-    CumSum "cum_sum" "Attribute `axis`.",
+    TopK "top_k" "Attributes `k`, `axis`, `largest`, `sorted`.",
+    CumSum "cum_sum" "Attributes `axis`, `exclusive`, `reverse`.",
     Transpose "transpose" "Attribute `perm`.",
     Reshape "reshape" "Reshape, Flatten, Squeeze, Unsqueeze; attribute `shape`, the output's, \
         without -1 and 0.",
@@ -151,7 +151,7 @@ op_kinds! {
         constant scalar.",
     GatherNd "gather_nd" "Attribute `batch_dims`.",
     GatherElements "gather_elements" "Attribute `axis`.",
-    ScatterNd "scatter_nd" "Inputs data, indices, updates.",
+    ScatterNd "scatter_nd" "Inputs data, indices, updates; attribute `reduction`.",
     Expand "expand" "Broadcast; attribute `shape`, the output's.",
     Tile "tile" "Attribute `repeats`.",
     Pad "pad" "Attributes `pads` (of all dimensions: begins, then ends), `mode`; if set: `value`.",
@@ -177,7 +177,7 @@ op_kinds! {
     ConstantOfShape "constant_of_shape" "A filled tensor; attributes `shape`, `to`.",
     Range "range" "An arithmetic sequence.",
     NonZero "non_zero" "Indices of non-zero elements.",
-    Trilu "trilu" "Upper or lower triangle; attribute `upper`.",
+    Trilu "trilu" "Upper or lower triangle; attributes `upper`, `k`.",
 }
 
 impl OpKind {

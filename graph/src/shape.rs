@@ -95,6 +95,10 @@ pub fn canonical(
         | OpKind::Col2Im => {
             resample::canonical(kind, a, inputs)?;
         }
+        OpKind::Trilu => drop_default(a, "k", 0.0),
+        OpKind::ScatterNd if a.text("reduction") == Some("none") => {
+            a.0.remove("reduction");
+        }
         _ => {}
     }
     Ok(attributes)

@@ -187,6 +187,66 @@ fn gemm_takes_matrices() {
     }
 }
 
+/// The same file, whose node reads these inputs.
+fn reading(inputs: &[&str], bytes: &[u8]) -> Vec<u8> {
+    let mut model = ModelProto::decode(bytes).unwrap();
+    let graph = model.graph.as_mut().unwrap();
+    graph.node[0].input = inputs.iter().map(|&name| name.to_owned()).collect();
+    model.encode_to_vec()
+}
+
+#[test]
+fn attributes_that_change_results_but_no_shape_are_kept() {
+    let int = |name: &str, value: i64| AttributeProto {
+        name: name.to_owned(),
+        r#type: 2,
+        i: Some(value),
+        ..Default::default()
+    };
+    let integer = |name: &str, value: i64| TensorProto {
+        name: name.to_owned(),
+        data_type: 7,
+        int64_data: vec![value],
+        ..TensorProto::default()
+    };
+    let attribute = |operator, attributes, constant: TensorProto, name: &str| {
+        let bytes = file((operator, 20), (F32, &[4, 4]), attributes, vec![constant]);
+        let bytes = if operator == "TopK" { providing(&["y", "at"], &bytes) } else { bytes };
+        round_trip(&bytes).nodes()[0].op.attributes.int(name)
+    };
+    let one = || integer("k", 1);
+    assert_eq!(attribute("TopK", vec![int("largest", 0)], one(), "largest"), Some(0));
+    assert_eq!(attribute("TopK", vec![int("largest", 1)], one(), "largest"), None);
+    assert_eq!(attribute("CumSum", vec![int("reverse", 1)], one(), "reverse"), Some(1));
+    assert_eq!(attribute("CumSum", vec![int("exclusive", 1)], one(), "exclusive"), Some(1));
+    assert_eq!(attribute("Trilu", vec![], integer("k", -2), "k"), Some(-2));
+    assert_eq!(attribute("Trilu", vec![], integer("k", 0), "k"), None);
+}
+
+#[test]
+fn a_computed_bound_is_an_operand() {
+    let clip = file(("Clip", 13), (F32, &[4]), vec![], vec![numbers("low", F32, &[0.0])]);
+    let kind = |inputs: &[&str]| round_trip(&reading(inputs, &clip)).nodes()[0].op.kind.clone();
+    assert_eq!(kind(&["x", "x"]), OpKind::Max);
+    assert_eq!(kind(&["x", "", "x"]), OpKind::Min);
+    assert_eq!(kind(&["x", "low"]), OpKind::Clip);
+    let both = read(&reading(&["x", "low", "x"], &clip)).unwrap();
+    assert_eq!(both.unsupported().count(), 1);
+}
+
+#[test]
+fn resizing_multiplies_as_engines_do() {
+    let extent = |shape: i64, factor: f32| {
+        let scales = numbers("scales", F32, &[1.0, factor]);
+        let bytes = file(("Resize", 13), (F32, &[1, shape]), vec![], vec![scales]);
+        let graph = read(&reading(&["x", "", "scales"], &bytes)).unwrap();
+        graph.value(graph.outputs()[0]).tensor.as_ref().unwrap().shape[1]
+    };
+    for (shape, size) in [(3, 7), (20, 7), (24, 10), (56, 60)] {
+        assert_eq!(extent(shape, size as f32 / shape as f32), size as usize, "{shape}");
+    }
+}
+
 #[test]
 fn swish_is_the_function_that_defines_it() {
     let kinds = |alpha: Option<f32>| {

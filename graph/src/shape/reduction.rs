@@ -23,10 +23,19 @@ pub(super) fn canonical(
             one_axis(a, -1, rank)?;
             drop_default(a, "p", 2.0);
         }
-        OpKind::TopK => one_axis(a, -1, rank)?,
-        OpKind::CumSum => one_axis(a, 0, rank)?,
+        OpKind::TopK => {
+            one_axis(a, -1, rank)?;
+            drop_default(a, "largest", 1.0);
+            drop_default(a, "sorted", 1.0);
+        }
+        OpKind::CumSum => {
+            one_axis(a, 0, rank)?;
+            drop_default(a, "exclusive", 0.0);
+            drop_default(a, "reverse", 0.0);
+        }
         OpKind::ArgMax => {
             one_axis(a, 0, rank)?;
+            drop_default(a, "select_last_index", 0.0);
             default_int(a, "keepdims", 1);
             default_text(a, "op", "ArgMax");
         }

@@ -89,7 +89,8 @@ fn scaled(shape: &[usize], scales: &[f64]) -> Result<Vec<i64>, String> {
         return Err(format!("`scales` has {} numbers, {} are needed", scales.len(), shape.len()));
     }
     let one = |(&d, &s): (&usize, &f64)| {
-        let size = (d as f64 * s).floor();
+        // Scales are f32 in the file, and engines multiply so: 3 x f32(7/3) is 7, not 6.99.
+        let size = f64::from((d as f32 * s as f32).floor());
         if size >= 0.0 && size <= super::MAX_ELEMENTS as f64 {
             Ok(size as i64)
         } else {

@@ -26,7 +26,8 @@ pub(super) fn evaluate(
         OpKind::Tile => tiled(shape, &own, output),
         OpKind::Gather => gathered(a, inputs)?,
         OpKind::GatherNd => gathered_nd(a, inputs, output)?,
-        OpKind::ScatterNd => return scattered(inputs),
+        OpKind::ScatterNd if a.text("reduction").is_none() => return scattered(inputs),
+        OpKind::ScatterNd => return None,
         _ => return joined(a, inputs),
     };
     pick(x.data, &places)

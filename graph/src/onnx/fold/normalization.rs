@@ -125,27 +125,48 @@ fn pointwise(a: &Attributes, shape: &[usize], inputs: &[Known<'_>]) -> Option<Ve
 fn running_sum(a: &Attributes, x: &Known<'_>) -> Option<ConstantData> {
     let axis = usize::try_from(a.int("axis")?).ok()?;
     let (extent, stride) = (*x.tensor.shape.get(axis)?, strides(&x.tensor.shape)[axis] as usize);
-    if a.int("exclusive").unwrap_or(0) != 0 || a.int("reverse").unwrap_or(0) != 0 {
-        return None;
-    }
-    let earlier =
-        |i: usize| (!(i / stride.max(1)).is_multiple_of(extent.max(1))).then(|| i - stride);
+    let set = |name: &str| a.int(name).unwrap_or(0) != 0;
+    let (exclusive, reverse) = (set("exclusive"), set("reverse"));
+    let (extent, stride) = (extent.max(1), stride.max(1));
+    let position = |i: usize| i / stride % extent;
+    let before = |i: usize| match reverse {
+        false => (position(i) > 0).then(|| i - stride),
+        true => (position(i) + 1 < extent).then(|| i + stride),
+    };
     Some(match x.data {
         ConstantData::Ints(v) => {
-            let mut sums = v.clone();
-            for i in 0..sums.len() {
-                sums[i] = earlier(i).map_or(Some(sums[i]), |e| sums[e].checked_add(sums[i]))?;
-            }
-            ConstantData::Ints(sums)
+            let add = |a: i64, b: i64| a.checked_add(b);
+            ConstantData::Ints(accumulated(v, 0, before, add, (exclusive, reverse))?)
         }
         ConstantData::Floats(v) => {
-            let mut sums = v.clone();
-            for i in 0..sums.len() {
-                sums[i] += earlier(i).map_or(0.0, |e| sums[e]);
-            }
-            ConstantData::Floats(sums)
+            let add = |a: f64, b: f64| Some(a + b);
+            ConstantData::Floats(accumulated(v, 0.0, before, add, (exclusive, reverse))?)
         }
     })
+}
+
+/// Sums of each element and those before it; exclusive: of those before it alone.
+fn accumulated<T: Copy>(
+    values: &[T],
+    zero: T,
+    before: impl Fn(usize) -> Option<usize>,
+    add: impl Fn(T, T) -> Option<T>,
+    (exclusive, reverse): (bool, bool),
+) -> Option<Vec<T>> {
+    let mut sums = vec![zero; values.len()];
+    let mut one = |i: usize| {
+        let (sum, own) = match before(i) {
+            Some(e) => (sums[e], if exclusive { values[e] } else { values[i] }),
+            None => (zero, if exclusive { zero } else { values[i] }),
+        };
+        sums[i] = add(sum, own)?;
+        Some(())
+    };
+    match reverse {
+        false => (0..values.len()).try_for_each(&mut one)?,
+        true => (0..values.len()).rev().try_for_each(&mut one)?,
+    }
+    Some(sums)
 }
 
 /// One dimension after the other.
@@ -246,6 +267,13 @@ mod tests {
             value(OpKind::CumSum, Attributes::new().with_int("axis", 0), &[ones], &[2, 2]),
             Some(vec![1.0, 2.0, 4.0, 6.0])
         );
+        let backwards = Attributes::new().with_int("axis", 1).with_int("reverse", 1);
+        for (attributes, sums) in [
+            (backwards.clone(), [3.0, 2.0, 7.0, 4.0]),
+            (backwards.with_int("exclusive", 1), [2.0, 0.0, 4.0, 0.0]),
+        ] {
+            assert_eq!(value(OpKind::CumSum, attributes, &[ones], &[2, 2]), Some(sums.to_vec()));
+        }
         let convolution: [(&[usize], &[f64]); 3] =
             [(&[1, 2, 2], &[1.0, 2.0, 3.0, 4.0]), (&[1, 2, 1], &[1.0, 10.0]), (&[1], &[0.5])];
         let convolved = value(OpKind::Conv, Attributes::new(), &convolution, &[1, 1, 2]);

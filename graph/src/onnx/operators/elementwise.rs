@@ -112,9 +112,16 @@ fn pow(call: &Call<'_>) -> Outcome {
     }
 }
 
-/// A bound without effect is left out.
+/// A bound without effect is left out. A bound that is computed makes it the lesser or greater of
+/// two operands; with another bound beside it, it is not supported.
 fn clip(call: &Call<'_>) -> Outcome {
     let mut attributes = Attributes::new();
+    let given = |&index: &usize| call.input(index).is_some();
+    if let Some(computed) = [1, 2].into_iter().find(|&i| given(&i) && !call.is_constant(i)) {
+        let kind = if computed == 1 { OpKind::Max } else { OpKind::Min };
+        let alone = [1, 2].iter().filter(|i| given(i)).count() == 1;
+        return if alone { operator(call, kind, attributes, [0, computed]) } else { Ok(None) };
+    }
     for (name, index) in [("min", 1), ("max", 2)] {
         if let Some(bound) = call.number(name, index) {
             attributes.set(name, Attribute::Float(bound));

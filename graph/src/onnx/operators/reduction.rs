@@ -14,8 +14,9 @@ pub(super) fn map(call: &Call<'_>) -> Outcome {
         "ReduceL2" => reduced(OpKind::ReduceL2),
         "ReduceProd" => reduced(OpKind::ReduceProd),
         "ArgMax" | "ArgMin" => {
-            let attributes =
-                call.attributes(&["axis", "keepdims"]).with("op", Attribute::Text(op.to_owned()));
+            let attributes = call
+                .attributes(&["axis", "keepdims", "select_last_index"])
+                .with("op", Attribute::Text(op.to_owned()));
             operator(call, OpKind::ArgMax, attributes, [0])
         }
         "TopK" => {
@@ -25,13 +26,15 @@ pub(super) fn map(call: &Call<'_>) -> Outcome {
                     .steer_int(1, "k")?
                     .ok_or_else(|| Refusal::Invalid("its input k is missing".to_owned()))?,
             };
-            operator(call, OpKind::TopK, call.attributes(&["axis"]).with_int("k", k), [0])
+            let attributes = call.attributes(&["axis", "largest", "sorted"]).with_int("k", k);
+            operator(call, OpKind::TopK, attributes, [0])
         }
         "CumSum" => {
             let axis = call
                 .steer_int(1, "axis")?
                 .ok_or_else(|| Refusal::Invalid("its input axis is missing".to_owned()))?;
-            operator(call, OpKind::CumSum, Attributes::new().with_int("axis", axis), [0])
+            let attributes = call.attributes(&["exclusive", "reverse"]).with_int("axis", axis);
+            operator(call, OpKind::CumSum, attributes, [0])
         }
         "Softmax" | "LogSoftmax" => softmax(call),
         "LayerNormalization" => {

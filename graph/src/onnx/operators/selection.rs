@@ -1,7 +1,7 @@
 //! Operators that pick elements.
 
 use super::super::call::{Call, Outcome, Refusal, operator};
-use crate::{Attributes, ConstantData, OpKind, ValueSource};
+use crate::{Attribute, Attributes, ConstantData, OpKind, ValueSource};
 
 pub(super) fn map(call: &Call<'_>) -> Outcome {
     match call.node.op_type {
@@ -22,13 +22,15 @@ pub(super) fn map(call: &Call<'_>) -> Outcome {
         "GatherElements" => {
             operator(call, OpKind::GatherElements, call.attributes(&["axis"]), [0, 1])
         }
-        "ScatterND" => operator(call, OpKind::ScatterNd, Attributes::new(), 0..3),
-        "Trilu" => operator(
-            call,
-            OpKind::Trilu,
-            Attributes::new().with_int("upper", call.node.int("upper").unwrap_or(1)),
-            [0],
-        ),
+        "ScatterND" => operator(call, OpKind::ScatterNd, call.attributes(&["$reduction"]), 0..3),
+        "Trilu" => {
+            let upper = call.node.int("upper").unwrap_or(1);
+            let mut attributes = Attributes::new().with_int("upper", upper);
+            if let Some(k) = call.steer_int(1, "k")? {
+                attributes.set("k", Attribute::Int(k));
+            }
+            operator(call, OpKind::Trilu, attributes, [0])
+        }
         _ => Ok(None),
     }
 }

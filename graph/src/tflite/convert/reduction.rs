@@ -56,6 +56,9 @@ impl Converter<'_> {
         let axis = self.axis(call)?;
         let k = call.attributes.int("k").ok_or("its number of elements is not known")?;
         let count = usize::try_from(k).map_err(|_| "it takes less than no element")?;
+        if call.attributes.int("largest") == Some(0) {
+            return Err("TensorFlow Lite takes the largest elements, not the smallest".to_owned());
+        }
         let x = call.inputs[0];
         let wanted: Vec<usize> =
             self.layout(x).into_iter().filter(|&d| d != axis).chain([axis]).collect();

@@ -78,6 +78,9 @@ impl Converter<'_> {
     /// SCATTER_ND starts from zeros: it writes the updates, and ones as a mask, and a SELECT takes
     /// all other elements from the first input.
     pub(super) fn scatter_nd(&mut self, call: &Call<'_>) -> Result<VarId, Refusal> {
+        if let Some(reduction) = call.attributes.text("reduction") {
+            return Err(format!("TensorFlow Lite does not scatter with reduction `{reduction}`"));
+        }
         let [x, indices, updates] = call.inputs[..] else {
             return Err("it has no updates".to_owned());
         };
