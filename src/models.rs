@@ -87,6 +87,14 @@ impl Model {
         })
     }
 
+    /// Where it has no dimension of this name without a value: which it has.
+    fn lacks_dimension(&self, dimension: &str) -> Option<&str> {
+        self.notes.iter().find_map(|note| match note {
+            ReadNote::UnusedDimension { name, open } if name == dimension => Some(open.as_str()),
+            _ => None,
+        })
+    }
+
     /// Whether its file is ONNX: only such files are measured, quantised and divided.
     #[must_use]
     pub fn is_onnx(&self) -> bool {
@@ -150,6 +158,14 @@ pub enum ModelError {
     /// A file that is not a TensorFlow Lite model.
     #[error(transparent)]
     Tflite(#[from] TfliteReadError),
+    /// A value for a dimension that none of the models has.
+    #[error("no model has a dimension `{name}` to give a value: {open}")]
+    Dimension {
+        /// Its name.
+        name: String,
+        /// Which dimensions have no value in the first file.
+        open: String,
+    },
     /// A model that does not work for images of another size.
     #[error("{}: {source}", .path.display())]
     Resize {
@@ -230,7 +246,7 @@ pub fn read_bytes(path: &Path, bytes: &[u8], options: &ReadOptions) -> Result<Mo
     let name = name_of(path);
     let ReadModel { graph, notes } = if is_tflite(path) {
         let graph = tflite::read_bytes(&name, bytes, &options.budget())?;
-        ReadModel { graph, notes: Vec::new() }
+        ReadModel::of_fixed(graph, options)
     } else {
         onnx::read_bytes_with_notes(&name, bytes, options)?
     };
@@ -278,7 +294,7 @@ fn name_of(path: &Path) -> String {
 pub fn read_graph(path: &Path, options: &ReadOptions) -> Result<ReadModel, ModelError> {
     if is_tflite(path) {
         let graph = tflite::read_file(path, &options.budget())?;
-        return Ok(ReadModel { graph, notes: Vec::new() });
+        return Ok(ReadModel::of_fixed(graph, options));
     }
     Ok(onnx::read_file_with_notes(path, options)?)
 }
@@ -297,6 +313,12 @@ pub fn read_all<S: AsRef<str>>(
         match reader.read(path.clone()) {
             Ok(model) => models.read.push(model),
             Err(error) => models.unreadable.push((path, error)),
+        }
+    }
+    for name in options.dimensions.keys() {
+        let mut open = models.read.iter().map(|model| model.lacks_dimension(name));
+        if let Some(Some(open)) = open.next().filter(|_| open.all(|lacks| lacks.is_some())) {
+            return Err(ModelError::Dimension { name: name.clone(), open: open.to_owned() });
         }
     }
     Ok(models)

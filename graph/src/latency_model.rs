@@ -94,6 +94,14 @@ pub struct OperatorPrediction {
     pub extrapolating: bool,
 }
 
+impl OperatorPrediction {
+    /// Whether it has a predictor, and lies outside the range of what that was fitted to.
+    #[must_use]
+    pub fn is_extrapolating(&self) -> bool {
+        self.extrapolating && self.source != PredictionSource::Fallback
+    }
+}
+
 /// The forecast for a whole model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GraphPrediction {
@@ -114,7 +122,7 @@ impl GraphPrediction {
 
     /// Operators outside the range of what their predictor was fitted to.
     pub fn extrapolating(&self) -> impl Iterator<Item = &OperatorPrediction> {
-        self.operators.iter().filter(|o| o.extrapolating && o.source != PredictionSource::Fallback)
+        self.operators.iter().filter(|o| o.is_extrapolating())
     }
 }
 

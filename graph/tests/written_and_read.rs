@@ -7,7 +7,9 @@ use vitempo_graph::onnx::proto::{
     AttributeProto, DimensionProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto,
     TensorProto, TensorShapeProto, TensorTypeProto, TypeProto, ValueInfoProto,
 };
-use vitempo_graph::onnx::{OnnxError, ReadOptions, WriteOptions, read_bytes, to_bytes};
+use vitempo_graph::onnx::{
+    OnnxError, ReadOptions, WriteOptions, read_bytes, read_bytes_with_notes, to_bytes,
+};
 use vitempo_graph::{Graph, OpKind, OpSpec, Precision, quantize};
 
 /// Numbers of element types in a file.
@@ -184,6 +186,30 @@ fn gemm_takes_matrices() {
         let bytes = file(("Gemm", 13), (F32, shape), vec![float("alpha", 0.5)], vec![tensor]);
         let message = read(&bytes).unwrap_err().to_string();
         assert!(message.contains("node `node`") && message.contains("matrices only"), "{message}");
+    }
+}
+
+#[test]
+fn a_value_for_a_dimension_that_no_tensor_has_is_noted() {
+    let mut model =
+        ModelProto::decode(&*file(("Relu", 13), (F32, &[1, 4]), vec![], vec![])).unwrap();
+    let with = |model: &ModelProto, name: &str| {
+        let dimensions = [(name.to_owned(), 8)].into_iter().collect();
+        let options = ReadOptions { dimensions, ..ReadOptions::default() };
+        let read = read_bytes_with_notes("m", &model.encode_to_vec(), &options).unwrap();
+        read.with_all_dimensions_used().map_err(|e| e.to_string())
+    };
+    for name in ["batch", "x:0"] {
+        let message = with(&model, name).unwrap_err();
+        assert!(message.contains(name) && message.contains("fixed"), "{message}");
+    }
+    let input = &mut model.graph.as_mut().unwrap().input[0];
+    let tensor = input.r#type.as_mut().unwrap().tensor_type.as_mut().unwrap();
+    tensor.shape.as_mut().unwrap().dim[0] =
+        DimensionProto { dim_value: None, dim_param: Some("batch".to_owned()) };
+    for name in ["batch", "x:0"] {
+        let graph = with(&model, name).unwrap().graph;
+        assert_eq!(graph.nodes()[0].op.inputs[0].tensor.shape[..], [8, 4], "{name}");
     }
 }
 

@@ -1,11 +1,16 @@
 //! [`Failure`]: errors of the facade as Python's exceptions, those of `vitempo/errors.py`, with the
 //! node they speak of and what to do about it.
 
-use pyo3::{PyErr, exceptions::PyValueError, prelude::*, types::PyDict};
+use pyo3::{
+    PyErr,
+    exceptions::{PyMemoryError, PyValueError},
+    prelude::*,
+    types::PyDict,
+};
 use std::{io, path::Path};
 use vitempo::{
     BundleError,
-    adaptation::LatencyProblem,
+    adaptation::{LatencyProblem, SameName, SourceError},
     datasets::DatasetError,
     evaluation::EvaluationError,
     graph::{
@@ -50,6 +55,17 @@ impl Failure {
         match self {
             Self::Ours { class, message, node, .. } => {
                 Self::Ours { class, message, node, hint: Some(text.into()) }
+            }
+            python @ Self::Python(_) => python,
+        }
+    }
+
+    /// Beginning with what it is about.
+    pub fn of(self, what: impl AsRef<Path>) -> Self {
+        match self {
+            Self::Ours { class, message, node, hint } => {
+                let message = format!("{}: {message}", what.as_ref().display());
+                Self::Ours { class, message, node, hint }
             }
             python @ Self::Python(_) => python,
         }
@@ -110,6 +126,9 @@ impl From<OnnxError> for Failure {
             OnnxError::Io { source, .. } => Self::read(message, source),
             OnnxError::Dynamic { symbol, .. } => {
                 Self::new("DynamicShape", message).hint(format!("give dims={{\"{symbol}\": 1}}"))
+            }
+            OnnxError::UnusedDimension { name, .. } => {
+                Self::new("InvalidModel", message).hint(format!("leave \"{name}\" out of dims"))
             }
             OnnxError::Budget { .. } => Self::new("LimitExceeded", message).at(error.node()),
             OnnxError::Unwritable { .. } => Self::new("UnsupportedOperator", message),
@@ -196,6 +215,7 @@ impl From<SpaceError> for Failure {
             SpaceError::Encoding { .. } | SpaceError::Outside { .. } => {
                 Self::new("InvalidEncoding", &error)
             }
+            SpaceError::Memory { .. } => PyMemoryError::new_err(error.to_string()).into(),
             _ => Self::new("InvalidSpace", &error),
         }
     }
@@ -277,6 +297,25 @@ impl From<PredictorError> for Failure {
     }
 }
 
+impl From<SameName> for Failure {
+    fn from(error: SameName) -> Self {
+        Self::new("InvalidModel", error).hint("give each model a name of its own")
+    }
+}
+
+impl From<SourceError> for Failure {
+    fn from(error: SourceError) -> Self {
+        match error {
+            SourceError::Prediction(error) => error.into(),
+            SourceError::NothingUsable { .. } => {
+                Self::new("InvalidDataset", error).hint("leave it out of `sources`")
+            }
+            other => Self::new("InvalidArgument", other)
+                .hint("leave it out of `sources`: a source counts once"),
+        }
+    }
+}
+
 macro_rules! plan_errors {
     ($($error:ty),+) => {$(
         impl From<$error> for Failure {
@@ -322,10 +361,13 @@ impl Failure {
     }
 
     /// Of a file of latencies.
-    pub fn of_latencies(file: &Path, problem: &LatencyProblem) -> Self {
+    pub fn of_latencies(file: &Path, problem: LatencyProblem) -> Self {
         use LatencyProblem as P;
+        if let P::SameName(error) = problem {
+            return error.into();
+        }
         let failure = Self::new("InvalidLatencies", format!("{}: {problem}", file.display()));
-        match problem {
+        match &problem {
             P::Separator { .. } => failure.hint("separate columns by `,`: model,latency_ms"),
             P::NoModelColumn | P::NoLatencyColumn => {
                 failure.hint("its first line names the columns: model,latency_ms (or _s, _us, _ns)")

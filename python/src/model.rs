@@ -2,7 +2,7 @@
 
 use crate::{encodings::Encodings, export, failure::Failure, interrupt::Interrupt, space::Space};
 use pyo3::{
-    exceptions::PyTypeError,
+    exceptions::{PyTypeError, PyValueError},
     prelude::*,
     types::{PyBytes, PyDict, PyString, PyType},
 };
@@ -40,6 +40,43 @@ pub struct Reading<'a, 'py> {
     pub inputs: Option<&'a Bound<'py, PyAny>>,
     /// Extents of symbolic dimensions.
     pub dims: Option<BTreeMap<String, usize>>,
+}
+
+impl Reading<'_, '_> {
+    /// Without dimensions that are not extents.
+    fn checked(mut self) -> PyResult<Self> {
+        self.dims = self.dims.filter(|dims| !dims.is_empty());
+        let zero = self.dims.iter().flatten().find(|(_, extent)| **extent == 0);
+        match zero {
+            Some((name, _)) => {
+                let message = format!("dims: `{name}` is 0, expected an extent of at least 1");
+                Err(PyValueError::new_err(message))
+            }
+            None => Ok(self),
+        }
+    }
+
+    /// Refuses options of modules and files: `what` is neither.
+    fn refused_for(&self, what: &str) -> PyResult<()> {
+        let given = match (self.inputs, &self.dims) {
+            (Some(_), _) => "`inputs` is for modules of torch",
+            (_, Some(_)) => "`dims` is for symbolic dimensions of an ONNX model",
+            (None, None) => return Ok(()),
+        };
+        Err(PyTypeError::new_err(format!("{given}, not for {what}")))
+    }
+
+    /// Refuses inputs of a file, whose inputs are in it.
+    fn inputs_refused(&self) -> PyResult<()> {
+        match self.inputs {
+            Some(_) => {
+                let message = "`inputs` is for modules of torch; a file has its inputs, and `dims` \
+                    gives the extents of its symbolic dimensions";
+                Err(PyTypeError::new_err(message))
+            }
+            None => Ok(()),
+        }
+    }
 }
 
 /// What the bytes of a TensorFlow Lite file have at the place of a flatbuffer's identifier.
@@ -211,23 +248,31 @@ impl Input {
     /// have to a file, bytes, a model, or encodings.
     pub fn of(value: &Bound<'_, PyAny>, reading: Reading<'_, '_>) -> Result<Self, Failure> {
         let py = value.py();
+        let reading = reading.checked()?;
         if let Ok(text) = value.cast::<PyString>() {
             let text = text.to_cow()?;
             return if is_encoding(&text) {
+                reading.refused_for("an encoding")?;
                 Ok(Self::Encoding(text.into_owned()))
             } else {
+                reading.inputs_refused()?;
                 file(py, &text, reading.dims).map(Self::Model)
             };
         }
         if let Ok(model) = value.cast::<Model>() {
+            reading.refused_for("a model that was read")?;
             return Ok(Self::Model(model.clone().unbind()));
         }
         let reduce = py.import("vitempo._inputs")?.getattr("reduce")?;
         let (kind, name, content): (String, String, Bound<'_, PyAny>) =
             reduce.call1((value, reading.inputs))?.extract()?;
         match kind.as_str() {
-            "file" => file(py, &name, reading.dims).map(Self::Model),
+            "file" => {
+                reading.inputs_refused()?;
+                file(py, &name, reading.dims).map(Self::Model)
+            }
             "bytes" => {
+                reading.inputs_refused()?;
                 let content = content.cast::<PyBytes>().map_err(PyErr::from)?.as_bytes();
                 bytes(py, &name, content, reading.dims).map(Self::Model)
             }
@@ -240,7 +285,10 @@ impl Input {
                 let model = content.cast_into::<Model>().map_err(PyErr::from)?;
                 Ok(Self::Model(model.unbind()))
             }
-            _ => Encodings::of(&content).map(Self::Encodings),
+            _ => {
+                reading.refused_for("encodings")?;
+                Encodings::of(&content).map(Self::Encodings)
+            }
         }
     }
 }
@@ -266,6 +314,7 @@ fn file(
     let options = options(dims, &interrupt);
     let read = interrupt.or(py.detach(|| models::read_graph(path.as_ref(), &options)));
     let read = read.map_err(|failure| failure.of_format(Path::new(path)))?;
+    let read = read.with_all_dimensions_used()?;
     noted(py, read.graph, read.notes)
 }
 
@@ -280,11 +329,11 @@ fn bytes(
     let read = py.detach(|| -> Result<ReadModel, Failure> {
         if content.get(4..8) == Some(TFLITE) {
             let graph = tflite::read_bytes(name, content, &options.budget())?;
-            return Ok(ReadModel { graph, notes: Vec::new() });
+            return Ok(ReadModel::of_fixed(graph, &options));
         }
         Ok(onnx::read_bytes_with_notes(name, content, &options)?)
     });
-    let read = interrupt.or(read)?;
+    let read = interrupt.or(read)?.with_all_dimensions_used()?;
     noted(py, read.graph, read.notes)
 }
 

@@ -7,8 +7,11 @@
 use super::{expansion, form::Form, problem::Problem};
 use axum::http::{HeaderMap, StatusCode, header};
 use base64::{Engine, prelude::BASE64_STANDARD};
-use serde::{Deserialize, Deserializer, de::IgnoredAny};
-use std::{borrow::Cow, collections::BTreeMap};
+use serde::{
+    Deserialize, Deserializer,
+    de::{Error as _, IgnoredAny, MapAccess, Visitor},
+};
+use std::{borrow::Cow, collections::BTreeMap, fmt, marker::PhantomData};
 use vitempo::graph::{
     Graph, ImageSize, Limits, Stop,
     onnx::{self, ReadOptions},
@@ -106,7 +109,9 @@ impl Settings {
                         size.parse::<f64>().ok().and_then(dimension).ok_or_else(|| {
                             wrong(format!("`{size}` is not a size of a dimension"))
                         })?;
-                    settings.dimensions.insert(symbol.to_owned(), size);
+                    if settings.dimensions.insert(symbol.to_owned(), size).is_some() {
+                        return Err(wrong(format!("the dimension `{symbol}` is given twice")));
+                    }
                 }
                 "size" => {
                     let size = value.parse::<ImageSize>().map_err(|e| wrong(e.to_string()))?;
@@ -215,7 +220,8 @@ impl Subject {
 
 fn read(name: &str, bytes: &[u8], options: &ReadOptions) -> Result<Graph, Problem> {
     expansion::check(bytes)?;
-    Ok(onnx::read_bytes(name, bytes, options)?)
+    let read = onnx::read_bytes_with_notes(name, bytes, options)?;
+    Ok(read.with_all_dimensions_used()?.graph)
 }
 
 /// A model in the form that bundles take.
@@ -295,7 +301,7 @@ struct Document {
     space: Option<String>,
     encodings: Vec<String>,
     models: Vec<ModelDocument>,
-    dimensions: BTreeMap<String, f64>,
+    dimensions: Members<f64>,
     #[serde(deserialize_with = "present")]
     sizes: Option<Vec<String>>,
     #[serde(deserialize_with = "present")]
@@ -306,13 +312,13 @@ struct Document {
 
 /// Name and base64.
 #[derive(Deserialize)]
-#[serde(try_from = "BTreeMap<String, String>")]
+#[serde(try_from = "Members<String>")]
 struct ModelDocument(String, String);
 
-impl TryFrom<BTreeMap<String, String>> for ModelDocument {
+impl TryFrom<Members<String>> for ModelDocument {
     type Error = String;
 
-    fn try_from(mut members: BTreeMap<String, String>) -> Result<Self, String> {
+    fn try_from(Members(mut members): Members<String>) -> Result<Self, String> {
         let mut take =
             |name: &str| members.remove(name).ok_or_else(|| format!("`{name}` is missing"));
         let model = Self(take("name")?, take("onnx")?);
@@ -320,6 +326,42 @@ impl TryFrom<BTreeMap<String, String>> for ModelDocument {
             .into_keys()
             .next()
             .map_or(Ok(model), |other| Err(format!("there is no member `{other}`")))
+    }
+}
+
+/// An object whose members are given once: serde would take the last.
+struct Members<T>(BTreeMap<String, T>);
+
+impl<T> Default for Members<T> {
+    fn default() -> Self {
+        Self(BTreeMap::new())
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Members<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(MembersVisitor(PhantomData))
+    }
+}
+
+struct MembersVisitor<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for MembersVisitor<T> {
+    type Value = Members<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members<T>, A::Error> {
+        let mut members = BTreeMap::new();
+        while let Some((name, value)) = map.next_entry::<String, T>()? {
+            if members.contains_key(&name) {
+                return Err(A::Error::custom(format!("`{name}` is given twice")));
+            }
+            members.insert(name, value);
+        }
+        Ok(Members(members))
     }
 }
 
@@ -360,7 +402,7 @@ impl Document {
             }
             settings.bundles = bundles;
         }
-        for (symbol, size) in self.dimensions {
+        for (symbol, size) in self.dimensions.0 {
             let wrong = || {
                 Problem::unprocessable(format!("{size} is not a size of a dimension"))
                     .field(format!("dimensions.{symbol}"))
@@ -457,6 +499,8 @@ mod tests {
             (r#"{"encodings": ["a"], "bundles": []}"#, 422, "bundles"),
             (r#"{"encodings": ["a"], "dimensions": {"n": 0}}"#, 422, "dimensions.n"),
             (r#"{"encodings": ["a"], "dimensions": {"n": 1.5}}"#, 422, "dimensions.n"),
+            (r#"{"encodings": ["a"], "dimensions": {"n": 4, "n": 2}}"#, 422, "dimensions"),
+            (r#"{"models": [{"name": "m", "name": "n", "onnx": "AAAA"}]}"#, 422, "models[0]"),
             (r#"{"encodings": ["a"], "sizes": []}"#, 422, "sizes"),
             (r#"{"encodings": ["a"], "sizes": [224]}"#, 422, "sizes[0]"),
             (r#"{"encodings": ["a"], "sizes": ["224", "0x8"]}"#, 422, "sizes[1]"),
@@ -506,6 +550,7 @@ mod tests {
             ("dim=4", "NAME=SIZE"),
             ("dim=n=0", "size"),
             ("dim=n=NaN", "size"),
+            ("dim=n=4&dim=n=2", "`n` is given twice"),
             ("path=/etc", "path"),
         ] {
             assert!(Settings::read(query).is_err_and(|p| p.detail().contains(says)), "{query}");

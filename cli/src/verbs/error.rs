@@ -1,5 +1,6 @@
 //! Errors of verbs, and how they are printed: `error: ...`, `hint: ...`, and an exit code.
 
+use super::output::visible;
 use std::{fmt::Display, io, process::ExitCode};
 use vitempo::{
     campaign::CampaignError,
@@ -61,9 +62,9 @@ impl CliError {
 
     /// Prints to standard error and returns the exit code.
     pub fn report(&self) -> ExitCode {
-        eprintln!("error: {}", self.message);
+        eprintln!("error: {}", visible(&self.message, true));
         if let Some(hint) = &self.hint {
-            eprintln!("hint: {hint}");
+            eprintln!("hint: {}", visible(hint, true));
         }
         ExitCode::from(match self.fault {
             Fault::User => 1,
@@ -119,6 +120,10 @@ impl From<ModelError> for CliError {
                 Self::user(error).hint("give ONNX files, folders that contain some, or a glob")
             }
             ModelError::Onnx(error) => error.into(),
+            ModelError::Dimension { ref name, .. } => {
+                let hint = format!("leave `--dim {name}=…` out, or export with that dimension open");
+                Self::user(error).hint(hint)
+            }
             other => Self::user(other),
         }
     }
@@ -213,6 +218,12 @@ impl From<CampaignError> for CliError {
             CampaignError::Lowering(_) => Self::user(format!("{error} (--ops)")),
             CampaignError::NoSuchOperator => Self::user(format!("{error} (--ops)"))
                 .hint("`vitempo inspect MODELS --framework NAME` shows the kinds"),
+            CampaignError::Repeats { .. } => {
+                Self::user(format!("{error} (--min-repeats, --max-repeats)"))
+            }
+            CampaignError::NoLibrary { .. } => {
+                Self::user(format!("{error} (--library)")).hint("leave --library out")
+            }
             other => Self::user(other),
         }
     }

@@ -121,6 +121,13 @@ impl ModelArgs {
 
     /// The same of ONNX and TensorFlow Lite files.
     pub fn read_each_of_any_form(&self) -> CliResult<Models> {
+        for (i, (name, _)) in self.dimensions.iter().enumerate() {
+            if self.dimensions[..i].iter().any(|(earlier, _)| earlier == name) {
+                return Err(
+                    CliError::user(format!("--dim gives `{name}` two values")).hint("give it one")
+                );
+            }
+        }
         let models = models::read_all(&self.models, &self.read_options())?;
         models.read.iter().for_each(warn);
         Ok(models)
@@ -128,7 +135,7 @@ impl ModelArgs {
 
     /// Reads those that can be read, and warns of the others. If none can be read, it is an error.
     pub fn read_some(&self) -> CliResult<Vec<Model>> {
-        some(self.read_each()?)
+        Ok(some(self.read_each()?)?.read)
     }
 }
 
@@ -165,9 +172,9 @@ impl SizedModelArgs {
         all(self.named.read_each()?.with_image_sizes(&self.sizes, &self.read_options()))
     }
 
-    /// Reads those ONNX files that can be read, and warns of the others. If none can be read, it is
-    /// an error.
-    pub fn read_some_onnx(&self) -> CliResult<Vec<Model>> {
+    /// Reads those ONNX files that can be read, warns of the others and returns their errors. If
+    /// none can be read, it is an error.
+    pub fn read_some_onnx(&self) -> CliResult<Models> {
         some(self.named.read_each()?.with_image_sizes(&self.sizes, &self.read_options()))
     }
 }
@@ -181,14 +188,14 @@ fn all(mut models: Models) -> CliResult<Vec<Model>> {
 }
 
 /// Those that can be read, with a warning of the others; an error if there are none.
-fn some(mut models: Models) -> CliResult<Vec<Model>> {
+fn some(mut models: Models) -> CliResult<Models> {
     if models.read.is_empty() && !models.unreadable.is_empty() {
         return Err(models.unreadable.swap_remove(0).1.into());
     }
     for (path, error) in &models.unreadable {
         progress::say(format!("warning: left out {}: {error}", path.display()));
     }
-    Ok(models.read)
+    Ok(models)
 }
 
 /// Warns of differences between the graph and the file.
@@ -199,6 +206,8 @@ fn warn(model: &Model) {
                 "export the model with its weights (`torch.onnx.export(..., export_params=True)`) \
                 so that the file distinguishes inputs from weights"
             }
+            // Refused where no model has it.
+            ReadNote::UnusedDimension { .. } => continue,
         };
         progress::say(format!("warning: {}: {note}\nhint: {hint}", model.path.display()));
     }

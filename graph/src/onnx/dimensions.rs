@@ -2,9 +2,9 @@
 //! behind unsupported operators.
 
 use super::view::{DimensionView, TensorTypeView, ValueInfoView};
-use super::{OnnxError, ReadOptions, payload};
+use super::{OnnxError, ReadNote, ReadOptions, payload};
 use crate::{TensorSpec, shape};
-use std::path::Path;
+use std::{collections::BTreeSet, path::Path};
 
 /// The tensor of a model's input.
 ///
@@ -68,6 +68,36 @@ fn given(
         .or_else(|| options.dimensions.get(&format!("{input}:{index}")))
         .copied()
         .filter(|&v| v > 0)
+}
+
+/// A note on each value for a dimension that none of these tensors has.
+pub(super) fn unused<'a>(
+    infos: impl IntoIterator<Item = &'a ValueInfoView<'a>>,
+    options: &ReadOptions,
+) -> Vec<ReadNote> {
+    let names: BTreeSet<String> = infos.into_iter().flat_map(open).collect();
+    let open = match names.is_empty() {
+        true => "all of its dimensions are fixed".to_owned(),
+        false => format!(
+            "without a value are {}",
+            names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+        ),
+    };
+    let unused = options.dimensions.keys().filter(|name| !names.contains(*name));
+    unused
+        .map(|name| ReadNote::UnusedDimension { name: name.clone(), open: open.clone() })
+        .collect()
+}
+
+/// What a caller can call the dimensions without a value: by symbol, and by `input:index`.
+fn open(info: &ValueInfoView<'_>) -> impl Iterator<Item = String> {
+    let shape = tensor_type(info).and_then(|tensor| tensor.shape.as_ref());
+    let dims = shape.into_iter().flat_map(|shape| shape.dim.iter().enumerate());
+    let without_value = dims.filter(|(_, dim)| dim.dim_value.is_none_or(|v| v <= 0));
+    without_value.flat_map(|(index, dim)| {
+        let symbol = dim.dim_param.filter(|symbol| !symbol.is_empty()).map(str::to_owned);
+        symbol.into_iter().chain([format!("{}:{index}", info.name)])
+    })
 }
 
 fn dynamic(path: &Path, input: &str, index: usize, dim: &DimensionView<'_>) -> OnnxError {

@@ -106,6 +106,16 @@ pub enum OnnxError {
         /// Name of the dimension.
         symbol: String,
     },
+    /// A value for a dimension that no tensor of the model has.
+    #[error("{model} has no dimension `{name}` to give a value: {open}")]
+    UnusedDimension {
+        /// Name of the model.
+        model: String,
+        /// Name that has a value.
+        name: String,
+        /// Which dimensions have none in the file.
+        open: String,
+    },
     /// A shape depends on values that are elsewhere.
     #[error(
         "{path}: node `{node}`: a shape depends on the values of `{initializer}`, which are not \
@@ -216,6 +226,32 @@ pub struct ReadModel {
     pub notes: Vec<ReadNote>,
 }
 
+impl ReadModel {
+    /// A model of another format, whose file fixes all dimensions.
+    #[must_use]
+    pub fn of_fixed(graph: Graph, options: &ReadOptions) -> Self {
+        Self { graph, notes: dimensions::unused([], options) }
+    }
+
+    /// The same, where every value for a dimension had an effect.
+    ///
+    /// # Errors
+    /// [`OnnxError::UnusedDimension`] for one that no tensor has.
+    pub fn with_all_dimensions_used(self) -> Result<Self, OnnxError> {
+        let unused = self.notes.iter().find_map(|note| match note {
+            ReadNote::UnusedDimension { name, open } => Some((name.clone(), open.clone())),
+            ReadNote::WeightsAsInputs { .. } => None,
+        });
+        match unused {
+            None => Ok(self),
+            Some((name, open)) => {
+                let model = self.graph.name().to_owned();
+                Err(OnnxError::UnusedDimension { model, name, open })
+            }
+        }
+    }
+}
+
 /// How a graph differs from what its file says literally.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReadNote {
@@ -231,6 +267,14 @@ pub enum ReadNote {
         first: String,
         /// Names of the inputs that are left.
         inputs: String,
+    },
+    /// A value that the caller gave for a dimension which the model does not have.
+    #[error("it has no dimension `{name}` to give a value: {open}")]
+    UnusedDimension {
+        /// The name that has a value.
+        name: String,
+        /// Which dimensions have none in the file.
+        open: String,
     },
 }
 

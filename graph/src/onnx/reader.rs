@@ -51,8 +51,9 @@ pub(super) fn read(
     }
     let mut reader = Reader::new(path, graph, opset, (options, limits, budget));
     reader.initializers()?;
-    let notes = reader.inputs()?.into_iter().collect();
+    let mut notes: Vec<ReadNote> = reader.inputs()?.into_iter().collect();
     reader.nodes()?;
+    notes.extend(reader.unused_dimensions()?);
     let outputs = reader.outputs()?;
     let pruned =
         prune::prune(reader.values, reader.nodes, reader.inputs, outputs, limits.kept_floats);
@@ -532,6 +533,16 @@ impl<'a> Reader<'a> {
             outputs,
         ));
         Ok(())
+    }
+
+    /// Values for dimensions that no tensor has.
+    fn unused_dimensions(&self) -> Result<Vec<ReadNote>, OnnxError> {
+        if self.options.dimensions.is_empty() || self.graph.node.is_empty() {
+            return Ok(Vec::new());
+        }
+        let computed = self.read_infos(0)?;
+        let infos = self.graph.input.iter().chain(computed.values());
+        Ok(dimensions::unused(infos, self.options))
     }
 
     /// The tensor the file declares for a value.
