@@ -28,10 +28,12 @@ mod parts;
 pub mod picture;
 pub mod pipeline;
 mod plan;
+mod regret;
 pub mod simulator;
 pub mod split;
 pub mod stitch;
 
 pub use evidence::Evidence;
 pub use parts::{PartsError, parts};
-pub use plan::{Optimality, Plan, Predicted, Regret, Stage, Transfer, duration, energy, rate};
+pub use plan::{Optimality, Plan, Predicted, Stage, Transfer, duration, energy, rate};
+pub use regret::Regret;

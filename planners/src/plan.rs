@@ -1,7 +1,7 @@
 //! [`Plan`]: the processor of each node, the transfers, the predicted cost, the sense in which the
 //! plan is optimal, and its regret.
 
-use crate::{Evidence, cost::Interval, energy::PlanFrame};
+use crate::{Evidence, Regret, cost::Interval, energy::PlanFrame};
 use serde::{Deserialize, Serialize};
 use std::fmt::{self, Write};
 use vitempo_graph::Latency;
@@ -63,51 +63,6 @@ pub struct Optimality {
     pub cost_model: String,
     /// No plan in that model is better by more than this share: 0 when proven best.
     pub gap: f64,
-}
-
-/// The most by which another plan can be better, when each cost takes any value in its interval.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Regret {
-    /// In the unit of what was minimised (ns, nJ, bytes).
-    pub worst: u64,
-    /// As a share of this plan's cost in that worst case: at most 1.
-    pub share: f64,
-    /// Whether it is an upper bound only: another plan may save less than this.
-    #[serde(default)]
-    pub is_bound: bool,
-}
-
-impl Regret {
-    /// No other plan can be better.
-    pub const NONE: Self = Self { worst: 0, share: 0.0, is_bound: false };
-
-    /// The regret of a worst case in which the plan costs `paid`.
-    #[must_use]
-    pub fn of(worst: u64, paid: u64) -> Self {
-        let worst = worst.min(paid);
-        let share = if worst == 0 { 0.0 } else { worst as f64 / paid.max(1) as f64 };
-        Self { worst, share, is_bound: false }
-    }
-
-    /// The same as an upper bound; no regret is exact.
-    #[must_use]
-    pub const fn as_bound(self) -> Self {
-        Self { is_bound: self.worst > 0, ..self }
-    }
-
-    /// The larger of two; an exact one where both are as large.
-    #[must_use]
-    pub fn max(self, other: Self) -> Self {
-        let rank = |regret: Self| (regret.worst, !regret.is_bound);
-        if rank(other) > rank(self) { other } else { self }
-    }
-
-    /// `5.1 %`, or `at most 5.1 %` where it is a bound.
-    #[must_use]
-    pub fn percent(&self) -> String {
-        let at_most = if self.is_bound { "at most " } else { "" };
-        format!("{at_most}{:.1} %", 100.0 * self.share)
-    }
 }
 
 /// Where each part of a model runs.
@@ -303,23 +258,5 @@ mod tests {
         ] {
             assert_eq!(rate(bytes_per_s), text);
         }
-    }
-
-    #[test]
-    fn a_regret_is_at_most_all_that_is_paid() {
-        assert_eq!(Regret::of(50, 200).share, 0.25);
-        assert_eq!(Regret::of(300, 200), Regret { worst: 200, share: 1.0, is_bound: false });
-        assert_eq!(Regret::of(0, 0).as_bound(), Regret::NONE);
-    }
-
-    #[test]
-    fn of_two_regrets_the_larger_counts_and_says_whether_it_is_a_bound() {
-        let (small, bound) = (Regret::of(50, 200), Regret::of(60, 200).as_bound());
-        assert_eq!((small.max(bound), bound.max(small)), (bound, bound));
-        assert_eq!(Regret::of(60, 200).max(bound), Regret::of(60, 200));
-        assert_eq!(
-            (small.percent().as_str(), bound.percent().as_str()),
-            ("25.0 %", "at most 30.0 %")
-        );
     }
 }

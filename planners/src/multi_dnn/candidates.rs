@@ -6,10 +6,12 @@ use super::{
     model::{Load, MOST_PROCESSORS, Model},
     policy::Way,
 };
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// Largest number of single ways tried for one task.
 const MOST_TRIED: usize = 400;
+/// Largest number of ways that a search gives a task to choose from.
+pub(super) const MOST_WAYS: usize = 4;
 
 /// A way and its load on each processor.
 #[derive(Clone, Copy, Debug)]
@@ -93,6 +95,44 @@ impl Candidates {
         space.dedup();
         Some(space)
     }
+}
+
+/// A space of single ways with all further sets of up to [`MOST_WAYS`] of them; `None` where there
+/// are more than `most`. Sets count once, in whichever order.
+pub(super) fn with_all_sets(
+    model: &Model<'_>,
+    task: usize,
+    space: &[Vec<Way>],
+    most: usize,
+) -> Option<Vec<Vec<Way>>> {
+    let single: Vec<Way> = space.iter().filter(|ways| ways.len() == 1).map(|w| w[0]).collect();
+    let sorted = |ways: &[Way]| {
+        let mut sorted = ways.to_vec();
+        sorted.sort();
+        sorted
+    };
+    let mut known: HashSet<Vec<Way>> = space.iter().map(|ways| sorted(ways)).collect();
+    let mut all = space.to_vec();
+    let mut last: Vec<Vec<Way>> = single.iter().map(|&way| vec![way]).collect();
+    for _ in 1..MOST_WAYS {
+        let mut larger = Vec::new();
+        for ways in last {
+            for &way in single.iter().filter(|&way| ways.last() < Some(way)) {
+                let set = [&ways[..], &[way]].concat();
+                if alike(model, task, &set) {
+                    if known.insert(set.clone()) {
+                        all.push(set.clone());
+                    }
+                    larger.push(set);
+                }
+                if all.len().max(larger.len()) > most {
+                    return None;
+                }
+            }
+        }
+        last = larger;
+    }
+    Some(all)
 }
 
 /// Whether all ways are accurate enough, or none: then the choice on arrival does not affect the

@@ -14,10 +14,13 @@ use std::{cmp::Ordering, ops::Range};
 /// How far a plan's optimality is proven.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Proof {
-    /// Every plan of the space was evaluated, and none of them is better. The space: by task, each
-    /// way, each variant whole on whichever processor ends first, and the lightest ways of several
-    /// processors to choose from; with equal priorities and with every order of priorities.
+    /// Every plan was evaluated, and none of them is better: by task, each way, and each set of up
+    /// to four ways to choose from; with equal priorities and with every order of priorities.
     Enumerated,
+    /// The same with single ways: by task, each way, each variant whole on whichever processor ends
+    /// first, and the lightest ways of several processors to choose from. Of plans with other sets
+    /// of ways, the best found; without a proof.
+    SingleWays,
     /// The first criterion equals its bound, which holds for every plan; later criteria are the
     /// best found.
     First,

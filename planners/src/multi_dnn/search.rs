@@ -1,15 +1,16 @@
 //! [`plan`]: the best plan found within a budget of evaluations.
 //!
 //! 1. The plans of all systems are evaluated; the search starts from the best of them.
-//! 2. If the whole space is no larger than the budget, all of it is evaluated, and step 3 is
-//!    skipped.
+//! 2. If the whole space, with all sets of up to four ways of a task, is no larger than the budget,
+//!    all of it is evaluated, and the search ends. If the space with single ways and the usual sets
+//!    alone is no larger, that is evaluated, and step 3 is skipped.
 //! 3. Else: from several starts (the best systems, the relaxation behind the bound, the lightest
 //!    ways), each task in turn tries all its candidates with the other tasks fixed, then all
 //!    priorities are tried, until no change improves the plan.
 //! 4. Then iterated local search with the remaining budget: random changes of one or two tasks or
 //!    of priorities are accepted if they are better; after many changes without improvement, a
 //!    larger random change of the best plan. A change may also give a task further ways to choose
-//!    from, up to four; such sets are not enumerated.
+//!    from, up to four.
 //!
 //! An evaluation ends as soon as it is clear that a plan is not better. The same seed gives the
 //! same plan: nothing depends on time.
@@ -17,7 +18,7 @@
 use super::{
     Evaluator, MultiDnnError, Objective, Problem, Score,
     bound::Bound,
-    candidates::{Candidates, alike},
+    candidates::{Candidates, MOST_WAYS, alike, with_all_sets},
     outcome::{Compared, MultiDnnPlan, Proof},
     policy::{Policy, Way},
     systems::{Named, Orders},
@@ -140,7 +141,7 @@ fn priorities(tasks: usize) -> Result<Vec<Vec<u32>>, MultiDnnError> {
     Ok([equal].into_iter().chain(orders::arrivals(tasks)?.into_iter().map(ranks)).collect())
 }
 
-/// The best of the whole space; `None` where that is larger than the budget.
+/// The best of the space with single ways and the usual sets.
 #[cfg(test)]
 pub(super) fn enumerated(
     problem: &Problem<'_>,
@@ -149,7 +150,9 @@ pub(super) fn enumerated(
     let mut search = Search::new(problem, settings)?;
     let starts = search.starts(Vec::new());
     search.score(starts);
-    Ok(search.enumerate().then_some(search.best).flatten().map(|(score, _)| score))
+    let space = search.space();
+    search.enumerate(&space.unwrap_or_default());
+    Ok(search.best.map(|(score, _)| score))
 }
 
 struct Search<'a> {
@@ -236,17 +239,27 @@ impl<'a> Search<'a> {
 
     fn run(&mut self, starts: Vec<(Option<Score>, Policy)>) -> Proof {
         let scored = self.score(starts);
-        let enumerated = self.enumerate();
-        if !enumerated {
-            for (score, policy) in scored.into_iter().take(4) {
-                // A start may spend only a part of the budget, so that other starts and random
-                // changes have some.
-                let until = self.evaluator.evaluations() + self.budget / 6;
-                self.descend((score, policy), until);
+        let space = self.space();
+        if let Some(whole) = space.as_ref().and_then(|space| self.whole(space)) {
+            self.enumerate(&whole);
+            return Proof::Enumerated;
+        }
+        match &space {
+            Some(space) => self.enumerate(space),
+            None => {
+                for (score, policy) in scored.into_iter().take(4) {
+                    // A start may spend only a part of the budget, so that other starts and random
+                    // changes have some.
+                    let until = self.evaluator.evaluations() + self.budget / 6;
+                    self.descend((score, policy), until);
+                }
             }
         }
         self.change_at_random();
-        if enumerated { Proof::Enumerated } else { self.proof() }
+        match self.proof() {
+            Proof::Open if space.is_some() => Proof::SingleWays,
+            proof => proof,
+        }
     }
 
     fn proof(&self) -> Proof {
@@ -284,34 +297,51 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Evaluates the whole space, if it is no larger than the budget.
-    fn enumerate(&mut self) -> bool {
+    /// By task, single ways and the usual sets; `None` where there are more plans of these than may
+    /// be evaluated.
+    fn space(&self) -> Option<Vec<Vec<Vec<Way>>>> {
+        let most = self.left();
+        let model = &self.evaluator.model;
+        let spaces = self.candidates.iter().enumerate();
+        let spaces = spaces.map(|(task, candidates)| candidates.space(model, task, most));
+        self.enumerable(spaces.collect::<Option<_>>()?)
+    }
+
+    /// The same with all sets of ways.
+    fn whole(&self, space: &[Vec<Vec<Way>>]) -> Option<Vec<Vec<Vec<Way>>>> {
+        let most = self.left();
+        let spaces = space.iter().enumerate();
+        let spaces =
+            spaces.map(|(task, space)| with_all_sets(&self.evaluator.model, task, space, most));
+        self.enumerable(spaces.collect::<Option<_>>()?)
+    }
+
+    fn left(&self) -> usize {
         let left = self.budget.saturating_sub(self.evaluator.evaluations());
-        let most = usize::try_from(left).unwrap_or(usize::MAX);
-        let mut spaces = Vec::new();
-        let mut count = self.priorities.len() as u64;
-        for (task, candidates) in self.candidates.iter().enumerate() {
-            let Some(space) = candidates.space(&self.evaluator.model, task, most) else {
-                return false;
-            };
-            count = count.saturating_mul(space.len() as u64);
-            spaces.push(space);
-        }
-        let Some(mut current) = self.best.clone().filter(|_| count <= left) else { return false };
-        if spaces.len() > MOST_RANKED {
-            return false;
-        }
+        usize::try_from(left).unwrap_or(usize::MAX)
+    }
+
+    /// A space, if no more plans than may be evaluated are in it.
+    fn enumerable(&self, spaces: Vec<Vec<Vec<Way>>>) -> Option<Vec<Vec<Vec<Way>>>> {
+        let count = spaces.iter().map(Vec::len);
+        let count = count.fold(self.priorities.len(), usize::saturating_mul);
+        (count <= self.left() && spaces.len() <= MOST_RANKED).then_some(spaces)
+    }
+
+    /// Evaluates every plan of a space.
+    fn enumerate(&mut self, spaces: &[Vec<Vec<Way>>]) {
+        let Some(mut current) = self.best.clone() else { return };
         let mut at = vec![0; spaces.len()];
         loop {
-            let ways = at.iter().zip(&spaces).map(|(&i, space)| space[i].clone()).collect();
+            let ways = at.iter().zip(spaces).map(|(&i, space)| space[i].clone()).collect();
             let mut policy = Policy { ways, priorities: Vec::new() };
             for index in 0..self.priorities.len() {
                 policy.priorities.clone_from(&self.priorities[index]);
                 self.improve(&mut current, &policy);
             }
-            let Some(digit) = at.iter().zip(&spaces).rposition(|(&i, space)| i + 1 < space.len())
+            let Some(digit) = at.iter().zip(spaces).rposition(|(&i, space)| i + 1 < space.len())
             else {
-                return true;
+                return;
             };
             at[digit] += 1;
             at[digit + 1..].fill(0);
@@ -400,7 +430,7 @@ impl<'a> Search<'a> {
                 let at = self.rng.random_range(0..choices.len());
                 let mut ways = policy.ways[task].clone();
                 ways.extend(choices[at].iter().filter(|way| !policy.ways[task].contains(way)));
-                if ways.len() <= 4 && alike(&self.evaluator.model, task, &ways) {
+                if ways.len() <= MOST_WAYS && alike(&self.evaluator.model, task, &ways) {
                     policy.ways[task] = ways;
                 }
             }

@@ -19,6 +19,10 @@
 //! With a bound on the latency, M is not independent before and after a stage. Where the ends of
 //! the link's interval do not decide then, and where the budget ends, the regret is an upper bound,
 //! and says so.
+//!
+//! The largest share is searched apart ([`share`]): its case may be another one.
+
+mod share;
 
 use super::{
     Cut, Pipeline, PipelineObjective,
@@ -75,9 +79,13 @@ impl Pipeline<'_> {
             PipelineObjective::Throughput { .. } => regrets.of_period(),
             PipelineObjective::Latency { .. } => regrets.of_latency(),
         };
-        let paid = super::value(objective, upper, cuts);
-        let at_most = || paid.saturating_sub(lower.at_least_for(objective));
-        exact.unwrap_or_else(|_| Regret::of(at_most(), paid).as_bound())
+        let paid = |times| super::value(objective, times, cuts);
+        let Ok(regret) = exact else {
+            let at_most = paid(upper).saturating_sub(lower.at_least_for(objective));
+            return Regret::of(at_most, paid(upper)).as_bound();
+        };
+        let rounding_ns = regrets.rounding_ns();
+        regret.with_largest_share(paid(lower), rounding_ns, |share| regrets.beyond(share).ok())
     }
 }
 
@@ -115,15 +123,24 @@ impl Regrets<'_> {
     /// All of this pipeline's operators at their upper ends, each of its links at either end.
     fn of_latency(&mut self) -> Result<Regret, NoPipeline> {
         let raised = self.lower.raised(self.upper, self.cuts, &|_| true);
-        let uncertain: Vec<usize> =
-            (0..self.cuts.len()).filter(|&stage| self.is_uncertain(stage)).collect();
         let mut worst = Regret::NONE;
-        for corner in 0..1usize << uncertain.len() {
-            let slow = uncertain.iter().enumerate().filter(|(bit, _)| corner >> bit & 1 == 1);
-            let times = slow.fold(raised.clone(), |times, (_, &stage)| self.slowed(&times, stage));
+        for slow in self.slow_links() {
+            let slow = slow.into_iter();
+            let times = slow.fold(raised.clone(), |times, stage| self.slowed(&times, stage));
             worst = worst.max(self.scenario(&times)?.regret());
         }
         Ok(worst)
+    }
+
+    /// Every set of stages whose links may be slow: those that are uncertain.
+    fn slow_links(&self) -> Vec<Vec<usize>> {
+        let uncertain: Vec<usize> =
+            (0..self.cuts.len()).filter(|&stage| self.is_uncertain(stage)).collect();
+        let set = |corner: usize| {
+            let slow = uncertain.iter().enumerate().filter(|(bit, _)| corner >> bit & 1 == 1);
+            slow.map(|(_, &stage)| stage).collect()
+        };
+        (0..1usize << uncertain.len()).map(set).collect()
     }
 
     /// One stage at a time: its operators at their upper ends, its link at every bandwidth.

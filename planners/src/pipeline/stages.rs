@@ -2,7 +2,11 @@
 //! and from the tensors that are live at each possible cut.
 
 use super::{Cut, PipelineObjective};
-use crate::cost::{Costs, End, Link, TensorCosts};
+use crate::{
+    cost::{Costs, End, Link, TensorCosts},
+    regret::blended,
+};
+use std::ops::Range;
 
 /// Times of all possible stages at one end of the costs' intervals, ns.
 #[derive(Clone, Debug)]
@@ -32,7 +36,7 @@ pub(super) fn live(costs: &Costs, at: usize) -> impl Iterator<Item = &TensorCost
 }
 
 /// The cuts (by the node after each) at which a tensor is live.
-fn live_span(tensor: &TensorCosts) -> std::ops::Range<usize> {
+fn live_span(tensor: &TensorCosts) -> Range<usize> {
     let first = tensor.producer.map_or(0, |p| p + 1);
     match tensor.consumers.iter().max() {
         Some(&last) => first..last + 1,
@@ -155,21 +159,39 @@ impl StageTimes {
         cuts: &[Cut],
         chosen: &dyn Fn(usize) -> bool,
     ) -> Self {
+        self.blended(upper, cuts, chosen, 1.0)
+    }
+
+    /// These times, but in the chosen stages of a pipeline with a share of the way to the nodes'
+    /// times of `upper`. Stages are rounded by 1 ns.
+    pub(super) fn blended(
+        &self,
+        upper: &Self,
+        cuts: &[Cut],
+        chosen: &dyn Fn(usize) -> bool,
+        share: f64,
+    ) -> Self {
         let mut times = self.clone();
         for (_, cut) in cuts.iter().enumerate().filter(|(index, _)| chosen(*index)) {
-            let (low, high) = (&self.prefix[cut.processor], &upper.prefix[cut.processor]);
-            let step = |n: usize| {
-                if (cut.from..cut.to).contains(&n) {
-                    high[n + 1] - high[n]
-                } else {
-                    low[n + 1] - low[n]
-                }
+            let more = |n: usize| {
+                let end = n.clamp(cut.from, cut.to);
+                let range = self.range(upper, cut.processor, cut.from..end);
+                blended(0, range, share)
             };
-            times.prefix[cut.processor] = std::iter::once(0)
-                .chain((0..self.nodes).scan(0, |sum, n| add(sum, step(n))))
-                .collect();
+            let low = &self.prefix[cut.processor];
+            times.prefix[cut.processor] =
+                (0..=self.nodes).map(|n| low[n].saturating_add(more(n))).collect();
         }
         times
+    }
+
+    /// How much longer nodes take by `upper` on a processor, ns.
+    pub(super) fn range(&self, upper: &Self, processor: usize, nodes: Range<usize>) -> u64 {
+        let of = |times: &Self| {
+            let prefix = times.prefix(processor);
+            prefix[nodes.end] - prefix[nodes.start]
+        };
+        of(upper).saturating_sub(of(self))
     }
 
     /// Replaces the times of receiving over one link, by cut.

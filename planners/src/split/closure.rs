@@ -65,14 +65,18 @@ pub(super) type Side = Vec<bool>;
 impl Terms {
     /// `a` times these terms plus `b` times others.
     pub(super) fn combined(&self, a: u128, other: &Self, b: u128) -> Self {
-        let combine =
-            |x: &[u128], y: &[u128]| x.iter().zip(y).map(|(x, y)| a * x + b * y).collect();
+        self.with(other, |x, y| a * x + b * y)
+    }
+
+    /// A function of each of these costs and the same of others.
+    pub(super) fn with(&self, other: &Self, of: impl Fn(&u128, &u128) -> u128) -> Self {
+        let each = |x: &[u128], y: &[u128]| x.iter().zip(y).map(|(x, y)| of(x, y)).collect();
         Self {
-            device: combine(&self.device, &other.device),
-            server: combine(&self.server, &other.server),
-            sent: combine(&self.sent, &other.sent),
-            offloaded: a * self.offloaded + b * other.offloaded,
-            returned: a * self.returned + b * other.returned,
+            device: each(&self.device, &other.device),
+            server: each(&self.server, &other.server),
+            sent: each(&self.sent, &other.sent),
+            offloaded: of(&self.offloaded, &other.offloaded),
+            returned: of(&self.returned, &other.returned),
         }
     }
 

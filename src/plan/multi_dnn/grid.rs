@@ -122,7 +122,7 @@ pub fn grid(zoo: &Zoo, request: &Request) -> Result<Grid, PlacingError> {
 }
 
 fn fewest_proven(plan: &MultiDnnPlan) -> bool {
-    plan.proof != Proof::Open
+    matches!(plan.proof, Proof::Enumerated | Proof::First)
 }
 
 fn shares(plans: &[MultiDnnPlan]) -> Vec<(String, f64)> {

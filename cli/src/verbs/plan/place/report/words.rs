@@ -135,7 +135,12 @@ pub fn proof(plan: &MultiDnnPlan) -> String {
         Objective::Throughput => "no plan answers more queries/s",
     };
     match plan.proof {
-        Proof::Enumerated => "proven best: every plan of the space was evaluated".to_owned(),
+        Proof::Enumerated => {
+            "proven best: every plan with up to four ways of each task was evaluated".to_owned()
+        }
+        Proof::SingleWays => "not proven: every plan with one way of each task was evaluated; of \
+            those with several ways, the best found"
+            .to_owned(),
         Proof::First => format!("proven: {first}; the rest is the best found"),
         Proof::Open => "not proven: the best found".to_owned(),
     }
@@ -144,6 +149,7 @@ pub fn proof(plan: &MultiDnnPlan) -> String {
 pub const fn proof_name(proof: Proof) -> &'static str {
     match proof {
         Proof::Enumerated => "enumerated",
+        Proof::SingleWays => "single_ways",
         Proof::First => "first_criterion",
         Proof::Open => "open",
     }
