@@ -40,7 +40,7 @@ mod selection;
 
 pub use error::BundleError;
 pub use location::files_in;
-pub use location::{EXTENSION, Location, VARIABLE};
+pub use location::{EXTENSION, Location, VARIABLE, unusable_listed_folders};
 pub use selection::{ALL, Selection};
 
 use serde::Serialize;

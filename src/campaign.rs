@@ -9,7 +9,7 @@ pub mod standard;
 
 use crate::models::{self, Model, ModelError};
 use std::{
-    cell::RefCell,
+    cell::{Cell, RefCell},
     collections::{BTreeMap, BTreeSet},
     path::Path,
     sync::{Arc, atomic::AtomicBool},
@@ -23,7 +23,7 @@ use vitempo_graph::{
 };
 use vitempo_profiler::{
     Beside, Hooks, Load, LoadSpec, Progress, RunOptions, RunProtocol, Source, Summary, Sweep,
-    SweepError, SweepModel, Target, load::LoadModel, single,
+    SweepError, SweepModel, Target, load::LoadModel, probe, single,
 };
 
 /// A sweep to be kept in a dataset.
@@ -45,14 +45,39 @@ pub struct Outcome {
     pub environment: Environment,
     /// How much was measured, and what failed.
     pub summary: Summary,
+    /// How many of the model runs that were there already had failed.
+    pub failed_earlier: usize,
+}
+
+/// Why no model was measured, now or earlier.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NothingMeasured {
+    /// The first model that failed.
+    #[error("no model could be measured; `{model}`: {reason}")]
+    Failed {
+        /// Its name.
+        model: String,
+        /// What the engine reports.
+        reason: String,
+    },
+    /// All had failed before.
+    #[error("no model could be measured: all {0} model runs failed in an earlier session")]
+    Earlier(usize),
 }
 
 impl Outcome {
-    /// The first model that failed, and why, where no model was measured, now or earlier.
+    /// Why nothing was measured; `None` where something was, or is left.
     #[must_use]
-    pub fn nothing_measured(&self) -> Option<&(String, String)> {
-        let Summary { measured, skipped, failed, .. } = &self.summary;
-        failed.first().filter(|_| measured + skipped == 0)
+    pub fn nothing_measured(&self) -> Option<NothingMeasured> {
+        let Summary { measured, skipped, failed, left, .. } = &self.summary;
+        if measured + skipped > self.failed_earlier {
+            return None;
+        }
+        match failed.first().cloned() {
+            Some((model, reason)) => Some(NothingMeasured::Failed { model, reason }),
+            None => (self.failed_earlier > 0 && *left == 0)
+                .then_some(NothingMeasured::Earlier(self.failed_earlier)),
+        }
     }
 }
 
@@ -63,9 +88,9 @@ pub struct Repeats {
     pub rounds: usize,
     /// Of the order of models.
     pub seed: u64,
-    /// Fewest end-to-end samples of a model run.
+    /// Fewest end-to-end samples of a model run; by default no more than the most.
     pub min: Option<usize>,
-    /// Most of them; no fewer than the fewest.
+    /// Most of them; by default no fewer than the fewest.
     pub max: Option<usize>,
     /// Repeats in which the operators are timed.
     pub profiled: Option<usize>,
@@ -77,19 +102,33 @@ impl Repeats {
     /// ```
     /// use vitempo::campaign::Repeats;
     ///
-    /// let few = Repeats { rounds: 2, seed: 1, min: Some(500), max: Some(9), profiled: None };
-    /// let protocol = few.protocol().protocol;
-    /// assert_eq!((protocol.rounds, protocol.min_repeats, protocol.max_repeats), (2, 500, 500));
+    /// let few = Repeats { rounds: 2, seed: 1, min: None, max: Some(3), profiled: None };
+    /// let protocol = few.protocol()?.protocol;
+    /// assert_eq!((protocol.rounds, protocol.min_repeats, protocol.max_repeats), (2, 3, 3));
+    /// let none = Repeats { min: Some(500), ..few };
+    /// assert!(none.protocol().is_err());
+    /// # Ok::<(), vitempo::campaign::CampaignError>(())
     /// ```
-    #[must_use]
-    pub fn protocol(self) -> RunProtocol {
+    ///
+    /// # Errors
+    /// [`CampaignError::Repeats`] where the fewest are more than the most.
+    pub fn protocol(self) -> Result<RunProtocol, CampaignError> {
         let mut run = RunProtocol::default();
         let protocol = &mut run.protocol;
         (protocol.rounds, protocol.seed) = (self.rounds, self.seed);
-        protocol.min_repeats = self.min.unwrap_or(protocol.min_repeats);
-        protocol.max_repeats = self.max.unwrap_or(protocol.max_repeats).max(protocol.min_repeats);
+        let usual = (protocol.min_repeats, protocol.max_repeats);
+        (protocol.min_repeats, protocol.max_repeats) = match (self.min, self.max) {
+            (Some(min), Some(max)) if min > max => {
+                return Err(CampaignError::Repeats { min, max });
+            }
+            (min, Some(max)) => (min.unwrap_or(usual.0.min(max)), max),
+            (min, None) => {
+                let min = min.unwrap_or(usual.0);
+                (min, usual.1.max(min))
+            }
+        };
         run.profiled_repeats = self.profiled.unwrap_or(run.profiled_repeats);
-        run
+        Ok(run)
     }
 }
 
@@ -112,6 +151,20 @@ pub enum CampaignError {
     /// No bundle can be trained on what was measured.
     #[error(transparent)]
     Predictors(#[from] vitempo_predictors::PredictorError),
+    /// More samples of a model run are asked for than allowed.
+    #[error("a model run cannot have at least {min} samples and at most {max}")]
+    Repeats {
+        /// The fewest.
+        min: usize,
+        /// The most.
+        max: usize,
+    },
+    /// The engine has no library of its own.
+    #[error("`{backend}` is compiled in and loads no library")]
+    NoLibrary {
+        /// Name of the engine.
+        backend: String,
+    },
     /// The models have no operator of these kinds.
     #[error("no operator of these kinds in these models")]
     NoSuchOperator,
@@ -139,14 +192,18 @@ impl Campaign<'_> {
         let environment_id = environment.id();
         let session = (!self.resume).then_some(sweep.session.as_str());
         let inputs = sweep.options.inputs.to_string();
-        let store = RefCell::new(store);
+        let (store, failed_earlier) = (RefCell::new(store), Cell::new(0));
         let done = |model: &_, round| match store.borrow().status(
             &environment_id,
             model,
             (round, &inputs),
             session,
         ) {
-            Some(Status::Failed(_)) => !self.retry_failed,
+            Some(Status::Failed(_)) if self.retry_failed => false,
+            Some(Status::Failed(_)) => {
+                failed_earlier.set(failed_earlier.get() + 1);
+                true
+            }
             status => status.is_some(),
         };
         let result = sweep.run(Hooks {
@@ -158,7 +215,7 @@ impl Campaign<'_> {
             interrupted,
         });
         store.into_inner().compact()?;
-        Ok(Outcome { environment, summary: result? })
+        Ok(Outcome { environment, summary: result?, failed_earlier: failed_earlier.get() })
     }
 }
 
@@ -205,6 +262,33 @@ pub fn beside(
         }
     };
     Ok(Beside { load, cores: cores.to_vec() })
+}
+
+/// Whether the engine runs here with these options, which a campaign on several engines asks before
+/// it measures on the first.
+///
+/// # Errors
+/// [`CampaignError`] where it does not, or where a library is named that it would not load.
+pub fn check(target: &Target, backend: &str, options: &RunOptions) -> Result<(), CampaignError> {
+    check_library(target, backend, options)?;
+    target.probe(backend, options)?;
+    Ok(())
+}
+
+/// Whether the engine loads a library, where one is named.
+///
+/// # Errors
+/// [`CampaignError::NoLibrary`] where it does not, [`CampaignError::Sweep`] where it does not start.
+pub fn check_library(
+    target: &Target,
+    backend: &str,
+    options: &RunOptions,
+) -> Result<(), CampaignError> {
+    let (Target::Local(worker), Some(_)) = (target, &options.library) else { return Ok(()) };
+    match probe::capabilities(worker, backend, options)?.path {
+        Some(_) => Ok(()),
+        None => Err(CampaignError::NoLibrary { backend: backend.to_owned() }),
+    }
 }
 
 /// What a sweep measures: the models, each once, or, where operator kinds are given, one small model

@@ -26,7 +26,7 @@ mod explanation;
 
 pub use blocks::Block;
 pub use comparison::{Comparison, KernelChange, KindChange, UnmatchedKernel, compare};
-pub use coverage::{Coverage, Unsupported};
+pub use coverage::{Coverage, Unsupported, unsupported_operators};
 pub use devices::{DeviceForecast, DeviceForecasts, ModelOnDevices, forecast_on_each};
 pub use explanation::{
     Cause, CoveredNode, ExplainError, KernelExplanation, NodeExplanation, explain,
@@ -209,6 +209,19 @@ impl ModelForecast {
         }
     }
 
+    /// The same as one of several devices' forecasts.
+    #[must_use]
+    pub fn on_device(self, bundle: &Bundle) -> ModelOnDevices {
+        let forecast = DeviceForecast {
+            bundle: bundle.name().to_owned(),
+            kind: bundle.kind(),
+            environment: bundle.environment().clone(),
+            latency: self.prediction.latency,
+            coverage: Coverage::of(&self.model.graph, &self.prediction),
+        };
+        ModelOnDevices { model: self.model, forecasts: vec![forecast], left_out: Vec::new() }
+    }
+
     /// Share of the kernels' time that trained predictors forecast.
     #[must_use]
     pub fn trained_share(&self) -> f64 {
@@ -227,10 +240,12 @@ impl ModelForecast {
         these.ns() / all.ns().max(f64::MIN_POSITIVE)
     }
 
-    /// Kinds without a trained predictor.
+    /// Kinds without a trained predictor, which one can be trained for.
     #[must_use]
     pub fn fallback_kinds(&self) -> BTreeSet<&str> {
-        self.prediction.fallbacks().map(|o| o.kind.name()).collect()
+        let is_known =
+            |o: &&OperatorPrediction| !matches!(o.kind, vitempo_graph::OpKind::Unsupported(_));
+        self.prediction.fallbacks().filter(is_known).map(|o| o.kind.name()).collect()
     }
 
     /// Kinds of which a kernel lies outside of the training data.

@@ -9,7 +9,10 @@ use vitempo_graph::{
     lowering::{self, LoweringError},
 };
 #[cfg(feature = "profile")]
-use vitempo_profiler::{Capabilities, RunOptions, environment, pinning::PinningError};
+use vitempo_profiler::{
+    BackendError, Capabilities, RunOptions, WorkerCommand, backends, environment,
+    pinning::PinningError, probe,
+};
 
 /// The operators of one kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,6 +73,26 @@ pub(crate) fn grouped<'a>(
     }
     rows.sort_by_key(|row| Reverse((row.flops, row.count)));
     rows
+}
+
+/// Refuses a precision or a memory format that the engine of a framework does not offer here. An
+/// engine that is not here refuses nothing.
+///
+/// # Errors
+/// [`BackendError::Option`] with what it offers.
+#[cfg(feature = "profile")]
+pub fn check(
+    worker: &WorkerCommand,
+    framework: &str,
+    precision: Precision,
+    memory_format: Option<MemoryFormat>,
+) -> Result<(), BackendError> {
+    let options = RunOptions { precision, memory_format, ..RunOptions::default() };
+    let Ok(backend) = backends::by_name(framework) else { return Ok(()) };
+    match probe::capabilities(worker, framework, &options) {
+        Ok(capabilities) => capabilities.check(backend.name(), &options),
+        Err(_) => Ok(()),
+    }
 }
 
 /// The kernels that a framework would run for a model on this machine, whose instruction set

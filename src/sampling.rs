@@ -79,9 +79,17 @@ pub enum SamplingError {
     },
 }
 
+/// Whether the networks of that name are always the same, however many are asked for and whatever
+/// the seed.
+#[must_use]
+pub fn is_fixed(space: &str) -> bool {
+    [operators::SERIES, operators::STUDY].contains(&space)
+}
+
 /// Samples a space by name or TOML file, or one of the inventories of operators (`operators`,
 /// `operator-blocks`, `rare-operators`, `operator-ends`, `operator-series`, `study-series`), or
-/// small models (`small-models`). The same seed gives the same samples.
+/// small models (`small-models`). The same seed gives the same samples; those that [`is_fixed`]
+/// names have neither count nor seed.
 ///
 /// # Errors
 /// [`SamplingError`] for an unknown space, and for a count that is not possible.
@@ -192,11 +200,29 @@ pub fn write(
         written();
     }
     let path = folder.join(INDEX);
-    vitempo_graph::files::write_whole(&path, &index(samples, &path)?).map_err(failed(&path))
+    let names: BTreeSet<&str> = samples.iter().map(|s| s.name.as_str()).collect();
+    let index = index(samples, &path, &|name| !names.contains(name))?;
+    vitempo_graph::files::write_whole(&path, &index).map_err(failed(&path))
 }
 
-/// The index of these samples as CSV, with the rows of other models that `path` has already.
-fn index(samples: &[Sample], path: &Path) -> Result<Vec<u8>, SamplingError> {
+/// Removes the rows of models from the index of a folder, where there is one.
+pub(crate) fn forget(folder: &Path, is_gone: &dyn Fn(&str) -> bool) -> Result<(), SamplingError> {
+    let path = folder.join(INDEX);
+    if !path.exists() {
+        return Ok(());
+    }
+    let index = index(&[], &path, &|name| !is_gone(name))?;
+    let failed = |source| SamplingError::Io { path: path.clone(), source };
+    vitempo_graph::files::write_whole(&path, &index).map_err(failed)
+}
+
+/// The index of these samples as CSV, with the rows that `path` has already of other models that
+/// stay.
+fn index(
+    samples: &[Sample],
+    path: &Path,
+    stays: &dyn Fn(&str) -> bool,
+) -> Result<Vec<u8>, SamplingError> {
     let damaged = |e: &dyn std::error::Error| SamplingError::Index {
         path: path.to_owned(),
         reason: e.to_string(),
@@ -207,10 +233,11 @@ fn index(samples: &[Sample], path: &Path) -> Result<Vec<u8>, SamplingError> {
         writer.write_record(row(sample)).map_err(|e| damaged(&e))?;
     }
     if let Ok(mut reader) = csv::Reader::from_path(path) {
-        let names: BTreeSet<&str> = samples.iter().map(|s| s.name.as_str()).collect();
         for record in reader.records() {
-            let record = record.map_err(|e| damaged(&e))?;
-            if record.get(0).is_some_and(|name| !names.contains(name)) {
+            let mut record = record.map_err(|e| damaged(&e))?;
+            if record.get(0).is_some_and(stays) {
+                // An index may name models and encodings alone.
+                (record.len()..COLUMNS.len()).for_each(|_| record.push_field(""));
                 writer.write_record(&record).map_err(|e| damaged(&e))?;
             }
         }
@@ -261,6 +288,18 @@ mod tests {
         let index = read_index(folder.path()).expect("an index");
         assert_eq!(index.len(), 4, "{index:?}");
         assert!(index.values().all(|(space, _)| space == "hybrid-vit"));
+    }
+
+    #[test]
+    fn fixed_networks_depend_on_neither_count_nor_seed() {
+        let names = |space: &str, count, seed| -> Vec<String> {
+            let samples = sample_named(space, count, seed).expect("samples");
+            samples.into_iter().map(|sample| sample.name).collect()
+        };
+        for space in [operators::NAME, operators::SERIES, "isotropic-vit", small::NAME] {
+            let is_same = names(space, 2, 1) == names(space, 3, 2);
+            assert_eq!(is_same, is_fixed(space), "{space}");
+        }
     }
 
     #[test]

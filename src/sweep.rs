@@ -54,7 +54,7 @@ pub struct SizeRow {
     pub size: ImageSize,
     /// The model at this size.
     pub model: Model,
-    /// Work of the model.
+    /// Work of the operators in [`SizeRow::classes`].
     pub work: Work,
     /// Operators by class, those with the most FLOPs first: by kind, but for [`ATTENTION`]. Patterns
     /// such as LayerNorm are one operator, and each operator reads and writes its own tensors:
@@ -125,9 +125,10 @@ pub fn sweep(
 
 impl SizeRow {
     fn new(size: ImageSize, model: Model, forecasts: Vec<DeviceForecast>) -> Self {
-        let (classes, attention) = classes(&model.graph);
+        let graph = patterns::canonicalize(&model.graph);
+        let (classes, attention) = classes(&graph);
         let measured = vec![None; forecasts.len()];
-        let work = Work::of_graph(&model.graph);
+        let work = Work::of_graph(&graph);
         Self { size, model, work, classes, attention, forecasts, measured }
     }
 
@@ -144,13 +145,12 @@ impl SizeRow {
     }
 }
 
+/// Of a graph whose patterns are operators.
 fn classes(graph: &Graph) -> (Vec<KindRow>, AttentionSize) {
-    let graph = patterns::canonicalize(graph);
-    let found = patterns::attention(&graph);
+    let found = patterns::attention(graph);
     let mut inside = HashSet::new();
-    found.iter().for_each(|pattern| collect(&graph, pattern, &mut inside));
-    let rows =
-        grouped(&graph, |index, kind| if inside.contains(&index) { ATTENTION } else { kind });
+    found.iter().for_each(|pattern| collect(graph, pattern, &mut inside));
+    let rows = grouped(graph, |index, kind| if inside.contains(&index) { ATTENTION } else { kind });
     let scores = |p: &AttentionPattern| {
         [p.batch, p.heads, p.queries, p.keys]
             .into_iter()
@@ -273,8 +273,8 @@ mod tests {
         let tokens = [197usize, 393, 785];
         for (row, tokens) in swept.rows.iter().zip(tokens) {
             let flops: u64 = row.classes.iter().map(|class| class.flops).sum();
-            let canonical = patterns::canonicalize(&row.model.graph);
-            assert_eq!(flops, Work::of_graph(&canonical).flops);
+            assert_eq!(flops, row.work.flops);
+            assert_eq!(row.work.macs, Work::of_graph(&row.model.graph).macs);
             let (layers, heads) = (12, 3);
             assert_eq!((row.attention.count, row.attention.queries), (layers, tokens));
             assert_eq!(row.attention.scores, (layers * heads * tokens * tokens) as u64);

@@ -101,8 +101,11 @@ fn models_are_taken_for_images_of_other_sizes() {
     let odd = ["--size", "192", "--size", "31"];
     let profile = ["profile", &model, "--backend", "rten", "--out", &data];
     let few = ["--min-repeats", "2", "--max-repeats", "2"];
-    let measured = json(&[&profile[..], &few, &odd].concat());
+    let output = vitempo(&[&profile[..], &few, &odd, &["--format", "json"]].concat());
+    assert_eq!(output.status.code(), Some(1), "one of two is left out");
+    let measured: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
     assert_eq!(measured["measured"], 1, "{measured}");
+    assert_eq!(measured["left_out"].as_array().map(Vec::len), Some(1));
     assert_eq!(measured["failed"], serde_json::json!([]));
     let error = refused(&["inspect", &model, "--size", "31"]);
     assert!(error.contains("does not work at the new size"), "{error}");

@@ -143,15 +143,25 @@ pub(super) fn as_name(path: &Path) -> Option<&str> {
     path.to_str().filter(|_| is_name)
 }
 
+/// The folders of [`VARIABLE`].
+fn listed() -> Vec<PathBuf> {
+    let listed = env::var_os(VARIABLE).unwrap_or_default();
+    env::split_paths(&listed).filter(|folder| !folder.as_os_str().is_empty()).collect()
+}
+
+/// Those of [`VARIABLE`] in which no name can be found, because they are not there or no folders.
+#[must_use]
+pub fn unusable_listed_folders() -> Vec<PathBuf> {
+    listed().into_iter().filter(|folder| !folder.is_dir()).collect()
+}
+
 /// The folders in which names are looked for, in this order.
 fn folders() -> Vec<PathBuf> {
-    let listed = env::var_os(VARIABLE).unwrap_or_default();
-    let listed = env::split_paths(&listed).filter(|folder| !folder.as_os_str().is_empty());
     let own = own_folder().map(|folder| folder.join("bundles"));
     let program = env::current_exe().ok();
     let places = program.iter().flat_map(|program| program.ancestors().skip(1).take(2));
     let installed = places.map(|place| place.join("share/vitempo/bundles"));
-    let folders = listed.chain(own).chain(installed);
+    let folders = listed().into_iter().chain(own).chain(installed);
     folders.flat_map(|folder| [folder.clone(), folder.join(ADAPTED)]).collect()
 }
 

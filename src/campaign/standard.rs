@@ -342,7 +342,12 @@ impl Standard<'_> {
         Ok(())
     }
 
-    fn campaign(&self, part: Part<'_>, budget: Duration, session: &str) -> Campaign<'_> {
+    fn campaign(
+        &self,
+        part: Part<'_>,
+        budget: Duration,
+        session: &str,
+    ) -> Result<Campaign<'_>, CampaignError> {
         let (min, max, profiled) = part.repeats;
         let repeats = Repeats {
             rounds: part.rounds,
@@ -355,7 +360,7 @@ impl Standard<'_> {
             models: part.models.to_vec(),
             backend: self.backend.to_owned(),
             options: self.options.clone(),
-            protocol: repeats.protocol(),
+            protocol: repeats.protocol()?,
             only_round: Some(part.round),
             budget: Some(budget),
             run_timeout: TIMEOUT,
@@ -364,7 +369,7 @@ impl Standard<'_> {
             beside: None,
             memory: MemoryRuns::Never,
         };
-        Campaign { sweep, out: self.out, retry_failed: self.retry_failed, resume: true }
+        Ok(Campaign { sweep, out: self.out, retry_failed: self.retry_failed, resume: true })
     }
 }
 
@@ -417,7 +422,7 @@ impl<'s, 'p> Session<'s, 'p> {
         if left.is_zero() {
             return Ok(());
         }
-        let campaign = self.standard.campaign(part, left, &self.name);
+        let campaign = self.standard.campaign(part, left, &self.name)?;
         let outcome = campaign.run(&mut |p| (self.progress)(part, p), self.interrupted)?;
         self.made += outcome.summary.measured + outcome.summary.failed.len();
         self.failed.extend(outcome.summary.failed);

@@ -2,6 +2,7 @@
 //! model's operators vitempo does not support.
 
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use vitempo_graph::{Graph, GraphPrediction};
 
 /// How many operators are forecast in which way.
@@ -26,6 +27,17 @@ pub struct Unsupported {
     pub node: String,
     /// Name of the operator.
     pub operator: String,
+}
+
+/// The operators of a model that vitempo does not support, by name, and how many there are of each.
+/// A forecast has the bytes of their tensors and nothing of what they compute.
+#[must_use]
+pub fn unsupported_operators(graph: &Graph) -> BTreeMap<&str, usize> {
+    let mut operators = BTreeMap::new();
+    for (_, operator) in graph.unsupported() {
+        *operators.entry(operator).or_default() += 1;
+    }
+    operators
 }
 
 impl Coverage {

@@ -163,9 +163,12 @@ pub struct Outcome {
     /// Of the last generation, or of the file where scores come from one: those within the ceilings
     /// that are dominated.
     pub dominated: Vec<Candidate>,
+    /// Someone ended the search early: this is the front so far.
+    pub interrupted: bool,
 }
 
-/// Searches. `progress` is called after every generation and ends the search by `false`.
+/// Searches. `progress` is called after every generation and ends the search by `false`: what is
+/// within the ceilings by then is the result.
 ///
 /// # Errors
 /// [`SearchError`] when an option is out of its range, no candidate is within the ceilings, or an
@@ -254,7 +257,7 @@ impl<'s> Search<'s> {
         for some in listed.chunks(self.options.population.max(1024)) {
             members.extend(self.evaluated(some, false)?);
             if !progress(self.progress(&members)) {
-                return Err(SearchError::Interrupted);
+                return self.so_far(members);
             }
         }
         self.outcome(members)
@@ -272,7 +275,7 @@ impl<'s> Search<'s> {
         let mut population = Population::of(self.evaluated(&drawn, true)?, self.options.population);
         loop {
             if !progress(self.progress(&population.members)) {
-                return Err(SearchError::Interrupted);
+                return self.so_far(population.members);
             }
             let children: Vec<Architecture> = (0..self.room())
                 .filter_map(|_| bred.new_one(|| population.child(self.space, &mut generator)))
@@ -384,7 +387,16 @@ impl<'s> Search<'s> {
             within.into_iter().partition(|_| index.next().is_some_and(|i| best.contains(&i)));
         front.sort_by(by_costs);
         dominated.sort_by(by_costs);
-        Ok(Outcome { front, candidates: self.candidates, dominated })
+        Ok(Outcome { front, candidates: self.candidates, dominated, interrupted: false })
+    }
+
+    /// The result of a search that someone ended.
+    fn so_far(&self, members: Vec<Candidate>) -> Result<Outcome, SearchError> {
+        match self.outcome(members) {
+            Ok(outcome) => Ok(Outcome { interrupted: true, ..outcome }),
+            Err(SearchError::NothingFits { .. }) => Err(SearchError::Interrupted),
+            Err(error) => Err(error),
+        }
     }
 }
 

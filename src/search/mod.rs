@@ -14,10 +14,12 @@
 //! | how is the next generation made? | `evolution` |
 //! | which are the best of a part of a space, and of several parts? | [`score`], [`merge`] |
 //! | do forecasts rank as measurements do? | [`spearman`] |
+//! | which files does a front consist of? | [`folder`] |
 //! | how are members of the front measured? | `verify` |
 
 pub mod dominance;
 mod evolution;
+pub mod folder;
 pub mod objective;
 mod rank;
 mod scoring;
@@ -88,7 +90,7 @@ pub enum SearchError {
     /// More candidates are asked for than [`MOST_CANDIDATES`].
     #[error("{0} candidates are more than {MOST_CANDIDATES}")]
     TooMany(u64),
-    /// The caller interrupted the search.
+    /// The caller ended the search before anything was within the ceilings.
     #[error("interrupted")]
     Interrupted,
 }

@@ -1,15 +1,16 @@
 //! [`verify`]: measures members of a front, beside their forecasts.
 
-use super::{Device, Outcome, spearman};
+use super::{Device, Outcome, folder, spearman};
 use crate::{
     campaign::{self, Campaign, CampaignError},
     models::Model,
-    sampling::Sample,
 };
 use std::path::{Path, PathBuf};
 use vitempo_datasets::{Dataset, DatasetError};
 use vitempo_graph::{Environment, ModelProfile, Prediction, Status};
-use vitempo_profiler::{MemoryRuns, RunOptions, RunProtocol, Sweep, SweepModel, WorkerCommand};
+use vitempo_profiler::{
+    MemoryRuns, RunOptions, RunProtocol, Sweep, SweepModel, Target, WorkerCommand,
+};
 use vitempo_search_space::{Space, SpaceError};
 
 /// Folder of the measurements, in the folder of the front.
@@ -91,6 +92,37 @@ pub fn spread(length: usize, count: usize) -> Vec<usize> {
     (0..count).map(|i| if count > 1 { i * (length - 1) / (count - 1) } else { 0 }).collect()
 }
 
+/// Whether the engine of every device's bundle can measure here, which is known before a search.
+///
+/// # Errors
+/// [`VerifyError::Campaign`] for the first that cannot.
+pub fn check(
+    devices: &[Device<'_>],
+    library: Option<&Path>,
+    worker: &WorkerCommand,
+) -> Result<(), VerifyError> {
+    let target = Target::from(worker.clone());
+    for device in devices {
+        let wanted = device.bundle.environment();
+        let probed = target.probe(&wanted.framework, &run_options(wanted, library));
+        probed.map_err(CampaignError::from)?;
+    }
+    Ok(())
+}
+
+/// How the engine of an environment runs.
+fn run_options(wanted: &Environment, library: Option<&Path>) -> RunOptions {
+    RunOptions {
+        threads: wanted.threads,
+        processor: wanted.processor,
+        precision: wanted.precision,
+        memory_format: wanted.memory_format,
+        settings: wanted.settings.clone(),
+        library: library.map(Path::to_owned),
+        ..RunOptions::default()
+    }
+}
+
 /// Measures members of the front on the engine of every device's bundle. `run` runs the campaign of
 /// one device, by [`Campaign::run`].
 ///
@@ -156,32 +188,16 @@ impl Verification<'_> {
     }
 
     fn model(&self, place: usize) -> Result<SweepModel, SpaceError> {
-        let architecture = &self.outcome.front[place].architecture;
-        let name = self.name(place);
-        let sample = Sample {
-            graph: architecture.to_graph()?.with_name(&name),
-            name,
-            space: self.space.name().to_owned(),
-            encoding: architecture.encode(),
-        };
+        let sample = folder::sample(self.space, self.outcome, place)?;
         Ok(Model::sampled(sample, self.files[place].clone()).into())
     }
 
     /// Measures the models as the bundle's environment runs them.
     fn sweep(&self, models: Vec<SweepModel>, wanted: &Environment, session: &str) -> Sweep {
-        let options = RunOptions {
-            threads: wanted.threads,
-            processor: wanted.processor,
-            precision: wanted.precision,
-            memory_format: wanted.memory_format,
-            settings: wanted.settings.clone(),
-            library: self.library.map(Path::to_owned),
-            ..RunOptions::default()
-        };
         Sweep {
             models,
             backend: wanted.framework.clone(),
-            options,
+            options: run_options(wanted, self.library),
             protocol: RunProtocol::default(),
             only_round: None,
             budget: None,

@@ -121,7 +121,8 @@ impl From<ModelError> for CliError {
             }
             ModelError::Onnx(error) => error.into(),
             ModelError::Dimension { ref name, .. } => {
-                let hint = format!("leave `--dim {name}=…` out, or export with that dimension open");
+                let hint =
+                    format!("leave `--dim {name}=…` out, or export with that dimension open");
                 Self::user(error).hint(hint)
             }
             other => Self::user(other),

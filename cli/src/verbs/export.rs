@@ -66,7 +66,13 @@ pub fn run(args: &ExportArgs) -> CliResult {
     let space = args.space.as_deref().map(Space::find).transpose()?;
     let is_all = args.models.iter().any(|name| name == "all");
     let shipped = SHIPPED.iter().filter(|_| is_all).map(|model| model.name);
-    let named = args.models.iter().map(String::as_str).filter(|name| *name != "all");
+    let named: Vec<&str> =
+        args.models.iter().map(String::as_str).filter(|name| *name != "all").collect();
+    let is_shipped = |name: &&str| SHIPPED.iter().any(|model| model.name == *name);
+    if args.space.is_some() && named.iter().all(is_shipped) {
+        let error = "--space is about encodings, and these models ship: it has no effect";
+        return Err(CliError::user(error).hint("leave --space out, or give an encoding"));
+    }
     let mut models = Vec::new();
     for name in shipped.chain(named) {
         models.push(export::find(name, space.as_ref())?);

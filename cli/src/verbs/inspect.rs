@@ -1,11 +1,14 @@
 //! `vitempo inspect`: shows the operators of a model, and the kernels that a framework runs for it.
 
+mod operators;
+
 use super::{
     error::{CliError, CliResult},
     models::{Model, SizedModelArgs},
     output::{self, Format, Report, Table, percent, si},
     predict::memory,
     profile::{Layout, parse_precision},
+    worker::worker,
 };
 use serde_json::json;
 use std::fmt::Write;
@@ -36,7 +39,7 @@ pub struct InspectArgs {
     #[arg(long, value_enum, requires = "framework")]
     pub memory_format: Option<Layout>,
 
-    /// List every operator
+    /// List every operator, or with --framework every kernel; in CSV these instead of the models
     #[arg(long)]
     pub operators: bool,
 
@@ -67,9 +70,10 @@ impl Inspected {
             .as_deref()
             .map(|framework| lower(&model.graph, framework, args))
             .transpose()?;
+        let canonical = patterns::canonicalize(&model.graph);
         Ok(Self {
-            canonical: patterns::canonicalize(&model.graph),
-            work: Work::of_graph(&model.graph),
+            work: work_of(&model.graph, &canonical),
+            canonical,
             memory: kernels.as_ref().and_then(|kernels| memory_of(&model.graph, kernels, args)),
             kernels,
             model,
@@ -79,6 +83,10 @@ impl Inspected {
 
 fn lower(graph: &Graph, framework: &str, args: &InspectArgs) -> CliResult<Graph> {
     let memory_format = args.memory_format.map(Layout::format);
+    if args.precision != Precision::F32 || memory_format.is_some() {
+        inspection::check(&worker()?, framework, args.precision, memory_format)
+            .map_err(CliError::user)?;
+    }
     inspection::kernels(graph, framework, args.precision, memory_format).map_err(
         |error| match error {
             KernelError::Lowering(LoweringError::NoRules { framework }) => {
@@ -89,6 +97,12 @@ fn lower(graph: &Graph, framework: &str, args: &InspectArgs) -> CliResult<Graph>
             other => CliError::ours(other),
         },
     )
+}
+
+/// The work of the operators that the tables list; products and parameters are those of the file.
+fn work_of(graph: &Graph, canonical: &Graph) -> Work {
+    let Work { macs, params, .. } = Work::of_graph(graph);
+    Work { macs, params, ..Work::of_graph(canonical) }
 }
 
 fn memory_of(model: &Graph, kernels: &Graph, args: &InspectArgs) -> Option<MemoryForecast> {
@@ -114,23 +128,27 @@ impl Report for Inspection {
     }
 
     fn csv(&self) -> CliResult<String> {
-        let mut table = Table::new(
-            &[
-                "model",
-                "operators",
-                "macs",
-                "flops",
-                "params",
-                "bytes_read",
-                "bytes_written",
-                "unsupported",
-            ],
-            1,
-        );
+        if self.operators {
+            return operators::csv(&self.models);
+        }
+        let columns = [
+            "model",
+            "operators",
+            "macs",
+            "flops",
+            "params",
+            "bytes_read",
+            "bytes_written",
+            "unsupported",
+        ];
+        let is_lowered = self.models.iter().any(|model| model.kernels.is_some());
+        let of_kernels = [&["kernels"], memory::COLUMNS].concat();
+        let of_kernels = if is_lowered { of_kernels } else { Vec::new() };
+        let mut table = Table::new(&[&columns[..], &of_kernels].concat(), 1);
         for m in &self.models {
             let w = m.work;
             let counts = [
-                m.model.graph.nodes().len() as u64,
+                m.canonical.nodes().len() as u64,
                 w.macs,
                 w.flops,
                 w.params,
@@ -138,15 +156,18 @@ impl Report for Inspection {
                 w.bytes_written,
                 m.model.graph.unsupported().count() as u64,
             ];
-            table.row(
-                std::iter::once(m.model.identity.name.clone()).chain(counts.map(|n| n.to_string())),
-            );
+            let of_kernels = m.kernels.iter().flat_map(|kernels| {
+                let count = kernels.nodes().len().to_string();
+                std::iter::once(count).chain(memory::cells(m.memory.as_ref()))
+            });
+            let name = std::iter::once(m.model.identity.name.clone());
+            table.row(name.chain(counts.map(|n| n.to_string())).chain(of_kernels));
         }
         table.to_csv()
     }
 
     fn json(&self) -> CliResult<serde_json::Value> {
-        Ok(self.models.iter().map(Inspected::json).collect())
+        Ok(self.models.iter().map(|model| model.json(self.operators)).collect())
     }
 }
 
@@ -162,7 +183,8 @@ impl Inspected {
             .collect();
         let _ = writeln!(text, "{}   {}\n", self.model.identity.name, inputs.join(", "));
         let w = self.work;
-        let _ = writeln!(text, "Operators    {}", graph.nodes().len());
+        let (operators_of_tables, nodes) = (self.canonical.nodes().len(), graph.nodes().len());
+        let _ = writeln!(text, "Operators    {operators_of_tables}   ({nodes} nodes in the file)");
         let _ = writeln!(text, "MACs         {}   ({}FLOP)", si(w.macs), si(w.flops));
         let _ = writeln!(text, "Parameters   {}", si(w.params));
         let _ = writeln!(text, "Read         {}B", si(w.bytes_read));
@@ -184,7 +206,7 @@ impl Inspected {
         }
         if operators {
             text.push('\n');
-            text += &operators_table(self.kernels.as_ref().unwrap_or(&self.canonical));
+            text += &operators::table(self.listed());
         }
         text
     }
@@ -194,7 +216,12 @@ impl Inspected {
         peak_alive_bytes(&self.model.graph)
     }
 
-    fn json(&self) -> serde_json::Value {
+    /// The operators that are listed: the kernels, where they are asked for.
+    fn listed(&self) -> &Graph {
+        self.kernels.as_ref().unwrap_or(&self.canonical)
+    }
+
+    fn json(&self, operators: bool) -> serde_json::Value {
         let graph = &self.model.graph;
         let tensor = |id: &vitempo::graph::ValueId| {
             let value = graph.value(*id);
@@ -203,7 +230,7 @@ impl Inspected {
         let w = self.work;
         let mut out = json!({
             "model": self.model.identity.name, "architecture": self.model.identity.architecture, "encoding": self.model.identity.encoding,
-            "inputs": graph.inputs().iter().map(tensor).collect::<Vec<_>>(), "operators": graph.nodes().len(), "kinds": self.canonical.kinds(),
+            "inputs": graph.inputs().iter().map(tensor).collect::<Vec<_>>(), "operators": self.canonical.nodes().len(), "file_nodes": graph.nodes().len(), "kinds": self.canonical.kinds(),
             "macs": w.macs, "flops": w.flops, "params": w.params, "bytes_read": w.bytes_read, "bytes_written": w.bytes_written,
             "alive_bytes": self.alive_bytes(),
             "unsupported": graph.unsupported().map(|(node, op)| json!({"node": node, "operator": op})).collect::<Vec<_>>(),
@@ -215,6 +242,9 @@ impl Inspected {
                 .map(|n| json!({"name": n.name, "kind": n.op.kind, "op": n.op}))
                 .collect();
             out["memory"] = json!(self.memory);
+        }
+        if operators {
+            out["operator_list"] = operators::json(self.listed());
         }
         out
     }
@@ -230,23 +260,6 @@ fn kinds_table(graph: &Graph) -> String {
             si(row.flops),
             percent(row.flops as f64 / total),
             si(row.bytes_moved),
-        ]);
-    }
-    table.to_text()
-}
-
-fn operators_table(graph: &Graph) -> String {
-    let mut table = Table::new(&["Node", "Kind", "Inputs", "Outputs", "FLOPs"], 4);
-    let join = |tensors: Vec<String>| tensors.join(", ");
-    for node in graph.nodes() {
-        let inputs = join(node.op.activations().map(TensorSpec::to_string).collect());
-        let outputs = join(node.op.outputs.iter().map(TensorSpec::to_string).collect());
-        table.row([
-            node.name.clone(),
-            node.op.kind.name().to_owned(),
-            inputs,
-            outputs,
-            si(Work::of_operator(&node.op).flops),
         ]);
     }
     table.to_text()

@@ -2,6 +2,7 @@
 
 mod adapt;
 mod agent;
+mod arguments;
 mod backends;
 mod bundle;
 mod campaign;
@@ -95,7 +96,7 @@ enum Command {
 /// Runs the verb asked for.
 pub fn main() -> ExitCode {
     Lines::install(|line| progress::say(line));
-    let cli = match Cli::try_parse() {
+    let cli = match arguments::parse(std::env::args_os()) {
         Ok(cli) => cli,
         Err(error) => {
             let _ = error.print();
@@ -184,7 +185,8 @@ mod tests {
                 return;
             };
             assert!(example.starts_with(name), "the example of `{name}` is `{example}`");
-            if let Err(error) = Cli::try_parse_from(words(&example.replace('\n', " "))) {
+            let words = words(&example.replace('\n', " "));
+            if let Err(error) = arguments::parse(words.into_iter().map(Into::into)) {
                 panic!("the example of `{name}`: {error}");
             }
             verbs += 1;

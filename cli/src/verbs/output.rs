@@ -4,7 +4,10 @@
 use super::error::{CliError, CliResult};
 use clap::ValueEnum;
 use comfy_table::{CellAlignment, ColumnConstraint, Table as TextTable, Width, presets};
-use std::io::{self, Write};
+use std::{
+    borrow::Cow,
+    io::{self, Write},
+};
 
 /// `--format`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -41,7 +44,7 @@ impl Table {
         let mut table = TextTable::new();
         table.load_preset(presets::NOTHING).set_header(self.headings.clone());
         for row in &self.rows {
-            table.add_row(row.clone());
+            table.add_row(row.iter().map(|cell| visible(cell, false)));
         }
         for (index, column) in table.column_iter_mut().enumerate() {
             column.set_padding((0, 2));
@@ -75,13 +78,27 @@ pub trait Report {
 /// Prints a result in one format.
 pub fn print(report: &impl Report, format: Format) -> CliResult {
     match format {
-        Format::Table => write_stdout(&report.table()),
+        Format::Table => write_stdout(&visible(&report.table(), true)),
         Format::Csv => write_stdout(&report.csv()?),
         Format::Json => {
             let text = serde_json::to_string_pretty(&report.json()?).map_err(CliError::ours)?;
             write_stdout(&(text + "\n"))
         }
     }
+}
+
+/// A text whose control characters are written out, so that names in files cannot control a
+/// terminal; lines may stay lines.
+pub fn visible(text: &str, with_lines: bool) -> Cow<'_, str> {
+    let is_control = |c: char| c.is_control() && !(with_lines && c == '\n');
+    if !text.contains(is_control) {
+        return Cow::Borrowed(text);
+    }
+    let escaped = |c: char| match is_control(c) {
+        true => c.escape_default().to_string(),
+        false => c.to_string(),
+    };
+    Cow::Owned(text.chars().map(escaped).collect())
 }
 
 /// Writes to standard output; a closed pipe (`| head`) is not an error.
@@ -139,6 +156,14 @@ mod tests {
         assert_eq!(si(999), "999");
         assert_eq!(percent(0.746), "74.6 %");
         assert_eq!(percent(f64::NAN), "-");
+    }
+
+    #[test]
+    fn names_cannot_control_a_terminal() {
+        let mut table = Table::new(&["node"], 1);
+        table.row(["a\u{1b}[31m\nb".to_owned()]);
+        assert_eq!(table.to_text(), "node\na\\u{1b}[31m\\nb\n");
+        assert_eq!(visible("a\nb\r", true), "a\nb\\r");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Progress bars, on standard error, and only if that is a terminal.
 
+use super::output::visible;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::time::Duration;
 
@@ -22,5 +23,5 @@ pub fn advance(bar: &ProgressBar, done: usize, total: usize) {
 
 /// A message that stays: what is being done now.
 pub fn say(text: impl AsRef<str>) {
-    eprintln!("{}", text.as_ref());
+    eprintln!("{}", visible(text.as_ref(), true));
 }

@@ -1,7 +1,7 @@
 //! `vitempo sample`: architectures of a search space as ONNX files, with an index.
 
 use super::{
-    error::CliResult,
+    error::{CliError, CliResult},
     output::{self, Format, Report, Table, si},
     progress,
 };
@@ -31,13 +31,13 @@ pub struct SampleArgs {
     #[arg(long, value_name = "TASKS", value_delimiter = ',', value_parser = parse_task)]
     pub decoders: Vec<DenseTask>,
 
-    /// Number of distinct architectures
-    #[arg(long, default_value_t = 10)]
-    pub count: usize,
+    /// Number of distinct architectures; by default 10
+    #[arg(long)]
+    pub count: Option<usize>,
 
-    /// The same seed gives the same files
-    #[arg(long, default_value_t = 0)]
-    pub seed: u64,
+    /// The same seed gives the same files; by default 0
+    #[arg(long)]
+    pub seed: Option<u64>,
 
     /// Folder for the ONNX files and their index
     #[arg(long, value_name = "FOLDER")]
@@ -59,13 +59,30 @@ fn parse_task(text: &str) -> Result<DenseTask, String> {
     known.ok_or_else(|| format!("the tasks are {names}"))
 }
 
+/// The usual `--count`.
+const COUNT: usize = 10;
+
+/// An argument that would change nothing about networks that are always the same; their weights
+/// have a seed.
+fn without_effect(args: &SampleArgs) -> Option<&'static str> {
+    let given =
+        [("--count", args.count.is_some()), ("--seed", args.seed.is_some() && args.no_weights)];
+    let mut given = given.into_iter().filter(|_| sampling::is_fixed(&args.space));
+    given.find_map(|(flag, is_given)| is_given.then_some(flag))
+}
+
 pub fn run(args: &SampleArgs) -> CliResult {
-    let (space, count, seed) = (&args.space, args.count, args.seed);
+    let space = &args.space;
+    if let Some(flag) = without_effect(args) {
+        let error = format!("{flag} has no effect: the networks of {space} are always the same");
+        return Err(CliError::user(error).hint(format!("leave {flag} out")));
+    }
+    let (count, seed) = (args.count.unwrap_or(COUNT), args.seed.unwrap_or_default());
     let samples = match args.decoders.as_slice() {
         [] => sampling::sample_named(space, count, seed)?,
         tasks => sampling::sample_multi_task(&Space::find(space)?, tasks, count, seed)?,
     };
-    let weights = if args.no_weights { WeightFill::Omitted } else { WeightFill::Seeded(args.seed) };
+    let weights = if args.no_weights { WeightFill::Omitted } else { WeightFill::Seeded(seed) };
     let bar = progress::bar(samples.len() as u64, "writing");
     sampling::write(&args.out, &samples, weights, &mut || bar.inc(1))?;
     bar.finish_and_clear();

@@ -75,7 +75,23 @@ impl Report for AdaptedReport<'_> {
     }
 
     fn csv(&self) -> CliResult<String> {
-        self.rows().to_csv()
+        let mut table = Table::new(
+            &["model", "latency_ns", "forecast_ns", "lower_ns", "upper_ns", "from_others_ns"],
+            1,
+        );
+        let ns = |l: Option<Latency>| l.map_or_else(String::new, |l| format!("{:.0}", l.ns()));
+        for model in &self.bundle.measured {
+            let (forecast, others) = (model.forecast, model.from_others);
+            table.row([
+                model.name.clone(),
+                format!("{:.0}", model.latency_ns),
+                ns(forecast.map(|p| p.point())),
+                ns(forecast.map(|p| p.lower())),
+                ns(forecast.map(|p| p.upper())),
+                ns(others.map(|p| p.point())),
+            ]);
+        }
+        table.to_csv()
     }
 
     fn json(&self) -> CliResult<serde_json::Value> {

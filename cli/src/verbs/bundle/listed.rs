@@ -38,27 +38,36 @@ impl Listed {
             4,
         );
         for bundle in &self.bundles {
-            let error = |e: Option<&Evaluation>| {
-                e.and_then(|e| e.e2e.as_ref())
-                    .map_or_else(|| "-".to_owned(), |e| format!("{:.1} %", e.mape))
-            };
-            let models = match bundle.contents() {
-                Contents::Trained(b) => whole_models(b),
-                Contents::Adapted(b) => b.measured.len(),
-            };
-            let trained = bundle.trained();
+            let error =
+                |e: Option<f64>| e.map_or_else(|| "-".to_owned(), |mape| format!("{mape:.1} %"));
+            let [held_out, on_real] = errors(bundle).map(error);
             table.row([
                 bundle.name().to_owned(),
                 bundle.environment().describe(),
                 bundle.method().to_owned(),
-                models.to_string(),
-                error(trained.map(|b| &b.held_out)),
-                error(trained.and_then(|b| b.on_real.as_ref())),
+                models(bundle).to_string(),
+                held_out,
+                on_real,
                 folder(bundle.location()),
             ]);
         }
         table
     }
+}
+
+/// How many models it was trained on or adapted with.
+fn models(bundle: &Bundle) -> usize {
+    match bundle.contents() {
+        Contents::Trained(b) => whole_models(b),
+        Contents::Adapted(b) => b.measured.len(),
+    }
+}
+
+/// Mean errors in percent: of synthetic models that were held out, and of real ones.
+fn errors(bundle: &Bundle) -> [Option<f64>; 2] {
+    let mape = |e: Option<&Evaluation>| e.and_then(|e| e.e2e.as_ref()).map(|e| e.mape);
+    let trained = bundle.trained();
+    [mape(trained.map(|b| &b.held_out)), mape(trained.and_then(|b| b.on_real.as_ref()))]
 }
 
 /// The folder of a bundle's file, or `embedded`.
@@ -78,7 +87,32 @@ impl Report for Listed {
     }
 
     fn csv(&self) -> CliResult<String> {
-        self.rows().to_csv()
+        let mut table = Table::new(
+            &[
+                "bundle",
+                "environment",
+                "method",
+                "models",
+                "held_out_mape",
+                "real_mape",
+                "location",
+            ],
+            3,
+        );
+        for bundle in &self.bundles {
+            let [held_out, on_real] =
+                errors(bundle).map(|mape| mape.map_or_else(String::new, |mape| mape.to_string()));
+            table.row([
+                bundle.name().to_owned(),
+                bundle.environment().id(),
+                bundle.method().to_owned(),
+                models(bundle).to_string(),
+                held_out,
+                on_real,
+                bundle.location().to_string(),
+            ]);
+        }
+        table.to_csv()
     }
 
     fn json(&self) -> CliResult<serde_json::Value> {

@@ -19,7 +19,10 @@ use std::{
     sync::Arc,
 };
 use vitempo::predictors::PredictorBundle;
-use vitempo::{Bundle, BundleError, bundle::Contents};
+use vitempo::{
+    Bundle, BundleError,
+    bundle::{Contents, VARIABLE, unusable_listed_folders},
+};
 
 /// Lists and inspects bundles, trained or adapted
 ///
@@ -63,7 +66,12 @@ pub fn warn_of_estimates(what: &str, estimated: usize, kernels: usize) {
 
 pub fn run(command: &BundleCommand) -> CliResult {
     match command {
-        BundleCommand::List { format } => output::print(&Listed::read(), *format),
+        BundleCommand::List { format } => {
+            if let Some(warning) = unusable_folders() {
+                progress::say(format!("warning: {warning}"));
+            }
+            output::print(&Listed::read(), *format)
+        }
         BundleCommand::Inspect { bundle, format } => {
             let opened = open(bundle)?;
             let location = opened.location();
@@ -83,12 +91,22 @@ impl From<BundleError> for CliError {
     fn from(error: BundleError) -> Self {
         let is_name = matches!(error, BundleError::Unknown { .. } | BundleError::NoMatch { .. });
         let error = Self::user(error);
-        if is_name {
-            error.hint("name a .vtb file, or one that `vitempo bundle list` shows")
-        } else {
-            error
+        if !is_name {
+            return error;
+        }
+        let hint = "name a .vtb file, or one that `vitempo bundle list` shows";
+        match unusable_folders() {
+            None => error.hint(hint),
+            Some(folders) => error.hint(format!("{hint}; {folders}")),
         }
     }
+}
+
+/// Says which folders of the variable are none.
+fn unusable_folders() -> Option<String> {
+    let folders = unusable_listed_folders();
+    let named: Vec<String> = folders.iter().map(|path| path.display().to_string()).collect();
+    (!named.is_empty()).then(|| format!("{VARIABLE} lists no folders: {}", named.join(", ")))
 }
 
 /// Opens what `--bundle` names, trained on operators or adapted from end-to-end latencies.

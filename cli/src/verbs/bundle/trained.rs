@@ -114,8 +114,34 @@ impl Report for BundleReport<'_> {
         text + &table.to_text()
     }
 
+    /// A row per operator kind of what was held out; MAPE and p90 in percent, shares from 0 to 1.
     fn csv(&self) -> CliResult<String> {
-        kinds_table(&self.bundle.held_out).to_csv()
+        let mut table = Table::new(
+            &[
+                "operator",
+                "rows",
+                "time_share",
+                "mape",
+                "p90_ape",
+                "within_10pct",
+                "weighted_ape",
+                "fallback_rows",
+            ],
+            1,
+        );
+        for (kind, m) in &self.bundle.held_out.operators {
+            table.row([
+                kind.clone(),
+                m.rows.to_string(),
+                m.time_share.to_string(),
+                m.mape.to_string(),
+                m.p90_ape.to_string(),
+                m.within_10pct.to_string(),
+                m.weighted_ape.to_string(),
+                m.fallback_rows.to_string(),
+            ]);
+        }
+        table.to_csv()
     }
 
     fn json(&self) -> CliResult<serde_json::Value> {

@@ -14,7 +14,7 @@ use clap::ValueEnum;
 use report::{Engine, Measured};
 use std::{path::PathBuf, time::Duration};
 use vitempo::campaign::{
-    CampaignError,
+    self, CampaignError,
     standard::{self, Group, Standard, StandardOutcome, StandardSet},
 };
 use vitempo::models::Model;
@@ -22,12 +22,13 @@ use vitempo::profiler::{Progress, Target};
 
 /// Measures the same fixed set of models and operators on any machine, within a time budget
 ///
-/// The set is 200 synthetic models and 40 small ones twice, 3377 networks around operators and 700
+/// The set is 200 synthetic models and 40 small ones twice, 3377 networks around operators and 1200
 /// around rare ones once, and the real models of --real twice. The same command goes on where an
 /// interrupted one stopped. Nothing else should run on the machine meanwhile.
 ///
 /// Example: vitempo campaign --backend onnxruntime --backend rten --real zoo/ --out data/
 #[derive(clap::Args, Debug)]
+#[command(mut_arg("remote", |remote| remote.conflicts_with("library")))]
 pub struct CampaignArgs {
     /// Inference engine; may be repeated: one after the other, each within the budget
     #[arg(long = "backend", value_name = "NAME", default_value = "rten")]
@@ -107,18 +108,30 @@ pub fn run(args: &CampaignArgs) -> CliResult {
         return Err(CliError::user("--only leaves nothing to measure").hint("--real names models"));
     }
     let target = args.remote.target()?;
+    let options = args.run.options();
+    args.backends.iter().try_for_each(|backend| campaign::check(&target, backend, &options))?;
     let mut engines = Vec::new();
+    let mut ended = None;
     for backend in &args.backends {
-        let outcome = on_engine(args, &set, backend, target.clone())?;
-        let is_over = outcome.interrupted;
-        engines.push(Engine { backend: backend.clone(), outcome });
-        if is_over {
-            break;
+        match on_engine(args, &set, backend, target.clone()) {
+            Ok(outcome) => {
+                let is_over = outcome.interrupted;
+                engines.push(Engine { backend: backend.clone(), outcome });
+                if is_over {
+                    break;
+                }
+            }
+            Err(error) => {
+                ended = Some(CliError::from(error).about(backend));
+                break;
+            }
         }
     }
     let nothing = engines.iter().find(|engine| engine.measured() == 0 && !engine.is_interrupted());
-    let failed = nothing.map(|engine| engine.failure());
-    output::print(&Measured { engines, out: args.out.clone() }, args.format)?;
+    let failed = ended.or(nothing.map(|engine| engine.failure()));
+    if !engines.is_empty() {
+        output::print(&Measured { engines, out: args.out.clone() }, args.format)?;
+    }
     failed.map_or(Ok(()), Err)
 }
 

@@ -5,7 +5,7 @@ use super::{
         error::{CliError, CliResult},
         output::{self, Report, Table, percent},
     },
-    PredictArgs,
+    PredictArgs, lines,
     report::latency_json,
 };
 use serde_json::json;
@@ -33,6 +33,7 @@ pub fn run(args: &PredictArgs, bundle: &Bundle) -> CliResult {
         CliError::user(format!("--compare takes two models; these are {count}"))
             .hint("give two files: vitempo predict a.onnx b.onnx --compare --bundle NAME")
     })?;
+    forecasts.iter().for_each(|forecast| lines::warn_of_missing(&forecast.model));
     let [first, second] = &forecasts;
     let comparison = compare(first, second);
     output::print(&Compared { bundle, forecasts: &forecasts, comparison }, args.format)
@@ -72,12 +73,14 @@ impl Compared<'_> {
         let mut table = Table::new(&["Model", "Latency", "Lower", "Upper", "Level", "Kernels"], 1);
         for (name, forecast) in self.names().into_iter().zip(self.forecasts) {
             let p = forecast.prediction.latency;
+            let is_complete = lines::is_complete(&forecast.model.graph);
+            let [upper, level] = lines::upper_and_level(p, is_complete);
             table.row([
                 name,
                 p.point().to_string(),
                 p.lower().to_string(),
-                p.upper().to_string(),
-                format!("{:.0} %", p.level * 100.0),
+                upper,
+                level,
                 forecast.prediction.operators.len().to_string(),
             ]);
         }
@@ -91,6 +94,10 @@ impl Compared<'_> {
             relative(c.change_ns, first)
         );
         let (least, most) = c.bounds_ns;
+        if !self.forecasts.iter().all(|f| lines::is_complete(&f.model.graph)) {
+            text += "Interval   none: operators are missing in the latencies\n";
+            return text;
+        }
         let _ = match c.same_architecture {
             true => writeln!(text, "Interval   none: both models have the same operators"),
             false => writeln!(

@@ -5,11 +5,12 @@ use super::{
         error::CliResult,
         output::{Report, Table},
     },
+    lines,
     report::{COLUMNS, inputs, latency_json},
 };
 use serde_json::json;
 use std::fmt::Write;
-use vitempo::forecast::{DeviceForecast, ModelOnDevices, Unsupported};
+use vitempo::forecast::{DeviceForecast, ModelOnDevices};
 
 /// What is printed.
 pub struct OnDevices<'a> {
@@ -88,25 +89,22 @@ fn text(model: &ModelOnDevices) -> String {
         ],
         2,
     );
+    let is_complete = lines::is_complete(&model.model.graph);
     for f in &model.forecasts {
         let (p, c) = (f.latency, &f.coverage);
         table.row(
             [f.bundle.clone(), f.kind.to_string()]
                 .into_iter()
-                .chain([p.point(), p.lower(), p.upper()].map(|latency| latency.to_string()))
-                .chain([format!("{:.0} %", p.level * 100.0)])
+                .chain([p.point(), p.lower()].map(|latency| latency.to_string()))
+                .chain(lines::upper_and_level(p, is_complete))
                 .chain([c.operators, c.fallback, c.extrapolating].map(|n| n.to_string())),
         );
     }
     text += &table.to_text();
     text += "Fallback: operators without a trained predictor. Outside: operators outside of the \
         training data.\n";
-    if let Some(forecast) = model.forecasts.first()
-        && !forecast.coverage.unsupported.is_empty()
-    {
-        let named = |u: &Unsupported| format!("{} ({})", u.node, u.operator);
-        let nodes: Vec<String> = forecast.coverage.unsupported.iter().map(named).collect();
-        let _ = writeln!(text, "Unsupported operators, {}: {}", nodes.len(), nodes.join(", "));
+    if let Some(missing) = lines::missing(&model.model.graph) {
+        let _ = writeln!(text, "Missing: {missing}");
     }
     text
 }

@@ -5,7 +5,7 @@ use super::{
         error::{CliError, CliResult},
         output::{self, Report, Table, percent},
     },
-    PredictArgs, cause,
+    PredictArgs, cause, lines,
     report::{latency_json, source_name},
 };
 use serde_json::json;
@@ -38,12 +38,16 @@ pub fn run(args: &PredictArgs, bundle: &Bundle, node: &str) -> CliResult {
     };
     let budget = args.models.read_options().budget();
     let explanation = explain(bundle, &model.graph, node, &budget)?;
-    output::print(&Explained { bundle, model: &model.identity.name, explanation }, args.format)
+    lines::warn_of_missing(model);
+    let is_complete = lines::is_complete(&model.graph);
+    let name = &model.identity.name;
+    output::print(&Explained { bundle, model: name, is_complete, explanation }, args.format)
 }
 
 struct Explained<'a> {
     bundle: &'a Bundle,
     model: &'a str,
+    is_complete: bool,
     explanation: NodeExplanation,
 }
 
@@ -82,15 +86,8 @@ impl Explained<'_> {
             e.kernels_of_model,
             names.join(", ")
         );
-        let p = e.model;
-        let _ = writeln!(
-            text,
-            "Model      {}   [{} .. {}]   {:.0} % interval; a kernel alone has none",
-            p.point(),
-            p.lower(),
-            p.upper(),
-            p.level * 100.0
-        );
+        let latency = lines::latency(e.model, self.is_complete);
+        let _ = writeln!(text, "Model      {latency}; a kernel alone has none");
         if let Some(c) = e.calibration {
             let _ = writeln!(
                 text,
@@ -155,7 +152,7 @@ fn kernel_json(kernel: &KernelExplanation) -> serde_json::Value {
         "latency_ns": kernel.prediction.latency_ns,
         "share": kernel.share,
         "source": kernel.prediction.source,
-        "extrapolating": kernel.prediction.extrapolating,
+        "extrapolating": kernel.prediction.is_extrapolating(),
         "cause": cause,
     })
 }

@@ -6,6 +6,7 @@ mod cause;
 mod compared;
 mod devices;
 mod explained;
+mod lines;
 pub mod memory;
 mod refinable;
 mod report;
@@ -31,7 +32,7 @@ use vitempo::forecast::{
     forecast_each_beside, forecast_on_each,
 };
 use vitempo::graph::{ImageSize, Latency};
-use vitempo::models::{self, ModelError, Models};
+use vitempo::models::{ModelError, Models};
 use vitempo::predictors::adapt::ListedModel;
 use vitempo_report::devices::plot;
 
@@ -56,7 +57,7 @@ pub struct PredictArgs {
     #[arg(long, value_name = "LOAD|FILE@BUNDLE")]
     pub beside: Option<String>,
 
-    /// Show every operator that will run
+    /// Show every operator that will run; in CSV these instead of the models
     #[arg(long)]
     pub breakdown: bool,
 
@@ -136,20 +137,15 @@ pub fn run(args: &PredictArgs) -> CliResult {
     if args.compare {
         return compared::run(args, &bundle);
     }
-    on_one(args, &bundle)?;
-    match &args.plot {
-        None => Ok(()),
-        Some(file) => {
-            let options = args.models.read_options();
-            let models = models::read_all(&args.models.named.models, &options)?;
-            let models = models.with_image_sizes(&args.models.sizes, &options).read;
-            write_plot(file, &forecast_on_each(&bundles, models, &options).models)
-        }
-    }
+    on_one(args, &bundle)
 }
 
 /// Forecasts by one bundle.
 fn on_one(args: &PredictArgs, bundle: &Bundle) -> CliResult {
+    if args.breakdown && args.beside.is_some() && args.format == Format::Csv {
+        return Err(CliError::user("the operators of --breakdown as CSV have no --beside")
+            .hint("leave one of them out, or choose --format json"));
+    }
     let models = args.models.read_each()?;
     let options = args.models.read_options();
     let ModelForecasts { forecasts, mut left_out } = match &args.beside {
@@ -166,6 +162,7 @@ fn on_one(args: &PredictArgs, bundle: &Bundle) -> CliResult {
         return Err(error.into());
     }
     for forecast in &forecasts {
+        lines::warn_of_missing(&forecast.model);
         if let Some(Listed::OtherGraph(listed)) = &forecast.listed {
             warn_of_other_graph(&forecast.model, listed);
         }
@@ -177,6 +174,10 @@ fn on_one(args: &PredictArgs, bundle: &Bundle) -> CliResult {
     if !forecasts.is_empty() {
         let report = Printed { bundle, forecasts, breakdown: args.breakdown };
         output::print(&report, args.format)?;
+        if let Some(file) = &args.plot {
+            let on_device = report.forecasts.into_iter().map(|forecast| forecast.on_device(bundle));
+            write_plot(file, &on_device.collect::<Vec<_>>())?;
+        }
     }
     match count {
         0 => Ok(()),
@@ -208,6 +209,7 @@ fn on_several(args: &PredictArgs, bundles: &Selection) -> CliResult {
     let models = read.len();
     let found = forecast_on_each(bundles, read, &args.models.read_options());
     let left_out = warn_of_left_out(&unreadable, &found, count);
+    found.models.iter().for_each(|model| lines::warn_of_missing(&model.model));
     if let Some(file) = &args.plot {
         write_plot(file, &found.models)?;
     }

@@ -5,14 +5,14 @@ use super::{
         error::CliResult,
         output::{Report, Table, percent},
     },
-    memory, refinable,
+    lines, memory, refinable,
 };
 use serde_json::json;
 use std::fmt::Write;
 use vitempo::Bundle;
-use vitempo::forecast::{BesideForecast, KindLatency, ModelForecast};
+use vitempo::forecast::{BesideForecast, KindLatency, ModelForecast, unsupported_operators};
 use vitempo::graph::{
-    Graph, LatencyModel, OperatorPrediction, Prediction, PredictionSource, TensorSpec,
+    Graph, LatencyModel, OpKind, OperatorPrediction, Prediction, PredictionSource, TensorSpec,
 };
 
 /// Columns of CSV.
@@ -63,13 +63,16 @@ impl Report for Printed<'_> {
     }
 
     fn csv(&self) -> CliResult<String> {
+        if self.breakdown {
+            return self.operators_csv();
+        }
         let beside: &[&str] = match self.forecasts.iter().any(|f| f.beside.is_some()) {
             true => &["beside", "slowdown", "beside_ns", "beside_lower_ns", "beside_upper_ns"],
             false => &[],
         };
         let has_memory = self.forecasts.iter().any(|f| f.memory.is_some());
         let memory = if has_memory { memory::COLUMNS } else { &[] };
-        let headings = [COLUMNS, memory, beside].concat();
+        let headings = [COLUMNS, memory, beside, &["unsupported"]].concat();
         let mut table = Table::new(&headings, 3);
         for f in &self.forecasts {
             let p = f.prediction.latency;
@@ -86,7 +89,9 @@ impl Report for Printed<'_> {
                 self.bundle.environment().id(),
             ];
             let memory = has_memory.then(|| memory::cells(f.memory.as_ref()));
+            let unsupported = f.model.graph.unsupported().count().to_string();
             let more = memory.into_iter().flatten().chain(f.beside.iter().flat_map(beside_cells));
+            let more = more.chain([unsupported]);
             table.row(words.into_iter().chain(numbers).chain(counts).chain(more));
         }
         table.to_csv()
@@ -94,6 +99,34 @@ impl Report for Printed<'_> {
 
     fn json(&self) -> CliResult<serde_json::Value> {
         Ok(self.forecasts.iter().map(|f| Forecast(f, self.bundle).json(self.breakdown)).collect())
+    }
+}
+
+impl Printed<'_> {
+    /// A row per operator of each model.
+    fn operators_csv(&self) -> CliResult<String> {
+        let mut table = Table::new(
+            &["model", "bundle", "node", "kind", "latency_ns", "source", "extrapolating"],
+            4,
+        );
+        for f in &self.forecasts {
+            for o in &f.prediction.operators {
+                let source = match o.source {
+                    PredictionSource::Model => "model",
+                    PredictionSource::Fallback => "fallback",
+                };
+                table.row([
+                    f.model.identity.name.clone(),
+                    self.bundle.name().to_owned(),
+                    o.name.clone(),
+                    o.kind.name().to_owned(),
+                    o.latency_ns.ns().to_string(),
+                    source.to_owned(),
+                    o.is_extrapolating().to_string(),
+                ]);
+            }
+        }
+        table.to_csv()
     }
 }
 
@@ -110,22 +143,15 @@ impl Forecast<'_> {
             inputs(&self.0.model.graph),
             self.1.environment().describe()
         );
-        let p = self.0.prediction.latency;
-        let _ = writeln!(
-            text,
-            "Latency    {}   [{} .. {}]   {:.0} % interval",
-            p.point(),
-            p.lower(),
-            p.upper(),
-            p.level * 100.0
-        );
+        let is_complete = lines::is_complete(&self.0.model.graph);
+        let latency = lines::latency(self.0.prediction.latency, is_complete);
+        let _ = writeln!(text, "Latency    {latency}");
         text.extend(self.beside_line());
         text.extend(self.0.memory.as_ref().map(memory::line));
         if let Some(measured) = self.0.measured() {
             let _ = writeln!(text, "Measured   {measured}, listed in the bundle for this graph");
         }
-        let _ = writeln!(text, "{}", self.coverage_line());
-        self.extrapolating_line().into_iter().for_each(|line| text += &(line + "\n"));
+        text += &lines::coverage(self.0, self.1);
         text.push('\n');
         text += &self.kinds_table();
         for kind in self.0.fallback_kinds() {
@@ -135,7 +161,7 @@ impl Forecast<'_> {
                 profile MODELS --ops {kind}` would measure it"
             );
         }
-        text.extend(refinable::hint(self.0, self.1));
+        text.extend(refinable::hint(self.0, self.1).filter(|_| is_complete));
         if breakdown {
             text.push('\n');
             text += &self.operators_table();
@@ -147,65 +173,27 @@ impl Forecast<'_> {
     fn beside_line(&self) -> Option<String> {
         let BesideForecast { neighbour, forecast } = self.0.beside.as_ref()?;
         let (p, slowdown) = (forecast.prediction.latency, forecast.slowdown);
+        let [upper, _] = lines::upper_and_level(p, lines::is_complete(&self.0.model.graph));
         Some(format!(
-            "Beside     {}   [{} .. {}]   {:.2} x [{:.2} .. {:.2}] while {neighbour} runs\n",
+            "Beside     {}   [{} .. {upper}]   {:.2} x [{:.2} .. {:.2}] while {neighbour} runs\n",
             p.point(),
             p.lower(),
-            p.upper(),
             slowdown.point(),
             slowdown.lower(),
             slowdown.upper()
         ))
     }
 
-    fn is_adapted(&self) -> bool {
-        self.1.adapted().is_some()
-    }
-
-    fn coverage_line(&self) -> String {
-        let operators = self.0.prediction.operators.len();
-        let fallback = self.0.prediction.fallbacks().count();
-        if self.is_adapted() {
-            return format!(
-                "Coverage   {operators} operators by unit costs adapted from end-to-end latencies; \
-                no operator was measured"
-            );
-        }
-        format!(
-            "Coverage   {} of predicted time by trained operators ({} of {operators} operators; \
-            {fallback} by fallback)",
-            percent(self.0.trained_share()),
-            operators - fallback
-        )
-    }
-
-    /// `None` where every operator lies within the range of the training data.
-    fn extrapolating_line(&self) -> Option<String> {
-        let count = self.0.prediction.extrapolating().count();
-        (count > 0).then(|| {
-            let outside = if self.is_adapted() {
-                let kinds: Vec<&str> = self.0.extrapolating_kinds().into_iter().collect();
-                format!("of classes that no measured model contains: {}", kinds.join(", "))
-            } else {
-                "outside the range of the training data".to_owned()
-            };
-            format!(
-                "Outside    {} of predicted time by {count} operators {outside} (extrapolating)",
-                percent(self.0.extrapolating_share())
-            )
-        })
-    }
-
     fn kinds_table(&self) -> String {
         let total = self.0.prediction.latency.point().ns();
         let mut table = Table::new(&["Operator", "Count", "Latency", "Share"], 1);
+        let unknown = unsupported_operators(&self.0.model.graph);
         for KindLatency { kind, count, latency } in self.0.by_kind() {
-            table.row([
-                kind,
-                count.to_string(),
-                latency.to_string(),
-                percent(latency.ns() / total),
-            ]);
+            let [time, share] = match unknown.contains_key(kind.as_str()) {
+                true => ["-", "-"].map(str::to_owned),
+                false => [latency.to_string(), percent(latency.ns() / total)],
+            };
+            table.row([kind, count.to_string(), time, share]);
         }
         let overhead = self.0.prediction.overhead;
         table.row([
@@ -223,7 +211,10 @@ impl Forecast<'_> {
             table.row([
                 o.name.clone(),
                 o.kind.name().to_owned(),
-                o.latency_ns.to_string(),
+                match o.kind {
+                    OpKind::Unsupported(_) => "-".to_owned(),
+                    _ => o.latency_ns.to_string(),
+                },
                 source_name(o),
             ]);
         }
@@ -277,7 +268,7 @@ impl Forecast<'_> {
                         "kind": o.kind,
                         "latency_ns": o.latency_ns,
                         "source": o.source,
-                        "extrapolating": o.extrapolating,
+                        "extrapolating": o.is_extrapolating(),
                     })
                 })
                 .collect();
@@ -288,7 +279,7 @@ impl Forecast<'_> {
 
 pub fn source_name(operator: &OperatorPrediction) -> String {
     match operator.source {
-        PredictionSource::Model if operator.extrapolating => "model, extrapolating",
+        PredictionSource::Model if operator.is_extrapolating() => "model, extrapolating",
         PredictionSource::Model => "model",
         PredictionSource::Fallback => "fallback",
     }

@@ -6,7 +6,7 @@ use super::{
         files,
         output::{self, Report, Table, si},
     },
-    PredictArgs,
+    PredictArgs, lines,
     report::latency_json,
     say_left_out,
 };
@@ -24,6 +24,7 @@ pub fn run(args: &PredictArgs, bundles: &Selection) -> CliResult {
         return Err(CliError::user(format!("--sizes shows one model; these are {}", models.len()))
             .hint("give one file, or repeat --size for a forecast of each model at each size"));
     };
+    lines::warn_of_missing(model);
     let mut swept = sweep(model, &args.over_sizes, bundles, &args.models.read_options());
     if let Some(folder) = &args.measured {
         swept.add_measured(folder)?;
@@ -82,8 +83,8 @@ impl<'a> OverSizes<'a> {
         for (row, f, found) in self.pairs() {
             let (p, c) = (f.latency, &f.coverage);
             let mut cells = vec![row.size.to_string(), f.bundle.clone()];
-            cells.extend([p.point(), p.lower(), p.upper()].map(|latency| latency.to_string()));
-            cells.push(format!("{:.0} %", p.level * 100.0));
+            cells.extend([p.point(), p.lower()].map(|latency| latency.to_string()));
+            cells.extend(lines::upper_and_level(p, lines::is_complete(&row.model.graph)));
             cells.extend([c.fallback, c.extrapolating].map(|count| count.to_string()));
             if measured {
                 cells.extend(measured_cells(f, found));
@@ -153,6 +154,8 @@ impl Report for OverSizes<'_> {
         text += &self.latencies();
         text += "Fallback: operators without a trained predictor. Outside: operators outside of the \
             training data.\n";
+        let missing = self.0.rows.first().and_then(|row| lines::missing(&row.model.graph));
+        text.extend(missing.map(|missing| format!("Missing: {missing}\n")));
         text += &self.attention();
         text += &self.classes("FLOPs", |row| row.work.flops, |class| class.flops);
         text += &self.classes("Bytes moved", SizeRow::bytes_moved, |class| class.bytes_moved);

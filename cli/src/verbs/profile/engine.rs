@@ -28,7 +28,7 @@ pub struct EngineArgs {
 #[derive(clap::Args, Clone, Debug)]
 pub struct RemoteArgs {
     /// Measure at a `vitempo agent` that this command starts, e.g. 'ssh board vitempo-agent'
-    #[arg(long, value_name = "COMMAND", value_parser = parse_command, conflicts_with = "library")]
+    #[arg(long, value_name = "COMMAND", value_parser = parse_command)]
     pub remote: Option<AgentCommand>,
 
     /// Agents have no secret
@@ -36,7 +36,13 @@ pub struct RemoteArgs {
     pub secret_file: Option<PathBuf>,
 
     /// Tries to reach the agent again after the connection broke, with growing pauses
-    #[arg(long, value_name = "N", value_parser = quantity::positive, default_value = "10")]
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = quantity::positive,
+        default_value = "10",
+        requires = "remote"
+    )]
     pub remote_tries: usize,
 }
 

@@ -13,10 +13,11 @@ use super::{
     output::{self, Format},
     progress, quantity,
 };
-use report::Profiled;
+use report::{Profiled, RETRY_FAILED};
 use std::{path::PathBuf, time::Duration};
-use vitempo::campaign::{self, Campaign, CampaignError, Outcome, Repeats};
+use vitempo::campaign::{self, Campaign, CampaignError, NothingMeasured, Outcome, Repeats};
 use vitempo::graph::OpKind;
+use vitempo::models::Models;
 use vitempo::profiler::{LoadSpec, MemoryRuns, Progress, Sweep, Target, energy::Meter};
 
 /// Measures models end to end and operator by operator
@@ -26,6 +27,7 @@ use vitempo::profiler::{LoadSpec, MemoryRuns, Progress, Sweep, Target, energy::M
 /// The same command goes on where an interrupted one stopped. Nothing else should run on the
 /// machine meanwhile.
 #[derive(clap::Args, Debug)]
+#[command(mut_arg("remote", |remote| remote.conflicts_with("library")))]
 pub struct ProfileArgs {
     #[command(flatten)]
     pub models: SizedModelArgs,
@@ -63,11 +65,11 @@ pub struct ProfileArgs {
     )]
     pub run_timeout: Duration,
 
-    /// Fewest end-to-end samples of a model run
+    /// Fewest end-to-end samples of a model run; by default no more than --max-repeats
     #[arg(long, value_parser = quantity::positive)]
     pub min_repeats: Option<usize>,
 
-    /// Most end-to-end samples of a model run
+    /// Most end-to-end samples of a model run; by default no fewer than --min-repeats
     #[arg(long, value_parser = quantity::positive)]
     pub max_repeats: Option<usize>,
 
@@ -146,7 +148,8 @@ fn show(bar: &indicatif::ProgressBar, p: &Progress<'_>) {
 }
 
 pub fn run(args: &ProfileArgs) -> CliResult {
-    let models = args.models.read_some_onnx()?;
+    let Models { read, unreadable } = args.models.read_some_onnx()?;
+    let asked = read.len() + unreadable.len();
     let repeats = Repeats {
         rounds: args.rounds,
         seed: args.engine.run.seed,
@@ -157,7 +160,9 @@ pub fn run(args: &ProfileArgs) -> CliResult {
     let target = args.remote.target()?;
     let options = args.engine.run.options();
     let engine = (args.engine.backend.as_str(), &options);
-    let models = campaign::measured(models, &args.ops, &target, engine)?;
+    campaign::check_library(&target, engine.0, &options)?;
+    let protocol = repeats.protocol()?;
+    let models = campaign::measured(read, &args.ops, &target, engine)?;
     let beside = args
         .beside
         .as_ref()
@@ -167,7 +172,7 @@ pub fn run(args: &ProfileArgs) -> CliResult {
         models,
         backend: args.engine.backend.clone(),
         options,
-        protocol: repeats.protocol(),
+        protocol,
         only_round: None,
         budget: args.budget,
         run_timeout: args.run_timeout,
@@ -186,8 +191,14 @@ pub fn run(args: &ProfileArgs) -> CliResult {
         resume: args.session.is_none(),
     };
     let outcome = run_campaign(campaign)?;
-    output::print(&Profiled { outcome: &outcome, out: &args.out }, args.format)?;
-    outcome.nothing_measured().map_or(Ok(()), |(model, reason)| {
-        Err(CliError::user(format!("no model could be measured; `{model}`: {reason}")))
-    })
+    let report = Profiled { outcome: &outcome, left_out: &unreadable, out: &args.out };
+    output::print(&report, args.format)?;
+    match (outcome.nothing_measured(), unreadable.len()) {
+        (Some(nothing @ NothingMeasured::Earlier(_)), _) => {
+            Err(CliError::user(nothing).hint(RETRY_FAILED))
+        }
+        (Some(nothing), _) => Err(CliError::user(nothing)),
+        (None, 0) => Ok(()),
+        (None, count) => Err(CliError::user(format!("{count} of {asked} models left out"))),
+    }
 }

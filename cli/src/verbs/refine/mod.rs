@@ -64,7 +64,7 @@ pub struct RefineArgs {
     data: Option<PathBuf>,
 
     /// Only say what would be measured, and how long it would take
-    #[arg(long, conflicts_with_all = ["out", "anywhere"])]
+    #[arg(long, conflicts_with_all = ["out", "anywhere", "remote"])]
     list: bool,
 
     /// Logical cores to measure on; by default the last ones

@@ -15,11 +15,11 @@ use std::{
     path::{Path, PathBuf},
 };
 use vitempo::graph::Prediction;
-use vitempo::graph::onnx::{self, WeightFill, WriteOptions};
+use vitempo::graph::onnx::WeightFill;
 use vitempo::memory::MemoryForecast;
-use vitempo::sampling;
 use vitempo::search::{
-    Candidate, Device, Objective, Outcome, SearchError, member_name, memories as memories_of,
+    Candidate, Device, Objective, Outcome, SearchError, folder, member_name,
+    memories as memories_of,
     verify::{Verified, spread},
 };
 use vitempo::search_space::Space;
@@ -57,7 +57,7 @@ impl Front<'_> {
         member_name(self.space, place)
     }
 
-    /// The front as ONNX files with an index.
+    /// The front as ONNX files with an index, instead of the front that the folder has.
     pub fn write_models(
         &self,
         folder: &Path,
@@ -65,27 +65,14 @@ impl Front<'_> {
         seed: u64,
     ) -> CliResult<Vec<PathBuf>> {
         let weights = if no_weights { WeightFill::Omitted } else { WeightFill::Seeded(seed) };
-        let mut index = Table::new(&["name", "space", "encoding"], 3);
-        let mut paths = Vec::new();
-        for (place, member) in self.outcome.front.iter().enumerate() {
-            let name = self.name(place);
-            let path = folder.join(format!("{name}.onnx"));
-            onnx::write_file(
-                &path,
-                &member.architecture.to_graph()?.with_name(&name),
-                &WriteOptions { weights },
-            )?;
-            index.row([name, self.space.name().to_owned(), member.architecture.encode()]);
-            paths.push(path);
-        }
-        files::write(&folder.join(sampling::INDEX), index.to_csv()?.as_bytes())?;
-        Ok(paths)
+        folder::clear(folder)?;
+        Ok(folder::write(folder, self.space, self.outcome, weights)?)
     }
 
     /// The front as CSV, JSON and plots.
     pub fn write_results(&self, folder: &Path) -> CliResult {
-        files::write(&folder.join("front.csv"), self.csv()?.as_bytes())?;
-        files::write(&folder.join("front.json"), format!("{:#}\n", self.json()?).as_bytes())?;
+        files::write(&folder.join(folder::CSV), self.csv()?.as_bytes())?;
+        files::write(&folder.join(folder::JSON), format!("{:#}\n", self.json()?).as_bytes())?;
         for (name, svg) in front::plots(self.devices, self.objective, self.outcome) {
             files::write(&folder.join(name), svg.as_bytes())?;
         }

@@ -6,7 +6,7 @@ mod verify;
 
 use super::{
     error::{CliError, CliResult, io_error},
-    interrupt::interrupted,
+    interrupt::interrupted_keeping,
     output::{self, Format},
     profile, progress, quantity,
     worker::worker,
@@ -21,7 +21,7 @@ use vitempo::graph::Latency;
 use vitempo::search::{
     self, Ceilings, Device, Objective, ObjectiveError, Options, SearchError,
     objective::{Listed, Measure, Program, StandIn},
-    verify::{Verification, verify as verify_front},
+    verify::{Verification, check, verify as verify_front},
 };
 use vitempo::search_space::Space;
 
@@ -82,7 +82,7 @@ pub struct SearchArgs {
     pub out: Option<PathBuf>,
 
     /// Leave the weights out of the ONNX files
-    #[arg(long)]
+    #[arg(long, requires = "out")]
     pub no_weights: bool,
 
     /// Measure this many members of the front, the best and others spread evenly, and compare them
@@ -91,7 +91,7 @@ pub struct SearchArgs {
     pub verify: Option<usize>,
 
     /// For --verify: the engine's shared library, if the search does not find it
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", requires = "verify")]
     pub library: Option<PathBuf>,
 
     /// Format of the output
@@ -111,6 +111,9 @@ pub fn run(args: &SearchArgs) -> CliResult {
     let ceilings = Ceilings { latencies: &ceilings, memory_bytes: &args.max_memory };
     let devices = search::devices(&bundles, ceilings)?;
     let mut objective = objective(&args.objective, &space)?;
+    if args.verify.is_some() {
+        check(&devices, args.library.as_deref(), &worker()?)?;
+    }
     if let Some(folder) = &args.out {
         std::fs::create_dir_all(folder).map_err(|e| io_error("make folder", folder, &e))?;
     }
@@ -126,24 +129,33 @@ pub fn run(args: &SearchArgs) -> CliResult {
         memories: front::memories(&devices, &outcome)?,
         verified: Vec::new(),
     };
-    if let Some(folder) = &args.out {
-        let files = front.write_models(folder, args.no_weights, args.seed)?;
-        if let Some(count) = args.verify {
-            let verification = Verification {
-                space: &space,
-                devices: &devices,
-                outcome: &outcome,
-                files: &files,
-                count,
-                library: args.library.as_deref(),
-                folder,
-                worker: worker()?,
-            };
-            front.verified = verify_front(&verification, &mut profile::run_campaign)?;
-        }
-        front.write_results(folder)?;
+    let kept = args.out.as_ref().map_or(Ok(()), |folder| keep(&mut front, folder, args));
+    output::print(&front, args.format)?;
+    kept?;
+    match outcome.interrupted {
+        false => Ok(()),
+        true => Err(CliError::user("interrupted: this is the front so far")),
     }
-    output::print(&front, args.format)
+}
+
+/// Writes the front into its folder, measures some of it where that is asked for, and writes it
+/// again.
+fn keep(front: &mut Front<'_>, folder: &Path, args: &SearchArgs) -> CliResult {
+    let files = front.write_models(folder, args.no_weights, args.seed)?;
+    front.write_results(folder)?;
+    let Some(count) = args.verify.filter(|_| !front.outcome.interrupted) else { return Ok(()) };
+    let verification = Verification {
+        space: front.space,
+        devices: front.devices,
+        outcome: front.outcome,
+        files: &files,
+        count,
+        library: args.library.as_deref(),
+        folder,
+        worker: worker()?,
+    };
+    front.verified = verify_front(&verification, &mut profile::run_campaign)?;
+    front.write_results(folder)
 }
 
 fn objective(words: &[String], space: &Space) -> CliResult<Box<dyn Objective>> {
@@ -176,7 +188,8 @@ fn searched(
         upper: args.upper,
     };
     let length = options.candidates_in(space, objective);
-    let (bar, stop) = (progress::bar(length, "searching"), interrupted());
+    let bar = progress::bar(length, "searching");
+    let stop = interrupted_keeping("the front so far is kept");
     let found = search::search(space, devices, objective, options, &mut |progress| {
         bar.set_position(progress.candidates);
         bar.set_message(progress.best.map_or_else(String::new, |best| format!("best {best:.4e}")));
@@ -189,6 +202,16 @@ fn searched(
 impl From<ObjectiveError> for CliError {
     fn from(error: ObjectiveError) -> Self {
         Self::user(error)
+    }
+}
+
+/// The flag of an option.
+fn flag(option: &str) -> &str {
+    match option {
+        "devices" => "bundle",
+        "ceiling" => "max-latency",
+        "memory ceiling" => "max-memory",
+        same => same,
     }
 }
 
@@ -206,7 +229,9 @@ impl From<SearchError> for CliError {
             SearchError::MemoryUnknown { .. } => Self::user(format!("{error} (--max-memory)"))
                 .hint("docs/memory.md lists the engines whose memory is known"),
             SearchError::TooMany(_) => Self::user(format!("{error} (--candidates)")),
-            SearchError::Option { option, reason } => Self::user(format!("--{option} {reason}")),
+            SearchError::Option { option, reason } => {
+                Self::user(format!("--{} {reason}", flag(option)))
+            }
             _ => Self::user(error),
         }
     }

@@ -1,0 +1,110 @@
+//! Lines about a forecast: its interval, how much of the model it covers, and the operators that it
+//! does not.
+
+use super::super::{models::Model, output::percent, progress};
+use std::{collections::BTreeMap, fmt::Write};
+use vitempo::Bundle;
+use vitempo::forecast::{ModelForecast, unsupported_operators};
+use vitempo::graph::{Graph, OpKind, Prediction};
+
+/// A latency with its interval; of one without some operators, the upper end is not known.
+pub fn latency(p: Prediction, is_complete: bool) -> String {
+    match is_complete {
+        true => format!(
+            "{}   [{} .. {}]   {:.0} % interval",
+            p.point(),
+            p.lower(),
+            p.upper(),
+            p.level * 100.0
+        ),
+        false => {
+            format!("{}   [{} .. -]   no interval: operators are missing", p.point(), p.lower())
+        }
+    }
+}
+
+/// Upper end and level as cells of a table.
+pub fn upper_and_level(p: Prediction, is_complete: bool) -> [String; 2] {
+    match is_complete {
+        true => [p.upper().to_string(), format!("{:.0} %", p.level * 100.0)],
+        false => ["-", "-"].map(str::to_owned),
+    }
+}
+
+/// Whether vitempo supports every operator of a model.
+pub fn is_complete(graph: &Graph) -> bool {
+    graph.unsupported().next().is_none()
+}
+
+/// `LSTM (1), GRU (2)`
+fn named(operators: &BTreeMap<&str, usize>) -> String {
+    let named = operators.iter().map(|(name, count)| format!("{name} ({count})"));
+    named.collect::<Vec<_>>().join(", ")
+}
+
+/// The operators that are not in the latency.
+pub fn missing(graph: &Graph) -> Option<String> {
+    let operators = unsupported_operators(graph);
+    (!operators.is_empty())
+        .then(|| format!("not in this latency: {}; vitempo does not know them", named(&operators)))
+}
+
+/// Warns of operators that are not in the latency of a model.
+pub fn warn_of_missing(model: &Model) {
+    let operators = unsupported_operators(&model.graph);
+    if !operators.is_empty() {
+        progress::say(format!(
+            "warning: {}: vitempo does not know {}: what they compute is not in the latency, so it \
+             is too low and has no upper end",
+            model.identity.name,
+            named(&operators)
+        ));
+    }
+}
+
+/// Which share of the time comes from what.
+pub fn coverage(forecast: &ModelForecast, bundle: &Bundle) -> String {
+    let unknown = |kind: &OpKind| matches!(kind, OpKind::Unsupported(_));
+    let prediction = &forecast.prediction;
+    let known = prediction.operators.iter().filter(|o| !unknown(&o.kind)).count();
+    let mut text = if bundle.adapted().is_some() {
+        format!(
+            "Coverage   {known} operators by unit costs adapted from end-to-end latencies; no \
+            operator was measured\n"
+        )
+    } else {
+        let operators = prediction.operators.len();
+        let fallback = prediction.fallbacks().count();
+        let share = match is_complete(&forecast.model.graph) {
+            true => percent(forecast.trained_share()),
+            false => "-".to_owned(),
+        };
+        format!(
+            "Coverage   {share} of predicted time by trained operators ({} of {operators} \
+            operators; {fallback} by fallback)\n",
+            operators - fallback
+        )
+    };
+    if let Some(missing) = missing(&forecast.model.graph) {
+        let _ = writeln!(text, "Missing    {missing}");
+    }
+    text.extend(extrapolating(forecast, bundle));
+    text
+}
+
+/// `None` where every operator lies within the range of the training data.
+fn extrapolating(forecast: &ModelForecast, bundle: &Bundle) -> Option<String> {
+    let count = forecast.prediction.extrapolating().count();
+    (count > 0).then(|| {
+        let outside = if bundle.adapted().is_some() {
+            let kinds: Vec<&str> = forecast.extrapolating_kinds().into_iter().collect();
+            format!("of classes that no measured model contains: {}", kinds.join(", "))
+        } else {
+            "outside the range of the training data".to_owned()
+        };
+        format!(
+            "Outside    {} of predicted time by {count} operators {outside} (extrapolating)\n",
+            percent(forecast.extrapolating_share())
+        )
+    })
+}
