@@ -150,6 +150,9 @@ fn errors_name_file_line_and_what_to_do() {
         ("model;latency_ms\nmobilevit_xxs;3\n", "separated by `;`, expected `,`"),
         ("model,latency_ms\nmobilevit_xxs,100\nmobilevit_xxs,2\n", "lines 2 and 3"),
         ("model,latency_ms\nmobilevit_xs,3\n", "did you mean `mobilevit_xxs`?"),
+        ("model,latency_ms\n\n\nmobilevit_xxs,fast\n", "line 4"),
+        ("model,latency_ms\n\nmobilevit_xxs,3,4\n", "line 3: it has 3 columns, expected 2"),
+        ("model,latency_ms,latency_ms\nmobilevit_xxs,3,4\n", "two columns `latency_ms`"),
     ];
     for (csv, expected) in cases {
         std::fs::write(folder.path().join("board.csv"), csv).expect("a file");
@@ -222,6 +225,54 @@ fn models_to_measure_first_need_no_latency() {
             vitempo(folder.path(), &[&["adapt", "--models", &models], arguments].concat());
         assert!(!refused.status.success() && stderr(&refused).contains(expected), "{arguments:?}");
     }
+}
+
+#[test]
+fn what_has_no_effect_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let csv = "model,latency_ms\nmobilevit_xxs,17\nedgenext_xx_small,11\n";
+    let source = "epyc-onnxruntime-f32-1t";
+    let other = folder.path().join("mobilevit_xxs.onnx");
+    std::fs::copy(Path::new(&models()).join("edgenext_xx_small.onnx"), &other).expect("a copy");
+    let other = other.display().to_string();
+    let cases: [(&[&str], &str); 7] = [
+        (&["--from", source, source], "it is a source already"),
+        (&["--threads", "0"], "--threads"),
+        (&["--name", ""], "--name"),
+        (&["--framework", " "], "--framework"),
+        (&["--source", ""], "--source"),
+        (&["--models", &other], "called `mobilevit_xxs`"),
+        (&["--suggest", "-1"], "--suggest"),
+    ];
+    for (arguments, expected) in cases {
+        let refused = adapt(folder.path(), csv, arguments);
+        let stderr = stderr(&refused);
+        assert_eq!(refused.status.code(), Some(1), "{arguments:?}: {stderr}");
+        assert!(stderr.contains(expected), "{arguments:?}: {stderr}");
+        assert!(!folder.path().join("board.vtb").exists(), "{arguments:?}");
+    }
+    let refused =
+        vitempo(folder.path(), &["adapt", "--models", &models(), &other, "--suggest", "1"]);
+    let stderr = stderr(&refused);
+    assert!(stderr.contains("called `mobilevit_xxs`") && stderr.contains(&other), "{stderr}");
+}
+
+#[test]
+fn models_of_one_graph_are_one_model() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (model, copy) = (Path::new(&models()).join("mobilevit_xxs.onnx"), "copy.onnx");
+    std::fs::copy(model, folder.path().join(copy)).expect("a copy");
+    let run = |csv: &str| adapt(folder.path(), csv, &["--models", copy, "--format", "json"]);
+    let made = run("model,latency_ms\nmobilevit_xxs,17.2\ncopy,17\n");
+    let warning = stderr(&made);
+    let json: Value = serde_json::from_slice(&made.stdout).expect("JSON");
+    assert_eq!(json["measured"].as_array().map(Vec::len), Some(1), "{json}");
+    assert_eq!(json["left_out_mape"], Value::Null, "one model is not forecast from itself");
+    assert!(warning.contains("`copy`") && warning.contains("the same graph"), "{warning}");
+    let refused = run("model,latency_ms\nmobilevit_xxs,17\ncopy,1700\n");
+    let error = stderr(&refused);
+    assert_eq!(refused.status.code(), Some(1), "{error}");
+    assert!(error.contains("lines 2 and 3: `mobilevit_xxs` and `copy`"), "{error}");
 }
 
 #[test]

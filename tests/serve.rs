@@ -501,6 +501,13 @@ fn what_cannot_be_served_is_refused_at_the_start() {
         (&["--bundle", &bundle, "--head-timeout", "0"], "--head-timeout"),
         (&["--bundle", &bundle, "--space", "nowhere"], "nowhere"),
         (&["--bundle", &bundle, "--timeout", "0"], "--timeout"),
+        (&["--bundle", &bundle, "--max-body", "0"], "--max-body"),
+        (&["--bundle", &bundle, "--max-response", "0B"], "--max-response"),
+        (&["--bundle", &bundle, "--max-model-nodes", "0"], "--max-model-nodes"),
+        (&["--bundle", &bundle, "--max-model-steps", "0"], "--max-model-steps"),
+        (&["--bundle", &bundle, "--space", "mbconv", "--space", "mbconv"], "`mbconv`"),
+        (&["--bundle", &bundle, "--format", "json"], "--check"),
+        (&["--bundle", &bundle, "--openapi", "--format", "json"], "--openapi"),
     ];
     for (args, says) in cases {
         let output = vitempo(&[&["serve"], *args].concat());

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, path::PathBuf};
 use vitempo::{
-    adaptation::{self, Adaptation, Adapter, CrossValidation, Latencies, NewDevice},
+    adaptation::{self, Adaptation, Adapter, CrossValidation, FirstModels, Latencies, NewDevice},
     datasets::Dataset,
     evaluation::{Evaluated, Evaluator},
     graph::{Graph, LatencyModel, Precision, Prediction, Processor},
@@ -66,9 +66,8 @@ fn adapted(
     options: &AdaptOptions,
 ) -> Result<Adaptation, Failure> {
     let models = at_hand(graphs);
-    let names: Vec<&str> = models.iter().map(|model| model.name).collect();
-    let latencies = Latencies::parse(latencies, &names)
-        .map_err(|problem| Failure::of_latencies(&options.device.file, &problem))?;
+    let latencies = Latencies::parse(latencies, &models)
+        .map_err(|problem| Failure::of_latencies(&options.device.file, problem))?;
     let adapter = adapter(&models, bundles, &options.device)?;
     Ok(adapter.published_by(options.source.clone()).adapt(&latencies))
 }
@@ -94,22 +93,24 @@ fn adapter<'a>(
         .suggestions(options.suggest)
         .threads(vitempo::processors());
     for &bundle in bundles {
-        adapter.add_bundle(bundle)?;
+        let added = adapter.add_bundle(bundle);
+        added.map_err(|error| Failure::from(error).of(bundle.name()))?;
     }
     for folder in &options.datasets {
-        adapter.add_dataset(&Dataset::load(folder)?);
+        let added = adapter.add_dataset(&Dataset::load(folder)?);
+        added.map_err(|error| Failure::from(error).of(folder))?;
     }
     Ok(adapter)
 }
 
-/// Names of the models to measure before a latency of the device is known.
+/// The models to measure before a latency of the device is known, as JSON.
 #[pyfunction]
 pub fn first_models(
     py: Python<'_>,
     models: Vec<(String, Bound<'_, Model>)>,
     bundles: Vec<Bound<'_, Bundle>>,
     json: &str,
-) -> Result<Vec<String>, Failure> {
+) -> Result<String, Failure> {
     let options: DeviceOptions =
         serde_json::from_str(json).map_err(|error| PyValueError::new_err(error.to_string()))?;
     let graphs: Vec<(&str, &Graph)> =
@@ -117,7 +118,9 @@ pub fn first_models(
     let bundles: Vec<&vitempo::Bundle> = bundles.iter().map(|b| &b.get().bundle).collect();
     py.detach(|| {
         let models = at_hand(&graphs);
-        Ok(adapter(&models, &bundles, &options)?.first_models().suggested)
+        let first = adapter(&models, &bundles, &options)?.first_models()?;
+        let FirstModels { suggested, sources, left_out } = first;
+        Ok(json!({"suggested": suggested, "sources": sources, "left_out": left_out}).to_string())
     })
 }
 
@@ -125,13 +128,19 @@ fn adaptation_json(of: &Adaptation) -> Value {
     let ends = |p: Prediction| [p.point(), p.lower(), p.upper()].map(|latency| latency.ms());
     let measured = of.bundle.measured.iter().map(|model| {
         let others = model.from_others.map(ends);
-        json!({"model": model.name, "ms": model.latency_ns / 1e6, "from_others": others})
+        json!({
+            "model": model.name,
+            "ms": model.latency_ns / 1e6,
+            "from_others": others,
+            "latency_ns": model.latency_ns,
+            "from_others_ns": model.from_others,
+        })
     });
     let unconstrained: BTreeMap<&str, f64> =
         of.unconstrained.iter().map(|(cost, share)| (cost.name(), *share)).collect();
     let validation = of.cross_validation.as_ref();
     json!({
-        "environment": of.bundle.environment().describe(),
+        "environment": of.bundle.environment(),
         "measured": measured.collect::<Vec<Value>>(),
         "mape": validation.map(CrossValidation::mape).filter(|mape| mape.is_finite()),
         "inside": validation.map(CrossValidation::inside),

@@ -10,7 +10,7 @@ use crate::{
     space::{self, Space},
 };
 use pyo3::{
-    exceptions::PyTypeError,
+    exceptions::{PyTypeError, PyValueError},
     prelude::*,
     types::{PyDict, PyType},
 };
@@ -179,7 +179,7 @@ impl Bundle {
     ///         or the encoding of an architecture; or several encodings: a list of n texts, or a
     ///         NumPy array of shape (n,) and type str, bytes or object.
     ///     inputs: For a torch module: a tensor, a tuple of tensors, or the shape of its input.
-    ///     dims: Extents of symbolic dimensions by name, e.g. `{"batch": 1}`.
+    ///     dims: For an ONNX model: extents of symbolic dimensions by name, e.g. `{"batch": 1}`.
     ///     space: The space of encodings, its name, or the path of its definition; by default the
     ///         one that comes with vitempo and has such encodings.
     ///     threads: Threads for several encodings; by default all cores. The interpreter's lock is
@@ -192,6 +192,7 @@ impl Bundle {
     ///     InvalidModel: The model cannot be read.
     ///     UnsupportedOperator: The bundle's framework cannot run an operator.
     ///     InvalidEncoding: An encoding is not one of the space.
+    ///     TypeError: An option is for another kind of model.
     #[pyo3(signature = (model, *, inputs=None, dims=None, space=None, threads=None))]
     fn predict(
         slf: &Bound<'_, Self>,
@@ -203,7 +204,14 @@ impl Bundle {
     ) -> Result<Py<PyAny>, Failure> {
         let py = slf.py();
         let space = space.map(Space::from_any).transpose()?;
+        if threads == Some(0) {
+            return Err(PyValueError::new_err("`threads` is 0, expected at least 1").into());
+        }
         match Input::of(model, Reading { inputs, dims })? {
+            Input::Encoding(_) | Input::Model(_) if threads.is_some() => {
+                let message = "`threads` is for several encodings; one forecast takes one thread";
+                Err(PyTypeError::new_err(message).into())
+            }
             Input::Encoding(text) => {
                 let space = space.map_or_else(|| Space::of_encoding(py, &text), Ok)?;
                 Ok(Py::new(py, Forecast::of_encoding(slf, &space, text)?)?.into_any())

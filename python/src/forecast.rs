@@ -11,11 +11,13 @@ use crate::{
 };
 use pyo3::{prelude::*, sync::PyOnceLock, types::PyBytes};
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use std::sync::Arc;
 use vitempo::{
     forecast::Coverage,
     graph::{
-        Budget, Graph, GraphPrediction, Latency, LatencyModel, Limits, Prediction, PredictionSource,
+        Budget, Graph, GraphPrediction, Latency, LatencyModel, Limits, OperatorPrediction,
+        Prediction, PredictionSource,
     },
     memory::MemoryForecast,
 };
@@ -233,6 +235,38 @@ impl Forecast {
             100.0 * level,
             self.bundle()
         )
+    }
+
+    /// For the command: the values in ns as the program prints them, as JSON.
+    fn _json(&self, py: Python<'_>, breakdown: bool) -> Result<String, Failure> {
+        let details = self.details(py)?;
+        let latency = self.latency;
+        let mut out = json!({
+            "latency_ns": {
+                "point": latency.point(),
+                "lower": latency.lower(),
+                "upper": latency.upper(),
+                "level": latency.level,
+            },
+            "overhead_ns": details.prediction.overhead,
+            "coverage": details.coverage,
+        });
+        if let Some(memory) = &details.memory {
+            out["memory"] = json!(memory);
+        }
+        if breakdown {
+            let row = |of: &OperatorPrediction| {
+                json!({
+                    "name": of.name,
+                    "kind": of.kind,
+                    "latency_ns": of.latency_ns,
+                    "source": of.source,
+                    "extrapolating": of.extrapolating,
+                })
+            };
+            out["operators"] = details.prediction.operators.iter().map(row).collect();
+        }
+        Ok(out.to_string())
     }
 
     fn _repr_html_(slf: &Bound<'_, Self>) -> PyResult<String> {

@@ -1,6 +1,6 @@
 //! [`Space`]: a search space of architectures, as encodings and as dictionaries.
 
-use crate::failure::Failure;
+use crate::{failure::Failure, interrupt::Interrupt};
 use pyo3::{
     exceptions::PyIndexError,
     prelude::*,
@@ -120,8 +120,12 @@ impl Space {
     /// Encodings of `count` distinct architectures; the same seed gives the same ones.
     #[pyo3(signature = (count, *, seed=0))]
     fn sample(&self, py: Python<'_>, count: usize, seed: u64) -> Result<Vec<String>, Failure> {
-        let sampled = py.detach(|| self.space.sample_many(count, seed))?;
-        Ok(sampled.iter().map(Architecture::encode).collect())
+        let interrupt = Interrupt::default();
+        let encodings = py.detach(|| -> Result<Vec<String>, SpaceError> {
+            let sampled = self.space.sample_while(count, seed, || !interrupt.is_pending())?;
+            Ok(sampled.iter().map(Architecture::encode).collect())
+        });
+        interrupt.or(encodings)
     }
 
     /// The encoding of the architecture with this number, from 0 to below `size`; neighbours differ

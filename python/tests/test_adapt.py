@@ -74,6 +74,11 @@ def test_latencies_that_are_refused(tmp_path):
         vitempo.adapt({"mobilevit_xxs": -1.0}, MODELS, out=out)
     with pytest.raises(vitempo.InvalidLatencies, match="differ by a factor of 100"):
         vitempo.adapt({"mobilevit_xxs": [1.0, 100.0]}, MODELS, out=out)
+    for latency in ("17", b"17", ["17"], [1.0, None], None, 17j):
+        with pytest.raises(vitempo.InvalidLatencies, match="`mobilevit_xxs` is"):
+            vitempo.adapt({"mobilevit_xxs": latency}, MODELS, out=out)
+    with pytest.raises(vitempo.InvalidLatencies, match="`mobilevit_xxs` has no latency"):
+        vitempo.adapt({"mobilevit_xxs": []}, MODELS, out=out)
     wrong = tmp_path / "wrong.csv"
     wrong.write_text("network,latency_ms\nvit,3\n")
     with pytest.raises(vitempo.InvalidLatencies, match="wrong.csv: it has no column `model`") as e:
@@ -83,7 +88,60 @@ def test_latencies_that_are_refused(tmp_path):
         vitempo.adapt(CSV, MODELS, out=out, processor="tpu")
     with pytest.raises(ValueError, match="unknown variant `f8`"):
         vitempo.adapt(CSV, MODELS, out=out, precision="f8")
+    for options, named in [
+        ({"threads": 0}, "`threads` is 0"),
+        ({"suggest": -1}, "`suggest` is -1"),
+        ({"name": ""}, "`name`"),
+        ({"framework": " "}, "`framework`"),
+        ({"source": ""}, "`source`"),
+    ]:
+        with pytest.raises(vitempo.InvalidArgument, match=named):
+            vitempo.adapt(CSV, MODELS, out=out, **options)
+    with pytest.raises(vitempo.InvalidArgument, match="`count` is -1"):
+        vitempo.first_models(MODELS, -1)
     assert not out.exists()
+
+
+def test_latencies_of_any_number_type(tmp_path):
+    np = pytest.importorskip("numpy")
+    latencies = {"mobilevit_xxs": np.array([10, 11, 12]), "edgenext_xx_small": np.float32(10.75)}
+    found = vitempo.adapt(latencies, MODELS, out=tmp_path / "n.vtb")
+    assert {row.model: row.ms for row in found.measured} == {
+        "mobilevit_xxs": 11.0,
+        "edgenext_xx_small": 10.75,
+    }
+
+
+def test_two_models_of_one_name_are_refused(tmp_path):
+    other = tmp_path / "mobilevit_xxs.onnx"
+    other.write_bytes((MODELS / "edgenext_xx_small.onnx").read_bytes())
+    both = [MODELS / "mobilevit_xxs.onnx", other]
+    for refused in (
+        lambda: vitempo.adapt({"mobilevit_xxs": 17.0}, both, out=tmp_path / "g.vtb"),
+        lambda: vitempo.first_models(both),
+    ):
+        with pytest.raises(vitempo.InvalidModel, match="called `mobilevit_xxs`") as caught:
+            refused()
+        assert all(str(path) in caught.value.message for path in both)
+
+
+def test_a_source_counts_once(tmp_path):
+    source = "pixel4-tflite-cpu-f32"
+    with pytest.raises(vitempo.InvalidArgument, match=f"{source}: it is a source already"):
+        vitempo.first_models(MODELS, 1, sources=[source, vitempo.Bundle.load(source)])
+
+
+def test_models_of_one_graph_are_one_model(tmp_path, caplog):
+    graph = vitempo.read(MODELS / "mobilevit_xxs.onnx")
+    models = {name: graph for name in ("a", "b", "c")}
+    out = tmp_path / "h.vtb"
+    found = vitempo.adapt({"a": 17.0, "b": 17.1, "c": 16.9}, models, out=out)
+    assert [(row.model, row.ms) for row in found.measured] == [("a", 17.0)]
+    assert found.mape is None, "one model is not forecast from itself"
+    assert "`a`, `b`, `c` have the same graph" in found.warnings[0]
+    with pytest.raises(vitempo.InvalidLatencies, match="`a` and `c` have the same graph"):
+        vitempo.adapt({"a": 17.0, "b": 100.0, "c": 1000.0}, models, out=out)
+    assert vitempo.first_models(models, 3) == ["a"]
 
 
 def test_implausible_latencies_are_logged(tmp_path, caplog):

@@ -228,6 +228,12 @@ def test_optuna_constraints(bundle):
     assert ceiling.violation(trial) == (pytest.approx(0.5),)
 
 
+@pytest.mark.parametrize("ms", [float("nan"), float("inf"), -1, 0, "20"])
+def test_ceilings_that_no_latency_keeps(ms):
+    with pytest.raises(vitempo.InvalidArgument, match="`ms` is .*, expected a number above 0, ms"):
+        Ceiling("pixel4-tflite-cpu-f32", ms=ms)
+
+
 def test_optuna_itself(bundle, encodings):
     optuna = pytest.importorskip("optuna")
     optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -254,6 +260,8 @@ def test_an_estimator_over_encodings(bundle, encodings):
     assert ends.shape == (len(encodings), 2) and (ends[:, 0] <= ms).all()
     assert regressor.score(encodings, ms) == pytest.approx(1.0)
     assert regressor.score(encodings, ms + 100 * (ms - ms.mean())) < 0.5
+    with pytest.raises(vitempo.InvalidArgument, match=r"`y` has shape \(1,\), expected \(1500,\)"):
+        regressor.score(encodings, [3.0])
     assert regressor.get_params() == {"bundle": bundle.name, "space": None}
     other = LatencyRegressor().set_params(bundle="pixel4-tflite-cpu-f32")
     assert other.predict(encodings[:2])[0] != ms[0]

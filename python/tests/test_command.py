@@ -38,10 +38,22 @@ def test_bundles(capsys):
 def test_predict(capsys, bundle):
     (row,) = json.loads(printed(capsys, "predict", MODEL, "--bundle", NAME, "--format", "json"))
     forecast = bundle.predict(MODEL)
-    assert row["latency_ns"]["point"] == pytest.approx(forecast.ms * 1e6)
+    assert set(row) == {
+        "model", "bundle", "environment", "latency_ns", "overhead_ns", "coverage", "memory"
+    }
+    assert row["latency_ns"]["point"] / 1e6 == forecast.ms
+    assert row["latency_ns"]["upper"] / 1e6 == forecast.upper
     assert row["coverage"]["operators"] == forecast.coverage.operators
     both = printed(capsys, "predict", MODEL, "--bundle", NAME, "--bundle", "pixel4-tflite-cpu-f32")
     assert len(both.splitlines()) == 3
+    names = ["--bundle", "pixel4-tflite-cpu-f32", "--bundle", NAME]
+    (of_model,) = json.loads(printed(capsys, "predict", MODEL, *names, "--format", "json"))
+    points = [row["latency_ns"]["point"] for row in of_model["forecasts"]]
+    assert points == sorted(points) and of_model["model"] == "mobilevit_xxs"
+    (broken,) = json.loads(
+        printed(capsys, "predict", MODEL, "--bundle", NAME, "--breakdown", "--format", "json")
+    )
+    assert sum(row["latency_ns"] for row in broken["operators"]) > 0
     assert "conv" in printed(capsys, "predict", MODEL, "--bundle", NAME, "--breakdown")
 
 
@@ -69,10 +81,50 @@ def test_measurements(capsys, tmp_path):
     out = str(tmp_path / "board.vtb")
     assert "from the others" in printed(capsys, *words, "--out", out, "--suggest", "1")
     assert vitempo.Bundle.load(out).kind == "adapted"
+    made = json.loads(printed(capsys, *words, "--out", out, "--format", "json"))
+    assert made["environment"]["device"] == "latencies" and made["left_out"] == []
+    assert made["measured"][0]["from_others_ns"]["point"] > 0
     first = printed(capsys, "adapt", "--models", str(MODELS), "--suggest", "1")
     assert (MODELS / f"{first.strip()}.onnx").exists()
     assert main(["adapt", "--models", str(MODELS)]) == 1
     assert "--suggest 10" in capsys.readouterr().err
+
+
+def test_the_program_has_every_other_verb():
+    import re
+
+    from vitempo._command import OF_THE_PROGRAM
+
+    source = (ROOT / "cli/src/verbs/mod.rs").read_text()
+    verbs = source[source.index("enum Command {") :]
+    verbs = verbs[: verbs.index("\n}")]
+    names = re.findall(r"^    ([A-Z][a-z]+)[ ({,]", verbs, re.MULTILINE)
+    own = {"bundle", "predict", "export", "search", "adapt", "evaluate", "dataset", "plan"}
+    assert len(names) > 20
+    hidden = {"worker", "man"}
+    assert {name.lower() for name in names} - hidden == own | set(OF_THE_PROGRAM) - hidden
+
+
+def test_mistakes_end_without_a_traceback(capsys, tmp_path):
+    absent = str(tmp_path / "absent.csv")
+    adapt = ["adapt", "--models", str(MODELS), "--out", str(tmp_path / "x.vtb"), "--measured"]
+    for words, says in [
+        ([*adapt, absent], "absent.csv: No such file"),
+        (["export", "mobilevit_xxs", "--out", MODEL], "mobilevit_xxs.onnx: File exists"),
+        (["plan", "pipeline", MODEL, "--bandwidth", "8GB/s", "--processor", f"a={NAME}"]
+         + ["--processor", "a=pixel4-tflite-cpu-f32"], "`a` is given twice"),
+        (["explore"], "needs the program"),
+    ]:
+        assert main(words) == 1
+        assert says in capsys.readouterr().err, words
+    for words in (
+        ["search", "--bundle", NAME, "--candidates=-1"],
+        ["search", "--bundle", NAME, "--seed=-1"],
+        [*adapt, str(MODELS / "latencies.csv"), "--threads=-2"],
+    ):
+        with pytest.raises(SystemExit, match="1"):
+            main(words)
+        assert "expected a whole number from" in capsys.readouterr().err
 
 
 def test_mistakes(capsys):

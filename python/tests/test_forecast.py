@@ -162,3 +162,21 @@ def test_numbers_of_operators_are_a_view_that_cannot_be_written(bundle, model):
     assert ms.sum() > 0
     with pytest.raises(KeyError):
         bundle.predict(model).operators["seconds"]
+
+
+def test_options_of_other_models_are_refused(bundle, model, encodings):
+    read = vitempo.read(model)
+    for given in (model, str(model), model.read_bytes(), read, encodings[0], encodings[:2]):
+        with pytest.raises(TypeError, match="`inputs` is for modules of torch"):
+            bundle.predict(given, inputs=(1, 3, 224, 224))
+    for given in (read, encodings[0], encodings[:2]):
+        with pytest.raises(TypeError, match="`dims` is for symbolic dimensions"):
+            bundle.predict(given, dims={"batch": 1})
+    for given in (model, model.read_bytes(), read, encodings[0]):
+        with pytest.raises(TypeError, match="`threads` is for several encodings"):
+            bundle.predict(given, threads=2)
+    with pytest.raises(ValueError, match="`threads` is 0"):
+        bundle.predict(encodings[:2], threads=0)
+    with pytest.raises(ValueError, match="dims: `batch` is 0"):
+        bundle.predict(model, dims={"batch": 0})
+    assert bundle.predict(read, dims={}) == bundle.predict(model)

@@ -24,7 +24,9 @@ except KeyboardInterrupt:
 
 BATCH = "bundle.predict(np.tile(np.array(space.sample(2000)), 500))"
 SEARCH = "vitempo.search(space, bundle, candidates=900_000_000, population=2000)"
+SAMPLE = "space.sample(10**15)"
 CASES = [
+    ("pixel4-tflite-cpu-f32", SAMPLE),
     ("pixel4-tflite-cpu-f32", BATCH),
     ("epyc-onnxruntime-f32-1t", f"while True: {BATCH}"),
     ("epyc-onnxruntime-f32-1t", SEARCH),

@@ -138,3 +138,33 @@ def test_keys_that_describe_no_layer(bundle):
 
 def test_divisible_channels():
     assert [ofa.divisible(n) for n in (1, 18, 20, 60, 66)] == [8, 24, 24, 64, 64]
+
+
+@pytest.mark.parametrize(
+    ("key", "says"),
+    [
+        ("Conv-input:224x224x3-output:100x112x16", "its output is"),
+        ("Conv_1-input:7x7x160-output:14x14x960", "its output is 7x7x960"),
+        ("AvgPool2D-input:7x7x960-output:1x1x96", "its output is 1x1x960"),
+        ("Logits-input:1x1x320-output:2x2x1000", "its output is 1x1x1000"),
+        (
+            "expanded_conv-input:28x28x24-output:28x28x24-expand:3-kernel:3-stride:2-idskip:0",
+            "its output is 14x14x24",
+        ),
+        (
+            "expanded_conv-input:28x28x24-output:14x14x24-expand:3-kernel:3-stride:2-idskip:1",
+            "`idskip`",
+        ),
+        (
+            "expanded_conv-input:28x28x24-output:28x28x24-expand:3-kernel:3-stride:1-idskip:0-x:1",
+            "no option `x`",
+        ),
+        ("expanded_conv-input:28x28x24-output:28x28x24-expand:3-stride:1-idskip:0", "kernel"),
+        ("Conv_1-input:7x7x160-output:7x7x960-kernel:3", "`Conv_1` has no option `kernel`"),
+        ("Conv_1-input:7x7x0-output:7x7x960", "a size is 0"),
+        ("Conv_1-input:7x7x16-input:7x7x32-output:7x7x960", "`input` is given twice"),
+    ],
+)
+def test_keys_that_contradict_themselves(key, says):
+    with pytest.raises(vitempo.InvalidModel, match=says):
+        ofa.Layer.parse(key)

@@ -81,6 +81,41 @@ def test_the_parts_of_a_multitask_model_are_placed(bundle, phone):
         vitempo.plan.multitask(two_headed(), processors, encoder="head")
 
 
+def test_numbers_that_are_refused_are_named(bundle, phone):
+    np = pytest.importorskip("numpy")
+    read, task = vitempo.read(MODEL), vitempo.plan.Task
+    nan = float("nan")
+    for options, named in [
+        ({"bandwidth": -5}, "`bandwidth` is -5, expected a number of at least 0, Mbit/s"),
+        ({"bandwidth": nan}, "`bandwidth` is nan"),
+        ({"bandwidth": "20"}, "`bandwidth` is '20'"),
+        ({"bandwidth": 1e300}, "`bandwidth` is 1e\\+300, expected a number of at most"),
+        ({"round_trip": -3}, "`round_trip` is -3, expected a number of at least 0, ms"),
+        ({"active_power": nan}, "`active_power` is nan, expected a number of at least 0, W"),
+        ({"max_memory": 1.5}, "`max_memory` is 1.5, expected a whole number of at least 0, bytes"),
+        ({"max_latency": -1}, "`max_latency` is -1"),
+        ({"max_energy": float("inf")}, "`max_energy` is inf"),
+    ]:
+        with pytest.raises(vitempo.PlanError, match=named):
+            vitempo.plan.split(read, phone, bundle, **{"bandwidth": 20.0, **options})
+    given = vitempo.plan.split(read, phone, bundle, bandwidth=np.float32(20), max_memory=1.5e8)
+    assert given == vitempo.plan.split(read, phone, bundle, bandwidth=20, max_memory=150_000_000)
+    for plan in (vitempo.plan.pipeline, vitempo.plan.multitask):
+        with pytest.raises(vitempo.PlanError, match="`hand_over` is -1"):
+            plan(read, {"cpu": bundle}, bandwidth=1, hand_over=-1)
+    for one, options, named in [
+        (task(read, latency=10.0), {"over": -1}, "`over` is -1"),
+        (task(read, latency=-1), {}, r"`tasks\['t'\].latency` is -1"),
+        (task(read, latency=10.0, rate=nan), {}, r"`tasks\['t'\].rate` is nan"),
+        (task(read, latency=10.0, accuracy=101), {}, "at most 100 percent"),
+        (task(read, latency=10.0), {"power": {"cpu": nan}}, r"`power\['cpu'\]` is nan"),
+        (task(read, latency=10.0), {"seed": -1}, "`seed` is -1"),
+        (task(read, latency=10.0), {"memory": "1MB"}, "`memory` is '1MB'"),
+    ]:
+        with pytest.raises(vitempo.PlanError, match=named):
+            vitempo.plan.place({"t": one}, {"cpu": bundle}, **options)
+
+
 def test_several_models_are_placed(bundle, phone):
     Task = vitempo.plan.Task
     tasks = {

@@ -70,7 +70,22 @@ def test_what_a_function_raises_is_raised(bundle):
         vitempo.search("hybrid-vit", bundle, progress=enough, **FAST)
 
 
+def test_numbers_of_any_type_are_ceilings(bundle):
+    np = pytest.importorskip("numpy")
+    found = vitempo.search("hybrid-vit", bundle, ceilings=np.float32(20), **FAST)
+    assert found == vitempo.search("hybrid-vit", bundle, ceilings=20, **FAST)
+
+
 def test_searches_that_cannot_be_made(bundle):
+    for options, named in [
+        ({"ceilings": float("nan")}, "`ceilings` is nan, expected a number of at least 0, ms"),
+        ({"ceilings": ["20"]}, "`ceilings` is '20'"),
+        ({"memory_ceilings": 0.5}, "`memory_ceilings` is 0.5"),
+        ({"candidates": -1}, "`candidates` is -1"),
+        ({"seed": -1}, "`seed` is -1"),
+    ]:
+        with pytest.raises(vitempo.SearchError, match=named):
+            vitempo.search("hybrid-vit", bundle, **options)
     with pytest.raises(vitempo.NothingFits, match="within the ceiling") as caught:
         vitempo.search("hybrid-vit", bundle, ceilings=0.001, **FAST)
     assert caught.value.hint

@@ -39,6 +39,7 @@ from ._vitempo import (
 from .errors import (
     ClusterError,
     DynamicShape,
+    InvalidArgument,
     InvalidBundle,
     InvalidDataset,
     InvalidEncoding,
@@ -72,6 +73,7 @@ __all__ = [
     "Finding",
     "Forecast",
     "Forecasts",
+    "InvalidArgument",
     "InvalidBundle",
     "InvalidDataset",
     "InvalidEncoding",

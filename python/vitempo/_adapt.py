@@ -8,6 +8,7 @@ import csv
 import io
 import json
 import logging
+import numbers
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,9 +18,11 @@ from typing import Any, Optional, Union, cast
 from . import _vitempo
 from ._dataset import Dataset
 from ._latency import Latency
+from ._numbers import count as whole
+from ._numbers import shown
 from ._open import Named, opened
 from ._vitempo import Bundle, Model, read
-from .errors import InvalidLatencies
+from .errors import InvalidArgument, InvalidLatencies, InvalidModel
 
 _log = logging.getLogger("vitempo")
 
@@ -107,17 +110,53 @@ def adapt(
 
     Raises:
         InvalidLatencies: A latency is not one, or of a model that is not given.
+        InvalidModel: Two models have the same name.
+        InvalidArgument: A number or a text is not one.
     """
+    return adapted(
+        latencies,
+        models,
+        out=out,
+        sources=sources,
+        name=name,
+        processor=processor,
+        framework=framework,
+        threads=threads,
+        precision=precision,
+        source=source,
+        suggest=suggest,
+    )[0]
+
+
+def adapted(
+    latencies: Latencies,
+    models: Models,
+    *,
+    out: Union[str, os.PathLike[str]],
+    sources: Iterable[Union[Named, Dataset]],
+    name: Optional[str],
+    processor: str,
+    framework: str,
+    threads: int,
+    precision: str,
+    source: Optional[str],
+    suggest: int,
+) -> tuple[Adaptation, dict[str, Any]]:
+    """The adaptation, and what the library says of it, ns."""
     named = _named(models)
     text, file = _text(latencies, [one for one, _ in named])
     bundles, folders = _divided(sources)
-    known = name if isinstance(latencies, (str, os.PathLike)) else name or "device"
-    device = _device(file, folders, known, processor, framework, threads, precision, suggest)
+    is_file = isinstance(latencies, (str, os.PathLike))
+    known = "device" if name is None and not is_file else name
+    suggested = whole("suggest", suggest)
+    device = _device(file, folders, known, processor, framework, threads, precision, suggested)
+    if source is not None and not source.strip():
+        raise InvalidArgument("`source` is empty, expected publisher and licence")
     options = {**device, "out": os.fspath(out), "source": source}
     of = json.loads(_vitempo.adapt(text, named, bundles, json.dumps(options)))
     for warning in of["warnings"]:
         _log.warning("%s: %s", file, warning)
-    return Adaptation(
+    adaptation = Adaptation(
         Bundle.load(out),
         [_measured(row) for row in of["measured"]],
         of["mape"],
@@ -127,6 +166,7 @@ def adapt(
         of["warnings"],
         of["sources"],
     )
+    return adaptation, of
 
 
 def first_models(
@@ -155,11 +195,38 @@ def first_models(
     Returns:
         Names; the latency of the first narrows the forecasts most.
     """
+    found = firsts(
+        models,
+        count,
+        sources=sources,
+        name=name,
+        processor=processor,
+        framework=framework,
+        threads=threads,
+        precision=precision,
+    )
+    return cast("list[str]", found["suggested"])
+
+
+def firsts(
+    models: Models,
+    count: int,
+    *,
+    sources: Iterable[Union[Named, Dataset]],
+    name: Optional[str],
+    processor: str,
+    framework: str,
+    threads: int,
+    precision: str,
+) -> dict[str, Any]:
+    """The same, with the sources and the environments that are left out of them."""
     named = _named(models)
     bundles, folders = _divided(sources)
-    known = name or "device"
-    options = _device("", folders, known, processor, framework, threads, precision, count)
-    return _vitempo.first_models(named, bundles, json.dumps(options))
+    known = "device" if name is None else name
+    chosen = whole("count", count)
+    options = _device("", folders, known, processor, framework, threads, precision, chosen)
+    found: dict[str, Any] = json.loads(_vitempo.first_models(named, bundles, json.dumps(options)))
+    return found
 
 
 def _device(
@@ -173,14 +240,17 @@ def _device(
     suggest: int,
 ) -> dict[str, Any]:
     if processor not in PROCESSORS:
-        raise ValueError(f"processor {processor!r}: expected one of {', '.join(PROCESSORS)}")
+        raise InvalidArgument(f"processor {processor!r}: expected one of {', '.join(PROCESSORS)}")
+    for argument, text in (("name", name), ("framework", framework)):
+        if text is not None and not text.strip():
+            raise InvalidArgument(f"`{argument}` is empty, expected a text")
     return {
         "file": file,
         "datasets": folders,
         "name": name,
         "processor": processor,
         "framework": framework,
-        "threads": threads,
+        "threads": whole("threads", threads, least=1),
         "precision": "i8" if precision == "int8" else precision,
         "suggest": suggest,
     }
@@ -206,19 +276,38 @@ def _divided(sources: Iterable[Union[Named, Dataset]]) -> tuple[list[Bundle], li
 
 
 def _named(models: Models) -> list[tuple[str, Model]]:
+    """Models by name, each name once."""
     if isinstance(models, Mapping):
         named = cast("Mapping[str, Any]", models)
         return [(str(name), read(model)) for name, model in named.items()]
     if isinstance(models, (str, os.PathLike)):
         path = Path(models)
         return _named(sorted(path.glob("*.onnx")) if path.is_dir() else [path])
-    return [_one(model) for model in models]
+    found: dict[str, tuple[str, Model]] = {}
+    for model in models:
+        name, graph = _one(model)
+        what = _what(model)
+        if name in found:
+            raise InvalidModel(
+                f"two of the models are called `{name}`: {found[name][0]} and {what}",
+                hint="leave one out, or give a mapping from names of their own to models",
+            )
+        found[name] = what, graph
+    return [(name, graph) for name, (_, graph) in found.items()]
 
 
 def _one(model: Any) -> tuple[str, Model]:
     graph = read(model)
-    is_file = isinstance(model, os.PathLike) or isinstance(model, str) and os.path.exists(model)
-    return (Path(model).stem if is_file else graph.name, graph)
+    return (Path(model).stem if _is_file(model) else graph.name, graph)
+
+
+def _is_file(model: Any) -> bool:
+    return isinstance(model, os.PathLike) or isinstance(model, str) and os.path.exists(model)
+
+
+def _what(model: Any) -> str:
+    """A model for a message: its file, or its type."""
+    return os.fspath(model) if _is_file(model) else f"a {type(model).__qualname__}"
 
 
 def _text(latencies: Latencies, names: list[str]) -> tuple[bytes, str]:
@@ -233,6 +322,29 @@ def _text(latencies: Latencies, names: list[str]) -> tuple[bytes, str]:
             raise InvalidLatencies(
                 f"none of the models is called `{name}`", hint=f"there are {', '.join(names)}"
             )
-        for ms in [samples] if isinstance(samples, (int, float)) else samples:
-            rows.writerow([name, repr(float(ms))])
+        for ms in _samples(name, samples):
+            rows.writerow([name, repr(ms)])
     return out.getvalue().encode(), "latencies"
+
+
+def _samples(name: str, samples: Any) -> list[float]:
+    """The samples of a model, ms: one number, or several."""
+    if isinstance(samples, numbers.Real):
+        return [float(samples)]
+    is_text = isinstance(samples, (str, bytes, bytearray, memoryview))
+    if is_text or not isinstance(samples, Iterable):
+        raise _no_latency(name, samples)
+    found = list(cast("Iterable[Any]", samples))
+    if not found:
+        raise InvalidLatencies(f"`{name}` has no latency", hint="leave the model out")
+    wrong = [ms for ms in found if not isinstance(ms, numbers.Real)]
+    if wrong:
+        raise _no_latency(name, wrong[0])
+    return [float(ms) for ms in found]
+
+
+def _no_latency(name: str, value: Any) -> InvalidLatencies:
+    return InvalidLatencies(
+        f"the latency of `{name}` is {shown(value)}, expected a number of ms, or several",
+        hint="give numbers instead of texts: float(text)",
+    )

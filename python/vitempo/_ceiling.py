@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ._numbers import number
 from ._open import Named, opened
 from ._vitempo import Forecast
 
@@ -12,7 +13,7 @@ class LatencyCeiling:
 
     def __init__(self, bundle: Named, ms: float, *, upper: bool = True) -> None:
         self.bundle = opened(bundle)
-        self.ms = ms
+        self.ms = number("ms", ms, "ms", above=True)
         self.upper = upper
 
     def excess(self, forecast: Forecast) -> float:

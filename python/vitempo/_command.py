@@ -25,6 +25,7 @@ OF_THE_PROGRAM = (
     "completions",
     "demo",
     "energy",
+    "explore",
     "inspect",
     "profile",
     "refine",
@@ -64,9 +65,18 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
         return refuse(error)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (OSError, ValueError) as error:
+        return refuse(VitempoError(_without_number(error)))
     except KeyboardInterrupt:
         return 1
     return 0
+
+
+def _without_number(error: Exception) -> str:
+    """A message; of the system's, the file and what is wrong with it."""
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{os.fsdecode(error.filename)}: {error.strerror}"
+    return str(error)
 
 
 def _replaced(program: str, words: list[str]) -> int:

@@ -8,10 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Optional, Union, cast
 
-from . import _vitempo
+from . import _numbers, _vitempo
 from ._open import Named, opened
 from ._tasks import OfTasks
 from ._vitempo import Bundle, Model, read
+from .errors import PlanError
 
 Processors = Mapping[str, Union[Named, Sequence[Named]]]
 
@@ -153,19 +154,25 @@ def place(
         seed: Of the search, and of random arrivals.
 
     Raises:
-        PlanError: A task cannot run on any processor, or options contradict each other.
+        PlanError: A task cannot run on any processor, options contradict each other, or a number
+            is not in its range.
     """
     models: list[Model] = []
     options = {
         "tasks": [_task(name, task, models, seed) for name, task in tasks.items()],
-        "horizon_ns": round(over * 1e6),
-        "slowdown": [[one, other, factor] for (one, other), factor in (slowdown or {}).items()],
-        "power": list((power or {}).items()),
+        "horizon_ns": _ns("over", over),
+        "slowdown": [
+            [one, other, _number(f"slowdown[{one!r}, {other!r}]", factor)]
+            for (one, other), factor in (slowdown or {}).items()
+        ],
+        "power": [
+            [name, _number(f"power[{name!r}]", watts, "W")] for name, watts in (power or {}).items()
+        ],
         "cold": cold,
-        "memory_bytes": memory,
+        "memory_bytes": None if memory is None else _count("memory", memory, "bytes"),
         "objective": minimise,
-        "evaluations": evaluations,
-        "seed": seed,
+        "evaluations": _count("evaluations", evaluations),
+        "seed": _count("seed", seed),
     }
     return _placing(_vitempo.plan_place(models, by_name(processors), json.dumps(options)))
 
@@ -190,26 +197,47 @@ def _task(name: str, task: Task, models: list[Model], seed: int) -> dict[str, An
         raise ValueError(f"task {name!r}: `accuracies` gives the accuracy of each variant")
     models += [read(model, inputs=task.inputs, dims=task.dims) for model in variants.values()]
     accuracies = task.accuracies or dict.fromkeys(variants, 100.0)
+    of = f"tasks[{name!r}]"
     return {
         "name": name,
-        "variants": [[variant, _basis_points(accuracies[variant])] for variant in variants],
-        "accuracy_bp": _basis_points(task.accuracy),
-        "latency_ns": round(task.latency * 1e6),
+        "variants": [
+            [variant, _basis_points(f"{of}.accuracies[{variant!r}]", accuracies[variant])]
+            for variant in variants
+        ],
+        "accuracy_bp": _basis_points(f"{of}.accuracy", task.accuracy),
+        "latency_ns": _ns(f"{of}.latency", task.latency),
         "arrivals": _arrivals(name, task, seed),
     }
 
 
-def _basis_points(percent: float) -> int:
-    return round(percent * 100)
+def _number(name: str, value: float, unit: str = "") -> float:
+    return _numbers.number(name, value, unit, error=PlanError)
+
+
+def _count(name: str, value: int, unit: str = "") -> int:
+    return _numbers.count(name, value, unit, error=PlanError)
+
+
+def _ns(name: str, ms: float) -> int:
+    return _numbers.scaled(name, ms, 1e6, "ms", error=PlanError)
+
+
+def _basis_points(name: str, percent: float) -> int:
+    found = _number(name, percent, "percent")
+    if found > 100:
+        raise PlanError(f"`{name}` is {percent!r}, expected at most 100 percent")
+    return round(found * 100)
 
 
 def _arrivals(name: str, task: Task, seed: int) -> Optional[dict[str, Any]]:
     if task.every is not None and task.rate is not None:
         raise ValueError(f"task {name!r}: give `every` or `rate`, not both")
     if task.every is not None:
-        return {"periodic": {"period_ns": round(task.every * 1e6), "phase_ns": 0}}
+        period = _ns(f"tasks[{name!r}].every", task.every)
+        return {"periodic": {"period_ns": period, "phase_ns": 0}}
     if task.rate is not None:
-        return {"poisson": {"per_s": task.rate, "seed": seed}}
+        rate = _number(f"tasks[{name!r}].rate", task.rate, "queries per second")
+        return {"poisson": {"per_s": rate, "seed": seed}}
     return None
 
 

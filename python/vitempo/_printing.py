@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from ._numbers import MOST
 from .errors import VitempoError
 
 TIMES = (("ns", 1e-6), ("us", 1e-3), ("ms", 1.0), ("s", 1e3))
@@ -39,6 +40,17 @@ def finish(parser: argparse.ArgumentParser, run: Any) -> None:
 def show(given: argparse.Namespace, value: Any, text: str) -> None:
     """Prints a result in the format asked for."""
     print(json.dumps(value, indent=2) if given.format == "json" else text)
+
+
+def whole(least: int) -> Callable[[str], int]:
+    """For arguments that are whole numbers of at least `least`."""
+
+    def parsed(text: str) -> int:
+        if not text.isdecimal() or not least <= int(text) <= MOST:
+            raise argparse.ArgumentTypeError(f"{text!r}: expected a whole number from {least}")
+        return int(text)
+
+    return parsed
 
 
 def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -10,11 +10,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Callable, Optional, Union
 
-from . import _vitempo
+from . import _numbers, _vitempo
 from ._latency import Latency
 from ._open import Named, opened
 from ._types import Memory
 from ._vitempo import Bundle, Space
+from .errors import SearchError
 
 Objective = Union[str, Callable[[list[str]], Sequence[float]]]
 Progress = Callable[[int, Optional[float]], object]
@@ -82,13 +83,20 @@ def search(
 
     Raises:
         NothingFits: No candidate is within the ceilings.
+        SearchError: A number is not in its range, or options contradict each other.
     """
     options = {
-        "ceilings": [float(ceiling) for ceiling in _each(ceilings)],
-        "memory_ceilings": [int(ceiling) for ceiling in _each(memory_ceilings)],
-        "candidates": candidates,
-        "population": population,
-        "seed": seed,
+        "ceilings": [
+            _numbers.number("ceilings", ceiling, "ms", error=SearchError)
+            for ceiling in _numbers.each(ceilings)
+        ],
+        "memory_ceilings": [
+            _numbers.count("memory_ceilings", ceiling, "bytes", error=SearchError)
+            for ceiling in _numbers.each(memory_ceilings)
+        ],
+        "candidates": _numbers.count("candidates", candidates, error=SearchError),
+        "population": _numbers.count("population", population, error=SearchError),
+        "seed": _numbers.count("seed", seed, error=SearchError),
         "upper": upper,
     }
     of = space if isinstance(space, Space) else Space(space)
@@ -109,12 +117,6 @@ def search(
 def _opened(bundles: Union[Named, Sequence[Named]]) -> list[Bundle]:
     several = [bundles] if isinstance(bundles, (Bundle, str, os.PathLike)) else bundles
     return [opened(bundle) for bundle in several]
-
-
-def _each(ceilings: Union[float, Sequence[float], None]) -> Sequence[float]:
-    if ceilings is None:
-        return []
-    return [ceilings] if isinstance(ceilings, (int, float)) else ceilings
 
 
 @contextmanager

@@ -14,9 +14,11 @@ from typing import Any, Optional, Union
 
 from ._files import bundle_argument, model_file
 from ._latency import Latency, latency_of
+from ._numbers import count, number
 from ._placing import Processors, Task, by_name
 from ._program import Path, Progress, run
 from ._tasks import OfTasks
+from .errors import PlanError
 
 Tasks = Union[Path, Mapping[str, Task]]
 
@@ -146,6 +148,7 @@ def stitch(
         progress: True shows what the program says; a function gets each line.
 
     Raises:
+        PlanError: A number is not in its range.
         ProgramNotFound: There is no program.
         ProgramError: It refused or failed: its message and hint.
     """
@@ -162,13 +165,15 @@ def stitch(
         if memory is not None:
             arguments += ["--preload", preload]
         if bandwidth is not None:
-            arguments += ["--bandwidth", f"{bandwidth:f}Mbit/s"]
+            link = number("bandwidth", bandwidth, "Mbit/s", error=PlanError)
+            arguments += ["--bandwidth", f"{link:f}Mbit/s"]
         if hand_over is not None:
-            arguments += ["--hand-over", f"{hand_over:f}ms"]
+            passed = number("hand_over", hand_over, "ms", error=PlanError)
+            arguments += ["--hand-over", f"{passed:f}ms"]
         switches = [("--any-order", any_order), ("--as-printed", as_printed)]
         switches.append(("--systems", systems))
         arguments += [switch for switch, is_on in switches if is_on]
-        found = run([*arguments, "--seed", str(seed), *options], progress)
+        found = run([*arguments, "--seed", str(count("seed", seed, error=PlanError)), *options], progress)
     return _stitching(found)
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 from typing import Any
 
 from ._export import export
-from ._printing import duration, finish, mbit_per_s, show, size_bytes, table, time_ms
+from ._printing import duration, finish, mbit_per_s, show, size_bytes, table, time_ms, whole
 from ._vitempo import Bundle, Forecast, Model, Space, bundles, models
 from .errors import VitempoError
 
@@ -57,7 +58,7 @@ def _run_predict(given: argparse.Namespace) -> None:
     text = table(("Model", "Bundle", "Latency", "Interval"), rows)
     if given.breakdown:
         text += "".join(f"\n\n{f.model} on {f.bundle}\n{_operators(f)}" for _, f in found)
-    show(given, [_forecast(*pair, given.breakdown) for pair in found], text)
+    show(given, _forecasts(given, found), text)
 
 
 def _operators(forecast: Forecast) -> str:
@@ -67,46 +68,37 @@ def _operators(forecast: Forecast) -> str:
     return table(("Node", "Kind", "Latency", "Source"), text)
 
 
+def _forecasts(given: argparse.Namespace, found: list[tuple[Bundle, Forecast]]) -> list[Row]:
+    """As the program prints them: with one bundle a row per model, with several those of a model
+    together, the lowest latency first."""
+    if len(given.bundle) == 1:
+        return [_forecast(*pair, given.breakdown) for pair in found]
+    rows: list[Row] = []
+    for place in range(len(given.models)):
+        of_model = found[place :: len(given.models)]
+        of_model.sort(key=lambda pair: pair[1].ms)
+        devices = [_on_device(*pair, given.breakdown) for pair in of_model]
+        rows.append({"model": of_model[0][1].model, "forecasts": devices, "left_out": []})
+    return rows
+
+
+def _on_device(bundle: Bundle, of: Forecast, breakdown: bool) -> Row:
+    forecast = _forecast(bundle, of, breakdown)
+    row = {"bundle": bundle.name, "kind": bundle.kind, "environment": bundle.environment_id}
+    shown = ("latency_ns", "coverage", *(("operators",) if breakdown else ()))
+    return {**row, **{key: forecast[key] for key in shown}}
+
+
 def _forecast(bundle: Bundle, of: Forecast, breakdown: bool) -> Row:
-    coverage = of.coverage
-    row: Row = {
-        "model": of.model,
-        "bundle": of.bundle,
-        "environment": bundle.environment_id,
-        "latency_ns": {
-            "point": of.ms * 1e6,
-            "lower": of.lower * 1e6,
-            "upper": of.upper * 1e6,
-            "level": of.level,
-        },
-        "overhead_ns": of.overhead * 1e6,
-        "coverage": {
-            **coverage._asdict(),
-            "unsupported": [node._asdict() for node in of.unsupported],
-        },
-    }
-    if breakdown:
-        columns = of.operators
-        names = ("name", "kind", "ms", "source", "extrapolating")
-        each = zip(*(columns[name].tolist() for name in names))
-        row["operators"] = [
-            {
-                "name": name,
-                "kind": kind,
-                "latency_ns": ms * 1e6,
-                "source": source,
-                "extrapolating": extrapolating,
-            }
-            for name, kind, ms, source, extrapolating in each
-        ]
-    return row
+    row: Row = {"model": of.model, "bundle": of.bundle, "environment": bundle.environment_id}
+    return {**row, **json.loads(of._json(breakdown))}  # pyright: ignore[reportPrivateUsage]
 
 
 def add_export(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("models", nargs="+", metavar="MODELS", help="names, encodings, or all")
     parser.add_argument("--space", metavar="FILE.toml", help="of the encodings")
     parser.add_argument("--out", required=True, metavar="FOLDER")
-    parser.add_argument("--seed", type=int, default=0, help="decides the weights")
+    parser.add_argument("--seed", type=whole(0), default=0, help="decides the weights")
     parser.add_argument("--no-weights", action="store_true", help="leave the weights out")
     finish(parser, _run_export)
 
@@ -132,9 +124,9 @@ def add_search(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--max-latency", action="append", metavar="TIME", help="e.g. 20ms")
     parser.add_argument("--max-memory", action="append", metavar="SIZE", help="e.g. 40MB")
     parser.add_argument("--objective", choices=("flops", "parameters"), default="flops")
-    parser.add_argument("--candidates", type=int, default=100_000)
-    parser.add_argument("--population", type=int, default=200)
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--candidates", type=whole(1), default=100_000)
+    parser.add_argument("--population", type=whole(2), default=200)
+    parser.add_argument("--seed", type=whole(0), default=0)
     parser.add_argument("--upper", action="store_true", help="the interval's upper end counts")
     finish(parser, _run_search)
 
@@ -213,6 +205,11 @@ def _run_pipeline(given: argparse.Namespace) -> None:
         name, equals, bundle = text.partition("=")
         if not (name and equals and bundle):
             raise VitempoError(f"--processor {text}: expected NAME=BUNDLE")
+        if name in named:
+            raise VitempoError(
+                f"--processor {text}: `{name}` is given twice, {named[name]} before",
+                hint="give each processor a name of its own",
+            )
         named[name] = bundle
     found = pipeline(
         given.model,

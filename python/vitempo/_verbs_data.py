@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from ._printing import finish, show, table
+from ._printing import finish, show, table, whole
 from .errors import VitempoError
 
 
@@ -16,22 +16,22 @@ def add_adapt(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--models", nargs="+", required=True, help="ONNX files, or folders")
     parser.add_argument("--from", nargs="+", default=[], dest="sources", metavar="BUNDLE")
     parser.add_argument("--out", metavar="NAME.vtb")
-    parser.add_argument("--suggest", type=int, default=0, metavar="N")
+    parser.add_argument("--suggest", type=whole(0), default=0, metavar="N")
     parser.add_argument("--name", help="of the device")
     parser.add_argument("--device", default="cpu", choices=("cpu", "gpu", "npu"))
     parser.add_argument("--framework", default="unknown")
-    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--threads", type=whole(1), default=1)
     parser.add_argument("--precision", default="f32", choices=("f32", "bf16", "f16", "int8"))
     parser.add_argument("--source", metavar="TEXT", help="publisher and licence")
     finish(parser, _run_adapt)
 
 
 def _run_adapt(given: argparse.Namespace) -> None:
-    from ._adapt import adapt
+    from ._adapt import adapted
 
     if given.measured is None or given.out is None:
         return _run_first(given)
-    of = adapt(
+    of, found = adapted(
         given.measured,
         _files(given.models),
         out=given.out,
@@ -46,12 +46,14 @@ def _run_adapt(given: argparse.Namespace) -> None:
     )
     for warning in of.warnings:
         print(f"warning: {given.measured}: {warning}", file=sys.stderr)
+    measured = ("model", "latency_ns", "from_others_ns")
     value = {
         "bundle": given.out,
-        "environment": of.bundle.environment,
+        "environment": found["environment"],
         "sources": of.sources,
+        "left_out": found["left_out"],
         "warnings": of.warnings,
-        "measured": [{"model": m.model, "latency_ns": m.ms * 1e6} for m in of.measured],
+        "measured": [{name: row[name] for name in measured} for row in found["measured"]],
         "left_out_mape": of.mape,
         "left_out_inside": of.inside,
         "unconstrained": of.unconstrained,
@@ -64,14 +66,14 @@ def _run_adapt(given: argparse.Namespace) -> None:
 
 
 def _run_first(given: argparse.Namespace) -> None:
-    from ._adapt import first_models
+    from ._adapt import firsts
 
     if given.measured is not None or given.out is not None or given.suggest < 1:
         raise VitempoError(
             "adapt needs --measured and --out, or --suggest alone",
             hint="--suggest 10 names ten models to measure first",
         )
-    names = first_models(
+    found = firsts(
         _files(given.models),
         given.suggest,
         sources=given.sources,
@@ -81,7 +83,7 @@ def _run_first(given: argparse.Namespace) -> None:
         threads=given.threads,
         precision=given.precision,
     )
-    show(given, {"suggested": names}, "\n".join(names))
+    show(given, found, "\n".join(found["suggested"]))
 
 
 def _files(given: Sequence[str]) -> list[str]:

@@ -71,6 +71,10 @@ class InvalidEncoding(VitempoError, ValueError):
     """The text or the object is not an architecture of the space."""
 
 
+class InvalidArgument(VitempoError, ValueError):
+    """An argument is not what it has to be; the message names it."""
+
+
 class SearchError(VitempoError):
     """A search cannot be made with these options."""
 

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ._vitempo import Bundle, Forecasts, Space
+from .errors import InvalidArgument
 
 Floats = npt.NDArray[np.float64]
 
@@ -60,8 +61,13 @@ class LatencyRegressor:
 
     def score(self, X: Any, y: Sequence[float]) -> float:
         """The coefficient of determination of the forecasts for measured latencies `y`, ms."""
-        measured = np.asarray(y, dtype=np.float64)
-        residual = float(((measured - self.predict(X)) ** 2).sum())
+        measured, forecasts = np.asarray(y, dtype=np.float64), self.predict(X)
+        if measured.shape != forecasts.shape:
+            raise InvalidArgument(
+                f"`y` has shape {measured.shape}, expected {forecasts.shape}: a latency per row "
+                "of `X`"
+            )
+        residual = float(((measured - forecasts) ** 2).sum())
         total = float(((measured - measured.mean()) ** 2).sum())
         return 1.0 - residual / total if total else 0.0
 

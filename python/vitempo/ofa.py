@@ -30,6 +30,8 @@ from .errors import InvalidModel
 Config = Mapping[str, Any]
 Table = dict[str, dict[str, Union[float, int]]]
 CHANNEL_DIVISIBLE = 8
+SIZES = ("expand", "kernel", "stride")
+FLAGS = ("idskip", "se", "hs")
 
 
 @dataclass(frozen=True)
@@ -46,15 +48,66 @@ class Layer:
         """Of a key, e.g. `Conv_1-input:7x7x160-output:7x7x960`.
 
         Raises:
-            InvalidModel: The key is not one of these tables.
+            InvalidModel: The key is not one of these tables, or its output is not that of the
+                layer.
         """
         kind, *parts = key.split("-")
         try:
-            fields = dict(part.split(":") for part in parts)
+            fields: dict[str, str] = {}
+            for part in parts:
+                name, value = part.split(":")
+                if name in fields:
+                    raise ValueError(f"`{name}` is given twice")
+                fields[name] = value
             inside, outside = _shape(fields.pop("input")), _shape(fields.pop("output"))
-            return cls(kind, inside, outside, {name: int(size) for name, size in fields.items()})
-        except (KeyError, ValueError) as error:
+            layer = cls(kind, inside, outside, {name: int(of) for name, of in fields.items()})
+            layer._check()
+        except KeyError as error:
+            raise InvalidModel(f"`{key}` does not describe a layer: it has no {error}") from error
+        except ValueError as error:
             raise InvalidModel(f"`{key}` does not describe a layer: {error}") from error
+        return layer
+
+    def _check(self) -> None:
+        """Whether it has the options of its kind, and the output that follows from them."""
+        options = self.options
+        known = (*SIZES, *FLAGS) if self.kind == "expanded_conv" else ()
+        for name, value in options.items():
+            if name not in known:
+                raise ValueError(f"`{self.kind}` has no option `{name}`")
+            if value < 1 if name in SIZES else value not in (0, 1):
+                raise ValueError(f"`{name}` is {value}")
+        if min(*self.inside, *self.outside) < 1:
+            raise ValueError("a size is 0")
+        expected = self._output()
+        if expected is not None and self.outside != expected:
+            raise ValueError(f"its output is {'x'.join(map(str, expected))}")
+
+    def _output(self) -> Optional[tuple[int, int, int]]:
+        """The shape of the output; None where the kind is not known."""
+        (height, width, inside), outside = self.inside, self.outside[2]
+        if self.kind in ("Conv_1", "Conv_2"):
+            return height, width, outside
+        if self.kind == "AvgPool2D":
+            return 1, 1, inside
+        if self.kind == "Logits":
+            return 1, 1, outside
+        if self.kind == "Conv":
+            stride = _stride(self)
+        elif self.kind == "expanded_conv":
+            stride = self.options["stride"]
+            for name in ("expand", "kernel", "idskip"):
+                self.options[name]
+            if self.options["idskip"] and (stride != 1 or inside != outside):
+                raise ValueError("its input is not of the shape of its output, but `idskip` is 1")
+        else:
+            return None
+        return (height - 1) // stride + 1, (width - 1) // stride + 1, outside
+
+
+def _stride(layer: Layer) -> int:
+    """Of the first convolution, whose key does not say."""
+    return max(round(layer.inside[0] / layer.outside[0]), 1)
 
 
 def _shape(text: str) -> tuple[int, int, int]:
@@ -129,8 +182,8 @@ def add(network: Network, x: str, layer: Layer, activation: str) -> str:
     """
     inside, outside = layer.inside[2], layer.outside[2]
     if layer.kind == "Conv":
-        stride = max(round(layer.inside[0] / layer.outside[0]), 1)
-        return network.activation(network.convolution(x, (inside, outside), 3, stride), activation)
+        first = network.convolution(x, (inside, outside), 3, _stride(layer))
+        return network.activation(first, activation)
     if layer.kind in ("Conv_1", "Conv_2"):
         return network.activation(network.convolution(x, (inside, outside), 1), activation)
     if layer.kind == "AvgPool2D":

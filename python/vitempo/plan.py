@@ -8,12 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Optional
 
-from . import _vitempo
+from . import _numbers, _vitempo
 from ._latency import Latency, latency_of
 from ._open import Named, opened
 from ._placing import PlacedTask, PlacedWay, Placing, Task, place
 from ._stitching import StitchedOrder, StitchedTask, Stitching, stitch
 from ._vitempo import read
+from .errors import PlanError
 
 __all__ = [
     "PlacedTask",
@@ -127,18 +128,20 @@ def split(
         confine: Names of tensors that may not leave the device.
 
     Raises:
-        PlanError: No split is within the bounds.
+        PlanError: No split is within the bounds, or a number is not in its range.
     """
     options = {
-        "bytes_per_s": round(bandwidth * 1e6 / 8),
-        "round_trip_ns": _ns(round_trip),
-        "transmit_w": transmit_power,
-        "active_w": active_power,
-        "idle_w": idle_power,
+        "bytes_per_s": _bytes_per_s(bandwidth),
+        "round_trip_ns": _nano("round_trip", round_trip, "ms"),
+        "transmit_w": _numbers.number("transmit_power", transmit_power, "W", error=PlanError),
+        "active_w": _numbers.number("active_power", active_power, "W", error=PlanError),
+        "idle_w": _numbers.number("idle_power", idle_power, "W", error=PlanError),
         "minimise": minimise,
-        "latency_ns": _ns(max_latency),
-        "device_energy_nj": _ns(max_energy),
-        "device_memory_bytes": max_memory,
+        "latency_ns": _optional_nano("max_latency", max_latency, "ms"),
+        "device_energy_nj": _optional_nano("max_energy", max_energy, "mJ"),
+        "device_memory_bytes": None
+        if max_memory is None
+        else _numbers.count("max_memory", max_memory, "bytes", error=PlanError),
         "confined": list(confine),
     }
     graph = read(model, inputs=inputs, dims=dims)
@@ -170,14 +173,14 @@ def pipeline(
         max_period: Bound where the latency is minimised, ms.
 
     Raises:
-        PlanError: No pipeline is within the bounds.
+        PlanError: No pipeline is within the bounds, or a number is not in its range.
     """
     options = {
-        "bytes_per_s": round(bandwidth * 1e6 / 8),
-        "message_ns": _ns(hand_over),
+        "bytes_per_s": _bytes_per_s(bandwidth),
+        "message_ns": _nano("hand_over", hand_over, "ms"),
         "minimise": minimise,
-        "latency_ns": _ns(max_latency),
-        "period_ns": _ns(max_period),
+        "latency_ns": _optional_nano("max_latency", max_latency, "ms"),
+        "period_ns": _optional_nano("max_period", max_period, "ms"),
     }
     named = [(name, opened(bundle)) for name, bundle in processors.items()]
     graph = read(model, inputs=inputs, dims=dims)
@@ -208,11 +211,11 @@ def multitask(
         postprocessing: Beginning of the names of nodes that are postprocessing, a part of its own.
 
     Raises:
-        PlanError: The model has no encoder and decoders.
+        PlanError: The model has no encoder and decoders, or a number is not in its range.
     """
     options = {
-        "bytes_per_s": None if bandwidth is None else round(bandwidth * 1e6 / 8),
-        "message_ns": _ns(hand_over),
+        "bytes_per_s": None if bandwidth is None else _bytes_per_s(bandwidth),
+        "message_ns": _nano("hand_over", hand_over, "ms"),
         "encoder": encoder,
         "postprocessing": postprocessing,
     }
@@ -221,9 +224,18 @@ def multitask(
     return _plan(*_vitempo.plan_multitask(graph, named, json.dumps(options)))
 
 
-def _ns(milli: Optional[float]) -> Optional[int]:
+def _nano(name: str, milli: float, unit: str) -> int:
     """Nano from milli: ns from ms, nJ from mJ."""
-    return None if milli is None else round(milli * 1e6)
+    return _numbers.scaled(name, milli, 1e6, unit, error=PlanError)
+
+
+def _optional_nano(name: str, milli: Optional[float], unit: str) -> Optional[int]:
+    return None if milli is None else _nano(name, milli, unit)
+
+
+def _bytes_per_s(bandwidth: float) -> int:
+    """From Mbit/s."""
+    return _numbers.scaled("bandwidth", bandwidth, 1e6 / 8, "Mbit/s", error=PlanError)
 
 
 def _plan(text: str, table: str) -> Plan:

@@ -58,6 +58,16 @@ pub enum SpaceError {
         /// Architectures that were asked for.
         asked: usize,
     },
+    /// There is no memory for so many.
+    #[error("no memory for more than {found} of the {asked} architectures of `{space}`")]
+    Memory {
+        /// Name of the space.
+        space: String,
+        /// Architectures that were found.
+        found: usize,
+        /// Architectures that were asked for.
+        asked: usize,
+    },
     /// Sampling finds only repetitions.
     #[error(
         "found {found} of the {asked} architectures asked for in `{space}` ({size} \

@@ -12,6 +12,9 @@ const PATIENCE: usize = 100_000;
 /// Most architectures that room is made for at once; asking for more grows as it goes.
 const RESERVED: usize = 1 << 20;
 
+/// After so many architectures the caller is asked whether to go on.
+const ASKED_EVERY: usize = 256;
+
 impl Space {
     /// One architecture: the first of [`Space::sample_many`].
     #[must_use]
@@ -23,15 +26,35 @@ impl Space {
     ///
     /// # Errors
     /// [`SpaceError::TooSmall`] when the space has fewer; [`SpaceError::Exhausted`] when it has
-    /// hardly more and the rest is not found.
+    /// hardly more and the rest is not found; [`SpaceError::Memory`] when they take too much.
     pub fn sample_many(&self, count: usize, seed: u64) -> Result<Vec<Architecture>, SpaceError> {
+        self.sample_while(count, seed, || true)
+    }
+
+    /// The same while `go_on` holds, which is asked now and then; then what was found by then.
+    ///
+    /// # Errors
+    /// As [`Space::sample_many`].
+    pub fn sample_while(
+        &self,
+        count: usize,
+        seed: u64,
+        mut go_on: impl FnMut() -> bool,
+    ) -> Result<Vec<Architecture>, SpaceError> {
         let size = self.size();
         if (count as u128) > size {
             return Err(SpaceError::TooSmall { space: self.name().to_owned(), size, asked: count });
         }
-        let mut seen = HashSet::with_capacity(count.min(RESERVED));
+        let mut seen: HashSet<Architecture> = HashSet::with_capacity(count.min(RESERVED));
         let mut samples = Vec::with_capacity(count.min(RESERVED));
         for index in 0..count {
+            if index % ASKED_EVERY == 0 && !go_on() {
+                break;
+            }
+            if seen.try_reserve(1).is_err() || samples.try_reserve(1).is_err() {
+                let space = self.name().to_owned();
+                return Err(SpaceError::Memory { space, found: index, asked: count });
+            }
             let mut stream = Generator::stream(seed, index as u64);
             let fresh = (0..PATIENCE)
                 .map(|_| self.draw(&mut stream))

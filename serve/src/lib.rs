@@ -43,7 +43,7 @@ mod table_cache;
 mod token;
 mod write_timeout;
 
-pub use limits::{LimitError, Limits};
+pub use limits::{LimitError, Limits, Zero};
 pub use log::{Level, Log};
 pub use openapi::document as openapi;
 pub use page::{PageModel, is_built_in as has_page};
@@ -55,6 +55,7 @@ pub use token::{Token, TokenError};
 use hyper_util::server::graceful::GracefulShutdown;
 use serde_json::json;
 use std::{
+    collections::BTreeSet,
     io,
     net::{IpAddr, SocketAddr},
     sync::{
@@ -104,6 +105,9 @@ pub enum ServeError {
     /// No search space is given.
     #[error("no search space is given")]
     NoSpace,
+    /// A request could not say which space it means.
+    #[error("two search spaces have the name `{0}`")]
+    SameSpace(String),
     /// The address cannot be used.
     #[error("cannot listen on {address}: {source}")]
     Listen {
@@ -165,9 +169,7 @@ impl Server {
         if token.is_none() && !listen.ip().is_loopback() {
             return Err(ServeError::Open(listen.ip()));
         }
-        if spaces.is_empty() {
-            return Err(ServeError::NoSpace);
-        }
+        check_spaces(&spaces)?;
         let registry = Arc::new(open_registry(bundles)?);
         let mut key = [0; 32];
         getrandom::fill(&mut key).map_err(ServeError::Random)?;
@@ -236,6 +238,21 @@ impl Server {
             json!({"all_answered": done}),
         );
         done
+    }
+}
+
+/// Whether requests can name each search space.
+///
+/// # Errors
+/// [`ServeError`] for none at all, or two of one name.
+pub fn check_spaces(spaces: &[Space]) -> Result<(), ServeError> {
+    if spaces.is_empty() {
+        return Err(ServeError::NoSpace);
+    }
+    let mut names = BTreeSet::new();
+    match spaces.iter().map(Space::name).find(|name| !names.insert(*name)) {
+        Some(name) => Err(ServeError::SameSpace(name.to_owned())),
+        None => Ok(()),
     }
 }
 

@@ -1,6 +1,6 @@
 //! [`Limits`]: what one request, one client and all of them together may use.
 
-use std::time::Duration;
+use std::{fmt, time::Duration};
 
 /// Bodies or answers in memory, as a multiple of the largest one.
 const BODIES: usize = 8;
@@ -66,12 +66,39 @@ pub enum LimitError {
         /// The largest of both, bytes.
         largest: usize,
     },
+    /// No room for a body, a response, or the operators of a model.
+    #[error("{0} of 0 refuses every request")]
+    Zero(Zero),
     /// No time for a request's head.
     #[error("a time limit of 0 refuses every request")]
     HeadTimeout,
     /// No time for a request.
     #[error("a time limit of 0 refuses every request")]
     Timeout,
+}
+
+/// A limit that is 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Zero {
+    /// [`Limits::body_bytes`].
+    Body,
+    /// [`Limits::answer_bytes`].
+    Answer,
+    /// Operators of [`Limits::model`].
+    Nodes,
+    /// Steps of [`Limits::model`].
+    Steps,
+}
+
+impl fmt::Display for Zero {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Body => "a largest body",
+            Self::Answer => "a largest response",
+            Self::Nodes => "a number of operators",
+            Self::Steps => "a number of steps",
+        })
+    }
 }
 
 impl Limits {
@@ -88,6 +115,15 @@ impl Limits {
     /// [`LimitError`] names the first limit that refuses every request.
     pub fn check(&self) -> Result<(), LimitError> {
         let largest = self.body_bytes.max(self.answer_bytes);
+        let zeros = [
+            (self.body_bytes == 0, Zero::Body),
+            (self.answer_bytes == 0, Zero::Answer),
+            (self.model.nodes == 0, Zero::Nodes),
+            (self.model.steps == 0, Zero::Steps),
+        ];
+        if let Some((_, zero)) = zeros.into_iter().find(|(is_zero, _)| *is_zero) {
+            return Err(LimitError::Zero(zero));
+        }
         match *self {
             Self { memory_bytes: memory, .. } if memory < largest => {
                 Err(LimitError::Memory { memory, largest })
@@ -102,6 +138,7 @@ impl Limits {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use vitempo::graph::Limits as ModelLimits;
 
     #[test]
     fn limits_that_refuse_every_request_are_named() {
@@ -110,6 +147,15 @@ mod tests {
         assert_eq!(usual.memory_bytes, Limits::memory_for(usual.body_bytes, usual.answer_bytes));
         let small = Limits { memory_bytes: usual.body_bytes - 1, ..usual };
         assert!(matches!(small.check(), Err(LimitError::Memory { .. })));
+        let model = usual.model;
+        for (limits, zero) in [
+            (Limits { body_bytes: 0, ..usual }, Zero::Body),
+            (Limits { answer_bytes: 0, ..usual }, Zero::Answer),
+            (Limits { model: ModelLimits { nodes: 0, ..model }, ..usual }, Zero::Nodes),
+            (Limits { model: ModelLimits { steps: 0, ..model }, ..usual }, Zero::Steps),
+        ] {
+            assert_eq!(limits.check(), Err(LimitError::Zero(zero)));
+        }
         let headless = Limits { head_timeout: Duration::ZERO, ..usual };
         assert_eq!(headless.check(), Err(LimitError::HeadTimeout));
         assert_eq!(Limits { timeout: Duration::ZERO, ..usual }.check(), Err(LimitError::Timeout));

@@ -1,6 +1,11 @@
 //! [`Latencies`]: a CSV of end-to-end latencies by model; the header names the unit.
 
-use super::names::nearest;
+use super::{
+    Model,
+    lines::Lines,
+    names::{SameName, distinct, nearest},
+    same_graph::{GraphLatency, first_of_graph},
+};
 use crate::predictors::metrics;
 use std::{
     collections::BTreeMap,
@@ -124,6 +129,12 @@ pub enum LatencyProblem {
     /// No heading of [`Unit`].
     #[error("it has no column of latencies")]
     NoLatencyColumn,
+    /// A heading that stands twice.
+    #[error("it has two columns `{0}`")]
+    RepeatedColumn(String),
+    /// Two models that a row cannot tell apart.
+    #[error(transparent)]
+    SameName(#[from] SameName),
     /// Two headings of [`Unit`].
     #[error("it has two columns of latencies, `{}` and `{}`", .first.heading(), .second.heading())]
     TwoLatencyColumns {
@@ -131,6 +142,16 @@ pub enum LatencyProblem {
         first: Unit,
         /// The longer one.
         second: Unit,
+    },
+    /// A row of more or fewer columns than the first.
+    #[error("line {line}: it has {found} columns, expected {expected}")]
+    Columns {
+        /// Line of the file, from 1.
+        line: usize,
+        /// Of the line.
+        found: u64,
+        /// Of the headings.
+        expected: u64,
     },
     /// A name that no model has.
     #[error("line {line}: none of the models is called `{name}`")]
@@ -167,6 +188,20 @@ pub enum LatencyProblem {
         /// The longest over the shortest.
         ratio: f64,
     },
+    /// The same of two models of one graph.
+    #[error(
+        "lines {} and {}: `{}` and `{}` have the same graph, and latencies that differ by a factor \
+        of {ratio:.0}, at most {} is accepted",
+        .lines[0], .lines[1], .models[0], .models[1], REFUSED_RATIO
+    )]
+    SameGraphDiffers {
+        /// Names of the models, in the order of the lines.
+        models: [String; 2],
+        /// Lines of the shortest and the longest, in the order of the file.
+        lines: [usize; 2],
+        /// The longest over the shortest.
+        ratio: f64,
+    },
 }
 
 /// What separates columns.
@@ -184,11 +219,11 @@ impl fmt::Display for Separator {
 
 impl Latencies {
     /// Reads a CSV with the columns `model` and one of `latency_ns`, `latency_us`, `latency_ms`,
-    /// `latency_s`; several rows of a model are samples. `models`: the names that may stand in it.
+    /// `latency_s`; several rows of a model are samples. `models`: those that may stand in it.
     ///
     /// # Errors
     /// [`LatencyError`] naming the file and the line.
-    pub fn read(path: &Path, models: &[&str]) -> Result<Self, LatencyError> {
+    pub fn read(path: &Path, models: &[Model<'_>]) -> Result<Self, LatencyError> {
         let wrong = |problem| LatencyError { path: path.to_owned(), problem };
         let unreadable = |e: std::io::Error| wrong(LatencyProblem::Unreadable(e.to_string()));
         let file = std::fs::File::open(path).map_err(unreadable)?;
@@ -199,23 +234,71 @@ impl Latencies {
     ///
     /// # Errors
     /// [`LatencyProblem`] naming the line.
-    pub fn parse(text: impl std::io::Read, models: &[&str]) -> Result<Self, LatencyProblem> {
-        let unreadable = |e: csv::Error| LatencyProblem::Unreadable(e.to_string());
+    pub fn parse(
+        mut text: impl std::io::Read,
+        models: &[Model<'_>],
+    ) -> Result<Self, LatencyProblem> {
+        distinct(models)?;
+        let names: Vec<&str> = models.iter().map(|model| model.name).collect();
+        let mut bytes = Vec::new();
+        let unreadable = |e: std::io::Error| LatencyProblem::Unreadable(e.to_string());
+        text.read_to_end(&mut bytes).map_err(unreadable)?;
+        Self::of_names(&bytes, &names, &first_of_graph(models))
+    }
+
+    /// `graphs`: by model, what is equal for those of one graph.
+    fn of_names(text: &[u8], names: &[&str], graphs: &[usize]) -> Result<Self, LatencyProblem> {
+        let mut lines = Lines::of(text);
         let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(text);
-        let columns = Columns::of(reader.headers().map_err(unreadable)?)?;
+        let columns = Columns::of(reader.headers().map_err(|e| problem(&e, lines))?)?;
         let mut samples: BTreeMap<usize, Vec<Sample>> = BTreeMap::new();
-        for (row, record) in reader.records().enumerate() {
-            let (model, sample) = columns.sample(&record.map_err(unreadable)?, row + 2, models)?;
+        for record in reader.records() {
+            let record = record.map_err(|e| problem(&e, lines))?;
+            let line = lines.line(record.position().map_or(0, |at| at.byte() as usize));
+            let (model, sample) = columns.sample(&record, line, names)?;
             samples.entry(model).or_default().push(sample);
         }
         let models: Vec<ModelLatency> = samples
             .into_iter()
-            .map(|(model, samples)| of_model(model, models.get(model).copied(), samples))
+            .map(|(model, samples)| of_model(model, names.get(model).copied(), samples))
             .collect::<Result<_, _>>()?;
         if models.is_empty() {
             return Err(LatencyProblem::Empty);
         }
-        Ok(Self { unit: columns.unit, models })
+        let of = Self { unit: columns.unit, models };
+        of.check_graphs(names, graphs)?;
+        Ok(of)
+    }
+
+    /// Whether models of one graph have latencies of one.
+    fn check_graphs(&self, names: &[&str], graphs: &[usize]) -> Result<(), LatencyProblem> {
+        for graph in GraphLatency::each(&self.models, |model| graphs[model]) {
+            let Some(mut ends) = graph.extremes(&self.models) else { continue };
+            let ratio = ends[1].1.latency_ns / ends[0].1.latency_ns;
+            if ratio > REFUSED_RATIO {
+                ends.sort_by_key(|(_, sample)| sample.line);
+                return Err(LatencyProblem::SameGraphDiffers {
+                    models: ends.map(|(model, _)| names[model].to_owned()),
+                    lines: ends.map(|(_, sample)| sample.line),
+                    ratio,
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Of a row that is not one, with the line on which it begins.
+fn problem(error: &csv::Error, mut lines: Lines<'_>) -> LatencyProblem {
+    let line = lines.line(error.position().map_or(0, |at| at.byte() as usize));
+    match *error.kind() {
+        csv::ErrorKind::UnequalLengths { expected_len: expected, len: found, .. } => {
+            LatencyProblem::Columns { line, found, expected }
+        }
+        csv::ErrorKind::Utf8 { .. } => {
+            LatencyProblem::Unreadable(format!("line {line}: it is not UTF-8"))
+        }
+        _ => LatencyProblem::Unreadable(error.to_string()),
     }
 }
 
@@ -251,6 +334,11 @@ impl Columns {
         let only = headings.get(0).filter(|_| headings.len() == 1).unwrap_or_default();
         if let Some(found) = FOREIGN_SEPARATORS.into_iter().find(|c| only.contains(*c)) {
             return Err(LatencyProblem::Separator { found: Separator(found) });
+        }
+        let known = || Unit::ALL.map(Unit::heading).into_iter().chain(["model"]);
+        let times = |heading: &str| headings.iter().filter(|h| *h == heading).count();
+        if let Some(repeated) = known().find(|heading| times(heading) > 1) {
+            return Err(LatencyProblem::RepeatedColumn(repeated.to_owned()));
         }
         let place = |heading: &str| headings.iter().position(|h| h == heading);
         let model = place("model").ok_or(LatencyProblem::NoModelColumn)?;
@@ -290,7 +378,7 @@ mod tests {
     use super::*;
 
     fn parse(text: &str) -> Result<Latencies, LatencyProblem> {
-        Latencies::parse(text.as_bytes(), &["vit", "resnet18"])
+        Latencies::of_names(text.as_bytes(), &["vit", "resnet18", "deit"], &[0, 1, 0])
     }
 
     #[test]
@@ -325,5 +413,48 @@ mod tests {
             panic!("{refused:?}")
         };
         assert_eq!((line, near), (2, vec!["resnet18".to_owned()]));
+    }
+
+    #[test]
+    fn models_of_one_graph_have_one_latency() {
+        let refused = parse("model,latency_ms\ndeit,100\nresnet18,3\nvit,2\n");
+        let expected = LatencyProblem::SameGraphDiffers {
+            models: ["deit".into(), "vit".into()],
+            lines: [2, 4],
+            ratio: 50.0,
+        };
+        assert_eq!(refused, Err(expected));
+        assert!(parse("model,latency_ms\ndeit,100\nresnet18,3\nvit,90\n").is_ok());
+    }
+
+    #[test]
+    fn lines_are_those_of_the_file() {
+        let line = |text: &str| match parse(text) {
+            Err(
+                LatencyProblem::NotALatency { line, .. } | LatencyProblem::Columns { line, .. },
+            ) => line,
+            other => panic!("{text}: {other:?}"),
+        };
+        for (text, expected) in [
+            ("model,latency_ms\nvit,fast\n", 2),
+            ("model,latency_ms\n\n\nvit,1\n\nvit,fast\n", 6),
+            ("model,latency_ms\r\n\r\nvit,1\r\nvit,fast\r\n", 4),
+            ("note,model,latency_ms\n\"a\nb\",vit,1\n,vit,fast\n", 4),
+            ("note,model,latency_ms\n\"a\nb\",vit,fast\n", 2),
+            ("\n\nmodel,latency_ms\nvit,1\n\nvit,1,2\n", 6),
+        ] {
+            assert_eq!(line(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_heading_stands_once() {
+        for (text, heading) in [
+            ("model,latency_ms,latency_ms\nvit,1,2\n", "latency_ms"),
+            ("model,model,latency_ms\nvit,resnet18,2\n", "model"),
+        ] {
+            assert_eq!(parse(text), Err(LatencyProblem::RepeatedColumn(heading.into())), "{text}");
+        }
+        assert!(parse("model,note,note,latency_ms\nvit,a,b,2\n").is_ok());
     }
 }

@@ -25,10 +25,7 @@
 //!     Model { name: "edgenext_xx_small", graph: &graphs[0] },
 //!     Model { name: "mobilevit_xxs", graph: &graphs[1] },
 //! ];
-//! let names = models.map(|m| m.name);
-//! let latencies = Latencies::read(Path::new("tests/models/latencies.csv"), &[
-//!     names[0], names[1], "vit_tiny_patch16_224",
-//! ])?;
+//! let latencies = Latencies::read(Path::new("tests/models/latencies.csv"), &models)?;
 //! # let environment = Environment { device: "board".into(), processor: Processor::Cpu,
 //! #     cores_available: 1, cores: vec![], framework: "onnxruntime".into(),
 //! #     framework_version: "unknown".into(), threads: 1, precision: Precision::F32,
@@ -42,9 +39,11 @@
 mod cross_validation;
 mod device;
 mod latencies;
+mod lines;
 mod names;
 mod parallel;
 mod plausibility;
+mod same_graph;
 mod sources;
 
 pub use cross_validation::CrossValidation;
@@ -52,14 +51,14 @@ pub use device::NewDevice;
 pub use latencies::{
     Latencies, LatencyError, LatencyProblem, ModelLatency, Sample, Separator, Unit,
 };
-pub use names::nearest;
+pub use names::{SameName, nearest};
 pub use parallel::parallel;
 pub use plausibility::Warning;
-pub use sources::kind;
+pub use sources::{SourceError, kind};
 
 use crate::{
     datasets::Dataset,
-    graph::{Environment, Graph, LatencyModel, Origin, PredictionError},
+    graph::{Environment, Graph, LatencyModel, Origin},
     predictors::{
         AdaptedBundle,
         adapt::{
@@ -68,6 +67,7 @@ use crate::{
         },
     },
 };
+use same_graph::GraphLatency;
 use sources::{Sources, Workloads};
 
 /// A model at hand: measured, or one to choose from.
@@ -164,20 +164,26 @@ impl<'a> Adapter<'a> {
     /// itself is left out.
     ///
     /// # Errors
-    /// [`PredictionError`] where it cannot forecast a model.
-    pub fn add_bundle(&mut self, bundle: &dyn LatencyModel) -> Result<(), PredictionError> {
+    /// [`SourceError`] where it cannot forecast a model, or is a source already.
+    pub fn add_bundle(&mut self, bundle: &dyn LatencyModel) -> Result<(), SourceError> {
         let models = self.indices.iter().copied().zip(self.models.iter().map(|m| m.graph));
         self.sources.add_bundle(bundle, models, &self.environment)
     }
 
     /// Takes each environment of a dataset as another device. Those of the device itself are left
     /// out, whatever their precision.
-    pub fn add_dataset(&mut self, dataset: &Dataset) {
-        self.sources.add_dataset(dataset, &mut self.workloads, &self.environment);
+    ///
+    /// # Errors
+    /// [`SourceError`] where nothing in it is a source, or one is a source already.
+    pub fn add_dataset(&mut self, dataset: &Dataset) -> Result<(), SourceError> {
+        self.sources.add_dataset(dataset, &mut self.workloads, &self.environment)
     }
 
     /// The models to measure first, as many as [`Adapter::suggestions`] says: before anything is
     /// measured, they follow from the sources and the generic prior.
+    ///
+    /// # Errors
+    /// [`SameName`] where a name would be that of two models.
     ///
     /// ```
     /// # use std::path::Path;
@@ -200,33 +206,34 @@ impl<'a> Adapter<'a> {
     ///     precision: Precision::F16,
     /// };
     /// let adapter = Adapter::new(board.environment("".as_ref()), &models).suggestions(1);
-    /// assert_eq!(adapter.first_models().suggested.len(), 1);
-    /// # Ok::<(), vitempo::graph::onnx::OnnxError>(())
+    /// assert_eq!(adapter.first_models()?.suggested.len(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    #[must_use]
-    pub fn first_models(&self) -> FirstModels {
+    pub fn first_models(&self) -> Result<FirstModels, SameName> {
+        names::distinct(self.models)?;
         let prior = DevicePrior::learn(&self.workloads.all, &self.sources.sources);
         let before = adapt(&prior, &self.workloads.all, &[], Some(&kind(&self.environment)));
-        FirstModels {
+        Ok(FirstModels {
             suggested: self.suggested(&before, &[]),
             sources: self.sources.names.clone(),
             left_out: self.sources.own.iter().cloned().collect(),
-        }
+        })
     }
 
-    /// Adapts. `latencies` were read with the names of the models; those of other models are left
-    /// out.
+    /// Adapts. `latencies` were read with the models; those of other models are left out, and those
+    /// of models of one graph are samples of the first.
     #[must_use]
     pub fn adapt(self, latencies: &Latencies) -> Adaptation {
         let kind = kind(&self.environment);
         let workloads = &self.workloads.all;
-        let known = latencies.models.iter().filter(|m| m.model < self.models.len());
-        let measured: Vec<(usize, Measured)> = known
-            .map(|m| {
-                let model = self.indices[m.model];
-                (m.model, Measured { model, ns: m.latency_ns })
-            })
-            .collect();
+        let known: Vec<ModelLatency> =
+            latencies.models.iter().filter(|m| m.model < self.models.len()).cloned().collect();
+        let graphs = GraphLatency::each(&known, |model| self.indices[model]);
+        let row = |GraphLatency { latency, .. }: &GraphLatency| {
+            let (model, ns) = (latency.model, latency.latency_ns);
+            (model, Measured { model: self.indices[model], ns })
+        };
+        let measured: Vec<(usize, Measured)> = graphs.iter().map(row).collect();
         let rows: Vec<Measured> = measured.iter().map(|(_, row)| *row).collect();
         let prior = DevicePrior::learn(workloads, &self.sources.sources);
         let adapted = adapt(&prior, workloads, &rows, Some(&kind));
@@ -236,7 +243,7 @@ impl<'a> Adapter<'a> {
         Adaptation {
             unconstrained: adapted.unconstrained(&at_hand),
             suggested: self.suggested(&adapted, &rows),
-            warnings: self.warnings(latencies, &prior, &rows, &kind),
+            warnings: self.warnings(&graphs, latencies.unit, &prior, &rows, &kind),
             left_out: self.sources.own.iter().cloned().collect(),
             bundle: self.bundle(adapted, &measured, cross_validation.as_ref()),
             cross_validation,
@@ -245,19 +252,20 @@ impl<'a> Adapter<'a> {
 
     fn warnings(
         &self,
-        latencies: &Latencies,
+        graphs: &[GraphLatency],
+        unit: Unit,
         prior: &DevicePrior,
         rows: &[Measured],
         kind: &Trait,
     ) -> Vec<Warning> {
         let names: Vec<&str> = self.models.iter().map(|m| m.name).collect();
-        let mut warnings = plausibility::among_themselves(latencies, &names);
+        let mut warnings = plausibility::among_themselves(graphs, &names);
         warnings.extend(plausibility::against_forecasts(
             prior,
             &self.workloads.all,
             rows,
             kind,
-            latencies.unit,
+            unit,
         ));
         warnings
     }
@@ -265,9 +273,11 @@ impl<'a> Adapter<'a> {
     fn suggested(&self, adapted: &Adapted, rows: &[Measured]) -> Vec<String> {
         let workloads: Vec<Workload> =
             self.indices.iter().map(|&i| self.workloads.all[i].clone()).collect();
-        let done: Vec<usize> = (0..self.models.len())
-            .filter(|&f| rows.iter().any(|m| m.model == self.indices[f]))
-            .collect();
+        let is_done = |&f: &usize| {
+            let graph = self.indices[f];
+            rows.iter().any(|m| m.model == graph) || self.indices[..f].contains(&graph)
+        };
+        let done: Vec<usize> = (0..self.models.len()).filter(is_done).collect();
         let chosen = adapted.suggest(&workloads, &done, self.suggestions);
         chosen.into_iter().filter_map(|f| Some(self.models.get(f)?.name.to_owned())).collect()
     }

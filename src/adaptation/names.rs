@@ -1,10 +1,32 @@
-//! Names similar to an unknown one, for hints.
+//! Names of models: [`SameName`], and those similar to an unknown one, for hints.
 
-use std::collections::BTreeSet;
+use super::Model;
+use std::collections::{BTreeMap, BTreeSet};
 use strsim::levenshtein;
 
 /// So many are offered.
 const OFFERED: usize = 3;
+
+/// Two models that their name does not tell apart.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("two of the models are called `{name}`")]
+pub struct SameName {
+    /// Of both.
+    pub name: String,
+    /// Their indices among the models.
+    pub models: [usize; 2],
+}
+
+/// Whether each model has a name of its own.
+pub(super) fn distinct(models: &[Model<'_>]) -> Result<(), SameName> {
+    let mut known: BTreeMap<&str, usize> = BTreeMap::new();
+    for (index, model) in models.iter().enumerate() {
+        if let Some(first) = known.insert(model.name, index) {
+            return Err(SameName { name: model.name.to_owned(), models: [first, index] });
+        }
+    }
+    Ok(())
+}
 
 /// The known names that contain `name` or are contained in it, or are a few edits away; nearest
 /// first, at most three, without regard to case.

@@ -1,7 +1,7 @@
 //! [`Warning`]: latencies that are valid but implausible. A wrong unit is found by comparison with
 //! the forecast from the sources alone, or from physical limits where there are no sources.
 
-use super::latencies::{Latencies, Unit};
+use super::{latencies::Unit, same_graph::GraphLatency};
 use crate::predictors::{
     adapt::{DevicePrior, Measured, Trait, Workload, adapt},
     metrics,
@@ -25,6 +25,11 @@ pub enum Warning {
         lines: [usize; 2],
         /// Longest over shortest.
         ratio: f64,
+    },
+    /// Several names of one graph.
+    SameGraph {
+        /// The models, in their order.
+        models: Vec<String>,
     },
     /// All models have the same latency.
     AllEqual {
@@ -51,6 +56,11 @@ impl fmt::Display for Warning {
                 write!(f, "lines {a} and {b}: two latencies of `{model}` differ by a factor of ")?;
                 write!(f, "{ratio:.1}; their median is used")
             }
+            Self::SameGraph { models } => {
+                let names: Vec<String> = models.iter().map(|name| format!("`{name}`")).collect();
+                write!(f, "{} have the same graph: ", names.join(", "))?;
+                write!(f, "their latencies are samples of one model")
+            }
             Self::AllEqual { models } => {
                 write!(f, "all {models} models have the same latency")
             }
@@ -65,24 +75,29 @@ impl fmt::Display for Warning {
     }
 }
 
-/// Samples that differ, and equal latencies; `names`: of the models that `latencies` was read
-/// with.
-pub(super) fn among_themselves(latencies: &Latencies, names: &[&str]) -> Vec<Warning> {
-    let differing = latencies.models.iter().filter_map(|m| {
-        let (least, most) = m.extremes()?;
+/// Names of one graph, samples that differ, and equal latencies; `names`: of the models that the
+/// latencies were read with.
+pub(super) fn among_themselves(graphs: &[GraphLatency], names: &[&str]) -> Vec<Warning> {
+    let name = |model: &usize| names.get(*model).copied().unwrap_or_default().to_owned();
+    let mut warnings: Vec<Warning> = Vec::new();
+    for GraphLatency { models, latency } in graphs {
+        if models.len() > 1 {
+            warnings.push(Warning::SameGraph { models: models.iter().map(name).collect() });
+        }
+        let Some((least, most)) = latency.extremes() else { continue };
         let ratio = most.latency_ns / least.latency_ns;
-        (ratio > NOTED_RATIO).then(|| Warning::SamplesDiffer {
-            model: names.get(m.model).copied().unwrap_or_default().to_owned(),
-            lines: [least.line.min(most.line), least.line.max(most.line)],
-            ratio,
-        })
-    });
-    let mut warnings: Vec<Warning> = differing.collect();
-    let first = latencies.models.first().map_or(0.0, |m| m.latency_ns);
-    if latencies.models.len() > 1
-        && latencies.models.iter().all(|m| (m.latency_ns / first - 1.0).abs() < 1e-9)
-    {
-        warnings.push(Warning::AllEqual { models: latencies.models.len() });
+        if ratio > NOTED_RATIO {
+            warnings.push(Warning::SamplesDiffer {
+                model: name(&latency.model),
+                lines: [least.line.min(most.line), least.line.max(most.line)],
+                ratio,
+            });
+        }
+    }
+    let first = graphs.first().map_or(0.0, |graph| graph.latency.latency_ns);
+    let is_equal = |graph: &GraphLatency| (graph.latency.latency_ns / first - 1.0).abs() < 1e-9;
+    if graphs.len() > 1 && graphs.iter().all(is_equal) {
+        warnings.push(Warning::AllEqual { models: graphs.len() });
     }
     warnings
 }
@@ -124,14 +139,14 @@ mod tests {
     use super::*;
     use crate::adaptation::latencies::{ModelLatency, Sample};
 
-    fn of(samples: &[&[f64]]) -> Latencies {
+    fn of(samples: &[&[f64]]) -> Vec<GraphLatency> {
         let model = |(model, ns): (usize, &&[f64])| {
             let sample = |(i, &latency_ns): (usize, &f64)| Sample { line: i + 2, latency_ns };
             let samples = ns.iter().enumerate().map(sample).collect();
-            ModelLatency { model, latency_ns: ns[0], samples }
+            let latency = ModelLatency { model, latency_ns: ns[0], samples };
+            GraphLatency { models: vec![model], latency }
         };
-        let models = samples.iter().enumerate().map(model).collect();
-        Latencies { unit: Unit::Milliseconds, models }
+        samples.iter().enumerate().map(model).collect()
     }
 
     #[test]
@@ -145,6 +160,10 @@ mod tests {
             [Warning::AllEqual { models: 2 }]
         );
         assert!(among_themselves(&of(&[&[1e6]]), &names).is_empty(), "one is equal to itself");
+        let mut one = of(&[&[1e6, 1.1e6]]);
+        one[0].models.push(1);
+        let models = vec!["vit".to_owned(), "resnet18".to_owned()];
+        assert_eq!(among_themselves(&one, &names), [Warning::SameGraph { models }]);
     }
 
     #[test]

@@ -11,6 +11,27 @@ use crate::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 
+/// A bundle or a dataset that gives no new source.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SourceError {
+    /// A model that a bundle cannot forecast.
+    #[error(transparent)]
+    Prediction(#[from] PredictionError),
+    /// A dataset without a run to learn from.
+    #[error("it is no source: of its {runs} runs of models, none has both a latency and a graph")]
+    NothingUsable {
+        /// Successful runs of models.
+        runs: usize,
+    },
+    /// What is a source already.
+    #[error("it is a source already: {name}")]
+    Repeated {
+        /// The source.
+        name: String,
+    },
+}
+
 /// Workloads, each architecture once.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Workloads {
@@ -55,7 +76,7 @@ impl Sources {
         bundle: &dyn LatencyModel,
         models: impl IntoIterator<Item = (usize, &'a Graph)>,
         target: &Environment,
-    ) -> Result<(), PredictionError> {
+    ) -> Result<(), SourceError> {
         let environment = bundle.environment();
         if is_of(environment, target) {
             self.own.insert(environment.describe());
@@ -65,12 +86,23 @@ impl Sources {
         for (index, graph) in models {
             latencies_ns.insert(index, bundle.predict(graph)?.latency.point().ns());
         }
-        self.names.push(format!("{} (forecasts)", environment.describe()));
-        self.sources.push(Source {
-            device: environment.device.clone(),
-            kind: kind(environment),
-            latencies_ns,
-        });
+        self.add(format!("{} (forecasts)", environment.describe()), environment, latencies_ns)
+    }
+
+    /// A source, which is not one that is there already.
+    fn add(
+        &mut self,
+        name: String,
+        environment: &Environment,
+        latencies_ns: BTreeMap<usize, f64>,
+    ) -> Result<(), SourceError> {
+        let (device, kind) = (environment.device.clone(), kind(environment));
+        let source = Source { device, kind, latencies_ns };
+        if self.sources.contains(&source) {
+            return Err(SourceError::Repeated { name });
+        }
+        self.names.push(name);
+        self.sources.push(source);
         Ok(())
     }
 
@@ -80,13 +112,16 @@ impl Sources {
         dataset: &Dataset,
         workloads: &mut Workloads,
         target: &Environment,
-    ) {
+    ) -> Result<(), SourceError> {
+        let (mut runs, mut own) = (0, 0);
         let mut known: BTreeMap<&str, usize> = BTreeMap::new();
         let mut samples: BTreeMap<String, (&Environment, BTreeMap<usize, Vec<f64>>)> =
             BTreeMap::new();
         let usable = |p: &&ModelProfile| p.status == Status::Ok && !p.model.is_operator();
         for profile in dataset.profiles.iter().filter(usable) {
+            runs += 1;
             if is_of(&profile.environment, target) {
+                own += 1;
                 self.own.insert(profile.environment.describe());
                 continue;
             }
@@ -103,18 +138,18 @@ impl Sources {
                 .or_insert_with(|| (&profile.environment, BTreeMap::new()));
             of.1.entry(model).or_default().push(ns);
         }
+        if samples.is_empty() && own == 0 {
+            return Err(SourceError::NothingUsable { runs });
+        }
         for (environment, of) in samples.into_values() {
             let latencies_ns: BTreeMap<usize, f64> = of
                 .into_iter()
                 .filter_map(|(model, ns)| Some((model, metrics::median(&ns)?)))
                 .collect();
-            self.names.push(format!("{} ({} models)", environment.describe(), latencies_ns.len()));
-            self.sources.push(Source {
-                device: environment.device.clone(),
-                kind: kind(environment),
-                latencies_ns,
-            });
+            let name = format!("{} ({} models)", environment.describe(), latencies_ns.len());
+            self.add(name, environment, latencies_ns)?;
         }
+        Ok(())
     }
 }
 
@@ -122,4 +157,39 @@ impl Sources {
 /// cores.
 fn is_of(environment: &Environment, target: &Environment) -> bool {
     device_of(&environment.device).eq_ignore_ascii_case(device_of(&target.device))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::adaptation::NewDevice;
+
+    fn board() -> Environment {
+        let device = NewDevice {
+            name: Some("board".to_owned()),
+            processor: vitempo_graph::Processor::Cpu,
+            framework: "rten".to_owned(),
+            threads: 1,
+            precision: vitempo_graph::Precision::F32,
+        };
+        device.environment("".as_ref())
+    }
+
+    #[test]
+    fn nothing_is_a_source_twice() {
+        let environment = board();
+        let mut sources = Sources::default();
+        let mut add = |ns: f64| sources.add("one".into(), &environment, [(0, ns)].into());
+        assert!(add(1e6).is_ok());
+        assert!(matches!(add(1e6), Err(SourceError::Repeated { name }) if name == "one"));
+        assert!(add(2e6).is_ok(), "another bundle of the same environment");
+        assert_eq!(sources.sources.len(), 2);
+    }
+
+    #[test]
+    fn a_dataset_without_runs_is_no_source() {
+        let (mut sources, mut workloads) = (Sources::default(), Workloads::default());
+        let refused = sources.add_dataset(&Dataset::default(), &mut workloads, &board());
+        assert!(matches!(refused, Err(SourceError::NothingUsable { runs: 0 })), "{refused:?}");
+    }
 }

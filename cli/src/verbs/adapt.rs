@@ -1,6 +1,7 @@
 //! `vitempo adapt`: a bundle for a device of which only a few end-to-end latencies are known.
 
 mod first;
+mod refused;
 
 use super::{
     bundle, dataset,
@@ -9,6 +10,7 @@ use super::{
     output::{self, Format, Report, Table, percent},
     profile::Device,
     progress,
+    quantity::positive,
 };
 use first::First;
 use serde_json::json;
@@ -18,8 +20,7 @@ use std::{
     path::{Path, PathBuf},
 };
 use vitempo::adaptation::{
-    Adaptation, Adapter, CrossValidation, Latencies, LatencyError, LatencyProblem, Model,
-    NewDevice, Warning,
+    Adaptation, Adapter, CrossValidation, Latencies, Model, NewDevice, Warning,
 };
 use vitempo::graph::{Latency, Precision};
 
@@ -55,7 +56,7 @@ pub struct AdaptArgs {
     suggest: usize,
 
     /// Name of the device; by default that of the CSV
-    #[arg(long)]
+    #[arg(long, value_parser = refused::text)]
     name: Option<String>,
 
     /// Processor of the device on which the models ran
@@ -63,11 +64,11 @@ pub struct AdaptArgs {
     device: Device,
 
     /// Framework that ran the models, e.g. tflite
-    #[arg(long, default_value = "unknown")]
+    #[arg(long, value_parser = refused::text, default_value = "unknown")]
     framework: String,
 
     /// Threads that the models ran with
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, value_name = "N", value_parser = positive, default_value_t = 1)]
     threads: usize,
 
     /// f32, bf16, f16 or int8
@@ -75,7 +76,7 @@ pub struct AdaptArgs {
     precision: Precision,
 
     /// Publisher and licence of the latencies, if you did not measure them
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", value_parser = refused::text)]
     source: Option<String>,
 
     /// Format of the output
@@ -92,12 +93,13 @@ pub fn run(args: &AdaptArgs) -> CliResult {
             return Err(CliError::user("--suggest is 0, and there is no --measured")
                 .hint("--suggest 10 names ten models to measure first"));
         }
-        let first = First(adapter(args, Path::new(""), &models)?.first_models());
+        let first = adapter(args, Path::new(""), &models)?.first_models();
+        let first = First(first.map_err(|error| refused::same_name(&error, &files))?);
         first.warn();
         return output::print(&first, args.format);
     };
-    let names: Vec<&str> = models.iter().map(|m| m.name).collect();
-    let latencies = Latencies::read(csv, &names).map_err(|error| with_hint(&error))?;
+    let latencies =
+        Latencies::read(csv, &models).map_err(|error| refused::latencies(&error, &files))?;
     let adaptation = adapter(args, csv, &models)?.adapt(&latencies);
     adaptation.bundle.save(out)?;
     let report = Adapted { out, csv, of: &adaptation };
@@ -123,11 +125,12 @@ fn adapter<'a>(
         .suggestions(args.suggest)
         .threads(vitempo::processors());
     for path in &args.from {
-        if path.is_dir() {
-            adapter.add_dataset(&dataset::load(path)?);
+        let added = if path.is_dir() {
+            adapter.add_dataset(&dataset::load(path)?)
         } else {
-            adapter.add_bundle(&bundle::open(path)?)?;
-        }
+            adapter.add_bundle(&bundle::open(path)?)
+        };
+        added.map_err(|error| refused::source(error, path))?;
     }
     Ok(adapter)
 }
@@ -142,43 +145,6 @@ fn say_left_out(environments: &[String]) {
 /// The sources, as a line of a table.
 fn names_of(sources: &[String]) -> String {
     if sources.is_empty() { "no other device".to_owned() } else { sources.join(", ") }
-}
-
-/// The hint for an invalid file of latencies.
-fn with_hint(error: &LatencyError) -> CliError {
-    use LatencyProblem as P;
-    let user = CliError::user(error);
-    match &error.problem {
-        P::Separator { .. } => {
-            user.hint("separate columns by `,` and write decimals with a point: model,latency_ms")
-        }
-        P::NoModelColumn => user.hint("name it in the first line"),
-        P::NoLatencyColumn => {
-            user.hint("name it latency_ns, latency_us, latency_ms or latency_s in the first line")
-        }
-        P::TwoLatencyColumns { .. } => user.hint("keep one of them"),
-        P::UnknownModel { near, .. } => user.hint(near_names(
-            near,
-            "a model has the name of its ONNX file without the extension; --models gives the files",
-        )),
-        P::NotALatency { .. } => user.hint("a number above zero, with a decimal point"),
-        P::Empty => user.hint("one row per measured model"),
-        P::SamplesDiffer { .. } => {
-            user.hint("keep the row that is right; rows of one model are samples in one unit")
-        }
-        _ => user,
-    }
-}
-
-/// Suggests similar names, or gives another hint.
-fn near_names(near: &[String], otherwise: &str) -> String {
-    if near.is_empty() {
-        return otherwise.to_owned();
-    }
-    format!(
-        "did you mean {}?",
-        near.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ")
-    )
 }
 
 /// The result of the adaptation, as text and as JSON.

@@ -16,7 +16,7 @@ use rand::{SeedableRng, rngs::StdRng, seq::SliceRandom};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use vitempo::{
-    adaptation::{Adapter, Latencies, Model, ModelLatency, Sample, Unit},
+    adaptation::{Adapter, Latencies, Model, ModelLatency, Sample, SourceError, Unit},
     graph::{LatencyModel, ModelProfile, PredictionError},
     predictors::{Method, PredictorBundle, PredictorError, TrainOptions, metrics, train, transfer},
 };
@@ -129,6 +129,9 @@ pub enum FleetError {
     /// A forecast.
     #[error(transparent)]
     Prediction(#[from] PredictionError),
+    /// Another machine as a source.
+    #[error(transparent)]
+    Source(#[from] SourceError),
     /// One machine alone has no others.
     #[error("engine `{engine}`: {machines} machines have it; at least two are needed")]
     TooFew {
@@ -323,7 +326,7 @@ impl LeftOut<'_> {
         let mut adapter = Adapter::new(self.own().environment.clone(), &models);
         for (machine, bundle) in self.others() {
             match way {
-                Way::TenLatencies => adapter.add_dataset(&machine.dataset),
+                Way::TenLatencies => adapter.add_dataset(&machine.dataset)?,
                 _ => adapter.add_bundle(bundle)?,
             }
         }

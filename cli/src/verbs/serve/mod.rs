@@ -17,7 +17,7 @@ use std::{
     time::Duration,
 };
 use vitempo::{bundle::Location, search_space::Space};
-use vitempo_serve::{Level, LimitError, Limits, Log, Options, ServeError, Token, TokenError};
+use vitempo_serve::{Level, LimitError, Limits, Log, Options, ServeError, Token, TokenError, Zero};
 
 /// The variable with the token, if no file is named.
 const TOKEN_VARIABLE: &str = "VITEMPO_TOKEN";
@@ -133,8 +133,8 @@ pub struct ServeArgs {
     #[arg(long, conflicts_with = "check")]
     pub openapi: bool,
 
-    /// Format of the output of `--check`
-    #[arg(long, value_enum, default_value_t)]
+    /// Format of the output of --check
+    #[arg(long, value_enum, default_value_t, requires = "check", conflicts_with = "openapi")]
     pub format: Format,
 }
 
@@ -173,6 +173,9 @@ pub fn explain(error: ServeError) -> CliError {
         }
         ServeError::Ambiguous(_) => {
             Some("rename one of the files: clients ask for bundles by name (--bundle)".to_owned())
+        }
+        ServeError::SameSpace(_) => {
+            Some("leave one out: requests ask for spaces by name (--space)".to_owned())
         }
         ServeError::NoBundle => Some("`vitempo train` makes one (--bundle)".to_owned()),
         ServeError::Listen { .. } => {
@@ -213,14 +216,13 @@ impl ServeArgs {
             grace: self.grace,
         };
         limits.check()?;
+        let spaces = self.spaces.iter().map(|space| Ok(Space::find(space)?));
+        let spaces: Vec<Space> = spaces.collect::<CliResult<_>>()?;
+        vitempo_serve::check_spaces(&spaces).map_err(explain)?;
         Ok(Options {
             listen: self.listen,
             bundles: self.bundles.iter().map(Location::find).collect::<Result<_, _>>()?,
-            spaces: self
-                .spaces
-                .iter()
-                .map(|space| Ok(Space::find(space)?))
-                .collect::<CliResult<_>>()?,
+            spaces,
             token: token(self.token_file.as_deref())?,
             limits,
             log: if self.no_request_log { Log::Server } else { Log::Requests },
@@ -235,10 +237,22 @@ impl From<LimitError> for CliError {
             LimitError::Memory { .. } => {
                 Self::user(error).hint("raise --memory, or lower --max-body and --max-response")
             }
+            LimitError::Zero(zero) => Self::user(format!("{error} ({})", flag_of(zero)))
+                .hint("leave it out for the default that --help shows"),
             LimitError::HeadTimeout => Self::user(format!("{error} (--head-timeout)")),
             LimitError::Timeout => Self::user(format!("{error} (--timeout)")),
             other => Self::user(other),
         }
+    }
+}
+
+/// The flag of a limit.
+fn flag_of(zero: Zero) -> &'static str {
+    match zero {
+        Zero::Body => "--max-body",
+        Zero::Answer => "--max-response",
+        Zero::Nodes => "--max-model-nodes",
+        Zero::Steps => "--max-model-steps",
     }
 }
 
