@@ -176,11 +176,8 @@ fn end_to_end_error() {
             .for_each(|(all, score)| all.add(&score));
     }
     ways.iter().zip(&all).for_each(|(way, score)| {
-        println!(
-            "{way:?}: depth RMSE {:.3} m, label mIoU {:.3}",
-            score.depth_rmse_m(),
-            score.label_miou()
-        );
+        let (rmse, miou) = score.depth_rmse_m().zip(score.label_miou()).expect("pixels");
+        println!("{way:?}: depth RMSE {rmse:.3} m, label mIoU {miou:.3}");
     });
     let [low, middle, fresh, stale, base, aria, more] = all[..] else {
         panic!("{} scores", all.len())

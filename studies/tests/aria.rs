@@ -82,7 +82,7 @@ fn held_out_errors_are_those_of_the_card() {
         for (line, (grid, score)) in scores.iter().enumerate() {
             let of_card = &quick[name][line];
             let number = |field: &str| of_card[field].as_f64().unwrap_or(f64::NAN);
-            let (rmse, miou) = (score.depth_rmse_m(), score.label_miou());
+            let (rmse, miou) = score.depth_rmse_m().zip(score.label_miou()).expect("pixels");
             assert!((rmse - number("rmse_m")).abs() < 0.01, "{name} {grid}: RMSE {rmse}");
             assert!((miou - number("miou")).abs() < 0.01, "{name} {grid}: mIoU {miou}");
         }
@@ -169,6 +169,8 @@ fn a_trained_flow_is_written_and_read_back() {
         (&["--flow-out", one_name][..], "--flow"),
         (&["--flow", "3", "--flow-out", "/no/such/flow.json"], "/no/such"),
         (&["--phone"], "--scenes"),
+        (&["--frames", "10"], "--frames 11 or more"),
+        (&["--frames", "0", "--resolutions"], "--frames"),
         (&["--resolutions", "--target", "9ms"], "--target"),
         (&["--recorded", "datasets/aria/recorded"], "--scenes"),
         (&["--page", one_name, "--format", "csv"], "--format"),

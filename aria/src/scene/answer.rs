@@ -179,22 +179,24 @@ impl Score {
         }
     }
 
-    /// Root of the mean squared error of depth over all pixels, m.
+    /// Root of the mean squared error of depth over all pixels, m; `None` where none was counted.
     #[must_use]
-    pub fn depth_rmse_m(&self) -> f64 {
-        (self.squares / self.pixels.max(1.0)).sqrt()
+    pub fn depth_rmse_m(&self) -> Option<f64> {
+        (self.pixels > 0.0).then(|| (self.squares / self.pixels).sqrt())
     }
 
-    /// Intersection over union, mean over the labels that were there, 0 to 1.
+    /// Intersection over union, mean over the labels that were there, 0 to 1; `None` where there was
+    /// none.
     #[must_use]
-    pub fn label_miou(&self) -> f64 {
+    pub fn label_miou(&self) -> Option<f64> {
         let ratios = || {
             self.labels
                 .iter()
                 .filter(|[_, real, _]| *real > 0.0)
                 .map(|[both, real, said]| both / (real + said - both))
         };
-        ratios().sum::<f64>() / ratios().count().max(1) as f64
+        let count = ratios().count();
+        (count > 0).then(|| ratios().sum::<f64>() / count as f64)
     }
 }
 
@@ -215,18 +217,22 @@ mod tests {
         score.count(scene.world(), scene.camera(), &picture, &answer);
         let squares: f64 =
             picture.depths_m.iter().map(|depth| f64::from(1.0 - depth).powi(2)).sum();
-        assert!((score.depth_rmse_m() - (squares / 96.0).sqrt()).abs() < 1e-9);
+        let figures = |score: &Score| {
+            score.depth_rmse_m().zip(score.label_miou()).expect("pixels with labels")
+        };
+        let (rmse, miou) = figures(&score);
+        assert!((rmse - (squares / 96.0).sqrt()).abs() < 1e-9);
         let mut kinds = labels.clone();
         kinds.sort_unstable();
         kinds.dedup();
         let right = labels.iter().filter(|label| **label == labels[0]).count() as f64 / 96.0;
-        assert!((score.label_miou() - right / kinds.len() as f64).abs() < 1e-9);
+        assert!((miou - right / kinds.len() as f64).abs() < 1e-9);
         let mut twice = score;
         twice.add(&score);
-        assert!(
-            (twice.label_miou() - score.label_miou()).abs() < 1e-12
-                && (twice.depth_rmse_m() - score.depth_rmse_m()).abs() < 1e-12
-        );
+        let (same_rmse, same_miou) = figures(&twice);
+        assert!((same_miou - miou).abs() < 1e-12 && (same_rmse - rmse).abs() < 1e-12);
+        let nothing = Score::default();
+        assert_eq!((nothing.depth_rmse_m(), nothing.label_miou()), (None, None));
     }
 
     #[test]
@@ -255,7 +261,7 @@ mod tests {
             let features = model.encode(world, camera, &picture, coarse).expect("features");
             let mut score = Score::default();
             score.count(world, camera, &picture, &model.decode(&features, grid));
-            (score.depth_rmse_m(), score.label_miou())
+            score.depth_rmse_m().zip(score.label_miou()).expect("pixels")
         });
         assert!(scores.is_sorted_by(|a, b| a.0 > b.0 && a.1 < b.1), "{scores:?}");
         assert!(scores[2].1 > 0.8, "{scores:?}");

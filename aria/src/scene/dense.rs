@@ -181,7 +181,7 @@ mod tests {
             let dense = Dense::new([rows * CELLS, cols * CELLS], target.log_depths, scores);
             let mut score = Score::default();
             dense.expect("an output").score(scene.world(), &picture, &mut score);
-            (score.depth_rmse_m(), score.label_miou())
+            score.depth_rmse_m().zip(score.label_miou()).expect("pixels")
         };
         let (coarse, fine) = (scored(6, 8), scored(12, 16));
         assert!(coarse.0 > fine.0 && coarse.1 < fine.1, "{coarse:?} {fine:?}");

@@ -41,6 +41,13 @@ pub enum Advice {
 }
 
 impl Advice {
+    /// Whether it makes full frames frequent enough; otherwise, it makes a frame fit the target.
+    /// Where there is advice of both kinds, one of each is needed.
+    #[must_use]
+    pub fn is_for_full_frames(&self) -> bool {
+        matches!(self, Self::FullFrames { .. } | Self::Interval { .. })
+    }
+
     /// The changes that help at the lowest level; none where some level is usable.
     pub(super) fn on(
         costs: &AriaCosts,
@@ -65,9 +72,12 @@ impl Advice {
                 times: least / (requirements.frame_ns * requirements.interval_frames as f64),
             });
         }
-        let pairs = costs
-            .levels
-            .iter()
+        // Levels whose full frames are frequent enough, if need be with the advice above.
+        let interval = slow.max(requirements.interval_frames);
+        let frequent = costs.levels.iter().zip(levels);
+        let pairs = frequent
+            .filter(|(_, planned)| planned.interval_frames[2] <= interval)
+            .map(|(level, _)| level)
             .flat_map(|level| costs.regions.iter().map(move |region| (level, region)));
         let pairs =
             pairs.filter(|(level, region)| region.rows <= level.rows && region.cols <= level.cols);
@@ -127,6 +137,12 @@ impl Advice {
     }
 }
 
+/// Rounded up to this many digits after the point: what is printed must be enough.
+fn rounded_up(value: f64, digits: i32) -> f64 {
+    let scale = 10.0_f64.powi(digits);
+    (value * scale).ceil() / scale
+}
+
 impl std::fmt::Display for Advice {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -135,18 +151,20 @@ impl std::fmt::Display for Advice {
                     f,
                     "a target of {:.1} ms: then {height} x {width} pixels fit with one \
                     cycle of {rows} x {cols} patches",
-                    target_ns / 1e6
+                    rounded_up(target_ns / 1e6, 1)
                 )
             }
             Self::Regions { times } => write!(
                 f,
-                "a processor of regions that is {times:.2} times \
-                as fast: another precision, engine or number of threads"
+                "a processor of regions that is {:.2} times \
+                as fast: another precision, engine or number of threads",
+                rounded_up(*times, 2)
             ),
             Self::FullFrames { times } => write!(
                 f,
                 "a processor of full frames that is \
-                {times:.2} times as fast, or a lower level in the ladder"
+                {:.2} times as fast, or a lower level in the ladder",
+                rounded_up(*times, 2)
             ),
             Self::Interval { frames } => write!(f, "{frames} camera frames between full frames"),
             Self::Confidence => f.write_str(

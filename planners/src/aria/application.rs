@@ -2,7 +2,7 @@
 
 use super::{
     AriaCosts, Forecast, Requirements, Sight, System, Trace, TraceFrame, Truth,
-    outcome::{FrameRecord, Parts, Record, Served},
+    outcome::{FrameRecord, FullFrame, Parts, Record, Served},
     system::Setup,
 };
 use crate::simulator::{Application, Task};
@@ -151,12 +151,17 @@ impl<'a> Program<'a> {
         }
     }
 
-    fn level_costs(&self, used: usize) -> &'a super::Level {
-        let index = self.setup.levels.get(used).copied().unwrap_or(0);
-        &self.costs.levels[index.min(self.costs.levels.len() - 1)]
+    /// The index in the costs of a level that the system uses.
+    fn index(&self, used: usize) -> usize {
+        self.setup.levels.get(used).copied().unwrap_or(0).min(self.costs.levels.len() - 1)
     }
 
-    /// Level of the current frame: that of the full frame that it shows.
+    fn level_costs(&self, used: usize) -> &'a super::Level {
+        &self.costs.levels[self.index(used)]
+    }
+
+    /// Level of the current frame: that of the full frame that it shows, and the lowest before the
+    /// first one.
     fn frame_level(&self) -> usize {
         self.frame_full.map_or(0, |full| full.level)
     }
@@ -290,10 +295,7 @@ impl Application for Program<'_> {
         match stream {
             FRAMES => {
                 let next = self.taken.map_or(0, |last| last + 1);
-                let frame = at.max(next);
-                self.record.dropped +=
-                    (frame.min(self.trace.frames.len()) - next.min(self.trace.frames.len())) as u64;
-                self.time_of(frame)
+                self.time_of(at.max(next))
             }
             _ if self.setup.system.is_parallel() => {
                 self.time_of(at.max(self.full_taken.map_or(0, |last| last + 1)))
@@ -347,7 +349,11 @@ impl Application for Program<'_> {
             if let Some(sight) = &mut self.sight {
                 sight.full_frame(full.frame, [level.rows, level.cols]);
             }
-            self.record.full_frames.push((now_ns, level.height, self.full_took_ns));
+            self.record.full_frames.push(FullFrame {
+                done_ns: now_ns,
+                level: self.index(full.level),
+                took_ns: self.full_took_ns,
+            });
             return;
         }
         let level = self.frame_level();
@@ -359,19 +365,15 @@ impl Application for Program<'_> {
             (parts.cycles > 0).then(|| parts.cycles_ns / parts.cycles),
         );
         let number = self.taken.unwrap_or(0);
-        let (patches, height) = (
-            self.level_costs(level).rows * self.level_costs(level).cols,
-            self.level_costs(level).height,
-        );
-        let full_age = self
-            .frame_full
-            .filter(|_| self.setup.system.is_parallel())
-            .map_or(0, |full| number.saturating_sub(full.frame));
+        let full_age = if self.setup.system.is_parallel() {
+            self.frame_full.map(|full| number.saturating_sub(full.frame))
+        } else {
+            Some(0)
+        };
         self.record.frames.push(FrameRecord {
             frame: number,
             latency_ns: now_ns - captured_ns,
-            height,
-            patches,
+            level: full_age.map(|_| self.index(level)),
             full_age,
             parts,
         });

@@ -122,9 +122,21 @@ impl AriaCosts {
         if self.regions.is_empty() {
             return Err(AriaPlanError::NoRegion);
         }
+        let above_zero = |name: &'static str, value: usize| match value {
+            0 => Err(AriaPlanError::Requirement { name, value: 0.0, must: "above 0" }),
+            _ => Ok(()),
+        };
+        above_zero("the side of a patch", self.patch)?;
+        above_zero("the side of a block in patches", self.baselines.block_patches)?;
+        for region in &self.regions {
+            above_zero("a region's number of rows", region.rows)?;
+            above_zero("a region's number of columns", region.cols)?;
+        }
         let mut before = 0;
         for level in &self.levels {
             let &Level { height, width, rows, cols, .. } = level;
+            above_zero("a level's height", height)?;
+            above_zero("a level's width", width)?;
             if vitempo_aria::Grid::new(rows, cols).is_err() {
                 return Err(AriaPlanError::Grid { height, width, rows, cols });
             }

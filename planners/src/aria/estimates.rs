@@ -11,9 +11,9 @@ pub struct Perturbation {
     /// The constant.
     pub constant: String,
     /// With the constant low and high: by system, the share of frames in time, and the mean
-    /// distance by which the shown moving regions lag behind, in patches.
+    /// distance by which the shown moving regions lag behind, in patches, where any was shown.
     #[serde(rename = "came")]
-    pub outcomes: [Vec<(System, f64, f64)>; 2],
+    pub outcomes: [Vec<(System, f64, Option<f64>)>; 2],
 }
 
 impl Perturbation {
@@ -24,8 +24,11 @@ impl Perturbation {
         self.outcomes.iter().all(|outcome| {
             let aria = outcome.iter().find(|(system, ..)| *system == System::Aria);
             aria.is_some_and(|(_, success, behind)| {
+                let is_behind = |least: f64| behind.is_some_and(|behind| least >= behind);
                 *success >= share
-                    && outcome.iter().all(|(_, other, least)| *other < share || least >= behind)
+                    && outcome
+                        .iter()
+                        .all(|(_, other, least)| *other < share || least.is_none_or(is_behind))
             })
         })
     }
@@ -39,18 +42,19 @@ impl Perturbation {
 pub fn perturb(simulation: &Simulation, share: f64) -> Result<Vec<Perturbation>, SimulationError> {
     let mut device = simulation.device.clone();
     let names: Vec<String> = constants(&mut device).into_iter().map(|(name, _)| name).collect();
-    let one = |index: usize, factor: f64| -> Result<Vec<(System, f64, f64)>, SimulationError> {
+    type Outcome = (System, f64, Option<f64>);
+    let one = |index: usize, factor: f64| -> Result<Vec<Outcome>, SimulationError> {
         let mut device = simulation.device.clone();
         if let Some((_, constant)) = constants(&mut device).into_iter().nth(index) {
             *constant *= factor;
         }
         let moved = Simulation { device: &device, ..*simulation };
-        let run = |system: &System| -> Result<(System, f64, f64), SimulationError> {
+        let run = |system: &System| -> Result<Outcome, SimulationError> {
             let outcome = moved.run(*system)?;
             Ok((
                 *system,
                 outcome.success_rate(),
-                outcome.staleness.last().map_or(0.0, |all| all.mean_patches),
+                outcome.staleness.last().and_then(|all| all.mean_patches),
             ))
         };
         System::ALL.iter().filter(|system| system.is_parallel()).map(run).collect()

@@ -36,7 +36,7 @@ mod trace;
 pub use advice::Advice;
 pub use costs::{AriaCosts, AriaDevice, Baselines, Level, RegionEncoder};
 pub use forecast::Forecast;
-pub use outcome::{AriaOutcome, Moment};
+pub use outcome::{AriaOutcome, Moment, Resolution, Staleness};
 pub use plan::{AriaPlan, PlannedLevel, Requirements, Tried, plan};
 pub use sight::Sight;
 pub use simulation::{Simulation, SimulationError, Truth};

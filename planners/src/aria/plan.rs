@@ -15,8 +15,8 @@ use crate::Evidence;
 use serde::Serialize;
 use vitempo_aria::scheduler::cycles;
 
-/// Largest number of cycles that is tried.
-const MOST_CYCLES: u64 = 64;
+/// Far above every number of cycles that fits, and exact as `f64`.
+const MOST_CYCLES: u64 = 1 << 50;
 
 /// Requirements of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -212,7 +212,12 @@ fn tried(costs: &AriaCosts, region: &RegionEncoder, requirements: &Requirements)
         .filter(holds)
         .map(|level| (level.rows * level.cols, fitting(costs, level, region, requirements)));
     let (patches, cycles) = counts.find(|(_, count)| *count > 0).unwrap_or((0, 0));
-    Tried { region: region.clone(), patches, cycles, updated: cycles as usize * region.useful() }
+    Tried {
+        region: region.clone(),
+        patches,
+        cycles,
+        updated: (cycles as usize).saturating_mul(region.useful()),
+    }
 }
 
 /// The work of a frame at a level, without its cycles.
@@ -242,7 +247,8 @@ fn in_time(level: &Level, requirements: &Requirements) -> bool {
         <= requirements.interval_frames
 }
 
-/// The number of cycles with which the required share of frames is in time at the pessimistic end.
+/// The largest number of cycles with which the required share of frames is in time at the
+/// pessimistic end, by bisection.
 pub(super) fn fitting(
     costs: &AriaCosts,
     level: &Level,
@@ -250,12 +256,20 @@ pub(super) fn fitting(
     requirements: &Requirements,
 ) -> u64 {
     let z = requirements.z();
-    let fits = |count: &u64| {
-        work(costs, level, region, *count, requirements.spread)
-            .success_at(requirements.target_ns, z)
+    let fits = |count: u64| {
+        work(costs, level, region, count, requirements.spread).success_at(requirements.target_ns, z)
             >= requirements.share
     };
-    (1..=MOST_CYCLES).take_while(fits).last().unwrap_or(0)
+    let mut above = 1;
+    while above < MOST_CYCLES && fits(above) {
+        above *= 2;
+    }
+    let mut fitting = above / 2;
+    while above - fitting > 1 {
+        let middle = fitting + (above - fitting) / 2;
+        if fits(middle) { fitting = middle } else { above = middle }
+    }
+    fitting
 }
 
 fn planned(

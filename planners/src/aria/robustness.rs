@@ -48,7 +48,7 @@ pub fn sweep(
     let mut all = Vec::new();
     for &confidence in confidences {
         let requirements =
-            Requirements { confidence: confidence.unwrap_or(POINT), ..simulation.requirements };
+            Requirements { confidence: confidence.unwrap_or(POINT), ..simulation.planned_by() };
         let planned = plan(simulation.costs, &requirements)?;
         for &truth in truths {
             let off = Simulation { requirements, truth, ..*simulation };

@@ -62,7 +62,8 @@ pub struct Simulation<'a> {
     pub costs: &'a AriaCosts,
     /// The processors and their thermal model.
     pub device: &'a AriaDevice,
-    /// The deadline, and the share of frames that must meet it.
+    /// The deadline, and the share of frames that must meet it; the rate of frames is the trace's
+    /// and the spread the device's.
     pub requirements: Requirements,
     /// The true latencies, relative to the forecasts.
     pub truth: Truth,
@@ -76,7 +77,7 @@ impl Simulation<'_> {
     /// # Errors
     /// [`SimulationError`] when costs, requirements or device are invalid.
     pub fn run(&self, system: System) -> Result<AriaOutcome, SimulationError> {
-        let requirements = self.requirements();
+        let requirements = self.planned_by();
         let planned = plan(self.costs, &requirements)?;
         self.run_planned(Setup::of(system, self.costs, &requirements, &planned))
     }
@@ -107,7 +108,7 @@ impl Simulation<'_> {
         setup: Setup,
         sight: Option<&mut dyn Sight>,
     ) -> Result<AriaOutcome, SimulationError> {
-        let requirements = self.requirements();
+        let requirements = self.planned_by();
         self.costs.check()?;
         if self.device.processors.len() != 3 {
             return Err(SimulationError::Processors { count: self.device.processors.len() });
@@ -118,11 +119,20 @@ impl Simulation<'_> {
             program = program.seeing(sight);
         }
         let outcome = simulate_application(&self.scenario(), &mut program, self.seed)?;
-        Ok(AriaOutcome::of(&program.setup, self.trace, &requirements, &program.record, &outcome))
+        Ok(AriaOutcome::of(
+            &program.setup,
+            self.costs,
+            self.trace,
+            &requirements,
+            &program.record,
+            &outcome,
+        ))
     }
 
-    /// With the trace's rate of frames and the device's spread.
-    fn requirements(&self) -> Requirements {
+    /// What runs are planned by: [`Self::requirements`] with the trace's rate of frames and the
+    /// device's spread.
+    #[must_use]
+    pub fn planned_by(&self) -> Requirements {
         Requirements {
             frame_ns: 1e9 / self.trace.frames_per_s,
             spread: self.device.spread,

@@ -204,9 +204,10 @@ impl Setup {
                 .regions
                 .iter()
                 .filter(|region| region.rows <= level.rows && region.cols <= level.cols);
-            let best = all
-                .map(|region| (region, count(level, region)))
-                .max_by_key(|(region, count)| (*count as usize * region.useful(), region.useful()));
+            let best =
+                all.map(|region| (region, count(level, region))).max_by_key(|(region, count)| {
+                    ((*count as usize).saturating_mul(region.useful()), region.useful())
+                });
             if let Some((region, cycles)) = best.filter(|(_, cycles)| *cycles > 0) {
                 return Self { region: region.clone(), levels: vec![index], cycles, ..self };
             }

@@ -141,6 +141,8 @@ fn what_makes_no_sense_is_named() {
         wrong(&|c| c.regions[0].cycle = Forecast::within(1e6, 0.1, 2.0))
             .contains("region of 12 x 12 patches")
     );
+    assert!(wrong(&|c| c.regions[0].rows = 0).contains("a region's number of rows is 0"));
+    assert!(wrong(&|c| c.patch = 0).contains("the side of a patch is 0; it must be above 0"));
     let wish = plan(&costs, &Requirements { share: 1.0, ..Requirements::for_target(33.3e6) })
         .expect_err("an error");
     assert!(wish.to_string().contains("the share of frames in time is 1"));
@@ -200,7 +202,129 @@ fn the_deadline_never_depends_on_the_processor_of_full_frames() {
         }
         assert_eq!(usual.latency_ns[0], slow.latency_ns[0], "{system:?}");
         assert!(slow.full_frame_age > usual.full_frame_age);
+        // Full frames that are never done: frames show nothing of the camera.
+        let shown = usual.executed - usual.before_full_frames;
+        assert!(shown > 1700 && usual.before_full_frames > 0, "{system:?}: {shown}");
+        let never = run(1e5, system);
+        assert_eq!(never.before_full_frames, never.executed, "{system:?}");
+        assert_eq!((never.full_frame_age, never.patches), (None, None), "{system:?}");
+        let stale = never.staleness.last().expect("a class");
+        assert_eq!((stale.counted, stale.mean_frames, stale.p95_frames), (0, None, None));
+        assert!(never.moments.iter().all(|moment| moment.height.is_none()));
     }
+}
+
+/// The phone has two levels of 294 lines, one 1.5 times as slow as the other.
+#[test]
+fn slowdown_and_shares_of_full_frames_are_those_of_resolutions_whatever_their_heights() {
+    let (costs, device) = phone();
+    let trace = trace(3600);
+    let run = |costs: &AriaCosts| {
+        Simulation {
+            trace: &trace,
+            costs,
+            device: &device,
+            requirements: Requirements::for_target(33.3e6),
+            truth: Truth::Deviations(0.0),
+            seed: 1,
+        }
+        .run(System::Aria)
+        .expect("an outcome")
+    };
+    let outcome = run(&costs);
+    let mut other = costs.clone();
+    other.levels[1].height = 295;
+    assert_eq!(run(&other).throttled, outcome.throttled);
+    let sizes = outcome.resolutions.iter().map(|of| (of.height, of.width));
+    let known = |size: &(usize, usize)| {
+        costs.levels.iter().any(|level| (level.height, level.width) == *size)
+    };
+    assert!(sizes.clone().all(|size| known(&size)) && sizes.clone().is_sorted());
+    assert_eq!(sizes.filter(|size| size.0 == 294).count(), 2);
+    let shares: f64 = outcome.resolutions.iter().map(|of| of.share).sum();
+    assert!((shares - 1.0).abs() < 1e-9);
+}
+
+#[test]
+fn a_trace_of_60_frames_per_second_is_planned_at_that_rate() {
+    let (costs, device) = phone();
+    let trace = Trace { frames_per_s: 60.0, ..trace(120) };
+    let simulation = Simulation {
+        trace: &trace,
+        costs: &costs,
+        device: &device,
+        requirements: Requirements::for_target(33.3e6),
+        truth: Truth::Deviations(0.0),
+        seed: 1,
+    };
+    let height = |requirements: &Requirements| {
+        let planned = plan(&costs, requirements).expect("a plan");
+        planned.usable().next_back().map(|level| level.height)
+    };
+    assert_ne!(height(&simulation.planned_by()), height(&simulation.requirements));
+    let swept = robustness::sweep(&simulation, &[Truth::Deviations(0.0)], &[Some(0.9)]);
+    assert_eq!(swept.expect("a sweep")[0].planned_height, height(&simulation.planned_by()));
+}
+
+#[test]
+fn as_many_cycles_are_planned_as_fit_and_one_more_does_not() {
+    let (mut costs, _) = phone();
+    costs.regions.iter_mut().for_each(|region| region.cycle = Forecast::within(2e4, 0.1, 0.9));
+    let requirements = Requirements::for_target(33.3e6);
+    let planned = plan(&costs, &requirements).expect("a plan");
+    let (top, region) = (costs.levels.last().expect("a level"), &planned.region);
+    let success = |cycles: u64| {
+        plan::work(&costs, top, region, cycles, requirements.spread)
+            .success_at(requirements.target_ns, requirements.z())
+    };
+    assert!(planned.cycles > 64, "{}", planned.cycles);
+    assert!(success(planned.cycles) >= requirements.share);
+    assert!(success(planned.cycles + 1) < requirements.share);
+}
+
+/// The numbers that are printed, not those behind them.
+#[test]
+fn advice_as_printed_is_enough() {
+    let (costs, _) = phone();
+    let number = |advice: &Advice| {
+        let text = advice.to_string();
+        let words = text.split_whitespace().filter_map(|word| word.parse::<f64>().ok());
+        words.into_iter().next().expect("a number")
+    };
+    let mut followed = 0;
+    for target_ms in [4.0, 8.0, 12.0, 16.0, 17.0, 18.5] {
+        let requirements = Requirements::for_target(target_ms * 1e6);
+        let planned = plan(&costs, &requirements).expect("a plan");
+        for advice in planned.advice {
+            assert!(!advice.is_for_full_frames());
+            let mut costs = costs.clone();
+            let mut requirements = requirements;
+            match advice {
+                Advice::Target { .. } => requirements.target_ns = number(&advice) * 1e6,
+                Advice::Regions { .. } => {
+                    let times = number(&advice);
+                    costs.patch_flow = costs.patch_flow.faster(times);
+                    costs.levels.iter_mut().for_each(|l| l.decoder = l.decoder.faster(times));
+                    costs.regions.iter_mut().for_each(|r| r.cycle = r.cycle.faster(times));
+                }
+                _ => continue,
+            }
+            followed += 1;
+            let mended = plan(&costs, &requirements).expect("a plan");
+            assert!(mended.success.is_some(), "{target_ms} ms: {advice}");
+        }
+    }
+    assert!(followed >= 4, "{followed}");
+    // A full frame just too slow: 1.004 times as fast is enough, 1.00 times is not.
+    let requirements = Requirements { interval_frames: 1, ..Requirements::for_target(66.6e6) };
+    let mut slow = costs.clone();
+    for level in &mut slow.levels {
+        level.full_frame = Forecast::exact(1.004 * requirements.frame_ns);
+    }
+    let planned = plan(&slow, &requirements).expect("a plan");
+    let faster = planned.advice.iter().find(|a| matches!(a, Advice::FullFrames { .. }));
+    assert!(planned.advice.iter().all(Advice::is_for_full_frames));
+    assert_eq!(faster.map(number), Some(1.01));
 }
 
 /// The intervals of the paper's phone: printed by the paper, constrained by it, or estimated.
@@ -302,10 +426,8 @@ fn constants_that_nobody_measured_are_moved_one_by_one() {
     for one in &shaken {
         assert_eq!(one.outcomes[0].len(), 4);
         assert!(
-            one.outcomes
-                .iter()
-                .flatten()
-                .all(|(_, success, behind)| (0.0..=1.0).contains(success) && *behind >= 0.0)
+            one.outcomes.iter().flatten().all(|(_, success, behind)| (0.0..=1.0).contains(success)
+                && behind.is_some_and(|behind| behind >= 0.0))
         );
     }
     let moved = shaken

@@ -103,6 +103,12 @@ pub struct TraceFrame {
     pub moving: Vec<Moving>,
 }
 
+impl TraceFrame {
+    fn moves_as(&self, other: &Self) -> bool {
+        self.translation_m == other.translation_m && self.rotation_rad == other.rotation_rad
+    }
+}
+
 /// A sequence of camera frames.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trace {
@@ -155,6 +161,11 @@ impl Trace {
             let record = record.map_err(|e| row_error(line(&e), e.to_string()))?;
             let at = record.position().map_or(0, csv::Position::line);
             let row = Row { record: &record };
+            let columns = COLUMNS.split(',').count();
+            if record.len() > columns {
+                let wrong = format!("{} fields; a row has at most {columns}", record.len());
+                return Err(row_error(at, wrong));
+            }
             let frame = row.whole(0).map_err(|reason| row_error(at, reason))? as usize;
             let new = frame == frames.len();
             if !new && frame + 1 != frames.len() {
@@ -173,6 +184,16 @@ impl Trace {
             let (camera, moving) = read;
             if new {
                 frames.push(camera);
+            } else if let Some(last) = frames.last().filter(|last| !last.moves_as(&camera)) {
+                let wrong = format!(
+                    "the camera moves by {} m and {} rad; frame {frame} has {} m and {} rad in the \
+                    row before",
+                    camera.translation_m,
+                    camera.rotation_rad,
+                    last.translation_m,
+                    last.rotation_rad
+                );
+                return Err(row_error(at, wrong));
             }
             if let (Some(moving), Some(last)) = (moving, frames.last_mut()) {
                 if last.moving.iter().any(|other| other.region == moving.region) {
@@ -241,8 +262,16 @@ fn head(path: &Path, line: &str) -> Result<(Grid, f64), TraceError> {
             .and_then(|text| text.parse::<f64>().ok())
             .ok_or_else(|| refuse(format!("`{name}` is not there, or no number")))
     };
-    let (rows, cols, rate) = (value("grid_rows")?, value("grid_cols")?, value("frames_per_s")?);
-    let grid = Grid::new(rows as usize, cols as usize).map_err(|e| refuse(e.to_string()))?;
+    let side = |name: &str| {
+        let side = value(name)?;
+        if side.fract() == 0.0 && (1.0..1e6).contains(&side) {
+            Ok(side as usize)
+        } else {
+            Err(refuse(format!("`{name}` is {side}, not a whole number above 0")))
+        }
+    };
+    let (rows, cols, rate) = (side("grid_rows")?, side("grid_cols")?, value("frames_per_s")?);
+    let grid = Grid::new(rows, cols).map_err(|e| refuse(e.to_string()))?;
     if (0.1..=1000.0).contains(&rate) {
         Ok((grid, rate))
     } else {
@@ -287,7 +316,12 @@ impl Row<'_> {
 
     fn moving(&self, grid: Grid) -> Result<Option<Moving>, String> {
         if self.text(3).is_empty() {
-            return Ok(None);
+            let Some(column) = (4..self.record.len()).find(|column| !self.text(*column).is_empty())
+            else {
+                return Ok(None);
+            };
+            let (name, text) = (Self::name(column), self.text(column));
+            return Err(format!("`{name}` is `{text}`, but `region` has no number"));
         }
         let side = |column: usize| {
             self.whole(column).map(|v| usize::try_from(v).unwrap_or(usize::MAX).min(1 << 20))
@@ -358,5 +392,15 @@ mod tests {
         assert!(with("0,0,0,1,28,0,3,3,1,0,0\n").contains("does not lie in the grid"));
         assert!(with("0,0,0,1,1,1,3,3,10,0,0\n").contains("10 patches move in a window of 9"));
         assert!(with("0,0,0,1,1,1,3,3,1,0,0\n0,0,0,1,1,1,3,3,1,0,0\n").contains("twice"));
+        let nameless = with("0,0,0,,,,,,,,\n1,0,0,,1,1,3,3,1,0,0\n");
+        assert!(nameless.contains("line 4: `row` is `1`, but `region` has no"), "{nameless}");
+        let other = with("0,0.5,0,1,1,1,3,3,1,0,0\n0,0.25,0,2,1,1,3,3,1,0,0\n");
+        assert!(other.contains("line 4: the camera moves by 0.25 m") && other.contains("0.5 m"));
+        let wide = with("0,0,0,1,1,1,3,3,1,0,0,7\n");
+        assert!(wide.contains("line 3: 12 fields"), "{wide}");
+        for (rows, says) in [("29.9", "`grid_rows` is 29.9"), ("1e20", "not a whole number")] {
+            let head = format!("# grid_rows={rows} grid_cols=47 frames_per_s=30\n{COLUMNS}\n");
+            assert!(parse(&head).is_err_and(|e| e.contains(says)), "{rows}");
+        }
     }
 }

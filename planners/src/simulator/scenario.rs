@@ -232,6 +232,14 @@ impl Scenario {
                 "the tick and the duration are at least 1 ns, the duration at most 36 years",
             );
         }
+        if !is_power(self.base_w) {
+            let base_w = self.base_w;
+            return scenario(&format!("`base_w` is {base_w}; it must be 0 or more, below 10^6"));
+        }
+        let tick_s = self.tick_ns as f64 / 1e9;
+        if let Some(reason) = self.thermal.as_ref().and_then(|model| model.refusal(tick_s)) {
+            return scenario(&reason);
+        }
         self.processors.iter().try_for_each(check_processor)?;
         if !self.slowdown_fits() {
             return scenario("slowdown has a row and a column for each processor, of at least 1");
@@ -310,6 +318,13 @@ fn busy_ns(stages: &[StageModel]) -> u64 {
         .fold(0, u64::saturating_add)
 }
 
+fn is_power(watts: f64) -> bool {
+    (0.0..1e6).contains(&watts)
+}
+
+/// An hour: no processor takes longer to start a task.
+const MOST_OVERHEAD_NS: u64 = 3_600_000_000_000;
+
 fn check_processor(processor: &ProcessorModel) -> Result<(), ScenarioError> {
     let refuse = |reason: &str| {
         Err(ScenarioError::ProcessorModel {
@@ -317,9 +332,13 @@ fn check_processor(processor: &ProcessorModel) -> Result<(), ScenarioError> {
             reason: reason.to_owned(),
         })
     };
-    let watts = [processor.active_w, processor.idle_w, processor.bandwidth_share];
-    if watts.iter().any(|w| !w.is_finite() || *w < 0.0) {
-        return refuse("power and bandwidth are numbers, 0 or more");
+    let numbers = [processor.active_w, processor.idle_w, processor.bandwidth_share];
+    let powers = processor.dvfs.iter().flat_map(|dvfs| [dvfs.a_w_per_ghz, dvfs.b_w_per_ghz3]);
+    if !numbers.into_iter().chain(powers).all(is_power) {
+        return refuse("power and bandwidth are numbers, 0 or more and below 10^6");
+    }
+    if processor.dispatch_ns.max(processor.switch_ns) > MOST_OVERHEAD_NS {
+        return refuse("the times per task and per change of models are at most an hour");
     }
     match &processor.dvfs {
         Some(dvfs)

@@ -1,7 +1,8 @@
 //! Temperatures of chip and skin, and throttling.
 //!
 //! Two nodes: C_j dT_j/dt = P - (T_j - T_s) / R_js and C_s dT_s/dt = (T_j - T_s) / R_js - (T_s -
-//! T_a) / R_sa, stepped once per tick (explicit Euler). Throttling chooses frequency levels: from a
+//! T_a) / R_sa, stepped once per tick (explicit Euler), in shorter steps where a time constant is
+//! below the tick. Throttling chooses frequency levels: from a
 //! power budget by a PID rule as in the Linux kernel's power allocator, or step by step around a
 //! trip point.
 
@@ -28,7 +29,65 @@ pub struct Thermal {
     pub throttle: Throttle,
 }
 
+/// Most steps within a tick.
+const MOST_STEPS: f64 = 1000.0;
+
 impl Thermal {
+    /// Steps within a tick of so many seconds: none is longer than the time constant of a node, so
+    /// that temperatures approach their steady state from one side.
+    fn steps(&self, seconds: f64) -> f64 {
+        let [outward, away] = [self.junction_to_skin_k_per_w, self.skin_to_ambient_k_per_w];
+        let junction_per_s = 1.0 / (outward * self.junction_j_per_k);
+        let skin_per_s = (1.0 / outward + 1.0 / away) / self.skin_j_per_k;
+        (junction_per_s.max(skin_per_s) * seconds).ceil().max(1.0)
+    }
+
+    /// The reason why constants are invalid for this tick, if they are.
+    pub(super) fn refusal(&self, tick_s: f64) -> Option<String> {
+        let above_zero = [
+            ("junction_to_skin_k_per_w", self.junction_to_skin_k_per_w),
+            ("junction_j_per_k", self.junction_j_per_k),
+            ("skin_to_ambient_k_per_w", self.skin_to_ambient_k_per_w),
+            ("skin_j_per_k", self.skin_j_per_k),
+        ];
+        let mut finite = vec![("ambient_c", self.ambient_c), ("start_c", self.start_c)];
+        match self.throttle {
+            Throttle::Never => {}
+            Throttle::Stepwise { trip_c, hysteresis_k } => {
+                finite.extend([("trip_c", trip_c), ("hysteresis_k", hysteresis_k)]);
+            }
+            Throttle::PowerAllocator {
+                switch_on_c,
+                desired_c,
+                sustainable_w,
+                k_p_w_per_k,
+                k_i_w_per_k,
+            } => finite.extend([
+                ("switch_on_c", switch_on_c),
+                ("desired_c", desired_c),
+                ("sustainable_w", sustainable_w),
+                ("k_p_w_per_k", k_p_w_per_k),
+                ("k_i_w_per_k", k_i_w_per_k),
+            ]),
+        }
+        let wrong = |name: &str, value: f64, must: &str| {
+            Some(format!("thermal model: `{name}` is {value}; it must be {must}"))
+        };
+        if let Some((name, value)) = above_zero.iter().find(|(_, x)| !(*x > 0.0 && *x < 1e9)) {
+            return wrong(name, *value, "above 0, below 10^9");
+        }
+        if let Some((name, value)) = finite.iter().find(|(_, x)| !(x.abs() < 1e6)) {
+            return wrong(name, *value, "between -10^6 and 10^6");
+        }
+        (self.steps(tick_s) > MOST_STEPS).then(|| {
+            format!(
+                "thermal model: a resistance times a heat capacity is below a thousandth of the \
+                tick of {tick_s} s; a chip has some J/K, its case some hundred, with some K/W \
+                between them"
+            )
+        })
+    }
+
     /// A phone as [`Constants`] estimate it, at the temperature of the air.
     #[must_use]
     pub fn estimated(constants: &Constants, ambient_c: f64, throttle: Throttle) -> Self {
@@ -88,10 +147,14 @@ impl ThermalState {
 
     /// Updates the temperatures by the mean power of the last tick.
     pub(super) fn step(&mut self, model: &Thermal, watts: f64, seconds: f64) {
-        let outward = (self.junction_c - self.skin_c) / model.junction_to_skin_k_per_w;
-        let away = (self.skin_c - model.ambient_c) / model.skin_to_ambient_k_per_w;
-        self.junction_c += (watts - outward) / model.junction_j_per_k * seconds;
-        self.skin_c += (outward - away) / model.skin_j_per_k * seconds;
+        let steps = model.steps(seconds);
+        let seconds = seconds / steps;
+        for _ in 0..steps as usize {
+            let outward = (self.junction_c - self.skin_c) / model.junction_to_skin_k_per_w;
+            let away = (self.skin_c - model.ambient_c) / model.skin_to_ambient_k_per_w;
+            self.junction_c += (watts - outward) / model.junction_j_per_k * seconds;
+            self.skin_c += (outward - away) / model.skin_j_per_k * seconds;
+        }
     }
 
     /// The level of each processor for the next tick.
@@ -170,6 +233,34 @@ mod tests {
             (state.skin_c - 40.0).abs() < 0.01 && (state.junction_c - 55.0).abs() < 0.01,
             "{state:?}"
         );
+    }
+
+    /// The chip follows its steady state within a tick, without overshooting it.
+    #[test]
+    fn small_heat_capacities_are_stepped_finely_and_constants_without_meaning_are_refused() {
+        let light = Thermal { junction_j_per_k: 0.001, ..model() };
+        assert_eq!(light.refusal(0.1), None);
+        let mut state = ThermalState::new(&light);
+        for _ in 0..100 {
+            state.step(&light, 3.0, 0.1);
+            assert!((25.0..55.0).contains(&state.junction_c), "{state:?}");
+        }
+        assert!((state.junction_c - state.skin_c - 15.0).abs() < 0.1, "{state:?}");
+        let refused = |change: &dyn Fn(&mut Thermal)| {
+            let mut changed = model();
+            change(&mut changed);
+            changed.refusal(0.1).unwrap_or_default()
+        };
+        assert_eq!(refused(&|_| {}), "");
+        assert!(
+            refused(&|t| t.junction_j_per_k = 0.0).contains("`junction_j_per_k` is 0; it must")
+        );
+        assert!(refused(&|t| t.skin_to_ambient_k_per_w = -5.0).contains("above 0, below"));
+        assert!(refused(&|t| t.skin_j_per_k = f64::NAN).contains("`skin_j_per_k`"));
+        assert!(refused(&|t| t.junction_j_per_k = 1e-9).contains("tick of 0.1 s"));
+        assert!(refused(&|t| t.start_c = f64::INFINITY).contains("`start_c`"));
+        let trip = Throttle::Stepwise { trip_c: f64::NAN, hysteresis_k: 1.0 };
+        assert!(refused(&|t| t.throttle = trip).contains("`trip_c`"));
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::{
 use vitempo::{plan::aria::Simulated, planners::aria::System};
 
 /// Figure 15: the effect of each part of ARIA.
-pub fn ablation(page: &mut Sheet, simulated: &Simulated<'_>) {
+pub fn ablation(page: &mut Sheet, simulated: &Simulated) {
     page.heading("What each part brings (figure 15)");
     page.words(
         "S1: dynamic regions by patch features instead of block matching on the CPU. S2: \
@@ -25,6 +25,7 @@ pub fn ablation(page: &mut Sheet, simulated: &Simulated<'_>) {
         "Stale, frames",
         "95 of 100, frames",
         "Moved since, patches",
+        "Before the first full frame, frames",
         "Full frame age, frames",
         "Patches of full frames",
         "Slowdown of full frames",
@@ -32,7 +33,10 @@ pub fn ablation(page: &mut Sheet, simulated: &Simulated<'_>) {
     ];
     let mut table = Table::new(
         "ablation",
-        simulation("Stale: frames since what is shown of a moving region was seen."),
+        simulation(
+            "Stale: frames since what is shown of a moving region was seen. Frames before the first \
+            full frame show nothing, and count in no age.",
+        ),
         headings,
     );
     for system in [System::Base, System::S1, System::S2, System::Aria] {
@@ -41,9 +45,10 @@ pub fn ablation(page: &mut Sheet, simulated: &Simulated<'_>) {
         table.rows.push(vec![
             Cell::text(o.system.name()),
             Cell::text(success(o.success_rate())),
-            Cell::number(all.map(|x| x.mean_frames)),
-            all.map_or(Cell::Blank, |x| Cell::Count(x.p95_frames as usize)),
-            Cell::number(all.map(|x| x.mean_patches)),
+            Cell::number(all.and_then(|x| x.mean_frames)),
+            all.and_then(|x| x.p95_frames).map_or(Cell::Blank, |p95| Cell::Count(p95 as usize)),
+            Cell::number(all.and_then(|x| x.mean_patches)),
+            Cell::Count(o.before_full_frames),
             Cell::number(o.full_frame_age),
             Cell::number(o.patches),
             Cell::times(o.throttled),
@@ -62,7 +67,7 @@ pub fn ablation(page: &mut Sheet, simulated: &Simulated<'_>) {
                 .map(|system| {
                     of(&simulated.outcomes.outcomes, *system)
                         .and_then(|o| o.staleness.last())
-                        .map(|x| x.mean_patches)
+                        .and_then(|x| x.mean_patches)
                 })
                 .collect(),
             floors: Vec::new(),

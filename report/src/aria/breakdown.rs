@@ -9,7 +9,7 @@ use crate::{
 use vitempo::{plan::aria::Simulated, planners::aria::System};
 
 /// Figure 19: the time of each part of a frame.
-pub fn breakdown(page: &mut Sheet, simulated: &Simulated<'_>) {
+pub fn breakdown(page: &mut Sheet, simulated: &Simulated) {
     page.heading("Where a frame's time goes (figure 19)");
     let mut rows = Vec::new();
     let mut parts: Vec<Part> = Vec::new();

@@ -18,7 +18,7 @@ use vitempo::{
 };
 
 /// Figure 12: deadline success rate and latency.
-pub fn deadline(page: &mut Sheet, simulated: &Simulated<'_>) {
+pub fn deadline(page: &mut Sheet, simulated: &Simulated) {
     page.heading("Frames in time, and end-to-end latency (figure 12)");
     let printed = |system: System| match system {
         System::MobiSrLike => "misses 93.1 to 97.7 %",
@@ -88,7 +88,7 @@ pub fn deadline(page: &mut Sheet, simulated: &Simulated<'_>) {
 
 /// Why MobiSR-like is late, or not. It is the only system whose frames wait for the processor that
 /// throttles.
-fn shared_blocks(page: &mut Sheet, simulated: &Simulated<'_>) {
+fn shared_blocks(page: &mut Sheet, simulated: &Simulated) {
     let heat = |o: &AriaOutcome| {
         let ghz = || o.moments.iter().map(|m| m.full_frames_ghz);
         let (low, high) = (ghz().fold(f64::INFINITY, f64::min), ghz().fold(0.0, f64::max));

@@ -4,7 +4,7 @@ use super::{sheet::Sheet, words::success};
 use crate::table::{Cell, Table};
 use vitempo::{plan::aria::Simulated, planners::Evidence};
 
-pub fn introduction(page: &mut Sheet, simulated: &Simulated<'_>) {
+pub fn introduction(page: &mut Sheet, simulated: &Simulated) {
     let target = simulated.scenario.requirements.target_ns / 1e6;
     page.words(&format!(
         "Made by `vitempo plan aria --simulate {} --seed {} --out FOLDER`: {} frames, {:.0} s, \

@@ -34,7 +34,7 @@ use vitempo::plan::aria::{Details, Simulated};
 /// assert!(files[0].1.contains("(figure 12)") && files.iter().any(|file| file.0 == "latency.svg"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn page(simulated: &Simulated<'_>, details: &Details) -> Vec<(String, String)> {
+pub fn page(simulated: &Simulated, details: &Details) -> Vec<(String, String)> {
     let mut sheet = Sheet::new("ARIA on a simulated device");
     introduction::introduction(&mut sheet, simulated);
     deadline::deadline(&mut sheet, simulated);

@@ -29,7 +29,7 @@ pub fn time() -> Axis {
 }
 
 /// Figure 16: temperature, frequency, resolution and latency over time.
-pub fn over_time(page: &mut Sheet, simulated: &Simulated<'_>) {
+pub fn over_time(page: &mut Sheet, simulated: &Simulated) {
     page.heading("Over time: heat, frequency, resolution, latency (figure 16)");
     let systems = [System::Aria, System::Base];
     type Quantity = fn(&Moment) -> Option<f64>;
@@ -40,7 +40,9 @@ pub fn over_time(page: &mut Sheet, simulated: &Simulated<'_>) {
         ("frequency", "Frequency of the processor of full frames.", "GHz", |m| {
             Some(m.full_frames_ghz)
         }),
-        ("resolution", "Height of the latest full frame.", "pixels", |m| Some(m.height as f64)),
+        ("resolution", "Pixels of the latest full frame.", "thousand pixels", |m| {
+            Some((m.height? * m.width?) as f64 / 1e3)
+        }),
         ("full-frame", "What the latest full frame took.", "ms", |m| m.full_frame_ms),
         ("frame", "Longest latency of the frames in each second.", "ms", |m| {
             m.latency_ms.map(|l| l[1])
@@ -83,7 +85,7 @@ pub fn over_time(page: &mut Sheet, simulated: &Simulated<'_>) {
 }
 
 /// Figure 7: latencies over time without a scheduler.
-pub fn throttling(page: &mut Sheet, simulated: &Simulated<'_>) {
+pub fn throttling(page: &mut Sheet, simulated: &Simulated) {
     page.heading("Latencies over time without a scheduler (figure 7)");
     let [high, low] = &simulated.outcomes.ends;
     let series = vec![

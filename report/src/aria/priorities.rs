@@ -9,7 +9,7 @@ use crate::{
 use vitempo::{plan::aria::Simulated, planners::aria::System};
 
 /// Figure 18: which regions are updated.
-pub fn priorities(page: &mut Sheet, simulated: &Simulated<'_>) {
+pub fn priorities(page: &mut Sheet, simulated: &Simulated) {
     page.heading("Who gets the cycles: staleness by speed (figure 18)");
     page.words(
         "ARIA serves by waiting, then speed. The paper's words are followed literally by the next \
@@ -47,7 +47,7 @@ pub fn priorities(page: &mut Sheet, simulated: &Simulated<'_>) {
                 Cell::text(system.name()),
                 Cell::Count(x.counted),
                 Cell::number(x.mean_frames),
-                Cell::Count(x.p95_frames as usize),
+                x.p95_frames.map_or(Cell::Blank, |p95| Cell::Count(p95 as usize)),
                 Cell::number(x.mean_patches),
             ]);
         }
@@ -58,7 +58,7 @@ pub fn priorities(page: &mut Sheet, simulated: &Simulated<'_>) {
         .unwrap_or_default();
     let bars = |system: System| {
         let values = outcome(system)
-            .map(|o| o.staleness.iter().map(|x| (x.counted > 0).then_some(x.mean_frames)).collect())
+            .map(|o| o.staleness.iter().map(|x| x.mean_frames).collect())
             .unwrap_or_default();
         BarSeries { name: system.name().to_owned(), values, floors: Vec::new(), hue: Hue::Place }
     };

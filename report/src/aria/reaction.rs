@@ -11,7 +11,7 @@ use crate::{
 use vitempo::{plan::aria::Simulated, planners::aria::System};
 
 /// Figure 17: the camera's motion and the resolution that follows it.
-pub fn reaction(page: &mut Sheet, simulated: &Simulated<'_>) {
+pub fn reaction(page: &mut Sheet, simulated: &Simulated) {
     page.heading("Camera motion and resolution (figure 17)");
     let Some(aria) = of(&simulated.outcomes.outcomes, System::Aria) else { return };
     let motion = Series::new(
@@ -24,10 +24,11 @@ pub fn reaction(page: &mut Sheet, simulated: &Simulated<'_>) {
         "How far the camera turned, mean over each second.",
         &Chart::Points { x: time(), y: Axis::linear("mrad per frame"), series: vec![motion] },
     );
-    let mut by_height: std::collections::BTreeMap<usize, (f64, usize)> =
+    let mut by_size: std::collections::BTreeMap<(usize, usize), (f64, usize)> =
         std::collections::BTreeMap::new();
     for m in &aria.moments {
-        let sum = by_height.entry(m.height).or_default();
+        let (Some(height), Some(width)) = (m.height, m.width) else { continue };
+        let sum = by_size.entry((height, width)).or_default();
         *sum = (sum.0 + m.rotation_rad * 1e3, sum.1 + 1);
     }
     let mut table = Table::new(
@@ -35,11 +36,11 @@ pub fn reaction(page: &mut Sheet, simulated: &Simulated<'_>) {
         simulation(
             "ARIA: how far the camera turned in the seconds that ended with each resolution.",
         ),
-        ["Height, px", "Seconds", "mrad per frame"],
+        ["Resolution, px", "Seconds", "mrad per frame"],
     );
-    for (height, (sum, count)) in by_height {
+    for ((height, width), (sum, count)) in by_size {
         table.rows.push(vec![
-            Cell::Count(height),
+            Cell::text(format!("{height}x{width}")),
             Cell::Count(count),
             Cell::number(sum / count as f64),
         ]);

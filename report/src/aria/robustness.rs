@@ -11,7 +11,7 @@ use vitempo::{
 };
 
 /// The effect of biased forecasts.
-pub fn biased(page: &mut Sheet, simulated: &Simulated<'_>) {
+pub fn biased(page: &mut Sheet, simulated: &Simulated) {
     page.heading("When forecasts are off");
     page.words(
         "The plan is made from the forecasts; then everything really takes longer, or less. \
@@ -51,7 +51,7 @@ pub fn biased(page: &mut Sheet, simulated: &Simulated<'_>) {
 }
 
 /// Whether the outcomes depend on the estimated constants of the device.
-pub fn perturbed(page: &mut Sheet, simulated: &Simulated<'_>, details: &Details) {
+pub fn perturbed(page: &mut Sheet, simulated: &Simulated, details: &Details) {
     page.heading("When heat and power are other than estimated");
     let share = simulated.scenario.requirements.share;
     page.words(&format!(

@@ -1,6 +1,6 @@
 //! Texts for the figures of a plan within a deadline.
 
-use vitempo::planners::aria::{AriaOutcome, Truth};
+use vitempo::planners::aria::{AriaOutcome, Resolution, Truth};
 
 /// A share close to 1 in percent, with as many digits as it takes to distinguish it from 1.
 #[must_use]
@@ -12,12 +12,12 @@ pub fn success(share: f64) -> String {
     }
 }
 
-/// The shares of full frames at each height, px, the highest first.
+/// The shares of full frames at each resolution, px, the highest first.
 #[must_use]
 pub fn resolutions(outcome: &AriaOutcome) -> String {
-    let shares = outcome.heights.iter().rev();
-    let shares: Vec<String> =
-        shares.map(|(height, share)| format!("{height}: {:.0} %", 100.0 * share)).collect();
+    let shares = outcome.resolutions.iter().rev();
+    let one = |of: &Resolution| format!("{}x{}: {:.0} %", of.height, of.width, 100.0 * of.share);
+    let shares: Vec<String> = shares.map(one).collect();
     if shares.is_empty() { "-".to_owned() } else { shares.join(", ") }
 }
 

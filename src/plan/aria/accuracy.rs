@@ -46,7 +46,7 @@ impl Accuracy {
     ///
     /// # Errors
     /// [`AriaError`] where the highest resolution is not a grid of patches.
-    pub fn of(simulated: &Simulated<'_>) -> Result<Self, AriaError> {
+    pub fn of(simulated: &Simulated) -> Result<Self, AriaError> {
         let levels = &simulated.scenario.costs.levels;
         let (resolutions, systems) = (resolutions(levels), systems(simulated));
         let ways: Vec<Way> = resolutions.iter().chain(&systems).map(|shown| shown.way).collect();
@@ -87,7 +87,7 @@ fn resolutions(levels: &[Level]) -> Vec<Shown> {
     levels.iter().map(shown).collect()
 }
 
-fn systems(simulated: &Simulated<'_>) -> Vec<Shown> {
+fn systems(simulated: &Simulated) -> Vec<Shown> {
     let levels = &simulated.scenario.costs.levels;
     let (at_target, relaxed) = (&simulated.outcomes.outcomes, &simulated.outcomes.relaxed);
     let mut all = Vec::new();
@@ -96,12 +96,11 @@ fn systems(simulated: &Simulated<'_>) -> Vec<Shown> {
         all.extend(shown_by(levels, outcome).map(|(pace, way)| Shown { name, pace, way }));
     }
     let base = at_target.iter().find(|outcome| outcome.system == System::Base);
-    let interval = base.map_or(1, interval);
-    all.push(Shown {
+    all.extend(base.and_then(interval).map(|interval| Shown {
         name: "full frames as they are".to_owned(),
         pace: every(interval),
         way: Way::Stale { interval },
-    });
+    }));
     all
 }
 
@@ -110,21 +109,22 @@ fn every(interval: u64) -> String {
 }
 
 /// The interval between full frames, in camera frames. A full frame is between one and two
-/// intervals old when it is shown.
-fn interval(outcome: &AriaOutcome) -> u64 {
-    (((outcome.full_frame_age + 0.5) / 1.5).round() as u64).max(1)
+/// intervals old when it is shown. `None` where none is shown.
+fn interval(outcome: &AriaOutcome) -> Option<u64> {
+    Some((((outcome.full_frame_age? + 0.5) / 1.5).round() as u64).max(1))
 }
 
 /// The configuration of a system, where the stand-in can score it. A whole frame has no more
 /// information for the stand-in than its blocks, so systems that cut frames into blocks are not
 /// scored.
 fn shown_by(levels: &[Level], outcome: &AriaOutcome) -> Option<(String, Way)> {
-    let (interval, cycles) = (interval(outcome), outcome.cycles.round() as usize);
+    let (interval, cycles) = (interval(outcome)?, outcome.cycles.round() as usize);
     let pace = format!("{}, {cycles} cycles", every(interval));
     let region = outcome.region;
     match outcome.system {
         System::NpuOnly => {
-            let is_enough = |level: &&Level| (level.rows * level.cols) as f64 >= outcome.patches;
+            let patches = outcome.patches?;
+            let is_enough = |level: &&Level| (level.rows * level.cols) as f64 >= patches;
             let &Level { rows, cols, .. } = levels.iter().find(is_enough)?;
             Some((format!("every frame at {rows} x {cols} patches"), Way::Resized { rows, cols }))
         }

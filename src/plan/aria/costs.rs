@@ -114,9 +114,9 @@ pub fn forecast(
         .into_iter()
         .map(|size| level(models, request, size, note))
         .collect::<Result<Vec<_>, _>>()?;
-    let most = levels.iter().map(|level| [level.rows, level.cols]).max().unwrap_or([0, 0]);
+    let of_levels: Vec<_> = levels.iter().map(|level| [level.rows, level.cols]).collect();
     let region_encoders = sizes
-        .of_regions(patch, most, note)?
+        .of_regions(patch, &of_levels, note)?
         .into_iter()
         .map(|size| region(models, request, size, note))
         .collect::<Result<Vec<_>, _>>()?;

@@ -32,6 +32,14 @@ pub enum AriaCostsError {
         /// Side of a patch, px.
         patch: usize,
     },
+    /// A region that was asked for is larger than every level.
+    #[error("a region of {height}x{width} is larger than every level of full frames")]
+    RegionTooLarge {
+        /// Pixels.
+        height: usize,
+        /// Pixels.
+        width: usize,
+    },
     /// The shape of a decoder input does not match the encoder's patches.
     #[error(
         "{model}: input `{input}` is {shape:?}: no part of it has the {rows} x {cols} patches \

@@ -55,7 +55,7 @@ impl TraceOutcomes {
     /// # Errors
     /// [`SimulationError`] where costs, requirements or device are invalid.
     pub fn of(simulation: &Simulation<'_>) -> Result<Self, SimulationError> {
-        let requirements = simulation.requirements;
+        let requirements = simulation.planned_by();
         let twice = Requirements { target_ns: 2.0 * requirements.target_ns, ..requirements };
         let later = Simulation { requirements: twice, ..*simulation };
         let orders = &System::ORDERS[1..];
@@ -92,11 +92,7 @@ fn off(simulation: &Simulation<'_>) -> Result<Vec<ForecastBias>, SimulationError
     let truths: Vec<Truth> =
         OFF.iter().map(|longer| Truth::Longer(*longer)).chain([pessimistic]).collect();
     let mut all = robustness::sweep(simulation, &truths, &PLANNED)?;
-    let requirements = Requirements {
-        frame_ns: 1e9 / simulation.trace.frames_per_s,
-        spread: simulation.device.spread,
-        ..simulation.requirements
-    };
+    let requirements = simulation.planned_by();
     let tightest = robustness::tightest(simulation.costs, &requirements)?;
     if let Some(target_ns) = tightest.filter(|tight| *tight < requirements.target_ns) {
         let tight =

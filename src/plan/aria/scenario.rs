@@ -33,13 +33,20 @@ impl Scenario {
         let plan = plan(&costs, &requirements)?;
         Ok(Self { costs, device, requirements, plan })
     }
+
+    /// The same, planned for the trace's rate of frames and the device's spread, by which systems
+    /// are simulated.
+    fn over(&self, trace: &Trace) -> Result<Self, AriaPlanError> {
+        let requirements = simulation(self, trace, 0).planned_by();
+        Self::new(self.costs.clone(), self.device.clone(), requirements)
+    }
 }
 
 /// Every system over one trace.
 #[derive(Clone, Debug)]
-pub struct Simulated<'a> {
-    /// The simulated scenario.
-    pub scenario: &'a Scenario,
+pub struct Simulated {
+    /// The simulated scenario, planned for the trace's rate of frames and the device's spread.
+    pub scenario: Scenario,
     /// The trace.
     pub trace: Trace,
     /// Name of the trace's file.
@@ -50,18 +57,19 @@ pub struct Simulated<'a> {
     pub outcomes: TraceOutcomes,
 }
 
-impl<'a> Simulated<'a> {
-    /// Runs every system.
+impl Simulated {
+    /// Runs every system of a scenario; the rate of frames is the trace's, the spread the device's.
     ///
     /// # Errors
     /// [`SimulationError`] where costs, requirements or device are invalid.
     pub fn of(
-        scenario: &'a Scenario,
+        scenario: &Scenario,
         trace: Trace,
         trace_name: impl Into<String>,
         seed: u64,
     ) -> Result<Self, SimulationError> {
-        let outcomes = TraceOutcomes::of(&simulation(scenario, &trace, seed))?;
+        let scenario = scenario.over(&trace)?;
+        let outcomes = TraceOutcomes::of(&simulation(&scenario, &trace, seed))?;
         Ok(Self { scenario, trace, trace_name: trace_name.into(), seed, outcomes })
     }
 
@@ -71,7 +79,7 @@ impl<'a> Simulated<'a> {
     /// As [`Simulated::of`].
     pub fn details(&self) -> Result<Details, SimulationError> {
         Ok(Details {
-            perturbed: perturbed(&simulation(self.scenario, &self.trace, self.seed))?,
+            perturbed: perturbed(&simulation(&self.scenario, &self.trace, self.seed))?,
             accuracy: Accuracy::of(self)?,
         })
     }
@@ -96,5 +104,33 @@ fn simulation<'a>(scenario: &'a Scenario, trace: &'a Trace, seed: u64) -> Simula
         requirements: scenario.requirements,
         truth: Truth::Deviations(0.0),
         seed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::aria::Walk;
+
+    #[test]
+    fn what_is_simulated_is_planned_for_the_traces_rate_and_the_devices_spread() {
+        let (costs, mut device) = AriaCosts::paper_phone().expect("what ships");
+        device.spread = 0.02;
+        let requirements = Requirements::for_target(33.3e6);
+        let scenario = Scenario::new(costs, device, requirements).expect("a scenario");
+        let walk = Walk { seconds: 2, scene_seconds: 2, ..Walk::default() };
+        let trace = Trace { frames_per_s: 60.0, ..walk.trace().expect("a trace") };
+        let simulated = Simulated::of(&scenario, trace, "walk.csv", 0).expect("outcomes");
+        let planned = &simulated.scenario.plan;
+        let asked = (planned.requirements.frame_ns, planned.requirements.spread);
+        assert_eq!(asked, (1e9 / 60.0, 0.02));
+        assert!(planned.usable().count() < scenario.plan.usable().count());
+        assert_eq!(simulated.outcomes.plan_relaxed.requirements.frame_ns, 1e9 / 60.0);
+        let usable = |height| planned.usable().any(|level| level.height == height);
+        let of_aria = |outcome: &&vitempo_planners::aria::AriaOutcome| {
+            outcome.system == vitempo_planners::aria::System::Aria
+        };
+        let aria = simulated.outcomes.outcomes.iter().find(of_aria).expect("ARIA");
+        assert!(aria.resolutions.iter().all(|used| usable(used.height)));
     }
 }

@@ -28,15 +28,25 @@ impl Sizes {
         Ok(levels)
     }
 
-    /// Rows and columns of patches of each size of regions that is no larger than `most`.
+    /// Rows and columns of patches of each size of regions that fits a level. A given size that fits
+    /// none is an error, one of the paper's is left out.
     pub(super) fn of_regions(
         &self,
         patch: usize,
-        most: [usize; 2],
+        levels: &[[usize; 2]],
         note: &mut dyn FnMut(CostNote),
     ) -> Result<Vec<[usize; 2]>, AriaCostsError> {
         let mut regions = whole_patches(&self.regions, &REGIONS, patch, note)?;
-        regions.retain(|[rows, cols]| *rows <= most[0] && *cols <= most[1]);
+        let fits = |&[rows, cols]: &[usize; 2]| {
+            levels.iter().any(|level| rows <= level[0] && cols <= level[1])
+        };
+        if let Some([rows, cols]) = regions.iter().find(|size| !fits(size))
+            && !self.regions.is_empty()
+        {
+            let (height, width) = (rows * patch, cols * patch);
+            return Err(AriaCostsError::RegionTooLarge { height, width });
+        }
+        regions.retain(fits);
         Ok(regions)
     }
 }
@@ -84,8 +94,16 @@ mod tests {
     }
 
     #[test]
-    fn regions_are_no_larger_than_the_largest_frame() {
-        let regions = Sizes::default().of_regions(14, [17, 20], &mut |_| {});
+    fn regions_fit_some_level_and_given_ones_that_fit_none_are_refused() {
+        let regions = Sizes::default().of_regions(14, &[[17, 20]], &mut |_| {});
         assert_eq!(regions.ok(), Some(vec![[12, 12], [17, 17]]));
+        let of = |region| {
+            let sizes = Sizes { regions: vec![region], ..Sizes::default() };
+            // An upright level has more rows, a lying one more columns.
+            sizes.of_regions(16, &[[20, 10], [10, 30]], &mut |_| {}).map_err(|e| e.to_string())
+        };
+        assert_eq!(of((160, 480)), Ok(vec![[10, 30]]));
+        assert_eq!(of((320, 160)), Ok(vec![[20, 10]]));
+        assert!(of((320, 480)).is_err_and(|e| e.contains("320x480")));
     }
 }

@@ -46,8 +46,8 @@ pub fn held_out(parameters: &Parameters) -> std::result::Result<(), Box<dyn Erro
     for (score, [rows, cols]) in scores.iter().zip(LEVELS) {
         println!(
             "{rows} x {cols} patches: RMSE {:.3} m, mIoU {:.3}",
-            score.depth_rmse_m(),
-            score.label_miou()
+            score.depth_rmse_m().unwrap_or(f64::NAN),
+            score.label_miou().unwrap_or(f64::NAN)
         );
     }
     Ok(())

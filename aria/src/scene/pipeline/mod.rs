@@ -191,9 +191,10 @@ mod tests {
         assert!(
             shown
                 .iter()
-                .all(|way| (way.score.depth_rmse_m() - shown[0].score.depth_rmse_m()).abs() < 1e-9)
+                .map(|way| way.score.depth_rmse_m().zip(shown[0].score.depth_rmse_m()))
+                .all(|both| both.is_some_and(|(way, first)| (way - first).abs() < 1e-9))
         );
-        assert!(shown.iter().all(|way| way.against_reference.depth_rmse_m() == 0.0));
+        assert!(shown.iter().all(|way| way.against_reference.depth_rmse_m() == Some(0.0)));
         // A full frame takes three camera frames: it is 3, 4 or 5 frames old.
         assert_eq!(shown[3].full_ages, shown[5].full_ages);
         assert!((48..=80).contains(&shown[3].full_ages), "{}", shown[3].full_ages);
@@ -214,6 +215,15 @@ mod tests {
             shown.iter().for_each(|shown| found.add(&shown.found));
         }
         assert!(found.patches.found_and_moved > 0 && found.moved > found.missed, "{found:?}");
+    }
+
+    #[test]
+    fn footage_without_a_picture_is_refused() {
+        let scene =
+            Scene::furnished(Kind::Slow, 3, Grid::new(6, 8).expect("a grid"), 4).expect("a scene");
+        let footage = Footage { camera: scene.camera(), pictures: &[], world: Some(scene.world()) };
+        let refused = pipeline(&footage, &mut Means, 0, &[Show::Whole(scene.camera().grid)]);
+        assert!(refused.is_err_and(|e| e.to_string().contains("number of pictures is 0")));
     }
 
     #[test]

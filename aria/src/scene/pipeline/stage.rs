@@ -25,8 +25,11 @@ impl<'a> Stage<'a> {
     /// that.
     ///
     /// # Errors
-    /// When the network fails.
+    /// When the network fails, or there is no picture.
     pub fn new<N: Network>(footage: Footage<'a>, network: &mut N) -> Result<Self, N::Error> {
+        if footage.pictures.is_empty() {
+            return Err(AriaError::setting("the number of pictures", 0, "above 0").into());
+        }
         let mut stage = Self { footage, full: Vec::new(), reference: Vec::new() };
         for picture in footage.pictures {
             let features = stage.full(network, picture.frame, stage.top())?;

@@ -204,6 +204,26 @@ fn throttling_lengthens_tasks_and_caps_the_temperature() {
 }
 
 #[test]
+fn powers_and_constants_without_meaning_are_refused_by_name() {
+    let refused = |change: &dyn Fn(&mut Scenario)| {
+        let mut scenario = hot(Throttle::Never);
+        change(&mut scenario);
+        simulate(&scenario, 1).map(|_| ()).map_err(|e| e.to_string()).expect_err("an error")
+    };
+    let thermal = |scenario: &mut Scenario| {
+        scenario.thermal.as_mut().expect("a model").junction_j_per_k = 0.0;
+    };
+    assert!(refused(&thermal).contains("`junction_j_per_k` is 0"));
+    assert!(refused(&|s| s.base_w = -20.0).contains("`base_w` is -20"));
+    let power = |scenario: &mut Scenario| {
+        scenario.processors[0].dvfs.as_mut().expect("levels").b_w_per_ghz3 = -1.0;
+    };
+    assert!(refused(&power).contains("processor `gpu`: power"));
+    let dispatch = refused(&|s| s.processors[0].dispatch_ns = 1_000_000_000_000_000_000);
+    assert!(dispatch.contains("at most an hour"), "{dispatch}");
+}
+
+#[test]
 fn energy_is_power_times_time() {
     let outcome = run(&hot(Throttle::Never));
     assert!((outcome.energy_j - 8.0 * 600.0).abs() < 1e-6, "{}", outcome.energy_j);

@@ -15,6 +15,17 @@ pub enum AriaLiveError {
     /// A processor has no engine.
     #[error("there is no engine `{0}`")]
     NoEngine(&'static str),
+    /// An engine for a processor that the plan does not have.
+    #[error("`{0}` is no processor of the plan; those are `gpu` and `npu`")]
+    UnknownEngine(String),
+    /// A processor with two engines.
+    #[error("`{0}` has two engines")]
+    TwoEngines(String),
+    /// Throttling that makes full frames no slower.
+    #[error(
+        "full frames cannot take {0} times as long when throttled; expected a factor from 1 on"
+    )]
+    Throttle(f64),
     /// The plan has no usable level.
     #[error("nothing fits {}", vitempo_graph::Latency::from_ns(*target_ns))]
     NothingFits {

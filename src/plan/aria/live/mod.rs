@@ -59,7 +59,7 @@ pub struct LiveRequest {
     pub engines: Vec<Engine>,
     /// Camera frames that each system receives.
     pub frames: usize,
-    /// Factor by which full frames take longer from the middle of a run on.
+    /// Factor by which full frames take longer from the middle of a run on, at least 1.
     pub throttle: Option<f64>,
     /// What ARIA warps full frames by; by default the decoder's depth where it gives depth and labels,
     /// otherwise the camera's rotation.
@@ -69,6 +69,23 @@ pub struct LiveRequest {
 }
 
 impl LiveRequest {
+    /// The engines of the two processors.
+    fn check(&self) -> Result<[Engine; 2], AriaLiveError> {
+        if let Some(other) = self.engines.iter().find(|engine| !ENGINES.contains(&&*engine.name)) {
+            return Err(AriaLiveError::UnknownEngine(other.name.clone()));
+        }
+        let one = |name: &'static str| {
+            let mut found = self.engines.iter().filter(|engine| engine.name == name);
+            let engine = found.next().ok_or(AriaLiveError::NoEngine(name))?;
+            let second = found.next().map(|_| AriaLiveError::TwoEngines(name.to_owned()));
+            second.map_or_else(|| Ok(engine.clone()), Err)
+        };
+        let throttle = self.throttle.filter(|factor| !(1.0..1e6).contains(factor));
+        throttle.map_or(Ok(()), |factor| Err(AriaLiveError::Throttle(factor)))?;
+        let [full_frames, regions] = ENGINES.map(one);
+        Ok([full_frames?, regions?])
+    }
+
     /// Frames before the throttling.
     fn unthrottled(&self) -> usize {
         self.frames / 2
@@ -80,7 +97,7 @@ impl LiveRequest {
         let (half, all) = (self.unthrottled() as u64, self.frames as u64);
         let parts = match self.throttle {
             None => vec![(1..=all, 1.0)],
-            Some(factor) => vec![(1..=half, 1.0), (half + 1..=all, factor.max(1.0))],
+            Some(factor) => vec![(1..=half, 1.0), (half + 1..=all, factor)],
         };
         parts.into_iter().filter(|(frames, _)| !frames.is_empty()).collect()
     }
@@ -140,11 +157,7 @@ pub fn run(
     request: &LiveRequest,
     say: &mut dyn FnMut(LiveStep),
 ) -> Result<LiveOutcomes, AriaLiveError> {
-    let [full_frames, regions] = ENGINES.map(|name| {
-        let found = request.engines.iter().find(|engine| engine.name == name).cloned();
-        found.ok_or(AriaLiveError::NoEngine(name))
-    });
-    let engines = [full_frames?, regions?];
+    let engines = request.check()?;
     let (plan, requirements) = (&scenario.plan, &scenario.requirements);
     let top_level = plan
         .usable()
@@ -215,5 +228,18 @@ mod tests {
         request.engines.push(engine("npu"));
         let refused = run(&scenario, &models, &request, &mut |_| {});
         assert!(matches!(refused, Err(AriaLiveError::NothingFits { .. })), "{refused:?}");
+        let refused = |change: &dyn Fn(&mut LiveRequest)| {
+            let mut changed = request.clone();
+            change(&mut changed);
+            run(&scenario, &models, &changed, &mut |_| {}).map(|_| ()).map_err(|e| e.to_string())
+        };
+        let says = |refused: Result<(), String>, what: &str| {
+            assert!(refused.as_ref().is_err_and(|e| e.contains(what)), "{refused:?}");
+        };
+        says(refused(&|request| request.engines.push(engine("gpu"))), "`gpu` has two engines");
+        says(refused(&|request| request.engines.push(engine("tpu"))), "`tpu` is no processor");
+        for factor in [0.5, f64::NAN] {
+            says(refused(&|request| request.throttle = Some(factor)), "times as long");
+        }
     }
 }

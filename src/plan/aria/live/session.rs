@@ -316,7 +316,7 @@ impl Session<'_> {
     /// The injected slowdown of the processor of full frames at a frame.
     pub fn slowdown(&self, frame: usize) -> f64 {
         let is_throttled = frame > self.request.unthrottled();
-        self.request.throttle.filter(|_| is_throttled).unwrap_or(1.0).max(1.0)
+        self.request.throttle.filter(|_| is_throttled).unwrap_or(1.0)
     }
 }
 

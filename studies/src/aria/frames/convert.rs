@@ -8,12 +8,16 @@
 //! Both have cameras as here: x to the right, y down, z forward.
 
 use super::{AriaStudyError, LENS, POSES, pictures, poses, refuse};
-use std::path::{Path, PathBuf};
+use std::{
+    io::ErrorKind,
+    path::{Path, PathBuf},
+};
+use vitempo::aria::Intrinsics;
 
 /// Longest time from a picture to its depth and its pose, s, as TUM's own tools take it.
 const APART_S: f64 = 0.02;
 /// TUM's depths in a millimetre.
-const TUM_PER_MM: u16 = 5;
+const TUM_PER_MM: u32 = 5;
 
 /// What was converted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +26,7 @@ pub struct Converted {
     pub frames: usize,
     /// Of these, how many have depth.
     pub depths: usize,
-    /// Frames without a pose, which are left out.
+    /// Frames without a pose, or with one of which a number is not finite, which are left out.
     pub lost: usize,
 }
 
@@ -39,7 +43,36 @@ struct Sources {
     frames: Vec<Source>,
     /// `fx fy cx cy`, where the folder has them.
     lens: Option<[f64; 4]>,
-    per_mm: u16,
+    per_mm: u32,
+}
+
+/// A new folder beside another's place; whatever is left in it is removed with it.
+struct Partial(PathBuf);
+
+impl Partial {
+    fn beside(out: &Path) -> Result<Self, AriaStudyError> {
+        let name = out.file_name().ok_or_else(|| refuse(out, "is no name of a folder"))?;
+        let parent = out.parent().filter(|parent| !parent.as_os_str().is_empty());
+        let parent = parent.unwrap_or(Path::new("."));
+        std::fs::create_dir_all(parent).map_err(|e| refuse(parent, e))?;
+        for number in 0.. {
+            let name = format!(".{}.{}.{number}", name.to_string_lossy(), std::process::id());
+            let path = parent.join(name);
+            match std::fs::create_dir(&path) {
+                Ok(()) => return Ok(Self(path)),
+                Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
+                Err(e) => return Err(refuse(&path, e)),
+            }
+        }
+        Err(refuse(parent, "is full"))
+    }
+}
+
+impl Drop for Partial {
+    fn drop(&mut self) {
+        // Gone where it was renamed.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
 }
 
 /// Writes every `step`-th frame of a folder of TUM's or ScanNet's kind into the new folder `out`.
@@ -61,24 +94,24 @@ pub fn convert(
     let lens = lens.or(own).ok_or_else(|| {
         refuse(folder, "has no lens; give fx,fy,cx,cy in pixels, as its authors print them")
     })?;
-    let partial = out.with_extension("partial");
-    if partial.exists() {
-        std::fs::remove_dir_all(&partial).map_err(|e| refuse(&partial, e))?;
-    }
-    std::fs::create_dir_all(&partial).map_err(|e| refuse(&partial, e))?;
+    let [fx, fy, cx, cy] = lens;
+    Intrinsics::new([fx, fy], [cx, cy]).map_err(|_| {
+        refuse(folder, format!("lens {fx},{fy},{cx},{cy}: two focal lengths above 0 and a centre"))
+    })?;
+    let partial = Partial::beside(out)?;
     let frames: Vec<Source> = frames.into_iter().step_by(step.max(1)).collect();
-    let converted = write(&frames, lens, per_mm, &partial)?;
+    let converted = write(&frames, lens, per_mm, &partial.0)?;
     if converted.frames == 0 {
         return Err(refuse(folder, "no frame has a pose"));
     }
-    std::fs::rename(&partial, out).map_err(|e| refuse(out, e))?;
+    std::fs::rename(&partial.0, out).map_err(|e| refuse(out, e))?;
     Ok(converted)
 }
 
 fn write(
     frames: &[Source],
     lens: [f64; 4],
-    per_mm: u16,
+    per_mm: u32,
     out: &Path,
 ) -> Result<Converted, AriaStudyError> {
     let mut converted = Converted { frames: 0, depths: 0, lost: 0 };
@@ -88,9 +121,12 @@ fn write(
             converted.lost += 1;
             continue;
         };
-        if size.is_none() {
-            let first = pictures::colours(&frame.colours)?;
-            size = Some([first.width(), first.height()].map(f64::from));
+        let picture = pictures::colours(&frame.colours)?;
+        let [across, down] = [picture.width(), picture.height()];
+        let [width, height] = *size.get_or_insert([across, down]);
+        if [across, down] != [width, height] {
+            let wrong = format!("{across} x {down} pixels; the first has {width} x {height}");
+            return Err(refuse(&frame.colours, wrong));
         }
         let end = frame.colours.extension().and_then(|end| end.to_str()).unwrap_or("png");
         let name = format!("{:06}.{end}", converted.frames);
@@ -99,7 +135,7 @@ fn write(
         if let Some(depths) = &frame.depths {
             let mut found = pictures::depths(depths)?;
             found.pixels_mut().for_each(|depth| {
-                depth.0[0] = (depth.0[0] + per_mm / 2) / per_mm;
+                depth.0[0] = ((u32::from(depth.0[0]) + per_mm / 2) / per_mm) as u16;
             });
             let to = to.with_extension("depth.png");
             found.save(&to).map_err(|e| refuse(&to, e))?;
@@ -109,7 +145,7 @@ fn write(
         converted.frames += 1;
     }
     table(&out.join("poses.csv"), &rows)?;
-    let [width, height] = size.unwrap_or_default();
+    let [width, height] = size.unwrap_or_default().map(f64::from);
     let [fx, fy, cx, cy] = lens;
     let numbers = [width, height, fx, fy, cx, cy].map(|number| number.to_string());
     table(&out.join("intrinsics.csv"), &[LENS.map(str::to_owned).to_vec(), numbers.to_vec()])?;
@@ -153,8 +189,12 @@ fn timed<T>(
     of: impl Fn(&[String]) -> Result<T, AriaStudyError>,
 ) -> Result<Vec<(f64, T)>, AriaStudyError> {
     let one = |line: Vec<String>| {
-        let (time, rest) = line.split_first().ok_or_else(|| refuse(path, "an empty line"))?;
-        Ok((number(path, time)?, of(rest)?))
+        let (text, rest) = line.split_first().ok_or_else(|| refuse(path, "an empty line"))?;
+        let time = number(path, text)?;
+        if !time.is_finite() {
+            return Err(refuse(path, format!("`{text}` is not a time")));
+        }
+        Ok((time, of(rest)?))
     };
     let mut all = lines(path)?.into_iter().map(one).collect::<Result<Vec<_>, AriaStudyError>>()?;
     all.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -185,10 +225,18 @@ fn tum(folder: &Path) -> Result<Sources, AriaStudyError> {
             .map_err(|n| refuse(&path, format!("{} numbers behind a time, not 7", n.len())))
     })?;
     let depths = if folder.join("depth.txt").exists() { files("depth.txt")? } else { Vec::new() };
-    let frame =
-        |(time, colours)| Source { colours, depths: at(&depths, time), pose: at(&places, time) };
+    let frame = |(time, colours)| {
+        let pose = at(&places, time).filter(is_known);
+        Source { colours, depths: at(&depths, time), pose }
+    };
     let frames = files("rgb.txt")?.into_iter().map(frame).collect();
     Ok(Sources { frames, lens: None, per_mm: TUM_PER_MM })
+}
+
+/// Whether numbers are a position and a rotation.
+fn is_known(pose: &[f64; 7]) -> bool {
+    let [.., qx, qy, qz, qw] = *pose;
+    pose.iter().all(|number| number.is_finite()) && poses::rotation([qx, qy, qz, qw]).is_some()
 }
 
 fn scannet(folder: &Path) -> Result<Sources, AriaStudyError> {
@@ -282,6 +330,29 @@ mod tests {
         assert_eq!(second.pose.rotation, [[-1., 0., 0.], [0., 1., 0.], [0., 0., -1.]]);
         let again = convert(path, lens, 1, &out).expect_err("is there").to_string();
         assert!(again.contains("is there already"), "{again}");
+        // Nothing of another's is touched, nothing of ours is left.
+        let theirs = path.join("new.partial/theirs");
+        write("new.partial/theirs", "kept");
+        let before = std::fs::read_dir(path).expect("a folder").count();
+        for lens in [[f64::NAN, 4., 4., 2.], [4., 0., 4., 2.], [4., 4., f64::INFINITY, 2.]] {
+            let wrong = convert(path, Some(lens), 1, &path.join("new.v2")).expect_err("no lens");
+            assert!(wrong.to_string().contains("two focal lengths"), "{wrong}");
+        }
+        let second = std::fs::read(path.join("rgb/b.png")).expect("a picture");
+        write("rgb/b.png", "cut");
+        let wrong = convert(path, lens, 1, &path.join("new.v2")).expect_err("no picture");
+        assert!(wrong.to_string().contains("b.png: not a picture"), "{wrong}");
+        RgbImage::new(9, 4).save(path.join("rgb/b.png")).expect("a picture");
+        let wrong = convert(path, lens, 1, &path.join("new.v2")).expect_err("another size");
+        assert!(wrong.to_string().contains("9 x 4 pixels; the first has 8 x 4"), "{wrong}");
+        std::fs::write(path.join("rgb/b.png"), second).expect("a picture");
+        assert!(theirs.is_file());
+        assert_eq!(std::fs::read_dir(path).expect("a folder").count(), before);
+        pictures(path, "rgb/a.png", "depth/a.png", 65535);
+        write("groundtruth.txt", "0.99 1 2 3 0 0 0 1\n2.015 nan 5 6 0 1 0 0\n");
+        let far = convert(path, lens, 1, &path.join("far")).unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(far, Converted { frames: 1, depths: 1, lost: 2 });
+        assert_eq!(read_back(&path.join("far")).pictures[0].depths_m[0], 13.107);
         write("groundtruth.txt", "0.99 1 2 3\n");
         let wrong = convert(path, lens, 1, &path.join("other")).expect_err("three numbers");
         assert!(wrong.to_string().contains("groundtruth.txt: 3 numbers"), "{wrong}");

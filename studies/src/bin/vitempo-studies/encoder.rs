@@ -27,7 +27,7 @@ pub struct EncoderArgs {
     #[arg(long = "bundle", value_name = "NAME")]
     bundles: Vec<PathBuf>,
     /// Dataset with measurements of it, from `vitempo profile --size`
-    #[arg(long, value_name = "FOLDER")]
+    #[arg(long, value_name = "FOLDER", requires = "bundles")]
     measured: Option<PathBuf>,
     /// Format of the output
     #[arg(long, value_enum, default_value_t)]

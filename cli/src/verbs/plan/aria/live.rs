@@ -32,21 +32,21 @@ pub struct LiveArgs {
     pub engines: Vec<Engine>,
 
     /// Camera frames that each system receives
-    #[arg(long, value_name = "COUNT", default_value = "300", value_parser = positive, requires = "engines")]
+    #[arg(long, value_name = "COUNT", default_value = "300", value_parser = positive, requires = "engines", conflicts_with = "simulate")]
     pub frames: usize,
 
-    /// Factor by which full frames take longer from the middle of the run on
-    #[arg(long, value_name = "TIMES", value_parser = quantity::above_zero, requires = "engines")]
+    /// Factor by which full frames take longer from the middle of the run on, at least 1
+    #[arg(long, value_name = "TIMES", value_parser = quantity::above_zero, requires = "engines", conflicts_with = "simulate")]
     pub throttle: Option<f64>,
 
     /// What ARIA warps full frames by: the camera's rotation, the decoder's depth, or a trained flow
     /// from a file, e.g. datasets/aria/flow.json; by default depth where the decoder gives it,
     /// otherwise rotation
-    #[arg(long, value_name = "rotation|depth|FILE.json", value_parser = parse_flow, requires = "engines")]
+    #[arg(long, value_name = "rotation|depth|FILE.json", value_parser = parse_flow, requires = "engines", conflicts_with = "simulate")]
     pub flow: Option<FlowArg>,
 
     /// Write every executed frame into this file: latency, cycles, age of the full frame, errors, flow
-    #[arg(long, value_name = "FILE.csv", requires = "engines")]
+    #[arg(long, value_name = "FILE.csv", requires = "engines", conflicts_with = "simulate")]
     pub record: Option<PathBuf>,
 }
 
@@ -82,7 +82,14 @@ impl From<AriaLiveError> for CliError {
             AriaLiveError::Costs(error) => return error.into(),
             AriaLiveError::Live(error) => return error.into(),
             AriaLiveError::Pixels { .. } => return Self::ours(error),
-            AriaLiveError::NoEngine(_) => {
+            AriaLiveError::Throttle(_) => {
+                return Self::user(error)
+                    .about("--throttle")
+                    .hint("--throttle 2: full frames take twice as long in the second half");
+            }
+            AriaLiveError::NoEngine(_)
+            | AriaLiveError::UnknownEngine(_)
+            | AriaLiveError::TwoEngines(_) => {
                 return Self::user(error)
                     .about("--live")
                     .hint("give --live gpu=BACKEND@CORES and --live npu=BACKEND@CORES");

@@ -34,7 +34,7 @@ pub struct AriaArgs {
     pub target: u64,
 
     /// Camera frames per second; a trace has its own rate
-    #[arg(long, value_name = "FPS", value_parser = quantity::above_zero, default_value = "30")]
+    #[arg(long, value_name = "FPS", value_parser = quantity::above_zero, default_value = "30", conflicts_with = "simulate")]
     pub camera: f64,
 
     /// Probability that the true latencies lie in the forecast interval of the plan
@@ -49,8 +49,8 @@ pub struct AriaArgs {
     #[arg(long, value_name = "FRAMES", value_parser = positive, default_value = "4")]
     pub interval: usize,
 
-    /// Spread of runs of the same work: coefficient of variation
-    #[arg(long, value_name = "SHARE", default_value = "0.05")]
+    /// Spread of runs of the same work: coefficient of variation; a device has its own
+    #[arg(long, value_name = "SHARE", default_value = "0.05", conflicts_with = "simulate")]
     pub spread: f64,
 
     /// Costs from a file instead of models and bundles: the `costs` that `--format json` prints
@@ -64,15 +64,15 @@ pub struct AriaArgs {
 
     /// Processors and their thermal model, for `--simulate`: the `device` that `--simulate --format
     /// json` prints
-    #[arg(long, value_name = "FILE.json", requires = "simulate")]
+    #[arg(long, value_name = "FILE.json", requires = "simulate", conflicts_with = "engines")]
     pub device: Option<PathBuf>,
 
     /// Seed of the spread of runs, and of the order of regions in systems that have no scheduler
-    #[arg(long, default_value_t = 0, requires = "simulate")]
+    #[arg(long, default_value_t = 0, requires = "simulate", conflicts_with = "engines")]
     pub seed: u64,
 
     /// Write a page with tables and plots into this folder
-    #[arg(long, value_name = "FOLDER", requires = "simulate")]
+    #[arg(long, value_name = "FOLDER", requires = "simulate", conflicts_with = "engines")]
     pub out: Option<PathBuf>,
 
     #[command(flatten)]

@@ -25,7 +25,7 @@ pub struct Models {
     pub decoder: Option<String>,
 
     /// Value of a symbolic dimension, e.g. `--dim batch=1`; may be repeated
-    #[arg(long = "dim", value_name = "NAME=SIZE", value_parser = parse_dimension)]
+    #[arg(long = "dim", value_name = "NAME=SIZE", value_parser = parse_dimension, requires = "encoder", conflicts_with = "costs")]
     pub dimensions: Vec<(String, usize)>,
 
     /// Bundle for the processor of full frames: a file, or a name that `vitempo bundle list` shows
@@ -37,28 +37,28 @@ pub struct Models {
     pub npu: Option<PathBuf>,
 
     /// A resolution of full frames, e.g. 406x658; may be repeated. Default: those of the paper
-    #[arg(long = "level", value_name = "HxW", value_parser = parse_size)]
+    #[arg(long = "level", value_name = "HxW", value_parser = parse_size, requires = "encoder", conflicts_with = "costs")]
     pub levels: Vec<(usize, usize)>,
 
     /// A size of regions to try, in pixels, e.g. 238x322; may be repeated. Default: those of the
     /// paper
-    #[arg(long = "region", value_name = "HxW", value_parser = parse_size)]
+    #[arg(long = "region", value_name = "HxW", value_parser = parse_size, requires = "encoder", conflicts_with = "costs")]
     pub regions: Vec<(usize, usize)>,
 
     /// Side of a patch, px; default: the stride of the encoder's first convolution
-    #[arg(long, value_name = "PIXELS", value_parser = super::super::super::quantity::positive)]
+    #[arg(long, value_name = "PIXELS", value_parser = quantity::positive, requires = "encoder", conflicts_with = "costs")]
     pub patch: Option<usize>,
 
     /// Time of identification, tracking, warping and scheduling per frame on the CPU
-    #[arg(long, value_name = "TIME", value_parser = quantity::time_ns, default_value = "2ms")]
+    #[arg(long, value_name = "TIME", value_parser = quantity::time_ns, default_value = "2ms", requires = "encoder", conflicts_with = "costs")]
     pub frame_step: u64,
 
     /// Time of the patch flow per frame, where a network computes it
-    #[arg(long, value_name = "TIME", value_parser = quantity::time_ns, default_value = "0ms")]
+    #[arg(long, value_name = "TIME", value_parser = quantity::time_ns, default_value = "0ms", requires = "encoder", conflicts_with = "costs")]
     pub patch_flow: u64,
 
     /// Time of the decoder per frame, where there is no `--decoder`
-    #[arg(long, value_name = "TIME", value_parser = quantity::time_ns, default_value = "0ms", conflicts_with = "decoder")]
+    #[arg(long, value_name = "TIME", value_parser = quantity::time_ns, default_value = "0ms", requires = "encoder", conflicts_with_all = ["decoder", "costs"])]
     pub rest: u64,
 }
 
@@ -79,6 +79,9 @@ impl From<AriaCostsError> for CliError {
                 "say how large a patch is with --patch, e.g. --patch 14"
             }
             AriaCostsError::NoPatchFits { .. } => "give larger sizes",
+            AriaCostsError::RegionTooLarge { .. } => {
+                "give a smaller --region, or a --level that holds it"
+            }
             AriaCostsError::DecoderInput { .. } => {
                 "export encoder and decoder for the same size of image"
             }

@@ -122,15 +122,14 @@ impl Planned<'_> {
             }
         }
         if !plan.advice.is_empty() {
-            let both = plan
-                .levels
-                .iter()
-                .all(|l| l.interval_frames[2] > plan.requirements.interval_frames);
+            let full_frames =
+                plan.advice.iter().filter(|advice| advice.is_for_full_frames()).count();
+            let both = (1..plan.advice.len()).contains(&full_frames);
             let _ = writeln!(
                 text,
                 "What would have to change{}:",
                 if both {
-                    ", for full frames and for the frame itself"
+                    ", one for full frames and one for the frame itself"
                 } else {
                     "; any one is enough"
                 }

@@ -38,9 +38,9 @@ pub fn run(args: &AriaArgs, path: &Path, scenario: &Scenario) -> CliResult {
 }
 
 /// The simulation to print.
-struct Printed<'a>(Simulated<'a>);
+struct Printed(Simulated);
 
-impl Printed<'_> {
+impl Printed {
     fn systems<'o>(outcomes: impl IntoIterator<Item = &'o AriaOutcome>) -> Table {
         let headings = [
             "System",
@@ -52,6 +52,7 @@ impl Printed<'_> {
             "Stale",
             "Stale, fast",
             "Moved",
+            "Unseen",
             "Full frame age",
             "Patches",
             "Slowdown",
@@ -60,27 +61,29 @@ impl Printed<'_> {
         ];
         let mut table = Table::new(&headings, 1);
         for o in outcomes {
-            let ms = |ns: u64| format!("{:.1} ms", ns as f64 / 1e6);
-            let stale = |class: usize| {
-                o.staleness
-                    .get(class)
-                    .map_or_else(|| "-".to_owned(), |s| format!("{:.1}", s.mean_frames))
+            let number = |value: Option<f64>, digits: usize, unit: &str| {
+                value.map_or_else(|| "-".to_owned(), |value| format!("{value:.digits$}{unit}"))
+            };
+            let ran = |value: f64| (o.executed > 0).then_some(value);
+            let ms = |ns: u64| number(ran(ns as f64 / 1e6), 1, " ms");
+            let (all, fast) = match &o.staleness[..] {
+                [.., fast, all] => (all, fast),
+                _ => continue,
             };
             table.row([
                 o.system.name().to_owned(),
-                success(o.success_rate()),
+                success(ran(o.success_rate()).unwrap_or(f64::NAN)),
                 o.dropped.to_string(),
                 ms(o.latency_ns[0]),
                 ms(o.latency_ns[1]),
-                format!("{:.2}", o.cycles),
-                stale(o.staleness.len().saturating_sub(1)),
-                stale(o.staleness.len().saturating_sub(2)),
-                o.staleness
-                    .last()
-                    .map_or_else(|| "-".to_owned(), |s| format!("{:.2}", s.mean_patches)),
-                format!("{:.1}", o.full_frame_age),
-                format!("{:.0}", o.patches),
-                o.throttled.map_or_else(|| "-".to_owned(), |t| format!("{t:.2} x")),
+                number(ran(o.cycles), 2, ""),
+                number(all.mean_frames, 1, ""),
+                number(fast.mean_frames, 1, ""),
+                number(all.mean_patches, 2, ""),
+                o.before_full_frames.to_string(),
+                number(o.full_frame_age, 1, ""),
+                number(o.patches, 0, ""),
+                number(o.throttled, 2, " x"),
                 format!("{:.0} C", o.hottest_c),
                 format!("{:.0} J", o.energy_j),
             ]);
@@ -123,10 +126,11 @@ impl Printed<'_> {
 const LEGEND: &str = "ARIA serves the regions that waited longest, then the fastest; the paper's \
     order is speed, after regions carried over.\nStale: frames since what is shown of a moving \
     region was seen, mean (fast: of regions that move 0.3 patches a frame or more); Moved: how far \
-    they went since,\nin patches; Full frame age: frames; Patches: of what the background was last \
-    seen with; Slowdown: of full frames by throttling.\n";
+    they went since,\nin patches; Unseen: frames before the first full frame, which show nothing and \
+    have no age; Full frame age: frames; Patches: of what the\nbackground was last seen with; \
+    Slowdown: of full frames of one resolution by throttling; -: nothing to count.\n";
 
-impl Report for Printed<'_> {
+impl Report for Printed {
     fn table(&self) -> String {
         let target = self.0.scenario.requirements.target_ns / 1e6;
         let mut text = String::new();

@@ -50,10 +50,10 @@ pub struct AriaArgs {
     #[arg(long, value_name = "FPS", default_value_t = 100.0)]
     camera: f64,
     /// Scenes of each of the four kinds
-    #[arg(long, value_name = "N", default_value_t = 2)]
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..))]
     scenes: u64,
-    /// Camera frames of each scene
-    #[arg(long, value_name = "N", default_value_t = 60)]
+    /// Camera frames of each scene; the first 10 do not count, but with --resolutions
+    #[arg(long, value_name = "N", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..))]
     frames: u64,
     /// Number of the first held-out scene
     #[arg(long, value_name = "N", default_value_t = 0)]
@@ -139,6 +139,10 @@ pub fn run(args: &AriaArgs) -> Result<(), Failure> {
         let error = format!("{flag} has no effect on training a flow");
         return Err(Failure::new(error).hint(format!("leave {flag} out, or add --page FOLDER")));
     }
+    if let Some(least) = least_frames(args).filter(|least| args.frames < *least) {
+        let error = format!("--frames {}: no frame is counted", args.frames);
+        return Err(Failure::new(error).hint(format!("--frames {least} or more")));
+    }
     if let Some(folder) = &args.page {
         let [gpu, npu] = bundles()?;
         let files = page(args, &trained, [&gpu, &npu], scenes).map_err(Failure::new)?;
@@ -168,6 +172,15 @@ pub fn run(args: &AriaArgs) -> Result<(), Failure> {
         Format::Csv => print::write(&table.to_csv()?),
         Format::Json => print::write_json(&table.to_json()),
     }
+}
+
+/// The least number of frames of a scene of which some are counted; none where no scene is shown.
+fn least_frames(args: &AriaArgs) -> Option<u64> {
+    if args.phone {
+        return Some(SKIPPED / LONGER + 1);
+    }
+    let shows = args.page.is_some() || !(args.resolutions || args.flow.is_some());
+    (shows && args.recorded.is_none()).then_some(SKIPPED + 1)
 }
 
 /// A flag given that only systems within a deadline read.
@@ -401,11 +414,10 @@ fn grids(sizes: &[[usize; 2]]) -> Result<Vec<vitempo::aria::Grid>, AriaStudyErro
     sizes.iter().map(|[rows, cols]| Ok(vitempo::aria::Grid::new(*rows, *cols)?)).collect()
 }
 
-/// RMSE and mIoU; recorded frames have no labels to compare with.
+/// RMSE and mIoU; recorded frames have no labels to compare with, and may have no depth.
 fn figures(score: &Score) -> [String; 2] {
-    let miou = score.label_miou();
-    let miou = if miou > 0.0 { format!("{miou:.4}") } else { "-".to_owned() };
-    [format!("{:.4}", score.depth_rmse_m()), miou]
+    [score.depth_rmse_m(), score.label_miou()]
+        .map(|figure| figure.map_or_else(|| "-".to_owned(), |figure| format!("{figure:.4}")))
 }
 
 fn row(way: &Way, shown: &Shown) -> Vec<String> {

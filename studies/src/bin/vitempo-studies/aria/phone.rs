@@ -44,7 +44,7 @@ pub fn table(systems: &[OnPhone]) -> Table {
             miou,
             off,
             same,
-            format!("{:.2}", o.full_frame_age),
+            o.full_frame_age.map_or_else(|| "-".to_owned(), |age| format!("{age:.2}")),
             format!("{:.2}", shown.cycles as f64 / shown.frames.max(1) as f64),
             format!("{:.1}", o.hottest_c),
             o.throttled.map_or_else(|| "-".to_owned(), |by| format!("{by:.2}")),
@@ -89,11 +89,8 @@ pub fn charts(systems: &[OnPhone]) -> Vec<(&'static str, &'static str, Chart)> {
     let moment = |of: fn(&Moment) -> Option<f64>| {
         move |system: &OnPhone, second: usize| system.outcome.moments.get(second).and_then(of)
     };
-    let score = |of: fn(&vitempo::aria::scene::Score) -> f64| {
-        move |system: &OnPhone, second: usize| {
-            let shown = system.seconds.get(second).filter(|shown| shown.frames > 0)?;
-            Some(of(&shown.score))
-        }
+    let score = |of: fn(&vitempo::aria::scene::Score) -> Option<f64>| {
+        move |system: &OnPhone, second: usize| of(&system.seconds.get(second)?.score)
     };
     vec![
         (
@@ -119,7 +116,7 @@ pub fn charts(systems: &[OnPhone]) -> Vec<(&'static str, &'static str, Chart)> {
         (
             "phone-resolution",
             "Height of the latest full frame (figure 17)",
-            over_time("pixels", &moment(|m| Some(m.height as f64))),
+            over_time("pixels", &moment(|m| Some(m.height? as f64))),
         ),
         (
             "phone-motion",

@@ -55,7 +55,9 @@ impl Outcomes {
             ];
             let errors = run.shown().into_iter().flatten();
             let errors = errors.flat_map(|score| {
-                [format!("{:.4}", score.depth_rmse_m()), format!("{:.4}", score.label_miou())]
+                let none = || "-".to_owned();
+                [score.depth_rmse_m(), score.label_miou()]
+                    .map(|error| error.map_or_else(none, |error| format!("{error:.4}")))
             });
             table.row(row.into_iter().chain(errors));
         }
@@ -86,7 +88,9 @@ impl Outcomes {
                     success(outcome.success_rate()),
                     ms(outcome.latency_ns[0] as f64),
                     format!("{:.2}", outcome.cycles),
-                    format!("{:.1}", outcome.full_frame_age),
+                    outcome
+                        .full_frame_age
+                        .map_or_else(|| "-".to_owned(), |age| format!("{age:.1}")),
                     outcome.evidence.to_string(),
                 ]);
             }
@@ -114,7 +118,8 @@ impl Outcomes {
             for frame in &run.frames {
                 let errors = frame.shown.map(|scores| {
                     scores.map(|score| {
-                        [score.depth_rmse_m(), score.label_miou()].map(|x| format!("{x:.5}"))
+                        [score.depth_rmse_m(), score.label_miou()]
+                            .map(|error| error.map_or_else(String::new, |x| format!("{x:.5}")))
                     })
                 });
                 let [[rmse, miou], [off, same]] = errors.unwrap_or_default();
