@@ -205,6 +205,84 @@ fn many_processors(processors: usize, nodes: usize) -> String {
     .to_string()
 }
 
+/// What is refused of a command line, whose words have no spaces.
+fn refused_line(line: &str) -> String {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    refused(&words)
+}
+
+#[test]
+fn options_without_effect_are_refused_with_their_name() {
+    let costs = input("bw_three_rows.json");
+    let model = input("m32.onnx");
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+    let place = format!("plan place --record {root}/datasets/stitching/record.json --slo 90%,40ms");
+    let pair = "--processor a=epyc-rten-f32-1t --processor b=epyc-rten-f32-1t";
+    for (line, expected) in [
+        ("plan offload --study --frequency 1".to_owned(), "--device"),
+        ("plan offload --study --camera-rate 5".to_owned(), "--device"),
+        ("plan offload --study --bandwidth 1MB/s".to_owned(), "--device"),
+        ("plan offload --choices c.csv --governor ondemand".to_owned(), "--device"),
+        ("plan offload --device nexus6 --camera-rate 15,15".to_owned(), "`15` is given twice"),
+        ("plan offload --device nexus6 --conversion c,c".to_owned(), "`c` is given twice"),
+        ("plan offload --device nexus6 --frequency 7".to_owned(), "does not run at 7 GHz"),
+        ("plan offload --device nexus6 --preview 99999x99999".to_owned(), "16384"),
+        ("energy timeline --device nexus6 --frequency 50".to_owned(), "does not run at 50 GHz"),
+        ("run --replay log.jsonl --queries 5".to_owned(), "PLAN.json"),
+        ("run --replay log.jsonl --live a=rten".to_owned(), "PLAN.json"),
+        ("run --replay log.jsonl --bound 5".to_owned(), "PLAN.json"),
+        ("run --replay log.jsonl --timeout 1".to_owned(), "PLAN.json"),
+        (format!("plan split --costs {costs} --pareto --frames 5"), "--live"),
+        (format!("plan split --costs {costs} --pareto --record r.json"), "--live"),
+        (format!("plan split --costs {costs} --pareto --minimise memory"), "--minimise"),
+        (format!("plan pipeline --costs {costs} --pareto --minimise latency"), "--minimise"),
+        (format!("plan multitask --costs {costs} --frames 3"), "--live"),
+        (format!("plan multitask --costs {costs} --rounds 7"), "--live"),
+        (format!("plan multitask {model} {pair} --session-overhead 50ms"), "--costs"),
+        ("plan stitch --tasks t.toml --costs c.json --frames 3".to_owned(), "--live"),
+        ("plan stitch --tasks t.toml --slo 9%,5ms --slo 8%,5ms".to_owned(), "given twice"),
+        (format!("{place} --over 1s"), "--arrivals"),
+        (format!("{place} --slo 80%,40ms"), "--slo: `all tasks` is given twice"),
+        (format!("{place} --power a=1W --power a=2W"), "--power: `a` is given twice"),
+        (format!("{place} --slowdown a/a=1.2"), "beside itself"),
+        (format!("{place} --slowdown a/b=1.2 --slowdown a/b=1.3"), "`a/b` is given twice"),
+        (format!("{place} --arrivals 5ms --arrivals 20/s"), "--arrivals: `all tasks`"),
+        (format!("zoo make {model} --positions 3 --cut x --out zoo/"), "--cut"),
+    ] {
+        let refused = refused_line(&line);
+        assert!(refused.contains(expected), "{line}: {refused}");
+    }
+    let late = refused_line("plan offload --study --max-latency 1ns");
+    assert!(late.contains("no choice keeps --max-latency\n"), "{late}");
+    assert!(late.contains("the fastest takes") && !late.contains("accura"), "{late}");
+}
+
+#[test]
+fn transfers_that_cost_nothing_are_said_to() {
+    let model = input("m32.onnx");
+    let command = ["plan", "multitask", &model, "--encoder", "/encoder"];
+    let pair = ["--processor", "a=epyc-rten-f32-1t", "--processor", "b=epyc-onnxruntime-f32-1t"];
+    let free = ok(&[&command[..], &pair].concat());
+    assert!(free.contains("transfers between processors cost nothing"), "{free}");
+    let linked = ok(&[&command[..], &pair, &["--bandwidth", "8GB/s"]].concat());
+    assert!(!linked.contains("cost nothing"), "{linked}");
+}
+
+#[test]
+fn a_front_of_pipelines_keeps_its_bounds() {
+    let folder = Folder::new();
+    let costs = folder.file("costs.json", many_processors(3, 12));
+    let front = ["plan", "pipeline", "--costs", &costs, "--pareto"];
+    let all = json(&front);
+    let plans = |front: &Value| front.as_array().expect("plans").len();
+    let latency = all[0]["predicted"]["latency_ns"]["point"].as_u64().expect("a latency");
+    let below = format!("{}ns", latency - 1);
+    let fewer = json(&[&front[..], &["--max-latency", &below]].concat());
+    assert_eq!(plans(&fewer), plans(&all) - 1, "the first has the largest latency");
+    let none = refused(&[&front[..], &["--max-period", "1ns", "--max-latency", "1ns"]].concat());
+    assert!(none.contains("period at most 1.00 ns and latency at most 1.00 ns"), "{none}");
+}
+
 #[test]
 fn a_pipeline_that_is_cut_short_is_not_called_proven() {
     let folder = Folder::new();

@@ -538,7 +538,18 @@ fn images_that_do_not_fit_are_refused() {
     let small = folder.file("small.npy", array("<f4", "(1, 3, 8, 8)", 768));
     let few = folder.file("few.npy", array("<i8", "(1,)", 8));
     let text = folder.file("text.npy", "class\n3\n");
+    // The last element of a file, replaced.
+    let ending = |path: &str, end: &[u8]| {
+        let mut bytes = std::fs::read(path).expect("an array");
+        let at = bytes.len() - end.len();
+        bytes[at..].copy_from_slice(end);
+        bytes
+    };
+    let nowhere = folder.file("nowhere.npy", ending(&labels, &99i64.to_le_bytes()));
+    let nan = folder.file("nan.npy", ending(&images, &f32::NAN.to_le_bytes()));
     let cases = [
+        (&images, &nowhere, "nowhere.npy: image 49 has the class 99; the model has "),
+        (&nan, &labels, "nan.npy: image 49 has the value NaN"),
         (&small, &labels, "small.npy: its shape is [1, 3, 8, 8]; the model takes [50, 3, 20, 20]"),
         (&images, &few, "few.npy: 1 labels for 50 images"),
         (&images, &text, "text.npy: this is no .npy file"),

@@ -31,8 +31,16 @@ pub struct Transfer {
     pub tensors: Vec<String>,
     /// Sum of their sizes.
     pub size_bytes: u64,
-    /// Latency of the transfer.
+    /// Latency of the transfer, with what its link takes once.
     pub latency_ns: Interval,
+    /// The part of the latency that the link takes once per inference: a round trip, a wake-up.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub setup_ns: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+const fn is_zero(ns: &u64) -> bool {
+    *ns == 0
 }
 
 /// The predicted cost of a plan.

@@ -100,3 +100,28 @@ impl DissectionFiles {
         dissect(&trace, &log, &settings)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_that_contradict_themselves_are_refused_with_the_line() -> std::io::Result<()> {
+        let folder = tempfile::tempdir()?;
+        let path = folder.path().join("file.csv");
+        let trace = |text: &str| -> std::io::Result<String> {
+            std::fs::write(&path, text)?;
+            Ok(PowerTrace::read(&path).map_or_else(|e| e.to_string(), |_| "read".to_owned()))
+        };
+        let rising = trace("time_s,power_w\n0,1\n# pause\n2,1\n1,1\n")?;
+        assert!(rising.ends_with("line 5: time is 1 s after 2 s; times of a trace rise"));
+        let twice = trace("time_s,power_w,power_mw\n0,1,1000\n1,1,1000\n")?;
+        assert!(twice.contains("columns power_w and power_mw both have the power"), "{twice}");
+        assert!(trace("time_s,power_w\n0,1\n")?.contains("1 samples; a trace needs two or more"));
+        assert_eq!(trace("time_s,power_w\n0,1\n1,1\n")?, "read");
+        std::fs::write(&path, "frame,phase,start_s,end_s\n,flag,1,1\n1,a,2,3\n,flag,4,4\n")?;
+        let log = EventLog::read(&path).map_or_else(|e| e.to_string(), |_| "read".to_owned());
+        assert!(log.ends_with("line 4: a second row `flag`: the first is at 1 s"), "{log}");
+        Ok(())
+    }
+}

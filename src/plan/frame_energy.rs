@@ -8,7 +8,10 @@ use super::{
 use vitempo_planners::{
     Plan,
     cost::Costs,
-    energy::{CameraUse, PlanFrame, PlanUse, Running, StageEnergy, offload::OffloadModel},
+    energy::{
+        CameraUse, PlanFrame, PlanUse, Running, StageEnergy,
+        offload::{Clock, OffloadModel},
+    },
 };
 
 /// How the device is used.
@@ -68,6 +71,8 @@ impl FrameSettings {
         let device = self.device.model(None)?;
         let highest = device.processor.as_ref().and_then(|p| p.range_ghz()).map(|(_, high)| high);
         let preview = device.camera.preview;
+        let clock = self.ghz.map(Clock::Fixed);
+        device.check_clocks(clock.as_slice()).map_err(WeighError::from)?;
         let with = PlanUse {
             ghz: self.ghz.or(highest).ok_or(FrameEnergyError::NoFrequency)?,
             camera: CameraUse { fps: self.camera_fps, preview, post_processing: true },

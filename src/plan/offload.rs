@@ -79,12 +79,14 @@ pub enum WeighError {
     #[error("the bandwidth has no effect: no network runs on the server")]
     NothingSent,
     /// No choice satisfies the bounds.
-    #[error("no choice keeps the bounds on latency, energy and accuracy")]
+    #[error("no choice keeps the bounds")]
     NothingWithin {
+        /// The bounds.
+        bounds: Bounds,
         /// Number of choices.
         choices: usize,
-        /// Accuracy of the most accurate, percent.
-        most_accurate: f64,
+        /// The best of all choices in each bounded quantity, by itself.
+        nearest: Bounds,
     },
 }
 
@@ -120,17 +122,22 @@ pub fn weigh(
         Source::Measured(path) => (read_choices(path)?, Evidence::TraceReplay, None),
         Source::Modelled { device, settings, bytes_per_s } => {
             let model = device.model(*bytes_per_s)?;
-            let choices = model.options(settings)?;
+            let mut settings = settings.clone();
+            if settings.clocks.is_empty() {
+                settings.clocks = model.usual_clocks();
+            }
+            let choices = model.options(&settings)?;
             if bytes_per_s.is_some() && choices.iter().all(|choice| choice.place == Place::Local) {
                 return Err(WeighError::NothingSent);
             }
-            let even = break_even(&model, &choices, least, bounds, settings)?;
+            let even = break_even(&model, &choices, least, bounds, &settings)?;
             (choices, Evidence::CostModel, even)
         }
     };
     let best = best(&choices, least, bounds).cloned().ok_or_else(|| WeighError::NothingWithin {
+        bounds: *bounds,
         choices: choices.len(),
-        most_accurate: choices.iter().filter_map(|choice| choice.accuracy).fold(0.0, f64::max),
+        nearest: nearest(&choices),
     })?;
     let mut shown = if all { choices } else { pareto(&choices) };
     // The choice of least power may be dominated in all other criteria.
@@ -138,6 +145,16 @@ pub fn weigh(
         shown.push(best.clone());
     }
     Ok(Weighed { choices: shown, best, evidence, break_even })
+}
+
+/// The bounds that some choice keeps, one by one.
+fn nearest(choices: &[Choice]) -> Bounds {
+    let least = |of: &dyn Fn(&Choice) -> f64| choices.iter().map(of).fold(f64::INFINITY, f64::min);
+    Bounds {
+        accuracy_at_least: choices.iter().filter_map(|choice| choice.accuracy).fold(0.0, f64::max),
+        latency_at_most_s: least(&|choice| choice.latency_s),
+        energy_at_most_j: least(&|choice| choice.energy_j),
+    }
 }
 
 /// Frames of a device from the launch of the application on.
@@ -238,12 +255,30 @@ mod tests {
     }
 
     #[test]
+    fn a_choice_without_time_is_refused_with_its_line() -> std::io::Result<()> {
+        let folder = tempfile::tempdir()?;
+        let path = folder.path().join("choices.csv");
+        let row = |latency: &str| format!("local,a,100,15,{latency},2.5,20\n");
+        let headings = "place,setting,size_px,camera_fps,latency_s,energy_j,accuracy\n";
+        std::fs::write(&path, format!("{headings}{}# none\n{}", row("1"), row("0")))?;
+        let source = Source::Measured(path.clone());
+        let refused = weigh(&source, Least::Energy, &Bounds::default(), false);
+        let refused = refused.map_or_else(|e| e.to_string(), |_| "weighed".to_owned());
+        assert!(refused.ends_with("line 4: latency_s is 0; it must be above 0"), "{refused}");
+        std::fs::write(&path, format!("{headings}{}", row("1")))?;
+        assert!(weigh(&source, Least::Energy, &Bounds::default(), false).is_ok());
+        Ok(())
+    }
+
+    #[test]
     fn bounds_that_nothing_keeps_are_refused() {
         let bounds = Bounds { latency_at_most_s: 1e-9, ..Bounds::default() };
         let refused = weigh(&Source::Study, Least::Energy, &bounds, false);
         assert!(
-            matches!(refused, Err(WeighError::NothingWithin { choices, most_accurate })
-                if choices > 0 && most_accurate > 0.0),
+            matches!(refused, Err(WeighError::NothingWithin { choices, nearest, .. })
+                if choices > 0
+                    && nearest.accuracy_at_least > 0.0
+                    && nearest.latency_at_most_s > bounds.latency_at_most_s),
             "{refused:?}"
         );
     }

@@ -21,7 +21,7 @@ impl Labelled {
     /// # Errors
     /// [`ZooError`] names the file or the task.
     pub fn read(images: &Path, labels: &Path, variants: &Variants) -> Result<Self, ZooError> {
-        let (name, shape) = input(variants)?;
+        let Input { name, shape, classes } = input(variants)?;
         let refuse = |path: &Path, reason: String| ZooError::file(path, reason);
         let array = Array::read(images)?;
         let pixels = array.floats().map_err(|reason| refuse(images, reason))?;
@@ -44,6 +44,19 @@ impl Labelled {
                     array.shape.first().unwrap_or(&0)
                 ),
             ));
+        }
+        let image = pixels.len() / of_images.len();
+        if let Some(at) = pixels.iter().position(|pixel| !pixel.is_finite()) {
+            let (row, pixel) = (at / image, pixels[at]);
+            return Err(refuse(images, format!("image {row} has the value {pixel}")));
+        }
+        let is_class = |label: &i64| usize::try_from(*label).is_ok_and(|label| label < classes);
+        if let Some(row) = of_images.iter().position(|label| !is_class(label)) {
+            let reason = format!(
+                "image {row} has the class {}; the model has {classes}, counted from 0",
+                of_images[row]
+            );
+            return Err(refuse(labels, reason));
         }
         Ok(Self { name, shape, pixels, labels: of_images })
     }
@@ -82,8 +95,14 @@ impl Labelled {
     }
 }
 
-/// Name and shape of the only input; its first dimension is the batch, as in the only output.
-fn input(variants: &Variants) -> Result<(String, Vec<usize>), ZooError> {
+/// The only input, whose first dimension is the batch, and the number of classes of the only output.
+struct Input {
+    name: String,
+    shape: Vec<usize>,
+    classes: usize,
+}
+
+fn input(variants: &Variants) -> Result<Input, ZooError> {
     let refuse = |reason: String| ZooError::NotClassifying { task: variants.task.clone(), reason };
     let ends = variants
         .subgraphs
@@ -104,7 +123,7 @@ fn input(variants: &Variants) -> Result<(String, Vec<usize>), ZooError> {
     let (given, found) = (shape(&first.value(input).tensor), shape(&last.value(output).tensor));
     match found[..] {
         [rows, classes] if given.first() == Some(&rows) && classes > 0 => {
-            Ok((first.value(input).name.clone(), given))
+            Ok(Input { name: first.value(input).name.clone(), shape: given, classes })
         }
         _ => Err(refuse(format!(
             "its result is {found:?}; accuracy needs one row of logits for each image of {given:?}"

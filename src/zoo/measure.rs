@@ -228,7 +228,12 @@ impl Batch<'_> {
         right: &mut [u64],
     ) -> Result<(), ZooError> {
         let Some((row, rest)) = sessions.split_first_mut() else {
-            let found = given.first().map_or(0, |logits| rightly(logits, self.labels));
+            let found = given.first().map_or(Ok(0), |logits| rightly(logits, self.labels));
+            let found = found.map_err(|row| {
+                let batch = given.first().and_then(|logits| logits.shape.first());
+                let image = self.progress.done * batch.unwrap_or(&0) + row;
+                ZooError::NotRunnable(format!("the result for image {image} is not a number"))
+            })?;
             right.iter_mut().for_each(|count| *count += found);
             return Ok(());
         };
@@ -250,20 +255,23 @@ impl Batch<'_> {
 }
 
 /// Number of rows of logits whose largest value is at the label.
-fn rightly(logits: &OutputValues, labels: &[i64]) -> u64 {
+///
+/// # Errors
+/// The first row with a value that is not a number.
+fn rightly(logits: &OutputValues, labels: &[i64]) -> Result<u64, usize> {
     let classes = logits.shape.last().copied().unwrap_or(0).max(1);
+    let mut labelled = logits.values.chunks(classes).zip(labels);
+    if let Some(row) = labelled.position(|(row, _)| row.iter().any(|logit| logit.is_nan())) {
+        return Err(row);
+    }
     let largest = |row: &[f32]| {
         row.iter()
             .enumerate()
             .max_by(|a, b| a.1.total_cmp(b.1).then(b.0.cmp(&a.0)))
             .map(|(index, _)| index as i64)
     };
-    logits
-        .values
-        .chunks(classes)
-        .zip(labels)
-        .filter(|(row, label)| largest(row) == Some(**label))
-        .count() as u64
+    let labelled = logits.values.chunks(classes).zip(labels);
+    Ok(labelled.filter(|(row, label)| largest(row) == Some(**label)).count() as u64)
 }
 
 #[cfg(test)]
@@ -279,7 +287,9 @@ mod tests {
         };
         assert_eq!(
             (rightly(&logits, &[1, 0, 0]), rightly(&logits, &[0, 1, 1]), rightly(&logits, &[1])),
-            (3, 0, 1)
+            (Ok(3), Ok(0), Ok(1))
         );
+        let values = vec![0.1, 0.9, f32::NAN, -1.0, 0.5, 0.5];
+        assert_eq!(rightly(&OutputValues { values, ..logits }, &[1, 0, 0]), Err(1));
     }
 }

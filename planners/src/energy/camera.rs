@@ -49,6 +49,9 @@ pub struct CameraUse {
     pub post_processing: bool,
 }
 
+/// Longest side of a resolution, pixels.
+const LARGEST_SIDE: u32 = 16_384;
+
 impl Resolution {
     /// Pixels, 1e6.
     #[must_use]
@@ -67,11 +70,15 @@ impl FromStr for Resolution {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let side = |side: &str| side.trim().parse().ok().filter(|&pixels: &u32| pixels > 0);
+        let pixels = 1..=LARGEST_SIDE;
+        let side = |side: &str| side.trim().parse().ok().filter(|side: &u32| pixels.contains(side));
         let sides = text.split_once(['x', 'X']).map(|(w, h)| (side(w), side(h)));
         match sides {
             Some((Some(width), Some(height))) => Ok(Self { width, height }),
-            _ => Err(format!("`{text}` is not a resolution: expected e.g. 800x600")),
+            _ => Err(format!(
+                "`{text}` is not a resolution: expected e.g. 800x600, up to {LARGEST_SIDE} pixels \
+                a side"
+            )),
         }
     }
 }

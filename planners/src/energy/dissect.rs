@@ -104,12 +104,7 @@ pub fn dissect(
     settings.check()?;
     let rise = || trace.first_rise_within_s(settings.quiet_s, settings.averaging_s);
     let found = settings.monitor_flag_s.or_else(rise);
-    let flag_s = found.ok_or_else(|| {
-        TraceError::Dissection(format!(
-            "no flag event in the trace: after {} s the power never rises; give its time",
-            settings.quiet_s
-        ))
-    })?;
+    let flag_s = found.ok_or(TraceError::NoFlag { quiet_s: settings.quiet_s })?;
     let logged = Logged::of(log, flag_s)?;
     let counted = logged.counted(trace, flag_s + settings.cooling_off_s);
     if counted.is_empty() {
@@ -161,6 +156,11 @@ pub fn dissect(
         .collect();
     let camera_j = (settings.preview_w - settings.base_w) * latency_s;
     let base_j = settings.base_w * latency_s;
+    let own_j = phases.iter().map(|p| p.joules).sum::<f64>();
+    if own_j < 0.0 {
+        let alone_w = settings.preview_w;
+        return Err(TraceError::Powers { alone_w, frames_w: alone_w + own_j / latency_s });
+    }
     Ok(Dissection {
         frames: counted.len(),
         left_out: logged.frames.len() - counted.len(),
@@ -168,7 +168,7 @@ pub fn dissect(
         clock_ppm: 1e6 * alignment.rate,
         drift_w_per_s: settings.removes_drift.then(|| fit.watts[used.len()]),
         latency_s,
-        energy_j: phases.iter().map(|p| p.joules).sum::<f64>() + camera_j + base_j,
+        energy_j: own_j + camera_j + base_j,
         phases,
         camera_j,
         base_j,

@@ -112,6 +112,16 @@ pub enum OffloadError {
     /// A governor needs frequencies and loads.
     #[error("a governor needs the frequencies and loads of the device, and `processor` is missing")]
     NoProcessor,
+    /// A frequency outside the device's range.
+    #[error("the device does not run at {ghz} GHz: its frequencies are {lowest} to {highest} GHz")]
+    Frequency {
+        /// The given frequency.
+        ghz: f64,
+        /// The lowest of the device.
+        lowest: f64,
+        /// The highest of the device.
+        highest: f64,
+    },
     /// A setting that the device does not have.
     #[error("the device has no {what} {name}: it has {known}")]
     Unknown {

@@ -156,7 +156,8 @@ impl OffloadModel {
         let transfers = |remote: bool| {
             let of =
                 plan.transfers.iter().filter(|t| !is_remote(&t.from) && is_remote(&t.to) == remote);
-            of.map(|t| seconds(t.latency_ns.point())).sum::<f64>()
+            // The radio does not send while the link is set up.
+            of.map(|t| seconds(t.latency_ns.point().saturating_sub(t.setup_ns))).sum::<f64>()
         };
         let latency_s = seconds(plan.latency_ns.point());
         let plan_period_s = plan.period_ns.map(|ns| seconds(ns.point()));

@@ -51,6 +51,23 @@ pub enum TraceError {
         /// What is wrong.
         reason: String,
     },
+    /// No flag event in the trace, and its time is not given.
+    #[error("no flag event in the trace: after {quiet_s} s the power never rises; give its time")]
+    NoFlag {
+        /// Length of the quiet beginning, s.
+        quiet_s: f64,
+    },
+    /// Powers of the device without the application that are above those of the trace.
+    #[error(
+        "camera and base alone would take {alone_w:.3} W, and the frames of the trace take \
+        {frames_w:.3} W: the power of base or preview is too large, or the trace is of another run"
+    )]
+    Powers {
+        /// Power of camera, preview and base, W.
+        alone_w: f64,
+        /// Mean power in frames, W.
+        frames_w: f64,
+    },
     /// Trace and log that do not fit together.
     #[error("{0}")]
     Dissection(String),
@@ -102,15 +119,19 @@ impl PowerTrace {
     pub fn read(path: &Path) -> Result<Self, TraceError> {
         let table = Columns::read(path)?;
         let time = table.find("time_s", &["time_s", "time", "time (s)"])?;
-        let power_w = table.find("power_w", &["power_w", "power (w)"]).map(|c| (c, 1.0));
-        let power = power_w.or_else(|_| {
-            table
-                .find(
-                    "power_w",
-                    &["power_mw", "main avg power (mw)", "main avg power(mw)", "main power (mw)"],
-                )
-                .map(|c| (c, 1e-3))
-        });
+        let watts = table.find("power_w", &["power_w", "power (w)"]).map(|c| (c, 1.0));
+        let milliwatts = table
+            .find(
+                "power_w",
+                &["power_mw", "main avg power (mw)", "main avg power(mw)", "main power (mw)"],
+            )
+            .map(|c| (c, 1e-3));
+        if let (Ok((a, _)), Ok((b, _))) = (&watts, &milliwatts) {
+            let [a, b] = [a, b].map(|&column| &table.headings[column]);
+            let reason = format!("columns {a} and {b} both have the power; keep one of them");
+            return Err(TraceError::Content { path: path.to_owned(), reason });
+        }
+        let power = watts.or(milliwatts);
         let product = || -> Result<Vec<f64>, TraceError> {
             let current = table.numbers(
                 table.find("power_w", &["current_ma", "main avg current (ma)", "main(ma)"])?,
@@ -125,11 +146,17 @@ impl PowerTrace {
             Ok((column, unit)) => table.numbers(column)?.into_iter().map(|p| p * unit).collect(),
             Err(_) => product()?,
         };
+        let time_s = table.numbers(time)?;
+        if let Some(index) = (1..time_s.len()).find(|&index| time_s[index] <= time_s[index - 1]) {
+            let (before, at) = (time_s[index - 1], time_s[index]);
+            let reason = format!("time is {at} s after {before} s; times of a trace rise");
+            return Err(table.row_error(index, reason));
+        }
         let refuse = || TraceError::Content {
             path: path.to_owned(),
-            reason: "a trace needs two samples or more, in rising time".to_owned(),
+            reason: format!("{} samples; a trace needs two or more", table.rows.len()),
         };
-        Self::new(table.numbers(time)?, power_w).ok_or_else(refuse)
+        Self::new(time_s, power_w).ok_or_else(refuse)
     }
 
     /// The trace in the format of [`PowerTrace::read`]; the comment states its origin.
@@ -266,7 +293,10 @@ impl EventLog {
                 ));
             }
             if name == "flag" {
-                flag_s = flag_s.or(Some(start_s));
+                if let Some(first) = flag_s.replace(start_s) {
+                    let reason = format!("a second row `flag`: the first is at {first} s");
+                    return Err(table.row_error(index, reason));
+                }
                 continue;
             }
             let frame = table.rows[index].1.get(frame_column).unwrap_or_default();

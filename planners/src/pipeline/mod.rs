@@ -125,6 +125,38 @@ pub struct PipelineFront {
     pub is_complete: bool,
 }
 
+impl PipelineFront {
+    /// The pipelines within bounds on period and latency, ns.
+    ///
+    /// # Errors
+    /// [`PipelineError::Impossible`] where there is none, [`PipelineError::GaveUp`] where the front
+    /// is not complete.
+    pub fn within(
+        mut self,
+        period_at_most: Option<u64>,
+        latency_at_most: Option<u64>,
+    ) -> Result<Self, PipelineError> {
+        let keeps = |value: Option<Interval>, bound: Option<u64>| {
+            bound.is_none_or(|bound| value.is_none_or(|value| value.point() <= bound))
+        };
+        self.plans.retain(|found| {
+            let predicted = &found.plan.predicted;
+            keeps(predicted.period_ns, period_at_most)
+                && keeps(Some(predicted.latency_ns), latency_at_most)
+        });
+        if self.plans.is_empty() {
+            let period = describe_bounds(PipelineObjective::Latency { period_at_most });
+            let latency = describe_bounds(PipelineObjective::Throughput { latency_at_most });
+            let bounds = [period, latency].concat().join(" and ");
+            return Err(match self.is_complete {
+                true => PipelineError::Impossible { bounds },
+                false => PipelineError::GaveUp { bounds },
+            });
+        }
+        Ok(self)
+    }
+}
+
 /// A model and the processors its pipeline may use, each for one stage at most.
 #[derive(Debug)]
 pub struct Pipeline<'a> {

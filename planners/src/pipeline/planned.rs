@@ -82,6 +82,7 @@ impl Pipeline<'_> {
                 tensors: tensors.iter().map(|t| t.name.clone()).collect(),
                 size_bytes: tensors.iter().map(|t| t.size_bytes).sum(),
                 latency_ns: sum + Interval::exact(link.setup_ns),
+                setup_ns: link.setup_ns,
             })
         };
         starts.zip(cuts).filter_map(hand_over).collect()

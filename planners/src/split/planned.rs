@@ -101,7 +101,10 @@ impl Split<'_> {
             Option<Link>,
             Vec<&crate::cost::TensorCosts>,
         )| {
-            let link = link.filter(|_| !tensors.is_empty())?;
+            // A link that is used takes its setup, even where no tensor is sent over it.
+            let is_setup =
+                |link: &Link| link.setup_ns > 0 && to == self.ends.server && side.contains(&false);
+            let link = link.filter(|link| !tensors.is_empty() || is_setup(link))?;
             Some(Transfer {
                 from: name(from),
                 to: name(to),
@@ -110,7 +113,9 @@ impl Split<'_> {
                 latency_ns: tensors
                     .iter()
                     .filter_map(|t| link.transfer_ns(t.size_bytes))
-                    .sum::<Interval>(),
+                    .sum::<Interval>()
+                    + Interval::exact(link.setup_ns),
+                setup_ns: link.setup_ns,
             })
         };
         ways.into_iter().filter_map(transfer).collect()

@@ -495,6 +495,26 @@ fn regret_is_the_worst_case_over_all_corners() {
 }
 
 #[test]
+fn the_steps_of_a_plan_add_up_to_its_latency() {
+    let mut rng = StdRng::seed_from_u64(12);
+    let mut with_setup = 0;
+    for round in 0..200 {
+        let costs = random_costs(&mut rng, 6);
+        let split = Split::new(&costs, 0, 1).expect("a problem");
+        for side in every_split(&costs) {
+            let objective = Objective::least(Criterion::Latency);
+            let plan = split.plan_of(&side, &objective).expect("an answer").expect("a plan").plan;
+            let stages = plan.stages.iter().map(|stage| stage.latency_ns);
+            let steps: Interval =
+                stages.chain(plan.transfers.iter().map(|sent| sent.latency_ns)).sum();
+            assert_eq!(steps, plan.predicted.latency_ns, "round {round}");
+            with_setup += u32::from(plan.transfers.iter().any(|sent| sent.setup_ns > 0));
+        }
+    }
+    assert!(with_setup > 100, "{with_setup}");
+}
+
+#[test]
 fn a_chain_scan_equals_the_minimum_cut() {
     let mut rng = StdRng::seed_from_u64(5);
     let mut chains = 0;

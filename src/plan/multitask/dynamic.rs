@@ -125,6 +125,12 @@ impl Placements {
         if let Some(name) = named.into_iter().find(|name| !self.model.processors.contains(name)) {
             return Err(refuse(&format!("there is no processor `{name}`")));
         }
+        let lacks_power = |name: &&String| rule.power_w.iter().all(|(given, _)| given != *name);
+        if let Some(name) = self.model.processors.iter().find(lacks_power)
+            && !rule.power_w.is_empty()
+        {
+            return Err(refuse(&format!("the power of `{name}` is not given")));
+        }
         if matches!(rule.trigger, Trigger::Temperature(_)) && !rule.draws_power() {
             return Err(refuse("temperatures need the power of a processor"));
         }
@@ -276,6 +282,8 @@ mod tests {
         assert!(refused(&warm).contains("need the power"));
         let power_w = vec![("gpu".to_owned(), 1.0)];
         assert!(refused(&Rule { power_w, ..warm }).contains("no processor `gpu`"));
+        let power_w = vec![("npu".to_owned(), 1.0)];
+        assert!(refused(&Rule { power_w, ..rule(Trigger::Temperature(30.0)) }).contains("`cpu`"));
         let load = rule(Trigger::Load(0.5));
         assert!(refused(&load).contains("needs other applications"));
         let late = Background {

@@ -36,10 +36,9 @@ impl Forecast {
             let stages = plan.stages.iter().filter(|s| Some(s.processor.as_str()) == name(index));
             stages.map(|stage| stage.latency_ns).sum::<Interval>()
         };
-        let transfer = |from: usize, to: usize| {
-            let setup = costs.link(from, to).map_or(0, |link| link.setup_ns);
+        let transfer = |from: usize| {
             let transfers = plan.transfers.iter().filter(|t| Some(t.from.as_str()) == name(from));
-            transfers.map(|t| t.latency_ns + Interval::exact(setup)).sum::<Interval>()
+            transfers.map(|t| t.latency_ns).sum::<Interval>()
         };
         let is_used = plan.stages.iter().any(|s| Some(s.processor.as_str()) == name(1));
         let message = |from: usize, to: usize| {
@@ -50,7 +49,7 @@ impl Forecast {
         };
         let messages = [message(0, 1), message(1, 0)];
         let parts @ [device_ns, there_ns, server_ns, back_ns] =
-            [stage(0), transfer(0, 1) + messages[0], stage(1), transfer(1, 0) + messages[1]];
+            [stage(0), transfer(0) + messages[0], stage(1), transfer(1) + messages[1]];
         let period_ns = parts.into_iter().fold(Interval::ZERO, Interval::max);
         let latency_ns = plan.predicted.latency_ns + messages[0] + messages[1];
         Self { latency_ns, period_ns, device_ns, there_ns, server_ns, back_ns }

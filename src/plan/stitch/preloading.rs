@@ -23,7 +23,7 @@ pub enum Budget {
 /// How to choose the subgraphs that stay in memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Way {
-    /// The most objectives, by exact search.
+    /// The most objectives, by exact search; what is left of the memory goes to faster variants.
     #[default]
     Exact,
     /// The hottest subgraph of each task and position, round after round until nothing fits.
@@ -116,7 +116,8 @@ pub fn preload(
     let (loaded, bound) = match way {
         Way::Exact => {
             let found = preload::exact(zoo, order, &configurations, budget_bytes, steps)?;
-            (found.loaded, Some(Bounded { met: found.keeps, at_most: found.at_most, weight }))
+            let loaded = preload::with_faster(found.loaded, zoo, order, asked, budget_bytes)?;
+            (loaded, Some(Bounded { met: found.keeps, at_most: found.at_most, weight }))
         }
         Way::RoundRobin => (preload::round_robin(zoo, &hotness()?, budget_bytes), None),
         Way::AsPrinted => {

@@ -70,7 +70,12 @@ pub struct DissectArgs {
 
 impl From<TraceError> for CliError {
     fn from(error: TraceError) -> Self {
-        Self::user(error)
+        let hint = match &error {
+            TraceError::NoFlag { .. } => "--flag-at TIME says when it was; --quiet ends before it",
+            TraceError::Powers { .. } => "look at --base-power and --preview-power",
+            _ => return Self::user(error),
+        };
+        Self::user(error).hint(hint)
     }
 }
 

@@ -1,6 +1,7 @@
 //! The dynamic rule of `plan multitask`: its flags, and the result as a table and JSON.
 
 use super::super::{error::CliResult, output::Table, quantity};
+use super::twice::refuse_twice;
 use serde_json::{Value, json};
 use vitempo::graph::Latency;
 use vitempo::plan::multitask::{
@@ -70,6 +71,8 @@ impl DynamicArgs {
     /// The rule's course, where one is asked for.
     pub fn simulate(&self, placements: &Placements) -> CliResult<Option<Dynamic>> {
         let Some(trigger) = self.switch_above else { return Ok(None) };
+        let powers = self.power.iter().map(|(name, _)| name.as_str());
+        refuse_twice("--power", &powers.collect::<Vec<_>>())?;
         let rule = Rule {
             trigger,
             check_ns: self.check_every,

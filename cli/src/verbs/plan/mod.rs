@@ -17,6 +17,7 @@ mod split;
 mod split_live;
 pub mod stitch;
 mod to_run;
+mod twice;
 
 use super::error::CliResult;
 use clap::Subcommand;

@@ -71,7 +71,8 @@ pub struct MultitaskArgs {
     #[arg(long = "processor", value_name = "NAME=BUNDLE", value_parser = parse_processor, required_unless_present_any = ["engines", "costs"])]
     pub processors: Vec<(String, PathBuf)>,
 
-    /// Bandwidth between any two processors, e.g. 8GB/s
+    /// Bandwidth between any two processors, e.g. 8GB/s; without it, transfers cost --hand-over
+    /// alone
     #[arg(long, value_parser = quantity::bandwidth, requires = "processors")]
     pub bandwidth: Option<u64>,
 
@@ -161,6 +162,7 @@ pub fn run(args: &MultitaskArgs) -> CliResult {
             return Err(CliError::user("placements need a model, or --costs"));
         }
     };
+    notes.extend(args.free_transfers());
     let dynamic = args.dynamic.simulate(&placements)?;
     if let (Some(path), Some(model)) = (args.plan(), &model) {
         notes.push(args.write(model, &placements, path)?);
@@ -180,6 +182,16 @@ impl MultitaskArgs {
     fn boundaries(&self) -> Boundaries<'_> {
         let (encoder, postprocessing) = (self.encoder.as_deref(), self.postprocessing.as_deref());
         Boundaries { encoder, postprocessing }
+    }
+
+    /// A note where forecasts have no bandwidth for what processors send each other.
+    fn free_transfers(&self) -> Option<String> {
+        let is_free =
+            self.live.engines.is_empty() && self.processors.len() > 1 && self.bandwidth.is_none();
+        is_free.then(|| match self.hand_over {
+            0 => "transfers between processors cost nothing: there is no --bandwidth".to_owned(),
+            _ => "transfers take --hand-over alone: there is no --bandwidth".to_owned(),
+        })
     }
 
     /// The folder of `--out`.

@@ -8,6 +8,7 @@ use super::super::{
     output::{self, Format},
     quantity,
 };
+use super::twice::refuse_twice;
 use clap::{ArgGroup, ValueEnum};
 use render::{Printed, Shown};
 use std::path::{Path, PathBuf};
@@ -16,9 +17,6 @@ use vitempo::planners::energy::{
     Governor, Resolution,
     offload::{Bounds, Clock, Least, Settings},
 };
-
-/// Frequencies to compare where none is given, GHz.
-const FREQUENCIES_GHZ: [f64; 5] = [0.3, 0.72, 1.5, 2.26, 2.65];
 
 /// Compares running on the device with sending to a server, by energy, latency and accuracy
 ///
@@ -44,7 +42,8 @@ pub struct OffloadArgs {
     #[arg(long, value_name = "FILE.json")]
     pub device: Option<PathBuf>,
 
-    /// Frequencies of the device, GHz [default: 0.3,0.72,1.5,2.26,2.65, without --governor]
+    /// Frequencies of the device, GHz [default: those of 0.3,0.72,1.5,2.26,2.65 that it has,
+    /// without --governor]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = frequency, requires = "device")]
     pub frequency: Vec<f64>,
 
@@ -122,6 +121,10 @@ fn within(text: &str, least: f64, most: f64, what: &str) -> Result<f64, String> 
     value.ok_or_else(|| format!("expected {what}, {least} to {most}"))
 }
 
+pub(super) fn on_off(is_on: bool) -> &'static str {
+    if is_on { "on" } else { "off" }
+}
+
 fn on_or_off(text: &str) -> Result<bool, String> {
     match text {
         "on" => Ok(true),
@@ -154,10 +157,30 @@ impl Minimise {
 impl From<WeighError> for CliError {
     fn from(error: WeighError) -> Self {
         match error {
-            WeighError::NothingWithin { choices, most_accurate } => Self::user(
-                "no choice keeps --max-latency, --max-energy and --min-accuracy",
-            )
-            .hint(format!("among {choices} choices the most accurate has {most_accurate:.1} %")),
+            WeighError::NothingWithin { bounds, choices, nearest } => {
+                let given = [
+                    (
+                        bounds.latency_at_most_s.is_finite(),
+                        "--max-latency",
+                        format!("the fastest takes {:.3} s", nearest.latency_at_most_s),
+                    ),
+                    (
+                        bounds.energy_at_most_j.is_finite(),
+                        "--max-energy",
+                        format!("the least energy is {:.3} J", nearest.energy_at_most_j),
+                    ),
+                    (
+                        bounds.accuracy_at_least > 0.0,
+                        "--min-accuracy",
+                        format!("the most accurate has {:.1} %", nearest.accuracy_at_least),
+                    ),
+                ];
+                let given = given.into_iter().filter(|(given, ..)| *given);
+                let (flags, values): (Vec<_>, Vec<_>) =
+                    given.map(|(_, flag, value)| (flag, value)).unzip();
+                Self::user(format!("no choice keeps {}", flags.join(" and ")))
+                    .hint(format!("among {choices} choices {}", values.join(", ")))
+            }
             WeighError::NothingSent => {
                 Self::user(error).hint("leave --bandwidth out, or list networks under `remote`")
             }
@@ -168,11 +191,23 @@ impl From<WeighError> for CliError {
 }
 
 pub fn run(args: &OffloadArgs) -> CliResult {
+    args.check()?;
     let weighed = weigh(&args.source()?, args.minimise.least(), &args.bounds(), args.all)?;
     output::print(&Printed { weighed, shown: args.shown() }, args.format)
 }
 
 impl OffloadArgs {
+    fn check(&self) -> CliResult {
+        refuse_twice("--frequency", &self.frequency)?;
+        refuse_twice("--governor", &self.governor)?;
+        refuse_twice("--input", &self.input)?;
+        refuse_twice("--camera-rate", &self.camera_rate)?;
+        refuse_twice("--preview", &self.preview)?;
+        let post: Vec<_> = self.post_processing.iter().map(|&is_on| on_off(is_on)).collect();
+        refuse_twice("--post-processing", &post)?;
+        refuse_twice("--conversion", &self.conversion)
+    }
+
     fn bounds(&self) -> Bounds {
         Bounds {
             accuracy_at_least: self.min_accuracy.unwrap_or(0.0),
@@ -191,11 +226,7 @@ impl OffloadArgs {
     }
 
     fn settings(&self) -> Settings {
-        let fixed = match self.frequency.is_empty() && self.governor.is_empty() {
-            true => &FREQUENCIES_GHZ[..],
-            false => &self.frequency,
-        };
-        let fixed = fixed.iter().copied().map(Clock::Fixed);
+        let fixed = self.frequency.iter().copied().map(Clock::Fixed);
         Settings {
             clocks: fixed.chain(self.governor.iter().copied().map(Clock::Governed)).collect(),
             camera_fps: self.camera_rate.clone(),

@@ -61,13 +61,13 @@ pub struct PipelineArgs {
     pub hand_over: u64,
 
     /// Quantity to minimise
-    #[arg(long, value_enum, default_value_t)]
+    #[arg(long, value_enum, default_value_t, conflicts_with = "pareto")]
     pub minimise: Minimise,
 
-    /// Limit on the latency, with --minimise period
+    /// Limit on the latency, with --minimise period or --pareto
     #[arg(long, value_name = "TIME", value_parser = quantity::time_ns)]
     pub max_latency: Option<u64>,
-    /// Limit on the period, with --minimise latency
+    /// Limit on the period, with --minimise latency or --pareto
     #[arg(long, value_name = "TIME", value_parser = quantity::time_ns)]
     pub max_period: Option<u64>,
 
@@ -143,7 +143,8 @@ pub fn run(args: &PipelineArgs) -> CliResult {
     let pipeline = Pipeline::new(&costs, 0)?.within(args.budget.start(STEPS));
     let frame = args.frame.open(&costs, &args.off_device)?;
     if args.pareto {
-        let PipelineFront { plans, is_complete } = pipeline.pareto()?;
+        let front = pipeline.pareto()?.within(args.max_period, args.max_latency)?;
+        let PipelineFront { plans, is_complete } = front;
         let notes = incomplete(is_complete, "there may be more of these");
         let plans = plans.into_iter().map(|p| frame.of(p.plan, &costs)).collect();
         return output::print(&Plans::front(plans, notes), args.format);

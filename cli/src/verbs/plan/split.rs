@@ -79,7 +79,7 @@ pub struct SplitArgs {
     pub transmit_power: f64,
 
     /// Quantity to minimise
-    #[arg(long, value_enum, default_value_t)]
+    #[arg(long, value_enum, default_value_t, conflicts_with = "pareto")]
     pub minimise: Minimise,
 
     /// Limit on the latency

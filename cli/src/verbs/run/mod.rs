@@ -87,7 +87,7 @@ pub struct RunArgs {
     pub cold: bool,
 
     /// Queries that may wait for a processor; one that arrives when so many wait is refused
-    #[arg(long, value_name = "COUNT", default_value = "1000", value_parser = positive)]
+    #[arg(long, value_name = "COUNT", default_value = "1000", value_parser = positive, requires = "plan")]
     pub bound: usize,
 
     /// Do not fall back to faster ways of the plan when an objective is violated repeatedly
@@ -96,7 +96,7 @@ pub struct RunArgs {
 
     /// An engine that has not answered for so long is ended and started again: also after 100 times
     /// as long as its work is expected to take, if that is longer; ten times as long where it loads
-    #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = quantity::above_zero)]
+    #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = quantity::above_zero, requires = "plan")]
     pub timeout: f64,
 
     /// Run engines in threads of this process, which hands tensors over faster; an engine that

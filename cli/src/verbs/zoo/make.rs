@@ -42,7 +42,7 @@ pub struct MakeArgs {
     pub variants: Vec<Recipe>,
 
     /// Subgraphs per variant
-    #[arg(long, value_name = "COUNT", default_value = "3", value_parser = positive)]
+    #[arg(long, value_name = "COUNT", default_value = "3", value_parser = positive, conflicts_with = "cuts")]
     pub positions: usize,
 
     /// Cut at this tensor instead of where the subgraphs have equal work; may be repeated, in the
@@ -109,12 +109,9 @@ impl Report for MadeZoo {
                 similarity,
             ]);
         }
-        let cut = |task: &TaskEntry| {
-            format!(
-                "{} is cut at {}\n",
-                task.name,
-                task.cuts.as_deref().unwrap_or_default().join(", ")
-            )
+        let cut = |task: &TaskEntry| match task.cuts.as_deref().unwrap_or_default() {
+            [] => format!("{} is not cut: it has one position\n", task.name),
+            cuts => format!("{} is cut at {}\n", task.name, cuts.join(", ")),
         };
         let cuts: String = self.file.tasks.iter().map(cut).collect();
         let unknown = self.variants.iter().any(|m| m.similarity.is_none());

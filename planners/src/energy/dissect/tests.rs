@@ -37,6 +37,18 @@ fn settings() -> Settings {
 }
 
 #[test]
+fn a_camera_that_takes_more_than_there_is_is_refused() {
+    let (trace, log) = measured();
+    let with = |preview_w| dissect(&trace, &log, &Settings { preview_w, ..settings() });
+    let refused = with(9.0);
+    assert!(
+        matches!(refused, Err(TraceError::Powers { alone_w: 9.0, frames_w }) if frames_w < 9.0),
+        "{refused:?}"
+    );
+    assert!(with(4.0).is_ok());
+}
+
+#[test]
 fn known_powers_come_back() {
     let (trace, log) = measured();
     let found = dissect(&trace, &log, &settings()).expect("a dissection");

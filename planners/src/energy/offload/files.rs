@@ -12,9 +12,13 @@ use std::path::Path;
 pub fn read_choices(path: &Path) -> Result<Vec<Choice>, OffloadError> {
     let refuse = |reason: String| OffloadError::File { path: path.to_owned(), reason };
     let reader = csv::ReaderBuilder::new().trim(csv::Trim::All).comment(Some(b'#')).from_path(path);
+    let mut reader = reader.map_err(|e| refuse(e.to_string()))?;
+    let headings = reader.headers().map_err(|e| refuse(e.to_string()))?.clone();
     let mut choices = Vec::new();
-    for row in reader.map_err(|e| refuse(e.to_string()))?.into_deserialize::<Choice>() {
-        let choice = row.map_err(|e| refuse(e.to_string()))?;
+    for row in reader.records() {
+        let row = row.map_err(|e| refuse(e.to_string()))?;
+        let line = row.position().map_or(0, csv::Position::line);
+        let choice: Choice = row.deserialize(Some(&headings)).map_err(|e| refuse(e.to_string()))?;
         let accuracy = choice.accuracy.unwrap_or(0.0);
         let numbers = [
             ("latency_s", choice.latency_s),
@@ -26,14 +30,15 @@ pub fn read_choices(path: &Path) -> Result<Vec<Choice>, OffloadError> {
             numbers.into_iter().find(|(_, value)| !value.is_finite() || *value < 0.0)
         {
             return Err(refuse(format!(
-                "choice {}: {column} is {value}; it must be a number, 0 or more",
-                choices.len() + 1
+                "line {line}: {column} is {value}; it must be a number, 0 or more"
             )));
+        }
+        if choice.latency_s == 0.0 {
+            return Err(refuse(format!("line {line}: latency_s is 0; it must be above 0")));
         }
         if accuracy > 100.0 {
             return Err(refuse(format!(
-                "choice {}: accuracy is {accuracy}; it must be a percentage, 0 to 100",
-                choices.len() + 1,
+                "line {line}: accuracy is {accuracy}; it must be a percentage, 0 to 100"
             )));
         }
         choices.push(choice);

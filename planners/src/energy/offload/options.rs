@@ -4,14 +4,19 @@
 use super::{
     Bounds, Choice, Clock, EnergyParts, Least, OffloadError, OffloadModel, Place, Sized, Use, best,
 };
-use crate::energy::{CameraUse, Resolution};
+use crate::energy::{CameraUse, Processor, Resolution};
 use serde::Serialize;
+
+/// Frequencies to compare where none is given, GHz.
+const USUAL_GHZ: [f64; 5] = [0.3, 0.72, 1.5, 2.26, 2.65];
+/// A given frequency may be rounded by this share.
+const ROUNDED: f64 = 0.01;
 
 /// The settings to combine. An empty list stands for the device's own: its preview,
 /// post-processing on, its first conversion, its listed networks.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Settings {
-    /// Frequencies and governors.
+    /// Frequencies and governors; empty: [`OffloadModel::usual_clocks`].
     pub clocks: Vec<Clock>,
     /// Frames per second of the camera.
     pub camera_fps: Vec<f64>,
@@ -102,11 +107,38 @@ impl OffloadModel {
         networks.into_iter().map(|network| (place, network)).collect()
     }
 
+    /// Frequencies to compare where none is given: of the usual ones, those that the device has;
+    /// its lowest and its highest where it has none of them.
+    #[must_use]
+    pub fn usual_clocks(&self) -> Vec<Clock> {
+        let usual = USUAL_GHZ.map(Clock::Fixed);
+        let has = |clock: &Clock| self.check_clocks(&[*clock]).is_ok();
+        let known: Vec<Clock> = usual.into_iter().filter(has).collect();
+        match self.processor.as_ref().and_then(Processor::range_ghz) {
+            Some((lowest, highest)) if known.is_empty() => {
+                [lowest, highest].map(Clock::Fixed).to_vec()
+            }
+            _ => known,
+        }
+    }
+
     /// Whether the device can run under these clocks.
     ///
     /// # Errors
-    /// [`OffloadError::NoProcessor`] for a governor on a device without frequencies.
+    /// [`OffloadError::NoProcessor`] for a governor on a device without frequencies,
+    /// [`OffloadError::Frequency`] for a frequency outside its range.
     pub fn check_clocks(&self, clocks: &[Clock]) -> Result<(), OffloadError> {
+        if let Some((lowest, highest)) = self.processor.as_ref().and_then(Processor::range_ghz) {
+            // A rounded frequency stands for that of a step.
+            let range = lowest * (1.0 - ROUNDED)..=highest * (1.0 + ROUNDED);
+            let outside = |clock: &Clock| match clock {
+                Clock::Fixed(ghz) => Some(*ghz).filter(|ghz| !range.contains(ghz)),
+                Clock::Governed(_) => None,
+            };
+            if let Some(ghz) = clocks.iter().find_map(outside) {
+                return Err(OffloadError::Frequency { ghz, lowest, highest });
+            }
+        }
         let governed = clocks.iter().any(|clock| matches!(clock, Clock::Governed(_)));
         let lacks = self.processor.as_ref().is_none_or(|p| p.steps_ghz.is_empty());
         if governed && lacks { Err(OffloadError::NoProcessor) } else { Ok(()) }
@@ -365,6 +397,22 @@ mod tests {
             message(Settings { sizes_px: vec![512], ..settings.clone() }),
             "the device has no input size 512 px: it has 100 px, 300 px, 600 px, 320 px, 608 px"
         );
+        let clocked = OffloadModel {
+            processor: Some(Processor {
+                steps_ghz: vec![0.5, 1.0, 1.9],
+                loads: crate::energy::Loads { conversion: 0.9, inference: 0.9, waiting: 0.1 },
+            }),
+            ..model()
+        };
+        for ghz in [0.4, 7.0] {
+            let refused = clocked.options(&at(&[ghz], &[15.0])).map_err(|e| e.to_string());
+            let expected =
+                format!("the device does not run at {ghz} GHz: its frequencies are 0.5 to 1.9 GHz");
+            assert_eq!(refused, Err(expected));
+        }
+        assert!(clocked.options(&at(&[1.91], &[15.0])).is_ok(), "1.9 GHz, rounded");
+        assert_eq!(clocked.usual_clocks(), [0.72, 1.5].map(Clock::Fixed));
+        assert_eq!(model().usual_clocks().len(), 5);
         let governed = vec![Clock::Governed(Governor::Ondemand)];
         assert!(message(Settings { clocks: governed, ..settings }).contains("`processor`"));
     }

@@ -79,6 +79,7 @@ impl MultiTask {
                 tensors: vec![what.to_owned()],
                 size_bytes,
                 latency_ns: times[from][to].unwrap_or_default(),
+                setup_ns: 0,
             };
         let features = receivers(schedule).into_iter().map(|to| {
             let (from, times) = (schedule.encoder, &self.hand_over_ns);

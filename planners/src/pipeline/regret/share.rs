@@ -10,7 +10,7 @@
 //! operators at s x lower + (1 - s) x upper end, and with the less expensive end of its link. That
 //! counts no time that is not there, so the result bounds what is saved. It is exact where these
 //! times are in the longest stage of the pipeline found. Elsewhere the most that this pipeline does
-//! save is the start of the bound. An uncertain link is divided into pieces of its interval, which
+//! save is the start of the bound. The interval of an uncertain link is divided into pieces, which
 //! makes the bound tight.
 
 use super::{
@@ -25,8 +25,8 @@ use super::{
 };
 use crate::regret::{Beyond, blended};
 
-/// Pieces of the interval of an uncertain link.
-const PIECES: usize = 8;
+/// Largest number of pieces of the interval of an uncertain link.
+const MOST_PIECES: usize = 64;
 
 impl Regrets<'_> {
     /// What other pipelines save beyond a share.
@@ -86,36 +86,54 @@ impl Regrets<'_> {
     }
 
     fn beyond_of_period(&mut self, share: f64) -> Result<Beyond, NoPipeline> {
-        let at_least = self.lower.at_least_for(self.objective);
         let mut beyond = Beyond::NOTHING;
         for stage in 0..self.cuts.len() {
-            let blended_nodes =
-                self.lower.blended(self.upper, self.cuts, &|s| s == stage, 1.0 - share);
-            let (pair, at) = (self.pair(stage), self.cuts[stage].from);
-            let pieces = if self.is_uncertain(stage) { PIECES } else { 1 };
-            for piece in 0..pieces {
-                let [fast, slow] =
-                    [piece, piece + 1].map(|end| self.receiving(stage, end as f64 / pieces as f64));
-                let (Some(own_fast), Some(own_slow)) = (fast[at], slow[at]) else { continue };
-                let paid = self.computing(stage).saturating_add(own_slow);
-                let worth = (1.0 - share) * paid as f64;
-                if worth <= at_least as f64 {
-                    continue; // No pipeline takes less.
+            let blended = self.lower.blended(self.upper, self.cuts, &|s| s == stage, 1.0 - share);
+            let mut pieces = vec![self.beyond_of_stage(stage, share, &blended, [0.0, 1.0])?];
+            // The piece that may save most is divided, until none saves more than the share.
+            let most = if self.is_uncertain(stage) { MOST_PIECES } else { 1 };
+            while pieces.len() < most && pieces.iter().all(|(_, found)| found.share <= share) {
+                pieces.sort_by(|(_, a), (_, b)| a.at_most.total_cmp(&b.at_most));
+                let widest = pieces.pop_if(|(_, found)| found.at_most > self.rounding_ns());
+                let Some(([fast, slow], _)) = widest else { break };
+                let middle = f64::midpoint(fast, slow);
+                for piece in [[fast, middle], [middle, slow]] {
+                    pieces.push(self.beyond_of_stage(stage, share, &blended, piece)?);
                 }
-                let cheaper = |(fast, slow): (&Option<u64>, &Option<u64>)| {
-                    let raised = blended(0, own_slow.saturating_sub(own_fast), 1.0 - share);
-                    Some((*slow)?.min((*fast)?.saturating_add(raised)))
-                };
-                let mut times = blended_nodes.clone();
-                times.set_link(pair, fast.iter().zip(&slow).map(cheaper).collect());
-                let Some((least, other)) = self.best(&times)? else { continue };
-                beyond = beyond.max(Beyond {
-                    at_most: worth - least as f64,
-                    share: self.saved_of_period(stage, &other),
-                });
             }
+            beyond = pieces.into_iter().map(|(_, found)| found).fold(beyond, Beyond::max);
         }
         Ok(beyond)
+    }
+
+    /// The same where one stage of this pipeline is the longest, with its link in a piece of its
+    /// interval (shares of the way to its slow end); and the piece.
+    fn beyond_of_stage(
+        &mut self,
+        stage: usize,
+        share: f64,
+        blended_nodes: &StageTimes,
+        piece: [f64; 2],
+    ) -> Result<([f64; 2], Beyond), NoPipeline> {
+        let (pair, at) = (self.pair(stage), self.cuts[stage].from);
+        let [fast, slow] = piece.map(|end| self.receiving(stage, end));
+        let [own_fast, own_slow] = [&fast, &slow].map(|receive| receive[at].unwrap_or(0));
+        let paid = self.computing(stage).saturating_add(own_slow);
+        let worth = (1.0 - share) * paid as f64;
+        if worth <= self.lower.at_least_for(self.objective) as f64 {
+            return Ok((piece, Beyond::NOTHING)); // No pipeline takes less.
+        }
+        let raised = blended(0, own_slow.saturating_sub(own_fast), 1.0 - share);
+        let cheaper = |(fast, slow): (&Option<u64>, &Option<u64>)| {
+            Some((*slow)?.min((*fast)?.saturating_add(raised)))
+        };
+        let mut times = blended_nodes.clone();
+        times.set_link(pair, fast.iter().zip(&slow).map(cheaper).collect());
+        let Some((least, other)) = self.best(&times)? else {
+            return Ok((piece, Beyond::NOTHING));
+        };
+        let saved = self.saved_of_period(stage, &other);
+        Ok((piece, Beyond { at_most: worth - least as f64, share: saved }))
     }
 
     /// The most that another pipeline saves of the time of one stage, as a share.

@@ -3,7 +3,7 @@
 use super::{
     super::{
         hotness::{Hotness, hotness},
-        preload::{Loaded, as_printed, exact, round_robin},
+        preload::{Loaded, as_printed, exact, round_robin, with_faster},
     },
     *,
 };
@@ -256,6 +256,41 @@ fn at_the_papers_size_exact_preloading_is_proven_and_no_worse() {
         before = found.keeps;
     }
     assert_eq!(before, most);
+}
+
+#[test]
+fn with_enough_memory_every_task_is_as_fast_as_with_everything_loaded() {
+    let mut rng = StdRng::seed_from_u64(45);
+    let mut faster = 0;
+    for round in 0..60 {
+        let zoo = random_zoo(&mut rng, KINDS[round % 3], Size(2, 3, 3, 3));
+        let order = Order::new(vec![0, 1, 2]);
+        let configurations = random_configurations(&mut rng, &zoo, 1);
+        let full = Loaded::everything(&zoo);
+        let orders = [order.clone()];
+        let rank = |loaded: &Loaded| {
+            let usable = loaded.or_fetched(&zoo, &order);
+            let optimiser = Optimiser::new(&zoo, &orders).expect("an order").among(&usable);
+            let best = optimiser.best(&configurations).expect("a plan").remove(0);
+            (best.violations, best.total_short_bp(), best.total_latency_ns)
+        };
+        for share in [2, 3, 4] {
+            let budget = full.memory_bytes() * share / 4;
+            let found = exact(&zoo, &order, &configurations, budget, &default_budget());
+            let least = found.expect("few variants").loaded;
+            let slos = &configurations[0];
+            let loaded = with_faster(least.clone(), &zoo, &order, slos, budget).expect("few");
+            assert!(loaded.memory_bytes() <= budget, "round {round}");
+            for (t, j, i, _) in every_subgraph(&zoo) {
+                assert!(loaded.holds(t, j, i) || !least.holds(t, j, i), "round {round}");
+            }
+            if share == 4 {
+                assert_eq!(rank(&loaded), rank(&full), "round {round}");
+                faster += u32::from(rank(&loaded) < rank(&least));
+            }
+        }
+    }
+    assert!(faster > 10, "{faster}");
 }
 
 #[test]

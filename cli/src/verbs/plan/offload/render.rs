@@ -4,6 +4,7 @@ use super::super::super::{
     error::{CliError, CliResult},
     output::{self, Report, Table},
 };
+use super::on_off;
 use serde_json::json;
 use vitempo::{
     plan::offload::{BreakEven, Weighed},
@@ -50,7 +51,7 @@ fn setting(choice: &Choice, shown: &Shown) -> String {
     let more = [
         (shown.previews, modelled.preview.to_string()),
         (shown.conversions, modelled.conversion.clone()),
-        (shown.post_processing, format!("post {}", on(modelled.post_processing))),
+        (shown.post_processing, format!("post {}", on_off(modelled.post_processing))),
     ];
     for (is_shown, what) in more {
         if is_shown {
@@ -59,10 +60,6 @@ fn setting(choice: &Choice, shown: &Shown) -> String {
         }
     }
     text
-}
-
-fn on(on: bool) -> &'static str {
-    if on { "on" } else { "off" }
 }
 
 fn percent_or_dash(accuracy: Option<f64>) -> String {
@@ -134,7 +131,7 @@ impl Report for Printed {
                 c.energy_j.to_string(),
                 text(c.accuracy),
                 m.map_or_else(String::new, |m| m.preview.to_string()),
-                m.map_or_else(String::new, |m| on(m.post_processing).to_owned()),
+                m.map_or_else(String::new, |m| on_off(m.post_processing).to_owned()),
                 m.map_or_else(String::new, |m| m.conversion.clone()),
                 text(m.map(|m| m.period_s)),
                 text(m.map(|m| m.mean_ghz)),

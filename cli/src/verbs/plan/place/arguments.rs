@@ -1,9 +1,12 @@
 //! `--arrivals`, `--slowdown`, `--slo-at` and `--power`.
 
-use super::super::super::quantity;
-use super::objectives;
+use super::super::{
+    super::{error::CliResult, quantity},
+    twice::{refuse_task_twice, refuse_twice},
+};
+use super::{PlaceArgs, objectives};
 use vitempo::plan::{multi_dnn::Slowdown, stitch::objectives::Objective};
-use vitempo::planners::multi_dnn::TaskArrivals;
+use vitempo::planners::{cost::Interval, duration, multi_dnn::TaskArrivals};
 
 /// `33ms`, `20/s`, `TASK=33ms` or `TASK=20/s`.
 pub fn arrivals(text: &str) -> Result<(Option<String>, TaskArrivals), String> {
@@ -34,6 +37,9 @@ pub fn slowdown(text: &str) -> Result<Slowdown, String> {
     if !(factor.is_finite() && factor >= 1.0) {
         return Err(format!("a factor of {factor} is not 1 or more"));
     }
+    if processor == beside {
+        return Err(format!("`{processor}` beside itself: {EXPECTED}"));
+    }
     Ok(Slowdown { processor: processor.to_owned(), beside: beside.to_owned(), factor })
 }
 
@@ -54,6 +60,24 @@ pub fn power(text: &str) -> Result<(String, f64), String> {
     Ok((name.to_owned(), quantity::power_w(watts.trim())?))
 }
 
+impl PlaceArgs {
+    /// Refuses what is given twice for the same task, processor or pair.
+    pub fn refuse_twice(&self) -> CliResult {
+        let slos = self.slos.iter().map(|asked| asked.task.as_deref());
+        refuse_task_twice("--slo", slos)?;
+        refuse_task_twice("--arrivals", self.arrivals.iter().map(|(task, _)| task.as_deref()))?;
+        let at = |(at_ns, asked): &(u64, Objective)| {
+            let at = duration(Interval::exact(*at_ns));
+            format!("{at}={}", asked.task.as_deref().unwrap_or("all tasks"))
+        };
+        refuse_twice("--slo-at", &self.slo_at.iter().map(at).collect::<Vec<_>>())?;
+        let pair = |slowdown: &Slowdown| format!("{}/{}", slowdown.processor, slowdown.beside);
+        refuse_twice("--slowdown", &self.slowdown.iter().map(pair).collect::<Vec<_>>())?;
+        let powers = self.power.iter().map(|(name, _)| name.as_str());
+        refuse_twice("--power", &powers.collect::<Vec<_>>())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -70,7 +94,7 @@ mod tests {
         }
         let pair = slowdown("a/b=1.2").expect("a factor");
         assert_eq!((pair.processor.as_str(), pair.beside.as_str(), pair.factor), ("a", "b", 1.2));
-        for text in ["a=1.2", "a/b", "a/b=0.5", "a/b=inf", "a/b=x"] {
+        for text in ["a=1.2", "a/a=1.2", "a/b", "a/b=0.5", "a/b=inf", "a/b=x"] {
             assert!(slowdown(text).is_err(), "{text}");
         }
         let (at_ns, asked) = slo_at("2s=m=90%,20ms").expect("an objective");

@@ -58,6 +58,7 @@ pub enum Goal {
 /// paper's systems; no plan printed is worse than theirs.
 #[derive(clap::Args, Debug)]
 #[command(group(ArgGroup::new("costs").required(true).multiple(true).args(["record", "tasks"])))]
+#[command(group(ArgGroup::new("times").multiple(true).args(["arrivals", "trace"])))]
 pub struct PlaceArgs {
     /// Measured costs and accuracies; `vitempo plan stitch --live ... --record` writes them
     #[arg(long, value_name = "FILE.json")]
@@ -105,7 +106,7 @@ pub struct PlaceArgs {
     pub trace: Option<PathBuf>,
 
     /// Queries arrive for so long
-    #[arg(long, value_name = "TIME", value_parser = quantity::time_ns, default_value = "10s")]
+    #[arg(long, value_name = "TIME", value_parser = quantity::time_ns, default_value = "10s", requires = "times")]
     pub over: u64,
 
     /// How many times as long NAME takes while OTHER is busy, e.g. a/b=1.2; once for every pair,
@@ -165,6 +166,7 @@ pub struct PlaceArgs {
 }
 
 pub fn run(args: &PlaceArgs) -> CliResult {
+    args.refuse_twice()?;
     let file = args.tasks.as_deref().map(TasksFile::read).transpose()?;
     let asked = args.request()?;
     let costs = args.costs(file.as_ref())?;

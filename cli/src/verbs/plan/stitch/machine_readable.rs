@@ -90,10 +90,11 @@ impl Printed {
             })
         };
         let plan = &self.0.plan;
+        let has_choice = plan.choices.iter().any(Option::is_some);
         json!({
             "order": names(&plan.order),
             "violations": plan.violations,
-            "mean_latency_ns": plan.mean_latency_ns(),
+            "mean_latency_ns": has_choice.then(|| plan.mean_latency_ns()),
             "bottleneck_ns": plan.bottleneck_ns,
             "tasks": self.0.planned().map(task).collect::<Vec<_>>(),
             "orders": self.0.each.iter().map(order).collect::<Vec<_>>(),

@@ -18,7 +18,9 @@ use super::super::{
     progress,
     quantity::{self, positive},
 };
-use super::{budget::BudgetArgs, live::parse_engine, pipeline::parse_processor};
+use super::{
+    budget::BudgetArgs, live::parse_engine, pipeline::parse_processor, twice::refuse_task_twice,
+};
 use preloading::Way;
 use report::Printed;
 use std::path::PathBuf;
@@ -128,6 +130,7 @@ pub struct StitchArgs {
 }
 
 pub fn run(args: &StitchArgs) -> CliResult {
+    refuse_task_twice("--slo", args.slos.iter().map(|asked| asked.task.as_deref()))?;
     let file = TasksFile::read(&args.tasks)?;
     let request = args.request();
     let stitching = if args.engines.is_empty() {

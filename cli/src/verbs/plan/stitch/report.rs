@@ -43,6 +43,14 @@ fn status(status: SloStatus) -> String {
     format!("no: {}", short.into_iter().chain(late).collect::<Vec<_>>().join(", "))
 }
 
+/// The mean latency over tasks; `-` where none has a variant.
+fn mean_latency(plan: &Assignment) -> String {
+    match plan.choices.iter().flatten().next() {
+        Some(_) => latency(plan.mean_latency_ns() as u64),
+        None => "-".to_owned(),
+    }
+}
+
 impl Printed {
     fn choices(&self) -> String {
         let headings = ["Task", "Stitched of", "Accuracy", "Asked", "Latency", "Asked", "SLO met"];
@@ -72,11 +80,7 @@ impl Printed {
         for (order, best) in listed.map(|(_, listed)| listed) {
             let mark = if *order == self.0.plan.order { "*" } else { "" };
             let cells = match best {
-                Some(best) => [
-                    self.met(best),
-                    latency(best.mean_latency_ns() as u64),
-                    latency(best.bottleneck_ns),
-                ],
+                Some(best) => [self.met(best), mean_latency(best), latency(best.bottleneck_ns)],
                 None => ["a task cannot run".to_owned(), "-".to_owned(), "-".to_owned()],
             };
             table.row([mark.to_owned(), self.0.zoo.named(order)].into_iter().chain(cells));
@@ -114,7 +118,7 @@ impl Printed {
         let _ = writeln!(
             text,
             "mean latency {}; one query of each task takes {} of the busiest processor",
-            latency(self.0.plan.mean_latency_ns() as u64),
+            mean_latency(&self.0.plan),
             latency(self.0.plan.bottleneck_ns)
         );
         let Searched { orders_left, violations_at_least, printed } = self.0.search;
