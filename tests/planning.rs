@@ -760,4 +760,61 @@ fn aria_holds_its_deadline_over_a_trace() {
     let broken = folder.path("broken.csv");
     std::fs::write(&broken, "frame\n1\n").expect("a file");
     assert!(refused(&["plan", "aria", "--simulate", &broken]).contains("grid_rows"));
+    let header = std::fs::read_to_string(&trace).expect("a trace");
+    let fast = folder.path("fast.csv");
+    std::fs::write(&fast, header.replacen("frames_per_s=30", "frames_per_s=60", 1))
+        .expect("a file");
+    let simulated = json(&["plan", "aria", "--simulate", &fast]);
+    let frame_ns = simulated["plan"]["wishes"]["frame_ns"].as_f64().expect("a time");
+    assert!((frame_ns - 1e9 / 60.0).abs() < 1.0, "planned for the trace's rate: {frame_ns}");
+}
+
+/// clap skips `requires` where the required option conflicts with a given one.
+#[test]
+fn options_of_aria_that_have_no_effect_are_refused() {
+    let (folder, encoder) = (Folder::new(), shipped("vit_tiny_patch16_224"));
+    let bundle = null_bundle(&folder);
+    let costs = ["plan", "aria", "--costs", "costs.json"];
+    let simulate = ["plan", "aria", "--simulate", "walk.csv"];
+    let models = ["plan", "aria", "--encoder", &encoder, "--gpu", &bundle, "--npu", &bundle];
+    let live = [&models[..], &["--live", "gpu=null", "--live", "npu=null"]].concat();
+    for option in [
+        ["--level", "240x320"],
+        ["--region", "160x160"],
+        ["--patch", "16"],
+        ["--frame-step", "1ms"],
+        ["--patch-flow", "1ms"],
+        ["--rest", "1ms"],
+        ["--dim", "batch=1"],
+    ] {
+        let error = refused(&[&costs[..], &option].concat());
+        assert!(error.contains("--costs") && error.contains(option[0]), "{error}");
+        let error = refused(&[&simulate[..], &option].concat());
+        assert!(error.contains("--encoder"), "{error}");
+    }
+    for option in [
+        ["--camera", "30"],
+        ["--spread", "0.1"],
+        ["--frames", "3"],
+        ["--throttle", "2"],
+        ["--flow", "depth"],
+        ["--record", "frames.csv"],
+    ] {
+        let error = refused(&[&simulate[..], &option].concat());
+        assert!(error.contains("--simulate") && error.contains(option[0]), "{error}");
+    }
+    for option in [["--seed", "1"], ["--out", "page"], ["--device", "device.json"]] {
+        let error = refused(&[&live[..], &option].concat());
+        assert!(error.contains("--live") && error.contains(option[0]), "{error}");
+    }
+    let wide = [&live[..], &["--level", "240x320", "--region", "160x160"]].concat();
+    let slow = [&wide[..], &["--target", "10s", "--throttle", "0.5"]].concat();
+    assert!(refused(&slow).contains("--throttle"));
+    for (engine, says) in [("gpu=null", "two engines"), ("tpu=null", "`tpu` is no processor")] {
+        let error = refused(&[&wide[..], &["--target", "10s", "--live", engine]].concat());
+        assert!(error.contains(says) && error.contains("--live gpu="), "{error}");
+    }
+    let large = ["--level", "240x320", "--region", "160x160", "--region", "320x320"];
+    let error = refused(&[&models[..], &large].concat());
+    assert!(error.contains("320x320 is larger") && error.contains("--region"), "{error}");
 }
