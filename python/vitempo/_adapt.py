@@ -334,7 +334,7 @@ def _samples(name: str, samples: Any) -> list[float]:
     is_text = isinstance(samples, (str, bytes, bytearray, memoryview))
     if is_text or not isinstance(samples, Iterable):
         raise _no_latency(name, samples)
-    found = list(cast("Iterable[Any]", samples))
+    found = list(samples)
     if not found:
         raise InvalidLatencies(f"`{name}` has no latency", hint="leave the model out")
     wrong = [ms for ms in found if not isinstance(ms, numbers.Real)]
