@@ -15,6 +15,7 @@ use crate::verbs::{
 use indicatif::ProgressBar;
 use serde_json::json;
 use vitempo::{
+    campaign,
     engines::check::{CheckError, CheckProgress, check},
     profiler::conformance::Case,
 };
@@ -66,6 +67,9 @@ pub struct CheckArgs {
 
 pub fn run(args: &CheckArgs) -> CliResult {
     let options = args.run.options();
+    if let Some(backend) = &args.backend {
+        campaign::check_library(&worker()?.into(), backend, &options)?;
+    }
     let named = |models: &[String]| ModelArgs::of(models.to_vec(), Vec::new());
     if let Some(backend) = args.backend.as_deref().filter(|_| !args.models.is_empty()) {
         return coverage::run(&named(&args.models), backend, &options, args.format);

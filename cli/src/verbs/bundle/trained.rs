@@ -8,7 +8,9 @@ use crate::verbs::{
 use serde_json::json;
 use std::fmt::Write;
 use vitempo::bundle::{Location, whole_models};
-use vitempo::predictors::{PredictorBundle, SlowdownModel, UnfamiliarInterval};
+use vitempo::predictors::{
+    Bounds, ConformalInterval, PredictorBundle, SlowdownModel, UnfamiliarInterval,
+};
 
 /// A bundle, described.
 pub struct BundleReport<'a> {
@@ -28,6 +30,31 @@ fn unfamiliar_text(interval: Option<&UnfamiliarInterval>) -> String {
     let unknown = "models unlike the training models have the interval of those, which may be too \
                    narrow: train with real models in the dataset";
     format!("Unfamiliar   {}\n", fitted.unwrap_or_else(|| unknown.to_owned()))
+}
+
+/// Said where a level is higher than the scores allow.
+fn support_text(interval: &ConformalInterval) -> String {
+    if interval.is_supported() {
+        return String::new();
+    }
+    format!(
+        "Interval     {} scores support a level of {} at most: the {} interval may hold less\n",
+        interval.scores,
+        percent(100.0 * interval.supported_level()),
+        percent(100.0 * interval.level)
+    )
+}
+
+/// As numbers; the file has bits.
+fn interval_json(interval: &ConformalInterval) -> serde_json::Value {
+    let bounds = |b: &Bounds| json!({ "lower": b.lower, "upper": b.upper });
+    json!({
+        "level": interval.level,
+        "scaled": bounds(&interval.scaled),
+        "sensitivity": interval.sensitivity,
+        "plain": bounds(&interval.plain),
+        "scores": interval.scores,
+    })
 }
 
 /// Whether contention is known, and how well.
@@ -58,6 +85,30 @@ fn contention_text(model: Option<&SlowdownModel>) -> String {
     text
 }
 
+/// What it was trained on, or corrected by.
+fn data_text(bundle: &PredictorBundle) -> String {
+    let p = &bundle.provenance;
+    let whole = whole_models(bundle);
+    let data = format!(
+        "{whole} models and {} single operators, {} rows ({:?})",
+        p.models.saturating_sub(whole),
+        p.rows,
+        bundle.origin
+    );
+    match (&p.transferred_from, p.source) {
+        (None, _) => format!("Trained on   {data}\n"),
+        (Some(id), Some(source)) => format!(
+            "Corrected by {data}\nFrom         {id}, trained on {} models and networks, {} rows\n",
+            source.models, source.rows
+        ),
+        (Some(id), None) => format!(
+            "Corrected by measurements whose number its version did not keep\n\
+            From         {id}, trained on {} models and networks, {} rows\n",
+            p.models, p.rows
+        ),
+    }
+}
+
 impl Report for BundleReport<'_> {
     fn table(&self) -> String {
         let b = self.bundle;
@@ -65,14 +116,7 @@ impl Report for BundleReport<'_> {
         let mut text = String::new();
         let _ = writeln!(text, "{}   {}   {}\n", self.location, b.method, b.environment.describe());
         let _ = writeln!(text, "Environment  {}", b.environment.id());
-        let whole = whole_models(b);
-        let _ = writeln!(
-            text,
-            "Trained on   {whole} models and {} single operators, {} rows ({:?})",
-            p.models.saturating_sub(whole),
-            p.rows,
-            b.origin
-        );
+        text += &data_text(b);
         if let Some(of) = p.sampled_of {
             let _ = writeln!(text, "Sampled      of the {of} architectures of the dataset");
         }
@@ -81,9 +125,6 @@ impl Report for BundleReport<'_> {
             writeln!(text, "By           {} with {}, seed {}", p.created_by, p.libraries, p.seed);
         if !p.boosting.is_usual() {
             let _ = writeln!(text, "Boosting     {}", p.boosting);
-        }
-        if let Some(source) = &p.transferred_from {
-            let _ = writeln!(text, "Corrected    from the bundle of {source}");
         }
         if p.skipped > 0 {
             let _ = writeln!(text, "Left out     {} rows that could not be used", p.skipped);
@@ -96,6 +137,7 @@ impl Report for BundleReport<'_> {
                 p.disturbed
             );
         }
+        text += &support_text(&b.interval);
         text += &unfamiliar_text(b.unfamiliar.as_ref());
         text += &contention_text(b.contention.as_ref());
         for model in b.predictors.refinements.models() {
@@ -166,13 +208,15 @@ impl Report for BundleReport<'_> {
                 "skipped": p.skipped,
                 "disturbed": p.disturbed,
                 "transferred_from": p.transferred_from,
+                "source": p.source,
                 "sampled_of": p.sampled_of,
                 "trained_on": p.trained_on,
             },
             "unfamiliar": b.unfamiliar.as_ref().map(|u| json!({
                 "models": u.models().iter().map(|m| &m.name).collect::<Vec<_>>(),
-                "interval": u.interval(),
+                "interval": interval_json(u.interval()),
             })),
+            "interval": interval_json(&b.interval),
             "contention": b.contention,
             "refinements": b.predictors.refinements.models(),
             "held_out": evaluation_json(&b.held_out),

@@ -62,6 +62,11 @@ pub fn warn_of_missing(model: &Model) {
     }
 }
 
+/// A share of the latency, which is not known where operators are missing in it.
+fn share(forecast: &ModelForecast, share: f64) -> String {
+    if is_complete(&forecast.model.graph) { percent(share) } else { "-".to_owned() }
+}
+
 /// Which share of the time comes from what.
 pub fn coverage(forecast: &ModelForecast, bundle: &Bundle) -> String {
     let unknown = |kind: &OpKind| matches!(kind, OpKind::Unsupported(_));
@@ -75,10 +80,7 @@ pub fn coverage(forecast: &ModelForecast, bundle: &Bundle) -> String {
     } else {
         let operators = prediction.operators.len();
         let fallback = prediction.fallbacks().count();
-        let share = match is_complete(&forecast.model.graph) {
-            true => percent(forecast.trained_share()),
-            false => "-".to_owned(),
-        };
+        let share = share(forecast, forecast.trained_share());
         format!(
             "Coverage   {share} of predicted time by trained operators ({} of {operators} \
             operators; {fallback} by fallback)\n",
@@ -102,9 +104,9 @@ fn extrapolating(forecast: &ModelForecast, bundle: &Bundle) -> Option<String> {
         } else {
             "outside the range of the training data".to_owned()
         };
+        let share = share(forecast, forecast.extrapolating_share());
         format!(
-            "Outside    {} of predicted time by {count} operators {outside} (extrapolating)\n",
-            percent(forecast.extrapolating_share())
+            "Outside    {share} of predicted time by {count} operators {outside} (extrapolating)\n"
         )
     })
 }
