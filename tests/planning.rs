@@ -769,6 +769,31 @@ fn aria_holds_its_deadline_over_a_trace() {
     assert!((frame_ns - 1e9 / 60.0).abs() < 1.0, "planned for the trace's rate: {frame_ns}");
 }
 
+#[test]
+fn costs_and_devices_without_meaning_are_named_with_their_file() {
+    let folder = Folder::new();
+    let trace = folder.path("walk.csv");
+    ok(&["plan", "trace", "--seconds", "2", "--scene-seconds", "2", "--out", &trace]);
+    let simulated = json(&["plan", "aria", "--simulate", &trace]);
+    let changed = |name: &str, change: &dyn Fn(&mut serde_json::Value)| {
+        let mut all = simulated.clone();
+        change(&mut all);
+        folder.file(name, &all.to_string())
+    };
+    let costs = changed("costs.json", &|all| all["costs"]["regions"][0]["rows"] = 0.into());
+    let error = refused(&["plan", "aria", "--costs", &costs]);
+    assert!(error.contains("costs.json: a region's number of rows is 0"), "{error}");
+    let cold = |all: &mut serde_json::Value| {
+        all["device"]["thermal"]["junction_j_per_k"] = 0.into();
+    };
+    let device = changed("device.json", &cold);
+    let error = refused(&["plan", "aria", "--simulate", &trace, "--device", &device]);
+    assert!(
+        error.contains("device.json: ") && error.contains("`junction_j_per_k` is 0"),
+        "{error}"
+    );
+}
+
 /// clap skips `requires` where the required option conflicts with a given one.
 #[test]
 fn options_of_aria_that_have_no_effect_are_refused() {

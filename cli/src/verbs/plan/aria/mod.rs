@@ -139,7 +139,11 @@ impl AriaArgs {
     fn costs(&self, models: Option<&AriaModels>) -> CliResult<(AriaCosts, AriaDevice)> {
         let (shipped, device) = AriaCosts::paper_phone()?;
         let costs = match (&self.costs, models) {
-            (Some(path), _) => read_costs(path)?,
+            (Some(path), _) => {
+                let costs = read_costs(path)?;
+                costs.check().map_err(|e| CliError::from(e).about(path.display()))?;
+                costs
+            }
             (None, Some(models)) => self.models.costs(models)?,
             (None, None) if self.simulate.is_some() => shipped,
             (None, None) => {

@@ -2,7 +2,7 @@
 
 use super::{
     super::super::{
-        error::{CliResult, io_error},
+        error::{CliError, CliResult, io_error},
         files,
         output::{self, Report, Table},
         progress,
@@ -13,7 +13,7 @@ use super::{
 use serde_json::{Value, json};
 use std::path::Path;
 use vitempo::plan::aria::{Scenario, Simulated};
-use vitempo::planners::aria::{AriaOutcome, Trace};
+use vitempo::planners::aria::{AriaOutcome, SimulationError, Trace};
 use vitempo_report::aria::{page, planned_at, success, truth};
 
 pub fn run(args: &AriaArgs, path: &Path, scenario: &Scenario) -> CliResult {
@@ -25,7 +25,13 @@ pub fn run(args: &AriaArgs, path: &Path, scenario: &Scenario) -> CliResult {
     ));
     let name =
         path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
-    let simulated = Simulated::of(scenario, trace, name, args.seed)?;
+    let of_device =
+        |e: &SimulationError| !matches!(e, SimulationError::Plan(_) | SimulationError::Aria(_));
+    let simulated =
+        Simulated::of(scenario, trace, name, args.seed).map_err(|e| match &args.device {
+            Some(device) if of_device(&e) => CliError::from(e).about(device.display()),
+            _ => e.into(),
+        })?;
     if let Some(folder) = &args.out {
         let files = page(&simulated, &simulated.details()?);
         std::fs::create_dir_all(folder).map_err(|e| io_error("create", folder, &e))?;
