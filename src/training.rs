@@ -276,8 +276,10 @@ pub fn transfer(
 /// evaluates the bundle on them.
 #[cfg(feature = "train")]
 fn judge_on_real(bundle: &mut PredictorBundle, dataset: &Dataset) -> Result<(), PredictorError> {
+    let trained_on = &bundle.provenance.trained_on;
     let real = |p: &&ModelProfile| {
         p.model.space.is_none()
+            && trained_on.binary_search(&p.model.architecture).is_err()
             && p.origin == bundle.origin
             && p.environment.id() == bundle.environment.id()
     };

@@ -202,6 +202,28 @@ pub enum DatasetError {
         /// The folder.
         path: PathBuf,
     },
+    /// Files of a table are not chosen by this.
+    #[error("the files of `{table}` are not divided by {what}; those of {divided} are")]
+    NotDivided {
+        /// The table.
+        table: &'static str,
+        /// Environment or kind.
+        what: &'static str,
+        /// Tables that are.
+        divided: &'static str,
+    },
+    /// A lake has no files of this environment or kind.
+    #[error("the lake has no {what} `{name}` in `{table}`; it has {known}")]
+    NoSuchPart {
+        /// Environment or kind.
+        what: &'static str,
+        /// The name that was asked for.
+        name: String,
+        /// The table.
+        table: &'static str,
+        /// The names there are.
+        known: String,
+    },
     /// There is no table of this name.
     #[error("there is no table `{name}`; the tables are {known}")]
     NoSuchTable {

@@ -26,7 +26,7 @@ pub enum ExportFormat {
 /// Writes one table to `out`: of a lake the files that `filter` takes, one after the other.
 ///
 /// # Errors
-/// [`DatasetError::NoSuchTable`]; as [`crate::Dataset::load`]; [`DatasetError::NotALake`] for a
+/// [`DatasetError::NoSuchTable`]; as [`crate::Dataset::load`] and [`Lake::check`](crate::Lake::check); [`DatasetError::NotALake`] for a
 /// filter of a folder; [`DatasetError::Io`] when `out` cannot be written.
 pub fn export(
     folder: &Path,
@@ -36,11 +36,13 @@ pub fn export(
     out: &mut dyn Write,
 ) -> Result<(), DatasetError> {
     let schema = schema_of(table)?;
+    let source = Source::open(folder)?;
     let mut writer = Rows { out, format, written: 0 };
     let failed = |error| DatasetError::io("export", &folder.join(schema.file_name()))(error);
     writer.begin(schema).map_err(failed)?;
-    match Source::open(folder)? {
+    match source {
         Source::Lake(lake) => {
+            lake.check(table, filter)?;
             let mut scan = lake.scan(table, filter, None)?;
             while let Some(found) = scan.next_table() {
                 writer.add(&found?).map_err(failed)?;

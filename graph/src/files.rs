@@ -10,11 +10,17 @@ use std::{
 pub const UNFINISHED: &str = "unfinished";
 
 /// Replaces `path` by a file with these bytes: written beside its place, flushed to the disk, then
-/// renamed. A crash leaves the old file or the new one.
+/// renamed. A crash leaves the old file or the new one. Where it is a symbolic link, the file that
+/// it leads to is replaced; a device or a pipe is written to.
 ///
 /// # Errors
 /// The path has no file name, or the folder cannot be written; no file remains then.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let target = if path.is_symlink() { path.canonicalize()? } else { path.to_owned() };
+    let path = target.as_path();
+    if path.exists() && !path.is_file() && !path.is_dir() {
+        return std::fs::OpenOptions::new().write(true).open(path)?.write_all(bytes);
+    }
     written_beside(path, bytes)?.persist(path).map_err(|error| error.error)?;
     sync_folder(path)
 }
@@ -90,6 +96,22 @@ mod tests {
         assert!(write_whole(&folder.path().join("none/file"), b"four").is_err());
         assert!(write_whole(&folder.path().join(".."), b"five").is_err());
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_and_devices_remain_what_they_are() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, link) = (folder.path().join("file"), folder.path().join("link"));
+        std::fs::write(&file, b"one").unwrap();
+        std::os::unix::fs::symlink("file", &link).unwrap();
+        write_whole(&link, b"two").unwrap();
+        assert!(link.is_symlink());
+        assert_eq!(std::fs::read(&file).unwrap(), b"two");
+        let socket = folder.path().join("socket");
+        let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+        assert!(write_whole(&socket, b"three").is_err());
+        assert!(socket.exists() && !socket.is_file());
     }
 
     #[cfg(unix)]

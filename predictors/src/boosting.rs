@@ -2,7 +2,7 @@
 
 use crate::PredictorError;
 use serde::{Deserialize, Serialize};
-use std::{fmt, str::FromStr};
+use std::{collections::BTreeSet, fmt, str::FromStr};
 
 /// Hyper-parameters of boosted trees; those that are `None` are the usual ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -106,9 +106,13 @@ impl FromStr for Boosting {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let mut boosting = Self::default();
+        let mut names = BTreeSet::new();
         for given in text.split(',').filter(|given| !given.trim().is_empty()) {
             let (name, value) =
                 given.split_once('=').ok_or_else(|| format!("`{given}`: expected NAME=VALUE"))?;
+            if !names.insert(name.trim()) {
+                return Err(format!("`{}` has two values", name.trim()));
+            }
             boosting.set(name.trim(), value.trim())?;
         }
         boosting.check().map_err(|error| error.to_string())?;
@@ -132,6 +136,7 @@ mod tests {
             ("trees=-1", "no value of trees"),
             ("leaves=1", "between 2 and 128"),
             ("columns=NaN", "between 0.01 and 1"),
+            ("trees=5,trees=6", "`trees` has two values"),
             ("depth=3", "none of trees, leaves"),
         ] {
             let error = text.parse::<Boosting>().expect_err(text);

@@ -72,11 +72,24 @@ pub struct Provenance {
     /// ([`transfer`](crate::transfer)); `None`: it was trained on the data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transferred_from: Option<String>,
+    /// What the bundle that was corrected had been trained on; also `None` in files of bundles
+    /// corrected before 30 November 2026, whose other numbers are the source's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<SourceCounts>,
     /// Architectures that the dataset had, where it was read as a sample of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sampled_of: Option<usize>,
     /// Digests of the architectures trained on, sorted: none is used for evaluation.
     pub trained_on: Vec<String>,
+}
+
+/// What a bundle that was corrected had been trained on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SourceCounts {
+    /// Models and networks.
+    pub models: usize,
+    /// Operator rows.
+    pub rows: usize,
 }
 
 /// The signature is serde's.

@@ -153,6 +153,19 @@ impl Bounds {
 }
 
 impl ConformalInterval {
+    /// The highest level that so many scores support: both ends have a rank among them. A higher one
+    /// holds as much as this at best.
+    #[must_use]
+    pub fn supported_level(&self) -> f64 {
+        (1.0 - 2.0 / (self.scores as f64 + 1.0)).max(0.0)
+    }
+
+    /// Whether there are enough scores for its level.
+    #[must_use]
+    pub fn is_supported(&self) -> bool {
+        self.level <= self.supported_level() + 1e-9
+    }
+
     /// From held-out forecasts.
     #[must_use]
     pub fn fit(models: &[HeldOut], level: f64) -> Self {

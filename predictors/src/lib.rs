@@ -73,7 +73,7 @@ pub mod unfamiliar;
 pub use adapt::AdaptedBundle;
 pub use batch::Batch;
 pub use boosting::Boosting;
-pub use bundle::{BUNDLE_VERSION, PredictorBundle, Provenance};
+pub use bundle::{BUNDLE_VERSION, PredictorBundle, Provenance, SourceCounts};
 pub use calibration::Calibration;
 pub use contention::SlowdownModel;
 pub use drift::Drift;

@@ -15,7 +15,10 @@ use crate::{
     metrics,
 };
 use foldhash::{HashMap, HashMapExt};
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 use vitempo_graph::{ModelProfile, OpSpec, Origin, Processor, Status};
 
 /// Smallest latency a row may have, ns: operators that do nothing are measured as less than a
@@ -183,7 +186,12 @@ impl TrainingRows {
     /// Number of distinct architectures.
     #[must_use]
     pub fn architectures(&self) -> usize {
-        self.models.iter().map(|m| &m.architecture).collect::<std::collections::BTreeSet<_>>().len()
+        self.models.iter().map(|m| &m.architecture).collect::<BTreeSet<_>>().len()
+    }
+
+    /// Digests of the architectures.
+    pub(crate) fn architecture_digests(&self) -> BTreeSet<String> {
+        self.models.iter().map(|m| m.architecture.clone()).collect()
     }
 
     /// Digest of everything regressors see: operators, latencies and models. 64 hexadecimal digits.

@@ -229,7 +229,7 @@ pub fn train_with(
     let mut evaluation = evaluate_forecasts(&rows, &forecasts, model, method, environment.id())?;
     evaluation.skipped.extend(unfitted.into_iter().map(|s| (s.what, s.reason)));
     let provenance = Provenance {
-        created_by: format!("vitempo-predictors {}", env!("CARGO_PKG_VERSION")),
+        created_by: created_by(),
         libraries: libraries(method),
         data_digest: rows.digest(),
         seed: options.seed,
@@ -241,14 +241,9 @@ pub fn train_with(
         skipped: rows.skipped.len(),
         disturbed: rows.disturbed,
         transferred_from: None,
+        source: None,
         sampled_of: None,
-        trained_on: rows
-            .models
-            .iter()
-            .map(|m| m.architecture.clone())
-            .collect::<std::collections::BTreeSet<_>>()
-            .into_iter()
-            .collect(),
+        trained_on: rows.architecture_digests().into_iter().collect(),
     };
     let parts = crate::bundle::Parts {
         environment,
@@ -302,7 +297,12 @@ fn no_rows() -> PredictorError {
     PredictorError::NoRows { profiles: 0, skipped: 0, reasons: String::new() }
 }
 
-fn libraries(method: Method) -> String {
+/// Program and version.
+pub(crate) fn created_by() -> String {
+    format!("vitempo-predictors {}", env!("CARGO_PKG_VERSION"))
+}
+
+pub(crate) fn libraries(method: Method) -> String {
     match method {
         Method::Lasso => "linfa-elasticnet 0.8",
         Method::RandomForest => "smartcore 0.7",

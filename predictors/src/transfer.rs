@@ -29,12 +29,14 @@ mod residual_trees;
 use crate::{
     Drift, ErrorScale, Evaluation, FeatureSchema, KeyPredictor, PredictorBundle, PredictorError,
     PredictorKey, Predictors, TrainingRow, TrainingRows,
+    bundle::{Provenance, SourceCounts},
     evaluate::{EndToEndModel, Forecasts, OfModel, evaluate_forecasts},
     held_out::{HeldOutForecasts, measured_sums},
     metrics,
     regressors::{Baseline, Fitted, dot},
+    train::{created_by, libraries},
 };
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use vitempo_graph::{Environment, ModelProfile};
 
 /// The number of rows that a broader class counts as.
@@ -109,13 +111,15 @@ pub fn transfer(
     let errors: Vec<f64> = samples.iter().filter_map(|s| s.held_out_error(&folds)).collect();
     let before: Vec<f64> = samples.iter().map(|s| s.log_ratio().abs()).collect();
     set_error_scales(&mut predictors, &samples, &errors);
-    let forecasts = held_out(&rows, folds, &predictors);
+    let forecasts = held_out(&rows, &mut folds, &predictors);
     let of_networks =
         HeldOutForecasts::new(&rows, &measured_sums(&rows), &forecasts, &source.calibration);
     let excess = of_networks.excess_over(&source.interval);
     predictors.keys.values_mut().for_each(|p| p.error_scale = grown(p.error_scale, excess));
-    let evaluation = evaluation(source, &environment, &rows, &forecasts)?;
-    let bundle = bundle(source, environment, &rows, predictors, &factors, evaluation)?;
+    let mut bundle = bundle(source, environment, &rows, predictors, &factors)?;
+    bundle.provenance = provenance(source, &rows, samples.len());
+    let forecasts = held_out(&rows, &mut folds, &bundle.predictors);
+    bundle.held_out = evaluation(&bundle, &rows, &forecasts)?;
     Ok(Transferred {
         bundle,
         kinds: kinds(&samples),
@@ -411,15 +415,8 @@ fn bundle(
     rows: &TrainingRows,
     predictors: Predictors,
     factors: &Factors,
-    held_out: Evaluation,
 ) -> Result<PredictorBundle, PredictorError> {
     let mut bundle = source.copied()?;
-    bundle.held_out = held_out;
-    bundle.provenance.transferred_from = Some(source.environment.id());
-    bundle.provenance.data_digest = rows.digest();
-    let trained_on: BTreeSet<String> = rows.models.iter().map(|m| m.architecture.clone()).collect();
-    let trained_on = trained_on.into_iter().chain(source.provenance.trained_on.iter().cloned());
-    bundle.provenance.trained_on = trained_on.collect::<BTreeSet<_>>().into_iter().collect();
     bundle.environment = environment;
     bundle.origin = rows.origin;
     bundle.drift = rows.drift;
@@ -428,6 +425,31 @@ fn bundle(
     bundle.contention = None;
     bundle.predictors = predictors;
     bundle.copied()
+}
+
+/// Counts are of the measurements here, of which `used` rows were used; architectures are those of
+/// both machines.
+fn provenance(source: &PredictorBundle, rows: &TrainingRows, used: usize) -> Provenance {
+    let before = &source.provenance;
+    let mut trained_on = rows.architecture_digests();
+    trained_on.extend(before.trained_on.iter().cloned());
+    Provenance {
+        created_by: created_by(),
+        libraries: libraries(source.method),
+        data_digest: rows.digest(),
+        seed: residual_trees::SEED,
+        boosting: before.boosting,
+        folds: FOLDS,
+        models: rows.models.len(),
+        architectures: rows.architectures(),
+        rows: used,
+        skipped: rows.skipped.len() + rows.rows.len() - used,
+        disturbed: rows.disturbed,
+        transferred_from: Some(source.environment.id()),
+        source: Some(SourceCounts { models: before.models, rows: before.rows }),
+        sampled_of: None,
+        trained_on: trained_on.into_iter().collect(),
+    }
 }
 
 /// Both expected errors, multiplied by a factor.
@@ -441,7 +463,7 @@ fn grown(scale: ErrorScale, factor: f64) -> ErrorScale {
 
 /// Forecasts of the measured rows and networks, each by the predictors of `folds` that were fitted
 /// without its network, with the expected errors of `predictors`.
-fn held_out(rows: &TrainingRows, mut folds: Vec<Predictors>, predictors: &Predictors) -> Forecasts {
+fn held_out(rows: &TrainingRows, folds: &mut [Predictors], predictors: &Predictors) -> Forecasts {
     let lowered: Vec<_> =
         rows.models.iter().map(|_| Err("it was not forecast from its graph".to_owned())).collect();
     for (key, fold) in folds.iter_mut().flat_map(|fold| &mut fold.keys) {
@@ -453,15 +475,14 @@ fn held_out(rows: &TrainingRows, mut folds: Vec<Predictors>, predictors: &Predic
     Forecasts::new(rows, &lowered, &|kernels| kernels.iter().map(estimate).collect())
 }
 
-/// Errors on the measured rows by kind. There is no end-to-end error: networks have none.
+/// Errors on the measured rows by kind, and end to end where whole models were measured.
 fn evaluation(
-    source: &PredictorBundle,
-    environment: &Environment,
+    bundle: &PredictorBundle,
     rows: &TrainingRows,
     forecasts: &Forecasts,
 ) -> Result<Evaluation, PredictorError> {
-    let model = EndToEndModel::of(source);
-    evaluate_forecasts(rows, forecasts, model, source.method, environment.id())
+    let model = EndToEndModel::of(bundle);
+    evaluate_forecasts(rows, forecasts, model, bundle.method, bundle.environment.id())
 }
 
 fn kinds(samples: &[Sample<'_>]) -> Vec<KindTransfer> {

@@ -8,6 +8,7 @@ use super::{
 };
 use indicatif::ProgressBar;
 use std::{
+    collections::BTreeSet,
     num::NonZeroU64,
     path::{Path, PathBuf},
 };
@@ -16,6 +17,8 @@ use vitempo::{
     predictors::{Boosting, Fitted, Method, Progress, Share, TrainOptions},
     training,
 };
+
+const SEED: u64 = 1;
 
 /// Trains predictors on a dataset
 ///
@@ -62,7 +65,7 @@ pub struct TrainArgs {
     pub max_rows: Option<NonZeroU64>,
 
     /// The same data and seed give the same bundle, byte for byte
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = SEED)]
     pub seed: u64,
 
     /// Level of the intervals, e.g. 0.9
@@ -148,10 +151,14 @@ pub fn run(args: &TrainArgs) -> CliResult {
         None => load_environment(&args.data, environment)?,
     };
     if let Some(source) = &args.from {
+        if args.seed != SEED && args.max_rows.is_none() {
+            return Err(CliError::user("--seed has no effect on correcting a bundle")
+                .hint("leave it out, or give --max-rows, whose sample it chooses"));
+        }
         return transferred(args, &dataset, source);
     }
     let split = match &args.split {
-        Some(file) => Split::load(file)?,
+        Some(file) => split_of(file, &dataset)?,
         None => sides(&dataset, args)?,
     };
     let options = TrainOptions {
@@ -182,6 +189,23 @@ pub fn run(args: &TrainArgs) -> CliResult {
         &super::bundle::BundleReport { bundle: &bundle, location: &args.out.clone().into() },
         args.format,
     )
+}
+
+/// The sides that a file gives; architectures that the dataset lacks are said.
+fn split_of(file: &Path, dataset: &Dataset) -> CliResult<Split> {
+    let split = Split::load(file)?;
+    let known: BTreeSet<&str> =
+        dataset.profiles.iter().map(|p| p.model.architecture.as_str()).collect();
+    let here = split.train.iter().filter(|name| known.contains(name.as_str())).count();
+    if here < split.train.len() && dataset.sampled.is_none() {
+        progress::say(format!(
+            "warning: {here} of the {} training architectures of {} are in this environment of the \
+            dataset",
+            split.train.len(),
+            file.display()
+        ));
+    }
+    Ok(split)
 }
 
 /// The sides of a dataset that no split file divides.

@@ -149,14 +149,20 @@ impl State {
     pub(crate) fn latest(objects: &Objects, path: &Path) -> Result<Self, DatasetError> {
         let files = objects.list(FOLDER)?;
         let mut numbers: Vec<u64> = files.iter().filter_map(|file| number_of(&file.name)).collect();
-        let number = numbers.iter().copied().max().unwrap_or(0);
+        numbers.sort_unstable();
+        let number = numbers.last().copied().unwrap_or(0);
         let mut state = Self { number, ..Self::default() };
-        let mut read = Vec::new();
-        while let Some(number) = numbers.pop() {
-            let commit = Commit::read(objects, path, number)?;
-            let replaces = commit.replaces;
-            read.push(commit);
-            if replaces {
+        let mut read: Vec<Commit> = Vec::new();
+        for expected in (1..=number).rev() {
+            if numbers.pop() != Some(expected) {
+                let reason = "it is missing: restore it, or append its data to a new lake";
+                return Err(DatasetError::damaged(
+                    &path.join(FOLDER).join(name_of(expected)),
+                    reason,
+                ));
+            }
+            read.push(Commit::read(objects, path, expected)?);
+            if read.last().is_some_and(|commit| commit.replaces) {
                 break;
             }
         }

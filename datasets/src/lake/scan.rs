@@ -6,7 +6,7 @@ use crate::{
     DatasetError, TableRows, column::Table, parquet::Asked, rows, schema::TableSchema,
     tables::schema_of,
 };
-use std::vec;
+use std::{collections::BTreeSet, vec};
 
 /// Which rows of a lake: those with one of these values, or all where there are none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -44,6 +44,32 @@ impl Lake {
         let files = self.state.contents.of_table(schema_of(table)?.name);
         let wanted = files.iter().filter(|file| filter.takes(file.environment, file.kind));
         Ok(wanted.map(|file| file.part.clone()).collect())
+    }
+
+    /// Checks that every value of a filter has files of the table.
+    ///
+    /// # Errors
+    /// [`DatasetError::NoSuchTable`]; [`DatasetError::NotDivided`] where the table has no such
+    /// files; [`DatasetError::NoSuchPart`] for a value that the lake does not have.
+    pub fn check(&self, table: &str, filter: &Filter) -> Result<(), DatasetError> {
+        let table = schema_of(table)?.name;
+        let files = self.state.contents.of_table(table);
+        let check = |what, divided: &'static str, asked: &[String], known: BTreeSet<&str>| {
+            let by_it = divided.split(" and ").any(|name| name == table);
+            if !asked.is_empty() && !by_it {
+                return Err(DatasetError::NotDivided { table, what, divided });
+            }
+            let unknown = asked.iter().find(|name| !known.contains(name.as_str()));
+            unknown.map_or(Ok(()), |name| {
+                let known = known.iter().copied().collect::<Vec<_>>().join(", ");
+                Err(DatasetError::NoSuchPart { what, name: name.clone(), table, known })
+            })
+        };
+        let environments = files.iter().filter_map(|file| file.environment).collect();
+        let kinds = files.iter().filter_map(|file| file.kind).collect();
+        let runs = "model_measurements and operator_measurements";
+        check("environment", runs, &filter.environments, environments)?;
+        check("kind", "operator_measurements", &filter.kinds, kinds)
     }
 
     /// Reads rows of a table, one file for each item, when it is asked for. `columns`: some of its

@@ -59,6 +59,11 @@ fn reshape(
     if !rest.is_empty() {
         return Err("its elements cannot be shared out".to_owned());
     }
+    for pair in out.windows(2) {
+        if pair[0].whole().is_one() {
+            known.check_window(pair[1].whole())?;
+        }
+    }
     attributes.set("shape", ints(out.iter().map(|d| d.whole().new)));
     Ok(out)
 }

@@ -3,7 +3,7 @@
 
 use crate::spending::Spending;
 use foldhash::{HashMap, HashSet};
-use std::collections::VecDeque;
+use std::{cell::RefCell, collections::VecDeque};
 
 /// The side of the image that an extent comes from; products of both have none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -65,7 +65,23 @@ pub struct Known {
     /// The new value of an old one, by the side, or of any side; `None` where there are several.
     became: HashMap<(usize, Option<Side>), Option<usize>>,
     shapes: HashMap<Vec<i64>, Vec<usize>>,
+    parts: RefCell<Parts>,
     spending: Spending,
+}
+
+/// Sizes of windows, and numbers of windows, that extents were cut into, each with the first extent;
+/// `None` where extents differ. One that several extents have in common is a constant of the model.
+#[derive(Debug, Default)]
+struct Parts {
+    windows: HashMap<usize, Option<usize>>,
+    counts: HashMap<usize, Option<usize>>,
+}
+
+/// Whether other extents were cut into such a part, too.
+fn recurs(parts: &mut HashMap<usize, Option<usize>>, part: usize, extent: usize) -> bool {
+    let first = parts.entry(part).or_insert(Some(extent));
+    *first = first.filter(|&first| first == extent);
+    first.is_none()
 }
 
 /// Why nothing more is followed; the refusal is in the [`Spending`].
@@ -78,6 +94,7 @@ impl Known {
             factors: HashMap::default(),
             became: HashMap::default(),
             shapes: HashMap::default(),
+            parts: RefCell::default(),
             spending,
         }
     }
@@ -170,6 +187,16 @@ impl Known {
         Ok(Dimension(taken))
     }
 
+    /// Refuses an extent that is one window: of a larger image there would be several, and the model
+    /// has no dimension for their number.
+    pub fn check_window(&self, extent: Extent) -> Result<(), String> {
+        let is_constant = self.parts.borrow().windows.get(&extent.old) == Some(&None);
+        if extent.changed() && is_constant {
+            return Err(format!("windows have a size of {}, and this one has all", extent.old));
+        }
+        Ok(())
+    }
+
     /// An extent as two or more, the first of which divides `front`.
     fn split(&self, extent: Extent, front: usize) -> Result<Vec<Extent>, String> {
         let itself = |e: &Extent| (e.old, e.new) == (extent.old, extent.new);
@@ -190,9 +217,20 @@ impl Known {
             }
             // Windows have a fixed size; there are more of them in a larger image.
             _ if new.is_multiple_of(back) => {
+                let parts = &mut *self.parts.borrow_mut();
+                recurs(&mut parts.windows, back, old);
+                if recurs(&mut parts.counts, front, old) {
+                    return Err(format!("images are cut into {front} parts whatever their size"));
+                }
                 Ok(vec![Extent::new(front, new / back, side), Extent::new(back, back, None)])
             }
             _ if new.is_multiple_of(front) => {
+                if recurs(&mut self.parts.borrow_mut().windows, back, old) {
+                    return Err(format!(
+                        "{old} is cut into windows of {back}, and {new} is no multiple of it: \
+                        choose a size that is"
+                    ));
+                }
                 Ok(vec![Extent::new(front, front, None), Extent::new(back, new / front, side)])
             }
             _ => Err(format!(

@@ -20,7 +20,8 @@ const BOOSTING: Boosting = Boosting {
     l2: Some(2.0),
     columns: None,
 };
-const SEED: u64 = 1;
+/// Of everything random here.
+pub(super) const SEED: u64 = 1;
 
 /// Grows trees for the classes of `predictors` that they help, and for these of each fold's
 /// predictors, to the samples of the other folds.

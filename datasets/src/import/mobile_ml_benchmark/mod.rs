@@ -78,6 +78,11 @@ pub fn import_mobile_ml_benchmark(
     out: &Path,
 ) -> Result<Imported, DatasetError> {
     let collections = read::collections(files, facts)?;
+    if !collections.values().any(read::Models::has_latencies) {
+        let path = files.first().copied().unwrap_or(out).to_owned();
+        let reason = "no row has a latency".to_owned();
+        return Err(DatasetError::NotImportable { path, reason });
+    }
     let store = Store::open_empty(out, "import")?;
     let mut writer = TablesWriter::new(out)?;
     let (imported, models) = runs::write(&collections, &mut writer)?;

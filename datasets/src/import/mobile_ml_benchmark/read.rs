@@ -3,7 +3,7 @@
 
 use super::{
     FileFacts,
-    cells::Place,
+    cells::{NOT_MEASURED, Place},
     columns::{Columns, Layout},
     conventions::{Collection, Setting},
     features::Features,
@@ -109,6 +109,13 @@ impl Models {
         self.operations.text(number).split('\n').next().unwrap_or_default()
     }
 
+    /// Whether something was measured.
+    pub(super) fn has_latencies(&self) -> bool {
+        let end_to_end = self.end_to_end.values().flat_map(HashMap::values);
+        let operators = self.files.iter().flat_map(|file| &file.latencies);
+        end_to_end.chain(operators).any(|ns| *ns != NOT_MEASURED)
+    }
+
     /// Every setting of some file.
     pub(super) fn settings(&self) -> impl Iterator<Item = &Setting> {
         self.end_to_end.keys().chain(self.files.iter().flat_map(|file| &file.settings))
@@ -170,6 +177,9 @@ impl Models {
             for (index, setting, _) in &columns.latencies {
                 let place = Place { path, line, column: header.get(*index).unwrap_or_default() };
                 let ns = place.nanoseconds(record.get(*index).unwrap_or_default())?;
+                if ns == 0 {
+                    return Err(place.error("a model takes longer than no nanosecond"));
+                }
                 self.end_to_end.entry(setting.clone()).or_default().insert(model, ns);
             }
         }

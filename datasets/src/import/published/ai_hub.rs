@@ -6,14 +6,21 @@ use crate::{
     published::{AI_HUB, AiHub, Row},
     tables::runs::TablesWriter,
 };
-use std::{collections::BTreeMap, path::Path};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+};
 use vitempo_graph::{Environment, Graph, ModelIdentity, Precision, Processor};
+
+/// What flags of rows begin with whose model had another graph when it was measured.
+const OTHER_GRAPH: &str = "graph";
 
 /// Writes the rows whose model has a graph into a new dataset folder. Rows of one model,
 /// environment and snapshot are rounds.
 ///
 /// Float models run in 16 bits on GPU and NPU and in 32 on CPU; of mixed precisions the narrower
-/// weights count, and the rest is part of the device's name.
+/// weights count, and the rest is part of the device's name. Rows that the files flag as of another
+/// graph are left out.
 ///
 /// # Errors
 /// [`DatasetError::Import`] naming file, line and column; [`DatasetError::NotADataset`] when `out`
@@ -27,10 +34,14 @@ pub fn import_ai_hub(folder: &Path, out: &Path) -> Result<Imported, DatasetError
                 .to_owned();
         return Err(DatasetError::NotImportable { path: folder.to_owned(), reason });
     }
-    let store = Store::open_empty(out, "import")?;
     let mut imported = Imported::default();
     let mut environments: BTreeMap<String, (Environment, Vec<&Row>)> = BTreeMap::new();
-    for row in &hub.rows {
+    for row in hub.rows.iter().filter(|row| hub.graphs.contains_key(&row.model)) {
+        if row.flag.starts_with(OTHER_GRAPH) {
+            let what = format!("{}: flagged `{}`", row.model, row.flag);
+            *imported.unsupported.entry(what).or_default() += 1;
+            continue;
+        }
         match where_it_ran(row) {
             Some(environment) => environments
                 .entry(environment.id())
@@ -45,8 +56,16 @@ pub fn import_ai_hub(folder: &Path, out: &Path) -> Result<Imported, DatasetError
             }
         }
     }
+    if environments.is_empty() {
+        let reason = "none of its rows of models with a graph can be imported".to_owned();
+        return Err(DatasetError::NotImportable { path: folder.to_owned(), reason });
+    }
+    let measured: BTreeSet<&String> =
+        environments.values().flat_map(|(_, rows)| rows.iter().map(|row| &row.model)).collect();
+    let graphs = || hub.graphs.iter().filter(|(name, _)| measured.contains(name));
     let identities: BTreeMap<&String, ModelIdentity> =
-        hub.graphs.iter().map(|(name, graph)| (name, identity(name, graph))).collect();
+        graphs().map(|(name, graph)| (name, identity(name, graph))).collect();
+    let store = Store::open_empty(out, "import")?;
     let mut writer = TablesWriter::new(out)?;
     for (environment, rows) in environments.values() {
         let mut rounds: BTreeMap<(&str, &str), usize> = BTreeMap::new();
@@ -62,7 +81,7 @@ pub fn import_ai_hub(folder: &Path, out: &Path) -> Result<Imported, DatasetError
     }
     imported.environments = environments.len();
     imported.models = identities.len();
-    let graphs = hub.graphs.values().map(|graph| (graph.architecture(), graph.clone())).collect();
+    let graphs = graphs().map(|(_, graph)| (graph.architecture(), graph.clone())).collect();
     let mut models: Vec<ModelIdentity> = identities.into_values().collect();
     models.sort_by(|a, b| (&a.architecture, &a.name).cmp(&(&b.architecture, &b.name)));
     writer.finish(&models, &graphs)?;
