@@ -252,6 +252,32 @@ fn files_of_other_partitions_are_not_read() {
         .concat(),
     );
     assert!(refusal.contains("folder with whole tables"), "{refusal}");
+    for (table, filter, why) in [
+        ("operators", ["--kind", "conv"], "not divided by kind"),
+        ("environments", own, "not divided by environment"),
+        ("operator_measurements", ["--kind", "nope"], "no kind `nope`"),
+    ] {
+        let refusal =
+            refused(&[&["dataset", "export", &path, "--table", table], &filter[..]].concat());
+        assert!(refusal.contains(why), "{refusal}");
+    }
+}
+
+#[test]
+fn a_commit_that_is_missing_is_named() {
+    let folder = Folder::new();
+    let path = PathBuf::from(folder.path("lake"));
+    let mut lake = Lake::open_or_create(&path).expect("a lake");
+    for session in ["one", "two", "three"] {
+        lake.append(&runs(session, 1)).expect("a commit");
+    }
+    let mut commits = files_below(&path.join("_commits"));
+    commits.sort();
+    let second = path.join("_commits").join(&commits[1]);
+    fs::remove_file(&second).expect("a commit less");
+    let error = Lake::open(&path).expect_err("a gap").to_string();
+    let name = second.file_name().expect("a name").to_string_lossy().into_owned();
+    assert!(error.contains(&name) && error.contains("missing"), "{error}");
 }
 
 #[test]

@@ -228,6 +228,9 @@ mod tests {
             (half.plain.upper - 0.05).abs() < 1e-12 && (half.plain.lower + 0.05).abs() < 1e-12,
             "rank ceil(20 x 0.75) = 15"
         );
+        assert!(fit.is_supported() && (fit.supported_level() - 0.9).abs() < 1e-12);
+        assert!(!ConformalInterval::fit(&models, 0.95).is_supported());
+        assert!(!ConformalInterval::fit(&models[..18], 0.9).is_supported());
     }
 
     #[test]

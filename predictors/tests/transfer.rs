@@ -9,8 +9,8 @@ mod simulated;
 use simulated::{data, environment};
 use vitempo_graph::{Environment, LatencyModel, ModelProfile, OpKind};
 use vitempo_predictors::{
-    Method, PredictorBundle, PredictorError, Predictors, TrainOptions, TrainingRow, TrainingRows,
-    train,
+    Method, PredictorBundle, PredictorError, Predictors, SourceCounts, TrainOptions, TrainingRow,
+    TrainingRows, train,
     transfer::{Transferred, transfer},
 };
 
@@ -71,7 +71,11 @@ fn a_few_measurements_correct_the_bundle_of_another_machine() {
     let (before, after) = (mean_error(&source, 900), mean_error(&bundle, 900));
     assert!(after < 0.08 && after < before / 4.0, "{before} to {after}");
     assert_eq!(bundle.environment.device, "Another");
-    assert_eq!(bundle.provenance.transferred_from, Some(source.environment.id()));
+    let (of_bundle, of_source) = (&bundle.provenance, &source.provenance);
+    assert_eq!(of_bundle.transferred_from, Some(source.environment.id()));
+    assert_eq!((of_bundle.models, of_bundle.rows), (6, rows));
+    let counts = SourceCounts { models: of_source.models, rows: of_source.rows };
+    assert_eq!(of_bundle.source, Some(counts));
     // It is a bundle like any other.
     let again = PredictorBundle::from_bytes(&bundle.to_bytes().unwrap()).unwrap();
     assert_eq!(mean_error(&again, 900), after);

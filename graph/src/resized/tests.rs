@@ -205,6 +205,42 @@ fn tokens_alone_need_the_patches_they_come_from() {
     assert!(error.to_string().contains("`grid`") && error.to_string().contains("1363"), "{error}");
 }
 
+/// Stages of half the size each, cut into windows of 7; the last one is a window.
+fn windowed(side: usize) -> Graph {
+    let mut b = GraphBuilder::new("windowed");
+    let image = b.input("image", f32(&[1, 4, side, side]));
+    let mut x = b.transpose("last", image, &[0, 2, 3, 1]).expect("a transpose");
+    for stage in [56, 28, 14, 7] {
+        let windows = stage / 7;
+        let cut = [1, windows, 7, windows, 7, 4];
+        let name = |what: &str| format!("{what}{stage}");
+        x = b.reshape(&name("cut"), x, &cut).expect("windows");
+        x = b.op(&name("relu"), OpKind::Relu, Attributes::new(), &[x]).expect("an activation");
+        x = b.reshape(&name("whole"), x, &[1, stage, stage, 4]).expect("an image");
+        if stage > 7 {
+            let all = Attributes::new()
+                .with_ints("axes", [1, 2])
+                .with_ints("starts", [0, 0])
+                .with_ints("ends", [stage as i64; 2])
+                .with_ints("steps", [2, 2]);
+            x = b.op(&name("half"), OpKind::Slice, all, &[x]).expect("every other pixel");
+        }
+    }
+    b.finish(vec![x]).expect("a graph")
+}
+
+#[test]
+fn windows_keep_their_size() {
+    let refused = |size: &str| {
+        let size: ImageSize = size.parse().expect("a size");
+        with_image_size(&windowed(56), size).expect_err("windows of 7").to_string()
+    };
+    let error = refused("64");
+    assert!(error.contains("`cut28`") && error.contains("windows of 7"), "{error}");
+    let error = refused("112");
+    assert!(error.contains("`cut7`") && error.contains("size of 7"), "{error}");
+}
+
 #[test]
 fn what_does_not_fit_is_named() {
     let model = transformer(224, 224);
