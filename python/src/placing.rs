@@ -160,6 +160,7 @@ fn placing_json(Placing { plan, .. }: &Placing) -> Value {
         "mean_latency_ns": plan.score.mean_latency_ns(),
         "proof": match plan.proof {
             Proof::Enumerated => "enumerated",
+            Proof::SingleWays => "single_ways",
             Proof::First => "first",
             Proof::Open => "open",
         },

@@ -94,7 +94,8 @@ class Placing(OfTasks[PlacedTask]):
         violated: How many of these are later or less accurate than asked.
         violated_at_least: So many are in every plan.
         queries_per_s: Answered where queries always wait.
-        proof: `enumerated`: no plan is better; `first`: none violates fewer; `open`: best found.
+        proof: `enumerated`: no plan is better; `first`: none violates fewer; `single_ways`: none
+            with one way for each task is better; `open`: best found.
         contention_known: Whether slowdowns by busy neighbours are known; else none is assumed.
     """
 
