@@ -477,7 +477,7 @@ fn stitched_plans_that_are_cut_short_have_a_bound() {
     let note = format!("the budget ended (--budget): {left} of 1000 orders were not searched");
     assert!(table.contains(&note), "{note}:\n{table}");
     // Algorithm 1 and the comparison with systems end as well, and say so.
-    let asked = ["--costs", &costs, "--any-order", "--slo", "80%,3us"];
+    let asked = ["--costs", &costs, "--any-order", "--slo", "80%,9us"];
     let printed = [&asked[..], &["--as-printed", "--systems"]].concat();
     let whole = stitched("z5", &printed);
     assert_eq!(whole["search"]["is_complete"], true);

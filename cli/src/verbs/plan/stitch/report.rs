@@ -43,12 +43,17 @@ fn status(status: SloStatus) -> String {
     format!("no: {}", short.into_iter().chain(late).collect::<Vec<_>>().join(", "))
 }
 
-/// The mean latency over tasks; `-` where none has a variant.
-fn mean_latency(plan: &Assignment) -> String {
+/// A latency of a plan; `-` where no task has a variant.
+fn of_choices(plan: &Assignment, ns: u64) -> String {
     match plan.choices.iter().flatten().next() {
-        Some(_) => latency(plan.mean_latency_ns() as u64),
+        Some(_) => latency(ns),
         None => "-".to_owned(),
     }
+}
+
+/// The mean latency over tasks.
+fn mean_latency(plan: &Assignment) -> String {
+    of_choices(plan, plan.mean_latency_ns() as u64)
 }
 
 impl Printed {
@@ -119,7 +124,7 @@ impl Printed {
             text,
             "mean latency {}; one query of each task takes {} of the busiest processor",
             mean_latency(&self.0.plan),
-            latency(self.0.plan.bottleneck_ns)
+            of_choices(&self.0.plan, self.0.plan.bottleneck_ns)
         );
         let Searched { orders_left, violations_at_least, printed } = self.0.search;
         if let Some(PrintedSearch { orders_left, latency_at_least_ns }) =
