@@ -192,7 +192,10 @@ impl Known {
     pub fn check_window(&self, extent: Extent) -> Result<(), String> {
         let is_constant = self.parts.borrow().windows.get(&extent.old) == Some(&None);
         if extent.changed() && is_constant {
-            return Err(format!("windows have a size of {}, and this one has all", extent.old));
+            return Err(format!(
+                "it is one window of {}, and other sizes have several: export the model at that size",
+                extent.old
+            ));
         }
         Ok(())
     }

@@ -238,7 +238,7 @@ fn windows_keep_their_size() {
     let error = refused("64");
     assert!(error.contains("`cut28`") && error.contains("windows of 7"), "{error}");
     let error = refused("112");
-    assert!(error.contains("`cut7`") && error.contains("size of 7"), "{error}");
+    assert!(error.contains("`cut7`") && error.contains("one window of 7"), "{error}");
 }
 
 #[test]
