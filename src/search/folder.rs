@@ -75,9 +75,8 @@ pub fn clear(folder: &Path) -> Result<(), SamplingError> {
 
 fn is_of_a_search(file: &str) -> bool {
     let is_plot = |stem: &str| {
-        stem.strip_prefix("front").is_some_and(|rest| {
-            rest.is_empty() || rest.strip_prefix('-').is_some_and(|number| is_number(number))
-        })
+        stem.strip_prefix("front")
+            .is_some_and(|rest| rest.is_empty() || rest.strip_prefix('-').is_some_and(is_number))
     };
     match file.rsplit_once('.') {
         Some((stem, "onnx")) => is_member(stem),
