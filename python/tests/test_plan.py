@@ -124,7 +124,8 @@ def test_several_models_are_placed(bundle, phone):
     }
     processors = {"cpu": bundle, "npu": phone}
     found = vitempo.plan.place(tasks, processors, over=2000.0)
-    assert found.violated == 0 and found.queries >= 20 and found.proof in ("enumerated", "first", "single_ways")
+    assert found.violated == 0 and found.queries >= 20
+    assert found.proof in ("enumerated", "first", "single_ways")
     assert [task.name for task in found.tasks] == ["classify", "embed"]
     way = found["classify"].ways[0]
     assert way.variant == "classify" and way.processor in processors and way.accuracy == 100.0

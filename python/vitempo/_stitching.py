@@ -173,7 +173,8 @@ def stitch(
         switches = [("--any-order", any_order), ("--as-printed", as_printed)]
         switches.append(("--systems", systems))
         arguments += [switch for switch, is_on in switches if is_on]
-        found = run([*arguments, "--seed", str(count("seed", seed, error=PlanError)), *options], progress)
+        chosen = count("seed", seed, error=PlanError)
+        found = run([*arguments, "--seed", str(chosen), *options], progress)
     return _stitching(found)
 
 
