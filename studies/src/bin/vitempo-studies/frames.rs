@@ -30,8 +30,16 @@ struct Lens([f64; 4]);
 fn lens(text: &str) -> Result<Lens, String> {
     let numbers = text.split(',').map(|number| number.trim().parse::<f64>());
     let numbers = numbers.collect::<Result<Vec<_>, _>>().map_err(|e| e.to_string())?;
-    let wrong = |_| "four numbers with commas between, as 525,525,319.5,239.5".to_owned();
-    numbers.try_into().map(Lens).map_err(wrong)
+    match numbers[..] {
+        [fx, fy, cx, cy] if fx > 0.0 && fy > 0.0 && numbers.iter().all(|n| n.is_finite()) => {
+            Ok(Lens([fx, fy, cx, cy]))
+        }
+        _ => {
+            Err("four numbers with commas between, as 525,525,319.5,239.5: focal lengths above 0 \
+                  and a centre"
+                .to_owned())
+        }
+    }
 }
 
 pub fn run(args: &FramesArgs) -> Result<(), Failure> {
