@@ -38,7 +38,7 @@ pub struct Transfer {
     pub setup_ns: u64,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+#[allow(clippy::trivially_copy_pass_by_ref)]
 const fn is_zero(ns: &u64) -> bool {
     *ns == 0
 }

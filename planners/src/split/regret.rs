@@ -15,7 +15,7 @@
 
 use super::{
     Objective, Split,
-    closure::Terms,
+    closure::{Side, Terms},
     criteria::{At, LARGEST},
 };
 use crate::{
@@ -49,7 +49,7 @@ impl Split<'_> {
         }))
     }
 
-    fn corners(&self, objective: &Objective, side: &Vec<bool>) -> Vec<Corner> {
+    fn corners(&self, objective: &Objective, side: &Side) -> Vec<Corner> {
         let ends =
             |certain: bool| if certain { &[End::Point][..] } else { &[End::Lower, End::Upper] };
         let is_certain = |link: &Link| {
@@ -67,7 +67,7 @@ impl Split<'_> {
     }
 
     /// The largest amount that another split saves, with the cost of this one in that case.
-    fn amount(&self, objective: &Objective, side: &Vec<bool>, corner: &Corner) -> Option<Regret> {
+    fn amount(&self, objective: &Objective, side: &Side, corner: &Corner) -> Option<Regret> {
         let best = self.solve_terms(&corner.worst, objective).ok()?;
         let paid = corner.worst.cost(&self.closure, side);
         let regret = Regret::of(small(paid.saturating_sub(best.at_least)), small(paid));
@@ -79,7 +79,7 @@ impl Split<'_> {
     fn beyond(
         &self,
         objective: &Objective,
-        side: &Vec<bool>,
+        side: &Side,
         Corner { lower, worst }: &Corner,
         share: f64,
     ) -> Option<Beyond> {
