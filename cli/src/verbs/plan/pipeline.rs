@@ -270,6 +270,8 @@ impl PipelineArgs {
         let names = pipeline::stage_names(best);
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         let options = self.models.args().read_options();
+        let bundles = self.processors.iter().map(|(name, path)| (name.as_str(), path));
+        to_run::warn_of_others(bundles, &self.live.engines)?;
         let session = self.live.start(Partition::of(model, &options, part_of, &names)?)?;
         let Measured { outcome, apart } = pipeline::measure(&session, best)?;
         let show = |ns: Option<f64>| {

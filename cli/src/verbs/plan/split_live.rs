@@ -12,6 +12,7 @@ use super::{
     },
     live::{in_a_line, parse_engine},
     split::{Minimise, SplitArgs},
+    to_run::warn_of_others,
 };
 use serde_json::{Value, json};
 use std::{path::PathBuf, time::Duration};
@@ -114,10 +115,10 @@ impl SplitLiveArgs {
         costs: &Costs,
         splits: &[&[bool]],
     ) -> CliResult<LiveSplit> {
-        let reach = match &self.remote {
-            Some(command) => Reach::Command(command.clone()),
-            None => own_agent()?,
-        };
+        let bundles = [("device", &args.device_bundle), ("server", &args.server_bundle)];
+        let bundles = bundles.into_iter().filter_map(|(name, path)| Some((name, path.as_ref()?)));
+        warn_of_others(bundles, &self.engines)?;
+        let reach = self.remote.clone().map_or_else(own_agent, |c| Ok(Reach::Command(c)))?;
         let options = SplitOptions {
             engines: self.engines.clone(),
             reach,

@@ -1,13 +1,16 @@
 //! Plans of one model as files for `vitempo run`: `--out FILE.json` of pipelines and placements.
 
 use super::{
-    super::{bundle, error::CliResult, files},
+    super::{bundle, error::CliResult, files, progress},
     live::LiveArgs,
 };
 use std::path::{Path, PathBuf};
 use vitempo::{
     graph::{Latency, LatencyModel},
-    plan::run::{CostsOrigin, PlanProcessor, RunPlan},
+    plan::{
+        live::Engine,
+        run::{CostsOrigin, PlanProcessor, RunPlan},
+    },
 };
 
 /// Whether `--out` names a plan, and not a folder for parts of the model.
@@ -37,6 +40,26 @@ pub fn processors<'a>(
         Ok(PlanProcessor::of_environment(name, environment).on(&live.engines))
     };
     names.map(one).collect()
+}
+
+/// Warns of processors that run on another engine than their bundles forecast.
+pub fn warn_of_others<'a>(
+    bundles: impl IntoIterator<Item = (&'a str, &'a PathBuf)>,
+    engines: &[Engine],
+) -> CliResult {
+    for (name, path) in bundles {
+        let Some(engine) = engines.iter().find(|engine| engine.name == name) else { continue };
+        let bundle = bundle::open(path)?;
+        let forecast = &bundle.environment().framework;
+        if *forecast != engine.backend {
+            progress::say(format!(
+                "warning: `{name}` is forecast on {forecast} and runs on {}: what differs is not the \
+                error of the forecast alone",
+                engine.backend
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// Writes a plan, and returns a note on it.
