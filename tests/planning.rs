@@ -778,7 +778,7 @@ fn costs_and_devices_without_meaning_are_named_with_their_file() {
     let changed = |name: &str, change: &dyn Fn(&mut serde_json::Value)| {
         let mut all = simulated.clone();
         change(&mut all);
-        folder.file(name, &all.to_string())
+        folder.file(name, all.to_string())
     };
     let costs = changed("costs.json", &|all| all["costs"]["regions"][0]["rows"] = 0.into());
     let error = refused(&["plan", "aria", "--costs", &costs]);

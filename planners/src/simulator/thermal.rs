@@ -76,7 +76,7 @@ impl Thermal {
         if let Some((name, value)) = above_zero.iter().find(|(_, x)| !(*x > 0.0 && *x < 1e9)) {
             return wrong(name, *value, "above 0, below 10^9");
         }
-        if let Some((name, value)) = finite.iter().find(|(_, x)| !(x.abs() < 1e6)) {
+        if let Some((name, value)) = finite.iter().find(|(_, x)| !x.is_finite() || x.abs() >= 1e6) {
             return wrong(name, *value, "between -10^6 and 10^6");
         }
         (self.steps(tick_s) > MOST_STEPS).then(|| {
