@@ -260,11 +260,11 @@ mod tests {
         let path = folder.path().join("choices.csv");
         let row = |latency: &str| format!("local,a,100,15,{latency},2.5,20\n");
         let headings = "place,setting,size_px,camera_fps,latency_s,energy_j,accuracy\n";
-        std::fs::write(&path, format!("{headings}{}# none\n{}", row("1"), row("0")))?;
+        std::fs::write(&path, format!("{headings}{}{}", row("1"), row("0")))?;
         let source = Source::Measured(path.clone());
         let refused = weigh(&source, Least::Energy, &Bounds::default(), false);
         let refused = refused.map_or_else(|e| e.to_string(), |_| "weighed".to_owned());
-        assert!(refused.ends_with("line 4: latency_s is 0; it must be above 0"), "{refused}");
+        assert!(refused.ends_with("line 3: latency_s is 0; it must be above 0"), "{refused}");
         std::fs::write(&path, format!("{headings}{}", row("1")))?;
         assert!(weigh(&source, Least::Energy, &Bounds::default(), false).is_ok());
         Ok(())
