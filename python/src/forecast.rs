@@ -80,7 +80,10 @@ impl Details {
             ("kind", Column::text(operators.iter().map(|o| o.kind.name()))),
             ("ms", Column::Numbers(operators.iter().map(|o| o.latency_ns.ms()).collect())),
             ("source", Column::text(operators.iter().map(|o| source(o.source)))),
-            ("extrapolating", Column::flags(operators.iter().map(|o| o.extrapolating))),
+            (
+                "extrapolating",
+                Column::flags(operators.iter().map(OperatorPrediction::is_extrapolating)),
+            ),
         ])
     }
 }
@@ -261,7 +264,7 @@ impl Forecast {
                     "kind": of.kind,
                     "latency_ns": of.latency_ns,
                     "source": of.source,
-                    "extrapolating": of.extrapolating,
+                    "extrapolating": of.is_extrapolating(),
                 })
             };
             out["operators"] = details.prediction.operators.iter().map(row).collect();
