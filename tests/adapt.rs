@@ -242,7 +242,7 @@ fn what_has_no_effect_is_refused() {
         (&["--framework", " "], "--framework"),
         (&["--source", ""], "--source"),
         (&["--models", &other], "called `mobilevit_xxs`"),
-        (&["--suggest", "-1"], "--suggest"),
+        (&["--suggest=-1"], "--suggest"),
     ];
     for (arguments, expected) in cases {
         let refused = adapt(folder.path(), csv, arguments);

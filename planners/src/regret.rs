@@ -85,7 +85,7 @@ impl Regret {
     }
 
     /// With the largest share, from one that a plan saves. The plan costs `least_paid` at least;
-    /// `rounding` is what sums of costs are rounded by. `beyond` tells what is saved beyond a
+    /// `rounding` is what sums of costs are rounded by. `beyond` gives what is saved beyond a
     /// share, or nothing where a budget ends.
     pub(crate) fn with_largest_share(
         self,

@@ -8,7 +8,7 @@
 //! time of this stage by 1 ns is worth 1 - s; it costs 1 where the other pipeline has that time in
 //! its longest stage, and nothing elsewhere. The other pipeline is searched with this stage's
 //! operators at s x lower + (1 - s) x upper end, and with the less expensive end of its link. That
-//! counts no time that is not there, so the result bounds what is saved. It is exact where these
+//! counts no more time than there is, so the result bounds what is saved. It is exact where these
 //! times are in the longest stage of the pipeline found. Elsewhere the most that this pipeline does
 //! save is the start of the bound. The interval of an uncertain link is divided into pieces, which
 //! makes the bound tight.
