@@ -12,6 +12,7 @@ from conftest import MODELS
 from test_program import program
 
 import vitempo
+from vitempo._files import dim_arguments
 
 REAL = os.environ.get("VITEMPO_PROGRAM")
 MODEL = MODELS / "mobilevit_xxs.onnx"
@@ -51,15 +52,21 @@ def asked(tmp_path, monkeypatch):
 
 
 def test_a_plan_measures_nothing(asked):
-    plan = vitempo.refine_plan("epyc-rten-f32-1t", MODEL, within=2.5, dims={"batch": 1})
+    plan = vitempo.refine_plan("epyc-rten-f32-1t", MODEL, within=2.5)
     head = ["refine", str(MODEL), "--bundle", "epyc-rten-f32-1t", "--within", "2.500000"]
-    assert asked() == [*head, "--dim", "batch=1", "--list", "--format", "json"]
+    assert asked() == [*head, "--list", "--format", "json"]
     assert (plan.before.ms, plan.before.lower, plan.before.upper) == (5.0, 4.0, 8.0)
     assert [kernel.node for kernel in plan.kernels] == ["stem", "stem"]
     (chosen,) = plan.chosen
     assert (chosen.ms, chosen.count, chosen.cost_s, chosen.trained) == (2.0, 2, 1.5, False)
     assert "70.0% of the interval's width" in str(plan) and "80.0% wide" in str(plan)
     assert pickle.loads(pickle.dumps(plan)) == plan
+
+
+def test_dimensions_are_those_of_the_model(asked):
+    assert dim_arguments({"batch": 1}) == ["--dim", "batch=1"]
+    with pytest.raises(vitempo.InvalidModel, match="no dimension `batch`"):
+        vitempo.refine_plan("epyc-rten-f32-1t", MODEL, within=2.5, dims={"batch": 1})
 
 
 def test_a_refined_bundle_is_loaded(asked, bundle, tmp_path):
