@@ -52,17 +52,20 @@ fn reshape(
     inputs: &Inputs,
     known: &Known,
 ) -> Result<Vec<Dimension>, String> {
-    let before = dimensions(op, inputs);
     let mut rest: VecDeque<Extent> =
-        before.iter().flat_map(|d| &d.0).copied().filter(|e| !e.is_one()).collect();
+        dimensions(op, inputs).into_iter().flat_map(|d| d.0).filter(|e| !e.is_one()).collect();
     let targets: Vec<usize> = attributes.ints("shape").iter().map(|&d| d as usize).collect();
     let out = targets.iter().map(|&d| known.cut(&mut rest, d)).collect::<Result<Vec<_>, _>>()?;
     if !rest.is_empty() {
         return Err("its elements cannot be shared out".to_owned());
     }
-    for pair in out.windows(2) {
-        if pair[0].whole().is_one() && before.contains(&pair[1]) {
-            known.check_window(pair[1].whole())?;
+    let extents: Vec<Extent> = out.iter().map(Dimension::whole).collect();
+    for cut in extents.windows(4) {
+        if let [count, height, again, width] = cut
+            && count.is_one()
+            && again.is_one()
+        {
+            known.check_window(*height, *width)?;
         }
     }
     attributes.set("shape", ints(out.iter().map(|d| d.whole().new)));

@@ -187,14 +187,14 @@ impl Known {
         Ok(Dimension(taken))
     }
 
-    /// Refuses an extent that is one window: of a larger image there would be several, and the model
-    /// has no dimension for their number.
-    pub fn check_window(&self, extent: Extent) -> Result<(), String> {
-        let is_constant = self.parts.borrow().windows.get(&extent.old) == Some(&None);
-        if extent.changed() && is_constant {
+    /// Refuses an image that is cut into one window of the model's size: a larger one has several.
+    pub fn check_window(&self, height: Extent, width: Extent) -> Result<(), String> {
+        let parts = self.parts.borrow();
+        let is_window = |e: Extent| e.changed() && parts.windows.contains_key(&e.old);
+        if is_window(height) && is_window(width) {
             return Err(format!(
                 "it is one window of {}, and other sizes have several: export the model at that size",
-                extent.old
+                height.old
             ));
         }
         Ok(())
