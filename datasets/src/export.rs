@@ -26,8 +26,9 @@ pub enum ExportFormat {
 /// Writes one table to `out`: of a lake the files that `filter` takes, one after the other.
 ///
 /// # Errors
-/// [`DatasetError::NoSuchTable`]; as [`crate::Dataset::load`] and [`Lake::check`](crate::Lake::check); [`DatasetError::NotALake`] for a
-/// filter of a folder; [`DatasetError::Io`] when `out` cannot be written.
+/// [`DatasetError::NoSuchTable`]; as [`crate::Dataset::load`] and
+/// [`Lake::check`](crate::Lake::check); [`DatasetError::NotALake`] for a filter of a folder;
+/// [`DatasetError::Io`] when `out` cannot be written.
 pub fn export(
     folder: &Path,
     table: &str,

@@ -90,16 +90,8 @@ pub struct OperatorPrediction {
     pub latency_ns: Latency,
     /// What the forecast comes from.
     pub source: PredictionSource,
-    /// Whether it lies outside the measured range of its kind.
-    pub extrapolating: bool,
-}
-
-impl OperatorPrediction {
     /// Whether it has a predictor, and lies outside the range of what that was fitted to.
-    #[must_use]
-    pub fn is_extrapolating(&self) -> bool {
-        self.extrapolating && self.source != PredictionSource::Fallback
-    }
+    pub extrapolating: bool,
 }
 
 /// The forecast for a whole model.
@@ -122,7 +114,7 @@ impl GraphPrediction {
 
     /// Operators outside the range of what their predictor was fitted to.
     pub fn extrapolating(&self) -> impl Iterator<Item = &OperatorPrediction> {
-        self.operators.iter().filter(|o| o.is_extrapolating())
+        self.operators.iter().filter(|o| o.extrapolating)
     }
 }
 

@@ -247,16 +247,14 @@ impl PredictorBundle {
     pub(crate) fn explained(&self, lowered: &Graph, estimates: &[Estimate]) -> GraphPrediction {
         let tally = tally(estimates);
         let latency = self.end_to_end(&tally);
-        let operators = lowered.nodes().iter().zip(estimates).map(|(node, estimate)| {
-            let &Estimate { latency_ns, source, extrapolating, .. } = estimate;
-            OperatorPrediction {
+        let operators =
+            lowered.nodes().iter().zip(estimates).map(|(node, estimate)| OperatorPrediction {
                 name: node.name.clone(),
                 kind: node.op.kind.clone(),
-                latency_ns: Latency::from_ns(latency_ns),
-                source,
-                extrapolating,
-            }
-        });
+                latency_ns: Latency::from_ns(estimate.latency_ns),
+                source: estimate.source,
+                extrapolating: estimate.is_extrapolating(),
+            });
         GraphPrediction {
             latency,
             operators: operators.collect(),

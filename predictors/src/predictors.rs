@@ -63,6 +63,15 @@ pub struct Estimate {
     pub log_error: f64,
 }
 
+impl Estimate {
+    /// Whether there is a predictor, and the operator lies outside the range of what that was fitted
+    /// to.
+    #[must_use]
+    pub fn is_extrapolating(&self) -> bool {
+        self.extrapolating && self.source != PredictionSource::Fallback
+    }
+}
+
 /// Baselines of a kind over all its classes and formats, of its kin, and of everything.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Fallbacks {

@@ -80,10 +80,7 @@ impl Details {
             ("kind", Column::text(operators.iter().map(|o| o.kind.name()))),
             ("ms", Column::Numbers(operators.iter().map(|o| o.latency_ns.ms()).collect())),
             ("source", Column::text(operators.iter().map(|o| source(o.source)))),
-            (
-                "extrapolating",
-                Column::flags(operators.iter().map(OperatorPrediction::is_extrapolating)),
-            ),
+            ("extrapolating", Column::flags(operators.iter().map(|o| o.extrapolating))),
         ])
     }
 }
@@ -264,7 +261,7 @@ impl Forecast {
                     "kind": of.kind,
                     "latency_ns": of.latency_ns,
                     "source": of.source,
-                    "extrapolating": of.is_extrapolating(),
+                    "extrapolating": of.extrapolating,
                 })
             };
             out["operators"] = details.prediction.operators.iter().map(row).collect();

@@ -117,17 +117,12 @@ impl Forecaster {
 
     fn of_graph(&self, graph: &Graph, (prediction, memory): OfGraph) -> Result<Forecast, Problem> {
         let coverage = Coverage::of(graph, &prediction);
-        let counted = |of: OperatorPrediction| OperatorPrediction {
-            extrapolating: of.is_extrapolating(),
-            ..of
-        };
-        let operators = || prediction.operators.into_iter().map(counted).collect();
         finite(Forecast {
             latency_ns: prediction.latency,
             overhead_ns: prediction.overhead,
             extrapolating: coverage.extrapolating > 0,
             coverage,
-            operators: self.breakdown.then(operators),
+            operators: self.breakdown.then_some(prediction.operators),
             memory: self.memory.then_some(memory),
         })
     }

@@ -37,11 +37,10 @@ pub struct Sum {
 
 impl Sum {
     fn of(estimate: Estimate) -> Self {
-        let fallback = estimate.source == PredictionSource::Fallback;
         Self {
             tally: Tally::default().with(estimate, 1),
-            fallback: fallback.into(),
-            extrapolating: (estimate.extrapolating && !fallback).into(),
+            fallback: (estimate.source == PredictionSource::Fallback).into(),
+            extrapolating: estimate.is_extrapolating().into(),
         }
     }
 }

@@ -132,7 +132,7 @@ pub enum LatencyProblem {
     /// A heading that stands twice.
     #[error("it has two columns `{0}`")]
     RepeatedColumn(String),
-    /// Two models that a row cannot tell apart.
+    /// Two models of one name, so that a row may be of either.
     #[error(transparent)]
     SameName(#[from] SameName),
     /// Two headings of [`Unit`].

@@ -7,7 +7,7 @@ use strsim::levenshtein;
 /// So many are offered.
 const OFFERED: usize = 3;
 
-/// Two models that their name does not tell apart.
+/// Two models of one name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("two of the models are called `{name}`")]
 pub struct SameName {

@@ -39,6 +39,14 @@ pub struct Row {
     pub ns: f64,
 }
 
+impl Row {
+    /// Whether its model had another graph when it was measured.
+    #[must_use]
+    pub fn is_of_another_graph(&self) -> bool {
+        self.flag.starts_with("graph")
+    }
+}
+
 /// Latencies and graphs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AiHub {

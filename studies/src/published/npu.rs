@@ -193,7 +193,7 @@ impl NpuTest<'_> {
             r.precision == self.precision
                 && r.processor == "NPU"
                 && r.snapshot.starts_with("newest")
-                && !r.flag.starts_with("graph")
+                && !r.is_of_another_graph()
         };
         let mut settings: BTreeMap<(&str, &str), BTreeMap<usize, f64>> = BTreeMap::new();
         for row in self.hub.rows.iter().filter(usable) {

@@ -152,7 +152,7 @@ fn kernel_json(kernel: &KernelExplanation) -> serde_json::Value {
         "latency_ns": kernel.prediction.latency_ns,
         "share": kernel.share,
         "source": kernel.prediction.source,
-        "extrapolating": kernel.prediction.is_extrapolating(),
+        "extrapolating": kernel.prediction.extrapolating,
         "cause": cause,
     })
 }

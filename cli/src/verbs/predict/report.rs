@@ -122,7 +122,7 @@ impl Printed<'_> {
                     o.kind.name().to_owned(),
                     o.latency_ns.ns().to_string(),
                     source.to_owned(),
-                    o.is_extrapolating().to_string(),
+                    o.extrapolating.to_string(),
                 ]);
             }
         }
@@ -268,7 +268,7 @@ impl Forecast<'_> {
                         "kind": o.kind,
                         "latency_ns": o.latency_ns,
                         "source": o.source,
-                        "extrapolating": o.is_extrapolating(),
+                        "extrapolating": o.extrapolating,
                     })
                 })
                 .collect();
@@ -279,7 +279,7 @@ impl Forecast<'_> {
 
 pub fn source_name(operator: &OperatorPrediction) -> String {
     match operator.source {
-        PredictionSource::Model if operator.is_extrapolating() => "model, extrapolating",
+        PredictionSource::Model if operator.extrapolating => "model, extrapolating",
         PredictionSource::Model => "model",
         PredictionSource::Fallback => "fallback",
     }

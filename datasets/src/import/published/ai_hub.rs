@@ -12,9 +12,6 @@ use std::{
 };
 use vitempo_graph::{Environment, Graph, ModelIdentity, Precision, Processor};
 
-/// What flags of rows begin with whose model had another graph when it was measured.
-const OTHER_GRAPH: &str = "graph";
-
 /// Writes the rows whose model has a graph into a new dataset folder. Rows of one model,
 /// environment and snapshot are rounds.
 ///
@@ -37,7 +34,7 @@ pub fn import_ai_hub(folder: &Path, out: &Path) -> Result<Imported, DatasetError
     let mut imported = Imported::default();
     let mut environments: BTreeMap<String, (Environment, Vec<&Row>)> = BTreeMap::new();
     for row in hub.rows.iter().filter(|row| hub.graphs.contains_key(&row.model)) {
-        if row.flag.starts_with(OTHER_GRAPH) {
+        if row.is_of_another_graph() {
             let what = format!("{}: flagged `{}`", row.model, row.flag);
             *imported.unsupported.entry(what).or_default() += 1;
             continue;
