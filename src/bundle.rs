@@ -388,6 +388,28 @@ impl Bundle {
         Ok((prediction, self.memory(model, &kernels)))
     }
 
+    /// What a list of bundles has of it, as the program and the Python package write it.
+    #[must_use]
+    pub fn summary(&self) -> serde_json::Value {
+        let mut row = serde_json::json!({
+            "name": self.name(),
+            "location": self.location(),
+            "kind": self.kind(),
+            "environment": self.environment().id(),
+            "method": self.method(),
+            "origin": self.origin(),
+            "digest": self.digest(),
+        });
+        match &self.contents {
+            Contents::Adapted(bundle) => row["models"] = bundle.measured.len().into(),
+            Contents::Trained(bundle) => {
+                row["models"] = bundle.provenance.models.into();
+                row["held_out"] = bundle.held_out.summary();
+            }
+        }
+        row
+    }
+
     fn model(&self) -> &dyn LatencyModel {
         match &self.contents {
             Contents::Trained(bundle) => &**bundle,

@@ -2,6 +2,7 @@
 //! evaluates bundles on a dataset, one after the other, [`check_mape`] is the gate.
 
 use crate::training::{self, TrainingError};
+use serde_json::{Value, json};
 use std::{
     collections::BTreeSet,
     path::{Path, PathBuf},
@@ -156,6 +157,17 @@ impl Evaluated {
         [("synthetic", &self.synthetic), ("real", &self.real)]
             .into_iter()
             .filter_map(|(name, e)| e.as_ref().map(|e| (name, e)))
+    }
+
+    /// As the program and the Python package write it: the summary of all models, that of each set,
+    /// and every model.
+    #[must_use]
+    pub fn json(&self) -> Value {
+        let mut json = self.all.summary();
+        json["bundle"] = json!(self.name);
+        json["sets"] = self.sets().map(|(set, e)| (set.to_owned(), e.summary())).collect();
+        json["models"] = json!(self.all.models);
+        json
     }
 }
 

@@ -12,6 +12,9 @@ impl Latency {
     /// No time at all.
     pub const ZERO: Self = Self(0.0);
 
+    /// The upper end of an interval that has none. Printed as `-`; JSON has `null`.
+    pub const UNBOUNDED: Self = Self(f64::INFINITY);
+
     /// From nanoseconds.
     #[must_use]
     pub const fn from_ns(ns: f64) -> Self {
@@ -28,6 +31,12 @@ impl Latency {
     #[must_use]
     pub const fn ns(self) -> f64 {
         self.0
+    }
+
+    /// Whether it is a time, and not [`Latency::UNBOUNDED`].
+    #[must_use]
+    pub const fn is_finite(self) -> bool {
+        self.0.is_finite()
     }
 
     /// In milliseconds.
@@ -59,6 +68,9 @@ impl Sum for Latency {
 impl fmt::Display for Latency {
     /// Three significant digits in the unit that reads best: `68.4 ms`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.is_finite() {
+            return f.pad("-");
+        }
         let (value, unit) = match self.0.abs() {
             ns if ns < 1e3 => (self.0, "ns"),
             ns if ns < 1e6 => (self.0 / 1e3, "us"),
@@ -86,6 +98,7 @@ mod tests {
             (1_530.0, "1.53 us"),
             (68_400_000.0, "68.4 ms"),
             (2.5e9, "2.50 s"),
+            (f64::INFINITY, "-"),
         ] {
             assert_eq!(Latency::from_ns(ns).to_string(), text);
         }

@@ -6,7 +6,8 @@ use crate::{
     Budget, Environment, Exceeded, Graph, Interval, IntervalError, Latency, OpKind, OpSpec,
     lowering::LoweringError,
 };
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
+use std::collections::BTreeSet;
 
 /// Where a forecast comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -47,10 +48,21 @@ impl Prediction {
         self.interval.lower()
     }
 
-    /// Upper end of the interval.
+    /// Upper end of the interval; [`Latency::UNBOUNDED`] where it has none.
     #[must_use]
     pub const fn upper(&self) -> Latency {
         self.interval.upper()
+    }
+
+    /// The same, without an upper end where vitempo does not know an operator of `graph`: nothing
+    /// of what that computes is in the forecast.
+    #[must_use]
+    pub fn bounded_for(self, graph: &Graph) -> Self {
+        if graph.unsupported().next().is_none() {
+            return self;
+        }
+        let ends = Interval::clamped(self.point(), self.lower(), Latency::UNBOUNDED);
+        Self::new(ends, self.level)
     }
 }
 
@@ -59,8 +71,14 @@ impl Prediction {
 struct Flat {
     point: Latency,
     lower: Latency,
+    #[serde(deserialize_with = "or_unbounded")]
     upper: Latency,
     level: f64,
+}
+
+/// An upper end, or the `null` of none.
+fn or_unbounded<'de, D: Deserializer<'de>>(upper: D) -> Result<Latency, D::Error> {
+    Ok(Option::deserialize(upper)?.unwrap_or(Latency::UNBOUNDED))
 }
 
 impl From<Prediction> for Flat {
@@ -133,6 +151,14 @@ pub enum PredictionError {
         /// The exceeded limit, and its value.
         source: Exceeded,
     },
+    /// The forecast has nothing of what some operators compute, so that nothing is planned from it.
+    #[error("model `{model}`: vitempo does not know {}: a plan would count them as nothing", .operators.join(", "))]
+    Unknown {
+        /// Name of the model.
+        model: String,
+        /// Names of the operators.
+        operators: Vec<String>,
+    },
 }
 
 impl PredictionError {
@@ -194,6 +220,19 @@ pub trait LatencyModel {
         let prediction = self.predict_within(graph, budget)?;
         Ok((self.lowered(graph)?, prediction))
     }
+
+    /// [`LatencyModel::predict_lowered`] for planners: of models whose operators are all known.
+    ///
+    /// # Errors
+    /// As [`LatencyModel::predict`], and [`PredictionError::Unknown`].
+    fn predict_known(&self, graph: &Graph) -> Result<(Graph, GraphPrediction), PredictionError> {
+        let operators: BTreeSet<&str> = graph.unsupported().map(|(_, operator)| operator).collect();
+        if operators.is_empty() {
+            return self.predict_lowered(graph, &Budget::default());
+        }
+        let operators = operators.into_iter().map(str::to_owned).collect();
+        Err(PredictionError::Unknown { model: graph.name().to_owned(), operators })
+    }
 }
 
 #[cfg(test)]
@@ -209,5 +248,15 @@ mod tests {
         assert_eq!(serde_json::from_str::<Prediction>(json).ok(), Some(prediction));
         let error = serde_json::from_str::<Prediction>(&json.replace("2.5", "1.5"));
         assert!(error.is_err_and(|e| e.to_string().contains("does not hold its point")));
+    }
+
+    #[test]
+    fn an_interval_without_an_upper_end_has_null_there() {
+        let json = r#"{"point":2.5,"lower":2.0,"upper":null,"level":0.9}"#;
+        let prediction: Prediction = serde_json::from_str(json).unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(prediction.upper(), Latency::UNBOUNDED);
+        assert_eq!(serde_json::to_string(&prediction).ok().as_deref(), Some(json));
+        let without = json.replace(r#","upper":null"#, "");
+        assert!(serde_json::from_str::<Prediction>(&without).is_err());
     }
 }

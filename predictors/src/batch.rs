@@ -180,7 +180,9 @@ impl PredictorBundle {
         &self,
         graphs: impl IntoIterator<Item = &'g Graph>,
     ) -> Result<Vec<Prediction>, PredictionError> {
-        let say = |_: &Graph, estimates: &[Estimate]| self.end_to_end(&tally(estimates));
+        let say = |lowered: &Graph, estimates: &[Estimate]| {
+            self.end_to_end(&tally(estimates)).bounded_for(lowered)
+        };
         self.predict_together(graphs, &Budget::default, say)
     }
 
@@ -246,7 +248,7 @@ impl PredictorBundle {
     /// The forecast of a lowered graph from the estimates of its kernels.
     pub(crate) fn explained(&self, lowered: &Graph, estimates: &[Estimate]) -> GraphPrediction {
         let tally = tally(estimates);
-        let latency = self.end_to_end(&tally);
+        let latency = self.end_to_end(&tally).bounded_for(lowered);
         let operators =
             lowered.nodes().iter().zip(estimates).map(|(node, estimate)| OperatorPrediction {
                 name: node.name.clone(),

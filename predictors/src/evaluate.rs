@@ -17,6 +17,7 @@ use crate::{
     unfamiliar::{Intervals, Witness},
 };
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 use std::{cmp::Ordering, collections::BTreeMap};
 use vitempo_graph::{
     Environment, Graph, Interval, Latency, ModelProfile, OpKind, OpSpec, Origin, PredictionSource,
@@ -417,6 +418,23 @@ fn from_kernels(
 }
 
 impl Evaluation {
+    /// Everything but the models, as the program and the Python package write it; MAPE and p90 in
+    /// percent, shares between 0 and 1.
+    #[must_use]
+    pub fn summary(&self) -> Value {
+        json!({
+            "method": self.method,
+            "environment": self.environment,
+            "origin": self.origin,
+            "operators": self.operators,
+            "groups": self.groups,
+            "e2e": self.e2e,
+            "e2e_executed": self.e2e_executed,
+            "noise_floor": self.noise_floor,
+            "skipped": self.skipped,
+        })
+    }
+
     /// The same with another interval of its unfamiliar models.
     pub(crate) fn with_unfamiliar(
         mut self,

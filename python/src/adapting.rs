@@ -180,6 +180,7 @@ pub fn evaluate(
         "synthetic": evaluated.synthetic,
         "real": evaluated.real,
         "warnings": warnings,
+        "json": evaluated.json(),
     })
     .to_string())
 }

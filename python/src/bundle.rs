@@ -231,6 +231,11 @@ impl Bundle {
         }
     }
 
+    /// For the command: what a list of bundles has of it, as JSON.
+    fn _summary(&self) -> String {
+        self.bundle.summary().to_string()
+    }
+
     /// Compares its forecasts with the measurements of its environment in a dataset, as
     /// `vitempo.evaluate` does.
     fn evaluate<'py>(

@@ -168,7 +168,7 @@ impl Forecast {
         self.latency.lower().ms()
     }
 
-    /// Upper end of the interval, ms.
+    /// Upper end of the interval, ms; infinite where vitempo does not support an operator.
     #[getter]
     fn upper(&self) -> f64 {
         self.latency.upper().ms()

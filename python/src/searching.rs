@@ -15,6 +15,7 @@ use pyo3::{
 };
 use vitempo::{
     graph::Latency,
+    memory::MemoryForecast,
     search::{
         self as library, Candidate, Ceilings, Device, Objective, ObjectiveError, Options, Progress,
         ScoreOptions, Scored as Found, Scores, SearchError, devices,
@@ -97,7 +98,10 @@ fn option<'py>(options: &Bound<'py, PyDict>, name: &str) -> PyResult<Bound<'py, 
     options.get_item(name)?.ok_or_else(|| PyValueError::new_err(name.to_owned()))
 }
 
-/// For `vitempo/_search.py`: how many architectures were evaluated, and the front.
+/// What a search found: how many architectures were evaluated, the front, and both as JSON.
+type FoundFront = (u64, Vec<Member>, String);
+
+/// For `vitempo/_search.py`.
 #[pyfunction]
 pub fn search(
     py: Python<'_>,
@@ -106,7 +110,7 @@ pub fn search(
     objective: &Bound<'_, PyAny>,
     options: &Bound<'_, PyDict>,
     progress: Option<Py<PyAny>>,
-) -> Result<(u64, Vec<Member>), Failure> {
+) -> Result<FoundFront, Failure> {
     let interrupt = Interrupt::default();
     let space = &*space.get().space;
     let bounded = Bounded::of(&bundles, options)?;
@@ -123,12 +127,14 @@ pub fn search(
         });
         called.map_err(|error| interrupt.end_by(error)).is_ok() && !interrupt.is_pending()
     };
-    let found = py.detach(|| -> Result<(u64, Vec<Member>), Failure> {
+    let found = py.detach(|| -> Result<FoundFront, Failure> {
         let devices = bounded.devices()?;
-        let found =
-            vitempo::search::search(space, &devices, objective.as_mut(), options, &mut report)?;
-        let front = found.front.iter().map(|candidate| member(candidate, &devices));
-        Ok((found.candidates, front.collect::<Result<_, _>>()?))
+        let found = library::search(space, &devices, objective.as_mut(), options, &mut report)?;
+        let memories = found.front.iter().map(|m| library::memories(&devices, &m.architecture));
+        let memories = memories.collect::<Result<Vec<_>, _>>().map_err(SearchError::from)?;
+        let json = library::front_json(space, objective.as_ref(), &devices, &found, &memories);
+        let front = found.front.iter().zip(&memories).map(|(m, memory)| member(m, memory));
+        Ok((found.candidates, front.collect(), json.to_string()))
     });
     interrupt.or(found)
 }
@@ -238,11 +244,9 @@ pub fn merge_scores(parts: Vec<Numbers>, top: usize) -> Numbers {
     numbers(library::merge(parts.into_iter().map(scores), top))
 }
 
-fn member(candidate: &Candidate, devices: &[Device<'_>]) -> Result<Member, Failure> {
+fn member(candidate: &Candidate, memories: &[Option<MemoryForecast>]) -> Member {
     let ends = |l: &vitempo::graph::Prediction| (l.point().ms(), l.lower().ms(), l.upper().ms());
     let latencies = candidate.latencies.iter().map(ends).collect();
-    let architecture = &candidate.architecture;
-    let memories = library::memories(devices, architecture).map_err(SearchError::from)?;
     let memories = memories.iter().map(|memory| memory.as_ref().map(memory_fields)).collect();
-    Ok((architecture.encode(), candidate.score, latencies, memories))
+    (candidate.architecture.encode(), candidate.score, latencies, memories)
 }

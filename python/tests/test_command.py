@@ -15,6 +15,7 @@ from vitempo._command import main
 
 MODEL = str(MODELS / "mobilevit_xxs.onnx")
 NAME = "epyc-onnxruntime-f32-1t"
+PROGRAM = os.environ.get("VITEMPO_PROGRAM")
 
 
 @pytest.fixture(autouse=True)
@@ -32,6 +33,7 @@ def printed(capsys, *words: str) -> str:
 def test_bundles(capsys):
     rows = json.loads(printed(capsys, "bundle", "list", "--format", "json"))
     assert [row["name"] for row in rows] == vitempo.bundles()
+    assert rows[0]["models"] > 0 and rows[0]["held_out"]["e2e"]["mape"] > 0
     assert NAME in printed(capsys, "bundle", "list")
 
 
@@ -60,8 +62,10 @@ def test_predict(capsys, bundle):
 def test_search(capsys):
     words = ["search", "--bundle", NAME, "--max-latency", "20ms", "--candidates", "300"]
     found = json.loads(printed(capsys, *words, "--population", "20", "--format", "json"))
-    assert found["candidates"] == 300
-    assert all(member["latencies_ms"][0][0] <= 20.0 for member in found["front"])
+    assert found["candidates"] == 300 and found["space"] == "hybrid-vit"
+    for member in found["front"]:
+        assert member["latencies"][0]["latency_ns"]["point"] <= 20e6
+        assert member["name"].startswith("hybrid-vit-front-")
 
 
 def test_plans(capsys):
@@ -88,6 +92,23 @@ def test_measurements(capsys, tmp_path):
     assert (MODELS / f"{first.strip()}.onnx").exists()
     assert main(["adapt", "--models", str(MODELS)]) == 1
     assert "--suggest 10" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(not PROGRAM, reason="VITEMPO_PROGRAM names no program")
+def test_json_is_the_programs(capsys, tmp_path):
+    data = str(ROOT / "datasets/measured/epyc-onnxruntime-f32-1t")
+    small = ["--candidates", "200", "--population", "20"]
+    for words in (
+        ["bundle", "list"],
+        ["search", "--bundle", NAME, *small],
+        ["evaluate", "epyc-rten-f32-1t", "--on", str(ROOT / "datasets/measured/other-spaces")],
+        ["export", "mobilevit_xxs", "--out", str(tmp_path / "out")],
+        ["dataset", "inspect", data],
+        ["dataset", "validate", data],
+    ):
+        asked = [*words, "--format", "json"]
+        of_program = subprocess.run([PROGRAM, *asked], capture_output=True, check=True)
+        assert json.loads(printed(capsys, *asked)) == json.loads(of_program.stdout), words
 
 
 def test_the_program_has_every_other_verb():

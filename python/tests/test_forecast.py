@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import io
 import os
+import pickle
 from types import SimpleNamespace
 from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from conftest import ROOT
 
 import vitempo
 from vitempo import _card
@@ -98,6 +100,18 @@ def test_a_card_shows_the_forecast_with_its_interval(bundle, model):
     tags = {element.tag for element in card.iter()}
     assert not tags & {"script", "style", "link", "iframe"}
     assert not any("id" in element.keys() for element in card.iter())
+
+
+def test_operators_that_are_not_known_leave_no_upper_end(bundle):
+    path = str(ROOT / "tests/read/unknown_operator.onnx")
+    forecast = bundle.predict(path)
+    assert forecast.unsupported == [("lstm", "LSTM")]
+    assert 0 < forecast.lower <= forecast.ms and forecast.upper == float("inf")
+    assert "at least" in forecast._repr_html_() and "inf" not in forecast._repr_html_()
+    assert ".. -]" in repr(forecast)
+    assert pickle.loads(pickle.dumps(forecast)) == forecast
+    with pytest.raises(vitempo.VitempoError, match="does not know LSTM"):
+        vitempo.plan.split(path, bundle, bundle, bandwidth=20.0)
 
 
 def test_a_card_escapes_what_others_named():

@@ -30,7 +30,7 @@ def forecast(of: Forecast) -> str:
         "<div style='max-width:34em;text-align:left'>"
         f"<div><b>{escape(of.model)}</b> on {escape(of.environment)}</div>"
         f"<div><span style='font-size:1.6em;font-weight:600'>{_ms(of.ms)}</span> "
-        f"<span>{_ms(of.lower)} to {_ms(of.upper)} ({of.level:.0%} interval)</span></div>"
+        f"<span>{_interval(of)}</span></div>"
         f"{_drawing(of.ms, of.lower, of.upper, of.level)}"
         f"<div style='{QUIET}'>{coverage.trained} of {coverage.operators} kernels by trained "
         f"predictors{_marks(coverage.fallback, coverage.extrapolating, len(of.unsupported))}</div>"
@@ -57,6 +57,12 @@ def _ms(value: float) -> str:
     """Three digits, without an exponent."""
     decimals = 0 if value >= 100 else 1 if value >= 10 else 2 if value >= 1 else 3
     return f"{value:.{decimals}f} ms"
+
+
+def _interval(of: Forecast) -> str:
+    if of.upper == float("inf"):
+        return f"at least {_ms(of.lower)}: operators are missing"
+    return f"{_ms(of.lower)} to {_ms(of.upper)} ({of.level:.0%} interval)"
 
 
 def _drawing(ms: float, lower: float, upper: float, level: float) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Optional, Union
 
 from . import _vitempo
@@ -52,11 +52,16 @@ class Validation:
     rows: dict[str, int]
     failed: dict[str, int]
     origins: dict[str, int]
+    _of: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def is_valid(self) -> bool:
         """Whether there is no error."""
         return all(finding.severity != "error" for finding in self.findings)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As the program writes it."""
+        return {**self._of, "valid": self.is_valid}
 
     def __bool__(self) -> bool:
         return self.is_valid
@@ -170,7 +175,7 @@ class Dataset:
             Finding(f["severity"], f["check"], f["file"], f["row"], f["what"])
             for f in of["findings"]
         ]
-        return Validation(findings, of["unlisted"], of["rows"], of["failed"], of["origins"])
+        return Validation(findings, of["unlisted"], of["rows"], of["failed"], of["origins"], of)
 
     def keys(self) -> list[str]:
         """Names of the tables."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Optional, Union
 
 from . import _vitempo
@@ -72,6 +72,11 @@ class Evaluation:
     all: Errors
     synthetic: Optional[Errors]
     real: Optional[Errors]
+    _of: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As the program writes it: MAPE and p90 in percent, shares between 0 and 1."""
+        return dict(self._of)
 
     def __str__(self) -> str:
         sets = [("synthetic", self.synthetic), ("real", self.real)]
@@ -102,7 +107,11 @@ def evaluate(bundle: Named, on: Union[Dataset, str, os.PathLike[str]]) -> Evalua
     for warning in of["warnings"]:
         _log.warning("%s", warning)
     return Evaluation(
-        device.name, _errors(of["all"]), _optional(of["synthetic"]), _optional(of["real"])
+        device.name,
+        _errors(of["all"]),
+        _optional(of["synthetic"]),
+        _optional(of["real"]),
+        of["json"],
     )
 
 

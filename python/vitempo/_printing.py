@@ -62,8 +62,8 @@ def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def duration(ms: float) -> str:
-    """A time to print."""
-    return f"{ms:.3f} ms"
+    """A time to print; `-` for an upper end that is not known."""
+    return "-" if ms == float("inf") else f"{ms:.3f} ms"
 
 
 def time_ms(text: str) -> float:

@@ -4,11 +4,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Callable, Optional, Union
+from dataclasses import dataclass, field
+from typing import Any, Callable, Optional, Union
 
 from . import _numbers, _vitempo
 from ._latency import Latency
@@ -44,11 +45,17 @@ class SearchResult:
 
     front: list[Candidate]
     candidates: int
+    _json: str = field(default="{}", repr=False, compare=False)
 
     @property
     def best(self) -> Candidate:
         """The highest score."""
         return self.front[0]
+
+    def to_dict(self) -> dict[str, Any]:
+        """As the program writes it: latencies in ns, memory in bytes."""
+        found: dict[str, Any] = json.loads(self._json)
+        return found
 
 
 def search(
@@ -101,7 +108,7 @@ def search(
     }
     of = space if isinstance(space, Space) else Space(space)
     with _shown(progress, candidates) as shown:
-        evaluated, front = _vitempo.search(of, _opened(bundles), objective, options, shown)
+        evaluated, front, as_json = _vitempo.search(of, _opened(bundles), objective, options, shown)
     members = [
         Candidate(
             encoding,
@@ -111,7 +118,7 @@ def search(
         )
         for encoding, score, latencies, memories in front
     ]
-    return SearchResult(members, evaluated)
+    return SearchResult(members, evaluated, as_json)
 
 
 def _opened(bundles: Union[Named, Sequence[Named]]) -> list[Bundle]:

@@ -23,18 +23,7 @@ def add_bundle(parser: argparse.ArgumentParser) -> None:
 
 def _list_bundles(given: argparse.Namespace) -> None:
     found = [Bundle.load(name) for name in bundles()]
-    rows = [
-        {
-            "name": bundle.name,
-            "location": bundle.location,
-            "kind": bundle.kind,
-            "environment": bundle.environment_id,
-            "method": bundle.method,
-            "origin": bundle.origin,
-            "digest": bundle.digest,
-        }
-        for bundle in found
-    ]
+    rows = [json.loads(bundle._summary()) for bundle in found]  # pyright: ignore[reportPrivateUsage]
     text = [(bundle.name, bundle.environment, bundle.method, bundle.location) for bundle in found]
     show(given, rows, table(("Bundle", "Environment", "Method", "Where"), text))
 
@@ -150,18 +139,7 @@ def _run_search(given: argparse.Namespace) -> None:
         (c.encoding, f"{c.score:.6g}", ", ".join(duration(at.ms) for at in c.latencies))
         for c in found.front
     ]
-    value = {
-        "candidates": found.candidates,
-        "front": [
-            {
-                "encoding": c.encoding,
-                "score": c.score,
-                "latencies_ms": [[at.ms, at.lower, at.upper] for at in c.latencies],
-                "memory_bytes": [of and [of.peak, of.lower, of.upper] for of in c.memories],
-            }
-            for c in found.front
-        ],
-    }
+    value = {**found.to_dict(), "verified": []}
     show(given, value, table(("Encoding", "Score", "Latency"), rows))
 
 

@@ -118,10 +118,8 @@ def _run_evaluate(given: argparse.Namespace) -> None:
         (bundle, name, str(len(e.models)), f"{e.mape:.1f} %", f"{e.p90:.1f} %", f"{e.covered:.0%}")
         for bundle, name, e in sets
     ]
-    value = [
-        {"bundle": bundle, "set": name, "models": len(e.models), "mape": e.mape, "p90_ape": e.p90}
-        for bundle, name, e in sets
-    ]
+    evaluated = [of.to_dict() for of in found]
+    value = evaluated[0] if len(evaluated) == 1 else evaluated
     headings = ("Bundle", "Models", "Count", "MAPE", "p90", "Covered")
     show(given, value, table(headings, rows))
     limit = given.max_mape
@@ -157,11 +155,6 @@ def _validate_dataset(given: argparse.Namespace) -> None:
     from ._dataset import Dataset
 
     found = Dataset(given.folder).validate()
-    value = {
-        "valid": found.is_valid,
-        "findings": [finding.__dict__ for finding in found.findings],
-        "rows": found.rows,
-    }
-    show(given, value, str(found))
+    show(given, found.to_dict(), str(found))
     if not found:
         raise VitempoError(f"{given.folder} is not valid")

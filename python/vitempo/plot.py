@@ -52,7 +52,7 @@ def devices(
         raise ValueError("no forecast to draw")
     axes = _axes(ax, len(rows))
     ms = np.array([row.ms for row in rows])
-    ends = np.array([[row.ms - row.lower, row.upper - row.ms] for row in rows]).T
+    ends = _ends(rows)
     places = np.arange(len(rows))
     axes.errorbar(ms, places, xerr=np.maximum(ends, 0.0), fmt="o", color=COLOR, capsize=2)
     axes.set_yticks(places, [row.bundle for row in rows])
@@ -194,8 +194,15 @@ def _latencies(
     else:
         return np.asarray(given, dtype=np.float64), None
     ms = np.array([row.ms for row in rows], dtype=np.float64)
+    return ms, _ends(rows)
+
+
+def _ends(rows: Iterable[Any]) -> npt.NDArray[np.float64]:
+    """How far the ends of intervals are, ms; NaN, which draws nothing, for an end that is not
+    known."""
     ends = [[row.ms - row.lower, row.upper - row.ms] for row in rows]
-    return ms, np.array(ends, dtype=np.float64).reshape(-1, 2).T
+    far = np.array(ends, dtype=np.float64).reshape(-1, 2).T
+    return np.where(np.isfinite(far), far, np.nan)
 
 
 def _axes(ax: Optional[Any], rows: int) -> Any:

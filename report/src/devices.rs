@@ -43,9 +43,10 @@ fn chart(models: &[ModelOnDevices]) -> Chart {
     Chart::Intervals { value: "forecast latency, ms".to_owned(), rows, series }
 }
 
-/// Lower end, point and upper end, ms.
+/// Lower end, point and upper end, ms; an upper end that is not known is drawn at the point.
 fn ms(latency: &Prediction) -> [f64; 3] {
-    [latency.lower(), latency.point(), latency.upper()].map(|end| end.ms())
+    let [lower, point, upper] = [latency.lower(), latency.point(), latency.upper()];
+    [lower, point, if upper.is_finite() { upper } else { point }].map(|end| end.ms())
 }
 
 #[cfg(test)]

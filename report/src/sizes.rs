@@ -52,7 +52,8 @@ fn latencies(sweep: &Sweep) -> Vec<Series> {
             let found = row.forecasts.iter().zip(&row.measured).find(|(f, _)| f.bundle == bundle);
             let Some((forecast, found)) = found else { continue };
             points.push(at(forecast.latency.point()));
-            ends.extend([forecast.latency.lower(), forecast.latency.upper()].map(at));
+            let known = [forecast.latency.lower(), forecast.latency.upper()].into_iter();
+            ends.extend(known.filter(|end| end.is_finite()).map(at));
             measured.extend(found.map(|found| at(found.median)));
         }
         series.push(Series::new(format!("{bundle}: forecast"), Mark::Line, points));

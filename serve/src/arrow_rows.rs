@@ -15,7 +15,8 @@ pub const MEDIA: &str = "application/vnd.apache.arrow.stream";
 const ROWS: usize = 8192;
 
 /// `subject` is the place of the model in the request, from 0: encodings come first, then models.
-/// A refused model has a `problem`, and no number.
+/// A refused model has a `problem`, and no number; a model with operators that vitempo does not
+/// know has no upper end.
 const FIELDS: [Field; 11] = [
     ("subject", Type::U32),
     ("bundle", Type::TextOf(0)),
@@ -71,9 +72,10 @@ impl ArrowRows {
         let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX).to_le_bytes();
         let name = u16::try_from(bundle).unwrap_or(u16::MAX).to_le_bytes();
         let forecast = outcome.as_ref().ok();
+        let known = |number: f64| number.is_finite().then(|| number.to_le_bytes());
         let latencies = forecast.map(|f| {
             let p = f.latency_ns;
-            [p.point().ns(), p.lower().ns(), p.upper().ns(), p.level].map(f64::to_le_bytes)
+            [p.point().ns(), p.lower().ns(), p.upper().ns(), p.level].map(known)
         });
         let counts = forecast.map(|Forecast { coverage: c, .. }| {
             [c.operators, c.fallback, c.extrapolating, c.unsupported.len()].map(count)
@@ -81,7 +83,8 @@ impl ArrowRows {
         let problem = outcome.as_ref().err().map(|problem| problem.detail().as_bytes());
         let subject = count(subject);
         let known = [Some(&subject[..]), Some(&name[..])];
-        let numbers = (0..4).map(|i| latencies.as_ref().map(|l| &l[i][..]));
+        let numbers =
+            (0..4).map(|i| latencies.as_ref().and_then(|l| l[i].as_ref()).map(|bytes| &bytes[..]));
         let numbers = numbers.chain((0..4).map(|i| counts.as_ref().map(|c| &c[i][..])));
         let cells = known.into_iter().chain(numbers).chain([problem]);
         self.columns.iter_mut().zip(cells).for_each(|(column, cell)| column.push(cell));

@@ -164,11 +164,16 @@ fn missing() -> Problem {
     Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "a forecast is missing")
 }
 
-/// JSON has no number for the latency of a model with impossibly large tensors.
+/// JSON has no number for the latency of a model with impossibly large tensors. An upper end is
+/// missing, too, where an operator is not known.
 fn finite(forecast: Forecast) -> Result<Forecast, Problem> {
     let latency = forecast.latency_ns;
-    let numbers = [latency.point(), latency.lower(), latency.upper(), forecast.overhead_ns];
-    if numbers.iter().all(|l| l.ns().is_finite()) {
+    let upper = match forecast.coverage.unsupported.is_empty() {
+        true => latency.upper(),
+        false => latency.lower(),
+    };
+    let numbers = [latency.point(), latency.lower(), upper, forecast.overhead_ns];
+    if numbers.iter().all(|l| l.is_finite()) {
         Ok(forecast)
     } else {
         Err(Problem::unprocessable(

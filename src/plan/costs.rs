@@ -8,7 +8,7 @@
 
 use super::memory;
 use std::collections::BTreeMap;
-use vitempo_graph::{Budget, Graph, GraphPrediction, Latency, LatencyModel, PredictionError};
+use vitempo_graph::{Graph, GraphPrediction, Latency, LatencyModel, PredictionError};
 use vitempo_planners::cost::{
     Attribution, CostError, Costs, CostsFile, EngineMemory, Interval, Link, ProcessorCosts,
 };
@@ -110,12 +110,12 @@ pub struct OperatorCosts {
 /// Forecasts the operators of `graph`.
 ///
 /// # Errors
-/// [`PredictionError`] as [`LatencyModel::predict`] and [`LatencyModel::lowered`].
+/// As [`LatencyModel::predict_known`].
 pub fn of_operators(
     graph: &Graph,
     bundle: &dyn LatencyModel,
 ) -> Result<OperatorCosts, PredictionError> {
-    let (kernels, prediction) = bundle.predict_lowered(graph, &Budget::default())?;
+    let (kernels, prediction) = bundle.predict_known(graph)?;
     let attribution = Attribution::of(graph, &kernels, &shares(&prediction));
     let memory = memory::of_engine(bundle.environment(), graph, &kernels);
     Ok(OperatorCosts { attribution, prediction, memory })

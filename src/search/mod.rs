@@ -14,12 +14,13 @@
 //! | how is the next generation made? | `evolution` |
 //! | which are the best of a part of a space, and of several parts? | [`score`], [`merge`] |
 //! | do forecasts rank as measurements do? | [`spearman`] |
-//! | which files does a front consist of? | [`folder`] |
+//! | which files does a front consist of? | [`folder`], [`front_json`] |
 //! | how are members of the front measured? | `verify` |
 
 pub mod dominance;
 mod evolution;
 pub mod folder;
+mod front;
 pub mod objective;
 mod rank;
 mod scoring;
@@ -30,6 +31,7 @@ pub use evolution::{
     Candidate, Ceilings, Device, MOST_CANDIDATES, Options, Outcome, Progress, devices, memories,
     search,
 };
+pub use front::front_json;
 pub use objective::{Objective, ObjectiveError};
 pub use rank::spearman;
 pub use scoring::{Member, Rejected, ScoreOptions, Scored, Scores, merge, score};

@@ -15,7 +15,7 @@ pub struct Latency {
     pub point: f64,
     /// Lower end of the interval.
     pub lower: f64,
-    /// Upper end of the interval.
+    /// Upper end of the interval; infinite where vitempo does not know an operator.
     pub upper: f64,
     /// Share of forecasts whose latency lies in the interval, 0 to 1.
     pub level: f64,

@@ -254,6 +254,9 @@ impl From<PredictionError> for CliError {
             }
             PredictionError::Exceeded { .. }
             | PredictionError::Lowering(LoweringError::Exceeded { .. }) => RAISE_LIMITS,
+            PredictionError::Unknown { .. } => {
+                "plan the part of the model without them, or give costs of your own: --costs"
+            }
             _ => return Self::user(error),
         };
         Self::user(error).hint(hint)

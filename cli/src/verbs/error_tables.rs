@@ -2,7 +2,6 @@
 //! [`Evaluation`] with these. MAPE and p90 are in percent, shares between 0 and 1.
 
 use super::output::{Table, percent};
-use serde_json::{Value, json};
 use vitempo::predictors::{EndToEnd, Evaluation, KindMetrics};
 
 /// Headings of end-to-end rows.
@@ -96,19 +95,4 @@ pub fn kinds_table(e: &Evaluation) -> Table {
         ]);
     }
     table
-}
-
-/// The stable part of an evaluation as JSON; MAPE and p90 in percent, shares between 0 and 1.
-pub fn evaluation_json(e: &Evaluation) -> Value {
-    json!({
-        "method": e.method,
-        "environment": e.environment,
-        "origin": e.origin,
-        "operators": e.operators,
-        "groups": e.groups,
-        "e2e": e.e2e,
-        "e2e_executed": e.e2e_executed,
-        "noise_floor": e.noise_floor,
-        "skipped": e.skipped,
-    })
 }

@@ -2,11 +2,11 @@
 
 use super::{
     error::CliResult,
-    error_tables::{E2E_HEADINGS, e2e_row, evaluation_json, kinds_table, points},
+    error_tables::{E2E_HEADINGS, e2e_row, kinds_table, points},
     output::{self, Format, Report, Table},
     progress,
 };
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::path::PathBuf;
 use vitempo::evaluation::{Evaluated, Evaluator, check_mape};
 use vitempo::graph::Latency;
@@ -174,16 +174,9 @@ impl Report for Evaluations<'_> {
     }
 
     fn json(&self) -> CliResult<Value> {
-        let one = |j: &Evaluated| {
-            let mut out = evaluation_json(&j.all);
-            out["bundle"] = json!(j.name);
-            out["sets"] = j.sets().map(|(set, e)| (set.to_owned(), evaluation_json(e))).collect();
-            out["models"] = json!(j.all.models);
-            out
-        };
         match self.evaluated {
-            [only] => Ok(one(only)),
-            several => Ok(several.iter().map(one).collect()),
+            [only] => Ok(only.json()),
+            several => Ok(several.iter().map(Evaluated::json).collect()),
         }
     }
 }

@@ -8,6 +8,7 @@ use std::{
     borrow::Cow,
     io::{self, Write},
 };
+use vitempo::graph::Latency;
 
 /// `--format`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -137,6 +138,11 @@ pub fn si(n: u64) -> String {
     };
     let decimals = if scaled < 10.0 { 2 } else { usize::from(scaled < 100.0) };
     format!("{scaled:.decimals$}{unit}")
+}
+
+/// A latency in whole nanoseconds for CSV; empty for an upper end that is not known.
+pub fn ns(latency: Latency) -> String {
+    if latency.is_finite() { format!("{:.0}", latency.ns()) } else { String::new() }
 }
 
 /// A share as a percentage: `74.6 %`.

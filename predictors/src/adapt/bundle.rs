@@ -216,7 +216,7 @@ impl AdaptedBundle {
     pub fn latency(&self, graph: &Graph) -> Prediction {
         let known = self.architectures.get(&graph.architecture()).copied();
         let forecast = self.adapted.forecast(&Workload::of(graph), known);
-        Prediction::new(forecast.latency(), LEVEL)
+        Prediction::new(forecast.latency(), LEVEL).bounded_for(graph)
     }
 }
 

@@ -201,7 +201,7 @@ fn of_graph(
     what: &str,
     note: &mut dyn FnMut(CostNote),
 ) -> Result<Forecast, AriaCostsError> {
-    let prediction = bundle.predict(graph)?;
+    let (_, prediction) = bundle.predict_known(graph)?;
     let of = prediction.operators.len();
     let (estimated, outside) = (prediction.fallbacks().count(), prediction.extrapolating().count());
     let what = || format!("{what}, {}", bundle.environment().describe());

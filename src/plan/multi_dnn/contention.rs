@@ -4,7 +4,7 @@
 
 use super::Slowdown;
 use crate::{Bundle, plan::stitch::forecasts::Processor, zoo::variants::Variants};
-use vitempo_graph::{Budget, Environment, Graph, LatencyModel, PredictionError};
+use vitempo_graph::{Environment, Graph, LatencyModel, PredictionError};
 use vitempo_predictors::contention::{Demand, Kernel};
 
 /// A subgraph on one processor.
@@ -17,7 +17,7 @@ struct Part<'b> {
 
 impl<'b> Part<'b> {
     fn of(bundle: &'b Bundle, graph: &Graph) -> Result<Self, PredictionError> {
-        let (lowered, forecast) = bundle.predict_lowered(graph, &Budget::default())?;
+        let (lowered, forecast) = bundle.predict_known(graph)?;
         let ns = forecast.latency.point().ns();
         let kernels = Kernel::of_forecast(&lowered, &forecast);
         Ok(Self { bundle, kernels, demand: Demand::of_kernels(&lowered, ns), ns })

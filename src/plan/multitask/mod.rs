@@ -125,7 +125,7 @@ impl Planning {
     /// of so many bytes.
     ///
     /// # Errors
-    /// As [`LatencyModel::predict`].
+    /// As [`LatencyModel::predict_known`].
     pub fn add_forecast(
         &mut self,
         processor: &str,
@@ -133,7 +133,7 @@ impl Planning {
         Partition { whole, parts }: &Partition,
         transfer_ns: &dyn Fn(u64) -> Option<Interval>,
     ) -> Result<(), PredictionError> {
-        let latency = |part: &Graph| Ok(Some(Interval::from(&bundle.predict(part)?.latency)));
+        let latency = |part: &Graph| Ok(Some(Interval::from(&bundle.predict_known(part)?.1.latency)));
         let latencies = parts.iter().map(latency).collect::<Result<Vec<_>, PredictionError>>()?;
         self.whole_ns.push(latency(whole)?);
         self.model.add_processor(processor, &latencies, transfer_ns);

@@ -124,7 +124,7 @@ pub fn subgraphs(
                     processor: processor.name.clone(),
                 }
             })?;
-            let prediction = bundle.predict(graph).map_err(|source| {
+            let (_, prediction) = bundle.predict_known(graph).map_err(|source| {
                 StitchingError::Prediction { what: about(variant, processor), source }
             })?;
             estimated.add(Estimated::of(&prediction));

@@ -14,7 +14,8 @@ type Cell = string | number | boolean | null | undefined;
 
 export function csv(rows: Cell[][]): string {
   const cell = (value: Cell) => {
-    const text = value === null || value === undefined ? '' : String(value);
+    const isMissing = value === null || value === undefined || value === Infinity;
+    const text = isMissing ? '' : String(value);
     return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
   };
   return rows.map((row) => row.map(cell).join(',')).join('\r\n') + '\r\n';

@@ -17,7 +17,8 @@ function scaled(value: number, units: [number, string][], space: string): string
 /** Of a tick: without zeros that say nothing. */
 export const short = (text: string): string => text.replace(/(\.\d*?)0+(?=\D|$)/, '$1').replace(/\.(?=\D|$)/, '');
 
-export const time = (ns: number): string => scaled(ns, TIMES, '\u202f');
+/** An upper end that an interval does not have is infinite. */
+export const time = (ns: number): string => (Number.isFinite(ns) ? scaled(ns, TIMES, '\u202f') : '∞');
 export const count = (value: number): string => scaled(value, COUNTS, '\u202f');
 export const bytes = (value: number): string => `${count(value).replace(/(\d)$/, '$1\u202f')}B`.replace('kB', 'KB');
 export const percent = (share: number, places = 0): string => `${(100 * share).toFixed(places)}\u202f%`;

@@ -2,7 +2,7 @@
 
 use crate::verbs::{
     error::CliResult,
-    output::{Report, Table},
+    output::{Report, Table, ns},
 };
 use serde_json::json;
 use std::fmt::Write;
@@ -79,7 +79,7 @@ impl Report for AdaptedReport<'_> {
             &["model", "latency_ns", "forecast_ns", "lower_ns", "upper_ns", "from_others_ns"],
             1,
         );
-        let ns = |l: Option<Latency>| l.map_or_else(String::new, |l| format!("{:.0}", l.ns()));
+        let ns = |l: Option<Latency>| l.map_or_else(String::new, ns);
         for model in &self.bundle.measured {
             let (forecast, others) = (model.forecast, model.from_others);
             table.row([

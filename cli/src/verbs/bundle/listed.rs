@@ -2,11 +2,9 @@
 
 use crate::verbs::{
     error::CliResult,
-    error_tables::evaluation_json,
     output::{Report, Table},
     progress,
 };
-use serde_json::json;
 use vitempo::graph::LatencyModel;
 use vitempo::predictors::Evaluation;
 use vitempo::{
@@ -116,25 +114,6 @@ impl Report for Listed {
     }
 
     fn json(&self) -> CliResult<serde_json::Value> {
-        let row = |bundle: &Bundle| {
-            let mut row = json!({
-                "name": bundle.name(),
-                "location": bundle.location(),
-                "kind": bundle.kind(),
-                "environment": bundle.environment().id(),
-                "method": bundle.method(),
-                "origin": bundle.origin(),
-                "digest": bundle.digest(),
-            });
-            match bundle.contents() {
-                Contents::Adapted(b) => row["models"] = b.measured.len().into(),
-                Contents::Trained(b) => {
-                    row["models"] = b.provenance.models.into();
-                    row["held_out"] = evaluation_json(&b.held_out);
-                }
-            }
-            row
-        };
-        Ok(self.bundles.iter().map(row).collect())
+        Ok(self.bundles.iter().map(Bundle::summary).collect())
     }
 }

@@ -2,14 +2,14 @@
 
 use crate::verbs::{
     error::CliResult,
-    error_tables::{E2E_HEADINGS, e2e_row, evaluation_json, kinds_table},
+    error_tables::{E2E_HEADINGS, e2e_row, kinds_table},
     output::{Report, Table, percent},
 };
 use serde_json::json;
 use std::fmt::Write;
 use vitempo::bundle::{Location, whole_models};
 use vitempo::predictors::{
-    Bounds, ConformalInterval, PredictorBundle, SlowdownModel, UnfamiliarInterval,
+    Bounds, ConformalInterval, Evaluation, PredictorBundle, SlowdownModel, UnfamiliarInterval,
 };
 
 /// A bundle, described.
@@ -219,8 +219,8 @@ impl Report for BundleReport<'_> {
             "interval": interval_json(&b.interval),
             "contention": b.contention,
             "refinements": b.predictors.refinements.models(),
-            "held_out": evaluation_json(&b.held_out),
-            "on_real": b.on_real.as_ref().map(evaluation_json),
+            "held_out": b.held_out.summary(),
+            "on_real": b.on_real.as_ref().map(Evaluation::summary),
         }))
     }
 }

@@ -73,8 +73,7 @@ impl Compared<'_> {
         let mut table = Table::new(&["Model", "Latency", "Lower", "Upper", "Level", "Kernels"], 1);
         for (name, forecast) in self.names().into_iter().zip(self.forecasts) {
             let p = forecast.prediction.latency;
-            let is_complete = lines::is_complete(&forecast.model.graph);
-            let [upper, level] = lines::upper_and_level(p, is_complete);
+            let [upper, level] = lines::upper_and_level(p);
             table.row([
                 name,
                 p.point().to_string(),
@@ -94,7 +93,7 @@ impl Compared<'_> {
             relative(c.change_ns, first)
         );
         let (least, most) = c.bounds_ns;
-        if !self.forecasts.iter().all(|f| lines::is_complete(&f.model.graph)) {
+        if !self.forecasts.iter().all(|f| f.prediction.latency.upper().is_finite()) {
             text += "Interval   none: operators are missing in the latencies\n";
             return text;
         }

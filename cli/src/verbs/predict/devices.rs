@@ -3,7 +3,7 @@
 use super::{
     super::{
         error::CliResult,
-        output::{Report, Table},
+        output::{Report, Table, ns},
     },
     lines,
     report::{COLUMNS, inputs, latency_json},
@@ -27,7 +27,7 @@ impl Report for OnDevices<'_> {
         for model in self.models {
             for f in &model.forecasts {
                 let (p, c) = (f.latency, &f.coverage);
-                let numbers = [p.point(), p.lower(), p.upper()].map(|l| format!("{:.0}", l.ns()));
+                let numbers = [p.point(), p.lower(), p.upper()].map(ns);
                 let counts = [c.operators, c.fallback, c.extrapolating, c.unsupported.len()];
                 let words =
                     [model.model.identity.name.clone(), f.bundle.clone(), f.environment.id()];
@@ -89,14 +89,13 @@ fn text(model: &ModelOnDevices) -> String {
         ],
         2,
     );
-    let is_complete = lines::is_complete(&model.model.graph);
     for f in &model.forecasts {
         let (p, c) = (f.latency, &f.coverage);
         table.row(
             [f.bundle.clone(), f.kind.to_string()]
                 .into_iter()
                 .chain([p.point(), p.lower()].map(|latency| latency.to_string()))
-                .chain(lines::upper_and_level(p, is_complete))
+                .chain(lines::upper_and_level(p))
                 .chain([c.operators, c.fallback, c.extrapolating].map(|n| n.to_string())),
         );
     }

@@ -39,15 +39,13 @@ pub fn run(args: &PredictArgs, bundle: &Bundle, node: &str) -> CliResult {
     let budget = args.models.read_options().budget();
     let explanation = explain(bundle, &model.graph, node, &budget)?;
     lines::warn_of_missing(model);
-    let is_complete = lines::is_complete(&model.graph);
     let name = &model.identity.name;
-    output::print(&Explained { bundle, model: name, is_complete, explanation }, args.format)
+    output::print(&Explained { bundle, model: name, explanation }, args.format)
 }
 
 struct Explained<'a> {
     bundle: &'a Bundle,
     model: &'a str,
-    is_complete: bool,
     explanation: NodeExplanation,
 }
 
@@ -86,7 +84,7 @@ impl Explained<'_> {
             e.kernels_of_model,
             names.join(", ")
         );
-        let latency = lines::latency(e.model, self.is_complete);
+        let latency = lines::latency(e.model);
         let _ = writeln!(text, "Model      {latency}; a kernel alone has none");
         if let Some(c) = e.calibration {
             let _ = writeln!(

@@ -7,9 +7,9 @@ use vitempo::Bundle;
 use vitempo::forecast::{ModelForecast, unsupported_operators};
 use vitempo::graph::{Graph, OpKind, Prediction};
 
-/// A latency with its interval; of one without some operators, the upper end is not known.
-pub fn latency(p: Prediction, is_complete: bool) -> String {
-    match is_complete {
+/// A latency with its interval.
+pub fn latency(p: Prediction) -> String {
+    match p.upper().is_finite() {
         true => format!(
             "{}   [{} .. {}]   {:.0} % interval",
             p.point(),
@@ -18,22 +18,18 @@ pub fn latency(p: Prediction, is_complete: bool) -> String {
             p.level * 100.0
         ),
         false => {
-            format!("{}   [{} .. -]   no interval: operators are missing", p.point(), p.lower())
+            format!("{}   [{} .. -]   no upper end: operators are missing", p.point(), p.lower())
         }
     }
 }
 
 /// Upper end and level as cells of a table.
-pub fn upper_and_level(p: Prediction, is_complete: bool) -> [String; 2] {
-    match is_complete {
-        true => [p.upper().to_string(), format!("{:.0} %", p.level * 100.0)],
-        false => ["-", "-"].map(str::to_owned),
-    }
-}
-
-/// Whether vitempo supports every operator of a model.
-pub fn is_complete(graph: &Graph) -> bool {
-    graph.unsupported().next().is_none()
+pub fn upper_and_level(p: Prediction) -> [String; 2] {
+    let level = match p.upper().is_finite() {
+        true => format!("{:.0} %", p.level * 100.0),
+        false => "-".to_owned(),
+    };
+    [p.upper().to_string(), level]
 }
 
 /// `LSTM (1), GRU (2)`
@@ -64,7 +60,10 @@ pub fn warn_of_missing(model: &Model) {
 
 /// A share of the latency, which is not known where operators are missing in it.
 fn share(forecast: &ModelForecast, share: f64) -> String {
-    if is_complete(&forecast.model.graph) { percent(share) } else { "-".to_owned() }
+    match forecast.prediction.latency.upper().is_finite() {
+        true => percent(share),
+        false => "-".to_owned(),
+    }
 }
 
 /// Which share of the time comes from what.

@@ -3,7 +3,7 @@
 use super::{
     super::{
         error::CliResult,
-        output::{Report, Table, percent},
+        output::{Report, Table, ns, percent},
     },
     lines, memory, refinable,
 };
@@ -42,7 +42,7 @@ pub fn latency_json(p: Prediction) -> serde_json::Value {
 
 fn beside_cells(beside: &BesideForecast) -> Vec<String> {
     let p = beside.forecast.prediction.latency;
-    let latencies = [p.point(), p.lower(), p.upper()].map(|l| format!("{:.0}", l.ns()));
+    let latencies = [p.point(), p.lower(), p.upper()].map(ns);
     let slowdown = format!("{:.4}", beside.forecast.slowdown.point());
     [beside.neighbour.clone(), slowdown].into_iter().chain(latencies).collect()
 }
@@ -76,7 +76,7 @@ impl Report for Printed<'_> {
         let mut table = Table::new(&headings, 3);
         for f in &self.forecasts {
             let p = f.prediction.latency;
-            let numbers = [p.point(), p.lower(), p.upper()].map(|l| format!("{:.0}", l.ns()));
+            let numbers = [p.point(), p.lower(), p.upper()].map(ns);
             let counts = [
                 p.level.to_string(),
                 f.prediction.operators.len().to_string(),
@@ -143,9 +143,8 @@ impl Forecast<'_> {
             inputs(&self.0.model.graph),
             self.1.environment().describe()
         );
-        let is_complete = lines::is_complete(&self.0.model.graph);
-        let latency = lines::latency(self.0.prediction.latency, is_complete);
-        let _ = writeln!(text, "Latency    {latency}");
+        let latency = self.0.prediction.latency;
+        let _ = writeln!(text, "Latency    {}", lines::latency(latency));
         text.extend(self.beside_line());
         text.extend(self.0.memory.as_ref().map(memory::line));
         if let Some(measured) = self.0.measured() {
@@ -161,7 +160,7 @@ impl Forecast<'_> {
                 profile MODELS --ops {kind}` would measure it"
             );
         }
-        text.extend(refinable::hint(self.0, self.1).filter(|_| is_complete));
+        text.extend(refinable::hint(self.0, self.1).filter(|_| latency.upper().is_finite()));
         if breakdown {
             text.push('\n');
             text += &self.operators_table();
@@ -173,7 +172,7 @@ impl Forecast<'_> {
     fn beside_line(&self) -> Option<String> {
         let BesideForecast { neighbour, forecast } = self.0.beside.as_ref()?;
         let (p, slowdown) = (forecast.prediction.latency, forecast.slowdown);
-        let [upper, _] = lines::upper_and_level(p, lines::is_complete(&self.0.model.graph));
+        let [upper, _] = lines::upper_and_level(p);
         Some(format!(
             "Beside     {}   [{} .. {upper}]   {:.2} x [{:.2} .. {:.2}] while {neighbour} runs\n",
             p.point(),

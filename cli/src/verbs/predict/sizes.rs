@@ -4,7 +4,7 @@ use super::{
     super::{
         error::{CliError, CliResult},
         files,
-        output::{self, Report, Table, si},
+        output::{self, Report, Table, ns, si},
     },
     PredictArgs, lines,
     report::latency_json,
@@ -84,7 +84,7 @@ impl<'a> OverSizes<'a> {
             let (p, c) = (f.latency, &f.coverage);
             let mut cells = vec![row.size.to_string(), f.bundle.clone()];
             cells.extend([p.point(), p.lower()].map(|latency| latency.to_string()));
-            cells.extend(lines::upper_and_level(p, lines::is_complete(&row.model.graph)));
+            cells.extend(lines::upper_and_level(p));
             cells.extend([c.fallback, c.extrapolating].map(|count| count.to_string()));
             if measured {
                 cells.extend(measured_cells(f, found));
@@ -188,7 +188,6 @@ impl Report for OverSizes<'_> {
         let mut table = Table::new(&headings, 3);
         for (row, f, found) in self.pairs() {
             let p = f.latency;
-            let ns = |latency: vitempo::graph::Latency| format!("{:.0}", latency.ns());
             let measured = found.map_or(vec![String::new(); 4], |m| {
                 vec![ns(m.median), ns(m.lowest), ns(m.highest), m.rounds.to_string()]
             });

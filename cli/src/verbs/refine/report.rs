@@ -161,12 +161,13 @@ impl Report for Outcome<'_> {
             1,
         );
         let record = &self.refined.record;
+        let known = |width: f64| width.is_finite().then(|| width.to_string()).unwrap_or_default();
         table.row([
             self.plan.model.identity.name.clone(),
             self.plan.before.latency.point().ns().to_string(),
-            width(self.plan.before).to_string(),
+            known(width(self.plan.before)),
             self.refined.after.latency.point().ns().to_string(),
-            width(&self.refined.after).to_string(),
+            known(width(&self.refined.after)),
             record.kernels.to_string(),
             record.seconds.to_string(),
         ]);

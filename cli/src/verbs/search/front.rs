@@ -4,21 +4,19 @@ use super::{
     super::{
         error::{CliError, CliResult},
         files,
-        output::{Report, Table, si},
+        output::{Report, Table, ns, si},
         predict::memory,
     },
     verify,
 };
-use serde_json::json;
 use std::{
     fmt::Write,
     path::{Path, PathBuf},
 };
-use vitempo::graph::Prediction;
 use vitempo::graph::onnx::WeightFill;
 use vitempo::memory::MemoryForecast;
 use vitempo::search::{
-    Candidate, Device, Objective, Outcome, SearchError, folder, member_name,
+    Candidate, Device, Objective, Outcome, SearchError, folder, front_json, member_name,
     memories as memories_of,
     verify::{Verified, spread},
 };
@@ -154,8 +152,7 @@ impl Report for Front<'_> {
             for ((device, latency), memory) in
                 self.devices.iter().zip(&member.latencies).zip(memories)
             {
-                let numbers = [latency.point(), latency.lower(), latency.upper()]
-                    .map(|l| format!("{:.0}", l.ns()));
+                let numbers = [latency.point(), latency.lower(), latency.upper()].map(ns);
                 let words = [
                     member.architecture.encode(),
                     self.objective.name().to_owned(),
@@ -171,23 +168,9 @@ impl Report for Front<'_> {
     }
 
     fn json(&self) -> CliResult<serde_json::Value> {
-        let device = |d: &Device<'_>| json!({"environment": d.bundle.environment().id(), "max_latency_ns": d.ceiling, "max_memory_bytes": d.memory_ceiling});
-        let member = |(place, m): (usize, &Candidate)| {
-            let forecast = |((d, l), memory): (
-                (&Device<'_>, &Prediction),
-                &Option<MemoryForecast>,
-            )| json!({"environment": d.bundle.environment().id(), "latency_ns": {"point": l.point(), "lower": l.lower(), "upper": l.upper(), "level": l.level}, "memory": memory});
-            let of_devices = self.devices.iter().zip(&m.latencies).zip(&self.memories[place]);
-            let latencies: Vec<_> = of_devices.map(forecast).collect();
-            json!({"name": self.name(place), "encoding": m.architecture.encode(), "score": m.score, "latencies": latencies})
-        };
-        Ok(json!({
-            "space": self.space.name(),
-            "objective": {"name": self.objective.name(), "stand_in": self.objective.stands_in()},
-            "ceilings": self.devices.iter().map(device).collect::<Vec<_>>(),
-            "candidates": self.outcome.candidates,
-            "front": self.outcome.front.iter().enumerate().map(member).collect::<Vec<_>>(),
-            "verified": self.verified.iter().map(verify::json).collect::<Vec<_>>(),
-        }))
+        let Self { space, objective, devices, outcome, memories, verified } = self;
+        let mut json = front_json(space, *objective, devices, outcome, memories);
+        json["verified"] = verified.iter().map(verify::json).collect();
+        Ok(json)
     }
 }

@@ -3,7 +3,7 @@ import { scaleLinear, scaleLog } from 'd3-scale';
 
 export type Scale = (value: number) => number;
 
-/** A logarithmic scale a little wider than its values. */
+/** A logarithmic scale a little wider than its values; an end that is not known is the scale's. */
 export function logScale(values: number[], from: number, to: number): { scale: Scale; ticks: number[] } {
   const sound = values.filter((value) => value > 0 && Number.isFinite(value));
   const least = sound.length > 0 ? Math.min(...sound) : 1;
@@ -19,7 +19,7 @@ export function logScale(values: number[], from: number, to: number): { scale: S
       if (tick >= low && tick <= high) ticks.push(tick);
     }
   }
-  return { scale: (value) => scale(Math.max(value, low / 10)), ticks };
+  return { scale: (value) => scale(Math.min(Math.max(value, low / 10), high)), ticks };
 }
 
 /** A scale from zero to a little more than its values. */

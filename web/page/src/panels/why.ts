@@ -94,7 +94,7 @@ export function why(details: Details, entry: Entry, model: string): HTMLElement 
       'div',
       { class: 'headline' },
       h('p', { class: 'big', 'data-ns': String(latency.point) }, time(latency.point)),
-      h('div', {}, h('p', { class: 'interval' }, `${time(latency.lower)} – ${time(latency.upper)}`), h('p', { class: 'quiet' }, `${percent(latency.level)} interval`)),
+      h('div', {}, h('p', { class: 'interval' }, `${time(latency.lower)} – ${time(latency.upper)}`), h('p', { class: 'quiet' }, Number.isFinite(latency.upper) ? `${percent(latency.level)} interval` : 'no upper end: operators are missing')),
     ),
     h('p', { class: 'environment' }, nameOf(entry.card), h('span', { class: 'quiet' }, ` ${entry.card.framework_version === 'unknown' ? '' : entry.card.framework_version}`)),
     h('p', { class: 'quiet small' }, h('code', {}, `vitempo predict MODEL.onnx --bundle ${entry.card.name}`)),
