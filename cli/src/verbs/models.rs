@@ -133,9 +133,10 @@ impl ModelArgs {
         Ok(models)
     }
 
-    /// Reads those that can be read, and warns of the others. If none can be read, it is an error.
-    pub fn read_some(&self) -> CliResult<Vec<Model>> {
-        Ok(some(self.read_each()?)?.read)
+    /// Reads those that can be read, warns of the others and returns their errors. If none can be
+    /// read, it is an error.
+    pub fn read_some(&self) -> CliResult<Models> {
+        some(self.read_each()?)
     }
 }
 
@@ -176,6 +177,14 @@ impl SizedModelArgs {
     /// none can be read, it is an error.
     pub fn read_some_onnx(&self) -> CliResult<Models> {
         some(self.named.read_each()?.with_image_sizes(&self.sizes, &self.read_options()))
+    }
+}
+
+/// What a verb ends with that went on without some of the models: an error where there are such.
+pub fn none_left_out(count: usize, asked: usize) -> CliResult {
+    match count {
+        0 => Ok(()),
+        count => Err(CliError::user(format!("{count} of {asked} models left out"))),
     }
 }
 

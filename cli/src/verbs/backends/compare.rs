@@ -3,7 +3,7 @@
 
 use crate::verbs::{
     error::{CliError, CliResult},
-    models::ModelArgs,
+    models::{ModelArgs, none_left_out},
     output::{self, Format, Report, Table, percent},
     profile, progress, quantity,
     worker::worker,
@@ -15,6 +15,7 @@ use vitempo::campaign::{
     compare::{self, CompareError, CompareOptions, Compared, Comparison},
 };
 use vitempo::graph::{MemoryFormat, OpFamily, Precision};
+use vitempo::models::Models;
 
 /// Measures the same models on every engine, memory format and precision that can run here, and
 /// shows them side by side
@@ -58,7 +59,8 @@ pub struct CompareArgs {
 }
 
 pub fn run(args: &CompareArgs) -> CliResult {
-    let models = args.models.read_some()?;
+    let Models { read, unreadable } = args.models.read_some()?;
+    let asked = read.len() + unreadable.len();
     let offered = compare::offered(&args.backends, &args.precisions)?;
     for engine in &offered.left_out {
         progress::say(format!("left out {}: {}; {}", engine.backend, engine.reason, engine.hint));
@@ -74,7 +76,9 @@ pub fn run(args: &CompareArgs) -> CliResult {
         progress::say(format!("round {round}: {setting}"));
         profile::run_campaign(campaign)
     };
-    output::print(&compare::compare(&models, offered.settings, &options, run)?, args.format)
+    let compared = compare::compare(&read, offered.settings, &options, run)?;
+    output::print(&compared, args.format)?;
+    none_left_out(unreadable.len(), asked)
 }
 
 impl From<CompareError> for CliError {

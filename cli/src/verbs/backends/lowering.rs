@@ -4,7 +4,7 @@
 use crate::verbs::{
     error::{CliError, CliResult},
     interrupt::interrupted,
-    models::ModelArgs,
+    models::{ModelArgs, none_left_out},
     output::{self, Format, Report, Table},
     progress,
     worker::worker,
@@ -12,6 +12,7 @@ use crate::verbs::{
 use serde_json::{Value, json};
 use vitempo::engines::lowering::LoweringEvaluation;
 use vitempo::graph::{Latency, OpSpec, TensorSpec, lowering::compare::Mismatch};
+use vitempo::models::Models;
 use vitempo::profiler::{
     RunOptions,
     lowering_accuracy::{LoweringAccuracy, LoweringAccuracyError, LoweringShortfall, Time},
@@ -30,9 +31,10 @@ pub struct Question<'a> {
 
 /// Evaluates, prints, and fails if less than `least` percent of a family's time was predicted.
 pub fn run(question: Question<'_>, least: Option<f64>, format: Format) -> CliResult {
-    let models = question.models.read_some()?;
+    let Models { read, unreadable } = question.models.read_some()?;
+    let asked = read.len() + unreadable.len();
     let evaluation = LoweringEvaluation {
-        models,
+        models: read,
         engine: question.backend.to_owned(),
         options: question.options,
         profiled_repeats: question.repeats,
@@ -44,7 +46,8 @@ pub fn run(question: Question<'_>, least: Option<f64>, format: Format) -> CliRes
     bar.finish_and_clear();
     let accuracy = accuracy.map_err(error)?;
     output::print(&Lowering(&accuracy), format)?;
-    Ok(accuracy.check(least)?)
+    accuracy.check(least)?;
+    none_left_out(unreadable.len(), asked)
 }
 
 fn error(error: LoweringAccuracyError) -> CliError {

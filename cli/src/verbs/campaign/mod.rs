@@ -5,7 +5,7 @@ mod report;
 use super::{
     error::{CliError, CliResult},
     interrupt::interrupted,
-    models::ModelArgs,
+    models::{ModelArgs, none_left_out},
     output::{self, Format},
     profile::{RemoteArgs, RunArgs},
     progress, quantity,
@@ -17,7 +17,7 @@ use vitempo::campaign::{
     self, CampaignError,
     standard::{self, Group, Standard, StandardOutcome, StandardSet},
 };
-use vitempo::models::Model;
+use vitempo::models::{Model, Models};
 use vitempo::profiler::{Progress, Target};
 
 /// Measures the same fixed set of models and operators on any machine, within a time budget
@@ -103,7 +103,9 @@ fn parse_share(text: &str) -> Result<f64, String> {
 }
 
 pub fn run(args: &CampaignArgs) -> CliResult {
-    let set = args.set()?;
+    let Models { read, unreadable } = args.real()?;
+    let asked = read.len() + unreadable.len();
+    let set = args.set(read)?;
     if set.parts().is_empty() {
         return Err(CliError::user("--only leaves nothing to measure").hint("--real names models"));
     }
@@ -132,7 +134,7 @@ pub fn run(args: &CampaignArgs) -> CliResult {
     if !engines.is_empty() {
         output::print(&Measured { engines, out: args.out.clone() }, args.format)?;
     }
-    failed.map_or(Ok(()), Err)
+    failed.map_or_else(|| none_left_out(unreadable.len(), asked), Err)
 }
 
 fn on_engine(
@@ -169,15 +171,15 @@ fn on_engine(
 }
 
 impl CampaignArgs {
-    fn set(&self) -> CliResult<StandardSet> {
-        let set = StandardSet::new(self.scale, self.real()?)?;
+    fn set(&self, real: Vec<Model>) -> CliResult<StandardSet> {
+        let set = StandardSet::new(self.scale, real)?;
         let only: Vec<Group> = self.only.iter().map(|part| part.group()).collect();
         Ok(if only.is_empty() { set } else { set.only(&only) })
     }
 
-    fn real(&self) -> CliResult<Vec<Model>> {
+    fn real(&self) -> CliResult<Models> {
         if self.real.is_empty() {
-            return Ok(Vec::new());
+            return Ok(Models::default());
         }
         ModelArgs::of(self.real.clone(), Vec::new()).read_some()
     }

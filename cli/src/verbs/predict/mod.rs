@@ -15,7 +15,7 @@ mod sizes;
 use super::{
     error::{CliError, CliResult},
     files,
-    models::{Model, SizedModelArgs},
+    models::{Model, SizedModelArgs, none_left_out},
     output::{self, Format},
     progress,
 };
@@ -179,10 +179,7 @@ fn on_one(args: &PredictArgs, bundle: &Bundle) -> CliResult {
             write_plot(file, &on_device.collect::<Vec<_>>())?;
         }
     }
-    match count {
-        0 => Ok(()),
-        count => Err(CliError::user(format!("{count} of {asked} models left out"))),
-    }
+    none_left_out(count, asked)
 }
 
 /// Forecasts by several bundles, in one table.

@@ -9,7 +9,7 @@ pub use engine::{Device, EngineArgs, Layout, RemoteArgs, RunArgs, parse_precisio
 use super::{
     error::{CliError, CliResult},
     interrupt::interrupted,
-    models::SizedModelArgs,
+    models::{SizedModelArgs, none_left_out},
     output::{self, Format},
     progress, quantity,
 };
@@ -198,7 +198,6 @@ pub fn run(args: &ProfileArgs) -> CliResult {
             Err(CliError::user(nothing).hint(RETRY_FAILED))
         }
         (Some(nothing), _) => Err(CliError::user(nothing)),
-        (None, 0) => Ok(()),
-        (None, count) => Err(CliError::user(format!("{count} of {asked} models left out"))),
+        (None, count) => none_left_out(count, asked),
     }
 }
