@@ -168,7 +168,10 @@ fn operators_that_are_not_known_are_named_and_leave_no_interval() {
     assert_eq!(column(&csv, "upper_ns"), [""]);
     let sides = ["--device-bundle", BUNDLE, "--server-bundle", BUNDLE, "--bandwidth", "1Mbit/s"];
     let pipeline = ["--processor", "a=epyc-rten-f32-1t", "--bandwidth", "1Mbit/s"];
-    for plan in [[&["plan", "split", &model][..], &sides].concat(), [&["plan", "pipeline", &model][..], &pipeline].concat()] {
+    for plan in [
+        [&["plan", "split", &model][..], &sides].concat(),
+        [&["plan", "pipeline", &model][..], &pipeline].concat(),
+    ] {
         let error = refused(&plan);
         assert!(error.contains("model `unknown_operator`: vitempo does not know LSTM"), "{error}");
         assert!(error.contains("hint: plan the part of the model without them"), "{error}");

@@ -167,7 +167,7 @@ impl PredictionError {
     pub fn node(&self) -> Option<&str> {
         match self {
             Self::Lowering(error) => error.node(),
-            Self::Exceeded { .. } => None,
+            Self::Exceeded { .. } | Self::Unknown { .. } => None,
         }
     }
 }

@@ -133,7 +133,8 @@ impl Planning {
         Partition { whole, parts }: &Partition,
         transfer_ns: &dyn Fn(u64) -> Option<Interval>,
     ) -> Result<(), PredictionError> {
-        let latency = |part: &Graph| Ok(Some(Interval::from(&bundle.predict_known(part)?.1.latency)));
+        let latency =
+            |part: &Graph| Ok(Some(Interval::from(&bundle.predict_known(part)?.1.latency)));
         let latencies = parts.iter().map(latency).collect::<Result<Vec<_>, PredictionError>>()?;
         self.whole_ns.push(latency(whole)?);
         self.model.add_processor(processor, &latencies, transfer_ns);

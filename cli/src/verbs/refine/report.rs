@@ -161,7 +161,7 @@ impl Report for Outcome<'_> {
             1,
         );
         let record = &self.refined.record;
-        let known = |width: f64| width.is_finite().then(|| width.to_string()).unwrap_or_default();
+        let known = |w: f64| if w.is_finite() { w.to_string() } else { String::new() };
         table.row([
             self.plan.model.identity.name.clone(),
             self.plan.before.latency.point().ns().to_string(),

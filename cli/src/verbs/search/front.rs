@@ -16,7 +16,7 @@ use std::{
 use vitempo::graph::onnx::WeightFill;
 use vitempo::memory::MemoryForecast;
 use vitempo::search::{
-    Candidate, Device, Objective, Outcome, SearchError, folder, front_json, member_name,
+    Candidate, Device, Objective, Outcome, SearchError, folder, front_json,
     memories as memories_of,
     verify::{Verified, spread},
 };
@@ -50,11 +50,6 @@ pub fn memories(
 }
 
 impl Front<'_> {
-    /// The name of a member's file.
-    pub fn name(&self, place: usize) -> String {
-        member_name(self.space, place)
-    }
-
     /// The front as ONNX files with an index, instead of the front that the folder has.
     pub fn write_models(
         &self,
