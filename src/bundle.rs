@@ -336,14 +336,12 @@ impl Bundle {
         }
     }
 
-    /// Forecasts of several models, in their order; equal to those of [`LatencyModel::predict`].
-    ///
-    /// # Errors
-    /// As [`LatencyModel::predict`], for the first model that has no forecast.
+    /// Forecasts of several models, in their order; equal to those of [`LatencyModel::predict`],
+    /// whose error a model without a forecast has in its place.
     pub fn predict_each<'g>(
         &self,
         graphs: impl IntoIterator<Item = &'g Graph>,
-    ) -> Result<Vec<GraphPrediction>, PredictionError> {
+    ) -> Vec<Result<GraphPrediction, PredictionError>> {
         match &self.contents {
             Contents::Trained(bundle) => bundle.predict_each(graphs),
             Contents::Adapted(bundle) => graphs.into_iter().map(|g| bundle.predict(g)).collect(),
@@ -351,15 +349,12 @@ impl Bundle {
     }
 
     /// The same, each graph within a budget of its own, for untrusted graphs and for requests with
-    /// a deadline.
-    ///
-    /// # Errors
-    /// As [`Bundle::predict_each`], and where a budget ends.
+    /// a deadline; a graph has an error as well where its budget ends.
     pub fn predict_each_within<'g>(
         &self,
         graphs: impl IntoIterator<Item = &'g Graph>,
         budget: &dyn Fn() -> Budget,
-    ) -> Result<Vec<GraphPrediction>, PredictionError> {
+    ) -> Vec<Result<GraphPrediction, PredictionError>> {
         match &self.contents {
             Contents::Trained(bundle) => bundle.predict_each_within(graphs, budget),
             Contents::Adapted(bundle) => {

@@ -185,6 +185,7 @@ impl Campaign<'_> {
         let sweep = &self.sweep;
         let environment = sweep.environment()?;
         let mut store = Store::open_or_create(self.out)?;
+        check_tables(self.out)?;
         store.warnings().iter().for_each(|warning| tracing::warn!("{warning}"));
         for model in &sweep.models {
             store.append_model(&model.identity, &model.graph)?;
@@ -216,6 +217,16 @@ impl Campaign<'_> {
         });
         store.into_inner().compact()?;
         Ok(Outcome { environment, summary: result?, failed_earlier: failed_earlier.get() })
+    }
+}
+
+/// Whether no table is missing, which is seen at the end otherwise, when they are written anew.
+fn check_tables(folder: &Path) -> Result<(), DatasetError> {
+    let tables = vitempo_datasets::table_names().into_iter();
+    let mut paths = tables.map(|table| folder.join(format!("{table}.parquet")));
+    match paths.find(|path| !path.exists()) {
+        Some(path) => Err(DatasetError::MissingTable { path }),
+        None => Ok(()),
     }
 }
 

@@ -22,6 +22,10 @@ pub struct Evaluated {
     pub synthetic: Option<Evaluation>,
     /// On the others.
     pub real: Option<Evaluation>,
+    /// By what the measured latencies are divided, because the reference workload took longer or
+    /// less long beside them than beside the bundle's data: the median; 1 where nothing is
+    /// corrected.
+    pub correction: f64,
 }
 
 /// Why a bundle was not evaluated, or fails the gate.
@@ -149,7 +153,13 @@ impl Evaluated {
         let some = |profiles: &[ModelProfile]| {
             (!profiles.is_empty()).then(|| evaluate(profiles)).transpose()
         };
-        Ok(Self { all: evaluate(&test)?, synthetic: some(&synthetic)?, real: some(&real)?, name })
+        Ok(Self {
+            all: evaluate(&test)?,
+            synthetic: some(&synthetic)?,
+            real: some(&real)?,
+            correction: bundle.drift.correction(&test),
+            name,
+        })
     }
 
     /// The sets that have models: synthetic first.
@@ -167,6 +177,7 @@ impl Evaluated {
         json["bundle"] = json!(self.name);
         json["sets"] = self.sets().map(|(set, e)| (set.to_owned(), e.summary())).collect();
         json["models"] = json!(self.all.models);
+        json["correction"] = json!(self.correction);
         json
     }
 }

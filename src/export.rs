@@ -34,6 +34,14 @@ pub enum ExportError {
         /// Similar names, the most similar first.
         near: Vec<String>,
     },
+    /// The sampled name of a multi-task model.
+    #[error("`{name}` is a multi-task model: only `{plain}`, without the decoders, is an encoding")]
+    MultiTask {
+        /// As it was given.
+        name: String,
+        /// The encoding of its architecture.
+        plain: String,
+    },
     /// An encoding that is not one of the space.
     #[error(transparent)]
     Space(#[from] SpaceError),
@@ -46,8 +54,8 @@ pub enum ExportError {
 /// where there is none, of the space that ships with its family.
 ///
 /// # Errors
-/// [`ExportError::Unknown`] with similar names, [`ExportError::Space`] where an encoding cannot be
-/// read.
+/// [`ExportError::Unknown`] with similar names, [`ExportError::MultiTask`] for encodings with
+/// decoders, [`ExportError::Space`] where an encoding cannot be read.
 pub fn find(name: &str, space: Option<&Space>) -> Result<Graph, ExportError> {
     if let Some(shipped) = SHIPPED.iter().find(|model| model.name == name) {
         return Ok(shipped.graph()?);
@@ -55,6 +63,9 @@ pub fn find(name: &str, space: Option<&Space>) -> Result<Graph, ExportError> {
     if Architecture::family_of(name).is_none() {
         let near = near(name, SHIPPED.iter().map(|model| model.name));
         return Err(ExportError::Unknown { name: name.to_owned(), near });
+    }
+    if let Some((plain, _)) = name.split_once('+') {
+        return Err(ExportError::MultiTask { name: name.to_owned(), plain: plain.to_owned() });
     }
     let decoded = match space {
         Some(space) => space.decode(name)?,
@@ -85,5 +96,7 @@ mod tests {
         assert!(matches!(find("mobilevit_xs", None),
             Err(ExportError::Unknown { near, .. }) if near == ["mobilevit_xxs"]));
         assert!(matches!(find("iv1-224", None), Err(ExportError::Space(_))));
+        assert!(matches!(find("iv1-224+depth+normals", None),
+            Err(ExportError::MultiTask { plain, .. }) if plain == "iv1-224"));
     }
 }

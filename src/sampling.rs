@@ -77,6 +77,14 @@ pub enum SamplingError {
         /// What is wrong with it.
         reason: String,
     },
+    /// A model of that name is there already, and is another one.
+    #[error("{}: it has another architecture with the name `{name}` already", .path.display())]
+    Taken {
+        /// The index.
+        path: PathBuf,
+        /// The name.
+        name: String,
+    },
 }
 
 /// Whether the networks of that name are always the same, however many are asked for and whatever
@@ -84,6 +92,15 @@ pub enum SamplingError {
 #[must_use]
 pub fn is_fixed(space: &str) -> bool {
     [operators::SERIES, operators::STUDY].contains(&space)
+}
+
+/// Whether the networks of that name are of operators or are small models, rather than
+/// architectures of a space.
+#[must_use]
+pub fn is_inventory(space: &str) -> bool {
+    let seeded =
+        [operators::NAME, operators::BLOCKS, operators::RARE, operators::ENDS, small::NAME];
+    is_fixed(space) || seeded.contains(&space)
 }
 
 /// Samples a space by name or TOML file, or one of the inventories of operators (`operators`,
@@ -182,8 +199,36 @@ fn named(prefix: &str, samples: Vec<OperatorSample>) -> Vec<Sample> {
 /// other models stay. `written` is called after each file.
 ///
 /// # Errors
-/// [`SamplingError`] names the file; files written before it stay.
+/// [`SamplingError::Taken`], before anything is written, where the index has a sample's name with
+/// another architecture, as that of another definition of the space. Other [`SamplingError`]s name
+/// the file; files written before it stay.
 pub fn write(
+    folder: &Path,
+    samples: &[Sample],
+    weights: WeightFill,
+    written: &mut dyn FnMut(),
+) -> Result<(), SamplingError> {
+    let path = folder.join(INDEX);
+    let known = architectures(&path);
+    let is_taken = |sample: &&Sample| {
+        known.get(&sample.name).is_some_and(|known| *known != sample.graph.architecture())
+    };
+    match samples.iter().find(is_taken) {
+        Some(sample) => Err(SamplingError::Taken { path, name: sample.name.clone() }),
+        None => write_over(folder, samples, weights, written),
+    }
+}
+
+/// Digests of the architectures that an index has, by name.
+fn architectures(index: &Path) -> BTreeMap<String, String> {
+    let Ok(mut reader) = csv::Reader::from_path(index) else { return BTreeMap::new() };
+    let row = |row: csv::StringRecord| Some((row.get(0)?.to_owned(), row.get(3)?.to_owned()));
+    let rows = reader.records().flatten().filter_map(row);
+    rows.filter(|(_, architecture)| !architecture.is_empty()).collect()
+}
+
+/// The same, in place of models of these names.
+pub(crate) fn write_over(
     folder: &Path,
     samples: &[Sample],
     weights: WeightFill,
@@ -291,6 +336,26 @@ mod tests {
     }
 
     #[test]
+    fn another_architecture_of_a_name_is_refused() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let space = Space::named("isotropic-vit").expect("a space");
+        let plain = sample(&space, 2, 1).expect("samples");
+        let tasks = [DenseTask::Depth];
+        let decoders = sample_multi_task(&space, &tasks, 2, 1).expect("multi-task models");
+        assert_eq!(plain[0].name, decoders[0].name);
+        let put = |samples| write(folder.path(), samples, WeightFill::Omitted, &mut || ());
+        put(&plain).expect("written");
+        let refused = put(&decoders);
+        assert!(
+            matches!(&refused, Err(SamplingError::Taken { name, .. }) if *name == plain[0].name),
+            "{refused:?}"
+        );
+        put(&plain).expect("the same again");
+        let index = read_index(folder.path()).expect("an index");
+        assert_eq!(index[&plain[0].name].1, plain[0].encoding);
+    }
+
+    #[test]
     fn fixed_networks_depend_on_neither_count_nor_seed() {
         let names = |space: &str, count, seed| -> Vec<String> {
             let samples = sample_named(space, count, seed).expect("samples");
@@ -299,6 +364,7 @@ mod tests {
         for space in [operators::NAME, operators::SERIES, "isotropic-vit", small::NAME] {
             let is_same = names(space, 2, 1) == names(space, 3, 2);
             assert_eq!(is_same, is_fixed(space), "{space}");
+            assert_eq!(is_inventory(space), Space::find(space).is_err(), "{space}");
         }
     }
 

@@ -5,6 +5,7 @@
 
 use std::{
     collections::BTreeSet,
+    ops::RangeInclusive,
     path::{Path, PathBuf},
 };
 use vitempo_datasets::{Dataset, DatasetError, Split, SplitSize};
@@ -19,6 +20,10 @@ use vitempo_predictors::{
 
 /// The share of synthetic architectures that is held out where no split is given.
 pub const HELD_OUT: f64 = 0.2;
+
+/// The levels that an interval may be trained for. A higher one needs more scores than datasets have
+/// models, and a lower one is no interval.
+pub const LEVELS: RangeInclusive<f64> = 0.01..=0.9999;
 
 /// Why training failed.
 #[derive(Debug, thiserror::Error)]
@@ -165,6 +170,19 @@ pub fn train(
     train_with(dataset, split, method, options, &Fitted::default(), progress)
 }
 
+/// Whether the level is one of [`LEVELS`].
+#[cfg(feature = "train")]
+fn check_level(options: &TrainOptions) -> Result<(), PredictorError> {
+    let (level, [least, most]) = (options.level, [LEVELS.start(), LEVELS.end()]);
+    match LEVELS.contains(&level) {
+        true => Ok(()),
+        false => Err(PredictorError::Option {
+            option: "level",
+            reason: format!("{level} is not from {least} to {most}"),
+        }),
+    }
+}
+
 /// Fits a share of the regressors that training on the split's training side needs.
 ///
 /// # Errors
@@ -177,6 +195,7 @@ pub fn fit_share(
     options: &TrainOptions,
     share: Share,
 ) -> Result<Fitted, TrainingError> {
+    check_level(options)?;
     let training = training_side(&dataset.profiles, split);
     if training.is_empty() {
         return Err(TrainingError::NothingToTrain(dataset.path.clone()));
@@ -197,6 +216,7 @@ pub fn train_with(
     fitted: &Fitted,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<PredictorBundle, TrainingError> {
+    check_level(options)?;
     let training = training_side(&dataset.profiles, split);
     if training.is_empty() {
         return Err(TrainingError::NothingToTrain(dataset.path.clone()));
@@ -222,6 +242,7 @@ pub fn train_on(
     options: &TrainOptions,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<PredictorBundle, PredictorError> {
+    check_level(options)?;
     let mut bundle =
         vitempo_predictors::train(training, &dataset.graphs, method, options, progress)?;
     judge_on_real(&mut bundle, dataset)?;
@@ -292,5 +313,21 @@ fn judge_on_real(bundle: &mut PredictorBundle, dataset: &Dataset) -> Result<(), 
         }
         Err(PredictorError::NoRows { .. }) => Ok(()),
         Err(error) => Err(error),
+    }
+}
+
+#[cfg(all(test, feature = "train"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_level_outside_of_its_range_is_refused() {
+        let (dataset, method) = (Dataset::default(), Method::Lasso);
+        for level in [0.999_999_999_999, 1e-300, 1.0, f64::NAN] {
+            let options = TrainOptions { level, ..TrainOptions::default() };
+            let refused = train_on(&[], &dataset, method, &options, &mut |_| ());
+            let says = refused.map(drop).expect_err("a level").to_string();
+            assert!(says.contains("option level") && says.contains("0.01 to 0.9999"), "{says}");
+        }
     }
 }

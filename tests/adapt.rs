@@ -153,6 +153,8 @@ fn errors_name_file_line_and_what_to_do() {
         ("model,latency_ms\n\n\nmobilevit_xxs,fast\n", "line 4"),
         ("model,latency_ms\n\nmobilevit_xxs,3,4\n", "line 3: it has 3 columns, expected 2"),
         ("model,latency_ms,latency_ms\nmobilevit_xxs,3,4\n", "two columns `latency_ms`"),
+        ("model,latency_ms\nmobilevit_xxs,1e-9\n", "line 2: the latency of `mobilevit_xxs`"),
+        ("model,latency_ms\n\nmobilevit_xxs,1e300\n", "line 3: the latency of `mobilevit_xxs`"),
     ];
     for (csv, expected) in cases {
         std::fs::write(folder.path().join("board.csv"), csv).expect("a file");
@@ -300,6 +302,10 @@ fn suspicious_latencies_are_warned_of() {
     );
     let equal = printed("model,latency_ms\nmobilevit_xxs,15\nedgenext_xx_small,15\n");
     assert!(equal.contains("all 2 models have the same latency"), "{equal}");
+    let rows = "mobilevit_xxs,17\nedgenext_xx_small,1.1e6\nvit_tiny_patch16_224,23\n";
+    let alone = printed(&format!("model,latency_ms\n{rows}"));
+    assert!(alone.contains("line 3: the latency of `edgenext_xx_small` is"), "{alone}");
+    assert_eq!(alone.matches("warning").count(), 1, "{alone}");
     let apart = printed("model,latency_ms\nmobilevit_xxs,10\nmobilevit_xxs,30\n");
     assert!(apart.contains("lines 2 and 3") && apart.contains("factor of 3.0"), "{apart}");
 }

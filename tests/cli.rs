@@ -274,6 +274,7 @@ fn bad_input_is_refused_by_name() {
     let empty = folder.file("empty.onnx", b"");
     let data = folder.path("nothing-here");
     let bundle = folder.file("foreign.vtb", b"not a bundle at all");
+    let none = folder.path("none/x.vtb");
     let cases: &[(&[&str], &str)] = &[
         (&["inspect", &page], "page.onnx"),
         (&["inspect", &cut], "cut.onnx"),
@@ -309,10 +310,38 @@ fn bad_input_is_refused_by_name() {
         (&["report", &data, "--out", &data], "nothing-here"),
         (&["report", &data, "--only", "gossip"], "gossip"),
         (&["demo", "--models", "3", "--out", &data], "--models"),
+        (&["train", &data, "--out", &none], "the folder does not exist"),
+        (&["train", &data, "--out", &folder.path("")], "is a folder"),
+        (&["train", &data, "--level", "0.999999999999", "--out", "x.vtb"], "0.01 to 0.9999"),
+        (&["train", &data, "--max-rows", "0", "--out", "x.vtb"], "a whole number above zero"),
+        (&["profile", &shipped("mobilevit_xxs"), "--cores", "0-1", "--out", &data], "e.g. 1,2"),
+        (
+            &[
+                "predict",
+                &shipped("mobilevit_xxs"),
+                "--bundle",
+                "epyc-onnxruntime-f32-1t",
+                "--sizes",
+                "256,192,256",
+            ],
+            "`256x256` is given twice",
+        ),
     ];
     for (args, names) in cases {
         let stderr = refused(args);
         assert!(stderr.contains(names), "{args:?} does not name {names}: {stderr}");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_under_the_output_is_an_error_in_one_line() {
+    for args in [&["completions", "bash"][..], &["bundle", "list"]] {
+        let full = std::fs::File::options().write(true).open("/dev/full").expect("a device");
+        let output = command().args(args).stdout(full).output().expect("vitempo starts");
+        let stderr = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{args:?}: {stderr}");
+        assert!(stderr.contains("cannot write to standard output"), "{args:?}: {stderr}");
     }
 }
 
@@ -368,6 +397,19 @@ fn the_whole_line_runs_and_resumes() {
         refused_with_output(&["evaluate", &bundle, "--on", &data, "--max-mape", "0"])
             .contains("--max-mape")
     );
+}
+
+#[test]
+fn a_missing_table_is_seen_before_anything_is_measured() {
+    let folder = Folder::new();
+    let (model, data) = (shipped("mobilevit_xxs"), folder.path("data"));
+    let profile = ["profile", &model, "--backend", "null", "--out", &data];
+    ok(&profile);
+    std::fs::remove_file(Path::new(&data).join("operators.parquet")).expect("a table");
+    let error = refused(&[&profile[..], &["--session", "again"]].concat());
+    assert!(error.contains("operators.parquet is missing"), "{error}");
+    let kept = std::fs::read_dir(Path::new(&data).join("journal")).map_or(0, Iterator::count);
+    assert_eq!(kept, 0, "a model run was kept");
 }
 
 #[test]

@@ -765,7 +765,7 @@ fn aria_holds_its_deadline_over_a_trace() {
     std::fs::write(&fast, header.replacen("frames_per_s=30", "frames_per_s=60", 1))
         .expect("a file");
     let simulated = json(&["plan", "aria", "--simulate", &fast]);
-    let frame_ns = simulated["plan"]["wishes"]["frame_ns"].as_f64().expect("a time");
+    let frame_ns = simulated["plan"]["requirements"]["frame_ns"].as_f64().expect("a time");
     assert!((frame_ns - 1e9 / 60.0).abs() < 1.0, "planned for the trace's rate: {frame_ns}");
 }
 
@@ -842,4 +842,37 @@ fn options_of_aria_that_have_no_effect_are_refused() {
     let large = ["--level", "240x320", "--region", "160x160", "--region", "320x320"];
     let error = refused(&[&models[..], &large].concat());
     assert!(error.contains("320x320 is larger") && error.contains("--region"), "{error}");
+}
+
+#[test]
+fn placements_from_costs_keep_what_the_costs_say() {
+    let folder = Folder::new();
+    let costs = |together: &str| {
+        let text = format!(
+            r#"{{"model": "m",
+            "processors": [{{"name": "phone", "active_w": 1.0}}, {{"name": "server"}}],
+            "links": [{{"from": "phone", "to": "server", "link": {{"bandwidth_bytes_per_s": 1000}}}}],
+            "nodes": [{{"name": "enc", "latency_ns": {{"phone": 100000000, "server": 1000000}}}},
+            {{"name": "d1", "latency_ns": {{"phone": 1000000}}}},
+            {{"name": "d2", "latency_ns": {{"phone": 50000000}}}}],
+            "tensors": [{{"name": "image", "size_bytes": 1000000, "consumers": ["enc"]}},
+            {{"name": "f", "size_bytes": 100, "producer": "enc", "consumers": ["d1", "d2"]}},
+            {{"name": "o1", "size_bytes": 1, "producer": "d1", "output": true}},
+            {{"name": "o2", "size_bytes": 1, "producer": "d2", "output": true}}],
+            "together": [{together}]}}"#
+        );
+        folder.file("costs.json", text)
+    };
+    let file = costs("");
+    let args = ["plan", "multitask", "--costs", &file];
+    let frame = ["--frame-energy", "nexus6", "--off-device", "server"];
+    let found = json(&[&args[..], &frame].concat());
+    let placements = found["placements"].as_array().expect("placements");
+    // No link leads back from the server, so that all runs on the phone: 151 ms at 1 W.
+    assert!(placements.iter().all(|placed| placed["encoder"] == "phone"), "{found}");
+    let joules = placements[0]["frame"]["parts"]["inference_j"].as_f64().expect("energy");
+    assert!((joules - 0.151).abs() < 1e-9, "{joules}");
+    let file = costs(r#"["enc", "d1"]"#);
+    let apart = refused(&["plan", "multitask", "--costs", &file]);
+    assert!(apart.contains("node `enc`: it stays together with `d1`"), "{apart}");
 }

@@ -12,7 +12,7 @@ use vitempo::{
     predictors::{Method, PredictorBundle},
     query::{QueryError, SpaceModel, Tables},
     search::{
-        Device, Options, SearchError,
+        Candidate, Device, ObjectiveError, Options, SearchError,
         objective::{Listed, Measure, Objective, StandIn},
         search,
     },
@@ -305,6 +305,57 @@ fn a_search_keeps_its_ceiling_beats_sampling_and_is_repeatable() {
     )
     .expect("a front");
     assert_eq!(again, outcome);
+}
+
+/// Scores that have little to do with size, and all that was scored.
+#[derive(Default)]
+struct Uneven(Vec<(Architecture, f64)>);
+
+impl Objective for Uneven {
+    fn name(&self) -> &str {
+        "uneven"
+    }
+
+    fn scores(&mut self, architectures: &[Architecture]) -> Result<Vec<f64>, ObjectiveError> {
+        let score = |a: &Architecture| {
+            a.encode().bytes().fold(7u64, |sum, byte| (sum * 31 + u64::from(byte)) % 1009) as f64
+        };
+        let scores: Vec<f64> = architectures.iter().map(score).collect();
+        self.0.extend(architectures.iter().copied().zip(scores.iter().copied()));
+        Ok(scores)
+    }
+}
+
+#[test]
+fn nothing_that_was_evaluated_dominates_the_front() {
+    let bundles = ["onnxruntime", "rten"].map(|framework| {
+        simulated::bundle(&simulated::environment(framework, "avx512f"), Method::Lasso, 6)
+    });
+    let space = space();
+    for bundles in [&bundles[..1], &bundles] {
+        let devices: Vec<Device<'_>> = bundles
+            .iter()
+            .map(|bundle| Device { bundle, ceiling: None, memory_ceiling: None })
+            .collect();
+        let mut objective = Uneven::default();
+        let options = Options { candidates: 1500, population: 8, seed: 3, upper: false };
+        let found = search(&space, &devices, &mut objective, options, &mut |_| true);
+        let found = found.expect("a front");
+        assert!((4..=8).contains(&found.front.len()), "{} members", found.front.len());
+        let (all, scores): (Vec<Architecture>, Vec<f64>) = objective.0.into_iter().unzip();
+        assert_eq!(all.len(), 1500);
+        let of_device = |bundle| Tables::of(&space, bundle).predict_batch(&all).expect("forecasts");
+        let latencies: Vec<Vec<Prediction>> = bundles.iter().map(of_device).collect();
+        let dominates = |index: usize, member: &Candidate| {
+            let both = latencies.iter().zip(&member.latencies);
+            let mut both = both.map(|(all, own)| (all[index].point().ns(), own.point().ns()));
+            // Sums of the same operators may differ in their last bits.
+            scores[index] > member.score && both.all(|(one, own)| one < own * (1.0 - 1e-9))
+        };
+        for member in &found.front {
+            assert!((0..all.len()).all(|index| !dominates(index, member)), "{member:?}");
+        }
+    }
 }
 
 #[test]

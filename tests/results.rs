@@ -48,6 +48,9 @@ fn arguments_that_would_have_no_effect_are_refused() {
         .expect("a space that ships"),
     );
     let out = folder.path("out");
+    let encoding = vitempo::search_space::Space::named("hybrid-vit").expect("a space").sample(0);
+    let scores = folder.file("scores.csv", format!("encoding,score\n{},1\n", encoding.encode()));
+    let listed = ["search", "--bundle", BUNDLE, "--objective", "csv", &scores];
     let profile = |more: &[&'static str]| -> Vec<String> {
         let words = ["profile", &model, "--out", &out];
         words.into_iter().chain(more.iter().copied()).map(str::to_owned).collect()
@@ -69,6 +72,17 @@ fn arguments_that_would_have_no_effect_are_refused() {
                 "--out",
                 &out,
             ]),
+            "--seed has no effect",
+        ),
+        (
+            words(&["sample", "--space", "operator-ends", "--decoders", "depth", "--out", &out]),
+            "--decoders",
+        ),
+        (words(&["search", "--bundle", BUNDLE, "--upper"]), "--upper has no effect"),
+        (words(&[&listed[..], &["--candidates", "5"]].concat()), "--candidates has no effect"),
+        (words(&[&listed[..], &["--population", "5"]].concat()), "--population has no effect"),
+        (
+            words(&[&listed[..], &["--seed", "5", "--out", &out, "--no-weights"]].concat()),
             "--seed has no effect",
         ),
         (words(&["export", "mobilevit_xxs", "--space", &space, "--out", &out]), "--space"),

@@ -326,7 +326,10 @@ fn plans_that_cannot_run_here_are_refused_with_a_hint() {
         (&["--live", "a=rten", "--live", "a=rten"], "processor `a` has two engines"),
         (&["--live", "a=abacus", "--anywhere"], "no backend is called `abacus`"),
         (&["--live", "a=rten@4095"], "core 4095 is not in this process's CPU affinity mask"),
+        (&["--live", "a=rten", "--live", "a=rten"], "hint: give --live a=... once"),
         (&["--queries", "200000"], "at most 100000"),
+        (&["--evict", "planned"], "--evict has no effect: the plan has no memory budget"),
+        (&["--log", "none/log.jsonl"], "--log: none/log.jsonl: the folder does not exist"),
     ] {
         let error = refused(&[&["run", &plan], arguments].concat());
         assert!(error.contains(expected), "{arguments:?}: {error}");
@@ -521,6 +524,35 @@ fn a_killed_engine_loses_its_query_and_is_started_again() {
     assert!(result["tasks"][0]["apart"].as_f64().is_some_and(|apart| apart < 1e-4));
     let replayed = json(&["run", "--replay", &log]);
     assert_eq!(count(&replayed["left_out"]), 1);
+}
+
+#[test]
+fn a_run_is_interrupted_only_where_queries_did_not_arrive() {
+    if !has_two_cores() {
+        return;
+    }
+    let zoo = Zoo::new();
+    let log = zoo.folder.path("log.jsonl");
+    let plan = apart(&zoo, "100ms", "60s");
+    let mut run = Running::start(&["run", &plan, "--log", &log]);
+    run.signal("-INT", &run.child.id().to_string());
+    run.says("error: interrupted: not all queries arrived");
+    let output = run.child.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(1));
+    let result: Value = serde_json::from_slice(&output.stdout).expect("JSON on standard output");
+    assert_eq!(result["interrupted"], true);
+    assert_eq!(zoo.events("log.jsonl").last().expect("an end")["interrupted"], true);
+    let plan = apart(&zoo, "50ms", "1s");
+    let run = Running::start(&["run", &plan, "--timeout", "60", "--log", &log]);
+    let a = run.engines[0].clone();
+    // Its queries wait when the signal comes, long after the last arrival.
+    run.signal("-STOP", &a);
+    std::thread::sleep(std::time::Duration::from_secs(3));
+    run.signal("-INT", &run.child.id().to_string());
+    run.signal("-CONT", &a);
+    assert_eq!(run.result()["interrupted"], false);
+    let events = zoo.events("log.jsonl");
+    assert_eq!((became(&events, 0), became(&events, 1)), ([20, 0, 0], [20, 0, 0]));
 }
 
 #[test]

@@ -265,7 +265,7 @@ fn sizes_that_do_not_work_are_refused_with_their_field() {
     for (query, status, field) in [
         ("size=70000", 400, "size"),
         ("size=0x8", 400, "size"),
-        ("size=7x7", 422, "sizes[0]"),
+        ("size=7x7", 422, "size"),
         (&*"size=64&".repeat(21), 413, ""),
         (&*"size=64&".repeat(300), 400, "size"),
     ] {
@@ -277,7 +277,7 @@ fn sizes_that_do_not_work_are_refused_with_their_field() {
     assert!(problem["node"].is_string() && problem["hint"].is_string(), "{problem}");
     let (status, mixed) = upload("size=128&size=7x7", &bytes);
     assert!(status == 200 && mixed["results"][0]["latency_ns"]["point"].is_number(), "{mixed}");
-    assert_eq!(mixed["results"][1]["problem"]["field"], "sizes[1]", "{mixed}");
+    assert_eq!(mixed["results"][1]["problem"]["field"], "size", "{mixed}");
     assert_eq!(upload("size=128&size=64", b"PK").0, 422, "a file that cannot be read");
     let poor = start(&["--max-model-steps", "2500"]);
     let encoding = &Trained::get().encodings[0];
@@ -334,6 +334,16 @@ fn what_is_wrong_is_said_and_the_server_goes_on() {
         ("POST", "/predict", "application/x-onnx", b"PK\x03\x04 zip", 422, ""),
         ("POST", "/predict", "application/x-onnx", b"", 422, ""),
         ("DELETE", "/predict", "application/json", b"", 405, ""),
+        ("POST", "/", "application/json", b"", 405, ""),
+        ("POST", "/nowhere", "application/json", b"", 404, ""),
+        (
+            "POST",
+            "/predict?bundle=nobody",
+            "application/json",
+            b"{\"encodings\": [\"x\"]}",
+            404,
+            "bundle",
+        ),
         ("GET", "/../../etc/passwd", "", b"", 404, ""),
     ];
     for (method, path, media, body, status, field) in cases {
@@ -487,6 +497,10 @@ fn what_cannot_be_served_is_refused_at_the_start() {
     let exposed = path("exposed", "a-token-of-32-characters-or-so");
     permit(short.as_ref(), 0o600);
     permit(exposed.as_ref(), 0o640);
+    let same_name = folder.path().join("same_name");
+    fs::create_dir(&same_name).expect("a folder");
+    fs::copy(&bundle, same_name.join("null.vtb")).expect("a copy");
+    let same_name = same_name.display().to_string();
     let empty = folder.path().join("empty");
     fs::create_dir(&empty).expect("a folder");
     let cases: &[(&[&str], &str)] = &[
@@ -494,7 +508,9 @@ fn what_cannot_be_served_is_refused_at_the_start() {
         (&["--bundle", &broken], "broken.vtb"),
         (&["--bundle", "nobody"], "nobody"),
         (&["--bundle", &empty.display().to_string()], "no bundle"),
+        (&["--bundle", &bundle, "--listen", "0.0.0.0:0", "--check"], "token"),
         (&["--bundle", &bundle, "--bundle", &bundle], "two bundles"),
+        (&["--bundle", &bundle, "--bundle", &same_name], "two bundles"),
         (&["--bundle", &bundle, "--token-file", &short], "16 characters"),
         (&["--bundle", &bundle, "--token-file", &exposed], "chmod 600"),
         (&["--bundle", &bundle, "--memory", "1MiB"], "--memory"),

@@ -103,7 +103,10 @@ impl FeatureMap {
         parts: impl IntoIterator<Item = (Window, &'a [f32])>,
     ) -> Result<Self, AriaError> {
         let mut parts = parts.into_iter().peekable();
-        let width = parts.peek().map_or(0, |(window, values)| values.len() / window.patches());
+        let width = match parts.peek() {
+            Some((window, values)) => values.len() / Grid::new(window.rows, window.cols)?.patches(),
+            None => 0,
+        };
         let mut all = Self::new(grid, width)?;
         parts.try_for_each(|(window, values)| all.replace_window(window, values))?;
         Ok(all)
@@ -379,6 +382,16 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn features_of_an_empty_window_are_refused() {
+        let grid = Grid::new(2, 2).expect("a grid");
+        let of = |window: Window, values: &[f32]| FeatureMap::of_windows(grid, [(window, values)]);
+        let window = Window { rows: 0, ..grid.window() };
+        assert!(matches!(of(window, &[]), Err(AriaError::Grid { rows: 0, cols: 2, .. })));
+        assert!(of(grid.window(), &[1.0; 8]).is_ok());
+        assert!(FeatureMap::of_windows(grid, []).is_err());
     }
 
     #[test]

@@ -4,8 +4,8 @@
 use vitempo_aria::{
     CameraMotion, Grid, Pose, Window,
     scheduler::{
-        Bounds, CycleBounds, CycleBudget, CyclePlanner, PATIENCE, Priority, Reaction, Request,
-        ResolutionLadder, ResolutionSettings, cycles, identified_by,
+        Bounds, CycleBounds, CycleBudget, CyclePlanner, MOST_FRAMES_WITHOUT_CYCLE, Priority,
+        Reaction, Request, ResolutionLadder, ResolutionSettings, cycles, identified_by,
     },
 };
 
@@ -135,9 +135,9 @@ fn when_the_region_encoders_processor_throttles_a_lower_resolution_leaves_time_f
 #[test]
 fn where_nothing_fits_regions_wait_a_bounded_time() {
     let run = run(EQUAL, |_| 1.0, |frame| if frame >= 6000 { 1.9 } else { 1.0 });
-    assert!(run.longest_wait <= 5 * (PATIENCE + 1), "{}", run.longest_wait);
+    assert!(run.longest_wait <= 5 * (MOST_FRAMES_WITHOUT_CYCLE + 1), "{}", run.longest_wait);
     let late = (FRAMES - run.in_time) as f64 / (FRAMES - 6000) as f64;
-    assert!(late > 0.0 && late <= 1.0 / f64::from(PATIENCE), "{late}");
+    assert!(late > 0.0 && late <= 1.0 / f64::from(MOST_FRAMES_WITHOUT_CYCLE), "{late}");
 }
 
 #[test]

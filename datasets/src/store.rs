@@ -5,6 +5,9 @@
 //! journal is removed last. A crash in between leaves rows twice on the disk and loses none, and a
 //! reader takes rows with the same [`RunKey`] once.
 
+mod runs;
+
+use self::runs::{Known, Runs};
 use crate::{
     Dataset, DatasetError, RunKey, Warning,
     files::{UNFINISHED, UNFINISHED_WRITE, sync_parent, write_whole},
@@ -30,26 +33,11 @@ use vitempo_graph::{Graph, ModelIdentity, ModelProfile, Status};
 pub struct Store {
     folder: PathBuf,
     writer: Writer,
-    runs: HashMap<RunKey, Known>,
+    runs: Runs,
     models: HashMap<(String, String), ModelIdentity>,
     graphs: HashSet<String>,
     warnings: Vec<Warning>,
     _lock: Lock,
-}
-
-/// What a store knows of a model run.
-#[derive(Debug)]
-struct Known {
-    status: Status,
-    /// The values of its inputs.
-    inputs: String,
-}
-
-impl From<&ModelProfile> for Known {
-    fn from(profile: &ModelProfile) -> Self {
-        let inputs = profile.protocol.input_distribution.clone();
-        Self { status: profile.status.clone(), inputs }
-    }
 }
 
 /// What [`Store::compact`] did.
@@ -94,7 +82,7 @@ impl Store {
         let mut store = Self {
             folder: folder.to_owned(),
             writer: Writer::new(folder),
-            runs: HashMap::new(),
+            runs: Runs::default(),
             models: HashMap::new(),
             graphs: HashSet::new(),
             warnings: Vec::new(),
@@ -182,7 +170,7 @@ impl Store {
     /// Number of model runs so far.
     #[must_use]
     pub fn runs(&self) -> usize {
-        self.runs.len()
+        self.runs.count()
     }
 
     /// Whether this model was measured in this environment and round with these values of inputs
@@ -209,14 +197,11 @@ impl Store {
         session: Option<&str>,
     ) -> Option<&Status> {
         let same = |key: &RunKey, known: &Known| {
-            key.round == round as u64
-                && key.architecture == model.architecture
-                && key.model == model.name
-                && key.environment_id == environment_id
+            key.environment_id == environment_id
                 && known.inputs == inputs
                 && session.is_none_or(|s| s == key.session)
         };
-        let found = self.runs.iter().filter(|(key, known)| same(key, known));
+        let found = self.runs.of(model, round).filter(|(key, known)| same(key, known));
         found.map(|(_, known)| &known.status).min_by_key(|status| **status != Status::Ok)
     }
 
@@ -249,7 +234,7 @@ impl Store {
     /// cannot be written (the disk is full): nothing of it is stored then.
     pub fn append(&mut self, profile: &ModelProfile) -> Result<(), DatasetError> {
         let key = RunKey::from(profile);
-        if self.runs.contains_key(&key) {
+        if self.runs.contains(&key) {
             return Err(DatasetError::Conflict {
                 path: self.folder.clone(),
                 what: key.to_string(),
@@ -288,7 +273,7 @@ impl Store {
             self.writer.reset();
         }
         Ok(Compaction {
-            runs: self.runs.len(),
+            runs: self.runs.count(),
             models: self.models.len(),
             segments: journal.segments.len(),
             warnings: journal.warnings,

@@ -84,7 +84,8 @@ op_kinds! {
         when that is a constant scalar.",
     Min "min" "Elementwise, with broadcasting.",
     Max "max" "Elementwise, with broadcasting.",
-    Mod "mod" "Elementwise, with broadcasting.",
+    Mod "mod" "Elementwise, with broadcasting. If set: `fmod`, integers have the sign of the \
+        dividend.",
     Compare "compare" "Elementwise comparison; attribute `op` (Equal, Greater, Less, \
         GreaterOrEqual, LessOrEqual).",
     Logical "logical" "And, Or, Xor, Not; attribute `op`.",
@@ -157,7 +158,7 @@ op_kinds! {
     Pad "pad" "Attributes `pads` (of all dimensions: begins, then ends), `mode`; if set: `value`.",
     Resize "resize" "Attributes `mode`, `coordinate_transformation_mode`, `sizes` (of all \
         dimensions); `nearest_mode` of nearest, `cubic_coeff_a` of cubic; `scales` (floats) only \
-        where they are not sizes / input shape; if set: `antialias`.",
+        where they are not sizes / input shape; if set: `antialias`, `exclude_outside`.",
     GridSample "grid_sample" "Attributes `mode`, `padding_mode`, `align_corners`.",
     DepthToSpace "depth_to_space" "Attributes `blocksize`, `mode`.",
     SpaceToDepth "space_to_depth" "Attribute `blocksize`.",

@@ -10,6 +10,7 @@
 //! dimension that cannot be tracked is an error.
 
 mod attributes;
+mod constants;
 mod extent;
 
 use crate::{
@@ -387,6 +388,7 @@ impl Work<'_> {
         if let Some(&id) = node.inputs.iter().chain(&node.outputs).find(empty) {
             return Err(format!("`{}` has a dimension of 0", self.graph.value(id).name));
         }
+        constants::check(self.graph, node, &inputs, &self.known)?;
         let mut attributes = node.op.attributes.clone();
         let adapted = attributes::adapt(&node.op, &mut attributes, &inputs, &self.known)?;
         self.fit_constants(node)?;

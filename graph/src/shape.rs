@@ -5,8 +5,8 @@
 //! those of the ONNX operator specification. Two operators that compute the same have the same
 //! attributes after [`canonical`]: what an operator's entry in [`OpKind`] lists is always written
 //! out, resolved (axes counted from the front and sorted, no `auto_pad`, no `-1`); switches that
-//! are off (`trans_a`, `trans_b`, `alpha` = 1, `beta` = 1, `log`, `antialias`, those of fused
-//! kernels) are left out; single floats have the precision of 32 bits, and those that are operands
+//! are off (`trans_a`, `trans_b`, `alpha` = 1, `beta` = 1, `log`, `antialias`, `exclude_outside`,
+//! those of fused kernels) are left out; single floats have the precision of 32 bits, and those that are operands
 //! in ONNX (bounds of a clip, the value of a padding) that of the tensor. All arithmetic is
 //! checked: absurd shapes are errors.
 
@@ -88,6 +88,7 @@ pub fn canonical(
         }
         OpKind::Quantize | OpKind::Dequantize => quantization::canonical(kind, a, inputs)?,
         OpKind::Clip => elementwise::canonical_clip(a, inputs)?,
+        OpKind::Mod => elementwise::canonical_mod(a, inputs)?,
         OpKind::Pad
         | OpKind::Resize
         | OpKind::GridSample

@@ -106,6 +106,8 @@ impl Sum for Work {
 fn is_parameter(kind: &OpKind, index: usize, tensor: &TensorSpec) -> bool {
     match kind {
         OpKind::Quantize | OpKind::Dequantize => index == 0,
+        // A form that the reader does not follow.
+        OpKind::Unsupported(name) if name == "DequantizeLinear" => index == 0,
         kind => {
             tensor.precision.is_float()
                 || (kind.is_product() && matches!(index, 1 | 2) && tensor.elements() > 1)

@@ -183,66 +183,62 @@ impl PredictorBundle {
         let say = |lowered: &Graph, estimates: &[Estimate]| {
             self.end_to_end(&tally(estimates)).bounded_for(lowered)
         };
-        self.predict_together(graphs, &Budget::default, say)
+        self.predict_together(graphs, &Budget::default, say).into_iter().collect()
     }
 
-    /// The same with every operator, as `predict` forecasts each.
-    ///
-    /// # Errors
-    /// As [`PredictorBundle::predict_batch`].
+    /// The same with every operator, as `predict` forecasts each; the error of a graph,
+    /// [`PredictionError::Lowering`], is in its place, and the others have their forecasts.
     pub fn predict_each<'g>(
         &self,
         graphs: impl IntoIterator<Item = &'g Graph>,
-    ) -> Result<Vec<GraphPrediction>, PredictionError> {
+    ) -> Vec<Result<GraphPrediction, PredictionError>> {
         self.predict_each_within(graphs, &Budget::default)
     }
 
-    /// The same, each graph within a budget of its own.
-    ///
-    /// # Errors
-    /// As [`PredictorBundle::predict_batch`], and [`PredictionError::Lowering`] where a budget ends.
+    /// The same, each graph within a budget of its own; [`PredictionError::Lowering`] as well where
+    /// a budget ends.
     pub fn predict_each_within<'g>(
         &self,
         graphs: impl IntoIterator<Item = &'g Graph>,
         budget: &dyn Fn() -> Budget,
-    ) -> Result<Vec<GraphPrediction>, PredictionError> {
+    ) -> Vec<Result<GraphPrediction, PredictionError>> {
         let say = |lowered: &Graph, estimates: &[Estimate]| self.explained(lowered, estimates);
         self.predict_together(graphs, budget, say)
     }
 
-    /// The results of `say` for each lowered graph and its estimates; several graphs at a time.
+    /// The results of `say` for each lowered graph and its estimates, or why the graph cannot be
+    /// lowered; several graphs at a time.
     fn predict_together<'g, T>(
         &self,
         graphs: impl IntoIterator<Item = &'g Graph>,
         budget: &dyn Fn() -> Budget,
         say: impl Fn(&Graph, &[Estimate]) -> T,
-    ) -> Result<Vec<T>, PredictionError> {
+    ) -> Vec<Result<T, PredictionError>> {
         let mut graphs = graphs.into_iter();
         let mut said = Vec::new();
         loop {
-            let lowered = graphs
+            let lowered: Vec<Result<Graph, PredictionError>> = graphs
                 .by_ref()
                 .take(GRAPHS)
                 .map(|graph| self.lower_within(graph, &budget()))
-                .collect::<Result<Vec<Graph>, _>>()?;
+                .collect();
             if lowered.is_empty() {
-                return Ok(said);
+                return said;
             }
-            said.extend(
-                lowered
-                    .iter()
-                    .zip(self.together(&lowered))
-                    .map(|(graph, estimates)| say(graph, &estimates)),
-            );
+            let mut estimates = self.together(lowered.iter().flatten()).into_iter();
+            said.extend(lowered.into_iter().map(|lowered| {
+                let graph = lowered?;
+                Ok(say(&graph, &estimates.next().unwrap_or_default()))
+            }));
         }
     }
 
     /// Estimates of the kernels of lowered graphs, graph by graph, all in one batch.
-    fn together(&self, lowered: &[Graph]) -> Vec<Vec<Estimate>> {
+    fn together<'g>(&self, lowered: impl Iterator<Item = &'g Graph> + Clone) -> Vec<Vec<Estimate>> {
         let kernels: Vec<(&OpSpec, WorkingSet)> =
-            lowered.iter().flat_map(|graph| self.with_working_sets(graph)).collect();
+            lowered.clone().flat_map(|graph| self.with_working_sets(graph)).collect();
         let mut estimates = self.estimate_each(&kernels).into_iter();
-        lowered.iter().map(|graph| estimates.by_ref().take(graph.nodes().len()).collect()).collect()
+        lowered.map(|graph| estimates.by_ref().take(graph.nodes().len()).collect()).collect()
     }
 
     /// The forecast of a lowered graph from the estimates of its kernels.

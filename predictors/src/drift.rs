@@ -82,6 +82,13 @@ impl Drift {
         metrics::median(&beside)
     }
 
+    /// By what these model runs are divided: the median; 1 where nothing is corrected.
+    #[must_use]
+    pub fn correction(&self, profiles: &[ModelProfile]) -> f64 {
+        let factors: Vec<f64> = profiles.iter().map(|profile| self.factor(profile)).collect();
+        metrics::median(&factors).unwrap_or(1.0)
+    }
+
     /// Whether every number is finite and in its range.
     pub(crate) fn is_valid(&self) -> bool {
         self.reference_ns.is_none_or(|ns| ns.is_finite() && ns > 0.0)

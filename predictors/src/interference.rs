@@ -8,10 +8,14 @@
 
 use crate::metrics;
 use std::collections::BTreeMap;
-use vitempo_graph::{ModelProfile, Status};
+use vitempo_graph::{ModelProfile, Samples, Status};
 
 /// A model run whose CPU share is below this part of the usual one was interfered with.
 const LEAST_CPU_SHARE: f64 = 0.85;
+/// How often the system counts the CPU time of threads that go on running, ns; 4 ms at 250 Hz.
+const TICK_NS: f64 = 4e6;
+/// Samples that are shorter together say nothing: a tick more or less would be over a tenth.
+const FEWEST_TICKS: f64 = 10.0;
 /// As many architectures as the folds of a cross-validation, unless fewer were measured.
 const FEWEST_ARCHITECTURES: usize = 5;
 
@@ -61,8 +65,19 @@ pub(crate) fn by_interference(profiles: &[ModelProfile]) -> ByInterference<'_> {
     sorted
 }
 
-/// CPU time over wall time, end to end; `None` where the engine does not report it.
+/// CPU time over wall time, end to end; `None` where the engine does not report it, and where the
+/// runs of several threads are too short to say.
 fn cpu_share(profile: &ModelProfile) -> Option<f64> {
     let (cpu, wall) = (profile.e2e.median_cpu_ns()?, profile.e2e.median_ns()?);
+    if profile.environment.threads > 1 && wall < TICK_NS {
+        return share_of_all(&profile.e2e);
+    }
     (cpu > 0.0 && wall > 0.0).then_some(cpu / wall)
+}
+
+/// The share of all samples together: CPU time of other threads is counted by ticks, so that most
+/// samples that are shorter than a tick have none of it, and some a whole tick.
+fn share_of_all(samples: &Samples) -> Option<f64> {
+    let [cpu, wall] = [&samples.cpu_ns, &samples.wall_ns].map(|ns| ns.iter().sum::<u64>() as f64);
+    (cpu > 0.0 && wall >= FEWEST_TICKS * TICK_NS).then_some(cpu / wall)
 }

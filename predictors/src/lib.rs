@@ -90,6 +90,7 @@ pub use forest::{CompiledForest, ForestError};
 #[cfg(feature = "train")]
 pub use importance::{Importance, importance};
 pub use interval::{Bounds, ConformalInterval};
+pub use location::end_to_end_ns;
 pub use predictors::{Estimate, KeyPredictor, Predictors};
 pub use refined::Refinements;
 pub use regressors::Method;

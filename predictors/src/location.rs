@@ -15,8 +15,9 @@ const QUIET: f64 = 0.1;
 const QUIET_RUNS: f64 = 1.0 / 3.0;
 const FEWEST_RUNS: usize = 2;
 
-/// End-to-end latency of a model run; `None` without samples or where it is not positive.
-pub(crate) fn end_to_end_ns(profile: &ModelProfile) -> Option<f64> {
+/// End-to-end latency of a model run, ns, as bundles are trained and evaluated by it: the lower
+/// decile of its samples. `None` without samples or where it is not positive.
+pub fn end_to_end_ns(profile: &ModelProfile) -> Option<f64> {
     let samples: Vec<f64> = profile.e2e.wall_ns.iter().map(|&ns| ns as f64).collect();
     metrics::quantile(&samples, QUIET).filter(|ns| *ns > 0.0)
 }

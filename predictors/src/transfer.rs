@@ -85,9 +85,9 @@ pub struct Transferred {
 /// Corrects the bundle of another machine by measurements in the environment of `profiles`.
 ///
 /// # Errors
-/// [`PredictorError::OtherEnvironment`] where framework, precision or threads differ: then the
-/// kernels do; [`PredictorError::NoRows`] where the source has a predictor for none of the measured
-/// kernels; as [`TrainingRows::from_profiles`].
+/// [`PredictorError::OtherEnvironment`] where processor, framework, precision or threads differ:
+/// then the kernels do; [`PredictorError::NoRows`] where the source has a predictor for none of the
+/// measured kernels; as [`TrainingRows::from_profiles`].
 pub fn transfer(
     source: &PredictorBundle,
     profiles: &[ModelProfile],
@@ -140,7 +140,8 @@ fn no_rows(rows: &TrainingRows) -> PredictorError {
 /// Machines may differ, what runs on them must not.
 fn check_environment(source: &Environment, target: &Environment) -> Result<(), PredictorError> {
     let kernels = |e: &Environment| {
-        (e.framework.clone(), e.precision, e.memory_format, e.threads, e.settings.clone())
+        let settings = e.settings.clone();
+        (e.processor, e.framework.clone(), e.precision, e.memory_format, e.threads, settings)
     };
     if kernels(source) == kernels(target) {
         return Ok(());

@@ -5,8 +5,10 @@
 
 mod simulated;
 
-use std::collections::BTreeMap;
-use vitempo_graph::{Graph, LatencyModel, OpKind, OpSpec, Operand, PredictionSource, TensorSpec};
+use std::{cell::Cell, collections::BTreeMap};
+use vitempo_graph::{
+    Budget, Graph, LatencyModel, Limits, OpKind, OpSpec, Operand, PredictionSource, TensorSpec,
+};
 use vitempo_predictors::{
     FeatureSchema, Method, PredictorBundle, PredictorKey, Tally, TrainOptions, WorkingSet, train,
 };
@@ -48,6 +50,23 @@ fn batches_forecast_what_single_calls_do() {
         let twice = fresh(&bundle);
         let backwards = twice.predict_batch(graphs.iter().rev().chain(&graphs).copied()).unwrap();
         assert!(backwards.iter().eq(single.iter().rev().chain(&single)), "{method}");
+    }
+}
+
+#[test]
+fn a_graph_without_a_forecast_takes_none_from_the_others() {
+    let bundle = bundle(Method::Lasso);
+    let (_, graphs) = simulated::data(70, 50, 0.0);
+    let asked = Cell::new(0);
+    let budget = || {
+        let is_poor = asked.replace(asked.get() + 1) % 3 == 1;
+        Budget::new(Limits { steps: if is_poor { 1 } else { u64::MAX }, ..Limits::NONE })
+    };
+    let found = bundle.predict_each_within(graphs.values(), &budget);
+    assert_eq!(found.len(), graphs.len());
+    for (index, (graph, found)) in graphs.values().zip(found).enumerate() {
+        let expected = (index % 3 != 1).then(|| bundle.predict(graph).unwrap());
+        assert_eq!(found.ok(), expected, "graph {index}");
     }
 }
 

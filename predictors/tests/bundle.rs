@@ -223,6 +223,31 @@ fn visits_that_were_interfered_with_are_skipped_and_counted() {
 }
 
 #[test]
+fn short_runs_of_several_threads_are_not_taken_for_interfered_with() {
+    // CPU time of the second thread is counted by ticks of 4 ms: samples of 0.5 ms have none of
+    // it, and some a whole tick.
+    let (mut profiles, _) = simulated::data(6, 1, 0.02);
+    for profile in &mut profiles {
+        profile.environment.threads = 2;
+        profile.e2e.wall_ns = vec![40_000_000; 8];
+        profile.e2e.cpu_ns = vec![80_000_000; 8];
+    }
+    let short = |profile: &mut ModelProfile, samples: usize, with_tick: usize| {
+        profile.e2e.wall_ns = vec![500_000; samples];
+        profile.e2e.cpu_ns = vec![500_000; samples];
+        profile.e2e.cpu_ns[..with_tick].fill(4_500_000);
+    };
+    // Too short to say; then 80 ms, at 1.9 and at 1.25 cores.
+    short(&mut profiles[2], 12, 1);
+    short(&mut profiles[3], 160, 18);
+    short(&mut profiles[4], 160, 5);
+    let rows = TrainingRows::from_profiles(&profiles).unwrap();
+    assert_eq!(rows.skipped.len(), 1, "{:?}", rows.skipped);
+    let runs: Vec<usize> = rows.models.iter().map(|model| model.runs.len()).collect();
+    assert_eq!(runs.iter().sum::<usize>(), profiles.len() - 1);
+}
+
+#[test]
 fn a_machine_that_is_always_busy_leaves_enough_to_train_on() {
     let (mut profiles, graphs) = simulated::data(9, 1, 0.02);
     // Two runs of each model. All runs of seven models have 40 to 70 % of their cores; the other

@@ -7,7 +7,7 @@
 mod simulated;
 
 use simulated::{data, environment};
-use vitempo_graph::{Environment, LatencyModel, ModelProfile, OpKind};
+use vitempo_graph::{Environment, LatencyModel, ModelProfile, OpKind, Processor};
 use vitempo_predictors::{
     Method, PredictorBundle, PredictorError, Predictors, SourceCounts, TrainOptions, TrainingRow,
     TrainingRows, train,
@@ -132,12 +132,15 @@ fn the_drift_of_networks_is_corrected_as_the_source_found_it() {
 fn other_kernels_are_refused() {
     let source = source();
     let (few, _) = data(3, 500, 0.01);
-    let threads = |mut profile: ModelProfile| {
-        profile.environment = Environment { device: "Another".into(), ..environment(2) };
-        profile
-    };
-    let found = transfer(&source, &few.into_iter().map(threads).collect::<Vec<_>>());
-    assert!(matches!(found, Err(PredictorError::OtherEnvironment { .. })));
+    let other_threads = environment(2);
+    let other_processor = Environment { processor: Processor::Gpu, ..environment(1) };
+    for other in [other_threads, other_processor] {
+        let other = Environment { device: "Another".into(), ..other };
+        let measured =
+            |profile: &ModelProfile| ModelProfile { environment: other.clone(), ..profile.clone() };
+        let found = transfer(&source, &few.iter().map(measured).collect::<Vec<_>>());
+        assert!(matches!(found, Err(PredictorError::OtherEnvironment { .. })));
+    }
     assert!(matches!(transfer(&source, &[]), Err(PredictorError::NoRows { .. })));
 }
 

@@ -1,4 +1,4 @@
-//! Summaries of samples: median and its interval, spread, robust mean, drift.
+//! Summaries of samples: median and its interval, spread.
 //!
 //! All functions take nanoseconds (or any other unit) and give the same unit; none assumes a
 //! distribution. Timings have a hard floor and a long upper tail, so order statistics are used
@@ -56,35 +56,6 @@ fn interval_rank(n: usize) -> Option<usize> {
     None
 }
 
-/// Interquartile mean: the mean of the middle half of the samples; samples at the edges count in
-/// part. `None` without samples.
-#[must_use]
-pub fn interquartile_mean(samples: &[u64]) -> Option<f64> {
-    let sorted = sorted(samples);
-    let n = sorted.len() as f64;
-    let (from, to) = (n / 4.0, n * 0.75);
-    let weight = |i: usize| ((i as f64 + 1.0).min(to) - (i as f64).max(from)).max(0.0);
-    let total: f64 = (0..sorted.len()).map(weight).sum();
-    (total > 0.0)
-        .then(|| sorted.iter().enumerate().map(|(i, s)| s * weight(i)).sum::<f64>() / total)
-}
-
-/// How much the median moved from the first third of the samples to the last, as a share of the
-/// first. `None` for fewer than 3 samples.
-#[must_use]
-pub fn drift(samples: &[u64]) -> Option<f64> {
-    let third = samples.len() / 3;
-    let first = median(samples.get(..third)?)?;
-    let last = median(samples.get(samples.len() - third..)?)?;
-    (first > 0.0).then(|| last / first - 1.0)
-}
-
-fn sorted(samples: &[u64]) -> Vec<f64> {
-    let mut sorted: Vec<f64> = samples.iter().map(|&s| s as f64).collect();
-    sorted.sort_by(f64::total_cmp);
-    sorted
-}
-
 /// Linear interpolation between the two nearest ranks.
 fn quantile_sorted(sorted: &[f64], share: f64) -> Option<f64> {
     let position = share * sorted.len().checked_sub(1)? as f64;
@@ -126,22 +97,5 @@ mod tests {
         assert_eq!(median_interval(&[9, 8, 7, 6, 5, 4, 3, 2, 1]), Some((2, 8)));
         assert_eq!(relative_half_width(&[9, 8, 7, 6, 5, 4, 3, 2, 1]), Some(0.6));
         assert_eq!(relative_half_width(&[0; 6]), Some(0.0));
-    }
-
-    #[test]
-    fn the_interquartile_mean_ignores_the_tails() {
-        assert_eq!(interquartile_mean(&[]), None);
-        assert_eq!(interquartile_mean(&[10]), Some(10.0));
-        // The textbook example: the middle 6 of 12.
-        assert_eq!(interquartile_mean(&[5, 8, 4, 38, 8, 6, 9, 7, 7, 3, 1, 6]), Some(6.5));
-        // 9 samples: 2.25 to 6.75, that is 0.75 of the 3rd and of the 7th, and the three between in
-        // full.
-        assert_eq!(interquartile_mean(&[1, 3, 5, 7, 9, 11, 13, 15, 17]), Some(9.0));
-    }
-
-    #[test]
-    fn drift_compares_the_ends() {
-        assert_eq!(drift(&[1, 2]), None);
-        assert!(drift(&[100, 100, 500, 1, 110, 110]).is_some_and(|d| (d - 0.1).abs() < 1e-9));
     }
 }

@@ -93,7 +93,7 @@ pub fn build(
         return Err(ReportError::NothingMeasured);
     }
     identify(&mut surveys);
-    Ok(site::site(&surveys, &topics, &notes))
+    site::site(&surveys, &topics, &notes)
 }
 
 /// `None`, with a warning, for an environment without usable rows.

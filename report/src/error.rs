@@ -64,6 +64,9 @@ pub enum ReportError {
         /// What the system reports.
         source: io::Error,
     },
+    /// A table that cannot be written as CSV.
+    #[error("cannot write a table as CSV: {0}")]
+    Csv(String),
     /// A figure with more models than it has colours.
     #[error("a figure shows at most {most} models; these are {models}")]
     TooManyModels {

@@ -1,6 +1,8 @@
 //! Summaries of samples that tables and figures are made of. Medians are those of
 //! `vitempo::predictors::metrics`.
 
+use vitempo::planners::simulator::nearest_rank;
+
 /// Geometric mean of the positive values; `None` without one.
 pub fn geometric_mean(values: &[f64]) -> Option<f64> {
     let logs: Vec<f64> =
@@ -12,8 +14,7 @@ pub fn geometric_mean(values: &[f64]) -> Option<f64> {
 pub fn quantile(values: &[f64], q: f64) -> Option<f64> {
     let mut sorted: Vec<f64> = values.iter().copied().filter(|v| v.is_finite()).collect();
     sorted.sort_unstable_by(f64::total_cmp);
-    let rank = (q * sorted.len() as f64).ceil().max(1.0) as usize;
-    sorted.get(rank - 1).copied()
+    nearest_rank(&sorted, q)
 }
 
 /// Least squares: y = intercept + slope x.

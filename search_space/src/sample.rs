@@ -7,7 +7,7 @@ use crate::{Architecture, Generator, Space, SpaceError};
 use std::collections::HashSet;
 
 /// Draws in a row that may give nothing new before the space counts as exhausted.
-const PATIENCE: usize = 100_000;
+const MOST_REPEATED_DRAWS: usize = 100_000;
 
 /// Most architectures that room is made for at once; asking for more grows as it goes.
 const RESERVED: usize = 1 << 20;
@@ -56,7 +56,7 @@ impl Space {
                 return Err(SpaceError::Memory { space, found: index, asked: count });
             }
             let mut stream = Generator::stream(seed, index as u64);
-            let fresh = (0..PATIENCE)
+            let fresh = (0..MOST_REPEATED_DRAWS)
                 .map(|_| self.draw(&mut stream))
                 .find(|architecture| seen.insert(*architecture));
             match fresh {

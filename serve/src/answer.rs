@@ -71,7 +71,7 @@ enum Outcome<'a> {
 /// # Errors
 /// 404 for a bundle that is not there, 406 for a table of operators, 413 when too much is asked for
 /// at once, 422 for a space that is not there and for an upload that cannot be read, 503 where there
-/// is no memory for the answer. What is wrong with one model of a list stands in the answer.
+/// is no memory for the answer or no bundle. What is wrong with one model of a list stands in the answer.
 pub fn answer(
     asked: &Asked,
     registry: &Bundles,
@@ -83,7 +83,7 @@ pub fn answer(
     if asked.settings.form == Form::Arrow {
         fits_table(&asked.settings)?;
     }
-    let registered = bundles(&asked.settings.bundles, registry)?;
+    let registered = bundles(&asked.settings, registry)?;
     let space = space(asked.space.as_deref(), spaces)?;
     let sizes = asked.settings.sizes.len().max(1);
     let forecasts = asked.subjects.len().saturating_mul(sizes).saturating_mul(registered.len());
@@ -105,7 +105,7 @@ pub fn answer(
         Form::Arrow => Rows::Arrow(ArrowRows::begin(pieces, &forecasters)?),
     };
     let by_graphs = asked.settings.is_by_graphs();
-    let mut reader = Questions::new(space, &options, by_graphs);
+    let mut reader = Questions::new(space, &options, &asked.settings);
     let all = Item::all(asked);
     let mut place = 0;
     for items in batches(&all, by_graphs) {
@@ -202,8 +202,12 @@ fn graphs(models: &[Item<'_>]) -> usize {
     models.iter().take(GRAPHS).take_while(fits).count()
 }
 
-/// The bundles of these names; all, if none is named.
-fn bundles(names: &[String], registry: &Bundles) -> Result<Vec<Arc<RegisteredBundle>>, Problem> {
+/// The bundles that are named; all, if none is.
+fn bundles(settings: &Settings, registry: &Bundles) -> Result<Vec<Arc<RegisteredBundle>>, Problem> {
+    if registry.is_empty() {
+        return Err(Problem::busy("no bundle is loaded"));
+    }
+    let names = &settings.bundles;
     if names.is_empty() {
         return Ok(registry.values().cloned().collect());
     }
@@ -213,7 +217,7 @@ fn bundles(names: &[String], registry: &Bundles) -> Result<Vec<Arc<RegisteredBun
             let problem =
                 Problem::new(StatusCode::NOT_FOUND, format!("there is no bundle `{name}`"));
             problem
-                .field(format!("bundles[{index}]"))
+                .field(settings.bundle_field(index))
                 .hint(format!("there are: {}", known.join(", ")))
         };
         registry.get(name).cloned().ok_or_else(unknown)
@@ -280,6 +284,20 @@ impl Json {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn without_a_bundle_there_is_no_answer() {
+        for names in [vec![], vec!["a".to_owned()]] {
+            let settings = Settings { bundles: names, ..Settings::default() };
+            let refused = bundles(&settings, &Bundles::new());
+            let problem = refused.map_err(|p| serde_json::to_value(p).unwrap_or_default());
+            let problem = problem.err().unwrap_or_default();
+            assert_eq!(
+                (&problem["status"], &problem["detail"]),
+                (&503.into(), &"no bundle is loaded".into())
+            );
+        }
+    }
 
     #[test]
     fn batches_are_bounded_by_number_and_bytes() {

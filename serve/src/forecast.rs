@@ -72,11 +72,8 @@ impl Forecaster {
         let looked_up = sums.is_some();
         let graphs: Vec<Result<Cow<'_, Graph>, Problem>> =
             questions.iter().flatten().filter_map(|question| question.graph(looked_up)).collect();
-        let predictions = match self.of_each(graphs.iter().flatten(), options) {
-            Ok(predictions) => predictions,
-            Err(error) => return failed(questions, &error.into()),
-        };
-        let (mut graphs, mut predictions) = (graphs.iter(), predictions.into_iter());
+        let mut predictions = self.of_each(graphs.iter().flatten(), options).into_iter();
+        let mut graphs = graphs.iter();
         let mut forecast = |question: &Result<Question, Problem>| match question {
             Err(problem) => Err(problem.clone()),
             Ok(Question::Architecture(_)) if looked_up => {
@@ -84,7 +81,7 @@ impl Forecaster {
             }
             Ok(_) => {
                 let graph = graphs.next().ok_or_else(missing)?.as_ref().map_err(Problem::clone)?;
-                self.of_graph(graph, predictions.next().ok_or_else(missing)?)
+                self.of_graph(graph, predictions.next().ok_or_else(missing)??)
             }
         };
         questions.iter().map(&mut forecast).collect()
@@ -106,13 +103,13 @@ impl Forecaster {
         &self,
         graphs: impl Iterator<Item = &'g Cow<'g, Graph>>,
         options: &ReadOptions,
-    ) -> Result<Vec<OfGraph>, PredictionError> {
+    ) -> Vec<Result<OfGraph, PredictionError>> {
         let (bundle, graphs) = (&self.registered.bundle, graphs.map(|graph| &**graph));
         if self.memory {
             return graphs.map(|g| bundle.predict_with_memory(g, &options.budget())).collect();
         }
-        let predictions = bundle.predict_each_within(graphs, &|| options.budget())?;
-        Ok(predictions.into_iter().map(|prediction| (prediction, None)).collect())
+        let predictions = bundle.predict_each_within(graphs, &|| options.budget());
+        predictions.into_iter().map(|prediction| Ok((prediction?, None))).collect()
     }
 
     fn of_graph(&self, graph: &Graph, (prediction, memory): OfGraph) -> Result<Forecast, Problem> {
@@ -147,17 +144,6 @@ fn of_sum(bundle: &PredictorBundle, sum: &Sum) -> Result<Forecast, Problem> {
         operators: None,
         memory: None,
     })
-}
-
-/// One problem for every model that has none of its own.
-fn failed(
-    questions: &[Result<Question, Problem>],
-    problem: &Problem,
-) -> Vec<Result<Forecast, Problem>> {
-    questions
-        .iter()
-        .map(|question| Err(question.as_ref().err().unwrap_or(problem).clone()))
-        .collect()
 }
 
 fn missing() -> Problem {

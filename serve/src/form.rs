@@ -13,19 +13,24 @@ pub enum Form {
     Arrow,
 }
 
+/// The ranges that JSON is in: the first that is given has its quality.
+const JSON_RANGES: [&str; 3] = ["application/json", "application/*", "*/*"];
+
 impl Form {
     /// A table, where the client names its media type and prefers no JSON; JSON otherwise.
     pub fn of(headers: &HeaderMap) -> Self {
         let ranges = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
-        let (mut table, mut json) = (0.0, 0.0);
+        let (mut table, mut json) = (0.0, [None; JSON_RANGES.len()]);
         for range in ranges.flat_map(|value| value.split(',')) {
             let (media, quality) = parsed(range);
-            match media.to_ascii_lowercase().as_str() {
-                arrow_rows::MEDIA => table = quality,
-                "application/json" => json = quality,
-                _ => {}
+            let media = media.to_ascii_lowercase();
+            if media == arrow_rows::MEDIA {
+                table = quality;
+            } else if let Some(place) = JSON_RANGES.iter().position(|range| *range == media) {
+                json[place] = Some(quality);
             }
         }
+        let json = json.into_iter().flatten().next().unwrap_or(0.0);
         if table > 0.0 && table >= json { Self::Arrow } else { Self::Json }
     }
 
@@ -62,6 +67,17 @@ mod tests {
             (&["application/json", "application/vnd.apache.arrow.stream;q=0.5"], Form::Json),
             (&["application/json;q=0.1, application/vnd.apache.arrow.stream; q=0.5"], Form::Arrow),
             (&["application/vnd.apache.arrow.stream;q=0, */*"], Form::Json),
+            (&["application/vnd.apache.arrow.stream;q=0.5, */*"], Form::Json),
+            (&["application/vnd.apache.arrow.stream, */*"], Form::Arrow),
+            (&["application/vnd.apache.arrow.stream;q=0.5, */*;q=0.1"], Form::Arrow),
+            (
+                &["application/vnd.apache.arrow.stream;q=0.5", "application/*, */*;q=0.1"],
+                Form::Json,
+            ),
+            (
+                &["application/vnd.apache.arrow.stream;q=0.5, */*, application/json;q=0.4"],
+                Form::Arrow,
+            ),
             (&["application/vnd.apache.arrow.stream;q=nothing"], Form::Json),
             (&[";;,,=q"], Form::Json),
         ];

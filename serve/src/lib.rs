@@ -166,9 +166,7 @@ impl Server {
     /// a port that is taken.
     pub async fn bind(options: Options) -> Result<Self, ServeError> {
         let Options { listen, bundles, spaces, token, limits, log, model } = options;
-        if token.is_none() && !listen.ip().is_loopback() {
-            return Err(ServeError::Open(listen.ip()));
-        }
+        check_access(listen, token.as_ref())?;
         check_spaces(&spaces)?;
         let registry = Arc::new(open_registry(bundles)?);
         let mut key = [0; 32];
@@ -238,6 +236,18 @@ impl Server {
             json!({"all_answered": done}),
         );
         done
+    }
+}
+
+/// Whether only those may use the server who should: anybody on this machine, or whoever has the
+/// token.
+///
+/// # Errors
+/// [`ServeError::Open`] for an address beyond loopback without a token.
+pub fn check_access(listen: SocketAddr, token: Option<&Token>) -> Result<(), ServeError> {
+    match token {
+        None if !listen.ip().is_loopback() => Err(ServeError::Open(listen.ip())),
+        _ => Ok(()),
     }
 }
 

@@ -75,20 +75,26 @@ pub fn is_built_in() -> bool {
 
 /// The answer to a path that no other route has.
 pub async fn file(State(service): State<Arc<Service>>, request: Request<Body>) -> Response {
-    let path = request.uri().path();
-    if ![Method::GET, Method::HEAD].contains(request.method()) {
-        return absent();
+    let is_read = [Method::GET, Method::HEAD].contains(request.method());
+    match found(&service, request.uri().path()) {
+        Some(response) if is_read => response,
+        Some(_) => {
+            let detail = "this path does not have this method";
+            let problem = Problem::new(StatusCode::METHOD_NOT_ALLOWED, detail);
+            problem.with(header::ALLOW, HeaderValue::from_static("GET,HEAD")).into_response()
+        }
+        None => absent(),
     }
+}
+
+fn found(service: &Service, path: &str) -> Option<Response> {
     if let Some(model) = &service.model
         && path.strip_prefix('/') == Some(&model.path)
     {
-        return typed(BYTES, model.bytes.clone());
+        return Some(typed(BYTES, model.bytes.clone()));
     }
-    match (path, stored(if path == "/" { "/index.html" } else { path })) {
-        (_, Some(response)) => response,
-        ("/", None) => typed(HTML, ABSENT),
-        _ => absent(),
-    }
+    let stored = stored(if path == "/" { "/index.html" } else { path });
+    stored.or_else(|| (path == "/").then(|| typed(HTML, ABSENT)))
 }
 
 fn absent() -> Response {

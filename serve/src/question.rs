@@ -2,7 +2,7 @@
 
 use super::{
     problem::Problem,
-    request::{Asked, Question, Subject},
+    request::{Asked, Question, Settings, Subject},
 };
 use vitempo::graph::{Graph, ImageSize, onnx::ReadOptions, with_image_size_within};
 use vitempo::search_space::Space;
@@ -41,16 +41,16 @@ impl<'a> Item<'a> {
 pub struct Questions<'a> {
     space: &'a Space,
     options: &'a ReadOptions,
-    by_graphs: bool,
+    settings: &'a Settings,
     /// The last model that was read for another size, by its place.
     last: Option<(usize, Result<Graph, Problem>)>,
 }
 
 impl<'a> Questions<'a> {
     /// Architectures are of `space`; each model is read, and given each size, within the budget of
-    /// `options`. The graph of an architecture is made where forecasts are `by_graphs`.
-    pub fn new(space: &'a Space, options: &'a ReadOptions, by_graphs: bool) -> Self {
-        Self { space, options, by_graphs, last: None }
+    /// `options`. The graph of an architecture is made where `settings` take graphs.
+    pub fn new(space: &'a Space, options: &'a ReadOptions, settings: &'a Settings) -> Self {
+        Self { space, options, settings, last: None }
     }
 
     /// What bundles are asked.
@@ -59,12 +59,12 @@ impl<'a> Questions<'a> {
     /// An invalid model, or a size at which it does not work, naming the node if there is one.
     pub fn question(&mut self, item: &Item<'_>) -> Result<Question, Problem> {
         let Some((place, size)) = item.size else {
-            return item.subject.question(self.space, self.options, self.by_graphs);
+            return item.subject.question(self.space, self.options, self.settings);
         };
-        let options = self.options;
+        let (options, settings) = (self.options, self.settings);
         let graph = self.read(item)?;
         let resized = with_image_size_within(graph, size, &options.budget());
-        let refuse = |error| Problem::from(error).field(format!("sizes[{place}]"));
+        let refuse = |error| Problem::from(error).field(settings.size_field(place));
         resized.map(Question::Graph).map_err(refuse)
     }
 
@@ -77,7 +77,8 @@ impl<'a> Questions<'a> {
         if self.last.as_ref().is_none_or(|(place, _)| *place != item.place) {
             // The graph before goes first.
             self.last = None;
-            self.last = Some((item.place, item.subject.graph(self.space, self.options)));
+            let graph = item.subject.graph(self.space, self.options, self.settings);
+            self.last = Some((item.place, graph));
         }
         let missing = || Problem::unprocessable("the model was not read");
         self.last.as_ref().ok_or_else(missing)?.1.as_ref().map_err(Problem::clone)

@@ -11,10 +11,15 @@ use serde::{
     Deserialize, Deserializer,
     de::{Error as _, IgnoredAny, MapAccess, Visitor},
 };
-use std::{borrow::Cow, collections::BTreeMap, fmt, marker::PhantomData};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    marker::PhantomData,
+};
 use vitempo::graph::{
     Graph, ImageSize, Limits, Stop,
-    onnx::{self, ReadOptions},
+    onnx::{self, OnnxError, ReadOptions},
 };
 use vitempo::search_space::{Architecture, Space};
 
@@ -40,19 +45,21 @@ impl Media {
     /// From the headers.
     ///
     /// # Errors
-    /// 415 for anything else, and for a compressed body.
+    /// 415 for anything else, and for a compressed body; 400 for two types.
     pub fn of(headers: &HeaderMap) -> Result<Self, Problem> {
         let unsupported = |detail: String| {
             Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail)
                 .hint("send application/json or application/x-onnx")
         };
-        if headers
-            .get(header::CONTENT_ENCODING)
-            .is_some_and(|e| !e.as_bytes().eq_ignore_ascii_case(b"identity"))
-        {
+        let mut encodings = headers.get_all(header::CONTENT_ENCODING).iter();
+        if encodings.any(|e| !e.as_bytes().eq_ignore_ascii_case(b"identity")) {
             return Err(
                 unsupported("compressed bodies are not read".to_owned()).field("Content-Encoding")
             );
+        }
+        if headers.get_all(header::CONTENT_TYPE).iter().nth(1).is_some() {
+            let twice = "the request has more than one content type";
+            return Err(Problem::new(StatusCode::BAD_REQUEST, twice).field("Content-Type"));
         }
         let given =
             headers.get(header::CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default();
@@ -83,6 +90,8 @@ pub struct Settings {
     pub memory: bool,
     /// Whether the answer is a document or a table.
     pub form: Form,
+    /// Members of the document that give these settings; all else is of the query string.
+    pub members: BTreeSet<String>,
 }
 
 impl Settings {
@@ -136,6 +145,30 @@ impl Settings {
     pub fn is_by_graphs(&self) -> bool {
         self.breakdown || self.memory
     }
+
+    /// The member or parameter that names a bundle, by its place.
+    pub fn bundle_field(&self, place: usize) -> String {
+        self.field("bundles", &format!("bundles[{place}]"), "bundle")
+    }
+
+    /// The member or parameter that names a size of images, by its place.
+    pub fn size_field(&self, place: usize) -> String {
+        self.field("sizes", &format!("sizes[{place}]"), "size")
+    }
+
+    /// The member or parameter with the size of a symbolic dimension.
+    pub fn dimension_field(&self, symbol: &str) -> String {
+        let member = dimension_member(symbol);
+        self.field(&member, &member, "dim")
+    }
+
+    fn field(&self, member: &str, field: &str, parameter: &str) -> String {
+        if self.members.contains(member) { field.to_owned() } else { parameter.to_owned() }
+    }
+}
+
+fn dimension_member(symbol: &str) -> String {
+    format!("dimensions.{symbol}")
 }
 
 /// A parameter that is true or false, given once.
@@ -184,7 +217,7 @@ impl Subject {
     }
 
     /// What a bundle is asked. Only bytes are read: weights that a file keeps elsewhere stay where
-    /// they are. The graph of an architecture is made where forecasts are `by_graphs`.
+    /// they are. The graph of an architecture is made where `settings` take graphs.
     ///
     /// # Errors
     /// An invalid model, naming the node if there is one.
@@ -192,11 +225,13 @@ impl Subject {
         &self,
         space: &Space,
         options: &ReadOptions,
-        by_graphs: bool,
+        settings: &Settings,
     ) -> Result<Question, Problem> {
         match self {
-            Self::Encoding(text) if !by_graphs => Ok(Question::Architecture(space.decode(text)?)),
-            _ => self.graph(space, options).map(Question::Graph),
+            Self::Encoding(text) if !settings.is_by_graphs() => {
+                Ok(Question::Architecture(space.decode(text)?))
+            }
+            _ => self.graph(space, options, settings).map(Question::Graph),
         }
     }
 
@@ -204,24 +239,41 @@ impl Subject {
     ///
     /// # Errors
     /// As [`Subject::question`].
-    pub fn graph(&self, space: &Space, options: &ReadOptions) -> Result<Graph, Problem> {
+    pub fn graph(
+        &self,
+        space: &Space,
+        options: &ReadOptions,
+        settings: &Settings,
+    ) -> Result<Graph, Problem> {
         match self {
             Self::Encoding(text) => Ok(space.decode(text)?.to_graph()?),
             Self::Base64(name, text) => {
                 let bytes = BASE64_STANDARD
                     .decode(text)
                     .map_err(|e| Problem::unprocessable(format!("`onnx` is not base64: {e}")))?;
-                read(name, &bytes, options)
+                read(name, &bytes, options, settings)
             }
-            Self::Onnx(bytes) => read(UPLOAD, bytes, options),
+            Self::Onnx(bytes) => read(UPLOAD, bytes, options, settings),
         }
     }
 }
 
-fn read(name: &str, bytes: &[u8], options: &ReadOptions) -> Result<Graph, Problem> {
+fn read(
+    name: &str,
+    bytes: &[u8],
+    options: &ReadOptions,
+    settings: &Settings,
+) -> Result<Graph, Problem> {
     expansion::check(bytes)?;
     let read = onnx::read_bytes_with_notes(name, bytes, options)?;
-    Ok(read.with_all_dimensions_used()?.graph)
+    let refuse = |error: OnnxError| match &error {
+        OnnxError::UnusedDimension { name, .. } => {
+            let field = settings.dimension_field(name);
+            Problem::from(error).field(field)
+        }
+        _ => error.into(),
+    };
+    Ok(read.with_all_dimensions_used().map_err(refuse)?.graph)
 }
 
 /// A model in the form that bundles take.
@@ -381,12 +433,16 @@ impl Document {
         }
         let mut json = serde_json::Deserializer::from_slice(bytes);
         let document = serde_path_to_error::deserialize(&mut json).map_err(|error| {
-            let field = error.path().to_string();
+            let path = error.path().to_string();
             let inner = error.into_inner();
-            if inner.is_data() {
-                Problem::unprocessable(inner.to_string()).field(field)
-            } else {
-                no_json(&inner)
+            if !inner.is_data() {
+                return no_json(&inner);
+            }
+            let problem = Problem::unprocessable(inner.to_string());
+            let field = if path == "." { given_twice(&inner) } else { Some(path) };
+            match field {
+                Some(field) => problem.field(field),
+                None => problem,
             }
         })?;
         json.end().map_err(|error| no_json(&error))?;
@@ -401,17 +457,28 @@ impl Document {
                     .hint("leave the member out to ask all bundles"));
             }
             settings.bundles = bundles;
+            settings.members.insert("bundles".to_owned());
+        }
+        let (has_encodings, has_models) = (!self.encodings.is_empty(), !self.models.is_empty());
+        if has_encodings && !has_models {
+            check_no_dimensions(&self.dimensions.0, &settings)?;
+        }
+        if has_models && !has_encodings && self.space.is_some() {
+            let problem = without_effect("a space is about encodings, and there are models alone");
+            return Err(problem.field("space"));
         }
         for (symbol, size) in self.dimensions.0 {
             let wrong = || {
                 Problem::unprocessable(format!("{size} is not a size of a dimension"))
-                    .field(format!("dimensions.{symbol}"))
+                    .field(dimension_member(&symbol))
             };
             let size = dimension(size).ok_or_else(wrong)?;
+            settings.members.insert(dimension_member(&symbol));
             settings.dimensions.insert(symbol, size);
         }
         if let Some(sizes) = self.sizes {
             settings.sizes = image_sizes(&sizes)?;
+            settings.members.insert("sizes".to_owned());
         }
         settings.breakdown = self.breakdown.unwrap_or(settings.breakdown);
         settings.memory = self.memory.unwrap_or(settings.memory);
@@ -431,6 +498,30 @@ impl Document {
         }
         Ok(Asked { settings, space: self.space, subjects })
     }
+}
+
+/// Sizes of dimensions are about models: encodings alone have none.
+///
+/// # Errors
+/// 422 naming the member or the parameter.
+fn check_no_dimensions(listed: &BTreeMap<String, f64>, settings: &Settings) -> Result<(), Problem> {
+    let field = match (listed.is_empty(), settings.dimensions.is_empty()) {
+        (false, _) => "dimensions",
+        (true, false) => "dim",
+        (true, true) => return Ok(()),
+    };
+    Err(without_effect("dimensions are about models, and there are encodings alone").field(field))
+}
+
+fn without_effect(reason: &str) -> Problem {
+    Problem::unprocessable(format!("this has no effect: {reason}")).hint("leave it out")
+}
+
+/// The member that is given twice, if that is what is wrong: no path leads to it.
+fn given_twice(error: &serde_json::Error) -> Option<String> {
+    let text = error.to_string();
+    let (name, _) = text.strip_prefix("duplicate field `")?.split_once('`')?;
+    Some(name.to_owned())
 }
 
 /// # Errors
@@ -497,9 +588,21 @@ mod tests {
             (r#"{"encodings": null}"#, 422, "encodings"),
             (r#"{"encodings": ["a"], "bundles": null}"#, 422, "bundles"),
             (r#"{"encodings": ["a"], "bundles": []}"#, 422, "bundles"),
-            (r#"{"encodings": ["a"], "dimensions": {"n": 0}}"#, 422, "dimensions.n"),
-            (r#"{"encodings": ["a"], "dimensions": {"n": 1.5}}"#, 422, "dimensions.n"),
+            (
+                r#"{"models": [{"name": "m", "onnx": ""}], "dimensions": {"n": 0}}"#,
+                422,
+                "dimensions.n",
+            ),
+            (
+                r#"{"models": [{"name": "m", "onnx": ""}], "dimensions": {"n": 1.5}}"#,
+                422,
+                "dimensions.n",
+            ),
             (r#"{"encodings": ["a"], "dimensions": {"n": 4, "n": 2}}"#, 422, "dimensions"),
+            (r#"{"encodings": ["a"], "dimensions": {"n": 4}}"#, 422, "dimensions"),
+            (r#"{"models": [{"name": "m", "onnx": ""}], "space": "hybrid-vit"}"#, 422, "space"),
+            (r#"{"encodings": ["a"], "encodings": ["b"]}"#, 422, "encodings"),
+            (r#"{"encodings": ["a"], "memory": true, "memory": true}"#, 422, "memory"),
             (r#"{"models": [{"name": "m", "name": "n", "onnx": "AAAA"}]}"#, 422, "models[0]"),
             (r#"{"encodings": ["a"], "sizes": []}"#, 422, "sizes"),
             (r#"{"encodings": ["a"], "sizes": [224]}"#, 422, "sizes[0]"),
@@ -555,6 +658,38 @@ mod tests {
         ] {
             assert!(Settings::read(query).is_err_and(|p| p.detail().contains(says)), "{query}");
         }
+    }
+
+    #[test]
+    fn fields_are_those_of_the_query_string_or_of_the_document() {
+        let query = || Settings::read("bundle=a&size=8&dim=n=4").unwrap_or_default();
+        let fields = |settings: &Settings| {
+            [settings.bundle_field(1), settings.size_field(0), settings.dimension_field("n")]
+        };
+        assert_eq!(fields(&query()), ["bundle", "size", "dim"]);
+        let text = r#"{"models": [{"name": "m", "onnx": ""}], "bundles": ["a"], "sizes": ["8"], "dimensions": {"n": 4}}"#;
+        let asked = Asked::read(Media::Json, text.into(), query()).unwrap_or_default();
+        assert_eq!(fields(&asked.settings), ["bundles[1]", "sizes[0]", "dimensions.n"]);
+        let alone = Asked::read(Media::Json, r#"{"encodings": ["a"]}"#.into(), query());
+        let problem = alone.map_err(|p| serde_json::to_value(p).unwrap_or_default());
+        assert_eq!(problem.err().unwrap_or_default()["field"], "dim");
+    }
+
+    #[test]
+    fn headers_that_are_sent_twice_are_all_read() {
+        let of = |lines: &[(header::HeaderName, &'static str)]| {
+            let mut headers = HeaderMap::new();
+            for (name, value) in lines {
+                headers.append(name, axum::http::HeaderValue::from_static(value));
+            }
+            let problem = Media::of(&headers).map_err(serde_json::to_value);
+            problem.err().and_then(Result::ok).unwrap_or_default()["status"].clone()
+        };
+        let json = (header::CONTENT_TYPE, "application/json");
+        let encoding = |value| (header::CONTENT_ENCODING, value);
+        assert_eq!(of(&[json.clone(), encoding("identity"), encoding("gzip")]), 415);
+        assert_eq!(of(&[json.clone(), (header::CONTENT_TYPE, "application/x-onnx")]), 400);
+        assert!(of(&[json, encoding("identity"), encoding("Identity")]).is_null());
     }
 
     #[test]

@@ -38,7 +38,7 @@ const PROMETHEUS: HeaderValue =
 /// Rate at which a large answer must be read, in bytes per second, beyond the time limit.
 const SLOWEST: u64 = 1 << 20;
 /// Largest body that is read to see how long its forecasts take, bytes.
-const GLANCE: usize = 16 << 10;
+const SMALL_BODY: usize = 16 << 10;
 /// Most forecasts of architectures that count as a short job.
 const SHORT: usize = 32;
 /// Identifies requests in logs.
@@ -238,7 +238,7 @@ enum Received {
 
 impl Received {
     fn look(media: Media, upload: Upload, settings: Settings) -> Result<Self, Problem> {
-        if media != Media::Json || upload.length() > GLANCE {
+        if media != Media::Json || upload.length() > SMALL_BODY {
             return Ok(Self::Unread(media, upload, settings));
         }
         let (bytes, share) = upload.join();
@@ -454,6 +454,59 @@ mod tests {
     }
 
     #[test]
+    fn a_model_that_an_engine_refuses_takes_no_forecast_from_others() {
+        use base64::{Engine, prelude::BASE64_STANDARD};
+        let model = |(name, bytes): (&str, &[u8])| json!({"name": name, "onnx": BASE64_STANDARD.encode(bytes)});
+        let good: (_, &[u8]) = ("good", include_bytes!("../../tests/read/weights_as_inputs.onnx"));
+        // rten has no kernels for bfloat16.
+        let bad: (_, &[u8]) = ("bad", include_bytes!("../../tests/read/bf16.onnx"));
+        in_runtime(async {
+            let service = service(Limits::default()).await;
+            for memory in [false, true] {
+                let models = [good, bad, good].map(model);
+                let document = json!({"models": models, "memory": memory}).to_string();
+                let (_, answer) = answered(service.clone(), "*/*", &document).await;
+                let answer: Value =
+                    serde_json::from_slice(&answer).unwrap_or_else(|e| panic!("{e}"));
+                let results = &answer["results"];
+                let detail = results[1]["problem"]["detail"].as_str().unwrap_or_default();
+                assert!(detail.contains("bf16"), "{results}");
+                assert!(results[0]["latency_ns"]["point"].is_number(), "{results}");
+                assert_eq!(results[0], results[2]);
+            }
+        });
+    }
+
+    /// Checks that the document describes every member of an answer, and that none is missing.
+    fn described(schema: &str, value: &Value) {
+        let document = crate::openapi(&[], &Limits::default(), false);
+        let schemas = &document["components"]["schemas"];
+        check_members(schemas, &schemas[schema], value);
+    }
+
+    fn check_members(schemas: &Value, schema: &Value, value: &Value) {
+        let choices = schema["oneOf"].as_array().map_or(&[][..], Vec::as_slice);
+        let reference = schema["$ref"].as_str().or(choices.iter().find_map(|c| c["$ref"].as_str()));
+        if let Some(name) = reference.and_then(|reference| reference.rsplit('/').next()) {
+            return check_members(schemas, &schemas[name], value);
+        }
+        let items = value.as_array().map_or(&[][..], Vec::as_slice);
+        items.iter().for_each(|item| check_members(schemas, &schema["items"], item));
+        let (Some(value), Some(known)) = (value.as_object(), schema["properties"].as_object())
+        else {
+            return;
+        };
+        for (name, member) in value {
+            let of = known.get(name).unwrap_or_else(|| panic!("`{name}` is not in {known:?}"));
+            check_members(schemas, of, member);
+        }
+        for name in schema["required"].as_array().into_iter().flatten() {
+            let name = name.as_str().unwrap_or_default();
+            assert!(value.contains_key(name), "`{name}` is required, and not in {value:?}");
+        }
+    }
+
+    #[test]
     fn memory_is_that_of_the_library() {
         let space = Space::named("hybrid-vit").unwrap_or_else(|e| panic!("{e}"));
         let architecture = space.sample_many(1, 2).unwrap_or_else(|e| panic!("{e}")).remove(0);
@@ -480,6 +533,7 @@ mod tests {
                     assert_eq!(result["latency_ns"]["point"], json!(forecast.latency.point()));
                     let expected = asks.then(|| json!(memory));
                     assert_eq!(result.get("memory"), expected.as_ref(), "{result}");
+                    described("Forecast", result);
                 }
             }
         });

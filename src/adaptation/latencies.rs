@@ -10,12 +10,15 @@ use crate::predictors::metrics;
 use std::{
     collections::BTreeMap,
     fmt,
+    ops::RangeInclusive,
     path::{Path, PathBuf},
 };
 
 /// Samples of one model that differ by more than this ratio count as errors: two models, or two
 /// units.
 const REFUSED_RATIO: f64 = 10.0;
+/// Shorter and longer ones are those of no device and no model, ns: 10 ns, 1 h.
+const LATENCIES_NS: RangeInclusive<f64> = 10.0..=3.6e12;
 /// Separators that other programs write.
 const FOREIGN_SEPARATORS: [char; 3] = [';', '\t', '|'];
 
@@ -45,6 +48,17 @@ impl Unit {
             Self::Microseconds => "latency_us",
             Self::Milliseconds => "latency_ms",
             Self::Seconds => "latency_s",
+        }
+    }
+
+    /// Its symbol.
+    #[must_use]
+    pub const fn symbol(self) -> &'static str {
+        match self {
+            Self::Nanoseconds => "ns",
+            Self::Microseconds => "us",
+            Self::Milliseconds => "ms",
+            Self::Seconds => "s",
         }
     }
 
@@ -170,6 +184,18 @@ pub enum LatencyProblem {
         line: usize,
         /// As written there.
         text: String,
+    },
+    /// A latency that no device has.
+    #[error("line {line}: the latency of `{model}` is {text} {unit}, expected 10 ns to 1 h")]
+    OutOfRange {
+        /// Line of the file, from 1.
+        line: usize,
+        /// Name of the model.
+        model: String,
+        /// As written there.
+        text: String,
+        /// That the heading states.
+        unit: &'static str,
     },
     /// No row.
     #[error("it holds no latency")]
@@ -364,12 +390,16 @@ impl Columns {
             let near = nearest(name, models.iter().copied());
             LatencyProblem::UnknownModel { line, name: name.to_owned(), near }
         })?;
-        match text(self.latency).parse::<f64>() {
-            Ok(value) if value > 0.0 && (value * self.unit.ns()).is_finite() => {
-                Ok((model, Sample { line, latency_ns: value * self.unit.ns() }))
-            }
-            _ => Err(LatencyProblem::NotALatency { line, text: text(self.latency).to_owned() }),
+        let text = text(self.latency);
+        let value = text.parse::<f64>().ok().filter(|value| value.is_finite() && *value > 0.0);
+        let value =
+            value.ok_or_else(|| LatencyProblem::NotALatency { line, text: text.to_owned() })?;
+        let latency_ns = value * self.unit.ns();
+        if !LATENCIES_NS.contains(&latency_ns) {
+            let (model, unit) = (models[model].to_owned(), self.unit.symbol());
+            return Err(LatencyProblem::OutOfRange { line, model, text: text.to_owned(), unit });
         }
+        Ok((model, Sample { line, latency_ns }))
     }
 }
 
@@ -404,6 +434,23 @@ mod tests {
             LatencyProblem::SamplesDiffer { model: "vit".into(), lines: [2, 4], ratio: 50.0 };
         assert_eq!(refused, Err(expected));
         assert!(parse("model,latency_ms\nvit,10\nvit,2\n").is_ok());
+    }
+
+    #[test]
+    fn a_latency_that_no_device_has_is_refused_with_line_and_model() {
+        for text in ["1e-9", "1e300", "9e-6", "3.7e6"] {
+            let refused = parse(&format!("model,latency_ms\nvit,2\nresnet18,{text}\n"));
+            let expected = LatencyProblem::OutOfRange {
+                line: 3,
+                model: "resnet18".into(),
+                text: text.into(),
+                unit: "ms",
+            };
+            assert_eq!(refused, Err(expected));
+        }
+        for text in ["model,latency_ns\nvit,10\n", "model,latency_s\nvit,3600\n"] {
+            assert!(parse(text).is_ok(), "{text}");
+        }
     }
 
     #[test]

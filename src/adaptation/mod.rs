@@ -67,6 +67,7 @@ use crate::{
         },
     },
 };
+use plausibility::Forecasts;
 use same_graph::GraphLatency;
 use sources::{Sources, Workloads};
 
@@ -260,13 +261,8 @@ impl<'a> Adapter<'a> {
     ) -> Vec<Warning> {
         let names: Vec<&str> = self.models.iter().map(|m| m.name).collect();
         let mut warnings = plausibility::among_themselves(graphs, &names);
-        warnings.extend(plausibility::against_forecasts(
-            prior,
-            &self.workloads.all,
-            rows,
-            kind,
-            unit,
-        ));
+        let forecasts = Forecasts::of(prior, &self.workloads.all, rows, kind);
+        warnings.extend(forecasts.warnings(graphs, &names, unit));
         warnings
     }
 

@@ -13,6 +13,8 @@ const NOTED_RATIO: f64 = 1.5;
 /// Devices differ from what sources forecast by less than the first factor, as far as the width of
 /// the forecasts allows up to the second.
 const FACTORS: [f64; 2] = [30.0, 200.0];
+/// A single latency differs by less than this from its forecast.
+const MOST_OF_ONE: f64 = 1000.0;
 
 /// Implausible latencies, which are used nevertheless.
 #[derive(Clone, Debug, PartialEq)]
@@ -47,6 +49,17 @@ pub enum Warning {
         /// The unit in which they would be nearest to the forecasts.
         suggested: Option<Unit>,
     },
+    /// One latency differs much more from a forecast without it than the others do.
+    OneFarFromForecast {
+        /// The model.
+        model: String,
+        /// Its first line in the file.
+        line: usize,
+        /// Below one where the latency is shorter.
+        factor: f64,
+        /// Whether sources forecast; physics alone otherwise.
+        from_sources: bool,
+    },
 }
 
 impl fmt::Display for Warning {
@@ -65,14 +78,21 @@ impl fmt::Display for Warning {
                 write!(f, "all {models} models have the same latency")
             }
             Self::FarFromForecast { factor, from_sources, .. } => {
-                let by =
-                    if *from_sources { "the sources forecast" } else { "physical limits give" };
-                let (times, than) =
-                    if *factor > 1.0 { (*factor, "longer") } else { (1.0 / factor, "shorter") };
-                write!(f, "the latencies are {times:.0} times {than} than {by}")
+                write!(f, "the latencies are {}", far(*factor, *from_sources))
+            }
+            Self::OneFarFromForecast { model, line, factor, from_sources } => {
+                let far = far(*factor, *from_sources);
+                write!(f, "line {line}: the latency of `{model}` is {far}")
             }
         }
     }
+}
+
+/// `50 times longer than the sources forecast`
+fn far(factor: f64, from_sources: bool) -> String {
+    let by = if from_sources { "the sources forecast" } else { "physical limits give" };
+    let (times, than) = if factor > 1.0 { (factor, "longer") } else { (1.0 / factor, "shorter") };
+    format!("{times:.0} times {than} than {by}")
 }
 
 /// Names of one graph, samples that differ, and equal latencies; `names`: of the models that the
@@ -102,30 +122,62 @@ pub(super) fn among_themselves(graphs: &[GraphLatency], names: &[&str]) -> Vec<W
     warnings
 }
 
-/// Latencies that differ much from a forecast without them.
-pub(super) fn against_forecasts(
-    prior: &DevicePrior,
-    workloads: &[Workload],
-    measured: &[Measured],
-    kind: &Trait,
-    unit: Unit,
-) -> Option<Warning> {
-    let before = adapt(prior, workloads, &[], Some(kind));
-    let (logs, widths): (Vec<f64>, Vec<f64>) = measured
-        .iter()
-        .map(|m| {
+/// What is forecast of measured models without their latencies.
+pub(super) struct Forecasts {
+    /// Of latency over forecast, by row.
+    logs: Vec<f64>,
+    /// Half widths of the forecasts, by row.
+    widths: Vec<f64>,
+    from_sources: bool,
+}
+
+impl Forecasts {
+    pub fn of(
+        prior: &DevicePrior,
+        workloads: &[Workload],
+        measured: &[Measured],
+        kind: &Trait,
+    ) -> Self {
+        let before = adapt(prior, workloads, &[], Some(kind));
+        let of_row = |m: &Measured| {
             let forecast = before.forecast(&workloads[m.model], Some(m.model));
             (m.ns.ln() - forecast.log_ns, forecast.half_width)
+        };
+        let (logs, widths) = measured.iter().map(of_row).unzip();
+        Self { logs, widths, from_sources: prior.sources() > 0 }
+    }
+
+    /// Latencies that differ much from them: all, and each that differs much more than all do.
+    /// `graphs`: of the rows; `names`: of the models.
+    pub fn warnings(&self, graphs: &[GraphLatency], names: &[&str], unit: Unit) -> Vec<Warning> {
+        let all = self.all(unit);
+        let of_all = if all.is_some() { metrics::median(&self.logs).unwrap_or(0.0) } else { 0.0 };
+        // Either from the others, or from its forecast where that is not said of all.
+        let is_far = |log: f64| {
+            let (from_others, most) = ((log - of_all).abs(), MOST_OF_ONE.ln());
+            from_others > most || (log.abs() > most && from_others > FACTORS[0].ln())
+        };
+        let one = |(graph, log): (&GraphLatency, &f64)| Warning::OneFarFromForecast {
+            model: names.get(graph.latency.model).copied().unwrap_or_default().to_owned(),
+            line: graph.latency.samples.first().map_or(0, |sample| sample.line),
+            factor: log.exp(),
+            from_sources: self.from_sources,
+        };
+        let ones = graphs.iter().zip(&self.logs).filter(|(_, log)| is_far(**log)).map(one);
+        all.into_iter().chain(ones).collect()
+    }
+
+    /// The latencies as a whole.
+    fn all(&self, unit: Unit) -> Option<Warning> {
+        let (log_factor, width) = (metrics::median(&self.logs)?, metrics::median(&self.widths)?);
+        let accepted = width.clamp(FACTORS[0].ln(), FACTORS[1].ln());
+        (log_factor.abs() > accepted).then(|| Warning::FarFromForecast {
+            factor: log_factor.exp(),
+            from_sources: self.from_sources,
+            unit,
+            suggested: nearest_unit(unit, log_factor).filter(|suggested| *suggested != unit),
         })
-        .unzip();
-    let (log_factor, width) = (metrics::median(&logs)?, metrics::median(&widths)?);
-    let accepted = width.clamp(FACTORS[0].ln(), FACTORS[1].ln());
-    (log_factor.abs() > accepted).then(|| Warning::FarFromForecast {
-        factor: log_factor.exp(),
-        from_sources: prior.sources() > 0,
-        unit,
-        suggested: nearest_unit(unit, log_factor).filter(|suggested| *suggested != unit),
-    })
+    }
 }
 
 /// The unit in which a factor becomes nearest to one.
@@ -173,5 +225,29 @@ mod tests {
         assert_eq!(suggested(1.0 / 3000.0), Some(Unit::Seconds));
         assert_eq!(suggested(2e6), Some(Unit::Nanoseconds));
         assert_eq!(suggested(2.0), Some(Unit::Milliseconds));
+    }
+
+    #[test]
+    fn a_latency_that_is_far_off_alone_is_named() {
+        let names = ["vit", "resnet18", "deit"];
+        let graphs = of(&[&[1e6], &[1e6], &[1e6]]);
+        let warnings = |factors: [f64; 3]| {
+            let logs = factors.map(f64::ln).to_vec();
+            let forecasts = Forecasts { logs, widths: vec![0.1; 3], from_sources: true };
+            forecasts.warnings(&graphs, &names, Unit::Milliseconds)
+        };
+        assert!(warnings([1.0, 900.0, 0.5]).is_empty());
+        let alone = warnings([1.0, 5000.0, 0.5]);
+        let says =
+            "line 2: the latency of `resnet18` is 5000 times longer than the sources forecast";
+        assert_eq!(alone.iter().map(ToString::to_string).collect::<Vec<_>>(), [says]);
+        let all = warnings([4000.0, 5000.0, 6000.0]);
+        assert!(matches!(all[..], [Warning::FarFromForecast { .. }]), "{all:?}");
+        let one_of_two = warnings([1.0, 1e4, 100.0]);
+        assert_eq!(one_of_two.len(), 2, "{one_of_two:?}");
+        let both = warnings([4000.0, 5000.0, 1.0]);
+        let is_one =
+            |w: &Warning| matches!(w, Warning::OneFarFromForecast { model, .. } if model == "deit");
+        assert!(both.len() == 2 && is_one(&both[1]), "{both:?}");
     }
 }

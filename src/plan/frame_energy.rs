@@ -69,6 +69,7 @@ impl FrameSettings {
             return Err(FrameEnergyError::NoProcessor { name: name.clone(), known });
         }
         let device = self.device.model(None)?;
+        self.device.check_camera(&[self.camera_fps])?;
         let highest = device.processor.as_ref().and_then(|p| p.range_ghz()).map(|(_, high)| high);
         let preview = device.camera.preview;
         let clock = self.ghz.map(Clock::Fixed);

@@ -10,6 +10,7 @@ use std::{
     },
     time::Duration,
 };
+use vitempo_graph::{Graph, Precision, TensorSpec, quantize::is_quantized};
 use vitempo_planners::{cost::Interval, simulator::StreamOutcome};
 use vitempo_profiler::{
     OutputValues, RunOptions, conformance, inputs,
@@ -20,8 +21,12 @@ use vitempo_profiler::{
 /// Warm-up frames, which are not measured.
 pub const WARMUPS: usize = 3;
 
-/// Share of the samples below an interval, and above it.
-const TAIL: f64 = 0.1;
+/// Errors of single operators add up over a whole model: results of two engines may differ by this
+/// share of the largest value in any precision.
+const LEAST_TOLERANCE: f64 = 1e-2;
+
+/// One in so many samples is below an interval, and as many are above it.
+const ONE_BELOW_IN: usize = 10;
 
 /// A processor of a plan as an inference engine on cores of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -285,24 +290,55 @@ fn unqueued(steps: Vec<Vec<Task>>) -> Stage {
     Stage { name: "alone".to_owned(), queue: 0, steps }
 }
 
+/// Largest difference that the precision of a model explains between its results on two engines, as
+/// a share of the largest value.
+#[must_use]
+pub fn tolerance(graph: &Graph) -> f64 {
+    let of = |tensor: &TensorSpec| match tensor.precision {
+        low @ (Precision::F16 | Precision::Bf16) => conformance::tolerance(low),
+        _ => 0.0,
+    };
+    let integers =
+        if is_quantized(graph) { conformance::tolerance(Precision::I8) } else { LEAST_TOLERANCE };
+    let tensors = graph.values().iter().filter_map(|value| value.tensor.as_ref());
+    tensors.map(of).fold(integers, f64::max)
+}
+
 /// Median, and the middle four fifths of the samples.
 #[must_use]
 pub fn interval(samples: &[u64]) -> Option<Interval> {
     let mut sorted = samples.to_vec();
     sorted.sort_unstable();
-    let at = |share: f64| sorted.get((share * sorted.len() as f64) as usize).copied();
     let point = statistics::median(samples)? as u64;
-    Some(Interval::clamped(point, at(TAIL)?, at(1.0 - TAIL)?))
+    let below = sorted.len() / ONE_BELOW_IN;
+    let (least, most) = (sorted.get(below)?, sorted.iter().rev().nth(below)?);
+    Some(Interval::clamped(point, *least, *most))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use vitempo_graph::{GraphBuilder, GraphError, OpKind};
+
+    #[test]
+    fn low_precisions_explain_larger_differences() -> Result<(), GraphError> {
+        let of = |precision| -> Result<f64, GraphError> {
+            let mut b = GraphBuilder::new("m");
+            let x = b.input("x", TensorSpec::new([1, 4], precision));
+            let y = b.unary("relu", OpKind::Relu, x)?;
+            Ok(tolerance(&b.finish(vec![y])?))
+        };
+        assert_eq!([of(Precision::F32)?, of(Precision::F64)?], [LEAST_TOLERANCE; 2]);
+        assert_eq!([of(Precision::F16)?, of(Precision::Bf16)?], [2e-2, 1e-1]);
+        Ok(())
+    }
 
     #[test]
     fn intervals_hold_the_middle_of_the_samples() {
         let samples: Vec<u64> = (1..=10).map(|i| 100 * i).collect();
-        assert_eq!(interval(&samples), Interval::new(550, 200, 1000));
+        assert_eq!(interval(&samples), Interval::new(550, 200, 900));
+        let samples: Vec<u64> = (1..=25).collect();
+        assert_eq!(interval(&samples), Interval::new(13, 3, 23));
         assert_eq!(interval(&[7]), Some(Interval::exact(7)));
         assert_eq!(interval(&[]), None);
     }

@@ -7,7 +7,7 @@ use vitempo_planners::{
     Evidence,
     energy::{
         CameraUse,
-        nexus6::{self, Nexus6Error},
+        nexus6::{self, MOST_CAMERA_FPS, Nexus6Error},
         offload::{
             Bounds, Choice, Clock, Least, Moment, OffloadError, OffloadModel, Place, Settings, Use,
             best, pareto, read_choices,
@@ -78,6 +78,16 @@ pub enum WeighError {
     /// A bandwidth, and nothing that is sent.
     #[error("the bandwidth has no effect: no network runs on the server")]
     NothingSent,
+    /// A rate of the camera at which the device was not measured.
+    #[error(
+        "{fps} camera frames a second: the camera of the study's phone was measured up to {most}"
+    )]
+    CameraRate {
+        /// As asked for.
+        fps: f64,
+        /// The highest rate that was measured.
+        most: f64,
+    },
     /// No choice satisfies the bounds.
     #[error("no choice keeps the bounds")]
     NothingWithin {
@@ -122,6 +132,7 @@ pub fn weigh(
         Source::Measured(path) => (read_choices(path)?, Evidence::TraceReplay, None),
         Source::Modelled { device, settings, bytes_per_s } => {
             let model = device.model(*bytes_per_s)?;
+            device.check_camera(&settings.camera_fps)?;
             let mut settings = settings.clone();
             if settings.clocks.is_empty() {
                 settings.clocks = model.usual_clocks();
@@ -178,10 +189,11 @@ impl Launch {
     /// Frequency, phase and power over time.
     ///
     /// # Errors
-    /// [`WeighError`] for invalid constants, an input size that the place does not have, or a
-    /// governor on a device without frequencies.
+    /// [`WeighError`] for invalid constants, an input size that the place does not have, a governor
+    /// on a device without frequencies, or a rate at which its camera was not measured.
     pub fn timeline(&self) -> Result<Vec<Moment>, WeighError> {
         let model = self.device.model(None)?;
+        self.device.check_camera(&[self.camera_fps])?;
         model.check_clocks(&[self.clock])?;
         let listed = || model.listed(self.place).first().copied();
         let network = match self.size_px {
@@ -211,6 +223,16 @@ impl Device {
         model.bandwidth_bytes_per_s = bytes_per_s.unwrap_or(model.bandwidth_bytes_per_s);
         model.check()?;
         Ok(model)
+    }
+
+    /// Whether the camera was measured at these rates; of a file the range is not known.
+    pub(super) fn check_camera(&self, fps: &[f64]) -> Result<(), WeighError> {
+        let most = match self {
+            Self::Study => MOST_CAMERA_FPS,
+            Self::File(_) => f64::INFINITY,
+        };
+        let beyond = fps.iter().copied().find(|fps| *fps > most);
+        beyond.map_or(Ok(()), |fps| Err(WeighError::CameraRate { fps, most }))
     }
 }
 
@@ -252,6 +274,23 @@ mod tests {
         let few = weigh(&modelled(None), Least::Energy, &Bounds::default(), false);
         let all = weigh(&modelled(None), Least::Energy, &Bounds::default(), true);
         assert!(few.map(|w| w.choices.len()).ok() < all.map(|w| w.choices.len()).ok());
+    }
+
+    #[test]
+    fn a_rate_at_which_the_camera_was_not_measured_is_refused() {
+        let launch = |camera_fps: f64| {
+            let (device, clock) = (Device::Study, Clock::Fixed(1.5));
+            let place = Place::Local;
+            Launch { device, place, size_px: None, clock, camera_fps, frames: 1 }.timeline()
+        };
+        assert!(launch(30.0).is_ok());
+        let refused = launch(10_000.0).map(drop).expect_err("a rate").to_string();
+        assert!(refused.contains("10000 camera frames a second"), "{refused}");
+        let Source::Modelled { settings, .. } = modelled(None) else { panic!("a model") };
+        let settings = Settings { camera_fps: vec![15.0, 31.0], ..settings };
+        let source = Source::Modelled { device: Device::Study, settings, bytes_per_s: None };
+        let refused = weigh(&source, Least::Energy, &Bounds::default(), false);
+        assert!(matches!(refused, Err(WeighError::CameraRate { fps: 31.0, most: 30.0 })));
     }
 
     #[test]

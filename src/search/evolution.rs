@@ -3,11 +3,12 @@
 
 use super::{
     Objective, SearchError,
+    archive::{Archive, by_costs},
     dominance::{crowding, fronts},
 };
 use crate::query::{Forecasts, QueryError, SpaceModel};
 use foldhash::fast::FixedState;
-use std::{cmp::Ordering, collections::HashSet, hash::BuildHasher};
+use std::{collections::HashSet, hash::BuildHasher};
 use vitempo_graph::{Graph, Latency, Prediction};
 use vitempo_predictors::memory::{EngineMemory, MemoryForecast};
 use vitempo_search_space::{Architecture, Generator, Space};
@@ -156,7 +157,9 @@ pub struct Progress {
 /// The result of a search.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
-    /// The architectures within the ceilings that no other one dominates, the highest score first.
+    /// Of all that were evaluated, the architectures within the ceilings that no other one
+    /// dominates, the highest score first. Of more than [`Options::population`] the least crowded,
+    /// unless they are of a list.
     pub front: Vec<Candidate>,
     /// Distinct architectures evaluated.
     pub candidates: u64,
@@ -203,6 +206,9 @@ fn check(devices: &[Device<'_>], options: Options) -> Result<(), SearchError> {
             wrong("memory ceiling", "must be above zero")
         }
         o if o.population < 4 => wrong("population", "must be at least 4"),
+        o if o.population as u64 > MOST_CANDIDATES => {
+            wrong("population", "must be at most a billion")
+        }
         o if o.candidates < 1 => wrong("candidates", "must be at least 1"),
         _ => Ok(()),
     }
@@ -253,14 +259,16 @@ impl<'s> Search<'s> {
         listed: &[Architecture],
         progress: &mut dyn FnMut(Progress) -> bool,
     ) -> Result<Outcome, SearchError> {
-        let mut members = Vec::new();
+        let (mut members, mut archive) = (Vec::new(), Archive::default());
         for some in listed.chunks(self.options.population.max(1024)) {
-            members.extend(self.evaluated(some, false)?);
+            let evaluated = self.evaluated(some, false)?;
+            archive.add(&evaluated);
+            members.extend(evaluated);
             if !progress(self.progress(&members)) {
-                return self.so_far(members);
+                return self.so_far(members, archive);
             }
         }
-        self.outcome(members)
+        self.outcome(members, archive)
     }
 
     fn evolve(
@@ -272,19 +280,24 @@ impl<'s> Search<'s> {
         let first = self.room();
         let drawn: Vec<Architecture> =
             (0..first).filter_map(|_| bred.new_one(|| self.space.draw(&mut generator))).collect();
-        let mut population = Population::of(self.evaluated(&drawn, true)?, self.options.population);
+        let drawn = self.evaluated(&drawn, true)?;
+        let mut archive = Archive::default();
+        archive.add(&drawn);
+        let mut population = Population::of(drawn, self.options.population);
         loop {
             if !progress(self.progress(&population.members)) {
-                return self.so_far(population.members);
+                return self.so_far(population.members, archive);
             }
             let children: Vec<Architecture> = (0..self.room())
                 .filter_map(|_| bred.new_one(|| population.child(self.space, &mut generator)))
                 .collect();
             if children.is_empty() {
-                return self.outcome(population.members);
+                return self.outcome(population.members, archive);
             }
+            let children = self.evaluated(&children, true)?;
+            archive.add(&children);
             let mut members = population.members;
-            members.extend(self.evaluated(&children, true)?);
+            members.extend(children);
             population = Population::of(members, self.options.population);
         }
     }
@@ -340,7 +353,8 @@ impl<'s> Search<'s> {
             members.iter().filter(|m| m.excess == 0.0).map(|m| m.architecture).collect();
         let scores = self.objective.scores(&within)?;
         for (member, score) in members.iter_mut().filter(|m| m.excess == 0.0).zip(scores) {
-            (member.score, member.costs[0]) = (score, -score);
+            // A score of 0 costs as much as one of -0.
+            (member.score, member.costs[0]) = (score, 0.0 - score);
         }
         self.candidates += architectures.len() as u64;
         Ok(members)
@@ -372,7 +386,8 @@ impl<'s> Search<'s> {
         self.devices.iter().zip(latencies).map(over).sum()
     }
 
-    fn outcome(&self, members: Vec<Candidate>) -> Result<Outcome, SearchError> {
+    /// The result, by all that no other one dominates, and by the last `members`.
+    fn outcome(&self, members: Vec<Candidate>, archive: Archive) -> Result<Outcome, SearchError> {
         let (within, beyond): (Vec<Candidate>, Vec<Candidate>) =
             members.into_iter().partition(|m| m.excess == 0.0);
         if within.is_empty() {
@@ -381,30 +396,23 @@ impl<'s> Search<'s> {
                 .map_or((f64::INFINITY, String::new()), |m| (m.excess, m.architecture.encode()));
             return Err(SearchError::NothingFits { candidates: self.candidates, excess, encoding });
         }
-        let best: HashSet<usize> = fronts(&within).swap_remove(0).into_iter().collect();
-        let mut index = 0..;
-        let (mut front, mut dominated): (Vec<_>, Vec<_>) =
-            within.into_iter().partition(|_| index.next().is_some_and(|i| best.contains(&i)));
-        front.sort_by(by_costs);
+        let mut dominated: Vec<Candidate> =
+            within.into_iter().filter(|member| archive.dominates(member)).collect();
         dominated.sort_by(by_costs);
+        let is_of_a_list = self.objective.candidates().is_some();
+        let most = if is_of_a_list { usize::MAX } else { self.options.population };
+        let front = archive.thinned(most);
         Ok(Outcome { front, candidates: self.candidates, dominated, interrupted: false })
     }
 
     /// The result of a search that someone ended.
-    fn so_far(&self, members: Vec<Candidate>) -> Result<Outcome, SearchError> {
-        match self.outcome(members) {
+    fn so_far(&self, members: Vec<Candidate>, archive: Archive) -> Result<Outcome, SearchError> {
+        match self.outcome(members, archive) {
             Ok(outcome) => Ok(Outcome { interrupted: true, ..outcome }),
             Err(SearchError::NothingFits { .. }) => Err(SearchError::Interrupted),
             Err(error) => Err(error),
         }
     }
-}
-
-/// The highest score first, then the lowest latency.
-fn by_costs(a: &Candidate, b: &Candidate) -> Ordering {
-    let costs =
-        a.costs.iter().zip(&b.costs).map(|(a, b)| a.total_cmp(b)).find(|order| order.is_ne());
-    costs.unwrap_or_else(|| a.architecture.cmp(&b.architecture))
 }
 
 impl Population {
@@ -413,7 +421,7 @@ impl Population {
     fn of(members: Vec<Candidate>, size: usize) -> Self {
         let (within, mut beyond): (Vec<Candidate>, Vec<Candidate>) =
             members.into_iter().partition(|m| m.excess == 0.0);
-        let mut chosen: Vec<(usize, (usize, f64))> = Vec::with_capacity(size);
+        let mut chosen: Vec<(usize, (usize, f64))> = Vec::new();
         for (rank, front) in fronts(&within).into_iter().enumerate() {
             if chosen.len() >= size {
                 break;
@@ -429,7 +437,8 @@ impl Population {
         }
         let last = chosen.iter().map(|(_, (rank, _))| rank + 1).max().unwrap_or(0);
         let mut within: Vec<Option<Candidate>> = within.into_iter().map(Some).collect();
-        let (mut members, mut ranks) = (Vec::with_capacity(size), Vec::with_capacity(size));
+        let (mut members, mut ranks) =
+            (Vec::with_capacity(chosen.len()), Vec::with_capacity(chosen.len()));
         for (index, rank) in chosen {
             members.extend(within[index].take());
             ranks.push(rank);

@@ -29,7 +29,7 @@ pub fn write(
     let samples = (0..outcome.front.len())
         .map(|place| sample(space, outcome, place))
         .collect::<Result<Vec<Sample>, SpaceError>>()?;
-    sampling::write(folder, &samples, weights, &mut || ())?;
+    sampling::write_over(folder, &samples, weights, &mut || ())?;
     Ok(samples.iter().map(|sample| folder.join(format!("{}.onnx", sample.name))).collect())
 }
 

@@ -12,11 +12,13 @@
 //! | which score is maximised? | [`objective`] |
 //! | how are candidates sorted? | [`dominance`] |
 //! | how is the next generation made? | `evolution` |
+//! | which architectures are on the front? | `archive` |
 //! | which are the best of a part of a space, and of several parts? | [`score`], [`merge`] |
 //! | do forecasts rank as measurements do? | [`spearman`] |
 //! | which files does a front consist of? | [`folder`], [`front_json`] |
 //! | how are members of the front measured? | `verify` |
 
+mod archive;
 pub mod dominance;
 mod evolution;
 pub mod folder;

@@ -1,12 +1,14 @@
 //! [`Objective`]: the score that a search maximises: the user's scores from a file or from a
 //! program, or a size as a stand-in.
 
+mod program;
+
+pub use program::Program;
+
 use crate::query::{QueryError, Sizes, Tables};
 use std::{
     collections::HashMap,
-    io::Write,
     path::{Path, PathBuf},
-    process::{Command, Stdio},
 };
 use vitempo_search_space::{Architecture, Space};
 
@@ -132,12 +134,14 @@ impl Listed {
         let mut reader = csv::Reader::from_path(path).map_err(|e| file(e.to_string()))?;
         let headers = reader.headers().map_err(|e| file(e.to_string()))?.clone();
         let column = |name: &str| {
-            let found = headers.iter().position(|h| h.trim() == name);
-            found.ok_or_else(|| {
-                file(format!(
+            let mut found = headers.iter().enumerate().filter(|(_, h)| h.trim() == name);
+            match (found.next(), found.next()) {
+                (Some((column, _)), None) => Ok(column),
+                (Some(_), Some(_)) => Err(file(format!("it has two columns `{name}`; keep one"))),
+                (None, _) => Err(file(format!(
                     "it has no column `{name}`; its first line must name `encoding` and `score`"
-                ))
-            })
+                ))),
+            }
         };
         let (encoding, score) = (column("encoding")?, column("score")?);
         let (mut architectures, mut scores) = (Vec::new(), HashMap::new());
@@ -193,76 +197,6 @@ impl Objective for Listed {
     }
 }
 
-/// Scores from a program of the user's, run through the shell once for each generation: it reads
-/// one encoding per line to the end of its input, and prints one number per line, in the same
-/// order. No architecture is scored twice.
-#[derive(Debug)]
-pub struct Program {
-    command: String,
-}
-
-impl Program {
-    /// A command line.
-    #[must_use]
-    pub fn new(command: impl Into<String>) -> Self {
-        Self { command: command.into() }
-    }
-
-    fn fault(&self, reason: impl Into<String>) -> ObjectiveError {
-        ObjectiveError::Program { command: self.command.clone(), reason: reason.into() }
-    }
-
-    /// What the program prints for these lines.
-    fn output(&self, lines: String) -> Result<String, ObjectiveError> {
-        let mut child = Command::new("sh")
-            .args(["-c", &self.command])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .map_err(|e| self.fault(format!("cannot be started: {e}")))?;
-        // A thread of its own, so that a program that prints while it reads does not wait for us.
-        let writer = child
-            .stdin
-            .take()
-            .map(|mut stdin| std::thread::spawn(move || stdin.write_all(lines.as_bytes())));
-        let output = child
-            .wait_with_output()
-            .map_err(|e| self.fault(format!("cannot be waited for: {e}")))?;
-        if let Some(writer) = writer {
-            let _ = writer.join();
-        }
-        if !output.status.success() {
-            return Err(self.fault(format!("ended with {}", output.status)));
-        }
-        String::from_utf8(output.stdout).map_err(|_| self.fault("printed bytes that are not text"))
-    }
-}
-
-impl Objective for Program {
-    fn name(&self) -> &str {
-        "score"
-    }
-
-    fn scores(&mut self, architectures: &[Architecture]) -> Result<Vec<f64>, ObjectiveError> {
-        if architectures.is_empty() {
-            return Ok(Vec::new());
-        }
-        let lines: String = architectures.iter().map(|a| a.encode() + "\n").collect();
-        let printed = self.output(lines)?;
-        let line = |(index, text): (usize, &str)| {
-            number(text)
-                .map_err(|reason| self.fault(format!("printed in line {}: {reason}", index + 1)))
-        };
-        let scores = printed.lines().enumerate().map(line).collect::<Result<Vec<f64>, _>>()?;
-        match scores.len() {
-            n if n == architectures.len() => Ok(scores),
-            n => {
-                Err(self.fault(format!("printed {n} scores for {} encodings", architectures.len())))
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -308,29 +242,10 @@ mod tests {
             (format!("encoding,score\n{a},1\n{a},2\n"), "listed twice"),
             (format!("encoding,score\n{a}\n"), "scores.csv"),
             ("encoding,score\n".to_owned(), "no rows"),
+            (format!("score,encoding, score\n1,{a},2\n"), "two columns `score`"),
         ] {
             let error = read(text).expect_err(says).to_string();
             assert!(error.contains(says), "{error}");
-        }
-    }
-
-    #[cfg(unix)]
-    #[test]
-    fn programs_score_and_their_faults_are_named() {
-        let architectures = space().sample_many(2000, 9).expect("architectures");
-        let lengths =
-            Program::new("awk '{ print length($0) }'").scores(&architectures).expect("scores");
-        assert!(
-            lengths.iter().zip(&architectures).all(|(score, a)| *score == a.encode().len() as f64)
-        );
-        for (command, says) in [
-            ("exit 3", "ended with"),
-            ("head -n 1", "is not a score"),
-            ("echo 1", "1 scores for 2000"),
-            ("no-such-program", "ended with"),
-        ] {
-            let error = Program::new(command).scores(&architectures).expect_err(says).to_string();
-            assert!(error.contains(says) && error.contains(command), "{error}");
         }
     }
 }

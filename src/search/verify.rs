@@ -8,6 +8,7 @@ use crate::{
 use std::path::{Path, PathBuf};
 use vitempo_datasets::{Dataset, DatasetError};
 use vitempo_graph::{Environment, ModelProfile, Prediction, Status};
+use vitempo_predictors::end_to_end_ns;
 use vitempo_profiler::{
     MemoryRuns, RunOptions, RunProtocol, Sweep, SweepModel, Target, WorkerCommand,
 };
@@ -46,7 +47,7 @@ pub struct VerifiedModel {
     pub name: String,
     /// The latency forecast.
     pub forecast: Prediction,
-    /// The latency measured, ns.
+    /// The latency measured, ns: the lower decile of the samples, by which bundles are trained.
     pub measured_ns: f64,
 }
 
@@ -151,7 +152,7 @@ pub fn verify(
             let profile =
                 profiles.iter().rfind(|p| p.model.name == name && p.session == session)?;
             let forecast = *front.outcome.front.get(place)?.latencies.get(number)?;
-            Some(VerifiedModel { name, forecast, measured_ns: profile.e2e.median_ns()? })
+            Some(VerifiedModel { name, forecast, measured_ns: end_to_end_ns(profile)? })
         };
         verified.push(Verified {
             environment: here.id(),

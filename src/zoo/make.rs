@@ -76,7 +76,7 @@ pub struct MadeZoo {
 /// file of a variant and the engine before it runs there.
 ///
 /// # Errors
-/// [`ZooError`] names the model. Files written before stay.
+/// [`ZooError`] names the model and the variant. No file is written then.
 pub fn make(
     models: &[Model],
     options: &MakeOptions<'_>,
@@ -88,20 +88,59 @@ pub fn make(
     distinct("variant", options.recipes.iter().map(ToString::to_string))?;
     distinct("model", models.iter().map(|model| model.identity.name.clone()))?;
     let engine = options.compare.map(|name| Engine::find(name, options.inputs)).transpose()?;
-    std::fs::create_dir_all(options.out).map_err(ZooError::io("make folder", options.out))?;
-    let mut maker = Maker { options, engine: engine.as_ref(), comparing };
+    let unfinished = Unfinished::start(options.out)?;
+    let folder = &unfinished.folder;
+    let mut maker = Maker { options, folder, engine: engine.as_ref(), comparing };
     let mut zoo = MadeZoo { variants: Vec::new(), file: maker.tasks_file() };
+    let so_far = TasksFile { path: folder.join(TASKS), ..zoo.file.clone() };
     for model in models {
         let about = |e: ZooError| e.about(model.path.display());
         let (made, task) = maker.variants(model).map_err(about)?;
         // Reads the variants with the options that a planner uses.
-        let read = Variants::read(&zoo.file, &task, &ReadOptions::default(), Weights::Shapes)?;
+        let read = Variants::read(&so_far, &task, &ReadOptions::default(), Weights::Shapes)?;
         read.check_neighbours().map_err(|e| about(e.into()))?;
         zoo.file.tasks.push(task);
         zoo.variants.extend(made);
     }
+    unfinished.finish(zoo.variants.iter().map(|made| made.file.as_str()))?;
     zoo.file.write()?;
     Ok(zoo)
+}
+
+/// A folder within that of the zoo, which has the variants until all are made.
+struct Unfinished<'a> {
+    out: &'a Path,
+    /// Whether the folder of the zoo was not there before.
+    is_new: bool,
+    folder: PathBuf,
+}
+
+impl<'a> Unfinished<'a> {
+    fn start(out: &'a Path) -> Result<Self, ZooError> {
+        let folder = out.join(format!(".unfinished-{}", std::process::id()));
+        let is_new = !out.exists();
+        std::fs::create_dir_all(&folder).map_err(ZooError::io("make folder", &folder))?;
+        Ok(Self { out, is_new, folder })
+    }
+
+    /// Moves the files to the zoo.
+    fn finish<'b>(self, files: impl Iterator<Item = &'b str>) -> Result<(), ZooError> {
+        for file in files {
+            let to = self.out.join(file);
+            std::fs::rename(self.folder.join(file), &to).map_err(ZooError::io("write", &to))?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Unfinished<'_> {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.folder);
+        if self.is_new {
+            // Stays where it has files.
+            let _ = std::fs::remove_dir(self.out);
+        }
+    }
 }
 
 /// Files of the same name would overwrite each other.
@@ -118,6 +157,8 @@ fn distinct(what: &'static str, names: impl Iterator<Item = String>) -> Result<(
 /// The state that all variants share.
 struct Maker<'a> {
     options: &'a MakeOptions<'a>,
+    /// Where variants are written.
+    folder: &'a Path,
     engine: Option<&'a Engine>,
     comparing: &'a mut dyn FnMut(&str, &str),
 }
@@ -158,8 +199,9 @@ impl Maker<'_> {
             .recipes
             .iter()
             .map(|recipe| {
-                let variant = recipe.apply(&base, &cuts, options.seed)?;
-                self.variant(name, &variant, expected.as_ref())
+                let about = |e: ZooError| e.about(format!("variant `{recipe}`"));
+                let variant = recipe.apply(&base, &cuts, options.seed).map_err(about)?;
+                self.variant(name, &variant, expected.as_ref()).map_err(about)
             })
             .collect::<Result<Vec<MadeVariant>, ZooError>>()?;
         let task = entry(name, &made, cuts);
@@ -175,7 +217,7 @@ impl Maker<'_> {
     ) -> Result<MadeVariant, ZooError> {
         let file = format!("{model}.{}.onnx", graph.name());
         let weight_fill = onnx::WriteOptions::seeded(self.options.seed);
-        onnx::write_file(&self.options.out.join(&file), graph, &weight_fill)?;
+        onnx::write_file(&self.folder.join(&file), graph, &weight_fill)?;
         let mut similar = None;
         if let Some((engine, expected)) = self.engine.zip(expected) {
             (self.comparing)(&file, engine.name());
@@ -208,5 +250,56 @@ fn entry(model: &str, made: &[MadeVariant], cuts: Vec<String>) -> TaskEntry {
         stitched: None,
         slo: None,
         variants: made.iter().map(variant).collect(),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::models;
+    use vitempo_graph::{GraphBuilder, OpKind, TensorSpec};
+
+    fn names(folder: &Path) -> BTreeSet<String> {
+        let entries = std::fs::read_dir(folder).unwrap();
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    }
+
+    #[test]
+    fn a_variant_that_cannot_be_made_is_named_and_nothing_is_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("m.onnx");
+        let mut b = GraphBuilder::new("m");
+        let x = b.input("x", TensorSpec::f32([1, 4]));
+        let y = b.unary("one", OpKind::Relu, x).unwrap();
+        let y = b.unary("two", OpKind::Tanh, y).unwrap();
+        let graph = b.finish(vec![y]).unwrap();
+        onnx::write_file(&path, &graph, &onnx::WriteOptions::seeded(1)).unwrap();
+        let read = ReadOptions::default();
+        let model = [models::read(&path, &read).unwrap()];
+        let out = folder.path().join("zoo");
+        let of = |recipes: &[&str]| {
+            let recipes: Vec<Recipe> = recipes.iter().map(|r| r.parse().unwrap()).collect();
+            let options = MakeOptions {
+                recipes: &recipes,
+                positions: 2,
+                cuts: &[],
+                compare: None,
+                inputs: 1,
+                seed: 0,
+                read: &read,
+                out: &out,
+            };
+            make(&model, &options, &mut |_, _| {}).map_err(|e| e.to_string())
+        };
+        // There are no channels to take out.
+        let error = of(&["dense", "structured=50%"]).unwrap_err();
+        assert!(error.contains("m.onnx: variant `structured-50`: "), "{error}");
+        assert!(!out.exists());
+        of(&["dense"]).unwrap();
+        let made = BTreeSet::from(["m.dense.onnx", TASKS].map(str::to_owned));
+        assert_eq!(names(&out), made);
+        of(&["masked=50%", "structured=50%"]).unwrap_err();
+        assert_eq!(names(&out), made);
     }
 }

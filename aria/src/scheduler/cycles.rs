@@ -71,7 +71,7 @@ pub fn identified_by(pairs: &[(f64, u64)]) -> Option<CycleBounds> {
 
 /// Frames without a cycle after which one runs although it does not fit: regions must not wait for
 /// ever, and only a run shows that the encoder has become faster.
-pub const PATIENCE: u32 = 30;
+pub const MOST_FRAMES_WITHOUT_CYCLE: u32 = 30;
 
 /// The cycles of each frame, from measured times of frames.
 #[derive(Clone, Debug, PartialEq)]
@@ -110,11 +110,11 @@ impl CycleBudget {
         })
     }
 
-    /// Cycles of the next frame, at a level of resolution: those that fit; after [`PATIENCE`]
-    /// frames without any, one nevertheless.
+    /// Cycles of the next frame, at a level of resolution: those that fit; after
+    /// [`MOST_FRAMES_WITHOUT_CYCLE`] frames without any, one nevertheless.
     #[must_use]
     pub fn cycles(&self, level: usize) -> u64 {
-        self.fitting(level).max(u64::from(self.without >= PATIENCE))
+        self.fitting(level).max(u64::from(self.without >= MOST_FRAMES_WITHOUT_CYCLE))
     }
 
     /// The highest level up to `wanted` at which a cycle fits; the lowest if there is none. A full
@@ -271,9 +271,9 @@ mod tests {
             waits.push(since);
             budget.observe(0, 10_000_000, (runs > 0).then_some(40_000_000));
         }
-        assert_eq!(waits.iter().max(), Some(&PATIENCE));
+        assert_eq!(waits.iter().max(), Some(&MOST_FRAMES_WITHOUT_CYCLE));
         // Occasional runs show that it recovers.
-        for _ in 0..10 * PATIENCE {
+        for _ in 0..10 * MOST_FRAMES_WITHOUT_CYCLE {
             let runs = budget.cycles(2);
             budget.observe(2, 19_000_000, (runs > 0).then_some(10_000_000));
         }

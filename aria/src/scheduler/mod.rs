@@ -18,7 +18,9 @@ mod priority;
 mod profile;
 mod resolution;
 
-pub use cycles::{Bounds, CycleBounds, CycleBudget, PATIENCE, cycles, identified_by};
+pub use cycles::{
+    Bounds, CycleBounds, CycleBudget, MOST_FRAMES_WITHOUT_CYCLE, cycles, identified_by,
+};
 pub use priority::{Cycle, CyclePlanner, Priority, Request};
 pub use profile::{LatencyProfile, Reaction};
 pub use resolution::{MotionWeights, ResolutionLadder, ResolutionSettings};

@@ -6,11 +6,12 @@ mod refused;
 use super::{
     bundle, dataset,
     error::{CliError, CliResult},
+    files,
     models::ModelArgs,
     output::{self, Format, Report, Table, percent},
     profile::Device,
     progress,
-    quantity::positive,
+    quantity::threads,
 };
 use first::First;
 use serde_json::json;
@@ -68,7 +69,7 @@ pub struct AdaptArgs {
     framework: String,
 
     /// Threads that the models ran with
-    #[arg(long, value_name = "N", value_parser = positive, default_value_t = 1)]
+    #[arg(long, value_name = "N", value_parser = threads, default_value_t = 1)]
     threads: usize,
 
     /// f32, bf16, f16 or int8
@@ -85,21 +86,22 @@ pub struct AdaptArgs {
 }
 
 pub fn run(args: &AdaptArgs) -> CliResult {
-    let files = ModelArgs::of(args.models.clone(), Vec::new()).read()?;
+    let read = ModelArgs::of(args.models.clone(), Vec::new()).read()?;
     let models: Vec<Model<'_>> =
-        files.iter().map(|f| Model { name: &f.identity.name, graph: &f.graph }).collect();
+        read.iter().map(|f| Model { name: &f.identity.name, graph: &f.graph }).collect();
     let (Some(csv), Some(out)) = (&args.measured, &args.out) else {
         if args.suggest == 0 {
             return Err(CliError::user("--suggest is 0, and there is no --measured")
                 .hint("--suggest 10 names ten models to measure first"));
         }
         let first = adapter(args, Path::new(""), &models)?.first_models();
-        let first = First(first.map_err(|error| refused::same_name(&error, &files))?);
+        let first = First(first.map_err(|error| refused::same_name(&error, &read))?);
         first.warn();
         return output::print(&first, args.format);
     };
+    files::check(out)?;
     let latencies =
-        Latencies::read(csv, &models).map_err(|error| refused::latencies(&error, &files))?;
+        Latencies::read(csv, &models).map_err(|error| refused::latencies(&error, &read))?;
     let adaptation = adapter(args, csv, &models)?.adapt(&latencies);
     adaptation.bundle.save(out)?;
     let report = Adapted { out, csv, of: &adaptation };

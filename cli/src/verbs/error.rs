@@ -83,6 +83,10 @@ pub fn io_error(action: &str, path: &std::path::Path, source: &io::Error) -> Cli
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
             error.hint("choose a place you may write to")
         }
+        io::ErrorKind::AlreadyExists => error.hint("it is a file; name a folder"),
+        io::ErrorKind::NotADirectory => {
+            error.hint("a part of the path is a file where a folder is expected")
+        }
         _ => error,
     }
 }
@@ -155,9 +159,13 @@ impl From<PinningError> for CliError {
 
 impl From<DatasetError> for CliError {
     fn from(error: DatasetError) -> Self {
-        let is_name = matches!(error, DatasetError::NotInName { .. });
-        let error = Self::user(error);
-        if is_name { error.hint("name it with --framework or --family") } else { error }
+        match &error {
+            DatasetError::Io { action, path, source } => io_error(action, path, source),
+            DatasetError::NotInName { .. } => {
+                Self::user(error).hint("name it with --framework or --family")
+            }
+            _ => Self::user(error),
+        }
     }
 }
 
@@ -168,6 +176,9 @@ impl From<SamplingError> for CliError {
                 .hint("sample more into other folders, with other seeds"),
             SamplingError::Index { .. } => {
                 Self::user(error).hint("remove the damaged index, or sample into another folder")
+            }
+            SamplingError::Taken { .. } => {
+                Self::user(error).hint("sample into another folder, or with another seed (--seed)")
             }
             SamplingError::Io { path, source } => io_error("write", path, source),
             _ => Self::user(error),
@@ -260,5 +271,24 @@ impl From<PredictionError> for CliError {
             _ => return Self::user(error),
         };
         Self::user(error).hint(hint)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_where_a_folder_is_expected_is_named() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("file");
+        std::fs::write(&path, "").expect("a file");
+        let exists = std::fs::create_dir(&path).expect_err("a file");
+        let beyond = std::fs::read(path.join("beyond")).expect_err("a file");
+        for (source, says) in [(exists, "it is a file"), (beyond, "is a file")] {
+            let path = path.clone();
+            let error = CliError::from(DatasetError::Io { action: "create", path, source });
+            assert!(error.hint.as_ref().is_some_and(|hint| hint.contains(says)), "{error:?}");
+        }
     }
 }

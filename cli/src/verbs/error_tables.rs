@@ -1,7 +1,7 @@
 //! Errors of forecasts as tables and JSON: `evaluate`, `demo` and `bundle inspect` print an
 //! [`Evaluation`] with these. MAPE and p90 are in percent, shares between 0 and 1.
 
-use super::output::{Table, percent};
+use super::output::{Table, level, percent};
 use vitempo::predictors::{EndToEnd, Evaluation, KindMetrics};
 
 /// Headings of end-to-end rows.
@@ -49,7 +49,7 @@ pub fn e2e_row(table: &mut Table, set: &str, e: &Evaluation) {
         points(whole.p90_ape),
         percent(whole.within_5pct),
         percent(whole.within_10pct),
-        percent(whole.interval_level),
+        level(whole.interval_level),
         percent(whole.interval_coverage),
         percent(whole.interval_width),
         percent(whole.plain_coverage),

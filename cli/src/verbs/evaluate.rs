@@ -12,6 +12,9 @@ use vitempo::evaluation::{Evaluated, Evaluator, check_mape};
 use vitempo::graph::Latency;
 use vitempo::predictors::Evaluation;
 
+/// Logarithm of a correction from which on the machine's speed was another.
+const CHANGED: f64 = 0.1;
+
 /// Evaluates bundles on measured models outside their training data
 ///
 /// Example: vitempo evaluate lasso.vtb forest.vtb gbdt.vtb --on data/ --max-mape 10
@@ -51,9 +54,22 @@ pub fn run(args: &EvaluateArgs) -> CliResult {
             },
         )?);
     }
+    evaluated.iter().for_each(warn_of_correction);
     let report = Evaluations { evaluated: &evaluated, models: args.models };
     output::print(&report, args.format)?;
     args.max_mape.map_or(Ok(()), |limit| Ok(check_mape(&evaluated, limit)?))
+}
+
+/// Warns where errors are of another speed than the machine had while these data were measured.
+fn warn_of_correction(evaluated: &Evaluated) {
+    let Evaluated { name, correction, .. } = evaluated;
+    if correction.ln().abs() > CHANGED {
+        progress::say(format!(
+            "warning: {name}: the reference workload says that the machine had another speed: \
+             measured latencies are divided by {correction:.2} before they are compared; without \
+             that, errors differ"
+        ));
+    }
 }
 
 /// Several bundles evaluated on the same data.
@@ -163,7 +179,8 @@ impl Report for Evaluations<'_> {
             }
         }
         if self.models {
-            text += "\nModels, worst first\n\n";
+            text += "\nModels, worst first; measured latencies are lower deciles, corrected by the \
+                reference workload\n\n";
             text += &self.models_table().to_text();
         }
         text

@@ -56,6 +56,9 @@ impl From<ExportError> for CliError {
                     names.join(", ")
                 ))
             }
+            ExportError::MultiTask { .. } => {
+                Self::user(error).hint("`vitempo sample --decoders` makes multi-task models")
+            }
             ExportError::Onnx(error) => Self::ours(error),
             other => Self::user(other),
         }

@@ -5,16 +5,55 @@ use std::path::Path;
 
 /// Refuses a file whose folder does not exist, before long work for it begins.
 pub fn check_folder(path: &Path) -> CliResult {
-    match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() && !folder.is_dir() => {
-            Err(CliError::user(format!("{}: the folder does not exist", path.display()))
-                .hint("make it, or write to another folder"))
+    let parent = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let refused = |what: &str| CliError::user(format!("{}: {what}", path.display()));
+    match parent {
+        Some(folder) if folder.is_dir() => Ok(()),
+        Some(folder) if folder.exists() => {
+            Err(refused(&format!("{} is a file, not a folder", folder.display()))
+                .hint("write to a folder"))
         }
-        _ => Ok(()),
+        Some(_) => {
+            Err(refused("the folder does not exist").hint("make it, or write to another folder"))
+        }
+        None => Ok(()),
     }
+}
+
+/// Refuses a file that cannot be written, before long work for it begins.
+pub fn check(path: &Path) -> CliResult {
+    check_folder(path)?;
+    if path.is_dir() {
+        return Err(
+            CliError::user(format!("{} is a folder", path.display())).hint("name a file in it")
+        );
+    }
+    vitempo::graph::files::check_writable(path).map_err(|error| io_error("write", path, &error))
 }
 
 /// Writes a file, or leaves none on failure.
 pub fn write(path: &Path, bytes: &[u8]) -> CliResult {
     vitempo::graph::files::write_whole(path, bytes).map_err(|error| io_error("write", path, &error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_written_is_refused_before() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("file");
+        check(&file).expect("a new file");
+        std::fs::write(&file, "").expect("a file");
+        check(&file).expect("a file that is replaced");
+        for (path, says) in [
+            (folder.path().to_owned(), "is a folder"),
+            (folder.path().join("none/x.vtb"), "the folder does not exist"),
+            (file.join("x.vtb"), "is a file, not a folder"),
+        ] {
+            let error = check(&path).expect_err(says).to_string();
+            assert!(error.contains(says), "{error}");
+        }
+    }
 }

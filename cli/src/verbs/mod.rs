@@ -134,18 +134,17 @@ fn run(command: &Command) -> CliResult {
         Command::Bundle(command) => bundle::run(command),
         Command::Report(args) => report::run(args),
         Command::Demo(args) => demo::run(args),
-        Command::Completions { shell } => {
-            clap_complete::generate(
-                *shell,
-                &mut Cli::command(),
-                "vitempo",
-                &mut std::io::stdout().lock(),
-            );
-            Ok(())
-        }
+        Command::Completions { shell } => completions(*shell),
         Command::Man(args) => man::run(args),
         Command::Worker => vitempo::profiler::worker::main().map_err(CliError::ours),
     }
+}
+
+/// Prints by way of a buffer: the generator panics where it cannot write.
+fn completions(shell: clap_complete::Shell) -> CliResult {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "vitempo", &mut script);
+    output::write_stdout(&String::from_utf8_lossy(&script))
 }
 
 #[cfg(test)]

@@ -150,9 +150,35 @@ pub fn percent(share: f64) -> String {
     if share.is_finite() { format!("{:.1} %", share * 100.0) } else { "-".to_owned() }
 }
 
+/// The level of an interval as a percentage, in hundredths rounded down: `90 %`, `99.95 %`.
+pub fn level(level: f64) -> String {
+    if level.is_nan() {
+        return "-".to_owned();
+    }
+    // A level of 0.9 is a little less than nine tenths; one below 1 is never 100 %.
+    let hundredths = (level * 1e4 + 1e-6).floor().min(9999.0);
+    format!("{} %", hundredths / 100.0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn levels_are_rounded_down() {
+        for (share, text) in [
+            (0.9, "90 %"),
+            (0.95, "95 %"),
+            (1.0 - 0.2, "80 %"),
+            (0.987_654, "98.76 %"),
+            (0.9995, "99.95 %"),
+            (0.999_999_999_999, "99.99 %"),
+            (1e-300, "0 %"),
+            (f64::NAN, "-"),
+        ] {
+            assert_eq!(level(share), text);
+        }
+    }
 
     #[test]
     fn numbers_read_well() {

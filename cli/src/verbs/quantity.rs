@@ -1,7 +1,13 @@
 //! Quantities with units on the command line, in the units planners take.
 
 use std::time::Duration;
-use vitempo::quantity::{self, BYTE_UNITS};
+use vitempo::{
+    quantity::{self, BYTE_UNITS},
+    training::LEVELS,
+};
+
+/// More than any processor has.
+const MOST_THREADS: usize = 1024;
 
 /// A time with its unit: `90s`, `33.3ms`, `1h30m`.
 pub fn duration(text: &str, example: &str) -> Result<Duration, String> {
@@ -87,6 +93,24 @@ pub fn positive(text: &str) -> Result<usize, String> {
         .ok_or_else(|| "expected a whole number above zero".to_owned())
 }
 
+/// A number of threads that a processor may have.
+pub fn threads(text: &str) -> Result<usize, String> {
+    let threads = text.parse().ok().filter(|threads| (1..=MOST_THREADS).contains(threads));
+    threads.ok_or_else(|| format!("expected a whole number from 1 to {MOST_THREADS}"))
+}
+
+/// The number of a logical core.
+pub fn core(text: &str) -> Result<usize, String> {
+    text.parse().map_err(|_| "expected numbers of cores, e.g. 1,2".to_owned())
+}
+
+/// The level of an interval, as a share.
+pub fn level(text: &str) -> Result<f64, String> {
+    let level = text.parse().ok().filter(|level| LEVELS.contains(level));
+    let (least, most) = (LEVELS.start(), LEVELS.end());
+    level.ok_or_else(|| format!("expected a level from {least} to {most}, e.g. 0.9 for 90 %"))
+}
+
 /// A number above zero, without a unit.
 pub fn above_zero(text: &str) -> Result<f64, String> {
     text.trim()
@@ -124,6 +148,20 @@ mod tests {
         assert!(share("15").is_err_and(|e| e.contains("15%")));
         assert!(accuracy("190%").is_err_and(|e| e.contains("between 0 and 100")));
         assert!(time_ns("99999999999s").is_err_and(|e| e.contains("too large")));
+    }
+
+    #[test]
+    fn levels_and_threads_have_bounds() {
+        assert_eq!((level("0.9"), level("0.9999"), level("0.01")), (Ok(0.9), Ok(0.9999), Ok(0.01)));
+        for text in ["0.999999999999", "1e-300", "1", "0", "-1", "90", "nan", "high"] {
+            assert!(level(text).is_err_and(|e| e.contains("0.01 to 0.9999")), "{text}");
+        }
+        assert_eq!((threads("8"), threads("1024")), (Ok(8), Ok(1024)));
+        assert_eq!(core("0"), Ok(0));
+        assert!(core("0-1").is_err_and(|e| e.contains("1,2")));
+        for text in ["0", "1025", "18446744073709551615", "99999999999999999999", "two"] {
+            assert!(threads(text).is_err_and(|e| e.contains("1 to 1024")), "{text}");
+        }
     }
 
     #[test]

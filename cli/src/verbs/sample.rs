@@ -77,6 +77,10 @@ pub fn run(args: &SampleArgs) -> CliResult {
         let error = format!("{flag} has no effect: the networks of {space} are always the same");
         return Err(CliError::user(error).hint(format!("leave {flag} out")));
     }
+    if !args.decoders.is_empty() && sampling::is_inventory(space) {
+        let error = format!("the networks of {space} have no heads that decoders could replace");
+        return Err(CliError::user(error).hint("leave --decoders out, or name a search space"));
+    }
     let (count, seed) = (args.count.unwrap_or(COUNT), args.seed.unwrap_or_default());
     let samples = match args.decoders.as_slice() {
         [] => sampling::sample_named(space, count, seed)?,

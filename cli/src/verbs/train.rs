@@ -1,15 +1,16 @@
 //! `vitempo train`: trains a bundle of predictors on a dataset.
 
 use super::{
+    bundle::warn_of_support,
     dataset::{load_environment, load_sample},
     error::{CliError, CliResult},
+    files,
     output::{self, Format, Report, Table},
-    progress,
+    progress, quantity,
 };
 use indicatif::ProgressBar;
 use std::{
     collections::BTreeSet,
-    num::NonZeroU64,
     path::{Path, PathBuf},
 };
 use vitempo::{
@@ -61,15 +62,15 @@ pub struct TrainArgs {
     /// Train on a sample of the architectures, chosen by --seed, where all of them have more rows of
     /// operators than this: memory and time do not grow with the dataset then. Half of the rows are
     /// for real models at most
-    #[arg(long, value_name = "N")]
-    pub max_rows: Option<NonZeroU64>,
+    #[arg(long, value_name = "N", value_parser = quantity::positive)]
+    pub max_rows: Option<usize>,
 
     /// The same data and seed give the same bundle, byte for byte
     #[arg(long, default_value_t = SEED)]
     pub seed: u64,
 
     /// Level of the intervals, e.g. 0.9
-    #[arg(long, default_value_t = 0.9)]
+    #[arg(long, default_value_t = 0.9, value_parser = quantity::level)]
     pub level: f64,
 
     /// Fit only this share of the regressors, e.g. 2/5, and write it to --out as a file for
@@ -145,9 +146,10 @@ impl Drop for Training {
 }
 
 pub fn run(args: &TrainArgs) -> CliResult {
+    files::check(&args.out)?;
     let environment = args.environment.as_deref();
     let dataset = match args.max_rows {
-        Some(rows) => load_sample(&args.data, environment, rows.get(), args.seed)?,
+        Some(rows) => load_sample(&args.data, environment, rows as u64, args.seed)?,
         None => load_environment(&args.data, environment)?,
     };
     if let Some(source) = &args.from {
@@ -185,6 +187,7 @@ pub fn run(args: &TrainArgs) -> CliResult {
         progress::say(format!("warning: contention is not known to this bundle: {reason}"));
     }
     bundle.save(&args.out)?;
+    warn_of_support(&bundle);
     output::print(
         &super::bundle::BundleReport { bundle: &bundle, location: &args.out.clone().into() },
         args.format,

@@ -20,7 +20,7 @@ use std::{
 use tokio::runtime::{Builder, Runtime};
 
 /// How long a request is tried again.
-const PATIENCE: Duration = Duration::from_secs(30);
+const RETRY_TIMEOUT: Duration = Duration::from_secs(30);
 const RETRIES: usize = 4;
 
 /// A prefix of a bucket.
@@ -76,7 +76,7 @@ impl Bucket {
         let builder =
             AmazonS3Builder::from_env().with_bucket_name(bucket).with_retry(RetryConfig {
                 max_retries: RETRIES,
-                retry_timeout: PATIENCE,
+                retry_timeout: RETRY_TIMEOUT,
                 ..RetryConfig::default()
             });
         let plain = [Key::Endpoint, Key::S3Endpoint].iter().any(|key| {

@@ -31,6 +31,8 @@ pub(super) enum Refusal {
     Invalid(String),
     /// Its output's shape is decided while the model runs.
     RunTime(String),
+    /// A form of a supported operator that is not followed; its output is known.
+    Form(String, TensorSpec),
     /// Its output's shape depends on a constant whose values are not in the file.
     Absent(String),
 }

@@ -8,6 +8,8 @@
 //! Nodes that the reader folded away are in each part that needs them. A node that reads the shape
 //! of another part's tensor becomes a constant, so that the tensor need not be sent for that.
 
+mod types;
+
 use super::proto::{TensorProto, ValueInfoProto};
 use super::view::{self, ValueInfoView};
 use super::wire::{self, FieldValue, Fields};
@@ -47,8 +49,7 @@ pub fn divide(
     part_of: &[usize],
     names: &[&str],
 ) -> Result<Vec<Vec<u8>>, OnnxError> {
-    let file =
-        std::fs::read(path).map_err(|source| OnnxError::Io { path: path.to_owned(), source })?;
+    let file = weights::read(path)?;
     let whole = |bytes: Vec<u8>| Ok(weights::with_stored(path, &bytes)?.unwrap_or(bytes));
     divide_bytes(&file, graph, part_of, names)
         .map_err(|reason| OnnxError::Format { path: path.to_owned(), reason })?
@@ -499,7 +500,13 @@ impl<'a> Division<'a> {
         let value = self.values.get(name).map(|&id| self.graph.value(id));
         let value = value.filter(|value| value.tensor.is_some());
         match (value.map(tensors::info), range) {
-            (Some(info), _) => Ok(ValueInfoProto::encode_to_vec(&info)),
+            (Some(mut info), _) => {
+                let described = info.r#type.as_mut().and_then(|t| t.tensor_type.as_mut());
+                if let (Some(described), Some(found)) = (described, self.element_type(name)) {
+                    described.elem_type = found;
+                }
+                Ok(ValueInfoProto::encode_to_vec(&info))
+            }
             (None, Some(range)) => Ok(written.file[range.clone()].to_vec()),
             (None, None) => Err(format!("the type and shape of `{name}` are not known")),
         }

@@ -291,8 +291,7 @@ pub fn read_file(path: &Path, options: &ReadOptions) -> Result<Graph, OnnxError>
 /// # Errors
 /// As [`read_file`].
 pub fn read_file_with_notes(path: &Path, options: &ReadOptions) -> Result<ReadModel, OnnxError> {
-    let bytes =
-        std::fs::read(path).map_err(|source| OnnxError::Io { path: path.to_owned(), source })?;
+    let bytes = weights::read(path)?;
     let name = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy();
     read(path, &name, &bytes, options, Limits::SHAPES)
 }

@@ -19,7 +19,7 @@ pub(super) fn topological(graph: &GraphView<'_>) -> Result<Vec<usize>, usize> {
     let mut waits = vec![0usize; graph.node.len()];
     let mut readers = vec![Vec::new(); graph.node.len()];
     for (index, node) in graph.node.iter().enumerate() {
-        for &from in node.input.iter().filter_map(|name| producer.get(name)) {
+        for &from in node.reads().filter_map(|name| producer.get(name)) {
             waits[index] += 1;
             readers[from].push(index);
         }

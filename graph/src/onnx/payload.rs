@@ -200,8 +200,16 @@ fn typed(tensor: &TensorView<'_>, precision: Precision) -> ConstantData {
     }
 }
 
+/// Whether one of the values is below zero.
+pub(super) fn is_negative(data: &ConstantData) -> bool {
+    match data {
+        ConstantData::Ints(v) => v.iter().any(|&i| i < 0),
+        ConstantData::Floats(v) => v.iter().any(|&f| f < 0.0),
+    }
+}
+
 /// What an element of that type keeps of a number: its lowest bits.
-const fn in_range(value: i64, precision: Precision) -> i64 {
+pub(super) const fn in_range(value: i64, precision: Precision) -> i64 {
     match precision {
         Precision::I32 => value as i32 as i64,
         Precision::I16 => value as i16 as i64,

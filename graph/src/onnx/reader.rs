@@ -2,6 +2,7 @@
 //! and folded constants.
 
 mod attention;
+mod mean;
 mod outputs;
 mod spelling;
 mod swish;
@@ -194,6 +195,25 @@ impl<'a> Reader<'a> {
             };
             self.add(tensor.name, spec, ValueSource::Constant(data))?;
         }
+        self.sparse_initializers()
+    }
+
+    /// Weights that the file holds in a sparse form: engines make dense tensors of them. Their
+    /// values are not read.
+    fn sparse_initializers(&mut self) -> Result<(), OnnxError> {
+        let graph = self.graph;
+        for sparse in &graph.sparse_initializer {
+            let name = sparse.values.name;
+            self.within(|| Place::Initializer(name.to_owned()), self.budget.steps(1))?;
+            let dense = TensorView {
+                dims: sparse.dims.clone(),
+                data_type: sparse.values.data_type,
+                ..TensorView::default()
+            };
+            let spec = payload::spec(&dense)
+                .map_err(|reason| self.format(format!("initializer `{name}`: {reason}")))?;
+            self.add(name, spec, ValueSource::Constant(None))?;
+        }
         Ok(())
     }
 
@@ -277,8 +297,8 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// A node's inputs, `None` for an omitted one; or the first input that no earlier node
-    /// computes.
+    /// A node's inputs, `None` for an omitted one; or the first value that it or a graph inside it
+    /// reads and no earlier node computes.
     fn read(&self, index: usize) -> Result<SmallVec<[Option<ValueId>; 4]>, &'a str> {
         let id = |&name: &&'a str| {
             if name.is_empty() {
@@ -287,7 +307,11 @@ impl<'a> Reader<'a> {
                 self.ids.get(name).map(|id| Some(*id)).ok_or(name)
             }
         };
-        self.graph.node[index].input.iter().map(id).collect()
+        let node = &self.graph.node[index];
+        if let Some(missing) = node.captured().find(|name| !self.ids.contains_key(*name)) {
+            return Err(missing);
+        }
+        node.input.iter().map(id).collect()
     }
 
     /// How messages name a node.
@@ -319,7 +343,7 @@ impl<'a> Reader<'a> {
 
     fn node(&mut self, index: usize, ids: &[Option<ValueId>]) -> Result<(), OnnxError> {
         let file = &self.graph.node[index];
-        let edges = (ids.len() + file.output.len()) as u64;
+        let edges = (ids.len() + file.captured().count() + file.output.len()) as u64;
         let tensors = file.attribute.iter().filter_map(|a| a.t.as_deref());
         let numbers: u64 = tensors.map(|tensor| self.decoded(tensor)).sum();
         let spent = self.budget.nodes(1).and_then(|()| self.budget.steps(1 + edges + numbers));
@@ -328,11 +352,12 @@ impl<'a> Reader<'a> {
             ids.iter().flatten().map(|id| &self.values[id.0 as usize]).find(|v| v.tensor.is_none());
         if let Some(value) = unknown {
             let reason = format!("the shape of its input `{}` is not known", value.name);
-            return self.unsupported(index, ids, Some(reason));
+            return self.unsupported(index, ids, (Some(reason), None));
         }
         let node = &self.graph.node[index];
         match node.op_type {
             "Attention" if is_onnx(node.domain) => return self.attention(index, ids),
+            "Mean" if is_onnx(node.domain) => return self.mean(index, ids),
             "Swish" if is_onnx(node.domain) => return self.swish(index, ids),
             _ => {}
         }
@@ -341,8 +366,11 @@ impl<'a> Reader<'a> {
             Ok(Some(Mapping::Constant(tensor, data))) => {
                 self.constants(index, vec![tensor], Some(vec![data]))
             }
-            Ok(None) => self.unsupported(index, ids, None),
-            Err(Refusal::RunTime(reason)) => self.unsupported(index, ids, Some(reason)),
+            Ok(None) => self.unsupported(index, ids, (None, None)),
+            Err(Refusal::RunTime(reason)) => self.unsupported(index, ids, (Some(reason), None)),
+            Err(Refusal::Form(reason, output)) => {
+                self.unsupported(index, ids, (Some(reason), Some(output)))
+            }
             Err(Refusal::Invalid(reason)) => Err(self.node_error(index, reason)),
             Err(Refusal::Absent(initializer)) => Err(OnnxError::AbsentValues {
                 path: self.path.to_owned(),
@@ -458,6 +486,9 @@ impl<'a> Reader<'a> {
         let spent = self.budget.steps(work.steps).and_then(|()| self.budget.bytes(work.bytes));
         self.within(|| Place::Node(self.label(index)), spent)?;
         let data = fold::evaluate(kind, attributes, &inputs, outputs);
+        let data = data.filter(|data| {
+            !(is_cast_to_unsigned(&self.graph.node[index]) && data.iter().any(payload::is_negative))
+        });
         Ok(data.map(|data| data.into_iter().map(Some).collect()))
     }
 
@@ -503,12 +534,14 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// An operator vitempo cannot follow: it stays, by name, with the shapes the file declares.
+    /// An operator vitempo cannot follow: it stays, by name, with its first output if that is known
+    /// and the shapes the file declares. What graphs inside it read from around them are inputs, too: else what computes that would have no
+    /// reader.
     fn unsupported(
         &mut self,
         index: usize,
         ids: &[Option<ValueId>],
-        reason: Option<String>,
+        (reason, mut known): (Option<String>, Option<TensorSpec>),
     ) -> Result<(), OnnxError> {
         let graph = self.graph;
         let NodeView { op_type, domain, output, .. } = &graph.node[index];
@@ -519,10 +552,16 @@ impl<'a> Reader<'a> {
         let source = ValueSource::Node(self.nodes.len() as u32);
         let mut outputs = Vec::with_capacity(output.len());
         for name in output.iter().filter(|o| !o.is_empty()) {
-            let tensor = self.declared(index, name)?;
+            let tensor = match known.take() {
+                None => self.declared(index, name)?,
+                known => known,
+            };
             outputs.push(self.add(name, tensor, source.clone())?);
         }
-        let inputs = ids.iter().copied().flatten().collect();
+        let mut inputs: Vec<ValueId> = ids.iter().copied().flatten().collect();
+        let mut known: HashSet<ValueId> = inputs.iter().copied().collect();
+        let captured = graph.node[index].captured().filter_map(|name| self.ids.get(name).copied());
+        inputs.extend(captured.filter(|id| known.insert(*id)));
         let name = self.node_name(index);
         self.nodes.push(Node::new(
             name,
@@ -588,6 +627,13 @@ impl<'a> Reader<'a> {
         name
     }
 }
+
+/// Whether a node casts to an unsigned type that is taken as the signed one of its width: the two
+/// differ where the highest bit is set.
+fn is_cast_to_unsigned(node: &NodeView<'_>) -> bool {
+    node.op_type == "Cast" && matches!(node.int("to"), Some(4 | 12 | 13))
+}
+
 /// How the file spells a reshape.
 fn written(node: &NodeView<'_>) -> Option<Written> {
     match node.op_type {

@@ -28,6 +28,7 @@ const FLOATS: &[&str] = &[
     "Log",
     "LogSoftmax",
     "LpNormalization",
+    "Mean",
     "Mish",
     "RMSNormalization",
     "Reciprocal",

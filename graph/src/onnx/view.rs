@@ -1,6 +1,8 @@
 //! The parts of a file that the reader needs, borrowed from its bytes: neither names nor raw data
 //! are copied, and unused fields are skipped. Field numbers are those of [`super::proto`].
 
+mod captured;
+
 use super::proto::TensorProto;
 use super::wire::{FieldValue, Fields, packed};
 use crate::spending::Spending;
@@ -25,6 +27,7 @@ pub(crate) struct OperatorSetView<'a> {
 pub(crate) struct GraphView<'a> {
     pub node: Vec<NodeView<'a>>,
     pub initializer: Vec<TensorView<'a>>,
+    pub sparse_initializer: Vec<SparseTensorView<'a>>,
     pub input: Vec<ValueInfoView<'a>>,
     pub output: Vec<ValueInfoView<'a>>,
     /// Each a [`ValueInfoView`], left encoded: only outputs of unknown operators are looked up.
@@ -50,6 +53,8 @@ pub(crate) struct AttributeView<'a> {
     pub t: Option<Box<TensorView<'a>>>,
     pub floats: Vec<f32>,
     pub ints: Vec<i64>,
+    /// What graphs in it read from around them.
+    pub captured: Vec<&'a str>,
 }
 
 #[derive(Debug, Default)]
@@ -65,6 +70,14 @@ pub(crate) struct TensorView<'a> {
     pub uint64_data: Cow<'a, [u64]>,
     /// Whether the data lies elsewhere.
     pub external: bool,
+}
+
+/// A tensor of `dims` of which only some elements are in the file.
+#[derive(Debug, Default)]
+pub(crate) struct SparseTensorView<'a> {
+    /// Those elements; the tensor's name and element type are theirs.
+    pub values: TensorView<'a>,
+    pub dims: SmallVec<[i64; 4]>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -126,6 +139,16 @@ impl<'a> NodeView<'a> {
         bound("start", 0)..bound("end", rank)
     }
 
+    /// What it reads: its inputs, then what graphs in its attributes read from around them.
+    pub fn reads(&self) -> impl Iterator<Item = &'a str> {
+        self.input.iter().chain(self.captured()).copied().filter(|name| !name.is_empty())
+    }
+
+    /// What graphs in its attributes read from around them.
+    pub fn captured(&self) -> impl Iterator<Item = &&'a str> {
+        self.attribute.iter().flat_map(|a| &a.captured)
+    }
+
     /// The text of that name, when it is text.
     pub fn text(&self, name: &str) -> Option<&'a str> {
         self.attribute(name).and_then(|a| std::str::from_utf8(a.s).ok())
@@ -164,12 +187,20 @@ pub(super) trait Message<'a>: Default {
 }
 
 fn merge<'a, M: Message<'a>>(message: &mut M, found: Found<'a, '_>) -> Result<(), String> {
+    each_field(found, |number, found| message.take(number, found))
+}
+
+/// Passes each field of a message to `take`, with its number.
+fn each_field<'a, 's>(
+    found: Found<'a, 's>,
+    mut take: impl FnMut(u64, Found<'a, 's>) -> Result<(), String>,
+) -> Result<(), String> {
     let FieldValue::Bytes(range) = found.value else { return Err(found.damaged("message")) };
     let Found { file, spending, .. } = found;
     Fields::new(file, range).try_for_each(|field| {
         let field = field?;
         spend(spending, 1)?;
-        message.take(field.number, Found { file, value: field.value, spending })
+        take(field.number, Found { file, value: field.value, spending })
     })
 }
 
@@ -300,6 +331,7 @@ impl<'a> Message<'a> for GraphView<'a> {
             5 => self.initializer.push(found.message()?),
             11 => self.input.push(found.message()?),
             12 => self.output.push(found.message()?),
+            15 => self.sparse_initializer.push(found.message()?),
             13 => self.value_info.push(found.bytes()?),
             _ => {}
         }
@@ -330,6 +362,7 @@ impl<'a> Message<'a> for AttributeView<'a> {
             3 => self.i = found.int()?,
             4 => self.s = found.bytes()?,
             5 => merge(self.t.get_or_insert_default().as_mut(), found)?,
+            6 | 11 => captured::add(&mut self.captured, found)?,
             7 => found.fixed(&mut self.floats, f32::from_le_bytes)?,
             8 => found.numbers(&mut self.ints, |number| number as i64)?,
             _ => {}
@@ -355,6 +388,16 @@ impl<'a> Message<'a> for TensorView<'a> {
             _ => {}
         }
         Ok(())
+    }
+}
+
+impl<'a> Message<'a> for SparseTensorView<'a> {
+    fn take(&mut self, number: u64, found: Found<'a, '_>) -> Result<(), String> {
+        match number {
+            1 => merge(&mut self.values, found),
+            3 => found.numbers(&mut self.dims, |number| number as i64),
+            _ => Ok(()),
+        }
     }
 }
 

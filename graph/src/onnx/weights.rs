@@ -17,7 +17,7 @@ pub(super) mod fill;
 mod tensors;
 
 use super::{OnnxError, wire};
-use crate::Precision;
+use crate::{Precision, files::read_limited};
 use fill::Distribution;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -89,8 +89,9 @@ fn plan(path: &Path, file: &[u8]) -> Result<Plan, OnnxError> {
         .map_err(|reason| OnnxError::Format { path: path.to_owned(), reason })
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, OnnxError> {
-    std::fs::read(path).map_err(|source| OnnxError::Io { path: path.to_owned(), source })
+/// The bytes of a model's file, which protobuf's readers take.
+pub(super) fn read(path: &Path) -> Result<Vec<u8>, OnnxError> {
+    read_limited(path, MOST_BYTES).map_err(|source| OnnxError::Io { path: path.to_owned(), source })
 }
 
 /// A stretch of the file to write.

@@ -1,5 +1,5 @@
 //! Writes a [`Graph`] as an ONNX file: opset 20, IR version 9, one operator per node wherever ONNX
-//! has that operator.
+//! has that operator. A GroupNorm with a scale per channel needs opset 21 and IR version 10.
 //!
 //! Reshapes and paddings have the form of the file that they were read from
 //! ([`crate::Written`]).
@@ -23,11 +23,20 @@ use crate::{
     Budget, Exceeded, Graph, Limits, MemoryFormat, Node, ValueId, ValueSource, files::write_whole,
 };
 use prost::Message;
+use spelling::{Scales, scales};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::Path;
 
-const OPSET: i64 = 20;
-const IR_VERSION: i64 = 9;
+/// Versions of a file: of its operator set, and of the format.
+#[derive(Clone, Copy)]
+struct Versions {
+    opset: i64,
+    ir: i64,
+}
+
+const USUAL: Versions = Versions { opset: 20, ir: 9 };
+/// Where GroupNormalization has a scale per channel, and none per group.
+const SCALES_OF_CHANNELS: Versions = Versions { opset: 21, ir: 10 };
 
 /// What becomes of weights that have no payload.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -151,13 +160,27 @@ fn model(graph: &Graph, seed: u64) -> Result<ModelProto, String> {
         ..GraphProto::default()
     };
     check_names(&proto)?;
+    let versions = versions(graph)?;
     Ok(ModelProto {
-        ir_version: IR_VERSION,
+        ir_version: versions.ir,
         producer_name: "vitempo".to_owned(),
         graph: Some(proto),
-        opset_import: vec![OperatorSetIdProto { domain: String::new(), version: OPSET }],
+        opset_import: vec![OperatorSetIdProto { domain: String::new(), version: versions.opset }],
         ..ModelProto::default()
     })
+}
+
+fn versions(graph: &Graph) -> Result<Versions, String> {
+    let of = |wanted: Scales| graph.nodes().iter().find(|n| scales(&n.op) == Some(wanted));
+    match (of(Scales::Channels), of(Scales::Groups)) {
+        (Some(channels), Some(groups)) => Err(format!(
+            "node `{}` has a scale per channel and node `{}` one per group; no operator set has \
+            both",
+            channels.name, groups.name
+        )),
+        (Some(_), None) => Ok(SCALES_OF_CHANNELS),
+        _ => Ok(USUAL),
+    }
 }
 
 fn check_formats(node: &Node) -> Result<(), String> {

@@ -25,7 +25,7 @@ impl Extent {
         Self { old, new, side }
     }
 
-    fn changed(self) -> bool {
+    pub fn changed(self) -> bool {
         self.old != self.new
     }
 

@@ -1,5 +1,5 @@
 use super::*;
-use crate::{Attributes, GraphBuilder, Precision};
+use crate::{Attributes, ConstantData, GraphBuilder, Precision};
 
 fn f32(shape: &[usize]) -> TensorSpec {
     TensorSpec::new(shape, Precision::F32)
@@ -273,4 +273,96 @@ fn nothing_to_resize_is_an_error() {
         error.to_string().contains("`none`") && error.to_string().contains("dimension of 0"),
         "{error}"
     );
+}
+
+/// A convolution of an image, then one operator with a constant.
+fn with_constant(
+    side: usize,
+    kind: OpKind,
+    attributes: Attributes,
+    constant: Option<(TensorSpec, Vec<i64>)>,
+) -> Graph {
+    let mut b = GraphBuilder::new("m");
+    let image = b.input("image", f32(&[1, 3, side, side]));
+    let x = b.conv("conv", image, 8, 3, 1, 1, 1, true).expect("a convolution");
+    let mut inputs = vec![x];
+    inputs.extend(constant.map(|(tensor, values)| {
+        if tensor.precision.is_float() {
+            b.weight("constant", tensor)
+        } else {
+            b.constant("constant", tensor, ConstantData::Ints(values))
+        }
+    }));
+    let y = b.op("op", kind, attributes, &inputs).expect("an operator");
+    b.finish(vec![y]).expect("a graph")
+}
+
+fn indices(values: &[i64]) -> Option<(TensorSpec, Vec<i64>)> {
+    Some((TensorSpec::new([values.len()], Precision::I64), values.to_vec()))
+}
+
+#[test]
+fn constants_of_the_images_size_are_refused() {
+    let none = Attributes::new;
+    let columns = || none().with_int("axis", 3);
+    let grid = |side: usize| Some((f32(&[1, side, side, 2]), Vec::new()));
+    let all: Vec<i64> = (0..24).collect();
+    let half: Vec<i64> = (0..24).step_by(2).collect();
+    let mirrored: Vec<i64> = (0..24).rev().collect();
+    let pads = |after: [i64; 2]| none().with_ints("pads", [0, 0, 0, 0, 0, 0, after[0], after[1]]);
+    let table = Some((TensorSpec::new([1, 8, 4, 24], Precision::I64), vec![0; 768]));
+    let refused = [
+        (OpKind::GridSample, none(), grid(24), "[24, 24]"),
+        (OpKind::GridSample, none(), grid(12), "[12, 12]"),
+        (OpKind::GridSample, none(), grid(48), "[48, 48]"),
+        (OpKind::Gather, columns(), indices(&all), "through 24"),
+        (OpKind::Gather, columns(), indices(&half), "through 24"),
+        (OpKind::Gather, columns(), indices(&mirrored), "through 24"),
+        (OpKind::GatherElements, none().with_int("axis", 2), table, "through 24"),
+        (OpKind::TopK, columns().with_int("k", 24), None, "count 24"),
+        (OpKind::Pad, pads([4, 4]), None, "24 by 4 to a multiple of 7, and 40 needs 2"),
+    ];
+    let size = ImageSize::new(40, 40).expect("a size");
+    for (kind, attributes, constant, says) in refused {
+        let graph = with_constant(24, kind, attributes, constant);
+        let error = with_image_size(&graph, size).expect_err(says).to_string();
+        assert!(error.contains("node `op`") && error.contains(says), "{error}");
+        let same = ImageSize::new(24, 24).expect("a size");
+        assert!(with_image_size(&graph, same).is_ok(), "{says}");
+    }
+    let fine = [
+        (OpKind::GridSample, none(), grid(7)),
+        (OpKind::Gather, columns(), indices(&[0])),
+        (OpKind::Gather, columns(), indices(&[3, 1, 2])),
+        (OpKind::Gather, columns(), indices(&[2, 4, 6])),
+        // Channels stay as many as they are.
+        (OpKind::Gather, none().with_int("axis", 1), indices(&[0, 1, 2, 3, 4, 5, 6, 7])),
+        (OpKind::TopK, columns().with_int("k", 5), None),
+        (OpKind::Pad, pads([1, 1]), None),
+        (OpKind::Pad, none().with_ints("pads", [0, 0, 2, 2, 0, 0, 2, 2]), None),
+    ];
+    for (kind, attributes, constant) in fine {
+        let graph = with_constant(24, kind, attributes, constant);
+        with_image_size(&graph, size).expect("the new size");
+    }
+    // What fills up to the same multiple may stay.
+    let graph = with_constant(24, OpKind::Pad, pads([4, 4]), None);
+    let size = ImageSize::new(45, 52).expect("a size");
+    with_image_size(&graph, size).expect("45 and 52 need 4");
+}
+
+#[test]
+fn indices_of_places_that_follow_the_image_are_refused() {
+    let places = (TensorSpec::new([1, 24, 1], Precision::I64), (0..24).collect::<Vec<i64>>());
+    let mut b = GraphBuilder::new("m");
+    let image = b.input("image", f32(&[1, 3, 24, 24]));
+    let rows = b.transpose("turn", image, &[2, 0, 1, 3]).expect("a transpose");
+    let index = b.constant("index", places.0, ConstantData::Ints(places.1));
+    let y = b.op("op", OpKind::GatherNd, Attributes::new(), &[rows, index]).expect("rows");
+    let graph = b.finish(vec![y]).expect("a graph");
+    let size = ImageSize::new(40, 24).expect("a size");
+    let error = with_image_size(&graph, size).expect_err("24 rows").to_string();
+    assert!(error.contains("node `op`") && error.contains("through 24"), "{error}");
+    let size = ImageSize::new(24, 40).expect("a size");
+    with_image_size(&graph, size).expect("24 rows stay");
 }

@@ -16,6 +16,14 @@ pub(super) fn canonical_clip(a: &mut Attributes, inputs: &[Operand]) -> Result<(
     Ok(())
 }
 
+/// `fmod` = 1, the sign of the dividend, is written of integers only: floats have no other.
+pub(super) fn canonical_mod(a: &mut Attributes, inputs: &[Operand]) -> Result<(), String> {
+    if operand(inputs, 0)?.precision.is_float() || a.int("fmod") != Some(1) {
+        a.0.remove("fmod");
+    }
+    Ok(())
+}
+
 pub(super) fn infer(
     kind: &OpKind,
     a: &Attributes,

@@ -59,6 +59,11 @@ fn resize_canonical(a: &mut Attributes, x: &TensorSpec) -> Result<(), String> {
         }
     }
     drop_default(a, "antialias", 0.0);
+    // Only a cubic or antialiased resize reads outside.
+    if a.text("mode") != Some("cubic") && !a.has("antialias") {
+        a.0.remove("exclude_outside");
+    }
+    drop_default(a, "exclude_outside", 0.0);
     let scales = match a.0.remove("scales") {
         Some(Attribute::Floats(scales)) if !scales.is_empty() => Some(scales),
         _ => None,

@@ -297,6 +297,67 @@ fn the_file_holds_what_was_planned_with_aligned_weights() {
     assert!(data.iter().all(|vector| (vector + 4) % 16 == 0));
 }
 
+/// A graph of one operator on an image.
+fn single(kind: OpKind, attributes: Attributes, weights: &[usize]) -> Graph {
+    let mut b = GraphBuilder::new("m");
+    let mut inputs = vec![b.input("x", TensorSpec::f32([1, 4, 8, 8]))];
+    let weight =
+        |(i, &extent): (usize, &usize)| b.weight(format!("w{i}"), TensorSpec::f32([extent]));
+    inputs.extend(weights.iter().enumerate().map(weight));
+    let y = b.op("op", kind, attributes, &inputs).unwrap();
+    b.finish(vec![y]).unwrap()
+}
+
+#[test]
+fn what_the_engine_would_compute_otherwise_is_refused() {
+    let text = |name: &str, value: &str| none().with(name, Attribute::Text(value.to_owned()));
+    let dilated = none().with_ints("kernel_shape", [3, 3]).with_ints("dilations", [2, 2]);
+    let resized = |coordinates: &str| {
+        text("coordinate_transformation_mode", coordinates).with_ints("sizes", [1, 4, 16, 16])
+    };
+    for (kind, attributes, says) in [
+        (OpKind::AveragePool, dilated, "dilated"),
+        (OpKind::Resize, resized("tf_crop_and_resize"), "`tf_crop_and_resize`"),
+        (
+            OpKind::Resize,
+            resized("tf_crop_and_resize").with("mode", Attribute::Text("linear".to_owned())),
+            "`tf_crop_and_resize`",
+        ),
+    ] {
+        let error = plan(&single(kind, attributes, &[]), Precision::F32).unwrap_err().to_string();
+        assert!(error.contains("`op`") && error.contains(says), "{error}");
+    }
+}
+
+#[test]
+fn remainders_of_floats_have_the_sign_of_the_dividend() {
+    let expected = ["ABS", "ABS", "FLOOR_MOD", "SIGN", "MUL"];
+    assert_eq!(codes(&single(OpKind::Mod, none(), &[1])), expected);
+    let mut b = GraphBuilder::new("m");
+    let [x, y] = ["x", "y"].map(|name| b.input(name, TensorSpec::new([4], Precision::I32)));
+    let z = b.binary("op", OpKind::Mod, x, y).unwrap();
+    assert_eq!(codes(&b.finish(vec![z]).unwrap()), ["FLOOR_MOD"]);
+}
+
+#[test]
+fn a_group_may_have_one_scale() {
+    for (scales, shape) in [(2, &[1, 1, 1, 2, 1][..]), (4, &[1, 1, 1, 4])] {
+        let graph = single(OpKind::GroupNorm, none().with_int("groups", 2), &[scales; 2]);
+        let program = program(&graph, &Budget::default()).unwrap();
+        let weights: Vec<&[usize]> = program
+            .tensors
+            .iter()
+            .filter_map(|tensor| match &tensor.payload {
+                Payload::Weight(expression) if expression.elements() == scales => {
+                    Some(tensor.shape.as_slice())
+                }
+                _ => None,
+            })
+            .collect();
+        assert_eq!(weights, [shape; 2]);
+    }
+}
+
 /// Runs programs of RESHAPE, TRANSPOSE and ADD.
 fn run(program: &Program, input: &Array) -> Array {
     let mut values: HashMap<usize, Array> = HashMap::new();

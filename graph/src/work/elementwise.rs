@@ -3,7 +3,7 @@
 //!
 //! | per output element | kinds |
 //! |---|---|
-//! | 1 | add, sub, mul, div, pow, min, max, compare, logical, where, relu, neg, abs, round, sqrt, reciprocal, exp, log, erf, tanh, sin, cos |
+//! | 1 | add, min, max (of more than two operands: one less than these), sub, mul, div, pow, compare, logical, where, relu, neg, abs, round, sqrt, reciprocal, exp, log, erf, tanh, sin, cos |
 //! | 2 | dequantize (-, x), clip (min, max), leaky_relu, prelu (x, max), mod, batch_norm (scale and shift, folded from four vectors) |
 //! | 3 | elu (exp, -, x), softplus (exp, +, log), lp_norm (square, sum, /) |
 //! | 4 | sigmoid (neg, exp, +, /), hard_sigmoid (x, +, min, max), rms_norm (square, sum, /, scale) |
@@ -11,7 +11,7 @@
 //! | 6 | dynamic_quantize (quantize, and the range of the input) |
 //! | 7 | layer_norm, instance_norm, group_norm (sum, -, square, sum, /, scale, bias) |
 //! | 9 | gelu_tanh (x^3 twice x, x, +, x, tanh, +, x, x) |
-//! | 2 taps - 1 | resize and grid_sample: 4 taps linear, 16 cubic; nearest none |
+//! | 2 taps - 1 | resize and grid_sample: 2 taps per spatial dimension linear, 4 cubic (4 and 16 of an image); nearest none |
 //! | kernel elements | max_pool, average_pool |
 //!
 //! A chain of elementwise operators in one kernel: the sum of theirs. Per input element: 1 for
@@ -41,6 +41,9 @@ fn main_part(op: &OpSpec, outputs: u64) -> u64 {
         | OpKind::Col2Im => inputs,
         OpKind::ReduceL2 => inputs.saturating_mul(2),
         OpKind::Elementwise => outputs.saturating_mul(chain(op.attributes.text("ops"))),
+        OpKind::Add | OpKind::Min | OpKind::Max if op.inputs.len() > 2 => {
+            outputs.saturating_mul(op.inputs.len() as u64 - 1)
+        }
         kind => outputs.saturating_mul(per_element(kind).unwrap_or_else(|| interpolation(op))),
     }
 }
@@ -63,13 +66,17 @@ fn per_element(kind: &OpKind) -> Option<u64> {
     })
 }
 
-/// Weighted sum of the taps an interpolation reads.
+/// Weighted sum of the taps an interpolation reads: along each spatial dimension, those after batch
+/// and channels. A tensor without these is an image.
 fn interpolation(op: &OpSpec) -> u64 {
-    match op.attributes.text("mode").unwrap_or("linear") {
-        "nearest" => 0,
-        "cubic" | "bicubic" => 31,
-        _ => 7,
-    }
+    let rank = op.inputs.first().map_or(4, |x| x.tensor.rank());
+    let dimensions = if rank < 3 { 2 } else { rank as u32 - 2 };
+    let each: u64 = match op.attributes.text("mode").unwrap_or("linear") {
+        "nearest" => return 0,
+        "cubic" | "bicubic" => 4,
+        _ => 2,
+    };
+    each.saturating_pow(dimensions).saturating_mul(2).saturating_sub(1)
 }
 
 fn kernel(op: &OpSpec) -> u64 {
@@ -160,6 +167,22 @@ mod tests {
             (op(OpKind::ReduceL2, none(), &[&[3, 10]], &[3, 1]), 60),
             (op(OpKind::Resize, text("mode", "nearest"), &[image], &[1, 4, 12, 12]), 0),
             (op(OpKind::Resize, text("mode", "linear"), &[image], &[1, 4, 12, 12]), 576 * 7),
+            (op(OpKind::Resize, text("mode", "linear"), &[&[1, 4, 6]], &[1, 4, 12]), 48 * 3),
+            (
+                op(OpKind::Resize, text("mode", "cubic"), &[&[1, 1, 2, 2, 2]], &[1, 1, 4, 4, 4]),
+                64 * 127,
+            ),
+            (
+                op(
+                    OpKind::GridSample,
+                    none(),
+                    &[&[1, 1, 2, 2, 2], &[1, 4, 4, 4, 3]],
+                    &[1, 1, 4, 4, 4],
+                ),
+                64 * 15,
+            ),
+            (op(OpKind::Add, none(), &[image, image, image, image], image), 3 * 144),
+            (op(OpKind::Max, none(), &[image, image, image], image), 2 * 144),
             (op(OpKind::Transpose, none(), &[image], &[4, 1, 6, 6]), 0),
             // 36 MACs per output, then bias and relu
             (

@@ -81,7 +81,7 @@ fn length(key: &TensorSpec) -> u64 {
 }
 
 /// The extents of all distinct labels multiplied: one MAC per point of the index space. An ellipsis
-/// stands for the leading dimensions.
+/// stands for dimensions that are broadcast, aligned at the end.
 fn einsum(op: &OpSpec) -> u64 {
     let equation: String = op
         .attributes
@@ -92,7 +92,7 @@ fn einsum(op: &OpSpec) -> u64 {
         .collect();
     let terms = equation.split("->").next().unwrap_or_default().split(',');
     let mut labels: BTreeMap<char, u64> = BTreeMap::new();
-    let mut ellipsis = 1u64;
+    let mut ellipsis: Vec<u64> = Vec::new();
     for (term, operand) in terms.zip(&op.inputs) {
         let shape = &operand.tensor.shape;
         let (front, back) = term.split_once("...").unwrap_or((term, ""));
@@ -104,12 +104,16 @@ fn einsum(op: &OpSpec) -> u64 {
             *slot = (*slot).max(extent as u64);
         }
         if term.contains("...") {
-            ellipsis = ellipsis.max(product(&shape[start..start + hidden]));
+            let hidden = &shape[start..start + hidden];
+            ellipsis.resize(ellipsis.len().max(hidden.len()), 1);
+            for (slot, &extent) in ellipsis.iter_mut().zip(hidden.iter().rev()) {
+                *slot = (*slot).max(extent as u64);
+            }
         }
     }
     match op.inputs.len() {
         0 => 0,
-        _ => labels.values().fold(ellipsis, |n, &d| n.saturating_mul(d)),
+        _ => labels.values().chain(&ellipsis).fold(1, |n: u64, &d| n.saturating_mul(d)),
     }
 }
 
@@ -226,6 +230,16 @@ mod tests {
                     &[7, 2, 3, 5],
                 ),
                 14 * 60,
+            ),
+            // dimensions of an ellipsis are broadcast one by one
+            (
+                op(
+                    OpKind::Einsum,
+                    einsum("...ij,...jk->...ik"),
+                    &[&[2, 1, 4, 5], &[1, 3, 5, 6]],
+                    &[2, 3, 4, 6],
+                ),
+                2 * 3 * 4 * 5 * 6,
             ),
             // 2 x 3 heads, 10 queries, 7 keys of 8, values of 8
             (

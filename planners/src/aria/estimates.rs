@@ -12,7 +12,6 @@ pub struct Perturbation {
     pub constant: String,
     /// With the constant low and high: by system, the share of frames in time, and the mean
     /// distance by which the shown moving regions lag behind, in patches, where any was shown.
-    #[serde(rename = "came")]
     pub outcomes: [Vec<(System, f64, Option<f64>)>; 2],
 }
 

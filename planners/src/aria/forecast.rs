@@ -56,17 +56,31 @@ impl Forecast {
             ));
         }
         let level = self.0.level;
-        (!(level > 0.0 && level <= 1.0))
-            .then(|| format!("the interval's level {level} must be above 0 and at most 1"))
+        if !(level > 0.0 && level <= 1.0) {
+            return Some(format!("the interval's level {level} must be above 0 and at most 1"));
+        }
+        let is_exact = lower_ns == upper_ns;
+        (!is_exact && self.deviations().is_none()).then(|| {
+            format!(
+                "the interval's level {level} must be below 1, or {lower_ns} and {upper_ns} ns its \
+                point: an interval that is certain has no spread to plan with"
+            )
+        })
+    }
+
+    /// Standard deviations from the point to the ends, by the level; `None` where no finite number
+    /// has that probability.
+    fn deviations(&self) -> Option<f64> {
+        let z = normal::quantile(0.5 + 0.5 * self.0.level);
+        (z.is_finite() && z > 0.0).then_some(z)
     }
 
     /// Standard deviation of the logarithm of the relative error, towards shorter and towards
     /// longer times.
     fn widths(&self) -> [f64; 2] {
-        let z = normal::quantile(0.5 + 0.5 * self.0.level);
-        if !z.is_finite() || z <= 0.0 {
+        let Some(z) = self.deviations() else {
             return [0.0; 2];
-        }
+        };
         let [point_ns, lower_ns, upper_ns] = self.ends_ns();
         [(point_ns / lower_ns).ln() / z, (upper_ns / point_ns).ln() / z]
     }
@@ -160,6 +174,16 @@ mod tests {
         assert!(Forecast::exact(-1.0).refusal().is_some());
         assert!(Forecast::exact(f64::NAN).refusal().is_some());
         assert_eq!(forecast.refusal(), None);
+    }
+
+    #[test]
+    fn an_interval_that_is_certain_is_refused_unless_it_is_its_point() {
+        assert_eq!(Forecast::exact(7.0).refusal(), None);
+        for level in [1.0, 1.0 - f64::EPSILON / 2.0] {
+            let refusal = Forecast::within(10e6, 0.08, level).refusal().expect("no spread");
+            assert!(refusal.contains("must be below 1"), "{refusal}");
+        }
+        assert_eq!(Forecast::within(10e6, 0.08, 0.999_999).refusal(), None);
     }
 
     #[test]

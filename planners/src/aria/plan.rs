@@ -139,7 +139,6 @@ pub struct Tried {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct AriaPlan {
     /// The requirements of the plan.
-    #[serde(rename = "wishes")]
     pub requirements: Requirements,
     /// The region encoder that updates the most patches; the first one tried where none fits.
     pub region: RegionEncoder,

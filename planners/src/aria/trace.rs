@@ -254,10 +254,14 @@ impl Trace {
 fn head(path: &Path, line: &str) -> Result<(Grid, f64), TraceError> {
     let refuse = |reason: String| TraceError::Head { path: path.to_owned(), reason };
     let value = |name: &str| {
-        let found = line
+        let mut values = line
             .trim_start_matches('#')
             .split_whitespace()
-            .find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
+            .filter_map(|word| word.strip_prefix(name)?.strip_prefix('='));
+        let found = values.next();
+        if values.next().is_some() {
+            return Err(refuse(format!("`{name}` is there twice")));
+        }
         found
             .and_then(|text| text.parse::<f64>().ok())
             .ok_or_else(|| refuse(format!("`{name}` is not there, or no number")))
@@ -384,6 +388,8 @@ mod tests {
                 .contains("must be frame,translation_m")
         );
         assert!(with("").contains("no frame"));
+        let twice = parse(&format!("# grid_rows=2 {}", &head[2..])).expect_err("two grids");
+        assert!(twice.contains("`grid_rows` is there twice"), "{twice}");
         assert!(
             with("0,0,0,,,,,,,,\n2,0,0,,,,,,,,\n").contains("line 4")
                 && with("0,0,0,,,,,,,,\n2,0,0,,,,,,,,\n").contains("rise by 1")

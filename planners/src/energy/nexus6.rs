@@ -191,6 +191,9 @@ pub struct Measured {
     pub processor: Processor,
 }
 
+/// Camera frames per second up to which the study measured the camera (figure of section V-C).
+pub const MOST_CAMERA_FPS: f64 = 30.0;
+
 impl CameraFigures {
     /// The camera as the study used it.
     #[must_use]

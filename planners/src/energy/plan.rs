@@ -9,7 +9,6 @@
 use super::{
     CameraUse, Cycles,
     offload::{EnergyParts, OffloadModel},
-    radio::PASSES,
 };
 use crate::{
     Plan, Stage, Transfer,
@@ -104,6 +103,27 @@ struct Times {
     plan_period_s: Option<f64>,
 }
 
+/// Times of one frame with a promotion of the radio, s.
+struct Promoted {
+    promotion_s: f64,
+    latency_s: f64,
+    period_s: f64,
+    /// From the answer to the next promotion or transmission.
+    quiet_s: f64,
+}
+
+impl Times {
+    fn frame(&self, promotion_s: f64, camera_s: f64) -> Promoted {
+        let latency_s = self.conversion_s + self.latency_s + promotion_s;
+        let period_s = match self.plan_period_s {
+            Some(period_s) => period_s.max(self.conversion_s).max(camera_s),
+            None => latency_s.max(camera_s),
+        };
+        let quiet_s = (period_s - promotion_s - self.sending_s - self.answer_s).max(0.0);
+        Promoted { promotion_s, latency_s, period_s, quiet_s }
+    }
+}
+
 impl OffloadModel {
     /// One frame of a plan, by its point estimates.
     #[must_use]
@@ -116,29 +136,28 @@ impl OffloadModel {
         let times = self.times_of(plan, with);
         let sends = times.sending_s > 0.0;
         let camera_s = 1.0 / with.camera.fps;
-        let (mut promotion_s, mut latency_s, mut period_s, mut quiet_s) = (0.0, 0.0, 0.0, 0.0);
-        for _ in 0..PASSES {
-            latency_s = times.conversion_s + times.latency_s + promotion_s;
-            period_s = match times.plan_period_s {
-                Some(period_s) => period_s.max(times.conversion_s).max(camera_s),
-                None => latency_s.max(camera_s),
-            };
-            quiet_s = (period_s - promotion_s - times.sending_s - times.answer_s).max(0.0);
-            promotion_s = if sends { self.radio.promotion_after_s(quiet_s) } else { 0.0 };
-        }
+        let frame = |promotion_s: f64| times.frame(promotion_s, camera_s);
+        let frames = match sends {
+            true => self.radio.frames(frame, |frame| frame.quiet_s),
+            false => vec![frame(0.0)],
+        };
+        let mean = |of: &dyn Fn(&Promoted) -> f64| {
+            frames.iter().map(of).sum::<f64>() / frames.len() as f64
+        };
+        let period_s = mean(&|frame| frame.period_s);
+        let radio_j = |frame: &Promoted| {
+            self.radio.frame_j(frame.promotion_s, times.sending_s, times.answer_s, frame.quiet_s)
+        };
         let of_stage = |stage: &Stage| self.stage_j(stage, given, with);
         let parts = EnergyParts {
             conversion_j: self.conversion_power.watts(with.ghz) * times.conversion_s,
             inference_j: plan.stages.iter().map(of_stage).sum(),
-            radio_j: match sends {
-                true => self.radio.frame_j(times.sending_s, times.answer_s, quiet_s),
-                false => 0.0,
-            },
+            radio_j: if sends { mean(&radio_j) } else { 0.0 },
             camera_j: self.camera.watts(with.ghz, with.camera) * period_s,
             base_j: self.base.watts(with.ghz) * period_s,
         };
         PlanFrame {
-            latency_s,
+            latency_s: mean(&|frame| frame.latency_s),
             period_s,
             energy_j: parts.total_j(),
             parts,
@@ -207,8 +226,9 @@ mod tests {
     use crate::{
         cost::{Link, NodeCosts, ProcessorCosts, TensorCosts},
         energy::{
+            Radio,
             nexus6::{self, Measured},
-            offload::{Clock, Place},
+            offload::{Clock, Frame, Place, Use},
         },
         split::{Criterion, Objective, Split},
     };
@@ -240,31 +260,56 @@ mod tests {
         Costs::new("m", processors, links, vec![node], vec![image], vec![]).expect("costs")
     }
 
+    /// One frame as offloading has it, and as a plan of one operator.
+    fn both(device: &OffloadModel, with: &Use, ghz: f64) -> (Frame, PlanFrame) {
+        let costs = costs(device, ghz, with.place == Place::Local);
+        let split = Split::new(&costs, 0, 1).expect("a split");
+        let objective = Objective::least(Criterion::Latency);
+        let plan = split.best(&objective).expect("a plan").plan;
+        let of_plan = PlanUse {
+            ghz,
+            camera: with.camera,
+            conversion: with.conversion,
+            remote: vec!["server".to_owned()],
+        };
+        let running = Running::from(&plan);
+        let found = device.frame_of_plan(&running, StageEnergy::Costs(&costs), &of_plan);
+        (device.frame(with), found)
+    }
+
     #[test]
     fn a_plan_of_one_operator_takes_what_offloading_takes() {
         let (device, measured) =
             (nexus6::device().expect("a device"), Measured::shipped().expect("the tables"));
+        let radio = Radio { promotion_s: 0.4, promotion_w: 1.0, tail_s: 1.0, ..device.radio };
+        let slow_to_wake = OffloadModel { radio, ..device.clone() };
+        let network = device.remote[0];
+        let busy_s = network.sent_bytes as f64 / device.bandwidth_bytes_per_s
+            + device.round_trip_s
+            + network.inference.seconds(1.0);
         let ghz = 1.497;
-        for (place, confined) in [(Place::Local, true), (Place::Remote, false)] {
+        let mut alternating = 0;
+        for (device, place, fps) in [
+            (&device, Place::Local, 15.0),
+            (&device, Place::Remote, 15.0),
+            (&slow_to_wake, Place::Remote, 1.0 / (busy_s + 0.9)),
+            (&slow_to_wake, Place::Remote, 1.0 / (busy_s + 1.2)),
+            (&slow_to_wake, Place::Remote, 1.0 / (busy_s + 1.5)),
+        ] {
             let network = if place == Place::Local { device.local[0] } else { device.remote[0] };
-            let costs = costs(&device, ghz, confined);
-            let split = Split::new(&costs, 0, 1).expect("a split");
-            let objective = Objective::least(Criterion::Latency);
-            let plan = split.best(&objective).expect("a plan").plan;
-            let expected =
-                device.frame(&nexus6::as_measured(&measured, place, network, Clock::Fixed(ghz)));
-            let with = PlanUse {
-                ghz,
-                camera: measured.camera.as_used(),
-                conversion: device.conversion[0].cycles(measured.camera.preview),
-                remote: vec!["server".to_owned()],
+            let as_measured = nexus6::as_measured(&measured, place, network, Clock::Fixed(ghz));
+            let camera = CameraUse { fps, ..as_measured.camera };
+            let (expected, found) = both(device, &Use { camera, ..as_measured }, ghz);
+            let close = |a: f64, b: f64| {
+                assert!((a / b - 1.0).abs() < 1e-6, "{place:?}, {fps} frames/s: {a} {b}");
             };
-            let found =
-                device.frame_of_plan(&Running::from(&plan), StageEnergy::Costs(&costs), &with);
-            let close = |a: f64, b: f64| assert!((a / b - 1.0).abs() < 1e-6, "{place:?}: {a} {b}");
             close(found.energy_j, expected.energy_j());
+            close(found.latency_s, expected.latency_s);
             close(found.period_s, expected.period_s);
             close(found.sampling_share, expected.sampling_share);
+            let promotion = expected.phases.iter().find(|phase| phase.name == "promotion");
+            alternating += usize::from(promotion.is_some_and(|p| (p.seconds - 0.2).abs() < 1e-9));
         }
+        assert_eq!(alternating, 1, "quiet for 1.2 s, and after a promotion for 0.8 s");
     }
 }

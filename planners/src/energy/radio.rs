@@ -5,9 +5,6 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Promotion and pause depend on each other: passes until both are settled.
-pub(super) const PASSES: usize = 4;
-
 /// Times and powers of a wireless interface, above the base.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -40,11 +37,32 @@ impl Radio {
         tail_s * self.tail_w + (seconds - tail_s) * self.idle_w
     }
 
-    /// Energy of frames that follow each other, J each: `sending_s` of transmission, `answer_s`
-    /// until the answer, `quiet_s` from there to the next transmission.
+    /// The frames that follow each other in turn, of those that `frame` makes with a promotion of
+    /// so many seconds: promotion and quiet time depend on each other. One frame that is always the
+    /// same; or two, a promoted one first, where only a frame without promotion is quiet for longer
+    /// than the tail, so that each frame makes the next one the other kind.
+    pub(super) fn frames<F>(
+        &self,
+        frame: impl Fn(f64) -> F,
+        quiet_s: impl Fn(&F) -> f64,
+    ) -> Vec<F> {
+        let awake = frame(0.0);
+        let promotion_s = self.promotion_after_s(quiet_s(&awake));
+        if promotion_s == 0.0 {
+            return vec![awake];
+        }
+        let promoted = frame(promotion_s);
+        match self.promotion_after_s(quiet_s(&promoted)) > 0.0 {
+            true => vec![promoted],
+            false => vec![promoted, awake],
+        }
+    }
+
+    /// Energy of a frame, J: `promotion_s` of promotion, `sending_s` of transmission, `answer_s`
+    /// until the answer, `quiet_s` from there to the next frame's promotion or transmission.
     #[must_use]
-    pub fn frame_j(&self, sending_s: f64, answer_s: f64, quiet_s: f64) -> f64 {
-        self.promotion_after_s(quiet_s) * self.promotion_w
+    pub fn frame_j(&self, promotion_s: f64, sending_s: f64, answer_s: f64, quiet_s: f64) -> f64 {
+        promotion_s * self.promotion_w
             + sending_s * self.transmit_w
             + self.quiet_j(answer_s)
             + self.quiet_j(quiet_s)
@@ -70,7 +88,19 @@ mod tests {
         assert!((RADIO.quiet_j(1.25) - 0.35).abs() < 1e-12);
         assert_eq!((RADIO.promotion_after_s(0.25), RADIO.promotion_after_s(0.26)), (0.0, 0.1));
         // Awake throughout: 0.5 x 3 + 0.2 + 0.2; then with a promotion and an idle second.
-        assert!((RADIO.frame_j(0.5, 0.2, 0.2) - 1.9).abs() < 1e-12);
-        assert!((RADIO.frame_j(0.5, 0.2, 1.25) - (0.2 + 1.5 + 0.2 + 0.35)).abs() < 1e-12);
+        assert!((RADIO.frame_j(0.0, 0.5, 0.2, 0.2) - 1.9).abs() < 1e-12);
+        assert!((RADIO.frame_j(0.1, 0.5, 0.2, 1.25) - (0.2 + 1.5 + 0.2 + 0.35)).abs() < 1e-12);
+    }
+
+    #[test]
+    fn frames_alternate_where_a_promotion_leaves_no_pause_to_fall_asleep_in() {
+        // A frame is a promotion and the quiet time that is left after it.
+        let promotions = |quiet_s: f64| -> Vec<f64> {
+            let frames = RADIO.frames(|promotion_s| (promotion_s, quiet_s - promotion_s), |f| f.1);
+            frames.into_iter().map(|(promotion_s, _)| promotion_s).collect()
+        };
+        assert_eq!(promotions(0.25), [0.0]);
+        assert_eq!(promotions(0.30), [0.1, 0.0]);
+        assert_eq!(promotions(0.36), [0.1]);
     }
 }

@@ -33,7 +33,7 @@ use std::cmp::Ordering;
 /// Largest number of tasks for which every order of priorities is tried.
 const MOST_RANKED: usize = 5;
 /// Number of changes without improvement before a larger change.
-const PATIENCE: u64 = 400;
+const CHANGES_BEFORE_KICK: u64 = 400;
 
 /// The limits of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -399,7 +399,7 @@ impl<'a> Search<'a> {
             let changes = self.rng.random_range(1..=2);
             (0..changes).for_each(|_| self.change(&mut changed));
             failed = if self.improve(&mut current, &changed) { 0 } else { failed + 1 };
-            if failed < PATIENCE {
+            if failed < CHANGES_BEFORE_KICK {
                 continue;
             }
             failed = 0;

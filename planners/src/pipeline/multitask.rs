@@ -60,6 +60,18 @@ pub struct Postprocessing {
     pub hand_over_ns: TransferTimes,
 }
 
+/// Inputs of the model that the same parts read. They arrive on the first processor.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ModelInputs {
+    /// Indices of the parts in [`MultiTask::parts`], rising.
+    pub readers: Vec<usize>,
+    /// Their size, bytes.
+    pub size_bytes: u64,
+    /// By processor: the time of their transfer from the first one, ns; `None` where that is
+    /// impossible.
+    pub arrival_ns: Vec<Option<Interval>>,
+}
+
 /// Costs of a multi-task model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MultiTask {
@@ -77,6 +89,8 @@ pub struct MultiTask {
     pub features_bytes: u64,
     /// Time of transferring the features.
     pub hand_over_ns: TransferTimes,
+    /// Inputs of the model; none where they arrive on every processor.
+    pub inputs: Vec<ModelInputs>,
 }
 
 /// A placement with its predicted cost.
@@ -90,7 +104,7 @@ pub struct Schedule {
     pub postprocessing: Vec<usize>,
     /// Whether frames overlap.
     pub execution: Execution,
-    /// ER: time of the encoder.
+    /// ER: time of transfers to the encoder and of the encoder.
     pub encoder_ns: Interval,
     /// DR: time of transfers and decoders.
     pub decoders_ns: Interval,
@@ -134,6 +148,7 @@ impl MultiTask {
             postprocessing: tasks.postprocessing.iter().map(postprocessing).collect(),
             features_bytes: 0,
             hand_over_ns: Vec::new(),
+            inputs: Vec::new(),
         }
     }
 
@@ -199,6 +214,13 @@ impl MultiTask {
                 );
             }
         }
+        let arrives = |inputs: &&ModelInputs| inputs.arrival_ns.len() != count;
+        if let Some(reader) = self.inputs.iter().find(arrives).and_then(|i| i.readers.first()) {
+            let name = self.part(*reader).map_or("inputs", |part| &part.name);
+            let reason =
+                format!("when its inputs arrive must be known for each of {count} processors");
+            return refuse(name, reason);
+        }
         let lost = |p: &&Postprocessing| p.decoder >= self.decoders.len();
         if let Some(after) = self.postprocessing.iter().find(lost) {
             return refuse(&after.part.name, format!("there is no decoder {}", after.decoder));
@@ -216,7 +238,7 @@ impl MultiTask {
     pub fn schedule(&self, places: &[usize], execution: Execution) -> Option<Schedule> {
         let (&encoder, others) = places.split_first()?;
         let (decoders, postprocessing) = others.split_at_checked(self.decoders.len())?;
-        let encoder_ns = (*self.encoder.latency_ns.get(encoder)?)?;
+        let encoder_ns = self.received_ns(places, 0)? + (*self.encoder.latency_ns.get(encoder)?)?;
         let first_after = 1 + self.decoders.len();
         let mut load = self.load(places, 1..first_after)?;
         let after = self.load(places, first_after..first_after + self.postprocessing.len())?;
@@ -265,10 +287,20 @@ impl MultiTask {
         }
     }
 
-    /// The time of receiving what a part reads, before it runs: the features, once per processor
-    /// other than the encoder's, before its first decoder; a prediction, where postprocessing is on
-    /// another processor than its decoder. `None` where it cannot be sent.
+    /// The time of receiving what a part reads, before it runs: inputs of the model, once per
+    /// processor other than the first, before the first part that reads them; the features, once per
+    /// processor other than the encoder's, before its first decoder; a prediction, where
+    /// postprocessing is on another processor than its decoder. `None` where it cannot be sent.
     pub(super) fn received_ns(&self, places: &[usize], part: usize) -> Option<Interval> {
+        let &to = places.get(part)?;
+        let arrival = |inputs: &ModelInputs| *inputs.arrival_ns.get(to)?;
+        let inputs = self.inputs.iter().filter(|inputs| inputs.arrive_for(places, part));
+        let inputs: Option<Interval> = inputs.map(arrival).sum();
+        Some(inputs? + self.received_from_parts_ns(places, part)?)
+    }
+
+    /// The same of other parts alone.
+    fn received_from_parts_ns(&self, places: &[usize], part: usize) -> Option<Interval> {
         let &to = places.get(part)?;
         let Some(decoder) = part.checked_sub(1) else { return Some(Interval::ZERO) };
         let (from, times) = match decoder.checked_sub(self.decoders.len()) {
@@ -280,6 +312,15 @@ impl MultiTask {
             }
         };
         if from == to { Some(Interval::ZERO) } else { *times.get(from)?.get(to)? }
+    }
+}
+
+impl ModelInputs {
+    /// Whether a part is the first on its processor that reads them, which is not the one on which
+    /// they arrive.
+    pub(super) fn arrive_for(&self, places: &[usize], part: usize) -> bool {
+        let is_here = |reader: &&usize| places.get(**reader) == places.get(part);
+        self.readers.iter().find(is_here) == Some(&part) && places.get(part) != Some(&0)
     }
 }
 
@@ -330,7 +371,37 @@ mod tests {
             postprocessing: Vec::new(),
             features_bytes: 1 << 20,
             hand_over_ns: (0..3).map(free).collect(),
+            inputs: Vec::new(),
         }
+    }
+
+    #[test]
+    fn inputs_are_sent_once_to_each_processor_that_reads_them() {
+        let inputs = |readers: &[usize], arrival_ns: [Option<Interval>; 3]| ModelInputs {
+            readers: readers.to_vec(),
+            size_bytes: 8,
+            arrival_ns: arrival_ns.to_vec(),
+        };
+        let image = inputs(&[0, 2], [ms(0), ms(7), ms(9)]);
+        let hint = inputs(&[1], [ms(0), None, ms(1)]);
+        let model = MultiTask { inputs: vec![image, hint], ..model() };
+        let placed = |places: &[usize], execution| {
+            let schedule = model.schedule(places, execution)?;
+            let ms = |ns: Interval| ns.point() / 1_000_000;
+            Some((ms(schedule.encoder_ns), ms(schedule.decoders_ns), ms(schedule.period_ns)))
+        };
+        assert_eq!(placed(&[0, 0, 0], Execution::Sequential), Some((90, 80, 170)));
+        // The image to the encoder on `gpu`, which has it for the second decoder as well.
+        assert_eq!(placed(&[1, 0, 1], Execution::Sequential), Some((67, 35, 102)));
+        assert_eq!(placed(&[1, 0, 1], Execution::Pipelined), Some((67, 35, 67 + 25)));
+        // The image and the features to the decoder.
+        assert_eq!(placed(&[0, 0, 2], Execution::Sequential), Some((90, 9 + 5 + 45, 149)));
+        assert_eq!(placed(&[0, 1, 0], Execution::Sequential), None, "no way for the hint");
+        let schedule = model.schedule(&[1, 0, 1], Execution::Sequential).expect("a placement");
+        let sent = model.running(&schedule).transfers;
+        let sent: Vec<(&str, &str)> =
+            sent.iter().map(|t| (t.tensors[0].as_str(), t.to.as_str())).collect();
+        assert_eq!(sent, [("inputs", "gpu"), ("features", "cpu")]);
     }
 
     #[test]
@@ -423,6 +494,7 @@ mod tests {
             postprocessing: Vec::new(),
             features_bytes: 1,
             hand_over_ns: (0..4).map(free).collect(),
+            inputs: Vec::new(),
         };
         assert_eq!(model.placements(), 4u128.pow(21));
         let budget = Budget::new(Limits { steps: 1 << 16, ..Limits::NONE });

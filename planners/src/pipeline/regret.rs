@@ -34,7 +34,11 @@ use crate::{
     Regret,
     cost::{Costs, End, Link},
     meter::Meter,
+    regret::Beyond,
 };
+
+/// In what parts of a ns the largest share is searched.
+const PARTS_OF_NS: u64 = 1 << 13;
 
 /// This pipeline's cost in a scenario, and the least of any other, ns.
 #[derive(Clone, Copy)]
@@ -84,8 +88,15 @@ impl Pipeline<'_> {
             let at_most = paid(upper).saturating_sub(lower.at_least_for(objective));
             return Regret::of(at_most, paid(upper)).as_bound();
         };
-        let rounding_ns = regrets.rounding_ns();
-        regret.with_largest_share(paid(lower), rounding_ns, |share| regrets.beyond(share).ok())
+        // The share is searched in parts of a ns: shares of small times are not rounded then.
+        let [low, high] = [lower, upper].map(|times| times.finer(PARTS_OF_NS));
+        let mut fine = Regrets { lower: &low, upper: &high, ..regrets };
+        let parts = PARTS_OF_NS as f64;
+        let rounding_ns = fine.rounding() / parts;
+        regret.with_largest_share(paid(lower), rounding_ns, |share| {
+            let found = fine.beyond(share).ok()?;
+            Some(Beyond { at_most: found.at_most / parts, ..found })
+        })
     }
 }
 

@@ -4,9 +4,7 @@
 use super::multitask::{Execution, MultiTask, Schedule};
 use crate::{
     cost::Interval,
-    simulator::{
-        Camera, Contention, Gate, ProcessorModel, Scenario, Source, StageModel, Stream, Task,
-    },
+    simulator::{Camera, Gate, ProcessorModel, Scenario, Source, StageModel, Stream, Task},
 };
 
 /// Duration of one simulation, in frames; a frame counts as the longer of the schedule's latency
@@ -39,12 +37,9 @@ impl Simulation {
     /// The scenario of one schedule: its only stream is the frames.
     #[must_use]
     pub fn scenario(&self, model: &MultiTask, schedule: &Schedule) -> Scenario {
-        let (contention, shares) = contention(&self.slowdown);
-        let processor = |(index, name): (usize, &String)| {
-            let bandwidth_share = shares.get(index).copied().unwrap_or(0.0);
-            ProcessorModel { bandwidth_share, ..ProcessorModel::named(name) }
-        };
-        let processors = model.processors.iter().enumerate().map(processor).collect();
+        let processors: Vec<ProcessorModel> =
+            model.processors.iter().map(ProcessorModel::named).collect();
+        let slowdown = slowdown_by_pairs(&self.slowdown, processors.len());
         let places = schedule.places();
         let point = |time: Option<Interval>| time.map_or(0, Interval::point);
         let task = |&(part, processor): &(usize, usize)| Task {
@@ -71,7 +66,7 @@ impl Simulation {
             Stream { deadline_ns: self.deadline_ns, ..Stream::new("frames", source, stages) };
         let frame_ns = schedule.latency_ns.point().max(interval_ns.unwrap_or(0)).max(1);
         let duration_ns = frame_ns.saturating_mul(FRAMES).min(1 << 60);
-        Scenario { contention, ..Scenario::new(processors, vec![stream], duration_ns) }
+        Scenario { slowdown, ..Scenario::new(processors, vec![stream], duration_ns) }
     }
 }
 
@@ -94,20 +89,18 @@ impl Schedule {
     }
 }
 
-/// Contention, and each processor's share of it, so that every processor has the given slowdown
-/// while all others are busy. The shares of other processors add up; with two processors, the share
-/// of one sets the slowdown of the other.
-fn contention(slowdown: &[f64]) -> (Contention, Vec<f64>) {
-    let most = slowdown.iter().copied().fold(1.0, f64::max);
-    if slowdown.len() < 2 || most <= 1.0 {
-        return (Contention::NONE, vec![0.0; slowdown.len()]);
+/// The factor by which each processor is slower beside each other one, so that every processor has
+/// the given slowdown while all others are busy: each of the others adds the same. Empty where no
+/// processor is slower.
+fn slowdown_by_pairs(slowdown: &[f64], processors: usize) -> Vec<Vec<f64>> {
+    if processors < 2 || !slowdown.iter().any(|factor| *factor > 1.0) {
+        return Vec::new();
     }
-    let asked: Vec<f64> = slowdown.iter().map(|s| ((s - 1.0) / (most - 1.0)).max(0.0)).collect();
-    let all = asked.iter().sum::<f64>() / (slowdown.len() - 1) as f64;
-    (
-        Contention { from: 0.0, to: 1.0, most },
-        asked.iter().map(|others| (all - others).max(0.0)).collect(),
-    )
+    let row = |processor: usize| {
+        let all = slowdown.get(processor).map_or(1.0, |factor| factor.max(1.0));
+        vec![1.0 + (all - 1.0) / (processors - 1) as f64; processors]
+    };
+    (0..processors).map(row).collect()
 }
 
 #[cfg(test)]
@@ -134,6 +127,7 @@ mod tests {
             postprocessing: Vec::new(),
             features_bytes: 0,
             hand_over_ns: vec![vec![ms(0), ms(5)], vec![ms(5), ms(0)]],
+            inputs: Vec::new(),
         }
     }
 
@@ -190,13 +184,15 @@ mod tests {
 
     #[test]
     fn processors_slow_each_other_as_measured() {
-        let (contention, shares) = contention(&[1.1, 1.4]);
-        let slower = |own: usize| {
-            contention.slowdown(
-                shares.iter().enumerate().filter(|(p, _)| *p != own).map(|(_, s)| s).sum(),
-            )
-        };
-        assert!((slower(0) - 1.1).abs() < 1e-12 && (slower(1) - 1.4).abs() < 1e-12);
+        for measured in [vec![1.1, 1.4], vec![2.0, 1.0, 1.0], vec![1.3, 0.9, 1.6]] {
+            let pairs = slowdown_by_pairs(&measured, measured.len());
+            for (own, factor) in measured.iter().enumerate() {
+                let others = (0..measured.len()).filter(|other| *other != own);
+                let simulated = 1.0 + others.map(|other| pairs[own][other] - 1.0).sum::<f64>();
+                assert!((simulated - factor.max(1.0)).abs() < 1e-12, "{measured:?}: {simulated}");
+            }
+        }
+        assert!(slowdown_by_pairs(&[1.0, 0.9], 2).is_empty());
         let schedule = model().schedule(&[0, 1, 1], Execution::Pipelined).expect("a placement");
         // 40 ms of encoder beside 50 ms of decoders: both are busy for most of the time.
         let slowed =
@@ -206,6 +202,31 @@ mod tests {
             period_ms(&Simulation { slowdown: vec![1.0, 1.0], ..Simulation::plain() }, &schedule),
             50.0
         );
+    }
+
+    #[test]
+    fn one_of_three_busy_processors_is_slowed_as_measured() {
+        let alone = |name: &str, own: usize, of: u64| Part {
+            name: name.to_owned(),
+            latency_ns: (0..3).map(|at| if at == own { ms(of) } else { None }).collect(),
+        };
+        let model = MultiTask {
+            processors: ["a", "b", "c"].map(str::to_owned).to_vec(),
+            encoder: alone("encoder", 0, 50),
+            decoders: vec![alone("depth", 1, 80), alone("segmentation", 2, 80)],
+            hand_over_ns: vec![vec![ms(0); 3]; 3],
+            ..model()
+        };
+        let schedule = model.schedule(&[0, 1, 2], Execution::Pipelined).expect("a placement");
+        let period = |slowdown: &[f64]| {
+            let simulation = Simulation { slowdown: slowdown.to_vec(), ..Simulation::plain() };
+            period_of(&model, &simulation, &schedule)
+        };
+        assert_eq!(period(&[1.0; 3]), 80.0);
+        // The encoder is the longest stage then, a little less slow while a decoder waits for it.
+        let slowed = period(&[2.0, 1.0, 1.0]);
+        assert!((85.0..100.0).contains(&slowed), "{slowed}");
+        assert_eq!(period(&[1.0, 2.0, 1.0]), period(&[1.0, 1.0, 2.0]));
     }
 
     #[test]

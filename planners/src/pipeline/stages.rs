@@ -185,6 +185,21 @@ impl StageTimes {
         times
     }
 
+    /// The same times, in so many parts of a ns.
+    pub(super) fn finer(&self, parts: u64) -> Self {
+        let finer = |ns: &u64| ns.saturating_mul(parts);
+        let rows =
+            |rows: &[Vec<u64>]| rows.iter().map(|row| row.iter().map(finer).collect()).collect();
+        let receive =
+            |row: &Vec<Option<u64>>| row.iter().map(|ns| ns.as_ref().map(finer)).collect();
+        Self {
+            prefix: rows(&self.prefix),
+            receive: self.receive.iter().map(receive).collect(),
+            at_least: rows(&self.at_least),
+            ..self.clone()
+        }
+    }
+
     /// How much longer nodes take by `upper` on a processor, ns.
     pub(super) fn range(&self, upper: &Self, processor: usize, nodes: Range<usize>) -> u64 {
         let of = |times: &Self| {

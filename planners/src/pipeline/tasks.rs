@@ -1,10 +1,13 @@
 //! Finds where a model's encoder ends: the part that its tasks share, the decoders behind it, and
 //! the postprocessing of what they predict.
 
-use super::multitask::{MultiTask, TransferTimes};
-use crate::cost::{CostError, Costs, Interval};
+use super::multitask::{ModelInputs, MultiTask, TransferTimes};
+use crate::{
+    cost::{CostError, Costs, Interval},
+    energy::Running,
+};
 use flow::{Flow, components, encoder, postprocessing, task_name};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use vitempo_graph::Graph;
 
 mod flow;
@@ -111,7 +114,7 @@ impl Tasks {
 
     /// The costs of these parts: the cost of a part is the sum over its nodes, and it runs where
     /// all of them run; a transfer takes the time of the links, for all tensors of the encoder that
-    /// decoders read.
+    /// decoders read. Inputs of the model arrive on the first processor.
     ///
     /// # Errors
     /// [`CostError::Node`] for a node with a constraint that placements of parts cannot satisfy.
@@ -132,6 +135,7 @@ impl Tasks {
                 reason: "memory_bytes is not kept by placements of parts; leave it out".to_owned(),
             });
         }
+        self.check_together(costs)?;
         let features = self.sent(costs, 0);
         let mut model = MultiTask::of_tasks(costs.model(), self);
         model.features_bytes = features.iter().sum();
@@ -151,7 +155,57 @@ impl Tasks {
             after.prediction_bytes = prediction.iter().sum();
             after.hand_over_ns = transfers(costs, &prediction);
         }
+        model.inputs = self.inputs(costs);
         Ok(model)
+    }
+
+    /// What runs, with the names of the costs' nodes in place of the parts' names.
+    #[must_use]
+    pub fn with_nodes(&self, mut running: Running, costs: &Costs) -> Running {
+        for (part, stage) in running.stages.iter_mut().enumerate() {
+            let nodes = costs.nodes().iter().zip(&self.part_of);
+            stage.nodes =
+                nodes.filter(|(_, of)| **of == part).map(|(node, _)| node.name.clone()).collect();
+        }
+        running
+    }
+
+    /// Refuses nodes of several parts that stay together.
+    fn check_together(&self, costs: &Costs) -> Result<(), CostError> {
+        for group in costs.together() {
+            let differs = |pair: &&[usize]| self.part_of[pair[0]] != self.part_of[pair[1]];
+            let Some(&[first, second]) = group.windows(2).find(differs) else { continue };
+            let part = |node: usize| &self.names[self.part_of[node]];
+            return Err(CostError::Node {
+                node: costs.nodes()[first].name.clone(),
+                reason: format!(
+                    "it stays together with `{}`, which is in another part (`{}`, `{}`): \
+                    placements of parts do not keep that; leave the group out",
+                    costs.nodes()[second].name,
+                    part(first),
+                    part(second)
+                ),
+            });
+        }
+        Ok(())
+    }
+
+    /// The model's inputs, by the parts that read them.
+    fn inputs(&self, costs: &Costs) -> Vec<ModelInputs> {
+        let mut sizes: BTreeMap<Vec<usize>, Vec<u64>> = BTreeMap::new();
+        for tensor in costs.tensors().iter().filter(|tensor| tensor.producer.is_none()) {
+            let readers: BTreeSet<usize> =
+                tensor.consumers.iter().map(|&node| self.part_of[node]).collect();
+            if !readers.is_empty() {
+                sizes.entry(readers.into_iter().collect()).or_default().push(tensor.size_bytes);
+            }
+        }
+        let inputs = |(readers, sizes): (Vec<usize>, Vec<u64>)| ModelInputs {
+            readers,
+            size_bytes: sizes.iter().sum(),
+            arrival_ns: transfers(costs, &sizes).swap_remove(0),
+        };
+        sizes.into_iter().map(inputs).collect()
     }
 
     /// Sizes of the tensors of a part that other parts read, bytes.
@@ -220,8 +274,7 @@ fn transfers(costs: &Costs, sizes: &[u64]) -> TransferTimes {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use std::collections::BTreeMap;
+    use super::{super::multitask::Execution, *};
     use vitempo_graph::{GraphBuilder, OpKind, TensorSpec};
 
     /// x -> /encoder/a -> /encoder/b -> (/left/c -> /left/d), (/right/e); `b` is an output as well
@@ -316,6 +369,33 @@ mod tests {
         assert_eq!(model.features_bytes, 16);
         let there = model.hand_over_ns[0][1].map(|ns| ns.point());
         assert_eq!((there, model.hand_over_ns[1][0]), (Some(15 + 3), None));
+        let [input] = &model.inputs[..] else { panic!("{:?}", model.inputs) };
+        let arrival: Vec<Option<u64>> =
+            input.arrival_ns.iter().map(|ns| ns.map(|ns| ns.point())).collect();
+        assert_eq!(
+            (&input.readers[..], input.size_bytes, &arrival[..]),
+            (&[0][..], 16, &[Some(0), Some(15 + 3)][..])
+        );
+        let schedule = model.schedule(&[1, 1, 1], Execution::Sequential).expect("a placement");
+        let running = tasks.with_nodes(model.running(&schedule), &costs);
+        let nodes: Vec<&[String]> = running.stages.iter().map(|s| s.nodes.as_slice()).collect();
+        assert_eq!(
+            nodes,
+            [&["/encoder/a", "/encoder/b"][..], &["/left/c", "/left/d"], &["/right/e"]]
+        );
+        // From the other processor there is no link to the first, where inputs arrive.
+        let links = BTreeMap::from([((1, 0), link)]);
+        let processors = costs.processors().to_vec();
+        let back = Costs::of_graph(&graph, processors, links, latency, Vec::new()).expect("costs");
+        let back = tasks.costs(&back).expect("costs of parts");
+        assert_eq!(back.schedule(&[1, 1, 1], Execution::Sequential), None);
+        assert!(back.schedule(&[0, 0, 0], Execution::Sequential).is_some());
+        let mut apart = crate::cost::CostsFile::from(&costs);
+        apart.together = vec![vec!["/encoder/b".to_owned(), "/right/e".to_owned()]];
+        let refused = tasks.costs(&apart.check().expect("costs")).map_err(|e| e.to_string());
+        assert!(refused.is_err_and(|e| {
+            e.contains("node `/encoder/b`: it stays together with `/right/e`")
+        }));
         let confined = crate::cost::CostsFile::from(&costs);
         let confined = crate::cost::CostsFile {
             tensors: confined

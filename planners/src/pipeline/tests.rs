@@ -617,3 +617,29 @@ fn what_cannot_be_is_explained() {
         None
     );
 }
+
+#[test]
+fn the_share_of_a_regret_of_a_few_ns_is_not_rounded_away() {
+    // All on `b` costs 11 + n3, n0 on `a` and the rest on `b` at least 10 + n3: n3 is 5 to 14.
+    let ns = |point: u64, lower: u64, upper: u64| Interval::new(point, lower, upper);
+    let exact = |ns: u64| Some(Interval::exact(ns));
+    let node = |name: &str, latency_ns: [Option<Interval>; 2]| NodeCosts {
+        name: name.to_owned(),
+        latency_ns: latency_ns.to_vec(),
+        energy_nj: vec![None; 2],
+        memory_bytes: 0,
+    };
+    let nodes = vec![
+        node("n0", [ns(5, 5, 13), ns(0, 0, 6)]),
+        node("n1", [None, exact(5)]),
+        node("n3", [None, ns(8, 5, 14)]),
+    ];
+    let processors = ["a", "b"].map(ProcessorCosts::named).to_vec();
+    let links = BTreeMap::from([((0, 1), Link::of_bandwidth(1_000_000_000))]);
+    let costs = Costs::new("few", processors, links, nodes, vec![], vec![]).expect("costs");
+    let pipeline = Pipeline::new(&costs, 0).expect("a problem");
+    let found = pipeline.best(PipelineObjective::Latency { period_at_most: None });
+    let regret = found.expect("a pipeline").plan.regret.expect("a regret");
+    assert_eq!(regret.worst, 1);
+    assert!(!regret.is_bound && (regret.share - 1.0 / 16.0).abs() < 1e-3, "{regret:?}");
+}

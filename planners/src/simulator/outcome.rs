@@ -104,7 +104,7 @@ impl Outcome {
 
 /// The quantile of sorted values at this share (nearest rank); `None` without values.
 #[must_use]
-pub fn nearest_rank(sorted: &[u64], share: f64) -> Option<u64> {
+pub fn nearest_rank<T: Copy>(sorted: &[T], share: f64) -> Option<T> {
     let rank = (share * sorted.len() as f64).ceil() as usize;
     sorted.get(rank.clamp(1, sorted.len().max(1)) - 1).copied()
 }

@@ -23,6 +23,8 @@ use crate::cost::{End, Interval, Link};
 
 /// Energies are counted in this fraction of a nanojoule, so that small powers have an effect.
 const PARTS_OF_NJ: u64 = 256;
+/// Slopes stay below this, so that products with costs stay exact.
+const LARGEST_SLOPE: f64 = (1u64 << 55) as f64;
 
 /// A range of bandwidths and the split that is best there.
 #[derive(Clone, Debug, PartialEq)]
@@ -69,29 +71,70 @@ impl Split<'_> {
     pub fn over_bandwidth(&self, objective: &Objective) -> Result<Vec<BandwidthRange>, SplitError> {
         self.check_energy(objective)?;
         self.check_links()?;
-        let scale = scale(objective.minimise);
         let bounds = self.bounds(objective);
-        let lines = match self.lines_by_frontier(objective.minimise, &bounds) {
+        let bounded = bounds.iter().map(|bound| bound.criterion);
+        let criteria = std::iter::once(objective.minimise).chain(bounded);
+        let units =
+            Units { cost: scale(objective.minimise), byte: self.parts_of_byte(criteria, scale) };
+        let lines = match self.lines_by_frontier(objective.minimise, &bounds, units.byte) {
             Some(lines) => lines,
-            None if bounds.is_empty() => return Ok(ranges(&self.envelope_by_cuts(objective)?, 1)),
+            None if bounds.is_empty() => {
+                let units = self.units_of_cuts(objective.minimise);
+                return Ok(ranges(&self.envelope_by_cuts(objective)?, units));
+            }
             None => return Err(SplitError::OutOfBudget { what: "all break points" }),
         };
         let envelope = envelope(&lines);
         if envelope.is_empty() {
             Err(self.impossible(objective))
         } else {
-            Ok(ranges(&envelope, scale))
+            Ok(ranges(&envelope, units))
         }
     }
 
+    /// The parts of a byte of the link to the server in which slopes are counted. A byte of the link
+    /// back takes the time of a fraction of bytes there, by the ratio of the bandwidths: parts of
+    /// its denominator make that exact. Where sums would get too large, they are the smallest parts
+    /// that there is room for.
+    fn parts_of_byte(
+        &self,
+        criteria: impl Iterator<Item = Criterion>,
+        scale: impl Fn(Criterion) -> u64,
+    ) -> u64 {
+        let Some((up, down)) = self.ends.bandwidths_there_and_back() else { return 1 };
+        let exact = down / greatest_divisor(up, down);
+        let returned = criteria::returned_bytes(self.costs, &self.ends);
+        let sum = |sizes: &mut dyn Iterator<Item = u64>| sizes.map(|size| size as f64).sum::<f64>();
+        let back = sum(&mut returned.iter().flatten().copied()) * up as f64 / down as f64;
+        let bytes = sum(&mut criteria::sizes(self.costs)) + back;
+        let power_w = self.ends.up.transmit_w.max(self.costs.processors()[self.ends.device].idle_w);
+        let weight = |criterion: Criterion| match criterion {
+            Criterion::DeviceEnergy => power_w.max(1.0) * scale(criterion) as f64,
+            _ => 1.0,
+        };
+        let room = LARGEST_SLOPE / (bytes * criteria.map(weight).fold(1.0, f64::max)).max(1.0);
+        if exact as f64 <= room { exact } else { 1 << room.max(1.0).log2() as u32 }
+    }
+
+    /// What the lines of minimum cuts are counted in.
+    pub(super) fn units_of_cuts(&self, minimise: Criterion) -> Units {
+        Units { cost: 1, byte: self.parts_of_byte(std::iter::once(minimise), |_| 1) }
+    }
+
     /// Every split that may be best at some bandwidth; `None` where the search exceeds its budget.
-    fn lines_by_frontier(&self, minimise: Criterion, bounds: &[Bound]) -> Option<Vec<Line>> {
-        let (fixed, slope) = self.lines(minimise, scale(minimise));
+    fn lines_by_frontier(
+        &self,
+        minimise: Criterion,
+        bounds: &[Bound],
+        byte: u64,
+    ) -> Option<Vec<Line>> {
+        let units = |criterion: Criterion| Units { cost: scale(criterion), byte };
+        let (fixed, slope) = self.lines(minimise, units(minimise));
         let (mut columns, mut order) = (vec![fixed, slope], vec![0, 1]);
         let (mut within, mut limits) = (Vec::new(), Vec::new());
         for bound in bounds {
-            let scale = scale(bound.criterion);
-            let allowed = bound.at_most.saturating_mul(scale);
+            let units = units(bound.criterion);
+            let allowed = bound.at_most.saturating_mul(units.cost);
             let is_minimised = bound.criterion == minimise;
             let column = if is_minimised { 0 } else { columns.len() };
             within.push((column, allowed));
@@ -100,7 +143,7 @@ impl Split<'_> {
                 within.push((column + 1, u64::MAX));
             }
             if !is_minimised {
-                let (fixed, slope) = self.lines(bound.criterion, scale);
+                let (fixed, slope) = self.lines(bound.criterion, units);
                 columns.push(fixed);
                 columns.extend(depends_on_bandwidth(bound.criterion).then_some(slope));
             }
@@ -143,7 +186,7 @@ impl Split<'_> {
 
     /// The lower envelope by minimum cuts, fastest first, without bounds.
     pub(super) fn envelope_by_cuts(&self, objective: &Objective) -> Result<Vec<Line>, SplitError> {
-        let (fixed, slope) = self.lines(objective.minimise, 1);
+        let (fixed, slope) = self.lines(objective.minimise, self.units_of_cuts(objective.minimise));
         let weight = (fixed.ceiling(), slope.ceiling());
         let step = 4 * (self.closure.nodes + self.closure.tensors.len()) as u64;
         let find = |a: u128, b: u128| -> Result<(u128, Line), SplitError> {
@@ -182,8 +225,8 @@ impl Split<'_> {
     }
 
     /// The part of each cost that does not depend on the bandwidth, and the part per ns of transfer
-    /// time per byte to the server.
-    fn lines(&self, criterion: Criterion, scale: u64) -> (Terms, Terms) {
+    /// time per part of a byte to the server.
+    fn lines(&self, criterion: Criterion, units: Units) -> (Terms, Terms) {
         let mut ends = self.ends;
         let fast = |link: Link| Link { bandwidth_bytes_per_s: Interval::exact(u64::MAX), ..link };
         (ends.up, ends.down) = (fast(ends.up), ends.down.map(fast));
@@ -194,7 +237,7 @@ impl Split<'_> {
             (self.costs.processors()[self.ends.device].idle_w, self.ends.up.transmit_w);
         let weighed = |amount: f64, power_w: f64| match criterion {
             Criterion::Latency => amount.round() as u128,
-            Criterion::DeviceEnergy => (amount * power_w * scale as f64).round() as u128,
+            Criterion::DeviceEnergy => (amount * power_w * units.cost as f64).round() as u128,
             _ => 0,
         };
         let part = |ns: u64, power_w: f64| weighed(ns as f64, power_w);
@@ -206,7 +249,6 @@ impl Split<'_> {
             let sum = |down: Link| returned[node].iter().map(|&bytes| of(&down, bytes)).sum();
             self.ends.down.map_or(0.0, sum)
         };
-        let ratio = self.ends.bandwidth_there_to_back();
         let nodes = 0..self.closure.nodes;
         if depends_on_bandwidth(criterion) {
             let up = &self.ends.up;
@@ -220,19 +262,41 @@ impl Split<'_> {
             (fixed.offloaded, fixed.returned) = (setup(Some(self.ends.up)), setup(self.ends.down));
         }
         if criterion == Criterion::DeviceEnergy {
-            fixed.device.iter_mut().for_each(|nj| *nj *= u128::from(scale));
+            fixed.device.iter_mut().for_each(|nj| *nj *= u128::from(units.cost));
         }
+        let per_ns = |parts: u128, power_w: f64| match criterion {
+            Criterion::Latency => parts,
+            _ => weighed(parts as f64, power_w),
+        };
+        let there = |bytes: u64| u128::from(bytes).saturating_mul(u128::from(units.byte));
+        let (up, down) = self.ends.bandwidths_there_and_back().unwrap_or((1, 1));
+        let as_there = |bytes: &u64| {
+            let parts = there(*bytes).saturating_mul(u128::from(up));
+            parts.saturating_add(u128::from(down / 2)) / u128::from(down)
+        };
+        let returned_parts = |node: usize| returned[node].iter().map(as_there).sum();
         let slope = Terms {
             device: vec![0; self.closure.nodes],
-            server: nodes
-                .map(|n| weighed(back(n, &|_, bytes| bytes as f64 * ratio), idle_w))
-                .collect(),
-            sent: sizes.iter().map(|&bytes| part(bytes, transmit_w)).collect(),
+            server: nodes.map(|node| per_ns(returned_parts(node), idle_w)).collect(),
+            sent: sizes.iter().map(|&bytes| per_ns(there(bytes), transmit_w)).collect(),
             offloaded: 0,
             returned: 0,
         };
         (fixed, slope)
     }
+}
+
+/// What lines are counted in.
+#[derive(Clone, Copy)]
+pub(super) struct Units {
+    /// Parts of the criterion's unit.
+    pub cost: u64,
+    /// Parts of a byte of the link to the server.
+    pub byte: u64,
+}
+
+fn greatest_divisor(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { greatest_divisor(b, a % b) }
 }
 
 const fn depends_on_bandwidth(criterion: Criterion) -> bool {
@@ -277,10 +341,11 @@ fn envelope(lines: &[Line]) -> Vec<Line> {
     envelope
 }
 
-pub(super) fn ranges(envelope: &[Line], scale: u64) -> Vec<BandwidthRange> {
-    // Between two lines that follow each other: x = p / q ns per byte, so a bandwidth of 1e9 q / p
-    // bytes per second.
-    let bandwidth = |(p, q): (u128, u128)| 1e9 * q as f64 / p.max(1) as f64;
+pub(super) fn ranges(envelope: &[Line], units: Units) -> Vec<BandwidthRange> {
+    // Between two lines that follow each other: x = p / q ns per part of a byte, so a bandwidth of
+    // 1e9 q / p parts per second.
+    let parts = units.byte as f64;
+    let bandwidth = |(p, q): (u128, u128)| 1e9 * q as f64 / p.max(1) as f64 / parts;
     let meet = |pair: &[Line]| {
         (pair[1].fixed.saturating_sub(pair[0].fixed).max(1), pair[0].slope - pair[1].slope)
     };
@@ -293,8 +358,8 @@ pub(super) fn ranges(envelope: &[Line], scale: u64) -> Vec<BandwidthRange> {
         from_bytes_per_s: until(index),
         to_bytes_per_s: index.checked_sub(1).map_or(f64::INFINITY, until),
         on_device: line.side.clone(),
-        fixed: u64::try_from(line.fixed / u128::from(scale)).unwrap_or(u64::MAX),
-        per_ns_of_byte: line.slope as f64 / scale as f64,
+        fixed: u64::try_from(line.fixed / u128::from(units.cost)).unwrap_or(u64::MAX),
+        per_ns_of_byte: line.slope as f64 / units.cost as f64 / parts,
     };
     envelope.iter().enumerate().map(range).rev().collect()
 }

@@ -65,10 +65,11 @@ pub(super) struct Ends {
 }
 
 impl Ends {
-    /// Bandwidth of the link to the server divided by that of the link back; 1 without a link back.
-    pub fn bandwidth_there_to_back(&self) -> f64 {
-        let rate = |link: &Link| link.bandwidth_bytes_per_s.point() as f64;
-        self.down.map_or(1.0, |down| rate(&self.up) / rate(&down).max(1.0))
+    /// Bandwidths of the link to the server and of the link back, bytes per second; `None` without
+    /// a link back.
+    pub fn bandwidths_there_and_back(&self) -> Option<(u64, u64)> {
+        let rate = |link: &Link| link.bandwidth_bytes_per_s.point();
+        self.down.map(|down| (rate(&self.up), rate(&down).max(1)))
     }
 }
 

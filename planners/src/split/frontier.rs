@@ -88,11 +88,13 @@ pub(super) fn undominated(
     for (node, step) in steps.iter().enumerate() {
         let mut next: BTreeMap<u128, Vec<Label>> = BTreeMap::new();
         for (key, labels) in states {
-            if !spend(2 * labels.len() as u64) {
+            if !spend((2 * labels.len() as u64).max(1)) {
                 return Err(OutOfSteps);
             }
             search.place(node, step, key, &labels, &mut next);
         }
+        // States that no partial split within the bounds reaches would double at every branch.
+        next.retain(|_, labels| !labels.is_empty());
         for labels in next.values_mut().filter(|labels| labels.len() > 1) {
             if !search.prune(labels, spend) {
                 return Err(OutOfSteps);

@@ -1,6 +1,6 @@
 //! Splits against enumeration of every split, on thousands of random models.
 
-use super::{bandwidth, bounded, *};
+use super::{bandwidth, bounded, frontier, *};
 use crate::cost::{Interval, Link, NodeCosts, ProcessorCosts, TensorCosts};
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 use std::collections::BTreeMap;
@@ -421,8 +421,82 @@ fn break_points_by_cuts_are_those_of_the_frontier() {
         let breaks = |ranges: &[BandwidthRange]| -> Vec<(f64, u64, f64)> {
             ranges.iter().map(|r| (r.from_bytes_per_s, r.fixed, r.per_ns_of_byte)).collect()
         };
-        assert_eq!(breaks(&by_frontier), breaks(&bandwidth::ranges(&by_cuts, 1)), "round {round}");
+        let by_cuts = bandwidth::ranges(&by_cuts, split.units_of_cuts(objective.minimise));
+        assert_eq!(breaks(&by_frontier), breaks(&by_cuts), "round {round}");
     }
+}
+
+/// Branches that read an image, each with a result of one byte; 10 ms each on the device and 1 ms
+/// on the server, and 100 bytes of memory.
+fn branches(count: usize, bytes_per_s: [u64; 2]) -> Costs {
+    let ms = |ms: u64| Some(Interval::exact(1_000_000 * ms));
+    let node = |index: usize| NodeCosts {
+        name: format!("n{index}"),
+        latency_ns: vec![ms(10), ms(1)],
+        energy_nj: vec![None; 2],
+        memory_bytes: 100,
+    };
+    let tensor = |name: String, producer: Option<usize>, consumers: Vec<usize>| TensorCosts {
+        name,
+        size_bytes: if producer.is_some() { 1 } else { 2 },
+        output: producer.is_some(),
+        producer,
+        consumers,
+        confined: false,
+    };
+    let image = tensor("image".to_owned(), None, (0..count).collect());
+    let results = (0..count).map(|index| tensor(format!("t{index}"), Some(index), Vec::new()));
+    let links = [((0, 1), bytes_per_s[0]), ((1, 0), bytes_per_s[1])]
+        .map(|(pair, bandwidth)| (pair, Link::of_bandwidth(bandwidth)));
+    let processors = ["device", "server"].map(ProcessorCosts::named).to_vec();
+    let nodes = (0..count).map(node).collect();
+    let tensors = std::iter::once(image).chain(results).collect();
+    Costs::new("branches", processors, BTreeMap::from(links), nodes, tensors, vec![])
+        .expect("costs that fit")
+}
+
+#[test]
+fn results_that_come_back_count_by_the_ratio_of_the_bandwidths() {
+    // 54 ms are saved for 2 bytes there and 6 bytes back, which is `ratio` times faster.
+    for (up, down, exact) in [(1000, 2500, 1.0), (1_000_000_007, 333_333_333, 1e-9)] {
+        let costs = branches(6, [up, down]);
+        let split = Split::new(&costs, 0, 1).expect("a problem");
+        let objective = Objective::least(Criterion::Latency);
+        let ranges = split.over_bandwidth(&objective).expect("ranges");
+        let bytes = 2.0 + 6.0 * up as f64 / down as f64;
+        let off = |found: f64, expected: f64| (found / expected - 1.0).abs();
+        assert_eq!(ranges.len(), 2);
+        assert!(off(ranges[1].per_ns_of_byte, bytes) < 1e-12_f64.max(1e-9 * exact), "{ranges:?}");
+        assert!(off(ranges[0].to_bytes_per_s, 1e9 * bytes / 54e6) < 1e-9, "{ranges:?}");
+        let by_cuts = split.envelope_by_cuts(&objective).expect("lines");
+        let by_cuts = bandwidth::ranges(&by_cuts, split.units_of_cuts(objective.minimise));
+        assert_eq!(by_cuts, ranges);
+    }
+}
+
+#[test]
+fn bounds_that_leave_no_room_end_the_search_of_parallel_branches_at_once() {
+    let mut costs = crate::cost::CostsFile::from(&branches(17, [1000, 1000]));
+    let mut join = costs.nodes[0].clone();
+    join.name = "join".to_owned();
+    costs.nodes.push(join);
+    for tensor in costs.tensors.iter_mut().filter(|tensor| tensor.producer.is_some()) {
+        (tensor.consumers, tensor.output) = (vec!["join".to_owned()], false);
+    }
+    let costs = costs.check().expect("costs");
+    let split = Split::new(&costs, 0, 1).expect("a problem");
+    let objective = Objective::least(Criterion::Latency).keeping(Criterion::DeviceMemory, 50);
+    let columns = split.columns(vec![Criterion::Latency], split.bounds(&objective));
+    let (mut calls, mut steps) = (0u64, 0u64);
+    let mut spend = |more: u64| {
+        (calls, steps) = (calls + 1, steps + more);
+        calls < 1000
+    };
+    let question = columns.question(u64::MAX);
+    let found = frontier::undominated(&split.closure, &question, &mut spend).expect("splits");
+    assert_eq!(found.len(), 1);
+    assert!(found[0].side.iter().all(|on_device| !on_device));
+    assert!(calls < 100 && steps >= calls, "{calls} calls, {steps} steps");
 }
 
 #[test]

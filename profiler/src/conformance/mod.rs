@@ -333,6 +333,15 @@ fn launched_share(run: &ModelRun) -> Option<f64> {
     Some(sum / run.e2e.median_ns()?.max(1.0)).filter(|_| !run.operators.is_empty())
 }
 
+/// The difference of two values: none where both are no numbers, infinite where one of them is.
+fn apart(x: f32, y: f32) -> f32 {
+    if x == y || x.is_nan() && y.is_nan() {
+        return 0.0;
+    }
+    let apart = (x - y).abs();
+    if apart.is_nan() { f32::INFINITY } else { apart }
+}
+
 /// The largest difference between outputs, as a share of the largest value of that output, and the
 /// output's name.
 ///
@@ -353,8 +362,9 @@ pub fn difference(
                 a.name, b.shape, a.shape
             ));
         }
-        let largest = a.values.iter().fold(0f32, |m, v| m.max(v.abs()));
-        let apart = a.values.iter().zip(&b.values).map(|(x, y)| (x - y).abs()).fold(0f32, f32::max);
+        let finite = a.values.iter().filter(|v| v.is_finite());
+        let largest = finite.fold(0f32, |m, v| m.max(v.abs()));
+        let apart = a.values.iter().zip(&b.values).map(|(x, y)| apart(*x, *y)).fold(0f32, f32::max);
         let share = f64::from(apart) / f64::from(largest.max(f32::MIN_POSITIVE));
         if share >= worst.0 {
             worst = (share, a.name.clone());
@@ -419,6 +429,9 @@ mod tests {
         let expected = output(&[2], &[2.0, -4.0]);
         assert_eq!(difference(&expected, &output(&[2], &[2.0, -3.0])), Ok((0.25, "y".into())));
         assert_eq!(difference(&expected, &expected), Ok((0.0, "y".into())));
+        let nothing = output(&[2], &[2.0, f32::NAN]);
+        assert_eq!(difference(&nothing, &nothing), Ok((0.0, "y".into())));
+        assert_eq!(difference(&expected, &nothing), Ok((f64::INFINITY, "y".into())));
         assert!(difference(&expected, &output(&[1, 2], &[2.0, -4.0])).is_err());
         assert!(difference(&expected, &[]).is_err());
     }

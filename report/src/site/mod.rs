@@ -18,7 +18,7 @@ mod slugs;
 mod study;
 mod summary;
 
-use super::{Block, Topic, draw, survey::Survey};
+use super::{Block, ReportError, Topic, draw, survey::Survey};
 use index::Index;
 use std::collections::BTreeMap;
 
@@ -74,8 +74,10 @@ impl Section {
 }
 
 /// The report on surveys with numbers and unique labels; pages of studies for these topics alone.
-#[must_use]
-pub fn site(surveys: &[Survey], topics: &[Topic], notes: &Notes) -> Site {
+///
+/// # Errors
+/// [`ReportError::Csv`] where a table cannot be written.
+pub fn site(surveys: &[Survey], topics: &[Topic], notes: &Notes) -> Result<Site, ReportError> {
     let index = Index::of(surveys, topics);
     let sections: Vec<Section> =
         topics.iter().map(|topic| Section::of(*topic, surveys, notes)).collect();
@@ -88,7 +90,7 @@ pub fn site(surveys: &[Survey], topics: &[Topic], notes: &Notes) -> Site {
     ];
     for (survey, slug) in index.environments() {
         files.push((format!("environments/{slug}.html"), environment::page(&index, survey)));
-        files.push((format!("environments/{slug}.csv"), data::models(survey)));
+        files.push((format!("environments/{slug}.csv"), data::models(survey)?));
     }
     for section in &sections {
         let name = section.topic.name();
@@ -102,7 +104,7 @@ pub fn site(surveys: &[Survey], topics: &[Topic], notes: &Notes) -> Site {
         _ => None,
     });
     files.extend(figures.map(|f| (format!("figures/{}.svg", f.name), draw::svg(&f.chart))));
-    Site { files, sections: sections.iter().map(Section::count).collect() }
+    Ok(Site { files, sections: sections.iter().map(Section::count).collect() })
 }
 
 /// Blocks without repetitions of why something is missing.

@@ -122,7 +122,7 @@ fn check_links(site: &Site) -> usize {
 #[test]
 fn pages_are_well_formed_and_every_link_leads_somewhere() {
     let notes = Notes::from([(Topic::Latency, vec!["Here <one> engine is slower.".to_owned()])]);
-    let site = site(&hostile(), &Topic::ALL, &notes);
+    let site = site(&hostile(), &Topic::ALL, &notes).expect("a site");
     let names: BTreeSet<&str> = site.files.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names.len(), site.files.len(), "{names:?}");
     for (path, page) in pages(&site) {
@@ -143,7 +143,7 @@ fn pages_are_well_formed_and_every_link_leads_somewhere() {
 
 #[test]
 fn hostile_names_are_text_and_no_paths() {
-    let site = site(&hostile(), &Topic::ALL, &Notes::new());
+    let site = site(&hostile(), &Topic::ALL, &Notes::new()).expect("a site");
     for (path, text) in site.files.iter().filter(|(path, _)| path.ends_with(".html")) {
         assert!(!path.contains("..") && !path.contains('<') && path.is_ascii(), "{path}");
         for hostile in ["<script>alert", "<img", "\"onload=", "<CPU>"] {
@@ -163,14 +163,14 @@ fn hostile_names_are_text_and_no_paths() {
 
 #[test]
 fn the_same_input_gives_the_same_bytes() {
-    let once = || site(&hostile(), &Topic::ALL, &Notes::new());
+    let once = || site(&hostile(), &Topic::ALL, &Notes::new()).expect("a site");
     assert_eq!(once(), once());
 }
 
 #[test]
 fn some_studies_alone_have_no_links_to_the_others() {
     let topics = [Topic::Latency, Topic::Quantization];
-    let some = site(&hostile(), &topics, &Notes::new());
+    let some = site(&hostile(), &topics, &Notes::new()).expect("a site");
     check_links(&some);
     let studies: Vec<&str> = some
         .files
@@ -183,10 +183,10 @@ fn some_studies_alone_have_no_links_to_the_others() {
     // A forecast that is missing says why.
     let page = content(&some, "models/vit.html");
     assert!(page.contains("made without its section <code>accuracy</code>"), "{page}");
-    let all = site(&hostile(), &Topic::ALL, &Notes::new());
+    let all = site(&hostile(), &Topic::ALL, &Notes::new()).expect("a site");
     let page = content(&all, "models/vit.html");
     assert!(page.contains("12 synthetic models were measured here"), "{page}");
-    for (path, page) in pages(&site(&[], &[], &Notes::new())) {
+    for (path, page) in pages(&site(&[], &[], &Notes::new()).expect("a site")) {
         page.check(path);
     }
 }
@@ -194,7 +194,7 @@ fn some_studies_alone_have_no_links_to_the_others() {
 #[test]
 fn pages_have_the_numbers_of_the_data_and_of_the_evaluation() {
     let Evaluated { world, profiles, surveys, bundle } = evaluated();
-    let site = site(&surveys, &Topic::ALL, &Notes::new());
+    let site = site(&surveys, &Topic::ALL, &Notes::new()).expect("a site");
     check_links(&site);
     let page = content(&site, "models/vit.html");
     let of_vit: Vec<ModelProfile> =

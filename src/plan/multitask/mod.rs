@@ -42,6 +42,23 @@ pub enum MultitaskError {
     /// A placement cannot be simulated.
     #[error(transparent)]
     Scenario(#[from] ScenarioError),
+    /// No placement can run.
+    #[error(
+        "no placement of `{model}` can run: each part needs a processor with a latency, and links \
+        with a bandwidth above 0 for what it reads; inputs arrive on `{first}`"
+    )]
+    NoPlacement {
+        /// The model's name.
+        model: String,
+        /// The processor on which inputs arrive.
+        first: String,
+    },
+    /// No placement was found within the budget.
+    #[error("no placement of `{model}` that can run was found within the budget; there may be one")]
+    NoneFound {
+        /// The model's name.
+        model: String,
+    },
     /// A placement that ran before cannot run with the costs of another round.
     #[error("a part that ran before has no cost")]
     NoCost,
@@ -91,7 +108,7 @@ impl Planning {
         Self { model, whole_ns: Vec::new(), simulation, budget: default_budget() }
     }
 
-    /// The parts of costs from another source.
+    /// The parts of costs from another source. Inputs arrive on their first processor.
     ///
     /// # Errors
     /// As [`Tasks::costs`].
@@ -164,7 +181,7 @@ impl Planning {
 
     /// The best placements of each execution, and each of them in the other execution, without
     /// rounds.
-    fn placed(&self) -> Result<(Vec<Placed>, Search), CostError> {
+    fn placed(&self) -> Result<(Vec<Placed>, Search), MultitaskError> {
         let both = [Execution::Sequential, Execution::Pipelined];
         let found = both.map(|execution| self.model.leading(execution, MOST_PLACED, &self.budget));
         let [sequential, pipelined] = found;
@@ -180,6 +197,14 @@ impl Planning {
             places.iter().filter_map(move |places| self.model.schedule(places, execution))
         };
         let rows = both.into_iter().flat_map(schedule);
+        if places.is_empty() {
+            let model = self.model.model.clone();
+            let first = self.model.processors.first().cloned().unwrap_or_default();
+            return Err(match search.is_complete {
+                true => MultitaskError::NoPlacement { model, first },
+                false => MultitaskError::NoneFound { model },
+            });
+        }
         Ok((rows.map(|schedule| Placed { schedule, rounds: Vec::new() }).collect(), search))
     }
 
@@ -231,4 +256,52 @@ pub fn write_parts(
         std::iter::once("encoder".to_owned()).chain(decoders).chain(after).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     parts::write(&model.path, &model.graph, &tasks.part_of, &names, folder)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use vitempo_planners::{cost::CostsFile, pipeline::Boundaries};
+
+    /// An encoder and a decoder; both run on each processor, or the encoder on the second alone.
+    fn planning(links: &str, encoder: &str) -> Result<Placements, MultitaskError> {
+        let text = format!(
+            r#"{{"model": "m", "processors": [{{"name": "a"}}, {{"name": "b"}}], "links": [{links}],
+            "nodes": [{{"name": "enc", "latency_ns": {{{encoder}}}}},
+            {{"name": "dec", "latency_ns": {{"a": 1000, "b": 1000}}}}],
+            "tensors": [{{"name": "image", "size_bytes": 1000000, "consumers": ["enc"]}},
+            {{"name": "f", "size_bytes": 1, "producer": "enc", "consumers": ["dec"]}},
+            {{"name": "o", "size_bytes": 1, "producer": "dec", "output": true}}]}}"#
+        );
+        let file: CostsFile = serde_json::from_str(&text).expect("a costs file");
+        let costs = file.check().expect("costs");
+        let boundaries = Boundaries { encoder: Some("enc"), postprocessing: None };
+        let tasks = Tasks::of_costs(&costs, boundaries).expect("tasks");
+        Planning::of_costs(&costs, &tasks, None, None).expect("a planning").simulated()
+    }
+
+    fn link(from: &str, to: &str) -> String {
+        let bandwidth = r#"{"bandwidth_bytes_per_s": 1000000000}"#;
+        format!(r#"{{"from": "{from}", "to": "{to}", "link": {bandwidth}}}"#)
+    }
+
+    #[test]
+    fn inputs_arrive_on_the_first_processor() {
+        let both = r#""a": 100000, "b": 1000"#;
+        let links = [link("a", "b"), link("b", "a")].join(", ");
+        let placements = planning(&links, both).expect("placements");
+        let best = &placements.rows[0].schedule;
+        assert_eq!((best.encoder, best.period_ns.point()), (0, 100_000));
+        let there = |row: &&Placed| row.schedule.encoder == 1;
+        let there = placements.rows.iter().find(there).expect("a placement");
+        assert_eq!(there.schedule.encoder_ns.point(), 1_000_000 + 1000);
+        let simulated_ns = there.simulated_ns().expect("frames");
+        assert!((simulated_ns - there.forecast_ns()).abs() < 1.0, "{simulated_ns}");
+        let placements = planning(&link("b", "a"), both).expect("placements");
+        assert!(placements.rows.iter().all(|row| row.schedule.encoder == 0));
+        let refused = planning(&link("b", "a"), r#""b": 1000"#).map_err(|e| e.to_string());
+        assert!(refused.is_err_and(
+            |e| e.contains("no placement of `m` can run") && e.contains("inputs arrive on `a`")
+        ));
+    }
 }

@@ -302,7 +302,7 @@ pub enum RunEvent {
     End {
         /// When.
         at_ns: u64,
-        /// Whether the user interrupted it.
+        /// Whether the user interrupted it before all queries had arrived.
         interrupted: bool,
         /// Most memory of loaded subgraphs at one time, bytes.
         largest_bytes: u64,

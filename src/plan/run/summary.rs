@@ -2,7 +2,10 @@
 //! measured beside the plan's forecast for the same queries.
 
 use super::{LogProcessor, Outcome, QueryRecord, RunError, RunEvent, RunLog};
-use vitempo_planners::multi_dnn::{Lane, Step, forecast};
+use vitempo_planners::{
+    multi_dnn::{Lane, Step, forecast},
+    simulator::nearest_rank,
+};
 
 /// One task; ns.
 #[derive(Clone, Debug, PartialEq)]
@@ -93,7 +96,7 @@ pub struct Summary {
     pub engines_lost: Vec<EngineLoss>,
     /// How often an engine that had ended was started again.
     pub engines_started: usize,
-    /// Whether the user interrupted the run.
+    /// Whether the user interrupted the run before all queries had arrived.
     pub interrupted: bool,
 }
 
@@ -285,6 +288,5 @@ fn rates(all: &[(&QueryRecord, Option<u64>)]) -> (f64, f64) {
 
 /// Nearest rank among sorted values; 0 without any.
 pub(super) fn quantile(sorted: &[u64], share: f64) -> u64 {
-    let rank = (share * sorted.len() as f64).ceil() as usize;
-    sorted.get(rank.max(1) - 1).copied().unwrap_or(0)
+    nearest_rank(sorted, share).unwrap_or(0)
 }

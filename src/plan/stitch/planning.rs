@@ -6,7 +6,7 @@ use super::{
     forecasts::Processor,
     objectives::{self, Objective},
     orders,
-    preloading::{Budget, Memory, Way, preload},
+    preloading::{Budget, Memory, Way, in_order, within_memory},
     record::Trials,
     stitching::{Measured, Searched, Stitching, TaskSource},
     systems,
@@ -227,7 +227,7 @@ struct Choosing<'a> {
     environments: Vec<(String, String)>,
 }
 
-/// The best plan; with a memory budget, the best of loaded subgraphs in its order.
+/// The best plan; with a memory budget, the best of loaded subgraphs.
 fn choose(from: Choosing<'_>) -> Result<Stitching, StitchingError> {
     let Choosing { file, request, tasks, zoo, orders, slos, environments } = from;
     let (selection, steps) = (request.selection, &request.budget);
@@ -244,19 +244,19 @@ fn choose(from: Choosing<'_>) -> Result<Stitching, StitchingError> {
     let mut preloading = None;
     if let Some((budget, way)) = request.memory {
         let memory = Memory { budget, way, steps };
-        let chosen = preload(&zoo, &plan.order, &orders, &slos, memory)?;
-        let usable = chosen.loaded.or_fetched(&zoo, &plan.order);
-        let order = std::slice::from_ref(&plan.order);
-        // A subgraph that is not in memory is fetched first, and its latency includes that time.
-        let fetched = zoo.with_fetching(&chosen.loaded, &usable)?;
-        plan = best(&fetched, order, Some(&usable), &slos, selection, steps)?.plan;
-        preloading = Some(chosen);
+        let chosen = match (selection, way) {
+            (Selection::MostObjectives, Way::Exact | Way::RoundRobin) => {
+                within_memory(&zoo, &each, &orders, &slos, selection, memory)?
+            }
+            _ => in_order(&zoo, &plan.order, &orders, &slos, selection, memory)?,
+        };
+        (plan, preloading) = (chosen.0, Some(chosen.1));
     }
     each.truncate(MOST_LISTED);
     let memory = preloading.as_ref().map(|preloading| (&plan.order, &preloading.loaded));
     let systems = match request.systems {
         true => systems::simulate(&zoo, &orders, &slos, memory, steps)?,
-        false => Vec::new(),
+        false => systems::Compared::default(),
     };
     Ok(Stitching {
         zoo,

@@ -5,7 +5,7 @@ use super::{
     hand_over::MeasuredHandOver,
     preloading::Preloading,
     record::{AccuracySource, Record, RecordError, Trials, Tried},
-    systems::SystemOutcome,
+    systems::Compared,
 };
 use vitempo_planners::{
     cost::End,
@@ -42,7 +42,7 @@ pub struct Stitching {
     /// The subgraphs that stay in memory, if a budget was given.
     pub preloading: Option<Preloading>,
     /// Outcomes of systems that do not stitch, if requested.
-    pub systems: Vec<SystemOutcome>,
+    pub systems: Compared,
     /// The method of choice.
     pub selection: Selection,
     /// A description of the accuracies.
@@ -120,6 +120,13 @@ impl Stitching {
             slo: *slo,
             choice: choice.as_ref(),
         })
+    }
+
+    /// Whether no part of the search ended before its end: over orders, and within the memory.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        let left = |preloading: &Preloading| preloading.order.orders_left() > 0;
+        self.search.is_complete() && !self.preloading.as_ref().is_some_and(left)
     }
 
     /// Tasks whose objective an assignment meets.

@@ -27,6 +27,10 @@ pub fn latencies(error: &LatencyError, models: &[Model]) -> CliError {
             "a model has the name of its ONNX file without the extension; --models gives the files",
         )),
         P::NotALatency { .. } => user.hint("a number above zero, with a decimal point"),
+        P::OutOfRange { .. } => user.hint(
+            "correct the row, or name the column by its unit: latency_ns, latency_us, latency_ms \
+            or latency_s",
+        ),
         P::Empty => user.hint("one row per measured model"),
         P::SamplesDiffer { .. } => {
             user.hint("keep the row that is right; rows of one model are samples in one unit")

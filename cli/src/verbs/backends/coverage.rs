@@ -78,8 +78,8 @@ fn rows(covered: &Covered) -> Table {
 impl Report for Covered {
     fn table(&self) -> String {
         let summary = format!(
-            "{} of {} models run on the NPU as a whole. Nothing was timed: this tells no \
-            latency.",
+            "{} of {} models run on the NPU as a whole. Nothing was timed: no latency \
+            is known.",
             self.whole(),
             self.models.len()
         );

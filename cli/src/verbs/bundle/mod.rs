@@ -4,7 +4,7 @@ mod adapted;
 mod listed;
 mod trained;
 
-pub use trained::BundleReport;
+pub use trained::{BundleReport, warn_of_support};
 
 use super::{
     error::{CliError, CliResult},

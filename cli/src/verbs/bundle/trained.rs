@@ -3,7 +3,8 @@
 use crate::verbs::{
     error::CliResult,
     error_tables::{E2E_HEADINGS, e2e_row, kinds_table},
-    output::{Report, Table, percent},
+    output::{Report, Table, level, percent},
+    progress,
 };
 use serde_json::json;
 use std::fmt::Write;
@@ -33,16 +34,25 @@ fn unfamiliar_text(interval: Option<&UnfamiliarInterval>) -> String {
 }
 
 /// Said where a level is higher than the scores allow.
+fn support(interval: &ConformalInterval) -> Option<String> {
+    let (scores, supported) = (interval.scores, level(interval.supported_level()));
+    (!interval.is_supported()).then(|| {
+        format!(
+            "{scores} scores support a level of {supported} at most: the {} interval may hold less",
+            level(interval.level)
+        )
+    })
+}
+
 fn support_text(interval: &ConformalInterval) -> String {
-    if interval.is_supported() {
-        return String::new();
+    support(interval).map_or_else(String::new, |says| format!("Interval     {says}\n"))
+}
+
+/// Warns where the level of a bundle is higher than its scores allow.
+pub fn warn_of_support(bundle: &PredictorBundle) {
+    if let Some(says) = support(&bundle.interval) {
+        progress::say(format!("warning: {says}"));
     }
-    format!(
-        "Interval     {} scores support a level of {} at most: the {} interval may hold less\n",
-        interval.scores,
-        percent(100.0 * interval.supported_level()),
-        percent(100.0 * interval.level)
-    )
 }
 
 /// As numbers; the file has bits.
@@ -222,5 +232,26 @@ impl Report for BundleReport<'_> {
             "held_out": b.held_out.summary(),
             "on_real": b.on_real.as_ref().map(Evaluation::summary),
         }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_level_that_scores_do_not_support_is_said_with_its_digits() {
+        let text = |level: f64| {
+            let bounds = Bounds { lower: -1.0, upper: 1.0 };
+            let (scaled, plain) = (bounds, bounds);
+            let scores = 161;
+            support_text(&ConformalInterval { level, scaled, sensitivity: 0.0, plain, scores })
+        };
+        assert_eq!(
+            text(0.9995),
+            "Interval     161 scores support a level of 98.76 % at most: the 99.95 % interval may \
+            hold less\n"
+        );
+        assert_eq!(text(0.9), "");
     }
 }

@@ -6,8 +6,11 @@ use crate::verbs::{
     output::{self, Format, Report, Table},
 };
 use clap::Args;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use vitempo::datasets::{Filter, Lake, Part, table_names};
+
+/// What a dataset in a folder has, and a lake has not.
+const SCHEMA_FILE: &str = "schema.json";
 
 #[derive(Args, Debug)]
 pub struct AppendArgs {
@@ -77,8 +80,23 @@ pub fn append(args: &AppendArgs) -> CliResult {
     Ok(())
 }
 
+/// Opens a lake; of a dataset in a folder it says that it is none.
+fn open(path: &Path) -> CliResult<Lake> {
+    let refused = |what: &str| CliError::user(format!("{} {what}, not a lake", path.display()));
+    Lake::open(path).map_err(|error| {
+        if path.is_file() {
+            refused("is a file").hint("name the folder of a lake")
+        } else if path.join(SCHEMA_FILE).is_file() {
+            refused("is a dataset in a folder")
+                .hint("`vitempo dataset append FOLDER --to LAKE` adds it to a lake")
+        } else {
+            error.into()
+        }
+    })
+}
+
 pub fn compact(args: &CompactArgs) -> CliResult {
-    let compacted = Lake::open(&args.lake)?.compact()?;
+    let compacted = open(&args.lake)?.compact()?;
     output::write_stdout(&format!(
         "{} files, {} before; {} files of killed writers removed\n",
         compacted.after, compacted.before, compacted.abandoned
@@ -86,7 +104,7 @@ pub fn compact(args: &CompactArgs) -> CliResult {
 }
 
 pub fn files(args: &FilesArgs) -> CliResult {
-    let lake = Lake::open(&args.lake)?;
+    let lake = open(&args.lake)?;
     let tables: Vec<&str> = match &args.table {
         Some(table) => vec![table],
         None => table_names(),
@@ -122,5 +140,23 @@ impl Report for Files {
 
     fn json(&self) -> CliResult<serde_json::Value> {
         serde_json::to_value(&self.0).map_err(CliError::ours)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_lake_is_named() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join(SCHEMA_FILE);
+        std::fs::write(&file, "{}").expect("a file");
+        for (path, says) in
+            [(folder.path(), "is a dataset in a folder"), (file.as_path(), "is a file")]
+        {
+            let error = open(path).map(drop).expect_err(says).to_string();
+            assert!(error.contains(says) && error.contains("not a lake"), "{error}");
+        }
     }
 }

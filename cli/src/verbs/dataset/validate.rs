@@ -16,9 +16,16 @@ pub fn run(data: &Path, format: Format) -> CliResult {
     if valid {
         Ok(())
     } else {
-        Err(CliError::user(format!("{}: {errors} errors", data.display()))
-            .hint("the rows named above are invalid; measure them again"))
+        let errors = counted(errors, "error");
+        Err(CliError::user(format!("{}: {errors}", data.display()))
+            .hint("measure again what the findings name, or restore it from a copy"))
     }
+}
+
+/// `1 error`, `2 errors`
+fn counted(count: usize, what: &str) -> String {
+    let many = if count == 1 { "" } else { "s" };
+    format!("{count} {what}{many}")
 }
 
 struct Validated(ValidationReport);
@@ -42,9 +49,9 @@ impl Report for Validated {
             text += &format!("... and {n} more of {check}\n");
         }
         let rows: Vec<String> = r.rows.iter().map(|(table, n)| format!("{n} {table}")).collect();
-        let count = |s| r.of(s).count();
+        let count = |s| counted(r.of(s).count(), severity(s));
         text += &format!(
-            "checked {}: {} errors, {} warnings, {} notes\n",
+            "checked {}: {}, {}, {}\n",
             rows.join(", "),
             count(Severity::Error),
             count(Severity::Warning),
@@ -77,5 +84,15 @@ impl Report for Validated {
         let mut json = serde_json::to_value(&self.0).map_err(CliError::ours)?;
         json["valid"] = self.0.is_valid().into();
         Ok(json)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_is_not_many() {
+        assert_eq!([0, 1, 2].map(|n| counted(n, "error")), ["0 errors", "1 error", "2 errors"]);
     }
 }

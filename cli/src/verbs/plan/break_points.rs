@@ -35,7 +35,8 @@ impl BreakPoints<'_> {
         let BandwidthRange { fixed, per_ns_of_byte, .. } = *range;
         match self.objective.minimise {
             Criterion::Latency => {
-                format!("{} + {per_ns_of_byte} B / bandwidth", Latency::from_ns(fixed as f64))
+                let bytes = (1000.0 * per_ns_of_byte).round() / 1000.0;
+                format!("{} + {bytes} B / bandwidth", Latency::from_ns(fixed as f64))
             }
             Criterion::DeviceEnergy => {
                 format!("{} + {per_ns_of_byte:.3} W B / bandwidth", energy(fixed))

@@ -15,6 +15,7 @@ use vitempo::{
         Plan,
         cost::Costs,
         energy::{PlanFrame, StageEnergy},
+        pipeline::Tasks,
     },
 };
 
@@ -64,11 +65,22 @@ impl Frames {
         }
     }
 
-    /// The frames of placements, if they are asked for.
-    pub fn of_placements(&self, placements: &Placements) -> Option<Vec<PlanFrame>> {
+    /// The frames of placements, if they are asked for; with the energies and powers of costs, where
+    /// the parts are of these.
+    pub fn of_placements(
+        &self,
+        placements: &Placements,
+        costs: Option<&(Costs, Tasks)>,
+    ) -> Option<Vec<PlanFrame>> {
         let model = self.0.as_ref()?;
         let frame = |placed: &Placed| {
-            model.frame(&placements.model.running(&placed.schedule), StageEnergy::Device)
+            let running = placements.model.running(&placed.schedule);
+            match costs {
+                Some((costs, tasks)) => {
+                    model.frame(&tasks.with_nodes(running, costs), StageEnergy::Costs(costs))
+                }
+                None => model.frame(&running, StageEnergy::Device),
+            }
         };
         Some(placements.rows.iter().map(frame).collect())
     }

@@ -7,8 +7,9 @@ use super::super::{
 };
 use serde::Serialize;
 use serde_json::{Value, json};
+use vitempo::graph::Graph;
 use vitempo::plan::{
-    live::{Engine, LiveOptions, LiveSession, LiveSessionError},
+    live::{Engine, LiveOptions, LiveSession, LiveSessionError, tolerance},
     partition::{Partition, PartitionError},
 };
 use vitempo::planners::{Evidence, simulator::StreamOutcome};
@@ -56,6 +57,25 @@ pub fn parse_engine(text: &str) -> Result<Engine, String> {
 pub fn in_a_line(described: &[(String, String)]) -> String {
     let engines = described.iter().map(|(name, what)| format!("{name}: {what}"));
     engines.collect::<Vec<_>>().join("; ")
+}
+
+/// How far results are from those of the whole model, as a line.
+pub fn difference(apart: f64) -> String {
+    format!("results differ from the whole model's by at most {apart:.1e} of the largest value")
+}
+
+/// Refuses results that are further from the whole model's than its precision explains.
+pub fn check_results(apart: Option<f64>, model: &Graph, engines: &str) -> CliResult {
+    let most = tolerance(model);
+    match apart.filter(|apart| *apart > most) {
+        Some(apart) => {
+            let found = difference(apart);
+            let error = format!("{found}, its precision explains {most:.1e}: {engines}");
+            Err(CliError::user(error)
+                .hint("one engine computes something else; see `vitempo backends check`"))
+        }
+        None => Ok(()),
+    }
 }
 
 impl From<LiveError> for CliError {
@@ -129,6 +149,28 @@ pub fn figures<L: Serialize>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use vitempo::graph::{GraphBuilder, GraphError, OpKind, TensorSpec};
+
+    #[test]
+    fn other_results_than_the_whole_models_are_an_error() -> Result<(), GraphError> {
+        let mut b = GraphBuilder::new("m");
+        let x = b.input("x", TensorSpec::f32([1, 4]));
+        let y = b.unary("relu", OpKind::Relu, x)?;
+        let graph = b.finish(vec![y])?;
+        let engines = "a: rten on cores [0]; b: onnxruntime on cores [1]";
+        for fine in [None, Some(0.0), Some(1e-3)] {
+            assert!(check_results(fine, &graph, engines).is_ok(), "{fine:?}");
+        }
+        let refused = check_results(Some(1.1), &graph, engines).map_err(|e| e.to_string());
+        assert_eq!(
+            refused,
+            Err(format!(
+                "results differ from the whole model's by at most 1.1e0 of the largest value, its \
+                precision explains 1.0e-2: {engines}"
+            ))
+        );
+        Ok(())
+    }
 
     #[test]
     fn engines_are_read_with_and_without_cores() {

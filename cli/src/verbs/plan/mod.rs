@@ -17,7 +17,7 @@ mod split;
 mod split_live;
 pub mod stitch;
 mod to_run;
-mod twice;
+pub mod twice;
 
 use super::error::CliResult;
 use clap::Subcommand;

@@ -145,6 +145,7 @@ pub fn run(args: &MultitaskArgs) -> CliResult {
         let written = multitask::write_parts(model, &tasks, folder)?;
         notes.extend(written.iter().map(|path| format!("wrote {}", path.display())));
     }
+    let mut given = None;
     let (placements, engines) = match (&args.costs, &model) {
         (Some(path), _) => {
             let costs = costs::of_file(path)?;
@@ -155,6 +156,7 @@ pub fn run(args: &MultitaskArgs) -> CliResult {
             let (camera_fps, deadline_ns) = (args.live.camera, args.live.deadline);
             let planning = Planning::of_costs(&costs, &tasks, camera_fps, deadline_ns)?;
             let planning = planning.with_session_overhead(args.session_overhead.unwrap_or(0));
+            given = Some((costs, tasks));
             (planning.within(budget).simulated()?, None)
         }
         (None, Some(model)) => args.placements(model, budget)?,
@@ -168,9 +170,11 @@ pub fn run(args: &MultitaskArgs) -> CliResult {
         notes.push(args.write(model, &placements, path)?);
     }
     let processors = placements.model.processors.iter().map(String::as_str);
-    let frames = args.frame.open_among(processors, &args.off_device)?.of_placements(&placements);
+    let frames = args.frame.open_among(processors, &args.off_device)?;
+    let frames = frames.of_placements(&placements, given.as_ref());
     let report = PlacementReport { placements, dynamic, engines, frames, notes };
-    output::print(&report, args.format)
+    output::print(&report, args.format)?;
+    model.iter().try_for_each(|model| report.check(&model.graph))
 }
 
 fn say(progress: RoundProgress<'_>) {

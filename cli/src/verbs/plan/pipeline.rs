@@ -11,7 +11,7 @@ use super::{
     budget::BudgetArgs,
     costs,
     frame::FrameArgs,
-    live::{LiveArgs, in_a_line, outcome_json},
+    live::{LiveArgs, check_results, difference, in_a_line, outcome_json},
     report::Plans,
     split::OptionalModel,
     to_run,
@@ -163,18 +163,20 @@ pub fn run(args: &PipelineArgs) -> CliResult {
             vitempo::planners::duration(period)
         )
     }));
+    let mut checked = Ok(());
     if let (true, Some(model)) = (is_used, &model) {
         let part_of = pipeline::part_of_model(&best, &costs, &model.graph)?;
         if let Some(out) = &args.out {
             notes.extend(args.write(model, &best, &part_of, &costs, out)?);
         }
         if !args.live.engines.is_empty() {
-            let (measured, lines) = args.measured(model, &best, &part_of)?;
-            extra["live"] = measured;
+            let (measured, lines, agrees) = args.measured(model, &best, &part_of)?;
+            (extra["live"], checked) = (measured, agrees);
             notes.extend(lines);
         }
     }
-    output::print(&Plans::one(best.plan, Some(extra), notes), args.format)
+    output::print(&Plans::one(best.plan, Some(extra), notes), args.format)?;
+    checked
 }
 
 /// A note where the budget ended before the search did.
@@ -260,13 +262,14 @@ impl PipelineArgs {
         Ok(costs::warned(pipeline::costs(&model.graph, &processors, link)?))
     }
 
-    /// Runs a pipeline on engines, and returns the measurements as JSON and as text.
+    /// Runs a pipeline on engines, and returns the measurements as JSON and as text, and an error if
+    /// the results are others than the whole model's.
     fn measured(
         &self,
         model: &Model,
         best: &PipelinePlan,
         part_of: &[usize],
-    ) -> CliResult<(Value, Vec<String>)> {
+    ) -> CliResult<(Value, Vec<String>, CliResult)> {
         let names = pipeline::stage_names(best);
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         let options = self.models.args().read_options();
@@ -287,11 +290,10 @@ impl PipelineArgs {
             quantile(0.99),
             Evidence::Live
         ));
-        lines.extend(apart.map(|apart| {
-            format!("results are those of the whole model to {apart:.1e} of the largest value")
-        }));
+        lines.extend(apart.map(difference));
         let mut measured = outcome_json(&outcome, Evidence::Live);
         measured["apart"] = json!(apart);
-        Ok((measured, lines))
+        let checked = check_results(apart, &model.graph, &lines[0]);
+        Ok((measured, lines, checked))
     }
 }

@@ -6,11 +6,11 @@ use super::{
         output::{self, Report, Table},
     },
     dynamic,
-    live::{figures, outcome_json},
+    live::{check_results, difference, figures, outcome_json},
 };
 use serde_json::{Value, json};
 use std::fmt::Write;
-use vitempo::graph::Latency;
+use vitempo::graph::{Graph, Latency};
 use vitempo::plan::multitask::{Placed, Placements, Round, dynamic::Dynamic};
 use vitempo::planners::{
     Evidence,
@@ -84,6 +84,12 @@ fn ms(ns: Option<f64>) -> String {
 }
 
 impl PlacementReport {
+    /// Refuses results of engines that are not the whole model's.
+    pub fn check(&self, model: &Graph) -> CliResult {
+        let engines = self.engines.as_deref().unwrap_or_default();
+        check_results(self.placements.apart(), model, engines)
+    }
+
     fn notes(&self) -> String {
         let Placements { model, rows, simulation, search, .. } = &self.placements;
         let mut text = String::new();
@@ -145,10 +151,7 @@ impl PlacementReport {
             );
         }
         if let Some(apart) = self.placements.apart() {
-            let _ = writeln!(
-                text,
-                "results are those of the whole model to {apart:.1e} of the largest value"
-            );
+            let _ = writeln!(text, "{}", difference(apart));
         }
         if let Some(frame) = self.frames.iter().flatten().next() {
             let _ = writeln!(text, "chosen: {frame}");

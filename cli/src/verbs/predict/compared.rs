@@ -101,12 +101,12 @@ impl Compared<'_> {
             true => writeln!(text, "Interval   none: both models have the same operators"),
             false => writeln!(
                 text,
-                "Interval   {} .. {}   holds with {:.0} % at least, however the errors of the two \
+                "Interval   {} .. {}   holds with {} at least, however the errors of the two \
                 forecasts depend on each other; how they do is not known, so it may be wider than \
                 needed",
                 signed(least),
                 signed(most),
-                c.level * 100.0
+                output::level(c.level)
             ),
         };
         text

@@ -1,7 +1,11 @@
 //! Lines about a forecast: its interval, how much of the model it covers, and the operators that it
 //! does not.
 
-use super::super::{models::Model, output::percent, progress};
+use super::super::{
+    models::Model,
+    output::{level, percent},
+    progress,
+};
 use std::{collections::BTreeMap, fmt::Write};
 use vitempo::Bundle;
 use vitempo::forecast::{ModelForecast, unsupported_operators};
@@ -11,11 +15,11 @@ use vitempo::graph::{Graph, OpKind, Prediction};
 pub fn latency(p: Prediction) -> String {
     match p.upper().is_finite() {
         true => format!(
-            "{}   [{} .. {}]   {:.0} % interval",
+            "{}   [{} .. {}]   {} interval",
             p.point(),
             p.lower(),
             p.upper(),
-            p.level * 100.0
+            level(p.level)
         ),
         false => {
             format!("{}   [{} .. -]   no upper end: operators are missing", p.point(), p.lower())
@@ -25,11 +29,11 @@ pub fn latency(p: Prediction) -> String {
 
 /// Upper end and level as cells of a table.
 pub fn upper_and_level(p: Prediction) -> [String; 2] {
-    let level = match p.upper().is_finite() {
-        true => format!("{:.0} %", p.level * 100.0),
+    let held = match p.upper().is_finite() {
+        true => level(p.level),
         false => "-".to_owned(),
     };
-    [p.upper().to_string(), level]
+    [p.upper().to_string(), held]
 }
 
 /// `LSTM (1), GRU (2)`

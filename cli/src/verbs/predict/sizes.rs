@@ -5,6 +5,7 @@ use super::{
         error::{CliError, CliResult},
         files,
         output::{self, Report, Table, ns, si},
+        plan::twice::refuse_twice,
     },
     PredictArgs, lines,
     report::latency_json,
@@ -19,6 +20,7 @@ use vitempo::sweep::{Measured, SizeRow, Sweep, sweep};
 use vitempo_report::sizes::plot;
 
 pub fn run(args: &PredictArgs, bundles: &Selection) -> CliResult {
+    refuse_twice("--sizes", &args.over_sizes)?;
     let models = args.models.read()?;
     let [model] = models.as_slice() else {
         return Err(CliError::user(format!("--sizes shows one model; these are {}", models.len()))

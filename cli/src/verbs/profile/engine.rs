@@ -62,7 +62,7 @@ pub struct RunArgs {
     pub threads: usize,
 
     /// Logical cores to pin to, e.g. 1,2; by default the last ones
-    #[arg(long, value_delimiter = ',', value_name = "LIST")]
+    #[arg(long, value_delimiter = ',', value_parser = quantity::core, value_name = "LIST")]
     pub cores: Vec<usize>,
 
     /// Precision to compute in

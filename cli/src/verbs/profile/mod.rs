@@ -89,7 +89,8 @@ pub struct ProfileArgs {
     pub beside: Option<LoadSpec>,
 
     /// Logical cores of the load; by default the first one that is not measured
-    #[arg(long, value_delimiter = ',', value_name = "LIST", requires = "beside")]
+    #[arg(long, value_delimiter = ',', value_parser = quantity::core, value_name = "LIST",
+          requires = "beside")]
     pub beside_cores: Vec<usize>,
 
     /// Repeat model runs that failed in an earlier session

@@ -68,7 +68,8 @@ pub struct RefineArgs {
     list: bool,
 
     /// Logical cores to measure on; by default the last ones
-    #[arg(long, value_delimiter = ',', value_name = "LIST", conflicts_with = "list")]
+    #[arg(long, value_delimiter = ',', value_parser = quantity::core, value_name = "LIST",
+          conflicts_with = "list")]
     cores: Vec<usize>,
 
     /// Measure though machine or engine are not the bundle's: the corrections then contain how much

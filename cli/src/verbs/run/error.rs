@@ -11,6 +11,7 @@ impl From<RunError> for CliError {
             }
             RunError::OtherModel(_) => "plan again, with --out".to_owned(),
             RunError::NoEngine(name) => format!("add --live {name}=rten"),
+            RunError::TwoEngines(name) => format!("give --live {name}=... once"),
             RunError::UnknownProcessor { .. } => {
                 "--live NAME=BACKEND, a NAME of the plan".to_owned()
             }

@@ -29,10 +29,9 @@ use vitempo::{
 };
 
 /// `--evict`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Evict {
     /// The subgraph that was used longest ago
-    #[default]
     Lru,
     /// The subgraph that the fewest planned queries use
     Planned,
@@ -78,9 +77,9 @@ pub struct RunArgs {
     #[arg(long, value_name = "SIZE", value_parser = quantity::bytes, requires = "plan")]
     pub memory: Option<u64>,
 
-    /// The subgraph that makes room for others
-    #[arg(long, value_enum, default_value_t, requires = "plan")]
-    pub evict: Evict,
+    /// The subgraph that makes room for others; by default lru
+    #[arg(long, value_enum, requires = "plan")]
+    pub evict: Option<Evict>,
 
     /// Load nothing before the run; each subgraph is loaded in the first query that needs it
     #[arg(long, requires = "plan")]
@@ -120,18 +119,31 @@ pub struct RunArgs {
 
 pub fn run(args: &RunArgs) -> CliResult {
     match (&args.plan, &args.replay) {
-        (Some(path), _) => {
-            let log = execute(&RunPlan::read(path)?, &args.options()?, &mut |what| {
-                progress::say(what);
-            })?;
-            if let Some(path) = &args.log {
-                files::write(path, log.text()?.as_bytes())?;
-            }
-            let summary = Summary::of(&log)?;
-            output::print(&Printed { log, summary }, args.format)
-        }
+        (Some(path), _) => executed(&RunPlan::read(path)?, args),
         (None, Some(path)) => output::print(&Replayed(replay(&RunLog::read(path)?)?), args.format),
         (None, None) => Err(CliError::ours("neither a plan nor a log")),
+    }
+}
+
+/// Runs the plan, and prints the summary even where the log cannot be written any more.
+fn executed(plan: &RunPlan, args: &RunArgs) -> CliResult {
+    if args.evict.is_some() && args.memory.or(plan.memory_bytes).is_none() {
+        let error = "--evict has no effect: the plan has no memory budget";
+        return Err(CliError::user(error).hint("add --memory, or leave --evict out"));
+    }
+    if let Some(path) = &args.log {
+        files::check(path).map_err(|error| error.about("--log"))?;
+    }
+    let log = execute(plan, &args.options()?, &mut |what| progress::say(what))?;
+    let write = |path: &PathBuf| files::write(path, log.text()?.as_bytes());
+    let written = args.log.as_ref().map_or(Ok(()), write);
+    let summary = Summary::of(&log)?;
+    let is_interrupted = summary.interrupted;
+    output::print(&Printed { log, summary }, args.format)?;
+    written?;
+    match is_interrupted {
+        false => Ok(()),
+        true => Err(CliError::user("interrupted: not all queries arrived")),
     }
 }
 
@@ -152,8 +164,8 @@ impl RunArgs {
             },
             memory_bytes: self.memory,
             eviction: match self.evict {
-                Evict::Lru => Eviction::LeastRecentlyUsed,
-                Evict::Planned => Eviction::LeastPlanned,
+                None | Some(Evict::Lru) => Eviction::LeastRecentlyUsed,
+                Some(Evict::Planned) => Eviction::LeastPlanned,
             },
             cold: self.cold,
             bound: self.bound,

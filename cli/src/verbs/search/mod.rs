@@ -64,17 +64,17 @@ pub struct SearchArgs {
     #[arg(long)]
     pub upper: bool,
 
-    /// Number of distinct architectures to evaluate
-    #[arg(long, default_value_t = 100_000)]
-    pub candidates: u64,
+    /// Number of distinct architectures to evaluate; by default 100000
+    #[arg(long)]
+    pub candidates: Option<u64>,
 
-    /// Number of architectures in a generation, and the most in the front
-    #[arg(long, default_value_t = 200)]
-    pub population: usize,
+    /// Number of architectures in a generation, and the most in the front; by default 200
+    #[arg(long)]
+    pub population: Option<usize>,
 
-    /// The same seed gives the same front
-    #[arg(long, default_value_t = 0)]
-    pub seed: u64,
+    /// The same seed gives the same front, and the same weights of its files; by default 0
+    #[arg(long)]
+    pub seed: Option<u64>,
 
     /// Folder for the front: ONNX files with their index, front.csv, front.json and a plot for each
     /// bundle (front.svg, front-2.svg, ...)
@@ -99,6 +99,38 @@ pub struct SearchArgs {
     pub format: Format,
 }
 
+impl SearchArgs {
+    fn options(&self) -> Options {
+        Options {
+            candidates: self.candidates.unwrap_or(100_000),
+            population: self.population.unwrap_or(200),
+            seed: self.seed.unwrap_or_default(),
+            upper: self.upper,
+        }
+    }
+
+    /// Refuses an argument that would change nothing.
+    fn check_effects(&self) -> CliResult {
+        let is_listed = self.objective.first().is_some_and(|word| word == "csv");
+        let has_weights = self.out.is_some() && !self.no_weights;
+        let has_ceiling = !self.max_latency.is_empty() || !self.max_memory.is_empty();
+        let all = "all rows of the file are evaluated, and all that are on the front are kept";
+        let without = [
+            (self.upper && !has_ceiling, "--upper", "there is no ceiling"),
+            (is_listed && self.candidates.is_some(), "--candidates", all),
+            (is_listed && self.population.is_some(), "--population", all),
+            (is_listed && !has_weights && self.seed.is_some(), "--seed", all),
+        ];
+        match without.into_iter().find(|(is_without, ..)| *is_without) {
+            None => Ok(()),
+            Some((_, flag, why)) => {
+                let error = CliError::user(format!("{flag} has no effect: {why}"));
+                Err(error.hint(format!("leave {flag} out")))
+            }
+        }
+    }
+}
+
 pub fn run(args: &SearchArgs) -> CliResult {
     let space = Space::find(&args.space)?;
     let bundles = args
@@ -111,6 +143,7 @@ pub fn run(args: &SearchArgs) -> CliResult {
     let ceilings = Ceilings { latencies: &ceilings, memory_bytes: &args.max_memory };
     let devices = search::devices(&bundles, ceilings)?;
     let mut objective = objective(&args.objective, &space)?;
+    args.check_effects()?;
     if args.verify.is_some() {
         check(&devices, args.library.as_deref(), &worker()?)?;
     }
@@ -141,7 +174,7 @@ pub fn run(args: &SearchArgs) -> CliResult {
 /// Writes the front into its folder, measures some of it where that is asked for, and writes it
 /// again.
 fn keep(front: &mut Front<'_>, folder: &Path, args: &SearchArgs) -> CliResult {
-    let files = front.write_models(folder, args.no_weights, args.seed)?;
+    let files = front.write_models(folder, args.no_weights, args.options().seed)?;
     front.write_results(folder)?;
     let Some(count) = args.verify.filter(|_| !front.outcome.interrupted) else { return Ok(()) };
     let verification = Verification {
@@ -181,12 +214,7 @@ fn searched(
     objective: &mut dyn Objective,
     args: &SearchArgs,
 ) -> CliResult<search::Outcome> {
-    let options = Options {
-        candidates: args.candidates,
-        population: args.population,
-        seed: args.seed,
-        upper: args.upper,
-    };
+    let options = args.options();
     let length = options.candidates_in(space, objective);
     let bar = progress::bar(length, "searching");
     let stop = interrupted_keeping("the front so far is kept");

@@ -148,6 +148,7 @@ pub fn run(args: &ServeArgs) -> CliResult {
         );
     }
     if args.check {
+        vitempo_serve::check_access(options.listen, options.token.as_ref()).map_err(explain)?;
         let registry = vitempo_serve::open_registry(options.bundles.clone()).map_err(explain)?;
         return output::print(
             &Checked { options: &options, bundles: registry.current().values().cloned().collect() },

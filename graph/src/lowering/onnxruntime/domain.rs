@@ -221,6 +221,20 @@ impl Call<'_> {
         Some(self.operator(kind, attributes, self.present(operands)))
     }
 
+    /// Attention over queries, keys and values `[batch, rows, heads x size]`, with a bias of each or
+    /// of the scores. Packed or earlier keys, and masks of keys, are other forms.
+    fn attention(&self) -> Option<Mapped> {
+        let heads = self.node.int("num_heads")?;
+        let parts: Vec<&TensorSpec> = (0..3).map(|i| self.tensor(i)).collect::<Option<_>>()?;
+        let are_rows = parts.iter().all(|part| part.rank() == 3);
+        let given = |&i: &usize| self.inputs.get(i).is_some_and(Option::is_some);
+        if !are_rows || [4, 6, 7, 8, 9].iter().any(given) {
+            return None;
+        }
+        let attributes = Attributes::new().with_int("heads", heads);
+        Some(self.operator(OpKind::Attention, attributes, self.present([0, 1, 2, 3, 5])))
+    }
+
     fn fused(&self, op: &str) -> Option<Mapped> {
         let biased = |kind: OpKind| {
             let attributes = if self.tensor(1).is_some() {
@@ -251,11 +265,7 @@ impl Call<'_> {
                     .with_int("residual", 1);
                 Some(self.operator(OpKind::LayerNorm, attributes, self.present(0..5)))
             }
-            "MultiHeadAttention" => Some(self.operator(
-                OpKind::Attention,
-                Attributes::new().with_int("heads", self.node.int("num_heads")?),
-                self.present(0..3),
-            )),
+            "MultiHeadAttention" => self.attention(),
             _ => None,
         }
     }
@@ -310,6 +320,61 @@ mod tests {
             let graph = read_bytes("saved", &saved(channels), &ReadOptions::default()).unwrap();
             let reorder = graph.nodes().iter().find(|n| n.op.kind == OpKind::Reorder).unwrap();
             assert_eq!(reorder.op.outputs[0].shape.as_slice(), [1, channels, 8, 8]);
+        }
+    }
+
+    /// An attention with these inputs, `None` where one is left out.
+    fn attention(inputs: &[Option<&[i64]>]) -> crate::Graph {
+        let mut model = proto::ModelProto::decode(&*saved(32)).unwrap();
+        let file = model.graph.as_mut().unwrap();
+        let given = file.input.remove(0);
+        let name = |(i, dims): (usize, &Option<&[i64]>)| dims.map(|_| format!("i{i}"));
+        let names: Vec<String> =
+            inputs.iter().enumerate().map(|input| name(input).unwrap_or_default()).collect();
+        for (dims, name) in inputs.iter().zip(&names) {
+            let Some(dims) = dims else { continue };
+            let mut info = proto::ValueInfoProto { name: name.clone(), ..given.clone() };
+            let tensor = info.r#type.as_mut().unwrap().tensor_type.as_mut().unwrap();
+            let dim = |&d: &i64| proto::DimensionProto { dim_value: Some(d), dim_param: None };
+            tensor.shape.as_mut().unwrap().dim = dims.iter().map(dim).collect();
+            file.input.push(info);
+        }
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let mut node = node("MultiHeadAttention", "com.microsoft", &names, "y");
+        node.attribute.push(proto::AttributeProto {
+            name: "num_heads".to_owned(),
+            i: Some(2),
+            ..proto::AttributeProto::default()
+        });
+        (file.node, file.initializer) = (vec![node], vec![]);
+        file.output[0].name = "y".to_owned();
+        read_bytes("m", &model.encode_to_vec(), &ReadOptions::default()).unwrap()
+    }
+
+    #[test]
+    fn attention_over_rows_reads_its_biases() {
+        let (q, k): (&[i64], &[i64]) = (&[2, 5, 8], &[2, 7, 8]);
+        let rows = [Some(q), Some(k), Some(k)];
+        let with = |more: &[Option<&'static [i64]>]| attention(&[&rows[..], more].concat());
+        for (more, operands) in [
+            (&[][..], 3),
+            (&[Some(&[24][..])], 4),
+            (&[None, None, Some(&[2, 2, 5, 7])], 4),
+            (&[Some(&[24]), None, Some(&[2, 2, 5, 7])], 5),
+        ] {
+            let graph = with(more);
+            let op = &graph.nodes()[0].op;
+            assert_eq!((&op.kind, op.inputs.len()), (&OpKind::Attention, operands));
+        }
+        let heads: &[i64] = &[2, 2, 7, 4];
+        for other in [
+            with(&[None, Some(&[2, 7])]),
+            with(&[None, None, None, Some(&[2, 2, 3, 4]), Some(&[2, 2, 3, 4])]),
+            attention(&[Some(q), Some(heads), Some(heads)]),
+            attention(&[Some(q), Some(&[2, 7, 2, 2, 4])]),
+            attention(&[Some(&[2, 5, 2, 3, 4])]),
+        ] {
+            assert!(matches!(other.nodes()[0].op.kind, OpKind::Unsupported(_)));
         }
     }
 

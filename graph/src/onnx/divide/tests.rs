@@ -146,6 +146,47 @@ fn parts_are_models_that_can_be_read() {
 }
 
 #[test]
+fn tensors_between_parts_have_the_element_type_of_the_file() {
+    let cast = |input: &str, to: i32, output: &str| NodeProto {
+        attribute: vec![AttributeProto {
+            name: "to".to_owned(),
+            i: Some(i64::from(to)),
+            r#type: 2,
+            ..AttributeProto::default()
+        }],
+        ..node("Cast", &[input], output)
+    };
+    for unsigned in [4, 12, 13, 6, 7] {
+        let mut model = model(weight());
+        let graph = model.graph.as_mut().unwrap();
+        graph.node = vec![
+            cast("x", unsigned, "u"),
+            node("Neg", &["u"], "v"),
+            node("Reshape", &["v", "to"], "w"),
+            cast("w", FLOAT, "z"),
+            node("Relu", &["z"], "y"),
+        ];
+        graph.initializer = vec![TensorProto {
+            name: "to".to_owned(),
+            dims: vec![2],
+            data_type: 7,
+            int64_data: vec![2, 4],
+            ..TensorProto::default()
+        }];
+        graph.value_info.clear();
+        for first in 1..=3 {
+            let halves = halves(&model.encode_to_vec(), first).unwrap();
+            let of = |infos: &[ValueInfoProto]| {
+                infos[0].r#type.as_ref().unwrap().tensor_type.as_ref().unwrap().elem_type
+            };
+            let [device, server] = &halves[..] else { panic!("{} halves", halves.len()) };
+            assert_eq!(of(&device.graph.as_ref().unwrap().output), unsigned, "{first}");
+            assert_eq!(of(&server.graph.as_ref().unwrap().input), unsigned, "{first}");
+        }
+    }
+}
+
+#[test]
 fn what_flows_back_or_is_missing_is_refused() {
     let file = model(weight()).encode_to_vec();
     let graph = read_bytes("m", &file, &options()).unwrap();

@@ -1,7 +1,9 @@
 //! Folding of operators that exporters write for computed weights and position embeddings:
 //! normalisations, softmax, resizes, products, pointwise convolutions, running sums.
 
+use super::super::payload::in_range;
 use super::{Known, strides};
+use crate::numbers::nearest;
 use crate::resampling::Sampling;
 use crate::{Attributes, ConstantData, OpKind, TensorSpec};
 
@@ -21,7 +23,8 @@ pub(super) fn evaluate(
         OpKind::CumSum => return running_sum(a, inputs.first()?),
         _ => resize(a, shape, output, floats(inputs.first()?)?)?,
     };
-    Some(ConstantData::Floats(values.into_iter().map(|v| f64::from(v as f32)).collect()))
+    let rounded = values.into_iter().map(|v| nearest(v, output.precision));
+    Some(ConstantData::Floats(rounded.collect()))
 }
 
 fn floats<'a>(known: &Known<'a>) -> Option<&'a [f64]> {
@@ -135,11 +138,11 @@ fn running_sum(a: &Attributes, x: &Known<'_>) -> Option<ConstantData> {
     };
     Some(match x.data {
         ConstantData::Ints(v) => {
-            let add = |a: i64, b: i64| a.checked_add(b);
+            let add = |a: i64, b: i64| Some(in_range(a.checked_add(b)?, x.tensor.precision));
             ConstantData::Ints(accumulated(v, 0, before, add, (exclusive, reverse))?)
         }
         ConstantData::Floats(v) => {
-            let add = |a: f64, b: f64| Some(a + b);
+            let add = |a: f64, b: f64| Some(nearest(a + b, x.tensor.precision));
             ConstantData::Floats(accumulated(v, 0.0, before, add, (exclusive, reverse))?)
         }
     })

@@ -1,7 +1,7 @@
 //! Operators that change spatial extents.
 
 use super::super::call::{Call, Outcome, Refusal, operator};
-use crate::{Attribute, Attributes, OpKind};
+use crate::{Attribute, Attributes, OpKind, Operand, shape};
 
 pub(super) fn map(call: &Call<'_>) -> Outcome {
     match call.node.op_type {
@@ -98,6 +98,7 @@ fn floored(call: &Call<'_>, old: bool) -> Attributes {
         "$nearest_mode",
         "*cubic_coeff_a",
         "antialias",
+        "exclude_outside",
     ]);
     if old {
         attributes.set("coordinate_transformation_mode", Attribute::Text("asymmetric".to_owned()));
@@ -115,6 +116,12 @@ fn resize(call: &Call<'_>) -> Outcome {
         Refusal::Invalid(format!("it has {n} sizes or scales, {} are needed", along.len()))
     };
     let attributes = floored(call, old);
+    let resized = |attributes: Attributes| {
+        if attributes.text("coordinate_transformation_mode") == Some(CROPPING) {
+            return Err(cropping(call, &attributes)?);
+        }
+        operator(call, OpKind::Resize, attributes, [0])
+    };
     if let Some(given) = call.steer_ints(sizes, "sizes")?.filter(|s| !s.is_empty()) {
         if given.len() != along.len() {
             return Err(misfit(given.len()));
@@ -124,7 +131,7 @@ fn resize(call: &Call<'_>) -> Outcome {
         for (&axis, size) in along.iter().zip(kept) {
             full[axis] = size;
         }
-        return operator(call, OpKind::Resize, attributes.with_ints("sizes", full), [0]);
+        return resized(attributes.with_ints("sizes", full));
     }
     let given = call.steer_floats(scales, "scales")?.unwrap_or_default();
     if given.len() != along.len() {
@@ -134,7 +141,25 @@ fn resize(call: &Call<'_>) -> Outcome {
     for (&axis, scale) in along.iter().zip(given) {
         full[axis] = scale;
     }
-    operator(call, OpKind::Resize, attributes.with("scales", Attribute::Floats(full)), [0])
+    resized(attributes.with("scales", Attribute::Floats(full)))
+}
+
+/// Coordinates within a region of the input, with a value for what is outside.
+const CROPPING: &str = "tf_crop_and_resize";
+
+/// Why a resize of a region is not followed. Scales are those of the region.
+fn cropping(call: &Call<'_>, attributes: &Attributes) -> Result<Refusal, Refusal> {
+    let reason = format!("its coordinates `{CROPPING}` are not supported");
+    if attributes.has("scales") {
+        return Ok(Refusal::RunTime(reason));
+    }
+    let operand = Operand { tensor: call.tensor(0)?.clone(), constant: call.is_constant(0) };
+    let mut outputs =
+        shape::infer(&OpKind::Resize, attributes, &[operand]).map_err(Refusal::Invalid)?;
+    Ok(match outputs.pop() {
+        Some(output) => Refusal::Form(reason, output),
+        None => Refusal::RunTime(reason),
+    })
 }
 
 /// Sizes after `keep_aspect_ratio_policy`: one scale for all axes, the smallest or the largest of

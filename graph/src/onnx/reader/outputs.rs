@@ -3,7 +3,7 @@
 
 use super::Reader;
 use crate::onnx::OnnxError;
-use crate::{OpKind, TensorSpec, ValueId, ValueSource};
+use crate::{OpKind, Precision, TensorSpec, ValueId, ValueSource};
 
 impl<'a> Reader<'a> {
     /// Refuses a node without a name for one of the first outputs, which its operator always has.
@@ -30,10 +30,11 @@ impl<'a> Reader<'a> {
         let names = &self.graph.node[index].output;
         let named = names.iter().rposition(|name| !name.is_empty()).map_or(0, |last| last + 1);
         let provided = named.max(tensors.len().min(names.len()));
+        let first = tensors.first().cloned();
         let mut tensors = tensors.into_iter();
         let mut outputs = Vec::with_capacity(provided);
         for (place, &name) in names.iter().enumerate().take(provided) {
-            let known = tensors.next();
+            let known = tensors.next().or_else(|| self.optional(index, place, first.as_ref()?));
             outputs.push(if name.is_empty() {
                 let name = self.unnamed(index, place);
                 self.value(name, known, source.clone())?
@@ -46,6 +47,24 @@ impl<'a> Reader<'a> {
             });
         }
         Ok(outputs)
+    }
+
+    /// An optional output of a node whose first output is `first`.
+    fn optional(&self, index: usize, place: usize, first: &TensorSpec) -> Option<TensorSpec> {
+        let node = &self.graph.node[index];
+        let mut shape = first.shape.clone();
+        let precision = match (node.op_type, place) {
+            ("MaxPool", 1) => Precision::I64,
+            ("Dropout", 1) => Precision::Bool,
+            ("LayerNormalization", 1 | 2) => {
+                let axis = node.int("axis").unwrap_or(-1);
+                let from = if axis < 0 { axis.saturating_add(shape.len() as i64) } else { axis };
+                shape.get_mut(usize::try_from(from).ok()?..)?.fill(1);
+                Precision::F32
+            }
+            _ => return None,
+        };
+        Some(TensorSpec::new(shape, precision))
     }
 
     /// A name for an output that has none. It does not contain the node's own, which may be long.

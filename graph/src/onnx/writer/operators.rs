@@ -208,7 +208,8 @@ fn own_attributes(op: &OpSpec) -> Result<Vec<AttributeProto>, String> {
         }
         OpKind::ConstantOfShape => vec![fill_value(op)?],
         OpKind::Mod => {
-            vec![attribute("fmod", &Attribute::Int(i64::from(op.precision().is_float())))]
+            let truncated = op.precision().is_float() || op.attributes.int("fmod") == Some(1);
+            vec![attribute("fmod", &Attribute::Int(i64::from(truncated)))]
         }
         OpKind::GroupNorm => {
             let groups = op.attributes.int("groups").ok_or("attribute `groups` is missing")?;

@@ -1,5 +1,6 @@
 //! The ONNX operator of a reshape or padding as its file had it ([`Written`]): an engine's
-//! optimizer treats Squeeze, Unsqueeze, Flatten and Reshape differently.
+//! optimizer treats Squeeze, Unsqueeze, Flatten and Reshape differently. And operators that operator
+//! set 20 has in another form: Softmax as it was before 13, GroupNormalization as it is since 21.
 //!
 //! Axes are not part of a graph. They follow from the shapes; where the shapes no longer fit the
 //! file's form, because the graph was changed since, a plain Reshape is written.
@@ -7,7 +8,7 @@
 use super::operators::{Emitter, attribute};
 use super::tensors;
 use crate::shape::ones_added;
-use crate::{Attribute, Node, OpKind, TensorSpec, Written};
+use crate::{Attribute, Node, OpKind, OpSpec, TensorSpec, Written};
 
 /// The input of a Pad that is its value.
 const PAD_VALUE: usize = 2;
@@ -25,11 +26,24 @@ pub(super) enum Spelling {
     ReshapeAllowingZero,
     /// Input 2, the value, is listed without a name.
     PadWithEmptyValue,
+    /// Over all dimensions from this one on, as before operator set 13: on a matrix.
+    SoftmaxOfMatrix(i64),
+    /// With a scale per channel, as since operator set 21.
+    GroupNormByChannel(i64),
 }
 
 /// The form of a node, if it is another than that of its kind.
 pub(super) fn of(node: &Node) -> Option<Spelling> {
     let op = &node.op;
+    match op.kind {
+        OpKind::Softmax if op.attributes.int("coerce") == Some(1) => {
+            return op.attributes.int("axis").map(Spelling::SoftmaxOfMatrix);
+        }
+        OpKind::GroupNorm if scales(op) == Some(Scales::Channels) => {
+            return op.attributes.int("groups").map(Spelling::GroupNormByChannel);
+        }
+        _ => {}
+    }
     let shape = |tensor: Option<&TensorSpec>| tensor.map(|t| t.shape.to_vec());
     let (from, to) = (shape(op.inputs.first().map(|i| &i.tensor))?, shape(op.outputs.first())?);
     let axes = |axes: Vec<usize>| axes.into_iter().map(|axis| axis as i64).collect();
@@ -49,6 +63,34 @@ pub(super) fn of(node: &Node) -> Option<Spelling> {
             (!op.attributes.has("value")).then_some(Spelling::PadWithEmptyValue)
         }
         _ => None,
+    }
+}
+
+/// What a GroupNorm has one scale for, where groups and channels are not the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Scales {
+    Groups,
+    Channels,
+}
+
+pub(super) fn scales(op: &OpSpec) -> Option<Scales> {
+    let [x, scale, ..] = op.inputs.as_slice() else { return None };
+    let channels = *x.tensor.shape.get(1)? as u64;
+    let groups = u64::try_from(op.attributes.int("groups")?).ok()?;
+    let found = scale.tensor.elements();
+    match found {
+        _ if op.kind != OpKind::GroupNorm || groups == channels => None,
+        _ if found == channels => Some(Scales::Channels),
+        _ if found == groups => Some(Scales::Groups),
+        _ => None,
+    }
+}
+
+/// Refuses attributes that the form of an operator does not have.
+fn only(op: &OpSpec, known: &[&str]) -> Result<(), String> {
+    match op.attributes.0.keys().find(|name| !known.contains(&name.as_str())) {
+        Some(name) => Err(format!("ONNX has no attribute `{name}` for it")),
+        None => Ok(()),
     }
 }
 
@@ -72,6 +114,20 @@ impl Emitter {
         mut inputs: Vec<String>,
         outputs: Vec<String>,
     ) -> Result<(), String> {
+        match spelling {
+            Spelling::SoftmaxOfMatrix(axis) => {
+                return self.softmax_of_matrix(node, axis, inputs, outputs);
+            }
+            Spelling::GroupNormByChannel(groups) => {
+                only(&node.op, &["groups", "epsilon"])?;
+                let epsilon = node.op.attributes.float("epsilon");
+                let mut attributes = vec![attribute("num_groups", &Attribute::Int(groups))];
+                attributes.extend(epsilon.map(|e| attribute("epsilon", &Attribute::Float(e))));
+                self.push(node.name.clone(), "GroupNormalization", inputs, outputs, attributes);
+                return Ok(());
+            }
+            _ => {}
+        }
         let axes_of = outputs.first().cloned().unwrap_or_else(|| node.name.clone());
         let axes = |axes: &[i64]| tensors::integers(format!("{axes_of}/axes"), axes, false);
         let (op_type, attributes) = match spelling {
@@ -84,7 +140,7 @@ impl Emitter {
                 ("Unsqueeze", Vec::new())
             }
             Spelling::Flatten(axis) => ("Flatten", vec![attribute("axis", &Attribute::Int(axis))]),
-            Spelling::ReshapeAllowingZero | Spelling::PadWithEmptyValue => {
+            _ => {
                 self.one(node, inputs, outputs)?;
                 let Some(written) = self.nodes.last_mut() else { return Ok(()) };
                 if spelling == Spelling::PadWithEmptyValue {
@@ -96,6 +152,38 @@ impl Emitter {
             }
         };
         self.push(node.name.clone(), op_type, inputs, outputs, attributes);
+        Ok(())
+    }
+
+    /// Flatten, Softmax or LogSoftmax, and a Reshape to the input's shape.
+    fn softmax_of_matrix(
+        &mut self,
+        node: &Node,
+        axis: i64,
+        inputs: Vec<String>,
+        outputs: Vec<String>,
+    ) -> Result<(), String> {
+        let op = &node.op;
+        only(op, &["axis", "coerce", "log"])?;
+        let ([output], Some(tensor)) = (outputs.as_slice(), op.outputs.first()) else {
+            return Err("its output is not known".to_owned());
+        };
+        let op_type = if op.attributes.int("log") == Some(1) { "LogSoftmax" } else { "Softmax" };
+        let [matrix, result] = ["flatten", "softmax"].map(|step| format!("{output}/{step}"));
+        let along = |axis: i64| vec![attribute("axis", &Attribute::Int(axis))];
+        let shape: Vec<i64> = tensor.shape.iter().map(|&d| d as i64).collect();
+        let shape = tensors::integers(format!("{output}/shape"), &shape, false);
+        let mut reshaped = vec![result.clone()];
+        self.push(
+            format!("{}/flatten", node.name),
+            "Flatten",
+            inputs,
+            vec![matrix.clone()],
+            along(axis),
+        );
+        self.push(node.name.clone(), op_type, vec![matrix], vec![result], along(1));
+        self.steer(&mut reshaped, 1, shape);
+        self.push(format!("{}/reshape", node.name), "Reshape", reshaped, outputs, Vec::new());
         Ok(())
     }
 }

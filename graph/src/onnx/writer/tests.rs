@@ -307,6 +307,51 @@ fn what_onnx_cannot_say_is_refused_by_name() {
     assert!(error.contains("`a_out`"), "{error}");
 }
 
+#[test]
+fn forms_of_other_operator_sets_are_written() {
+    let old = |log: i64| {
+        let attributes = Attributes::new().with_int("axis", 1).with_int("coerce", 1);
+        let attributes = if log == 1 { attributes.with_int("log", 1) } else { attributes };
+        single(OpKind::Softmax, attributes, &[vec![2, 4, 3, 5]], &[])
+    };
+    for (log, op_type) in [(0, "Softmax"), (1, "LogSoftmax")] {
+        let bytes = to_bytes(&old(log), &WriteOptions::default()).unwrap();
+        let back = crate::onnx::read_bytes("m", &bytes, &crate::onnx::ReadOptions::default());
+        let back = back.unwrap();
+        let shapes: Vec<&[usize]> =
+            back.nodes().iter().map(|n| n.op.outputs[0].shape.as_slice()).collect();
+        assert_eq!(shapes, [&[2, 60][..], &[2, 60], &[2, 4, 3, 5]]);
+        let proto = decoded_bytes(&bytes);
+        let types: Vec<&str> = proto.node.iter().map(|n| n.op_type.as_str()).collect();
+        assert_eq!(types, ["Flatten", op_type, "Reshape"]);
+    }
+    let norm = |scales: usize| {
+        let weights = [(vec![scales], F32), (vec![scales], F32)];
+        single(
+            OpKind::GroupNorm,
+            Attributes::new().with_int("groups", 2),
+            &[vec![1, 4, 8, 8]],
+            &weights,
+        )
+    };
+    for (scales, opset, ir) in [(2, 20, 9), (4, 21, 10)] {
+        let bytes = to_bytes(&norm(scales), &WriteOptions::default()).unwrap();
+        let model = ModelProto::decode(&bytes[..]).unwrap();
+        assert_eq!((model.opset_import[0].version, model.ir_version), (opset, ir));
+        assert_eq!(model.graph.unwrap().node[0].op_type, "GroupNormalization");
+    }
+    let mut b = GraphBuilder::new("both");
+    let mut x = b.input("x", TensorSpec::f32([1, 4, 8, 8]));
+    for (name, count) in [("groups", 2), ("channels", 4)] {
+        let scale = b.weight(format!("{name}.scale"), TensorSpec::f32([count]));
+        let bias = b.weight(format!("{name}.bias"), TensorSpec::f32([count]));
+        let groups = Attributes::new().with_int("groups", 2);
+        x = b.op(name, OpKind::GroupNorm, groups, &[x, scale, bias]).unwrap();
+    }
+    let error = to_bytes(&b.finish(vec![x]).unwrap(), &WriteOptions::default()).unwrap_err();
+    assert!(error.to_string().contains("`channels` has a scale per channel"), "{error}");
+}
+
 fn mlp(hidden: usize) -> Graph {
     let mut b = GraphBuilder::new("mlp");
     let x = b.input("x", TensorSpec::f32([1, 10, 16]));

@@ -23,12 +23,27 @@ impl Converter<'_> {
             OpKind::Max => Code::Maximum,
             _ => Code::FloorMod,
         };
+        let truncates =
+            call.node.op.precision().is_float() || call.attributes.int("fmod") == Some(1);
+        if kind == OpKind::Mod && truncates {
+            return self.remainder(call);
+        }
         let (&first, rest) = call.inputs.split_first().ok_or("it has no input")?;
         let mut y = first;
         for &next in rest {
             y = self.binary(code, kind.clone(), y, next)?;
         }
         Ok(if rest.is_empty() { self.alias(y) } else { y })
+    }
+
+    /// A remainder with the sign of the dividend; the engine's has that of the divisor.
+    fn remainder(&mut self, call: &Call<'_>) -> Result<VarId, Refusal> {
+        let [x, y] = call.inputs[..] else { return Err("it has not two inputs".to_owned()) };
+        let magnitudes = [x, y].map(|v| self.unary(Recipe::new(Code::Abs, OpKind::Abs), v));
+        let [dividend, divisor] = magnitudes;
+        let remainder = self.binary(Code::FloorMod, OpKind::Mod, dividend?, divisor?)?;
+        let sign = self.unary(Recipe::new(Code::Sign, OpKind::Round).text("op", "Sign"), x)?;
+        self.mul(remainder, sign)
     }
 
     pub(super) fn square(&mut self, x: VarId) -> Result<VarId, Refusal> {

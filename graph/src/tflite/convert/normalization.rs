@@ -127,25 +127,36 @@ impl Converter<'_> {
         let shape = self.shape(x).to_vec();
         let rank = shape.len();
         let epsilon = epsilon(call.attributes);
-        let y = if call.node.op.kind == OpKind::InstanceNorm {
+        if call.node.op.kind == OpKind::InstanceNorm {
             let axes: Vec<usize> = (2..rank).collect();
-            self.normalised(x, &axes, epsilon, true)?
-        } else {
-            let groups = call
-                .attributes
-                .int("groups")
-                .and_then(|g| usize::try_from(g).ok())
-                .filter(|&g| g > 0 && rank > 1)
-                .ok_or("its groups are not known")?;
-            let split: Vec<usize> = [shape[0], groups, shape[1] / groups]
-                .into_iter()
-                .chain(shape[2..].iter().copied())
-                .collect();
-            let parts = self.reshape(x, &split)?;
-            let axes: Vec<usize> = (2..split.len()).collect();
-            let y = self.normalised(parts, &axes, epsilon, true)?;
-            self.reshape(y, &shape)?
-        };
+            let y = self.normalised(x, &axes, epsilon, true)?;
+            return self.rescaled(call, y);
+        }
+        let groups = call
+            .attributes
+            .int("groups")
+            .and_then(|g| usize::try_from(g).ok())
+            .filter(|&g| g > 0 && rank > 1)
+            .ok_or("its groups are not known")?;
+        let split: Vec<usize> = [shape[0], groups, shape[1] / groups]
+            .into_iter()
+            .chain(shape[2..].iter().copied())
+            .collect();
+        let parts = self.reshape(x, &split)?;
+        let axes: Vec<usize> = (2..split.len()).collect();
+        let y = self.normalised(parts, &axes, epsilon, true)?;
+        // Before opset 21 each group has one scale and one offset.
+        let scales = call.inputs.get(1).map(|&scale| self.shape(scale).iter().product::<usize>());
+        if scales == Some(groups) && groups != shape[1] {
+            let y = self.rescaled(call, y)?;
+            return self.reshape(y, &shape);
+        }
+        let y = self.reshape(y, &shape)?;
+        self.rescaled(call, y)
+    }
+
+    /// With the scale and offset of each channel, or of whatever dimension 1 is.
+    fn rescaled(&mut self, call: &Call<'_>, y: VarId) -> Result<VarId, Refusal> {
         let (Some(scale), Some(bias)) = (call.inputs.get(1), call.inputs.get(2)) else {
             return Ok(y);
         };

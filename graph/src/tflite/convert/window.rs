@@ -462,6 +462,9 @@ impl Converter<'_> {
     /// around and the mean is corrected by how many elements count under each window.
     pub(super) fn average_pool(&mut self, call: &Call<'_>) -> Result<VarId, Refusal> {
         let window = Window::of(call.attributes)?;
+        if window.dilations != [1, 1] {
+            return Err("a dilated average pool has no operator".to_owned());
+        }
         let mut x = self.image(call.inputs[0])?;
         let (input, output) = (self.spatial(x)?, self.pooled(call)?);
         let counted = call.attributes.int("count_include_pad") == Some(1);

@@ -27,18 +27,21 @@ mod windows;
 
 pub use error::TfliteReadError;
 
-use crate::{Budget, Graph};
+use crate::{Budget, Graph, files::read_limited};
 use error::Fault;
 use model::Model;
 use reader::Reader;
 use std::path::Path;
+
+/// The offsets of a flatbuffer have 32 bits with a sign.
+const MOST_BYTES: u64 = i32::MAX as u64;
 
 /// Reads a file; the graph is named like it.
 ///
 /// # Errors
 /// [`TfliteReadError`] with the file, and the operator where one is at fault.
 pub fn read_file(path: &Path, budget: &Budget) -> Result<Graph, TfliteReadError> {
-    let bytes = std::fs::read(path)
+    let bytes = read_limited(path, MOST_BYTES)
         .map_err(|source| TfliteReadError::Io { path: path.to_owned(), source })?;
     let name = path.file_stem().map_or_else(|| "model".into(), |stem| stem.to_string_lossy());
     read(&name, &bytes, budget).map_err(|fault| fault.of(path.to_owned()))

@@ -89,7 +89,12 @@ impl<'a> Fit<'a> {
         let sending_j = remote.energy_j[high]
             - background_w * remote.latency_s[high]
             - conversion_power.watts(high_ghz) * busy_s
-            - awake.frame_j(sending_s, remote.inference_s[high], busy_s);
+            - awake.frame_j(
+                awake.promotion_after_s(busy_s),
+                sending_s,
+                remote.inference_s[high],
+                busy_s,
+            );
         Ok(OffloadModel {
             conversion: self.conversions(),
             others_s: local.others_s[high],

@@ -5,14 +5,15 @@
 //! the next it takes max(latency, 1 / camera rate); base and camera draw power all that time.
 
 use super::{OffloadModel, Place, Sized};
-use crate::energy::{
-    CameraUse, Cycles, Demand, Governor, Phase, Processor, Span, Step, radio::PASSES,
-};
+use crate::energy::{CameraUse, Cycles, Demand, Governor, Phase, Processor, Span, Step};
 use serde::{Deserialize, Serialize};
 
 /// Frames simulated under a governor before those that count, and those.
 const WARM_UP: usize = 10;
 const COUNTED: usize = 20;
+/// The pause depends on the other times, which under a governor depend on the pause: runs until it
+/// is settled.
+const RUNS: usize = 4;
 
 /// What sets the frequency of the device.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -154,8 +155,15 @@ impl OffloadModel {
     /// starts at the lowest, and a governor moves it.
     #[must_use]
     pub fn timeline(&self, with: &Use, frames: usize) -> Vec<Moment> {
-        let parts = self.settled(with).parts;
-        let spans = self.spans(with.clock, &parts, frames);
+        let kinds = self.settled(with);
+        let per_frame = kinds.first().map_or(1, |run| run.parts.len());
+        let turns = frames.div_ceil(kinds.len());
+        let parts: Vec<(Part, Demand)> = kinds.iter().flat_map(|run| run.parts.clone()).collect();
+        let mut spans = self.spans(with.clock, &parts, turns);
+        for span in &mut spans {
+            span.frame = span.frame * kinds.len() + span.step / per_frame;
+        }
+        spans.retain(|span| span.frame < frames);
         let run = Run { parts, spans, frames };
         let answer_w = self.answer_w(&run);
         let mut at_s = 0.0;
@@ -176,18 +184,21 @@ impl OffloadModel {
         run.spans.iter().map(moment).collect()
     }
 
-    /// The run in which promotion and pause, which depend on the times of the others, are settled.
-    fn settled(&self, with: &Use) -> Run {
-        let mut run = self.run(with, 0.0, 0.0);
-        for _ in 1..PASSES {
-            let time = |of: &dyn Fn(Part) -> bool| run.seconds(of);
-            let promotion_s = match with.place {
-                Place::Local => 0.0,
-                Place::Remote => self.radio.promotion_after_s(time(&Part::is_quiet)),
-            };
-            let latency_s = time(&|part| !matches!(part, Part::Pause | Part::Promotion));
-            let pause_s = (1.0 / with.camera.fps - latency_s - promotion_s).max(0.0);
-            run = self.run(with, promotion_s, pause_s);
+    /// The frames that follow each other in turn ([`Radio::frames`](crate::energy::Radio::frames)).
+    fn settled(&self, with: &Use) -> Vec<Run> {
+        let frame = |promotion_s: f64| self.paused(with, promotion_s);
+        match with.place {
+            Place::Local => vec![frame(0.0)],
+            Place::Remote => self.radio.frames(frame, |run| run.seconds(&Part::is_quiet)),
+        }
+    }
+
+    /// Frames with this promotion and the pause that the camera leaves.
+    fn paused(&self, with: &Use, promotion_s: f64) -> Run {
+        let mut run = self.run(with, promotion_s, 0.0);
+        for _ in 1..RUNS {
+            let latency_s = run.seconds(&|part| part != Part::Pause);
+            run = self.run(with, promotion_s, (1.0 / with.camera.fps - latency_s).max(0.0));
         }
         run
     }
@@ -245,22 +256,28 @@ impl OffloadModel {
         }
     }
 
-    /// Times and energies of what ran.
-    fn account(&self, with: &Use, run: &Run) -> Frame {
-        let quiet_s = run.seconds(&Part::is_quiet);
-        let answer_w = self.answer_w(run);
+    /// Times and energies of what ran: means over the kinds of frames.
+    fn account(&self, with: &Use, kinds: &[Run]) -> Frame {
+        let share = 1.0 / kinds.len() as f64;
         let mut phases: Vec<(Part, f64, f64)> = Vec::new();
         let mut energy = EnergyParts::default();
-        let mut cycles = 0.0;
-        for (part, seconds, ghz) in run.times() {
-            let joules = self.watts(part, ghz, answer_w) * seconds;
-            energy.base_j += self.base.watts(ghz) * seconds;
-            energy.camera_j += self.camera.watts(ghz, with.camera) * seconds;
-            cycles += ghz * seconds;
-            match phases.iter_mut().find(|(known, ..)| *known == part) {
-                Some(phase) => *phase = (part, phase.1 + seconds, phase.2 + joules),
-                None => phases.push((part, seconds, joules)),
+        let (mut cycles, mut pause_s, mut age_s) = (0.0, 0.0, 0.0);
+        for run in kinds {
+            let answer_w = self.answer_w(run);
+            for (part, seconds, ghz) in run.times() {
+                let seconds = share * seconds;
+                let joules = self.watts(part, ghz, answer_w) * seconds;
+                energy.base_j += self.base.watts(ghz) * seconds;
+                energy.camera_j += self.camera.watts(ghz, with.camera) * seconds;
+                cycles += ghz * seconds;
+                match phases.iter_mut().find(|(known, ..)| *known == part) {
+                    Some(phase) => *phase = (part, phase.1 + seconds, phase.2 + joules),
+                    None => phases.push((part, seconds, joules)),
+                }
             }
+            let paused_s = run.seconds(&|part| part == Part::Pause);
+            pause_s += share * paused_s;
+            age_s += if paused_s > 0.0 { 0.0 } else { share * 0.5 / with.camera.fps };
         }
         for &(part, _, joules) in &phases {
             match part {
@@ -270,10 +287,10 @@ impl OffloadModel {
             }
         }
         if with.place == Place::Remote {
-            energy.radio_j += self.radio.quiet_j(quiet_s);
+            let quiet_j = |run: &Run| self.radio.quiet_j(run.seconds(&Part::is_quiet));
+            energy.radio_j += share * kinds.iter().map(quiet_j).sum::<f64>();
         }
         let period_s: f64 = phases.iter().map(|(_, seconds, _)| seconds).sum();
-        let pause_s = run.seconds(&|part| part == Part::Pause);
         let phase = |(part, seconds, joules): (Part, f64, f64)| Phase {
             name: part.name().to_owned(),
             seconds,
@@ -282,7 +299,7 @@ impl OffloadModel {
         Frame {
             latency_s: period_s - pause_s,
             period_s,
-            age_s: if pause_s > 0.0 { 0.0 } else { 0.5 / with.camera.fps },
+            age_s,
             ghz: cycles / period_s,
             sampling_share: self.camera.detected_j(with.camera) / energy.camera_j,
             energy,
@@ -348,7 +365,7 @@ fn governed(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::energy::{Loads, offload::model::tests::model};
+    use crate::energy::{Loads, Radio, offload::model::tests::model};
 
     fn with(place: Place, clock: Clock, fps: f64) -> Use {
         let model = model();
@@ -388,6 +405,38 @@ mod tests {
         let quick = Use { conversion: Cycles(0.1), ..with(Place::Remote, Clock::Fixed(2.0), 10.0) };
         let names: Vec<String> = model().frame(&quick).phases.into_iter().map(|p| p.name).collect();
         assert!(!names.contains(&"promotion".to_owned()), "{names:?}");
+    }
+
+    #[test]
+    fn frames_with_and_without_promotion_follow_each_other() {
+        let mut model = model();
+        model.radio = Radio {
+            promotion_s: 0.4,
+            promotion_w: 1.0,
+            transmit_w: 1.0,
+            tail_s: 0.5,
+            tail_w: 0.1,
+            idle_w: 0.0,
+        };
+        let conversion = Cycles(0.0);
+        let with = Use { conversion, ..with(Place::Remote, Clock::Fixed(1.0), 1.0) };
+        // Quiet for 0.7344 s, which needs a promotion; after one for 0.3344 s, which does not.
+        let frame = model.frame(&with);
+        let latency_s = 0.05 + 0.2 + 0.0256 + 0.24;
+        assert!((frame.latency_s - latency_s).abs() < 1e-9, "{}", frame.latency_s);
+        assert!((frame.period_s - 1.0).abs() < 1e-9 && frame.age_s == 0.0);
+        let tail_s = (0.5 + 0.3344) / 2.0;
+        let radio_j = 0.2 * 1.0 + 0.0256 * 1.0 + (0.24 + tail_s) * 0.1;
+        assert!((frame.energy.radio_j - radio_j).abs() < 1e-9, "{}", frame.energy.radio_j);
+        let moments = model.timeline(&with, 3);
+        let promoted: Vec<usize> = moments
+            .iter()
+            .filter(|m| m.phase == "promotion" && m.seconds > 0.0)
+            .map(|m| m.frame)
+            .collect();
+        assert_eq!(promoted, [0, 2]);
+        let last = moments.last().expect("a moment");
+        assert!((last.start_s + last.seconds - 3.0).abs() < 1e-9 && last.frame == 2);
     }
 
     #[test]

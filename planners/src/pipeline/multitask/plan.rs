@@ -81,6 +81,18 @@ impl MultiTask {
                 latency_ns: times[from][to].unwrap_or_default(),
                 setup_ns: 0,
             };
+        let places = schedule.places();
+        let arrivals = self.inputs.iter().flat_map(|inputs| {
+            let first = (0..places.len()).filter(|&part| inputs.arrive_for(&places, part));
+            first.map(|part| places[part]).map(|to| Transfer {
+                from: name(0),
+                to: name(to),
+                tensors: vec!["inputs".to_owned()],
+                size_bytes: inputs.size_bytes,
+                latency_ns: inputs.arrival_ns[to].unwrap_or_default(),
+                setup_ns: 0,
+            })
+        });
         let features = receivers(schedule).into_iter().map(|to| {
             let (from, times) = (schedule.encoder, &self.hand_over_ns);
             transfer(from, to, "features", self.features_bytes, times)
@@ -93,8 +105,8 @@ impl MultiTask {
         });
         let overlaps = schedule.execution == Execution::Pipelined;
         Running {
-            stages: self.parts().zip(schedule.places()).map(|(p, at)| stage(p, at)).collect(),
-            transfers: features.chain(predictions).collect(),
+            stages: self.parts().zip(&places).map(|(p, &at)| stage(p, at)).collect(),
+            transfers: arrivals.chain(features).chain(predictions).collect(),
             latency_ns: schedule.latency_ns,
             period_ns: overlaps.then_some(schedule.period_ns),
         }

@@ -12,9 +12,9 @@
 //! it is in the longest sum of the other. That bounds what is saved. It is exact where the placement
 //! found saves as much in one case.
 //!
-//! Times of transfers are independent here. Where one link carries features and predictions, or
-//! predictions of several decoders, and its bandwidth is not certain, its times change together: the
-//! regret is an upper bound then, as where the budget ends.
+//! Times of transfers are independent here. Where one link carries several of inputs, features and
+//! predictions, and its bandwidth is not certain, its times change together: the regret is an upper
+//! bound then, as where the budget ends.
 
 use super::{Execution, MultiTask, Schedule, TransferTimes};
 use crate::{
@@ -132,6 +132,15 @@ impl MultiTask {
             raised.iter().filter(|&&i| (1..first_after).contains(&i)).map(|&i| places[i]).collect();
         let features = |from: usize, to: usize| from == places[0] && decoders.contains(&to);
         set_transfers(&mut worst.hand_over_ns, &features, share);
+        for inputs in &mut worst.inputs {
+            let mut arrives = vec![false; inputs.arrival_ns.len()];
+            for &part in raised.iter().filter(|&&part| inputs.arrive_for(places, part)) {
+                arrives[places[part]] = true;
+            }
+            for (time, is_raised) in inputs.arrival_ns.iter_mut().zip(arrives) {
+                *time = time.map(|time| exactly(time, is_raised));
+            }
+        }
         for (index, after) in worst.postprocessing.iter_mut().enumerate() {
             let sent = (places[1 + after.decoder], places[first_after + index]);
             let is_raised = raised.contains(&(first_after + index));
@@ -149,7 +158,9 @@ impl MultiTask {
         };
         let uncertain = |from: usize, to: usize| {
             let of = |times: &TransferTimes| times[from][to];
-            let times = kinds().filter_map(of);
+            let arriving = self.inputs.iter().filter(|_| from == 0);
+            let arriving = arriving.filter_map(|inputs| inputs.arrival_ns[to]);
+            let times = kinds().filter_map(of).chain(arriving);
             times.filter(|time| time.at(End::Lower) < time.at(End::Upper)).count()
         };
         let processors = 0..self.processors.len();
@@ -217,6 +228,7 @@ mod tests {
             postprocessing,
             features_bytes: 100,
             hand_over_ns: transfers(rng, true),
+            inputs: Vec::new(),
         }
     }
 

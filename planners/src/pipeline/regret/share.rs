@@ -12,6 +12,8 @@
 //! times are in the longest stage of the pipeline found. Elsewhere the most that this pipeline does
 //! save is the start of the bound. The interval of an uncertain link is divided into pieces, which
 //! makes the bound tight.
+//!
+//! All times here are in the units of the given ones, which may be parts of a ns.
 
 use super::{
     super::{
@@ -37,12 +39,17 @@ impl Regrets<'_> {
         }
     }
 
-    /// By what sums of times are rounded, ns: twice for each stage of both pipelines.
-    pub(super) fn rounding_ns(&self) -> f64 {
+    /// By what sums of times are rounded: twice for each stage of both pipelines.
+    pub(super) fn rounding(&self) -> f64 {
         (2 * (self.cuts.len() + self.lower.processors)) as f64
     }
 
-    /// The best pipeline by these times, and its cost, ns; `None` where there is none.
+    /// The most stages of a pipeline.
+    fn stages(&self) -> f64 {
+        self.lower.processors as f64
+    }
+
+    /// The best pipeline by these times, and its cost; `None` where there is none.
     fn best(&mut self, times: &StageTimes) -> Result<Option<(u64, Vec<Cut>)>, NoPipeline> {
         let question = Times::minimised(self.objective, times, self.point);
         let mut table = || {
@@ -78,7 +85,8 @@ impl Regrets<'_> {
             let shared: u64 = (0..self.cuts.len()).map(|stage| self.shared(stage, &other)).sum();
             let own = paid.saturating_sub(shared) as f64;
             beyond = beyond.max(Beyond {
-                at_most: (1.0 - share) * paid as f64 - least as f64,
+                // A stage of the other pipeline may be rounded up by one unit.
+                at_most: (1.0 - share) * paid as f64 - least as f64 + self.stages(),
                 share: saved(own, low.latency(&other) as f64),
             });
         }
@@ -94,7 +102,7 @@ impl Regrets<'_> {
             let most = if self.is_uncertain(stage) { MOST_PIECES } else { 1 };
             while pieces.len() < most && pieces.iter().all(|(_, found)| found.share <= share) {
                 pieces.sort_by(|(_, a), (_, b)| a.at_most.total_cmp(&b.at_most));
-                let widest = pieces.pop_if(|(_, found)| found.at_most > self.rounding_ns());
+                let widest = pieces.pop_if(|(_, found)| found.at_most > self.rounding());
                 let Some(([fast, slow], _)) = widest else { break };
                 let middle = f64::midpoint(fast, slow);
                 for piece in [[fast, middle], [middle, slow]] {
@@ -133,7 +141,8 @@ impl Regrets<'_> {
             return Ok((piece, Beyond::NOTHING));
         };
         let saved = self.saved_of_period(stage, &other);
-        Ok((piece, Beyond { at_most: worth - least as f64, share: saved }))
+        // The longest stage of the other pipeline may be rounded up by one unit.
+        Ok((piece, Beyond { at_most: worth - least as f64 + 1.0, share: saved }))
     }
 
     /// The most that another pipeline saves of the time of one stage, as a share.
@@ -179,7 +188,7 @@ impl Regrets<'_> {
         self.lower.link(pair).iter().zip(self.upper.link(pair)).map(between).collect()
     }
 
-    /// Time of the operators of a stage at their upper ends, ns.
+    /// Time of the operators of a stage at their upper ends.
     fn computing(&self, stage: usize) -> u64 {
         let Cut { processor, from, to } = self.cuts[stage];
         let prefix = self.lower.prefix(processor);
@@ -188,7 +197,7 @@ impl Regrets<'_> {
     }
 
     /// By how much the time of those operators of a stage varies that another pipeline has on the
-    /// same processor, ns.
+    /// same processor.
     fn shared(&self, stage: usize, other: &[Cut]) -> u64 {
         let own = self.cuts[stage];
         let same = other.iter().find(|cut| cut.processor == own.processor);

@@ -19,7 +19,11 @@ impl Runtime<'_> {
                 Some(until_ns) => begun_ns >= until_ns || self.queries.len() >= MOST_QUERIES,
                 None => round >= schedule.rounds.len(),
             };
-            if over || self.interrupted() {
+            if over {
+                break;
+            }
+            if self.interrupted() {
+                self.is_cut_short = true;
                 break;
             }
             self.events.push(RunEvent::Round { round, at_ns: begun_ns });
@@ -32,7 +36,7 @@ impl Runtime<'_> {
         }
         self.events.push(RunEvent::End {
             at_ns: self.pieces.now_ns(),
-            interrupted: self.interrupted(),
+            interrupted: self.is_cut_short,
             largest_bytes: self.memory.largest_bytes(),
         });
     }
@@ -43,7 +47,8 @@ impl Runtime<'_> {
         let mut arriving = arrivals.iter().peekable();
         loop {
             let now = self.pieces.now_ns();
-            if self.interrupted() {
+            if self.interrupted() && arriving.peek().is_some() {
+                self.is_cut_short = true;
                 arriving = [].iter().peekable();
             }
             if let Some(arrival) = arriving.next_if(|a| begun_ns.saturating_add(a.at_ns) <= now) {

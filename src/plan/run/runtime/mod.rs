@@ -72,6 +72,8 @@ pub(super) struct Runtime<'a> {
     wholes: Vec<Vec<OutputValues>>,
     last: Vec<Option<Tensors>>,
     phase: usize,
+    /// Whether an interruption kept queries from arriving.
+    is_cut_short: bool,
 }
 
 impl<'a> Runtime<'a> {
@@ -110,6 +112,7 @@ impl<'a> Runtime<'a> {
             wholes: Vec::new(),
             last: vec![None; routes.routes.len()],
             phase: 0,
+            is_cut_short: false,
         }
     }
 

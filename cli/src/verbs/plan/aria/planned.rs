@@ -82,7 +82,7 @@ impl Planned<'_> {
         table
     }
 
-    fn verdict(&self) -> String {
+    fn conclusion(&self) -> String {
         let plan = &self.0.plan;
         let mut text = String::new();
         let target = time(plan.requirements.target_ns);
@@ -157,7 +157,7 @@ impl Report for Planned<'_> {
         text.push('\n');
         text += &self.regions().to_text();
         text.push('\n');
-        text + &self.verdict() + &format!("Evidence: {}\n", self.0.plan.evidence)
+        text + &self.conclusion() + &format!("Evidence: {}\n", self.0.plan.evidence)
     }
 
     fn csv(&self) -> CliResult<String> {

@@ -8,9 +8,9 @@ use super::{
 use serde_json::{Value, json};
 use vitempo::plan::stitch::{
     Selection,
-    preloading::Preloading,
+    preloading::{OrderChoice, Preloading},
     stitching::{Measured, PlannedTask},
-    systems::SystemOutcome,
+    systems::{LeftOut, SystemOutcome},
 };
 use vitempo::planners::{
     Evidence,
@@ -99,7 +99,7 @@ impl Printed {
             "tasks": self.0.planned().map(task).collect::<Vec<_>>(),
             "orders": self.0.each.iter().map(order).collect::<Vec<_>>(),
             "search": {
-                "is_complete": self.0.search.is_complete(),
+                "is_complete": self.0.is_complete(),
                 "orders": self.0.orders.len(),
                 "orders_left": self.0.search.orders_left,
                 "violations_at_least": self.0.search.violations_at_least,
@@ -111,7 +111,8 @@ impl Printed {
             "preload": self.0.preloading.as_ref().map(|found| self.memory_json(found)),
             "loading": words::loading_name(&self.0.zoo),
             "hand_over": words::hand_over_json(&self.0.zoo),
-            "systems": self.0.systems.iter().map(system_json).collect::<Vec<_>>(),
+            "systems": self.0.systems.outcomes.iter().map(system_json).collect::<Vec<_>>(),
+            "systems_left_out": self.0.systems.left_out.iter().map(left_out_json).collect::<Vec<_>>(),
             "as_printed": self.0.selection == Selection::AsPrinted,
             "accuracy_is": self.0.accuracy_is,
             "evidence": Evidence::CostModel,
@@ -129,6 +130,10 @@ impl Printed {
             "memory_bytes": found.loaded.memory_bytes(),
             "budget_bytes": found.budget_bytes,
             "full_bytes": found.full_bytes,
+            "orders_left": match found.order {
+                OrderChoice::WithinMemory { orders_left } => Some(orders_left),
+                OrderChoice::AllInMemory => None,
+            },
             "grid_met": found.keeps.0,
             "grid": found.keeps.1,
             "proven": found.bound.map(|bound| bound.is_proven()),
@@ -136,6 +141,10 @@ impl Printed {
             "tasks": tasks.collect::<Vec<_>>(),
         })
     }
+}
+
+fn left_out_json(LeftOut { system, reason }: &LeftOut) -> Value {
+    json!({"system": system, "reason": reason})
 }
 
 fn system_json(outcome: &SystemOutcome) -> Value {

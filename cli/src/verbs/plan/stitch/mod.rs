@@ -27,13 +27,16 @@ use std::path::PathBuf;
 use vitempo::plan::{
     live::Engine,
     stitch::{
-        Selection, StitchProgress,
+        Selection, StitchProgress, StitchingError,
         objectives::Objective,
         planning::{Request, Running, plan, plan_live},
         preloading::Budget,
     },
 };
-use vitempo::planners::{cost::Link, stitch::STEPS};
+use vitempo::planners::{
+    cost::Link,
+    stitch::{STEPS, StitchError},
+};
 use vitempo::zoo::TasksFile;
 
 /// Chooses an order of processors for several tasks, and a stitched variant for each, that meet the
@@ -133,11 +136,11 @@ pub fn run(args: &StitchArgs) -> CliResult {
     refuse_task_twice("--slo", args.slos.iter().map(|asked| asked.task.as_deref()))?;
     let file = TasksFile::read(&args.tasks)?;
     let request = args.request();
-    let stitching = if args.engines.is_empty() {
-        plan(&file, &request, &mut say)?
-    } else {
-        plan_live(&file, &request, &args.running(), &mut say)?
+    let stitching = match args.engines.is_empty() {
+        true => plan(&file, &request, &mut say),
+        false => plan_live(&file, &request, &args.running(), &mut say),
     };
+    let stitching = stitching.map_err(|error| args.refused(error))?;
     if let Some(path) = &args.record {
         let text = stitching.record()?.text().map_err(CliError::ours)?;
         files::write(path, text.as_bytes())?;
@@ -146,6 +149,16 @@ pub fn run(args: &StitchArgs) -> CliResult {
 }
 
 impl StitchArgs {
+    /// An error with its hint; none that is followed already.
+    fn refused(&self, error: StitchingError) -> CliError {
+        match error {
+            StitchingError::Stitch(error @ StitchError::Impossible { .. }) if self.any_order => {
+                CliError::user(error)
+            }
+            other => other.into(),
+        }
+    }
+
     fn request(&self) -> Request {
         Request {
             processors: self.processors.clone(),

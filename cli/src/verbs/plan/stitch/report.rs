@@ -13,6 +13,7 @@ use serde_json::Value;
 use std::fmt::Write;
 use vitempo::plan::stitch::{
     PrintedSearch, Selection,
+    preloading::OrderChoice,
     stitching::{Searched, SloStatus, Stitching},
 };
 use vitempo::planners::{
@@ -105,6 +106,21 @@ impl Printed {
         format!("{} of {}", self.0.slos_met(plan), self.0.slos.len())
     }
 
+    /// How the order was chosen within the memory, where that is not by comparing all orders.
+    fn order_choice(&self) -> String {
+        match self.0.preloading.as_ref().map(|preloading| preloading.order) {
+            Some(OrderChoice::AllInMemory) => {
+                "the order was chosen as if every subgraph were in memory\n".to_owned()
+            }
+            Some(OrderChoice::WithinMemory { orders_left: left @ 1.. }) => format!(
+                "{left} of {} orders were not compared within the memory, because the budget ended \
+                (--budget) or a time of loading is not known: one of them may be better\n",
+                self.0.orders.len()
+            ),
+            _ => String::new(),
+        }
+    }
+
     /// The notes below the table of choices.
     fn notes(&self) -> String {
         let mut text = String::new();
@@ -115,9 +131,10 @@ impl Printed {
         };
         let _ = writeln!(
             text,
-            "{} SLOs met: {goal}, of {} orders   ({})",
+            "{} SLOs met: {goal}, of {} orders{}   ({})",
             self.met(&self.0.plan),
             self.0.orders.len(),
+            if self.0.preloading.is_some() { ", with what stays in memory" } else { "" },
             Evidence::CostModel
         );
         let _ = writeln!(
@@ -147,6 +164,7 @@ impl Printed {
                 self.0.orders.len()
             );
         }
+        text += &self.order_choice();
         if self.0.planned().any(|task| task.status() == SloStatus::MetByForecast) {
             let _ = writeln!(
                 text,
@@ -191,7 +209,7 @@ impl Report for Printed {
             format!("\n{}", sections::memory(&self.0, preloading))
         });
         let loading = sections::loading(&self.0);
-        let systems = match self.0.systems.is_empty() {
+        let systems = match self.0.systems.outcomes.is_empty() {
             true => String::new(),
             false => format!("\n{}", sections::systems(&self.0.systems)),
         };

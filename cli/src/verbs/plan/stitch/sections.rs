@@ -7,7 +7,7 @@ use vitempo::graph::Latency;
 use vitempo::plan::stitch::{
     preloading::{Bounded, Preloading},
     stitching::{Measured, Stitching},
-    systems::SystemOutcome,
+    systems::{Compared, SystemOutcome},
 };
 use vitempo::planners::{Evidence, duration};
 
@@ -18,7 +18,7 @@ pub fn latency(ns: u64) -> String {
 
 /// The origin of times of compiling and loading, where some subgraphs are fetched.
 pub fn loading(stitching: &Stitching) -> String {
-    if stitching.preloading.is_none() && stitching.systems.is_empty() {
+    if stitching.preloading.is_none() && stitching.systems.outcomes.is_empty() {
         return String::new();
     }
     format!("\n{}\n", words::loading(&stitching.zoo))
@@ -28,7 +28,8 @@ pub fn loading(stitching: &Stitching) -> String {
 pub fn memory(stitching: &Stitching, preloading: &Preloading) -> String {
     let mut text = String::new();
     let kilobytes = |bytes: u64| format!("{} kB", thousands(bytes.div_ceil(1000)));
-    let Preloading { loaded, budget_bytes, full_bytes, keeps, bound } = preloading;
+    let Preloading { loaded, budget_bytes, full_bytes, keeps, bound, without_grid, .. } =
+        preloading;
     let share = |bytes: u64| percent(bytes as f64 / (*full_bytes).max(1) as f64);
     let _ = writeln!(
         text,
@@ -54,6 +55,14 @@ pub fn memory(stitching: &Stitching, preloading: &Preloading) -> String {
         be met{proven}",
         keeps.0, keeps.1
     );
+    for task in without_grid.iter().filter_map(|&task| stitching.zoo.tasks().get(task)) {
+        let _ = writeln!(
+            text,
+            "there is no grid: no variant of {} runs whole in any order, which gives its range of \
+            latencies",
+            task.name
+        );
+    }
     let mut table = Table::new(&["Task", "Position", "Loaded"], 3);
     for (index, task) in stitching.zoo.tasks().iter().enumerate() {
         for position in 0..stitching.zoo.positions() {
@@ -66,7 +75,7 @@ pub fn memory(stitching: &Stitching, preloading: &Preloading) -> String {
 }
 
 /// Compares stitching with systems that do not stitch.
-pub fn systems(systems: &[SystemOutcome]) -> String {
+pub fn systems(Compared { outcomes: systems, left_out }: &Compared) -> String {
     let mut table = Table::new(&["System", "Violated, alone", "Violated, at once", "Queries/s"], 1);
     for outcome in systems {
         let mark = if outcome.is_complete() { "" } else { " *" };
@@ -90,7 +99,9 @@ pub fn systems(systems: &[SystemOutcome]) -> String {
             simulated until then\n"
         }
     };
-    format!("{}{note}\n{ended}", table.to_text())
+    let left_out: String =
+        left_out.iter().map(|l| format!("{} is left out: {}\n", l.system, l.reason)).collect();
+    format!("{}{note}\n{ended}{left_out}", table.to_text())
 }
 
 /// The measurements on engines.

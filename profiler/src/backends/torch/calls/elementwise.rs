@@ -18,9 +18,11 @@ pub(super) fn compile(site: Site<'_>) -> Result<Call, String> {
         OpKind::Mul => chain(site, c"aten::mul", c"Tensor"),
         OpKind::Div if !site.precision().is_float() => divided(site),
         OpKind::Div => tensors(c"aten::div"),
-        OpKind::Mod => {
-            tensors(if site.int("fmod", 0) == 1 { c"aten::fmod" } else { c"aten::remainder" })
+        // ONNX has no other remainder of floats than C's.
+        OpKind::Mod if site.precision().is_float() || site.int("fmod", 0) == 1 => {
+            tensors(c"aten::fmod")
         }
+        OpKind::Mod => tensors(c"aten::remainder"),
         OpKind::Min => chain(site, c"aten::minimum", c""),
         OpKind::Max => chain(site, c"aten::maximum", c""),
         OpKind::Pow => power(site),
