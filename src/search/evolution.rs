@@ -2,7 +2,7 @@
 //! for [`devices`]: bundles with their ceilings.
 
 use super::{
-    Objective, SearchError,
+    Objective, ObjectiveError, SearchError,
     archive::{Archive, by_costs},
     dominance::{crowding, fronts},
 };
@@ -294,7 +294,12 @@ impl<'s> Search<'s> {
             if children.is_empty() {
                 return self.outcome(population.members, archive);
             }
-            let children = self.evaluated(&children, true)?;
+            let children = match self.evaluated(&children, true) {
+                Err(SearchError::Objective(ObjectiveError::Stopped)) => {
+                    return self.so_far(population.members, archive);
+                }
+                children => children?,
+            };
             archive.add(&children);
             let mut members = population.members;
             members.extend(children);

@@ -41,6 +41,9 @@ pub enum ObjectiveError {
         /// How it failed.
         reason: String,
     },
+    /// Someone ended the search while a program computed scores.
+    #[error("interrupted")]
+    Stopped,
     /// An architecture has no forecast.
     #[error(transparent)]
     Query(#[from] QueryError),

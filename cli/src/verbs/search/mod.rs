@@ -14,7 +14,10 @@ use super::{
 use front::Front;
 use std::{
     path::{Path, PathBuf},
-    sync::atomic::Ordering,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Instant,
 };
 use vitempo::graph::Latency;
@@ -197,7 +200,7 @@ fn objective(words: &[String], space: &Space) -> CliResult<Box<dyn Objective>> {
         ["flops"] => Box::new(StandIn::new(space, Measure::Flops)),
         ["parameters"] => Box::new(StandIn::new(space, Measure::Parameters)),
         ["csv", file] => Box::new(Listed::read(Path::new(file), space)?),
-        ["program", command] => Box::new(Program::new(command)),
+        ["program", command] => Box::new(Program::new(command).stopped_by(stop())),
         _ => {
             return Err(CliError::user(format!(
                 "`{}` is not an objective (--objective)",
@@ -206,6 +209,11 @@ fn objective(words: &[String], space: &Space) -> CliResult<Box<dyn Objective>> {
             .hint("write flops, parameters, csv FILE or program COMMAND"));
         }
     })
+}
+
+/// Set by Ctrl-C.
+fn stop() -> Arc<AtomicBool> {
+    interrupted_keeping("the front so far is kept")
 }
 
 fn searched(
@@ -217,7 +225,7 @@ fn searched(
     let options = args.options();
     let length = options.candidates_in(space, objective);
     let bar = progress::bar(length, "searching");
-    let stop = interrupted_keeping("the front so far is kept");
+    let stop = stop();
     let found = search::search(space, devices, objective, options, &mut |progress| {
         bar.set_position(progress.candidates);
         bar.set_message(progress.best.map_or_else(String::new, |best| format!("best {best:.4e}")));
