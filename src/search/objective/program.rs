@@ -10,7 +10,7 @@ use std::{
         mpsc::{self, Receiver, RecvTimeoutError},
     },
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 use vitempo_search_space::Architecture;
 
@@ -18,6 +18,8 @@ use vitempo_search_space::Architecture;
 const LONGEST_LINE: u64 = 4096;
 /// Time between two looks at the flag that stops the search, while the program computes.
 const LOOK: Duration = Duration::from_millis(50);
+/// A search that is stopped waits so long for the next score, so that a generation may be finished.
+const GRACE: Duration = Duration::from_secs(3);
 /// Time between two looks whether a program has ended that has printed its scores.
 const LOOK_AT_END: Duration = Duration::from_millis(2);
 
@@ -40,7 +42,7 @@ impl Program {
         Self { command: command.into(), stop: Arc::default() }
     }
 
-    /// Ends the program as soon as this is set.
+    /// Ends the program when this is set, and it prints no score for three seconds.
     #[must_use]
     pub fn stopped_by(self, stop: Arc<AtomicBool>) -> Self {
         Self { stop, ..self }
@@ -50,8 +52,9 @@ impl Program {
         ObjectiveError::Program { command: self.command.clone(), reason: reason.into() }
     }
 
-    fn check_stop(&self) -> Result<(), ObjectiveError> {
-        match self.stop.load(Ordering::SeqCst) {
+    /// Whether the search is over for a program that has printed nothing since then.
+    fn check_stop(&self, since: Instant) -> Result<(), ObjectiveError> {
+        match self.stop.load(Ordering::SeqCst) && since.elapsed() >= GRACE {
             true => Err(ObjectiveError::Stopped),
             false => Ok(()),
         }
@@ -89,12 +92,12 @@ impl Program {
 
     /// The next line, `None` at the end.
     fn next(&self, lines: &Receiver<Line>) -> Result<Option<Line>, ObjectiveError> {
+        let since = Instant::now();
         loop {
-            self.check_stop()?;
             match lines.recv_timeout(LOOK) {
                 Ok(line) => return Ok(Some(line)),
                 Err(RecvTimeoutError::Disconnected) => return Ok(None),
-                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Timeout) => self.check_stop(since)?,
             }
         }
     }
@@ -113,6 +116,7 @@ impl Program {
 
     /// Waits for the end of a program that prints nothing more.
     fn ended(&self, running: &mut Running) -> Result<ExitStatus, ObjectiveError> {
+        let since = Instant::now();
         loop {
             let ended = running
                 .0
@@ -120,7 +124,7 @@ impl Program {
                 .map_err(|e| self.fault(format!("cannot be waited for: {e}")))?;
             match ended {
                 Some(status) => return Ok(status),
-                None => self.check_stop()?,
+                None => self.check_stop(since)?,
             }
             thread::sleep(LOOK_AT_END);
         }

@@ -34,13 +34,15 @@ impl<'a> Reader<'a> {
         let mut tensors = tensors.into_iter();
         let mut outputs = Vec::with_capacity(provided);
         for (place, &name) in names.iter().enumerate().take(provided) {
-            let known = tensors.next().or_else(|| self.optional(index, place, first.as_ref()?));
+            let optional = first.as_ref().and_then(|first| self.optional(index, place, first));
+            let known = tensors.next();
             outputs.push(if name.is_empty() {
                 let name = self.unnamed(index, place);
-                self.value(name, known, source.clone())?
+                self.value(name, known.or(optional), source.clone())?
             } else {
+                // What the file says of an optional output is in the precision of its models.
                 let tensor = match known {
-                    None => self.declared(index, name)?,
+                    None => self.declared(index, name)?.or(optional),
                     known => known,
                 };
                 self.add(name, tensor, source.clone())?
