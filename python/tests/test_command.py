@@ -33,7 +33,8 @@ def printed(capsys, *words: str) -> str:
 def test_bundles(capsys):
     rows = json.loads(printed(capsys, "bundle", "list", "--format", "json"))
     assert [row["name"] for row in rows] == vitempo.bundles()
-    assert rows[0]["models"] > 0 and rows[0]["held_out"]["e2e"]["mape"] > 0
+    of_name = {row["name"]: row for row in rows}
+    assert of_name[NAME]["models"] > 0 and of_name[NAME]["held_out"]["e2e"]["mape"] > 0
     assert NAME in printed(capsys, "bundle", "list")
 
 

@@ -148,7 +148,7 @@ def _work(shared: _Shared, seed: int, candidates: int) -> bytes:
     bundles = [bundle.load() for bundle in shared.bundles]
     options = {**shared.options, "seed": seed, "candidates": candidates}
     try:
-        evaluated, front = _vitempo.search(
+        evaluated, front, _ = _vitempo.search(
             shared.space, bundles, made(shared.objective), options, None
         )
     except NothingFits:
