@@ -117,7 +117,7 @@ pub struct Preloading {
 /// is no better than that, so the comparison ends where no other order can be better.
 ///
 /// # Errors
-/// As [`preload`]; [`StitchError::LoadingUnknown`] where in each order some subgraph has to be
+/// As [`preload()`]; [`StitchError::LoadingUnknown`] where in each order some subgraph has to be
 /// fetched whose time of loading is not known.
 pub fn within_memory(
     zoo: &Zoo,
@@ -160,7 +160,7 @@ pub fn within_memory(
 /// The plan in an order within the memory, and the subgraphs that stay there.
 ///
 /// # Errors
-/// As [`preload`]; [`StitchError::LoadingUnknown`] for a subgraph that has to be fetched.
+/// As [`preload()`]; [`StitchError::LoadingUnknown`] for a subgraph that has to be fetched.
 pub fn in_order(
     zoo: &Zoo,
     order: &Order,
