@@ -240,14 +240,8 @@ impl Forecast {
     /// For the command: the values in ns as the program prints them, as JSON.
     fn _json(&self, py: Python<'_>, breakdown: bool) -> Result<String, Failure> {
         let details = self.details(py)?;
-        let latency = self.latency;
         let mut out = json!({
-            "latency_ns": {
-                "point": latency.point(),
-                "lower": latency.lower(),
-                "upper": latency.upper(),
-                "level": latency.level,
-            },
+            "latency_ns": self.latency,
             "overhead_ns": details.prediction.overhead,
             "coverage": details.coverage,
         });

@@ -5,15 +5,13 @@ use super::{
     error_tables::{E2E_HEADINGS, e2e_row, kinds_table, points},
     output::{self, Format, Report, Table},
     progress,
+    refine::CHANGED,
 };
 use serde_json::Value;
 use std::path::PathBuf;
 use vitempo::evaluation::{Evaluated, Evaluator, check_mape};
 use vitempo::graph::Latency;
 use vitempo::predictors::Evaluation;
-
-/// Logarithm of a correction from which on the machine's speed was another.
-const CHANGED: f64 = 0.1;
 
 /// Evaluates bundles on measured models outside their training data
 ///

@@ -6,7 +6,6 @@ use super::{
         output::{self, Report, Table, percent},
     },
     PredictArgs, lines,
-    report::latency_json,
 };
 use serde_json::json;
 use std::fmt::Write;
@@ -224,9 +223,9 @@ impl Report for Compared<'_> {
 
     fn json(&self) -> CliResult<serde_json::Value> {
         let c = &self.comparison;
-        let models = self.names().into_iter().zip(self.forecasts).map(|(name, forecast)| {
-            json!({"model": name, "latency_ns": latency_json(forecast.prediction.latency)})
-        });
+        let models = self.names().into_iter().zip(self.forecasts).map(
+            |(name, forecast)| json!({"model": name, "latency_ns": forecast.prediction.latency}),
+        );
         let kinds = c.kinds.iter().map(|kind| {
             json!({
                 "kind": kind.kind,

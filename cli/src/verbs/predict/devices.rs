@@ -6,7 +6,7 @@ use super::{
         output::{Report, Table, ns},
     },
     lines,
-    report::{COLUMNS, inputs, latency_json},
+    report::{COLUMNS, inputs},
 };
 use serde_json::json;
 use std::fmt::Write;
@@ -50,7 +50,7 @@ impl Report for OnDevices<'_> {
                 "bundle": f.bundle,
                 "kind": f.kind,
                 "environment": f.environment.id(),
-                "latency_ns": latency_json(f.latency),
+                "latency_ns": f.latency,
                 "coverage": f.coverage,
             })
         };

@@ -6,7 +6,7 @@ use super::{
         output::{self, Report, Table, percent},
     },
     PredictArgs, cause, lines,
-    report::{latency_json, source_name},
+    report::source_name,
 };
 use serde_json::json;
 use std::fmt::Write;
@@ -193,7 +193,7 @@ impl Report for Explained<'_> {
             "environment": self.bundle.environment().id(),
             "node": e.node,
             "kind": e.kind,
-            "latency_ns": latency_json(e.model),
+            "latency_ns": e.model,
             "calibration": e.calibration.map(|c| json!({
                 "scale": c.scale,
                 "per_kernel_ns": c.per_kernel_ns,

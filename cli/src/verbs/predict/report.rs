@@ -12,7 +12,7 @@ use std::fmt::Write;
 use vitempo::Bundle;
 use vitempo::forecast::{BesideForecast, KindLatency, ModelForecast, unsupported_operators};
 use vitempo::graph::{
-    Graph, LatencyModel, OpKind, OperatorPrediction, Prediction, PredictionSource, TensorSpec,
+    Graph, LatencyModel, OpKind, OperatorPrediction, PredictionSource, TensorSpec,
 };
 
 /// Columns of CSV.
@@ -33,11 +33,6 @@ pub const COLUMNS: &[&str] = &[
 pub fn inputs(graph: &Graph) -> String {
     let tensors = graph.inputs().iter().filter_map(|&i| graph.value(i).tensor.as_ref());
     tensors.map(TensorSpec::to_string).collect::<Vec<_>>().join(", ")
-}
-
-/// A latency with its interval, ns.
-pub fn latency_json(p: Prediction) -> serde_json::Value {
-    json!({"point": p.point(), "lower": p.lower(), "upper": p.upper(), "level": p.level})
 }
 
 fn beside_cells(beside: &BesideForecast) -> Vec<String> {
@@ -234,7 +229,7 @@ impl Forecast<'_> {
             "model": self.0.model.identity.name,
             "bundle": self.1.name(),
             "environment": self.1.environment().id(),
-            "latency_ns": latency_json(self.0.prediction.latency),
+            "latency_ns": self.0.prediction.latency,
             "overhead_ns": self.0.prediction.overhead,
             "refine": refinable::json(self.0, self.1),
             "coverage": {
@@ -249,7 +244,7 @@ impl Forecast<'_> {
             out["beside"] = json!({
                 "neighbour": neighbour,
                 "slowdown": forecast.slowdown,
-                "latency_ns": latency_json(forecast.prediction.latency),
+                "latency_ns": forecast.prediction.latency,
             });
         }
         if let Some(memory) = &self.0.memory {

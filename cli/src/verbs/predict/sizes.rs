@@ -7,9 +7,7 @@ use super::{
         output::{self, Report, Table, ns, si},
         plan::twice::refuse_twice,
     },
-    PredictArgs, lines,
-    report::latency_json,
-    say_left_out,
+    PredictArgs, lines, say_left_out,
 };
 use serde_json::json;
 use std::fmt::Write;
@@ -234,7 +232,7 @@ fn row_json(row: &SizeRow) -> serde_json::Value {
         json!({
             "bundle": f.bundle,
             "environment": f.environment.id(),
-            "latency_ns": latency_json(f.latency),
+            "latency_ns": f.latency,
             "coverage": f.coverage,
             "measured": found.map(|m| json!({
                 "median_ns": m.median.ns(), "lowest_ns": m.lowest.ns(),

@@ -21,7 +21,7 @@ use vitempo::{
 };
 
 /// Logarithm of the reference workload's slowdown from which on the speed has changed.
-const CHANGED: f64 = 0.1;
+pub const CHANGED: f64 = 0.1;
 
 /// Measures what the forecast of one model is least sure of
 ///

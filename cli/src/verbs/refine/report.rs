@@ -29,11 +29,6 @@ fn spelled(forecast: &GraphPrediction) -> String {
     format!("{} [{} .. {}], {} wide", l.point(), l.lower(), l.upper(), percent(width(forecast)))
 }
 
-fn json_of(forecast: &GraphPrediction) -> serde_json::Value {
-    let l = &forecast.latency;
-    json!({"point": l.point(), "lower": l.lower(), "upper": l.upper(), "level": l.level})
-}
-
 const HEADINGS: [&str; 8] =
     ["kernel", "node", "predictor", "count", "time", "share", "of the width", "costs"];
 
@@ -97,7 +92,7 @@ impl Plan<'_> {
             })
             .collect();
         json!({
-            "model": self.model.identity.name, "before": json_of(self.before),
+            "model": self.model.identity.name, "before": self.before.latency,
             "kernels": kernels, "cost_s": self.choice.cost().as_secs_f64(),
             "covered": self.choice.covered(), "out_of_reach": self.choice.out_of_reach,
         })
@@ -177,7 +172,7 @@ impl Report for Outcome<'_> {
     fn json(&self) -> CliResult<serde_json::Value> {
         let record = &self.refined.record;
         let mut value = self.plan.json_value();
-        value["after"] = json_of(&self.refined.after);
+        value["after"] = json!(self.refined.after.latency);
         value["corrected_kernels"] = record.kernels.into();
         value["networks"] = record.networks.into();
         value["seconds"] = record.seconds.into();

@@ -42,10 +42,7 @@ pub fn table(verified: &Verified) -> String {
 }
 
 pub fn json(verified: &Verified) -> serde_json::Value {
-    let row = |m: &VerifiedModel| {
-        let p = &m.forecast;
-        json!({"name": m.name, "forecast_ns": {"point": p.point(), "lower": p.lower(), "upper": p.upper(), "level": p.level}, "measured_ns": m.measured_ns})
-    };
+    let row = |m: &VerifiedModel| json!({"name": m.name, "forecast_ns": m.forecast, "measured_ns": m.measured_ns});
     json!({"environment": verified.environment, "models": verified.models.iter().map(row).collect::<Vec<_>>(), "spearman": verified.correlation(),
         "within_interval": verified.covered()})
 }
