@@ -125,6 +125,12 @@ fn survey(
     }
     if topics.contains(&Topic::Accuracy) {
         survey.evaluations = evaluator.evaluate(dataset, progress)?;
+        // The first bundle was trained on the most.
+        if let Some(drift) = survey.evaluations.first().map(|e| e.drift) {
+            survey
+                .correct_floors(drift, &environment.measurements())
+                .map_err(|source| ReportError::Measurements { environment: id.clone(), source })?;
+        }
     }
     Ok(Some(survey))
 }

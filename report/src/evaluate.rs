@@ -106,6 +106,7 @@ impl Evaluator {
                 method: run.method,
                 models: run.models,
                 operators: architectures(training.iter().filter(|p| p.model.is_operator())).len(),
+                drift: bundle.drift,
                 sets: evaluated,
                 forecasts,
             });

@@ -3,7 +3,7 @@
 
 use super::{group::Group, survey::FAMILIES};
 use std::collections::BTreeMap;
-use vitempo::predictors::{Evaluation, Method, ModelRow};
+use vitempo::predictors::{Drift, Evaluation, Method, ModelRow};
 
 /// One bundle, and its errors.
 #[derive(Clone, Debug, PartialEq)]
@@ -14,6 +14,8 @@ pub struct BundleEvaluation {
     pub models: usize,
     /// Networks around single operators it was trained on as well.
     pub operators: usize,
+    /// How it corrects the latencies that its forecasts are held against.
+    pub drift: Drift,
     /// Models never trained on, the same for every bundle of an environment.
     pub sets: BTreeMap<Group, Evaluation>,
     /// The real ones among them, one by one; only for the bundle that was trained on the most.

@@ -29,7 +29,7 @@ use vitempo::graph::{
     Environment, Executed, Graph, MemoryFormat, ModelProfile, OpKind, Origin, PeakFault, Work,
 };
 use vitempo::predictors::{
-    Importance, MeasuredModel, PredictorError, TrainingRows, metrics::median,
+    Drift, Importance, MeasuredModel, PredictorError, TrainingRows, metrics::median,
 };
 
 /// The measurements of one environment, as read.
@@ -199,6 +199,22 @@ impl Survey {
             })?
         };
         Ok((survey, rows))
+    }
+
+    /// The noise floors again, corrected as a bundle corrects what its forecasts are held against.
+    ///
+    /// # Errors
+    /// As [`TrainingRows::from_profiles`].
+    pub fn correct_floors(
+        &mut self,
+        drift: Drift,
+        measurements: &Measurements<'_>,
+    ) -> Result<(), PredictorError> {
+        let rows = TrainingRows::with_drift(measurements.profiles, drift)?;
+        // The models of `Survey::of`, in its order.
+        let groups: Vec<Option<Group>> = self.models.iter().map(|m| m.group).collect();
+        self.floors = floors(&rows, &groups, measurements)?;
+        Ok(())
     }
 
     /// Sums up measurements of memory in which no operator was timed; their latencies, of a few

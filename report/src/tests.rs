@@ -11,7 +11,7 @@ use vitempo::graph::{
     Environment, Graph, GraphBuilder, MemoryFormat, ModelIdentity, ModelProfile, OpKind, Origin,
     Precision, Processor, Protocol, Samples, Status, TensorSpec, ValueId, Work,
 };
-use vitempo::predictors::{EndToEnd, Evaluation, Method};
+use vitempo::predictors::{Drift, EndToEnd, Evaluation, Method};
 
 pub fn environment(precision: Precision, memory_format: Option<MemoryFormat>) -> Environment {
     Environment {
@@ -223,6 +223,33 @@ fn a_survey_sums_up_measurements() {
     );
 }
 
+/// The reference workload takes a tenth longer beside what takes a tenth longer.
+#[test]
+fn noise_floors_are_corrected_as_the_bundle_corrects() {
+    let world = world();
+    let environment = environment(Precision::F32, None);
+    let run = |m, round, slowdown: f64| ModelProfile {
+        reference: Samples { wall_ns: vec![(slowdown * 1e6) as u64; 3], cpu_ns: Vec::new() },
+        ..measurement(m, &environment, round, 4.0 * slowdown, "uniform(-1,1)")
+    };
+    let twice = |m| [run(m, 0, 1.0), run(m, 1, 1.1)];
+    let profiles: Vec<ModelProfile> = world.models.iter().flat_map(twice).collect();
+    let measurements = Measurements {
+        folder: "made-up".to_owned(),
+        profiles: &profiles,
+        other_inputs: &[],
+        graphs: &world.graphs,
+        failed: 0,
+    };
+    let (mut survey, rows) = Survey::of(&measurements).unwrap_or_else(|e| panic!("{e}"));
+    let floor = |survey: &Survey| survey.floors.models[&Group::Synthetic].mape;
+    assert!(floor(&survey) < 0.2, "{}", floor(&survey));
+    for (drift, expected) in [(Drift::default(), 10.0), (rows.drift, 0.0)] {
+        survey.correct_floors(drift, &measurements).unwrap_or_else(|e| panic!("{e}"));
+        assert!((floor(&survey) - expected).abs() < 0.2, "{} {drift:?}", floor(&survey));
+    }
+}
+
 /// Neither needs whole models nor `--memory-format channels-first` where the engine's own choice is
 /// that.
 #[test]
@@ -384,6 +411,7 @@ fn the_comparison_with_the_study_says_what_its_own_protocol_gives() {
             method: Method::Gbdt,
             models: 900,
             operators,
+            drift: Drift::default(),
             sets,
             forecasts: Vec::new(),
         }
