@@ -7,23 +7,26 @@ mod chosen;
 pub mod compare;
 pub mod standard;
 
-use crate::models::{self, Model, ModelError};
+use crate::{
+    models::{self, Model, ModelError},
+    sampling::SamplingError,
+};
 use std::{
     cell::{Cell, RefCell},
     collections::{BTreeMap, BTreeSet},
-    path::Path,
+    path::{Path, PathBuf},
     sync::{Arc, atomic::AtomicBool},
     time::{SystemTime, UNIX_EPOCH},
 };
-use vitempo_datasets::{DatasetError, Store};
+use vitempo_datasets::{Dataset, DatasetError, Measures, RunKey, Sought, Store};
 use vitempo_graph::{
-    Environment, Graph, ModelIdentity, ModelProfile, OpKind, Samples, Status,
+    Environment, Graph, ModelIdentity, ModelProfile, OpKind, Processor, Samples, Status,
     lowering::{self, LoweringError},
     onnx::ReadOptions,
 };
 use vitempo_profiler::{
-    Beside, Hooks, Load, LoadSpec, Progress, RunOptions, RunProtocol, Source, Summary, Sweep,
-    SweepError, SweepModel, Target, load::LoadModel, probe, single,
+    Beside, Hooks, Load, LoadSpec, MemoryRuns, Progress, RunOptions, RunProtocol, Source, Summary,
+    Sweep, SweepError, SweepModel, Target, load::LoadModel, probe, single,
 };
 
 /// A sweep to be kept in a dataset.
@@ -34,7 +37,8 @@ pub struct Campaign<'a> {
     pub out: &'a Path,
     /// Failed measurements are made again.
     pub retry_failed: bool,
-    /// Measurements of earlier sessions with the same values of inputs count as done.
+    /// Measurements of earlier sessions with the same values of inputs count as done, where they
+    /// measured what the sweep measures: latencies, memory or both.
     pub resume: bool,
 }
 
@@ -47,6 +51,8 @@ pub struct Outcome {
     pub summary: Summary,
     /// How many of the model runs that were there already had failed.
     pub failed_earlier: usize,
+    /// How many of them were made with another seed or other repeats than those asked for.
+    pub made_otherwise: usize,
 }
 
 /// Why no model was measured, now or earlier.
@@ -168,6 +174,29 @@ pub enum CampaignError {
     /// The models have no operator of these kinds.
     #[error("no operator of these kinds in these models")]
     NoSuchOperator,
+    /// One model in two files, of which one was sampled, or both otherwise.
+    #[error(
+        "{} and {} are the same model by name and graph, but {origins}: keep index.csv \
+         beside sampled models, or give one of the files another name",
+        .first.display(), .second.display()
+    )]
+    SampledOtherwise {
+        /// The file that was named first.
+        first: PathBuf,
+        /// The other one.
+        second: PathBuf,
+        /// Where they are from.
+        origins: String,
+    },
+    /// The set of a campaign cannot be sampled.
+    #[error(transparent)]
+    Sampling(Box<SamplingError>),
+}
+
+impl From<SamplingError> for CampaignError {
+    fn from(error: SamplingError) -> Self {
+        Self::Sampling(error.into())
+    }
 }
 
 impl Campaign<'_> {
@@ -185,27 +214,43 @@ impl Campaign<'_> {
         let sweep = &self.sweep;
         let environment = sweep.environment()?;
         let mut store = Store::open_or_create(self.out)?;
-        check_tables(self.out)?;
+        check_tables(self.out, store.runs())?;
         store.warnings().iter().for_each(|warning| tracing::warn!("{warning}"));
+        let environment_id = environment.id();
+        let session = (!self.resume).then_some(sweep.session.as_str());
+        let protocol = sweep.run_protocol().recorded(&sweep.options);
+        let find = |store: &Store, model: &ModelIdentity, round| {
+            let measures = measures(sweep, &environment, model);
+            let environment_id = environment_id.as_str();
+            let sought = Sought { environment_id, round, protocol: &protocol, session, measures };
+            store.find(model, &sought).map(|found| (found.status.clone(), found.is_alike))
+        };
+        for (model, round) in sweep.model_rounds() {
+            let key = RunKey {
+                environment_id: environment_id.clone(),
+                architecture: model.architecture.clone(),
+                model: model.name.clone(),
+                session: sweep.session.clone(),
+                round: round as u64,
+            };
+            if store.contains(&key) && find(&store, model, round).is_none() {
+                let (path, what) = (self.out.to_owned(), key.to_string());
+                return Err(DatasetError::Conflict { path, what }.into());
+            }
+        }
         for model in &sweep.models {
             store.append_model(&model.identity, &model.graph)?;
         }
-        let environment_id = environment.id();
-        let session = (!self.resume).then_some(sweep.session.as_str());
-        let inputs = sweep.options.inputs.to_string();
-        let (store, failed_earlier) = (RefCell::new(store), Cell::new(0));
-        let done = |model: &_, round| match store.borrow().status(
-            &environment_id,
-            model,
-            (round, &inputs),
-            session,
-        ) {
-            Some(Status::Failed(_)) if self.retry_failed => false,
-            Some(Status::Failed(_)) => {
-                failed_earlier.set(failed_earlier.get() + 1);
+        let store = RefCell::new(store);
+        let (failed_earlier, made_otherwise) = (Cell::new(0), Cell::new(0));
+        let done = |model: &_, round| match find(&store.borrow(), model, round) {
+            None => false,
+            Some((Status::Failed(_), _)) if self.retry_failed => false,
+            Some((status, is_alike)) => {
+                failed_earlier.set(failed_earlier.get() + usize::from(status != Status::Ok));
+                made_otherwise.set(made_otherwise.get() + usize::from(!is_alike));
                 true
             }
-            status => status.is_some(),
         };
         let result = sweep.run(Hooks {
             done: &done,
@@ -216,16 +261,35 @@ impl Campaign<'_> {
             interrupted,
         });
         store.into_inner().compact()?;
-        Ok(Outcome { environment, summary: result?, failed_earlier: failed_earlier.get() })
+        Ok(Outcome {
+            environment,
+            summary: result?,
+            failed_earlier: failed_earlier.get(),
+            made_otherwise: made_otherwise.get(),
+        })
     }
 }
 
-/// Whether no table is missing, which is seen at the end otherwise, when they are written anew.
-fn check_tables(folder: &Path) -> Result<(), DatasetError> {
+/// What a model run of the sweep measures. Memory that no system reports is not waited for.
+fn measures(sweep: &Sweep, environment: &Environment, model: &ModelIdentity) -> Measures {
+    let is_local = matches!(sweep.target, Target::Local(_));
+    let has_memory =
+        environment.processor != Processor::Gpu && (cfg!(target_os = "linux") || !is_local);
+    match sweep.memory {
+        MemoryRuns::Alone => Measures::Memory,
+        MemoryRuns::Also if has_memory && !model.is_operator() => Measures::Both,
+        MemoryRuns::Also | MemoryRuns::Never => Measures::Latency,
+    }
+}
+
+/// Whether no table is missing or damaged, which is seen at the end otherwise, when they are written
+/// anew with the earlier `runs`.
+fn check_tables(folder: &Path, runs: usize) -> Result<(), DatasetError> {
     let tables = vitempo_datasets::table_names().into_iter();
     let mut paths = tables.map(|table| folder.join(format!("{table}.parquet")));
     match paths.find(|path| !path.exists()) {
         Some(path) => Err(DatasetError::MissingTable { path }),
+        None if runs > 0 => Dataset::load(folder).map(drop),
         None => Ok(()),
     }
 }
@@ -235,6 +299,36 @@ fn check_tables(folder: &Path) -> Result<(), DatasetError> {
 pub fn session_name() -> String {
     let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     format!("session-{}", since_1970.as_millis())
+}
+
+/// Refuses models with equal names and graphs of which one was sampled otherwise, or not at all:
+/// which of them is measured would depend on their order.
+///
+/// # Errors
+/// [`CampaignError::SampledOtherwise`].
+pub fn check_identities(models: &[Model]) -> Result<(), CampaignError> {
+    let mut known: BTreeMap<(&str, &str), &Model> = BTreeMap::new();
+    for model in models {
+        let identity = &model.identity;
+        let first = *known.entry((&identity.architecture, &identity.name)).or_insert(model);
+        if first.identity != *identity {
+            return Err(CampaignError::SampledOtherwise {
+                first: first.path.clone(),
+                second: model.path.clone(),
+                origins: format!("{} and {}", origin(&first.identity), origin(identity)),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Where a model is from.
+fn origin(model: &ModelIdentity) -> String {
+    let Some(space) = &model.space else { return "of no search space".to_owned() };
+    match &model.encoding {
+        Some(encoding) => format!("sampled from `{space}` as `{encoding}`"),
+        None => format!("sampled from `{space}`"),
+    }
 }
 
 /// Models to be measured, each once, however often and by whatever path it was named.
@@ -306,13 +400,15 @@ pub fn check_library(
 /// for each distinct kernel of these kinds that the engine would run for the models.
 ///
 /// # Errors
-/// [`CampaignError`] where the engine does not start or the models have none of these kinds.
+/// [`CampaignError`] where the engine does not start, the models have none of these kinds, or
+/// [`check_identities`] refuses them.
 pub fn measured(
     models: Vec<Model>,
     kinds: &[OpKind],
     target: &Target,
     (backend, options): (&str, &RunOptions),
 ) -> Result<Vec<SweepModel>, CampaignError> {
+    check_identities(&models)?;
     match kinds {
         [] => Ok(sweep_models(models)),
         kinds => operator_models(&models, kinds, &target.probe(backend, options)?),
@@ -371,4 +467,36 @@ fn without_e2e(profile: &ModelProfile) -> ModelProfile {
         kept.e2e = Samples::default();
     }
     kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A model of this file, sampled where it has an encoding.
+    fn model(path: &str, encoding: Option<&str>) -> Model {
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/models/mobilevit_xxs.onnx");
+        let mut model = models::read(file.as_ref(), &ReadOptions::default()).expect("a model");
+        model.path = path.into();
+        model.identity.space = encoding.map(|_| "hybrid-vit".to_owned());
+        model.identity.encoding = encoding.map(str::to_owned);
+        model
+    }
+
+    #[test]
+    fn one_model_from_two_spaces_is_refused_in_either_order() {
+        let (copy, sampled) = (model("copies/m.onnx", None), model("samples/m.onnx", Some("e1")));
+        let other = model("others/m.onnx", Some("e2"));
+        for [first, second] in [[&copy, &sampled], [&sampled, &copy], [&sampled, &other]] {
+            let models = [first.clone(), first.clone(), second.clone()];
+            let says = check_identities(&models).expect_err("two origins").to_string();
+            for part in [&first.path, &second.path].map(|path| path.display().to_string()) {
+                assert!(says.contains(&part), "{says}");
+            }
+            assert!(says.contains("sampled from `hybrid-vit` as `e1`"), "{says}");
+        }
+        let twice = [sampled.clone(), sampled];
+        assert!(check_identities(&twice).is_ok());
+        assert_eq!(sweep_models(twice.to_vec()).len(), 1);
+    }
 }

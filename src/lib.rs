@@ -78,6 +78,8 @@ pub mod evaluation;
 pub mod export;
 pub mod forecast;
 pub mod inspection;
+#[cfg(all(test, feature = "dataset-read"))]
+mod model_runs;
 pub mod models;
 #[cfg(feature = "plan")]
 pub mod plan;

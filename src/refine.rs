@@ -32,9 +32,11 @@ use crate::{
     campaign::{Campaign, operator_network, session_name},
     models::Model,
 };
-use std::{path::Path, time::Duration};
+use std::{collections::BTreeMap, path::Path, time::Duration};
 use vitempo_datasets::{Dataset, DatasetError};
-use vitempo_graph::{Environment, Graph, GraphPrediction, LatencyModel, PredictionError, Status};
+use vitempo_graph::{
+    Environment, Graph, GraphPrediction, LatencyModel, ModelProfile, PredictionError, Status,
+};
 use vitempo_predictors::{PredictorBundle, PredictorError, refined::RefinedModel};
 use vitempo_profiler::{MemoryRuns, RunOptions, RunProtocol, Sweep, Target};
 
@@ -198,13 +200,15 @@ impl<'a> Refinement<'a> {
         Ok(Campaign { sweep, out: data, retry_failed: false, resume: true })
     }
 
-    /// The bundle corrected by the kernels of the model that the dataset `data` has.
+    /// The bundle corrected by the kernels of the model that the dataset `data` has: the same bundle
+    /// for the same data, however often measuring was interrupted.
     ///
     /// # Errors
     /// [`RefineError`] where the measurements are of another environment, or of no kernel of the
     /// model.
-    pub fn apply(&self, data: &Path, seconds: u64) -> Result<Refined, RefineError> {
+    pub fn apply(&self, data: &Path) -> Result<Refined, RefineError> {
         let dataset = Dataset::load(data)?;
+        let seconds = measuring_time(&dataset.profiles).as_secs_f64().round() as u64;
         let (here, failed): (Vec<_>, Vec<_>) =
             dataset.profiles.into_iter().partition(|p| p.status == Status::Ok);
         let id = self.bundle.environment.id();
@@ -236,6 +240,32 @@ impl<'a> Refinement<'a> {
     }
 }
 
+/// How long measuring took: in each session the time from the start of the first model run to that of
+/// the last, and its samples.
+fn measuring_time(runs: &[ModelProfile]) -> Duration {
+    let mut sessions: BTreeMap<&str, (u64, u64, Duration)> = BTreeMap::new();
+    for run in runs {
+        let started = run.started_unix_ms;
+        let (first, last, samples) =
+            sessions.entry(&run.session).or_insert((started, 0, Duration::ZERO));
+        *first = started.min(*first);
+        if started >= *last {
+            (*last, *samples) = (started, sampling_time(run));
+        }
+    }
+    let span = |(first, last, samples): (u64, u64, Duration)| {
+        Duration::from_millis(last.saturating_sub(first)) + samples
+    };
+    sessions.into_values().map(span).sum()
+}
+
+/// How long the samples of a model run took.
+fn sampling_time(run: &ModelProfile) -> Duration {
+    let samples = [&run.e2e, &run.e2e_profiled, &run.reference];
+    let ns = samples.into_iter().flat_map(|samples| &samples.wall_ns);
+    Duration::from_nanos(ns.fold(0, |sum: u64, ns| sum.saturating_add(*ns)))
+}
+
 /// Refuses to measure elsewhere than where the bundle's forecasts hold.
 ///
 /// # Errors
@@ -243,4 +273,27 @@ impl<'a> Refinement<'a> {
 pub fn check_environment(bundle: &PredictorBundle, here: &Environment) -> Result<(), RefineError> {
     let (here, bundle) = (here.id(), bundle.environment.id());
     if here == bundle { Ok(()) } else { Err(RefineError::Environment { here, bundle }) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model_runs;
+
+    fn run(session: &str, started_unix_ms: u64, wall_ns: u64) -> ModelProfile {
+        let mut run = model_runs::run("network", 1);
+        (run.session, run.started_unix_ms) = (session.to_owned(), started_unix_ms);
+        (run.e2e_profiled.wall_ns, run.reference.wall_ns) = (vec![wall_ns; 2], vec![wall_ns]);
+        run.e2e.wall_ns.clear();
+        run
+    }
+
+    /// An interruption adds a session, and the time between sessions does not count.
+    #[test]
+    fn measuring_takes_what_its_sessions_took() {
+        let runs =
+            [run("a", 1_000, 1), run("a", 3_000, 500_000_000), run("b", 900_000, 1_000_000_000)];
+        assert_eq!(measuring_time(&runs), Duration::from_millis(2_000 + 1_500 + 3_000));
+        assert_eq!(measuring_time(&[]), Duration::ZERO);
+    }
 }

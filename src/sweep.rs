@@ -183,6 +183,7 @@ mod measured {
     use super::{Measured, Sweep};
     use crate::training::{TrainingError, load_environment};
     use std::{collections::BTreeSet, path::Path};
+    use vitempo_datasets::DatasetError;
     use vitempo_graph::{Latency, ModelProfile, median};
 
     impl Sweep {
@@ -190,7 +191,8 @@ mod measured {
         /// in the environment of the bundle, for example by `vitempo profile --size`.
         ///
         /// # Errors
-        /// [`TrainingError`] where the dataset cannot be read, or has none of the environments.
+        /// [`TrainingError`] where the dataset cannot be read, or has latencies of none of the
+        /// environments.
         pub fn add_measured(&mut self, folder: &Path) -> Result<(), TrainingError> {
             let environments: BTreeSet<String> = self
                 .rows
@@ -204,7 +206,10 @@ mod measured {
                         found = true;
                         self.add(&id, &dataset.profiles);
                     }
-                    Err(error @ TrainingError::UnknownEnvironment { .. }) => missing = Some(error),
+                    Err(
+                        error @ (TrainingError::UnknownEnvironment { .. }
+                        | TrainingError::Dataset(DatasetError::NoLatencies { .. })),
+                    ) => missing = Some(error),
                     Err(error) => return Err(error),
                 }
             }

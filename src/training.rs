@@ -8,7 +8,7 @@ use std::{
     ops::RangeInclusive,
     path::{Path, PathBuf},
 };
-use vitempo_datasets::{Dataset, DatasetError, Split, SplitSize};
+use vitempo_datasets::{Dataset, DatasetError, Split, SplitSize, Warning};
 use vitempo_graph::{Environment, ModelProfile, Status};
 use vitempo_predictors::PredictorError;
 #[cfg(feature = "train")]
@@ -61,16 +61,17 @@ pub enum TrainingError {
 }
 
 /// Reads the successful measurements of one environment: of the one asked for, or of the only one
-/// without a load on other cores.
+/// without a load on other cores. Those of memory alone, and those with other values of inputs than
+/// most have, are left out with a warning of the dataset.
 ///
 /// # Errors
-/// [`TrainingError`] where the environment has no measurement, or must be chosen.
+/// [`TrainingError`] where the environment has no measurement of latency, or must be chosen.
 pub fn load_environment(
     folder: &Path,
     environment: Option<&str>,
 ) -> Result<Dataset, TrainingError> {
     let chosen = chosen_environment(folder, environment)?;
-    Ok(successful(Dataset::load_environment(folder, |id| id == chosen)?))
+    with_latencies(successful(Dataset::load_environment(folder, |id| id == chosen)?))
 }
 
 /// The same, but of a sample of the architectures where all of them have more than `rows` rows of
@@ -85,12 +86,28 @@ pub fn load_sample(
     seed: u64,
 ) -> Result<Dataset, TrainingError> {
     let chosen = chosen_environment(folder, environment)?;
-    Ok(successful(Dataset::load_sample(folder, |id| id == chosen, rows, seed)?))
+    with_latencies(successful(Dataset::load_sample(folder, |id| id == chosen, rows, seed)?))
 }
 
-/// Without failures, and without other inputs than the usual ones, which a forecast does not know.
+/// Refuses a dataset whose successful measurements are of memory alone.
+fn with_latencies(dataset: Dataset) -> Result<Dataset, TrainingError> {
+    let of_memory = dataset.warnings.iter().find_map(|warning| match warning {
+        Warning::MemoryAlone { runs } => Some(*runs),
+        _ => None,
+    });
+    match of_memory {
+        Some(runs) if dataset.profiles.is_empty() => {
+            Err(DatasetError::NoLatencies { path: dataset.path, runs }.into())
+        }
+        _ => Ok(dataset),
+    }
+}
+
+/// Without failures and measurements of memory alone, and without other inputs than the usual ones,
+/// which a forecast does not know.
 fn successful(mut dataset: Dataset) -> Dataset {
     dataset.profiles.retain(|profile| profile.status == Status::Ok);
+    dataset.take_memory_runs();
     dataset.take_other_inputs();
     dataset
 }
@@ -316,10 +333,32 @@ fn judge_on_real(bundle: &mut PredictorBundle, dataset: &Dataset) -> Result<(), 
     }
 }
 
-#[cfg(all(test, feature = "train"))]
+#[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model_runs::{of_memory_alone, run};
 
+    fn dataset(profiles: Vec<ModelProfile>) -> Dataset {
+        Dataset { profiles, ..Dataset::default() }
+    }
+
+    #[test]
+    fn measurements_of_memory_alone_are_not_of_latency() {
+        let latencies = vec![run("a", 1000), run("b", 3000)];
+        // More runs of memory than of latency do not decide which inputs are the usual ones.
+        let mut other = of_memory_alone("a", 9000);
+        other.protocol.input_distribution = "constant(2)".to_owned();
+        let of_memory = [of_memory_alone("b", 8000), other.clone(), other.clone(), other];
+        let all = [latencies.clone(), of_memory.to_vec()].concat();
+        let read = with_latencies(successful(dataset(all))).expect("latencies");
+        assert_eq!(read.profiles, latencies);
+        assert_eq!(read.warnings, [Warning::MemoryAlone { runs: 4 }]);
+        let refused = with_latencies(successful(dataset(of_memory.to_vec())));
+        let says = refused.map(drop).expect_err("no latency").to_string();
+        assert!(says.contains("4 successful model runs measured memory alone"), "{says}");
+    }
+
+    #[cfg(feature = "train")]
     #[test]
     fn a_level_outside_of_its_range_is_refused() {
         let (dataset, method) = (Dataset::default(), Method::Lasso);

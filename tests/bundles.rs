@@ -115,7 +115,8 @@ fn the_first_place_that_has_a_name_counts() {
     let home = ("VITEMPO_HOME", home.as_str());
     assert_eq!(moved.found(&[home]), own);
     let listed = moved.shadow("listed");
-    let folders = std::env::join_paths([moved.path("absent"), moved.path("listed")])
+    fs::create_dir(moved.path("empty")).expect("a folder");
+    let folders = std::env::join_paths([moved.path("empty"), moved.path("listed")])
         .expect("a list of folders")
         .into_string()
         .expect("text");

@@ -410,6 +410,29 @@ fn a_missing_table_is_seen_before_anything_is_measured() {
     assert!(error.contains("operators.parquet is missing"), "{error}");
     let kept = std::fs::read_dir(Path::new(&data).join("journal")).map_or(0, Iterator::count);
     assert_eq!(kept, 0, "a model run was kept");
+    std::fs::write(Path::new(&data).join("operators.parquet"), "damaged").expect("a table");
+    let error = refused(&[&profile[..], &["--session", "again"]].concat());
+    assert!(error.contains("operators.parquet"), "{error}");
+    let kept = std::fs::read_dir(Path::new(&data).join("journal")).map_or(0, Iterator::count);
+    assert_eq!(kept, 0, "a model run was kept");
+}
+
+#[test]
+fn bundles_that_cannot_be_written_are_refused_before_anything_is_read() {
+    let folder = Folder::new();
+    let absent = folder.path("absent/x.vtb");
+    for out in ["/dev/full", &absent] {
+        for args in [
+            &["train", "nothing", "--out", out][..],
+            &["refine", "nothing.onnx", "--bundle", "nothing", "--out", out],
+            &["adapt", "--models", "nothing.onnx", "--measured", "nothing.csv", "--out", out],
+        ] {
+            let error = refused(args);
+            assert!(error.contains(out), "{args:?}: {error}");
+            let says = ["is a device", "the folder does not exist"];
+            assert!(says.iter().any(|says| error.contains(says)), "{args:?}: {error}");
+        }
+    }
 }
 
 #[test]
@@ -454,6 +477,10 @@ fn a_report_trains_once_and_comes_out_the_same_again() {
     assert!(study.expect("the study").contains("Slower than thought.</p>"));
     folder.file("data/remarks.toml", "lateness = \"Slower than thought.\"");
     assert!(refused(&["report", &data, "--out", &out]).contains("no section `lateness`"));
+    for [flag, value] in [["--bundles", bundles.as_str()], ["--seed", "2"]] {
+        let said = refused(&["report", &data, "--only", "latency", "--out", &out, flag, value]);
+        assert!(said.contains(&format!("{flag} has no effect")), "{said}");
+    }
 }
 
 /// The only file of a folder.

@@ -3,7 +3,7 @@
 
 mod program;
 
-use program::{json, refused, shipped};
+use program::{Folder, json, refused, shipped, text, vitempo};
 use std::path::Path;
 use vitempo::{
     datasets::Dataset,
@@ -39,6 +39,52 @@ fn shipped_fits_are_those_of_the_dataset() {
             assert!((fit - ships).abs() <= 1e-6 * ships.abs(), "{fit} {ships}");
         }
     }
+}
+
+/// On Linux, which reports the memory of a process.
+#[test]
+#[cfg(target_os = "linux")]
+fn what_is_missing_of_latency_and_memory_is_measured() {
+    let (folder, model) = (Folder::new(), shipped("mobilevit_xxs"));
+    let profile = |data: &str, more: &[&str]| -> Vec<String> {
+        let few = ["--min-repeats", "3", "--max-repeats", "3", "--profiled-repeats", "2"];
+        let words = [&["profile", &model, "--backend", "rten", "--out", data], &few[..], more];
+        words.concat().into_iter().map(str::to_owned).collect()
+    };
+    let counts = |data: &str, more: &[&str]| {
+        let words = profile(data, more);
+        let measured = json(&words.iter().map(String::as_str).collect::<Vec<_>>());
+        ["measured", "skipped"].map(|what| measured[what].as_u64().expect("a count"))
+    };
+    let [one, other] = ["one", "other"].map(|name| folder.path(name));
+    let (also, alone) = (["--peak-memory"], ["--peak-memory", "alone"]);
+
+    assert_eq!(counts(&one, &alone), [1, 0]);
+    assert_eq!(counts(&one, &alone), [0, 1]);
+    let bundle = folder.path("m.vtb");
+    let trained = refused(&["train", &one, "--out", &bundle]);
+    assert!(trained.contains("measured memory alone"), "{trained}");
+    assert_eq!(counts(&one, &[]), [1, 0], "latencies are not there yet");
+    assert_eq!(counts(&one, &[]), [0, 1]);
+    assert_eq!(counts(&one, &also), [0, 1], "both are there");
+
+    assert_eq!(counts(&other, &["--session", "a"]), [1, 0]);
+    let words = profile(&other, &["--session", "a", "--peak-memory", "alone"]);
+    let same = refused(&words.iter().map(String::as_str).collect::<Vec<_>>());
+    assert!(same.contains("use another session"), "{same}");
+    assert_eq!(counts(&other, &also), [1, 0], "memory is not there yet");
+    assert_eq!(counts(&other, &also), [0, 1]);
+    assert_eq!(counts(&other, &alone), [0, 1]);
+
+    for (more, says) in [(["--seed", "9"], Some("--session NAME")), (["--seed", "0"], None)] {
+        let words = profile(&other, &more);
+        let stderr = text(&vitempo(&words.iter().map(String::as_str).collect::<Vec<_>>()).stderr);
+        assert_eq!(stderr.contains("another seed"), says.is_some(), "{stderr}");
+        assert!(says.is_none_or(|says| stderr.contains(says)), "{stderr}");
+    }
+    let words = profile(&other, &["--session", " "]);
+    let nameless = vitempo(&words.iter().map(String::as_str).collect::<Vec<_>>());
+    assert!(text(&nameless.stderr).contains("a session needs a name"));
 }
 
 #[test]

@@ -282,6 +282,15 @@ fn a_dissection_finds_what_the_study_printed() {
     );
     let silent = refused(&[&dissect[..], &["--cooling-off", "5min"]].concat());
     assert!(silent.contains("no frame is left"), "{silent}");
+    let few = ok(&["energy", "simulate", "--frames", "3", "--out", &folder.path("few")]);
+    assert!(few.contains("--cooling-off 1s"), "{few}");
+    let [trace, log] = ["few/trace.csv", "few/log.csv"].map(|name| folder.path(name));
+    let mut short = dissect;
+    short[2] = trace.as_str();
+    short[3] = log.as_str();
+    assert_eq!(json(&[&short[..], &["--cooling-off", "1s"]].concat())["frames"], 3);
+    let quiet = refused(&[&short[..], &["--quiet", "5ms"]].concat());
+    assert!(quiet.contains("it needs 10 or more") && quiet.contains("--quiet"), "{quiet}");
     assert!(
         refused(&[
             "energy",
@@ -478,6 +487,15 @@ fn offloading_is_weighed_over_energy_latency_and_accuracy() {
     let choices =
         folder.file("choices.csv", "place,setting,size_px,camera_fps,latency_s,energy_j,accuracy\nlocal,fast,300,,1.0,5.0,20\nremote,fast,320,15,0.9,4.0,50\n");
     assert_eq!(best(&["--choices", &choices]).0, "remote");
+    let equal = folder.file("equal.csv", "place,setting,size_px,camera_fps,latency_s,energy_j,accuracy\nlocal,a,100,15,1,2.5,20\nlocal,a,100,15,1,2.5,20\n");
+    let printed = ok(&["plan", "offload", "--choices", &equal, "--all"]);
+    assert_eq!(printed.lines().filter(|line| line.starts_with("* ")).count(), 2, "{printed}");
+    let sizes = ["plan", "offload", "--device", "nexus6", "--input", "300,320", "--all"];
+    let printed = ok(&sizes);
+    assert!(printed.contains("320 px ~") && printed.contains("not comparable"), "{printed}");
+    let unknown = ["plan", "offload", "--device", "nexus6", "--input", "77"];
+    let unknown = refused(&[&unknown[..], &["--min-accuracy", "10"]].concat());
+    assert!(unknown.contains("no accuracy is known"), "{unknown}");
     let torn = folder.file("torn.csv", "place,setting,size_px,camera_fps,latency_s,energy_j,accuracy\nelsewhere,fast,300,,1.0,5.0,20\n");
     assert!(refused(&["plan", "offload", "--choices", &torn]).contains("torn.csv"));
     assert!(refused(&["plan", "offload"]).contains("--study"));

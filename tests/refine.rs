@@ -73,6 +73,13 @@ fn kernels_without_a_predictor_are_measured_in_pieces_of_the_model() {
     // Measured networks are not measured again.
     let again = json(&refine);
     assert_eq!(again["after"], refined["after"]);
+    assert_eq!(again["seconds"], refined["seconds"]);
+    let fresh = folder.path("fresh.vtb");
+    ok(&[
+        "refine", &model, "--bundle", &narrow, "--within", "10m", "--out", &fresh, "--data", &data,
+    ]);
+    let bytes = |bundle: &str| std::fs::read(bundle).expect("a bundle");
+    assert_eq!(bytes(&fresh), bytes(&sure), "the same data give an equal bundle");
 }
 
 /// A bundle that ships: how wide its forecasts are does not depend on this machine.

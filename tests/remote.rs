@@ -304,6 +304,17 @@ fn noise_and_too_much_end_an_agent_with_the_reason() {
 }
 
 #[test]
+fn an_agent_that_nobody_greets_says_what_it_expected() {
+    for bytes in [b"".as_slice(), b"garbage\n", b"no line", b"vitempo-client 0 0.0.0\n"] {
+        let output = agent_hears(bytes);
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains("error: expected the greeting of a vitempo client"), "{said}");
+        assert!(said.contains("vitempo profile models/ --remote"), "{said}");
+    }
+}
+
+#[test]
 fn a_client_that_falls_silent_is_not_waited_for() {
     let board = Board::new("--silence-limit 1s", &[]);
     let mut agent = command()

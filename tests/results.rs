@@ -362,4 +362,14 @@ fn folders_of_bundles_that_are_none_are_named() {
         .output()
         .expect("vitempo starts");
     assert!(text(&unknown.stderr).contains("VITEMPO_BUNDLES"), "{}", text(&unknown.stderr));
+    // Also a name that another place has: the folder may have another bundle of that name.
+    let known = command()
+        .env("VITEMPO_BUNDLES", "no/such/folder")
+        .args(["predict", &shipped("mobilevit_xxs"), "--bundle", "epyc-rten-f32-1t"])
+        .output()
+        .expect("vitempo starts");
+    let stderr = text(&known.stderr);
+    assert_eq!(known.status.code(), Some(1), "{stderr}");
+    let says = "no/such/folder of the variable VITEMPO_BUNDLES is not a folder";
+    assert!(stderr.contains(says) && stderr.contains("hint: correct or unset"), "{stderr}");
 }

@@ -329,6 +329,10 @@ fn plans_that_cannot_run_here_are_refused_with_a_hint() {
         (&["--live", "a=rten", "--live", "a=rten"], "hint: give --live a=... once"),
         (&["--queries", "200000"], "at most 100000"),
         (&["--evict", "planned"], "--evict has no effect: the plan has no memory budget"),
+        (
+            &["--evict", "planned", "--memory", "1GB"],
+            "--evict has no effect: all subgraphs fit into the memory budget",
+        ),
         (&["--log", "none/log.jsonl"], "--log: none/log.jsonl: the folder does not exist"),
     ] {
         let error = refused(&[&["run", &plan], arguments].concat());

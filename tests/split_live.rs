@@ -149,6 +149,17 @@ fn the_table_shows_forecast_and_measurement() {
 }
 
 #[test]
+fn costs_may_begin_with_a_byte_order_mark() {
+    let folder = Folder::new();
+    let plain = costs(&folder, |_| {});
+    let text = std::fs::read_to_string(&plain).expect("costs");
+    let marked = folder.file("marked.json", format!("\u{feff}{text}"));
+    let [plain, marked] =
+        [&plain, &marked].map(|file| program::ok(&["plan", "split", "--costs", file]));
+    assert_eq!(plain, marked);
+}
+
+#[test]
 fn break_points_are_measured_or_it_is_said_why_not() {
     let folder = Folder::new();
     let (model, costs) = (small(&folder), costs(&folder, |_| {}));
@@ -171,6 +182,51 @@ fn break_points_are_measured_or_it_is_said_why_not() {
     let written: Value =
         serde_json::from_str(&std::fs::read_to_string(record).expect("a record")).expect("JSON");
     assert_eq!(written["break_points"].as_array().map(Vec::len), Some(others.len()));
+}
+
+/// Powers of the input, whose largest value is thousands of times that of most others, and a
+/// function of them that makes all of these matter.
+fn uneven(folder: &Folder) -> String {
+    let mut b = GraphBuilder::new("small");
+    let x = b.input("x", TensorSpec::f32([16, 64]));
+    let mut power = x;
+    for name in ["a1", "a", "b"] {
+        let both = [power, power];
+        power = b.op(name, OpKind::Mul, Attributes::new(), &both).expect("a square");
+    }
+    let c = b.op("c", OpKind::Tanh, Attributes::new(), &[power]).expect("a function");
+    let graph = b.finish(vec![c]).expect("a graph");
+    let path = folder.path("uneven.onnx");
+    onnx::write_file(path.as_ref(), &graph, &onnx::WriteOptions::default()).expect("a file");
+    path
+}
+
+#[test]
+fn results_that_are_not_the_whole_models_end_with_an_error() {
+    let folder = Folder::new();
+    let model = uneven(&folder);
+    let costs = costs(&folder, |costs| {
+        let node = json!({"name": "a1", "latency_ns": {"device": 1000, "server": 90_000_000}});
+        costs["nodes"].as_array_mut().expect("nodes").insert(0, node);
+        let tensors = costs["tensors"].as_array_mut().expect("tensors");
+        tensors[0]["consumers"] = json!(["a1"]);
+        let first = json!({"name": "a1_out", "size_bytes": 4096, "producer": "a1", "consumers": ["a"], "output": false});
+        tensors.insert(1, first);
+    });
+    let json_of = |features| live(&model, &costs, &["--features", features]);
+    if on_own_cores(&json_of("f32")).is_none() {
+        return;
+    }
+    let output = vitempo(&[&json_of("int8")[..], &["--format", "json"]].concat());
+    let stderr = text(&output.stderr);
+    assert!(!output.status.success(), "{stderr}");
+    for expected in ["output `c_out` differs", "precision explains 3.0e-1", "--features f32"] {
+        assert!(stderr.contains(expected), "{expected}: {stderr}");
+    }
+    let plan: Value = serde_json::from_slice(&output.stdout).expect("the report comes first");
+    let similarity = &plan[0]["live"]["similarity"];
+    assert!(number(&similarity["apart"]) > 0.3, "{similarity}");
+    assert_eq!(similarity["output"], "c_out");
 }
 
 /// Passes bytes on at so many per second, a little at a time.

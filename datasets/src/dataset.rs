@@ -46,6 +46,18 @@ impl Dataset {
         }
     }
 
+    /// Takes out the model runs that measured memory alone
+    /// ([`ModelProfile::is_of_memory_alone`]): they are not measurements of latency.
+    pub fn take_memory_runs(&mut self) -> Vec<ModelProfile> {
+        let (of_memory, kept): (Vec<_>, Vec<_>) =
+            mem::take(&mut self.profiles).into_iter().partition(ModelProfile::is_of_memory_alone);
+        self.profiles = kept;
+        if !of_memory.is_empty() {
+            self.warnings.push(Warning::MemoryAlone { runs: of_memory.len() });
+        }
+        of_memory
+    }
+
     /// Takes out the model runs with other input values
     /// ([`Protocol::input_distribution`](vitempo_graph::Protocol)) than most have: latency may depend
     /// on them.

@@ -147,6 +147,17 @@ pub enum DatasetError {
         /// Number of failed model runs.
         failed: usize,
     },
+    /// Memory was measured, and no latency.
+    #[error(
+        "{path} has no latencies: all of its {runs} successful model runs measured memory alone; \
+        run `vitempo profile` into it for latencies"
+    )]
+    NoLatencies {
+        /// The file or folder.
+        path: PathBuf,
+        /// Number of the model runs.
+        runs: usize,
+    },
     /// No architecture of the environment has so few rows of operators.
     #[error(
         "{path}: a sample of at most {rows} rows of operators has no architecture; the smallest that \

@@ -79,10 +79,10 @@ pub use lake::{Filter, Lake, Part, Scan, is_at as is_lake};
 #[cfg(feature = "write")]
 pub use merge::merge;
 pub use rows::{ColumnRows, TableRows, table_rows};
-pub use schema::{FORMAT, OLDEST_VERSION, SCHEMA_VERSION};
+pub use schema::{FORMAT, OLDEST_VERSION, SCHEMA_FILE, SCHEMA_VERSION};
 pub use split::{Split, SplitSize, split};
 #[cfg(feature = "write")]
-pub use store::{Compaction, Store};
+pub use store::{Compaction, Found, Measures, Sought, Store};
 pub use tables::table_names;
 pub use validate::{Finding, OperatorShare, Severity, Tolerances, ValidationReport, validate};
 pub use warning::Warning;

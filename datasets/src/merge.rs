@@ -14,8 +14,7 @@ use std::path::Path;
 /// # Errors
 /// As [`Dataset::load`] and [`Store::open_or_create`]; [`DatasetError::Conflict`] and
 /// [`DatasetError::ModelConflict`] when two say different things of one model run or model;
-/// [`DatasetError::NotADataset`] when `out` holds
-/// measurements already.
+/// [`DatasetError::NotADataset`] when `out` holds models or measurements already.
 pub fn merge(folders: &[&Path], out: &Path) -> Result<Dataset, DatasetError> {
     let mut merged = Dataset { path: out.to_owned(), ..Dataset::default() };
     let (mut known, mut shared) = (Known::new(out), Shared::default());
@@ -67,6 +66,27 @@ mod tests {
         assert_eq!(dataset.profiles, [profiles, tuesday].concat());
         assert_eq!((dataset.graphs, dataset.models.len()), (more_graphs, 6));
         assert!(matches!(merge(&[one.path()], out.path()), Err(DatasetError::NotADataset { .. })));
+    }
+
+    /// A killed `vitempo profile` leaves its models in the journal.
+    #[test]
+    fn a_folder_that_holds_models_alone_is_not_written_into() {
+        let one = tempfile::tempdir().unwrap();
+        let (profiles, graphs) = stored(one.path(), 2);
+        for is_compacted in [false, true] {
+            let out = tempfile::tempdir().unwrap();
+            let mut store = Store::open_or_create(out.path()).unwrap();
+            let model = &profiles[0].model;
+            store.append_model(model, &graphs[&model.architecture]).unwrap();
+            if is_compacted {
+                store.compact().unwrap();
+            }
+            drop(store);
+            let error = merge(&[one.path()], out.path()).unwrap_err();
+            assert!(error.to_string().contains("it holds models"), "{error}");
+            let kept = Dataset::load(out.path()).unwrap();
+            assert_eq!((kept.models.len(), kept.profiles.len()), (1, 0), "{is_compacted}");
+        }
     }
 
     #[test]

@@ -15,7 +15,7 @@ pub const SCHEMA_VERSION: u64 = 8;
 /// The oldest version this crate reads.
 pub const OLDEST_VERSION: u64 = 1;
 /// Name of the file that makes a folder a dataset.
-pub(crate) const SCHEMA_FILE: &str = "schema.json";
+pub const SCHEMA_FILE: &str = "schema.json";
 
 /// The type of a column. Integers are unsigned and 64 bits wide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -174,6 +174,21 @@ pub(crate) fn failed(
     }
 }
 
+/// The same of memory alone.
+pub(crate) fn of_memory_alone(run: &ModelProfile) -> ModelProfile {
+    ModelProfile {
+        protocol: run.protocol.clone().of_memory_alone(),
+        e2e: samples(vec![3_000, 2_000]),
+        e2e_profiled: Samples::default(),
+        reference: Samples::default(),
+        operators: Vec::new(),
+        executed: None,
+        peak_memory_bytes: Some(1 << 20),
+        running_memory_bytes: Some(1 << 19),
+        ..run.clone()
+    }
+}
+
 /// `models` models measured in two rounds; every seventh failed in the second.
 pub(crate) fn sweep(
     models: usize,

@@ -10,7 +10,6 @@ use crate::{Dataset, DatasetError, files::write_whole};
 use serde::{Deserialize, Serialize};
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fs,
     path::Path,
 };
 
@@ -49,15 +48,22 @@ pub struct Split {
     pub real: Vec<String>,
 }
 
-/// Splits the architectures that have a successful model run.
+/// Splits the architectures that have a successful model run, other than of memory alone.
 ///
 /// # Errors
-/// [`DatasetError::Empty`] without a successful model run; [`DatasetError::Split`] when a list
+/// [`DatasetError::Empty`] without a successful model run; [`DatasetError::NoLatencies`] where all
+/// of them measured memory alone; [`DatasetError::Split`] when a list
 /// would be empty, or the size asks for more than there is.
 pub fn split(dataset: &Dataset, size: SplitSize, seed: u64) -> Result<Split, DatasetError> {
     let refuse = |reason: String| DatasetError::Split { path: dataset.path.clone(), reason };
+    let mut runs = dataset.successful()?;
+    let successful = runs.len();
+    runs.retain(|run| !run.is_of_memory_alone());
+    if runs.is_empty() {
+        return Err(DatasetError::NoLatencies { path: dataset.path.clone(), runs: successful });
+    }
     let (operators, models): (Vec<_>, Vec<_>) =
-        dataset.successful()?.into_iter().partition(|p| p.model.is_operator());
+        runs.into_iter().partition(|p| p.model.is_operator());
     let mut real: BTreeMap<&str, bool> = BTreeMap::new();
     for profile in models {
         *real.entry(&profile.model.architecture).or_default() |= profile.model.space.is_none();
@@ -165,8 +171,8 @@ impl Split {
     /// lists.
     pub fn load(path: &Path) -> Result<Self, DatasetError> {
         let foreign = |reason: String| DatasetError::Split { path: path.to_owned(), reason };
-        let bytes = fs::read(path).map_err(DatasetError::io("read", path))?;
-        let value: serde_json::Value = serde_json::from_slice(&bytes)
+        let text = vitempo_graph::files::read_text(path).map_err(DatasetError::io("read", path))?;
+        let value: serde_json::Value = serde_json::from_str(&text)
             .map_err(|e| foreign(format!("the file is not JSON: {e}")))?;
         if value["format"] != SPLIT_FORMAT {
             return Err(foreign(format!("the file does not say `\"format\": \"{SPLIT_FORMAT}\"`")));
@@ -199,7 +205,8 @@ impl Split {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::simulated::sweep;
+    use crate::simulated::{of_memory_alone, sweep};
+    use std::fs;
 
     fn dataset(models: usize) -> Dataset {
         let (profiles, graphs) = sweep(models, 3, 2);
@@ -243,6 +250,19 @@ mod tests {
                 "{size:?}"
             );
         }
+    }
+
+    #[test]
+    fn measurements_of_memory_alone_are_on_no_side() {
+        let mut dataset = dataset(40);
+        let size = SplitSize::TestFraction(0.5);
+        let others = split(&dataset, size, 1).unwrap();
+        let (more, _) = sweep(45, 3, 2);
+        dataset.profiles.extend(more[40..45].iter().map(of_memory_alone));
+        assert_eq!(split(&dataset, size, 1).unwrap(), others);
+        dataset.profiles = dataset.profiles.iter().map(of_memory_alone).collect();
+        let refused = split(&dataset, size, 1);
+        assert!(matches!(refused, Err(DatasetError::NoLatencies { .. })), "{refused:?}");
     }
 
     #[test]

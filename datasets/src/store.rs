@@ -7,6 +7,7 @@
 
 mod runs;
 
+pub use self::runs::{Found, Measures, Sought};
 use self::runs::{Known, Runs};
 use crate::{
     Dataset, DatasetError, RunKey, Warning,
@@ -26,7 +27,7 @@ use std::{
     fs,
     path::{Path, PathBuf},
 };
-use vitempo_graph::{Graph, ModelIdentity, ModelProfile, Status};
+use vitempo_graph::{Graph, ModelIdentity, ModelProfile};
 
 /// A dataset open for writing; no other process can open it meanwhile.
 #[derive(Debug)]
@@ -98,13 +99,17 @@ impl Store {
     pub(crate) fn open_empty(folder: &Path, what: &str) -> Result<Self, DatasetError> {
         let store = Self::open_or_create(folder)?;
 
-        if store.runs() > 0 {
+        let mark = folder.join(UNFINISHED_WRITE);
+        // Tables of models that an interrupted one has left are written anew.
+        let has_models = !store.models.is_empty() && !mark.exists();
+        let has_journal = !journal::read(folder)?.segments.is_empty();
+        if store.runs() > 0 || has_models || has_journal {
             return Err(DatasetError::NotADataset {
                 path: folder.to_owned(),
-                reason: format!("it holds measurements; {what} into a new folder"),
+                reason: format!("it holds models or measurements; {what} into a new folder"),
             });
         }
-        write_whole(&folder.join(UNFINISHED_WRITE), format!("{what}\n").as_bytes())?;
+        write_whole(&mark, format!("{what}\n").as_bytes())?;
         Ok(store)
     }
 
@@ -119,8 +124,14 @@ impl Store {
         for row in
             model_measurements::rows(&parquet::read(&model_measurements::SCHEMA, &self.folder)?)?
         {
-            let inputs = row.protocol.input_distribution;
-            self.runs.insert(row.key, Known { status: row.status, inputs });
+            let operators = usize::try_from(row.operators).unwrap_or(usize::MAX);
+            let known = Known {
+                is_of_memory_alone: row.protocol.measured_memory_alone(operators, &row.reference),
+                has_memory: row.running_memory_bytes.is_some(),
+                status: row.status,
+                protocol: row.protocol,
+            };
+            self.runs.insert(row.key, known);
         }
         let table = parquet::read(&models::SCHEMA, &self.folder)?;
         for row in 0..table.rows() {
@@ -173,36 +184,23 @@ impl Store {
         self.runs.count()
     }
 
-    /// Whether this model was measured in this environment and round with these values of inputs
-    /// (as [`Protocol::input_distribution`](vitempo_graph::Protocol) names them), successfully or
-    /// not: in `session`, or in any session if that is `None`.
+    /// Whether this model was measured, successfully or not: the model run that is
+    /// [`sought`](Sought).
     #[must_use]
-    pub fn done(
-        &self,
-        environment_id: &str,
-        model: &ModelIdentity,
-        (round, inputs): (usize, &str),
-        session: Option<&str>,
-    ) -> bool {
-        self.status(environment_id, model, (round, inputs), session).is_some()
+    pub fn done(&self, model: &ModelIdentity, sought: &Sought<'_>) -> bool {
+        self.find(model, sought).is_some()
     }
 
-    /// The status of the model run of [`Store::done`]: `Ok` if any succeeded.
+    /// The model run that is sought, in all its sessions or in one.
     #[must_use]
-    pub fn status(
-        &self,
-        environment_id: &str,
-        model: &ModelIdentity,
-        (round, inputs): (usize, &str),
-        session: Option<&str>,
-    ) -> Option<&Status> {
-        let same = |key: &RunKey, known: &Known| {
-            key.environment_id == environment_id
-                && known.inputs == inputs
-                && session.is_none_or(|s| s == key.session)
-        };
-        let found = self.runs.of(model, round).filter(|(key, known)| same(key, known));
-        found.map(|(_, known)| &known.status).min_by_key(|status| **status != Status::Ok)
+    pub fn find(&self, model: &ModelIdentity, sought: &Sought<'_>) -> Option<Found<'_>> {
+        self.runs.find(model, sought)
+    }
+
+    /// Whether there is a model run of this key, whatever it measured.
+    #[must_use]
+    pub fn contains(&self, key: &RunKey) -> bool {
+        self.runs.contains(key)
     }
 
     /// Stores a model's graph, once per architecture.
@@ -230,7 +228,7 @@ impl Store {
     ///
     /// # Errors
     /// [`DatasetError::Conflict`] when this model run is stored already,
-    /// [`DatasetError::Unstorable`] when its protocol holds a NaN, [`DatasetError::Io`] when it
+    /// [`DatasetError::Unstorable`] when its session has no name or its protocol holds a NaN, [`DatasetError::Io`] when it
     /// cannot be written (the disk is full): nothing of it is stored then.
     pub fn append(&mut self, profile: &ModelProfile) -> Result<(), DatasetError> {
         let key = RunKey::from(profile);
@@ -283,12 +281,16 @@ impl Store {
 
 /// Whether the tables can represent a model run.
 pub(crate) fn check_storable(profile: &ModelProfile) -> Result<(), DatasetError> {
-    if profile.protocol.target_spread.is_finite() {
-        return Ok(());
-    }
+    let reason = match profile {
+        p if p.session.trim().is_empty() => "the name of its session is empty",
+        p if !p.protocol.target_spread.is_finite() => {
+            "`target_spread` of its protocol is not a finite number"
+        }
+        _ => return Ok(()),
+    };
     Err(DatasetError::Unstorable {
         what: RunKey::from(profile).to_string(),
-        reason: "`target_spread` of its protocol is not a finite number".to_owned(),
+        reason: reason.to_owned(),
     })
 }
 

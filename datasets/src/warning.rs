@@ -24,6 +24,11 @@ pub enum Warning {
         /// How many there are.
         rows: usize,
     },
+    /// Runs that measured memory and no latency.
+    MemoryAlone {
+        /// How many there are.
+        runs: usize,
+    },
     /// Runs with other input values than most have.
     OtherInputs {
         /// How many there are.
@@ -51,6 +56,9 @@ impl fmt::Display for Warning {
                     model_measurements.parquet",
                     path.display()
                 )
+            }
+            Self::MemoryAlone { runs } => {
+                write!(f, "measurements of memory alone have no latency: {runs} runs left out")
             }
             Self::OtherInputs { runs, usual } => {
                 write!(f, "other inputs than {usual}: {runs} runs left out")

@@ -1,5 +1,6 @@
 //! [`write_whole`], [`write_new`]: write files whole or not at all; [`check_writable`] says before
-//! long work whether that is possible. [`read_limited`]: reads files that may be endless.
+//! long work whether that is possible. [`read_limited`]: reads files that may be endless;
+//! [`read_text`]: reads text with or without a byte order mark.
 //! [`own_folder`]: the folder of vitempo's own files.
 
 use std::{
@@ -9,6 +10,8 @@ use std::{
 
 /// Ending of the name of a file that was being written when the process ended.
 pub const UNFINISHED: &str = "unfinished";
+/// What some editors begin a file in UTF-8 with.
+const BYTE_ORDER_MARK: char = '\u{feff}';
 /// Links that lead to links, as many as Linux follows.
 const MOST_LINKS: usize = 40;
 
@@ -61,6 +64,18 @@ pub fn read_limited(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     bytes.try_reserve_exact(usize::try_from(length).unwrap_or(0))?;
     file.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > limit { Err(too_large()) } else { Ok(bytes) }
+}
+
+/// The text of a file, without the byte order mark with which some editors begin UTF-8.
+///
+/// # Errors
+/// The file cannot be read, or is not UTF-8.
+pub fn read_text(path: &Path) -> io::Result<String> {
+    let mut text = std::fs::read_to_string(path)?;
+    if text.starts_with(BYTE_ORDER_MARK) {
+        text.drain(..BYTE_ORDER_MARK.len_utf8());
+    }
+    Ok(text)
 }
 
 /// Whether it is a device, a pipe or a socket, also behind links.
@@ -212,6 +227,16 @@ mod tests {
         let mut read = String::new();
         reader.read_to_string(&mut read).unwrap();
         assert_eq!(read, "one");
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_not_text() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("text");
+        for (bytes, text) in [("\u{feff}{}", "{}"), ("{}\u{feff}", "{}\u{feff}"), ("", "")] {
+            std::fs::write(&path, bytes).unwrap();
+            assert_eq!(read_text(&path).unwrap(), text);
+        }
     }
 
     #[test]

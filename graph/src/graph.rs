@@ -147,6 +147,10 @@ pub struct Graph {
     nodes: Vec<Node>,
     inputs: Vec<ValueId>,
     outputs: Vec<ValueId>,
+    /// Constants that have the numbers of another one, in another order or shape, and that one: as
+    /// the file computes them from it. By the first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    copies: Vec<(ValueId, ValueId)>,
 }
 
 impl Graph {
@@ -171,7 +175,41 @@ impl Graph {
                 values[output.0 as usize].source = ValueSource::Node(index as u32);
             }
         }
-        Ok(Self { name: name.into(), values, nodes, inputs, outputs })
+        Ok(Self { name: name.into(), values, nodes, inputs, outputs, copies: Vec::new() })
+    }
+
+    /// The same graph, of which some constants have the numbers of another one each. Pairs whose
+    /// number of elements or element type differs are left out.
+    pub(crate) fn with_copies(
+        mut self,
+        copies: impl IntoIterator<Item = (ValueId, ValueId)>,
+    ) -> Self {
+        let constant = |id: ValueId| match self.values.get(id.0 as usize)? {
+            Value { tensor: Some(t), source: ValueSource::Constant(_), .. } => {
+                Some((t.elements(), t.precision))
+            }
+            _ => None,
+        };
+        let is_copy = |&(copy, of): &(ValueId, ValueId)| {
+            copy != of && constant(copy).is_some() && constant(copy) == constant(of)
+        };
+        self.copies = copies.into_iter().filter(is_copy).collect();
+        self.copies.sort_unstable();
+        self.copies.dedup_by_key(|(copy, _)| *copy);
+        self
+    }
+
+    /// Constants that have the numbers of another one, and that one.
+    pub(crate) fn copies(&self) -> &[(ValueId, ValueId)] {
+        &self.copies
+    }
+
+    /// The constant whose numbers a constant has, in another order or shape (a transposed weight
+    /// that the file reads as it is, too); of all other values the value itself.
+    #[must_use]
+    pub fn original(&self, id: ValueId) -> ValueId {
+        let found = self.copies.binary_search_by_key(&id, |(copy, _)| *copy);
+        found.map_or(id, |index| self.copies[index].1)
     }
 
     /// The model's name.

@@ -193,6 +193,33 @@ fn most_time<T: Ord + Copy>(timed: impl Iterator<Item = (T, f64)>) -> Option<T> 
     sums.into_iter().max_by(|a, b| a.1.total_cmp(&b.1)).map(|(value, _)| value)
 }
 
+impl Protocol {
+    /// The least that shows how much memory a model takes: one run to warm up, in which engines plan
+    /// their memory, and two more.
+    #[must_use]
+    pub fn of_memory_alone(self) -> Self {
+        Self { warmups: 1, min_repeats: 2, max_repeats: 2, ..self }
+    }
+
+    /// Whether a model run of this protocol measured memory alone: it has the repeats of
+    /// [`Protocol::of_memory_alone`], no timed operator and no reference workload. No column of a
+    /// dataset says so. Its two end-to-end samples are not a measurement of latency.
+    #[must_use]
+    pub fn measured_memory_alone(&self, operators: usize, reference: &Samples) -> bool {
+        let repeats = (self.warmups, self.min_repeats, self.max_repeats);
+        repeats == (1, 2, 2) && operators == 0 && reference.wall_ns.is_empty()
+    }
+}
+
+impl ModelProfile {
+    /// Whether memory alone was measured ([`Protocol::measured_memory_alone`]), also where the run
+    /// failed or the system reported no memory.
+    #[must_use]
+    pub fn is_of_memory_alone(&self) -> bool {
+        self.protocol.measured_memory_alone(self.operators.len(), &self.reference)
+    }
+}
+
 impl ModelIdentity {
     /// The space of small networks around single operators: always training data, never evaluated
     /// end to end.

@@ -296,7 +296,8 @@ fn resized_within(
         nodes,
         graph.inputs().to_vec(),
         graph.outputs().to_vec(),
-    )?)
+    )?
+    .with_copies(graph.copies().iter().copied()))
 }
 
 /// Takes what a copy of the graph's values needs.

@@ -56,7 +56,10 @@ impl Work {
     }
 
     /// The work of a graph: the sum over its operators; a weight read by several counts once as
-    /// parameters.
+    /// parameters. So does one that the file reads as it is and through Identity, Transpose or
+    /// Reshape (tied weights): these are the same trained numbers. This holds for a graph as it was
+    /// read; one that was made of another (kernels of an engine, a quantised model) counts each
+    /// constant that it has, as an engine does that folds a Transpose of a weight into a copy.
     #[must_use]
     pub fn of_graph(graph: &Graph) -> Self {
         let sum: Self = graph.nodes().iter().map(|node| Self::of_operator(&node.op)).sum();
@@ -65,7 +68,8 @@ impl Work {
 }
 
 /// The least that a graph's weights take in memory when a framework computes in `precision`, bytes:
-/// each weight in that precision or in its own, whichever is narrower.
+/// each weight in that precision or in its own, whichever is narrower. Tied weights count once, as
+/// for engines that keep views of them.
 pub(crate) fn weights_bytes(graph: &Graph, precision: Precision) -> u64 {
     let widest = precision.size_bytes();
     let size = |weight: &TensorSpec| {
@@ -74,8 +78,8 @@ pub(crate) fn weights_bytes(graph: &Graph, precision: Precision) -> u64 {
     total(weights(graph).into_values().map(size))
 }
 
-/// The weights of a graph, each once.
-fn weights(graph: &Graph) -> BTreeMap<&ValueId, &TensorSpec> {
+/// The weights of a graph, each once, also where others are copies of them.
+fn weights(graph: &Graph) -> BTreeMap<ValueId, &TensorSpec> {
     let mut weights = BTreeMap::new();
     for node in graph.nodes() {
         for (index, id) in node.inputs.iter().enumerate() {
@@ -83,7 +87,7 @@ fn weights(graph: &Graph) -> BTreeMap<&ValueId, &TensorSpec> {
                 graph.value(*id)
                 && is_parameter(&node.op.kind, index, tensor)
             {
-                weights.insert(id, tensor);
+                weights.insert(graph.original(*id), tensor);
             }
         }
     }

@@ -160,7 +160,7 @@ fn field(tag: u8, payload: &[u8]) -> Vec<u8> {
 
 #[test]
 fn what_is_not_onnx_is_recognised() {
-    // Subgraphs in attributes of nodes, a thousand deep, into which the reader does not look:
+    // Subgraphs in attributes of nodes, a thousand deep, which the reader refuses:
     // GraphProto.node (1) > NodeProto.attribute (5) > AttributeProto.g (6).
     let mut deep = Vec::new();
     for _ in 0..1000 {
@@ -177,7 +177,7 @@ fn what_is_not_onnx_is_recognised() {
         (b"PK\x03\x04 archive/data.pkl".to_vec(), "zip"),
         (good[..good.len() - 3].to_vec(), "truncated"),
         ([good.as_slice(), b"\0\0garbage"].concat(), "damaged"),
-        (deep, "no outputs"),
+        (deep, "nested deeper than 32"),
     ];
     for (bytes, expected) in cases {
         let error =

@@ -239,17 +239,67 @@ fn what_only_a_branch_reads_stays() {
     assert!(error.to_string().contains("`c`"), "{error}");
 }
 
-#[test]
-fn graphs_nested_too_deep_are_not_looked_at() {
-    let deepest = vec![node("Relu", &["absent"], &["b"])];
-    let mut graph = GraphProto { node: deepest, ..GraphProto::default() };
-    for _ in 0..40 {
+/// An `If` with so many graphs within one another, the innermost of which reads `c`.
+fn nested(depth: usize) -> ModelProto {
+    let innermost = vec![node("Relu", &["c"], &["b"])];
+    let mut graph = GraphProto { node: innermost, ..GraphProto::default() };
+    for _ in 1..depth {
         let node = with_graph(node("If", &["cond"], &["b"]), "then_branch", graph);
         graph = GraphProto { node: vec![node], ..GraphProto::default() };
     }
-    let nodes = vec![with_graph(node("If", &["cond"], &["y"]), "then_branch", graph)];
-    let model = model(vec![info("cond", 9, &[])], vec![], nodes, &["y"]);
-    assert_eq!(read(&model).nodes()[0].inputs.len(), 1);
+    let nodes = vec![
+        node("Relu", &["x"], &["c"]),
+        with_graph(node("If", &["cond"], &["y"]), "then_branch", graph),
+    ];
+    model(vec![info("x", FLOAT, &[2]), info("cond", 9, &[])], vec![], nodes, &["y"])
+}
+
+/// A product, a sum and a second product with weights that are one initializer: `w` of 8 by 4.
+fn tied(reads_it_directly: bool) -> ModelProto {
+    let mut nodes = vec![
+        node("Identity", &["w"], &["same"]),
+        node("Reshape", &["same", "shape"], &["flat"]),
+        with_ints(node("Transpose", &["same"], &["turned"]), "perm", &[1, 0]),
+        node("Add", &["x", "flat"], &["a"]),
+        node("Reshape", &["a", "rows"], &["b"]),
+        node("MatMul", &["b", "turned"], &["c"]),
+        node("MatMul", &["c", "other"], &["d"]),
+    ];
+    let last = if reads_it_directly { &["d", "w"] } else { &["d", "same"] };
+    nodes.push(node("MatMul", last, &["y"]));
+    let weights = vec![
+        weight("w", FLOAT, &[8, 4]),
+        weight("other", FLOAT, &[8, 8]),
+        ints("shape", &[1, 32]),
+        ints("rows", &[8, 4]),
+    ];
+    model(vec![info("x", FLOAT, &[1, 32])], weights, nodes, &["y"])
+}
+
+#[test]
+fn tied_weights_count_once() {
+    for reads_it_directly in [true, false] {
+        let mut model = tied(reads_it_directly);
+        for _ in 0..2 {
+            let graph = read(&model);
+            assert_eq!(graph.nodes().len(), 5, "the rest is folded");
+            assert_eq!(Work::of_graph(&graph).params, 8 * 4 + 8 * 8, "{reads_it_directly}");
+            let written = to_bytes(&graph, &WriteOptions::default()).unwrap();
+            let again = read_bytes("m", &written, &ReadOptions::default()).unwrap();
+            assert_eq!(Work::of_graph(&again), Work::of_graph(&graph));
+            let json = serde_json::to_string(&graph).unwrap();
+            assert_eq!(serde_json::from_str::<Graph>(&json).unwrap(), graph);
+            model.graph.as_mut().unwrap().node.reverse();
+        }
+    }
+}
+
+#[test]
+fn graphs_nested_too_deep_are_refused() {
+    assert_eq!(read(&nested(32)).nodes()[1].inputs.len(), 2);
+    let bytes = nested(33).encode_to_vec();
+    let error = read_bytes("m", &bytes, &ReadOptions::default()).unwrap_err();
+    assert_eq!(error.to_string(), "m: graphs are nested deeper than 32");
 }
 
 #[test]

@@ -96,6 +96,9 @@ pub struct Contribution {
 pub struct ModelRow {
     /// Readable name.
     pub name: String,
+    /// The digest of its operators: two models may have one name.
+    #[serde(default)]
+    pub architecture: String,
     /// Measured end to end, drift-corrected.
     pub actual_ns: f64,
     /// Forecast from the source graph; from the executed kernels where there is no graph.
@@ -581,6 +584,7 @@ fn model_row(
         .map_err(|source| PredictorError::Metric { what: model_name(&measured.name), source })?;
     Ok(ModelRow {
         name: measured.name.clone(),
+        architecture: measured.architecture.clone(),
         actual_ns: rounded(actual),
         predicted: prediction.interval.map(|latency| Latency::from_ns(rounded(latency.ns()))),
         difficulty: rounded(total.tally.difficulty()),

@@ -30,13 +30,15 @@ pub(crate) struct ByInterference<'p> {
     pub left_out: Vec<&'p ModelProfile>,
 }
 
-/// Sorts the model runs that did not fail.
+/// Sorts the model runs that did not fail. Those of memory alone are in none of the groups.
 pub(crate) fn by_interference(profiles: &[ModelProfile]) -> ByInterference<'_> {
-    let usual = metrics::median(&profiles.iter().filter_map(cpu_share).collect::<Vec<_>>());
+    let of_latency = || profiles.iter().enumerate().filter(|(_, p)| !p.is_of_memory_alone());
+    let usual =
+        metrics::median(&of_latency().filter_map(|(_, p)| cpu_share(p)).collect::<Vec<_>>());
     let least = usual.map_or(0.0, |usual| LEAST_CPU_SHARE * usual);
     let is_disturbed =
         |profile: &ModelProfile| cpu_share(profile).is_some_and(|share| share < least);
-    let runs = || profiles.iter().enumerate().filter(|(_, p)| p.status == Status::Ok);
+    let runs = || of_latency().filter(|(_, p)| p.status == Status::Ok);
     // The least disturbed run of each architecture, unless one is undisturbed.
     let mut best: BTreeMap<&str, Option<(f64, usize)>> = BTreeMap::new();
     for (index, profile) in runs() {

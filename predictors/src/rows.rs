@@ -89,7 +89,8 @@ pub struct TrainingRows {
 }
 
 impl TrainingRows {
-    /// Rows of profiles; drift is measured among these profiles.
+    /// Rows of profiles, without those of memory alone
+    /// ([`ModelProfile::is_of_memory_alone`]); drift is measured among these profiles.
     ///
     /// # Errors
     /// [`PredictorError::MixedEnvironments`], [`PredictorError::MixedProcessors`],

@@ -7,8 +7,8 @@ mod simulated;
 
 use std::collections::BTreeMap;
 use vitempo_graph::{
-    Attributes, LatencyModel, ModelProfile, OpKind, OpSpec, Operand, PredictionSource, Setting,
-    TensorSpec,
+    Attributes, LatencyModel, ModelProfile, OpKind, OpSpec, Operand, PredictionSource, Samples,
+    Setting, TensorSpec,
 };
 use vitempo_predictors::{
     Drift, Method, PredictorBundle, PredictorError, TrainOptions, TrainingRows, evaluate, train,
@@ -24,6 +24,25 @@ fn trained(method: Method) -> PredictorBundle {
         &mut |_| {},
     )
     .unwrap()
+}
+
+#[test]
+fn runs_of_memory_alone_are_no_training_data() {
+    let (profiles, _) = simulated::data(6, 1, 0.02);
+    let of_memory = |run: &ModelProfile| ModelProfile {
+        round: 7,
+        protocol: run.protocol.clone().of_memory_alone(),
+        operators: Vec::new(),
+        reference: Samples::default(),
+        e2e_profiled: Samples::default(),
+        e2e: Samples { wall_ns: vec![1, 1], cpu_ns: Vec::new() },
+        running_memory_bytes: Some(1),
+        ..run.clone()
+    };
+    let with_memory: Vec<ModelProfile> =
+        profiles.iter().map(of_memory).chain(profiles.iter().cloned()).collect();
+    let rows = TrainingRows::from_profiles(&profiles).unwrap();
+    assert_eq!(TrainingRows::from_profiles(&with_memory).unwrap(), rows);
 }
 
 #[test]

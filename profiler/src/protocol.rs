@@ -84,11 +84,11 @@ impl RunProtocol {
         Self { profiled_repeats: 0, reference_repeats: 0, outputs: false, ..self.clone() }
     }
 
-    /// The least that shows how much memory a model takes: one run to warm up, in which engines plan
-    /// their memory, and two more, in a process of its own.
+    /// The least that shows how much memory a model takes ([`Protocol::of_memory_alone`]), in a
+    /// process of its own.
     #[must_use]
     pub fn memory_alone(&self) -> Self {
-        let runs = Protocol { warmups: 1, min_repeats: 2, max_repeats: 2, ..self.protocol.clone() };
+        let runs = self.protocol.clone().of_memory_alone();
         Self { protocol: runs, fresh: true, keeps_memory: false, ..self.end_to_end_alone() }
     }
 

@@ -180,7 +180,8 @@ impl Sweep {
     }
 
     /// How each model run samples.
-    fn run_protocol(&self) -> RunProtocol {
+    #[must_use]
+    pub fn run_protocol(&self) -> RunProtocol {
         match self.memory {
             MemoryRuns::Alone => self.protocol.memory_alone(),
             MemoryRuns::Never | MemoryRuns::Also => self.protocol.clone(),
@@ -196,6 +197,11 @@ impl Sweep {
         let Target::Local(worker) = &self.target else { return Err(LoadError::Remote.into()) };
         let (worker, seed) = (worker.clone(), self.options.seed);
         Ok(Some(Companion::start(worker, beside, measured, seed, interrupted)?))
+    }
+
+    /// Each model with each of the rounds in which it is run.
+    pub fn model_rounds(&self) -> impl Iterator<Item = (&ModelIdentity, usize)> {
+        self.runs().into_iter().map(|(round, model)| (&self.models[model].identity, round))
     }
 
     /// The model runs in order: round and index of the model.

@@ -17,6 +17,7 @@ use pyo3::{
     types::{PyCapsule, PyList},
 };
 use std::sync::Arc;
+use vitempo::graph::{Latency, Prediction};
 
 /// Latencies of architectures, in the order in which they were given.
 #[pyclass(frozen, module = "vitempo")]
@@ -43,7 +44,7 @@ impl Forecasts {
             shared.predict_encodings(&encodings.texts(), threads, &stopped)
         });
         let forecasts = interrupt.or(answered)?.unwrap_or_default();
-        let column = |end: fn(&vitempo::graph::Prediction) -> vitempo::graph::Latency| {
+        let column = |end: fn(&Prediction) -> Latency| {
             Column::Numbers(forecasts.iter().map(|forecast| end(forecast).ms()).collect())
         };
         let columns = Columns::new([
@@ -123,13 +124,20 @@ impl Forecasts {
             PyIndexError::new_err(format!("there are {rows} forecasts, none is at {index}"))
         })?;
         let encoding = self.columns.column("encoding").and_then(|column| column.text_at(row));
-        let [ms, lower, upper] = ["ms", "lower", "upper"].map(|name| self.numbers(name)[row]);
+        let ms = ["ms", "lower", "upper"].map(|name| self.numbers(name)[row]);
         Ok(Forecast::tabulated(
             self.bundle.bind(py),
             self.space.bind(py),
             encoding.unwrap_or_default().to_owned(),
-            prediction([ms, lower, upper, self.level]),
+            prediction(ms.map(Latency::from_ms), self.level),
+            ms,
         ))
+    }
+
+    fn __iter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let builtins = slf.py().import("builtins")?;
+        let rows = builtins.call_method1("range", (slf.get().columns.rows(),))?;
+        builtins.call_method1("map", (slf.getattr("__getitem__")?, rows))
     }
 
     fn __repr__(&self) -> String {

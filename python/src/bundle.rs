@@ -8,6 +8,7 @@ use crate::{
     interrupt::Interrupt,
     model::{self, Input, Model, Reading},
     space::{self, Space},
+    whole::Whole,
 };
 use pyo3::{
     exceptions::{PyTypeError, PyValueError},
@@ -16,6 +17,7 @@ use pyo3::{
 };
 use std::{
     collections::BTreeMap,
+    path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
 };
 use vitempo::{
@@ -33,6 +35,8 @@ pub struct Bundle {
     pub bundle: vitempo::Bundle,
     /// Forecasts over spaces, those used last at the end.
     spaces: Mutex<Vec<Arc<SharedForecasts>>>,
+    /// What finds it again from any folder: an absolute path, or the name of an embedded one.
+    place: PathBuf,
 }
 
 /// Names of the bundles that a name finds, sorted.
@@ -43,7 +47,11 @@ pub fn bundles() -> Vec<String> {
 
 impl Bundle {
     fn of(bundle: vitempo::Bundle) -> Self {
-        Self { bundle, spaces: Mutex::default() }
+        let place = match bundle.location() {
+            Location::File(path) => std::path::absolute(path).unwrap_or_else(|_| path.clone()),
+            Location::Embedded(name) => PathBuf::from(name),
+        };
+        Self { bundle, spaces: Mutex::default(), place }
     }
 
     /// The bundle itself, or the bundle of this name or path.
@@ -198,16 +206,17 @@ impl Bundle {
         slf: &Bound<'_, Self>,
         model: &Bound<'_, PyAny>,
         inputs: Option<&Bound<'_, PyAny>>,
-        dims: Option<BTreeMap<String, usize>>,
+        dims: Option<BTreeMap<String, Whole>>,
         space: Option<&Bound<'_, PyAny>>,
-        threads: Option<usize>,
+        threads: Option<Whole>,
     ) -> Result<Py<PyAny>, Failure> {
         let py = slf.py();
         let space = space.map(Space::from_any).transpose()?;
+        let threads = threads.map(|threads| threads.named("threads")).transpose()?;
         if threads == Some(0) {
             return Err(PyValueError::new_err("`threads` is 0, expected at least 1").into());
         }
-        match Input::of(model, Reading { inputs, dims })? {
+        match Input::of(model, Reading::new(inputs, dims)?)? {
             Input::Encoding(_) | Input::Model(_) if threads.is_some() => {
                 let message = "`threads` is for several encodings; one forecast takes one thread";
                 Err(PyTypeError::new_err(message).into())
@@ -279,12 +288,9 @@ impl Bundle {
 
     /// A pickle has the name or path and the digest, not the contents.
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (String, String))> {
-        let bundle = &slf.get().bundle;
-        let place = match bundle.location() {
-            Location::File(path) => path.display().to_string(),
-            Location::Embedded(name) => (*name).to_owned(),
-        };
-        Ok((slf.get_type().getattr("_restored")?, (place, bundle.digest().to_owned())))
+        let Self { bundle, place, .. } = slf.get();
+        let content = (place.display().to_string(), bundle.digest().to_owned());
+        Ok((slf.get_type().getattr("_restored")?, content))
     }
 
     #[staticmethod]

@@ -81,9 +81,22 @@ fn is_tflite(path: &Path) -> bool {
 
 /// Python's own exception of files.
 fn not_written(path: &Path, error: &std::io::Error) -> Failure {
-    let number = error.raw_os_error().unwrap_or_default();
+    let number = error.raw_os_error().unwrap_or_else(|| number_of(error.kind()));
     let what = format!("the model cannot be written: {error}");
     PyOSError::new_err((number, what, path.display().to_string())).into()
+}
+
+/// The number of a kind of error (POSIX), for an error whose source has none: Python chooses the
+/// class of the exception by it.
+fn number_of(kind: std::io::ErrorKind) -> i32 {
+    use std::io::ErrorKind as K;
+    match kind {
+        K::NotFound => 2,
+        K::PermissionDenied => 13,
+        K::NotADirectory => 20,
+        K::IsADirectory => 21,
+        _ => 5,
+    }
 }
 
 impl From<ExportError> for Failure {

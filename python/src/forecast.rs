@@ -27,6 +27,9 @@ use vitempo::{
 pub struct Forecast {
     model: String,
     latency: Prediction,
+    /// Point, lower and upper end of it, ms. A forecast of a batch has them from its columns, and
+    /// ns from these, which differ from others by rounding.
+    ms: [f64; 3],
     of: Of,
 }
 
@@ -90,7 +93,8 @@ impl Forecast {
     pub fn of_model(bundle: &Bundle, model: &Model, forecast: WithMemory) -> Self {
         let latency = forecast.0.latency;
         let details = Box::new(Details::new(bundle, &model.graph, forecast));
-        Self { model: model.graph.name().to_owned(), latency, of: Of::Model(details) }
+        let model = model.graph.name().to_owned();
+        Self { model, latency, ms: ends_ms(latency), of: Of::Model(details) }
     }
 
     /// Of an architecture.
@@ -101,7 +105,7 @@ impl Forecast {
     ) -> Result<Self, Failure> {
         let architecture = space.get().space.decode(&encoding)?;
         let latency = bundle.get().over(space.get()).predict(&architecture)?;
-        Ok(Self::tabulated(bundle, space, encoding, latency))
+        Ok(Self::tabulated(bundle, space, encoding, latency, ends_ms(latency)))
     }
 
     /// Of an architecture whose latency is known.
@@ -110,10 +114,11 @@ impl Forecast {
         space: &Bound<'_, Space>,
         encoding: String,
         latency: Prediction,
+        ms: [f64; 3],
     ) -> Self {
         let (bundle, space) = (bundle.clone().unbind(), space.clone().unbind());
         let of = Of::Architecture { bundle, space, details: PyOnceLock::new() };
-        Self { model: encoding, latency, of }
+        Self { model: encoding, latency, ms, of }
     }
 
     fn details(&self, py: Python<'_>) -> Result<&Details, Failure> {
@@ -159,19 +164,19 @@ impl Forecast {
     /// Latency end to end, ms.
     #[getter]
     fn ms(&self) -> f64 {
-        self.latency.point().ms()
+        self.ms[0]
     }
 
     /// Lower end of the interval, ms.
     #[getter]
     fn lower(&self) -> f64 {
-        self.latency.lower().ms()
+        self.ms[1]
     }
 
     /// Upper end of the interval, ms; infinite where vitempo does not support an operator.
     #[getter]
     fn upper(&self) -> f64 {
-        self.latency.upper().ms()
+        self.ms[2]
     }
 
     /// Share of forecasts whose latency lies in the interval, 0 to 1.
@@ -226,9 +231,7 @@ impl Forecast {
 
     fn __repr__(&self) -> String {
         let Prediction { level, .. } = self.latency;
-        let [point, lower, upper] =
-            [self.latency.point(), self.latency.lower(), self.latency.upper()]
-                .map(|latency: Latency| latency.to_string());
+        let [point, lower, upper] = ends(self.latency).map(|latency| latency.to_string());
         format!(
             "Forecast({}: {point} [{lower} .. {upper}], {:.0} % interval, {})",
             self.model,
@@ -268,11 +271,12 @@ impl Forecast {
     }
 
     fn __eq__(&self, other: &Self) -> bool {
-        (&self.model, self.latency, self.bundle()) == (&other.model, other.latency, other.bundle())
+        let key = |of: &Self| (of.ms, of.level());
+        key(self) == key(other) && self.model == other.model && self.bundle() == other.bundle()
     }
 
     fn __hash__(&self) -> u64 {
-        self.latency.point().ns().to_bits()
+        self.ms[0].to_bits()
     }
 
     fn __reduce__<'py>(
@@ -287,8 +291,9 @@ impl Forecast {
                 Ok((class.getattr("_restored")?, content))
             }
             Of::Architecture { bundle, space, .. } => {
-                let ends = [of.ms(), of.lower(), of.upper(), of.level()];
-                let content = (bundle, space, &of.model, ends).into_pyobject(py)?.into_any();
+                let ns = ends(of.latency).map(Latency::ns);
+                let content = (bundle, space, &of.model, ns, of.ms, of.level());
+                let content = content.into_pyobject(py)?.into_any();
                 Ok((class.getattr("_tabulated")?, content))
             }
         }
@@ -298,7 +303,8 @@ impl Forecast {
     fn _restored(kept: &[u8]) -> Result<Self, Failure> {
         let (model, details): (String, Details) =
             serde_json::from_slice(kept).map_err(|error| Failure::new("VitempoError", error))?;
-        Ok(Self { model, latency: details.prediction.latency, of: Of::Model(Box::new(details)) })
+        let latency = details.prediction.latency;
+        Ok(Self { model, latency, ms: ends_ms(latency), of: Of::Model(Box::new(details)) })
     }
 
     #[staticmethod]
@@ -306,14 +312,25 @@ impl Forecast {
         bundle: &Bound<'_, Bundle>,
         space: &Bound<'_, Space>,
         encoding: String,
-        ends: [f64; 4],
+        ns: [f64; 3],
+        ms: [f64; 3],
+        level: f64,
     ) -> Self {
-        Self::tabulated(bundle, space, encoding, prediction(ends))
+        Self::tabulated(bundle, space, encoding, prediction(ns.map(Latency::from_ns), level), ms)
     }
 }
 
-/// A forecast of its point and ends, ms, and the level.
-pub fn prediction([point, lower, upper, level]: [f64; 4]) -> Prediction {
-    let ends = vitempo::graph::Interval::clamped(point, lower, upper);
-    Prediction::new(ends.map(Latency::from_ms), level)
+/// Point, lower and upper end.
+fn ends(of: Prediction) -> [Latency; 3] {
+    [of.point(), of.lower(), of.upper()]
+}
+
+/// The same, ms.
+fn ends_ms(of: Prediction) -> [f64; 3] {
+    ends(of).map(Latency::ms)
+}
+
+/// A forecast of its point and ends, and the level.
+pub fn prediction([point, lower, upper]: [Latency; 3], level: f64) -> Prediction {
+    Prediction::new(vitempo::graph::Interval::clamped(point, lower, upper), level)
 }

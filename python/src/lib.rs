@@ -9,6 +9,7 @@
 //! | how do tables reach pandas, polars and pyarrow? | `column.rs`, `table.rs`, `arrow.rs` |
 //! | how are models written? | `export.rs` |
 //! | which exceptions are raised? | `failure.rs`, `vitempo/errors.py` |
+//! | which numbers are refused? | `whole.rs`, `vitempo/_numbers.py` |
 //! | how does Ctrl-C end work that runs without the interpreter's lock? | `interrupt.rs` |
 
 mod adapting;
@@ -28,6 +29,7 @@ mod plan;
 mod searching;
 mod space;
 mod table;
+mod whole;
 
 #[pyo3::pymodule]
 mod _vitempo {

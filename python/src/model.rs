@@ -1,12 +1,18 @@
 //! [`Model`]: a model that was read, for several forecasts; [`Input`]: whatever `predict` takes.
 
-use crate::{encodings::Encodings, export, failure::Failure, interrupt::Interrupt, space::Space};
+use crate::{
+    encodings::Encodings, export, failure::Failure, interrupt::Interrupt, space::Space,
+    whole::Whole,
+};
 use pyo3::{
     exceptions::{PyTypeError, PyValueError},
     prelude::*,
     types::{PyBytes, PyDict, PyString, PyType},
 };
-use std::{collections::BTreeMap, path::Path};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
 use vitempo::{
     graph::{
         Budget, Graph, ImageSize, Stop, Work,
@@ -42,18 +48,23 @@ pub struct Reading<'a, 'py> {
     pub dims: Option<BTreeMap<String, usize>>,
 }
 
-impl Reading<'_, '_> {
-    /// Without dimensions that are not extents.
-    fn checked(mut self) -> PyResult<Self> {
-        self.dims = self.dims.filter(|dims| !dims.is_empty());
-        let zero = self.dims.iter().flatten().find(|(_, extent)| **extent == 0);
-        match zero {
-            Some((name, _)) => {
-                let message = format!("dims: `{name}` is 0, expected an extent of at least 1");
-                Err(PyValueError::new_err(message))
-            }
-            None => Ok(self),
-        }
+impl<'a, 'py> Reading<'a, 'py> {
+    /// Refuses dimensions that are not extents.
+    pub fn new(
+        inputs: Option<&'a Bound<'py, PyAny>>,
+        dims: Option<BTreeMap<String, Whole>>,
+    ) -> PyResult<Self> {
+        let extent = |(name, extent): (String, Whole)| {
+            let found = extent.value().and_then(|extent| usize::try_from(extent).ok());
+            let found = found.filter(|&extent| extent > 0).ok_or_else(|| {
+                let what = "expected an extent of at least 1";
+                PyValueError::new_err(format!("dims: `{name}` is {extent}, {what}"))
+            });
+            found.map(|extent| (name, extent))
+        };
+        let dims = dims.filter(|dims| !dims.is_empty());
+        let dims = dims.map(|dims| dims.into_iter().map(extent).collect()).transpose()?;
+        Ok(Self { inputs, dims })
     }
 
     /// Refuses options of modules and files: `what` is neither.
@@ -102,6 +113,10 @@ impl Model {
         space: Option<&Bound<'_, PyAny>>,
     ) -> Result<Self, Failure> {
         let space = space.map(Space::from_any).transpose()?;
+        if space.is_some() && export::models().contains(&name) {
+            let message = "`space` is for encodings, not for a model that ships";
+            return Err(PyTypeError::new_err(message).into());
+        }
         let graph = export::found(name, space.as_ref().map(Bound::get))?;
         Ok(Self { graph, notes: Vec::new() })
     }
@@ -118,8 +133,9 @@ impl Model {
     fn to_onnx<'py>(
         &self,
         py: Python<'py>,
-        seed: Option<u64>,
+        seed: Option<Whole>,
     ) -> Result<Bound<'py, PyBytes>, Failure> {
+        let seed = seed.map(|seed| seed.named("seed")).transpose()?;
         export::to_onnx(py, &self.graph, seed)
     }
 
@@ -131,9 +147,9 @@ impl Model {
     ///
     /// Raises:
     ///     UnsupportedOperator: TensorFlow Lite has no form for a node.
-    #[pyo3(signature = (*, seed=0))]
-    fn to_tflite<'py>(&self, py: Python<'py>, seed: u64) -> Result<Bound<'py, PyBytes>, Failure> {
-        export::to_tflite(py, &self.graph, seed)
+    #[pyo3(signature = (*, seed=Whole::ZERO), text_signature = "($self, *, seed=0)")]
+    fn to_tflite<'py>(&self, py: Python<'py>, seed: Whole) -> Result<Bound<'py, PyBytes>, Failure> {
+        export::to_tflite(py, &self.graph, seed.named("seed")?)
     }
 
     /// The same model for images of another size, in pixels: every input of four dimensions is an
@@ -150,9 +166,11 @@ impl Model {
     fn with_image_size(
         &self,
         py: Python<'_>,
-        height: usize,
-        width: Option<usize>,
+        height: Whole,
+        width: Option<Whole>,
     ) -> Result<Self, Failure> {
+        let height = height.named("height")?;
+        let width = width.map(|width| width.named("width")).transpose()?;
         let size = ImageSize::new(height, width.unwrap_or(height))?;
         let graph = py.detach(|| with_image_size(&self.graph, size))?;
         Ok(Self { graph, notes: self.notes.clone() })
@@ -216,9 +234,9 @@ impl Model {
 pub fn read(
     model: &Bound<'_, PyAny>,
     inputs: Option<&Bound<'_, PyAny>>,
-    dims: Option<BTreeMap<String, usize>>,
+    dims: Option<BTreeMap<String, Whole>>,
 ) -> Result<Py<Model>, Failure> {
-    match Input::of(model, Reading { inputs, dims })? {
+    match Input::of(model, Reading::new(inputs, dims)?)? {
         Input::Model(model) => Ok(model),
         Input::Encoding(text) => {
             let space = vitempo::search_space::Space::of_encoding(&text)?;
@@ -248,15 +266,17 @@ impl Input {
     /// have to a file, bytes, a model, or encodings.
     pub fn of(value: &Bound<'_, PyAny>, reading: Reading<'_, '_>) -> Result<Self, Failure> {
         let py = value.py();
-        let reading = reading.checked()?;
         if let Ok(text) = value.cast::<PyString>() {
-            let text = text.to_cow()?;
+            let Ok(text) = text.to_cow() else {
+                reading.inputs_refused()?;
+                return file(py, &value.extract::<PathBuf>()?, reading.dims).map(Self::Model);
+            };
             return if is_encoding(&text) {
                 reading.refused_for("an encoding")?;
                 Ok(Self::Encoding(text.into_owned()))
             } else {
                 reading.inputs_refused()?;
-                file(py, &text, reading.dims).map(Self::Model)
+                file(py, text.as_ref().as_ref(), reading.dims).map(Self::Model)
             };
         }
         if let Ok(model) = value.cast::<Model>() {
@@ -264,17 +284,17 @@ impl Input {
             return Ok(Self::Model(model.clone().unbind()));
         }
         let reduce = py.import("vitempo._inputs")?.getattr("reduce")?;
-        let (kind, name, content): (String, String, Bound<'_, PyAny>) =
+        let (kind, name, content): (String, Bound<'_, PyAny>, Bound<'_, PyAny>) =
             reduce.call1((value, reading.inputs))?.extract()?;
         match kind.as_str() {
             "file" => {
                 reading.inputs_refused()?;
-                file(py, &name, reading.dims).map(Self::Model)
+                file(py, &name.extract::<PathBuf>()?, reading.dims).map(Self::Model)
             }
             "bytes" => {
                 reading.inputs_refused()?;
                 let content = content.cast::<PyBytes>().map_err(PyErr::from)?.as_bytes();
-                bytes(py, &name, content, reading.dims).map(Self::Model)
+                bytes(py, &name.extract::<String>()?, content, reading.dims).map(Self::Model)
             }
             "model" if reading.dims.is_some() => {
                 let message = "`dims` is for symbolic dimensions of an ONNX model; give a module \
@@ -307,13 +327,13 @@ pub fn budget(interrupt: &Interrupt) -> Budget {
 
 fn file(
     py: Python<'_>,
-    path: &str,
+    path: &Path,
     dims: Option<BTreeMap<String, usize>>,
 ) -> Result<Py<Model>, Failure> {
     let interrupt = Interrupt::default();
     let options = options(dims, &interrupt);
-    let read = interrupt.or(py.detach(|| models::read_graph(path.as_ref(), &options)));
-    let read = read.map_err(|failure| failure.of_format(Path::new(path)))?;
+    let read = interrupt.or(py.detach(|| models::read_graph(path, &options)));
+    let read = read.map_err(|failure| failure.of_format(path))?;
     let read = read.with_all_dimensions_used()?;
     noted(py, read.graph, read.notes)
 }

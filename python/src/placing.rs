@@ -148,6 +148,7 @@ fn placing_json(Placing { plan, .. }: &Placing) -> Value {
         json!({
             "system": of.system.to_string(), "violated": score.map(|score| score.violated),
             "queries_per_s": score.map(vitempo::planners::multi_dnn::Score::queries_per_s),
+            "energy_nj": score.and_then(|score| score.energy_nj),
             "reason": of.score.as_ref().err(),
         })
     };
@@ -158,6 +159,7 @@ fn placing_json(Placing { plan, .. }: &Placing) -> Value {
         "violated_at_least": plan.bound.violated,
         "queries_per_s": plan.score.queries_per_s(),
         "mean_latency_ns": plan.score.mean_latency_ns(),
+        "energy_nj": plan.score.energy_nj,
         "proof": match plan.proof {
             Proof::Enumerated => "enumerated",
             Proof::SingleWays => "single_ways",

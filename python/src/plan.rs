@@ -3,13 +3,19 @@
 use crate::{bundle::Bundle, failure::Failure, interrupt::Interrupt, model::Model};
 use pyo3::{exceptions::PyValueError, prelude::*};
 use serde::Deserialize;
+use serde_json::json;
 use vitempo::{
     plan::{
         costs::{self, ForecastProcessor},
         pipeline::{self, Minimise},
         split::{self, Connection, DevicePower, Limits},
     },
-    planners::{Plan, cost::Link, pipeline::Pipeline, split::Criterion},
+    planners::{
+        Plan,
+        cost::Link,
+        pipeline::{Pipeline, PipelinePlan},
+        split::Criterion,
+    },
 };
 
 /// A plan as JSON and as a table to print.
@@ -108,11 +114,15 @@ pub fn plan_pipeline(
     };
     let objective = pipeline::objective(minimise, given.latency_ns, given.period_ns)
         .map_err(|error| Failure::new("PlanError", error))?;
-    let best = py.detach(|| -> Result<Plan, Failure> {
+    let best = py.detach(|| -> Result<PipelinePlan, Failure> {
         let processors: Vec<ForecastProcessor<'_>> =
             named.iter().map(|(name, bundle)| ForecastProcessor::named(*name, *bundle)).collect();
         let costs = pipeline::costs(graph, &processors, link)?.costs;
-        Ok(Pipeline::new(&costs, 0)?.best(objective)?.plan)
+        Ok(Pipeline::new(&costs, 0)?.best(objective)?)
     });
-    planned(&best?)
+    let best = best?;
+    let mut json =
+        serde_json::to_value(&best.plan).map_err(|error| Failure::new("PlanError", error))?;
+    json["search"] = json!({"is_complete": best.is_complete});
+    Ok((json.to_string(), best.plan.to_string()))
 }

@@ -1,6 +1,6 @@
 //! [`Space`]: a search space of architectures, as encodings and as dictionaries.
 
-use crate::{failure::Failure, interrupt::Interrupt};
+use crate::{failure::Failure, interrupt::Interrupt, whole::Whole};
 use pyo3::{
     exceptions::PyIndexError,
     prelude::*,
@@ -118,8 +118,9 @@ impl Space {
     }
 
     /// Encodings of `count` distinct architectures; the same seed gives the same ones.
-    #[pyo3(signature = (count, *, seed=0))]
-    fn sample(&self, py: Python<'_>, count: usize, seed: u64) -> Result<Vec<String>, Failure> {
+    #[pyo3(signature = (count, *, seed=Whole::ZERO), text_signature = "($self, count, *, seed=0)")]
+    fn sample(&self, py: Python<'_>, count: Whole, seed: Whole) -> Result<Vec<String>, Failure> {
+        let (count, seed) = (count.named("count")?, seed.named("seed")?);
         let interrupt = Interrupt::default();
         let encodings = py.detach(|| -> Result<Vec<String>, SpaceError> {
             let sampled = self.space.sample_while(count, seed, || !interrupt.is_pending())?;
@@ -130,8 +131,11 @@ impl Space {
 
     /// The encoding of the architecture with this number, from 0 to below `size`; neighbours differ
     /// in their last choices.
-    fn nth(&self, number: u128) -> PyResult<String> {
-        let found = self.space.nth(number).map(|architecture| architecture.encode());
+    fn nth(&self, number: Whole) -> PyResult<String> {
+        let found = number
+            .value()
+            .and_then(|number| self.space.nth(number))
+            .map(|architecture| architecture.encode());
         found.ok_or_else(|| {
             let size = self.space.size();
             PyIndexError::new_err(format!("there are {size} architectures, none is at {number}"))
@@ -139,15 +143,23 @@ impl Space {
     }
 
     /// An architecture that differs from this one in one choice.
-    #[pyo3(signature = (encoding, *, seed=0))]
-    fn mutate(&self, encoding: &str, seed: u64) -> Result<String, Failure> {
+    #[pyo3(
+        signature = (encoding, *, seed=Whole::ZERO),
+        text_signature = "($self, encoding, *, seed=0)"
+    )]
+    fn mutate(&self, encoding: &str, seed: Whole) -> Result<String, Failure> {
+        let seed = seed.named("seed")?;
         let parent = self.space.decode(encoding)?;
         Ok(self.space.mutate(&parent, &mut Generator::new(seed))?.encode())
     }
 
     /// An architecture with parts of either.
-    #[pyo3(signature = (one, other, *, seed=0))]
-    fn cross(&self, one: &str, other: &str, seed: u64) -> Result<String, Failure> {
+    #[pyo3(
+        signature = (one, other, *, seed=Whole::ZERO),
+        text_signature = "($self, one, other, *, seed=0)"
+    )]
+    fn cross(&self, one: &str, other: &str, seed: Whole) -> Result<String, Failure> {
+        let seed = seed.named("seed")?;
         let (one, other) = (self.space.decode(one)?, self.space.decode(other)?);
         Ok(self.space.cross(&one, &other, &mut Generator::new(seed)).encode())
     }
@@ -162,8 +174,8 @@ impl Space {
 
     /// The encoding of such a dictionary.
     fn encode(&self, architecture: &Bound<'_, PyAny>) -> Result<String, Failure> {
-        let json = architecture.py().import("json")?.call_method1("dumps", (architecture,))?;
-        let json: String = json.extract()?;
+        let numbers = architecture.py().import("vitempo._numbers")?;
+        let json: String = numbers.call_method1("as_json", (architecture,))?.extract()?;
         let architecture: Architecture =
             serde_json::from_str(&json).map_err(|e| Failure::new("InvalidEncoding", e))?;
         self.space.contains(&architecture)?;
@@ -182,8 +194,8 @@ impl Space {
         Ok(PyBytes::new(py, &bytes))
     }
 
-    fn __contains__(&self, encoding: &str) -> bool {
-        self.space.decode(encoding).is_ok()
+    fn __contains__(&self, encoding: &Bound<'_, PyAny>) -> bool {
+        encoding.extract::<String>().is_ok_and(|encoding| self.space.decode(&encoding).is_ok())
     }
 
     fn __repr__(&self) -> String {

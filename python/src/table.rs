@@ -31,8 +31,8 @@ impl Table {
         Ok(PyList::new(py, self.keys())?.try_iter()?.into_any())
     }
 
-    fn __contains__(&self, name: &str) -> bool {
-        self.0.column(name).is_some()
+    fn __contains__(&self, name: &Bound<'_, PyAny>) -> bool {
+        name.extract::<String>().is_ok_and(|name| self.0.column(&name).is_some())
     }
 
     fn __getitem__<'py>(slf: &Bound<'py, Self>, name: &str) -> PyResult<Bound<'py, PyAny>> {

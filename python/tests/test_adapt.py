@@ -74,7 +74,7 @@ def test_latencies_that_are_refused(tmp_path):
         vitempo.adapt({"mobilevit_xxs": -1.0}, MODELS, out=out)
     with pytest.raises(vitempo.InvalidLatencies, match="differ by a factor of 100"):
         vitempo.adapt({"mobilevit_xxs": [1.0, 100.0]}, MODELS, out=out)
-    for latency in ("17", b"17", ["17"], [1.0, None], None, 17j):
+    for latency in ("17", b"17", ["17"], [1.0, None], None, 17j, 10**400, True):
         with pytest.raises(vitempo.InvalidLatencies, match="`mobilevit_xxs` is"):
             vitempo.adapt({"mobilevit_xxs": latency}, MODELS, out=out)
     with pytest.raises(vitempo.InvalidLatencies, match="`mobilevit_xxs` has no latency"):
@@ -86,7 +86,7 @@ def test_latencies_that_are_refused(tmp_path):
     assert "model,latency_ms" in e.value.hint
     with pytest.raises(ValueError, match="processor 'tpu'"):
         vitempo.adapt(CSV, MODELS, out=out, processor="tpu")
-    with pytest.raises(ValueError, match="unknown variant `f8`"):
+    with pytest.raises(ValueError, match="precision 'f8': expected one of f32"):
         vitempo.adapt(CSV, MODELS, out=out, precision="f8")
     for options, named in [
         ({"threads": 0}, "`threads` is 0"),
@@ -173,3 +173,29 @@ def test_bundles_that_cannot_be_evaluated(phone, bundle):
         vitempo.evaluate("epyc-rten-f32-1t", ROOT / "datasets/measured/epyc-onnxruntime-f32-1t")
     with pytest.raises(vitempo.InvalidDataset, match="is not a dataset"):
         bundle.evaluate(MODELS)
+
+
+def test_the_bundle_is_that_of_the_file_not_of_its_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    found = vitempo.adapt({"mobilevit_xxs": 9.0}, MODELS, out="pixel4-tflite-cpu-f32")
+    assert found.bundle.location == str(tmp_path / "pixel4-tflite-cpu-f32")
+    assert found.bundle.device == "device"
+
+
+def test_names_of_latencies_and_models_are_the_same(tmp_path):
+    model = MODELS / "mobilevit_xxs.onnx"
+    other, source = MODELS / "edgenext_xx_small.onnx", "pixel4-tflite-cpu-f32"
+    found = vitempo.adapt(
+        {" a": 9.0, 7: 8.0}, {" a": model, 7: other}, out=tmp_path / "n.vtb", sources=source
+    )
+    assert {row.model for row in found.measured} == {"7", "a"} and len(found.sources) == 1
+    with pytest.raises(vitempo.InvalidModel, match="two of the models are called `a`"):
+        vitempo.first_models({" a": model, "a": model}, 1)
+
+
+def test_precisions_and_folders_that_are_refused(tmp_path):
+    for precision in ("bool", "f64", "u8", "fp16"):
+        with pytest.raises(vitempo.InvalidArgument, match="expected one of f32, bf16, f16, int8"):
+            vitempo.adapt(CSV, MODELS, out=tmp_path / "p.vtb", precision=precision)
+    with pytest.raises(vitempo.InvalidModel, match="no .onnx file in folder"):
+        vitempo.first_models(tmp_path)

@@ -12,7 +12,7 @@ import pytest
 from conftest import MODELS
 
 import vitempo
-from vitempo import nn_meter
+from vitempo import nn_meter, ofa
 from vitempo.archai import LatencyEvaluator
 from vitempo.callback import ForecastCallback
 from vitempo.estimator import LatencyRegressor
@@ -280,3 +280,53 @@ def test_a_callback_shows_a_line_per_device(bundle):
     assert callback.state_dict() == {} and callback.state_key == "ForecastCallback"
     with pytest.raises(AttributeError):
         callback.unknown
+
+
+def test_a_profiler_compares_samples_exactly(bundle, encodings):
+    made: list[object] = []
+    profiler = LatencyProfiler(
+        None, bundle, to_model=lambda sample: made.append(sample) or encodings[len(made)]
+    )
+    one, other = np.zeros(5000), np.zeros(5000)
+    other[2500] = 1.0
+    profiler.profile({"a": one})
+    profiler.profile({"a": other})
+    profiler.profile({"a": one.copy()})
+    assert len(made) == 2, "an array is one sample, another one that prints the same is not"
+    local = {"a": lambda: None}
+    profiler.profile(local)
+    profiler.profile(local)
+    assert len(made) == 4, "what cannot be pickled is not kept"
+
+
+def test_a_regressor_follows_its_bundle(bundle, phone, encodings):
+    regressor = LatencyRegressor(bundle)
+    assert regressor.predict(encodings[:2])[0] == bundle.predict(encodings[:2]).ms[0]
+    regressor.bundle = phone.name
+    assert regressor.predict(encodings[:2])[0] == phone.predict(encodings[:2]).ms[0]
+
+    class Frame:
+        """As a DataFrame of one column: its items are columns."""
+
+        def __iter__(self):
+            return iter(["column"])
+
+        def __array__(self, dtype=None, copy=None):
+            return np.array(encodings[:3], dtype=object)[:, None]
+
+    assert regressor.fit(Frame()).predict(Frame()).shape == (3,)
+    masked = np.ma.array(encodings[:2], mask=[True, False])[:, None]
+    with pytest.raises(vitempo.InvalidEncoding, match="encoding 0 is masked"):
+        regressor.predict(masked)
+
+
+def test_one_name_and_trials_without_a_forecast(bundle):
+    from types import SimpleNamespace
+
+    path = MODELS.parents[1] / "bundles" / "epyc-rten-f32-1t.vtb"
+    assert [each.name for each in ForecastCallback(path).bundles] == ["epyc-rten-f32-1t"]
+    assert Ceiling(bundle, 20.0).violation(SimpleNamespace(user_attrs={})) == (float("inf"),)
+    key = "Conv-input:224x224x3-output:112x112x16"
+    assert list(ofa.table(bundle, key)) == [key]
+    with pytest.raises(vitempo.InvalidArgument, match="activation 'gelu'"):
+        ofa.table(bundle, [key], activation="gelu")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
 import threading
+from collections.abc import Iterable
 
 import numpy as np
 import pytest
@@ -127,3 +129,27 @@ def test_texts_that_no_encoding_has(bundle, space, encodings, wrong):
     for values in (texts, np.array(texts), np.array(texts, dtype=object)):
         with pytest.raises(vitempo.InvalidEncoding):
             bundle.predict(values, space=space)
+
+
+def test_masked_encodings_are_refused(bundle, encodings):
+    masked = np.ma.array(encodings[:3], mask=[False, True, True])
+    with pytest.raises(vitempo.InvalidEncoding, match="encoding 1 is masked"):
+        bundle.predict(masked)
+    assert len(bundle.predict(np.ma.array(encodings[:3]))) == 3
+
+
+def test_a_row_is_the_forecast_and_its_pickle(bundle, encodings):
+    batch = bundle.predict(encodings)
+    assert isinstance(batch, Iterable)
+    rows = list(batch)
+    assert [row.ms for row in rows] == batch.ms.tolist()
+    assert [row.upper for row in rows] == batch.upper.tolist()
+    single = [bundle.predict(encoding) for encoding in encodings]
+    for forecasts in (rows, single):
+        again = pickle.loads(pickle.dumps(forecasts))
+        assert again == forecasts and list(map(hash, again)) == list(map(hash, forecasts))
+    assert [one._json(False) for one in pickle.loads(pickle.dumps(single))] == [
+        one._json(False) for one in single
+    ]
+    for row, one in zip(rows, single):
+        assert (row == one) == ((row.ms, row.lower, row.upper) == (one.ms, one.lower, one.upper))

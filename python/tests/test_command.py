@@ -11,6 +11,7 @@ import pytest
 from conftest import MODELS, ROOT
 
 import vitempo
+from vitempo import _printing
 from vitempo._command import main
 
 MODEL = str(MODELS / "mobilevit_xxs.onnx")
@@ -69,12 +70,46 @@ def test_search(capsys):
         assert member["name"].startswith("hybrid-vit-front-")
 
 
+def test_what_cannot_be_forecast_is_left_out(capsys, tmp_path):
+    from vitempo._onnx import Network
+
+    network = Network("unk", [1, 3, 8, 8])
+    unknown, absent = tmp_path / "unk.onnx", str(tmp_path / "absent.onnx")
+    unknown.write_bytes(network.finish(network.node("Nobody", ["image"]), [1, 3, 8, 8]))
+    words = ["predict", MODEL, absent, str(unknown), "--bundle", NAME]
+    assert main([*words, "--format", "json"]) == 1
+    out, error = capsys.readouterr()
+    assert [row["model"] for row in json.loads(out)] == ["mobilevit_xxs", "unk"]
+    assert f"warning: {absent} left out: cannot read" in error
+    assert "warning: unk: vitempo does not know Nobody (1): what they compute is not in" in error
+    assert "error: 1 of 3 models left out" in error
+    assert main([*words, "--bundle", NAME]) == 1, "a bundle counts once"
+    assert "Missing: not in the latency of unk: Nobody (1)" in capsys.readouterr().out
+    assert main([*words, "--bundle", "pixel4-tflite-cpu-f32"]) == 1
+    assert "error: 2 of 6 forecasts left out" in capsys.readouterr().err
+    assert main(["predict", absent, "--bundle", NAME]) == 1
+    assert capsys.readouterr().err.startswith("error: cannot read")
+    both = ["--bundle", NAME, "--bundle", "pixel4-tflite-cpu-f32"]
+    assert main(["predict", MODEL, *both, "--breakdown"]) == 1
+    assert "--breakdown is about one bundle" in capsys.readouterr().err
+
+
+def test_quantities_are_those_of_the_program():
+    assert _printing.mbit_per_s("20B/s") == pytest.approx(160e-6)
+    assert _printing.time_ms("20 ms") == 20.0 and _printing.time_ms("2min") == 120_000.0
+    assert _printing.size_bytes("40000000") == _printing.size_bytes("40MB") == 40_000_000
+    for text in ("5.ms", ".5ms", "1e1ms", "\u0662\u0660ms", "20MS", "20", "ms"):
+        with pytest.raises(vitempo.VitempoError, match="is not a time"):
+            _printing.time_ms(text)
+
+
 def test_plans(capsys):
     split = ["plan", "split", MODEL, "--device-bundle", "pixel4-tflite-cpu-f32"]
     split += ["--server-bundle", NAME, "--bandwidth", "20Mbit/s", "--round-trip", "5ms"]
     assert "proven best" in printed(capsys, *split)
     pipeline = ["plan", "pipeline", MODEL, "--processor", f"a={NAME}", "--bandwidth", "8GB/s"]
-    plan = json.loads(printed(capsys, *pipeline, "--format", "json"))
+    (plan,) = json.loads(printed(capsys, *pipeline, "--format", "json"))
+    assert plan["chosen"] and plan["search"] == {"is_complete": True}
     assert plan["stages"][0]["processor"] == "a"
 
 
@@ -106,6 +141,10 @@ def test_json_is_the_programs(capsys, tmp_path):
         ["export", "mobilevit_xxs", "--out", str(tmp_path / "out")],
         ["dataset", "inspect", data],
         ["dataset", "validate", data],
+        ["predict", MODEL, "--bundle", NAME, "--bundle", "pixel4-tflite-cpu-f32"],
+        ["plan", "pipeline", MODEL, "--bandwidth", "8GB/s", "--processor", f"a={NAME}"],
+        ["plan", "split", MODEL, "--device-bundle", "pixel4-tflite-cpu-f32"]
+        + ["--server-bundle", NAME, "--bandwidth", "20Mbit/s"],
     ):
         asked = [*words, "--format", "json"]
         of_program = subprocess.run([PROGRAM, *asked], capture_output=True, check=True)

@@ -60,6 +60,12 @@ def test_columns_are_chosen(dataset):
         dataset["nodes"]
 
 
+def test_one_column_and_none(dataset):
+    assert dataset.table("models", "model").keys() == ["model"]
+    with pytest.raises(vitempo.InvalidArgument, match="`columns` has no name"):
+        dataset.table("models", [])
+
+
 def test_lists_and_missing_values_as_arrow_has_them(dataset):
     table = dataset.table("model_measurements", ["e2e_wall_ns", "peak_memory_bytes"])
     schema_capsule, array_capsule = table.__arrow_c_array__()

@@ -169,3 +169,23 @@ def test_core_ml_itself(bundle, tmp_path):
     with pytest.raises(vitempo.InvalidModel) as error:
         bundle.predict(path)
     assert "coremltools writes no ONNX" in error.value.hint
+
+
+def test_numbers_below_zero_are_named(bundle, model, encodings):
+    read = vitempo.read(model)
+    for call, named in [
+        (lambda: bundle.predict(encodings, threads=-1), "`threads` is -1"),
+        (lambda: bundle.predict(model, dims={"a": -1}), "dims: `a` is -1"),
+        (lambda: read.with_image_size(-1), "`height` is -1"),
+        (lambda: read.with_image_size(64, -2), "`width` is -2"),
+        (lambda: read.to_onnx(seed=-1), "`seed` is -1"),
+        (lambda: read.to_tflite(seed=-1), "`seed` is -1"),
+    ]:
+        with pytest.raises(ValueError, match=named):
+            call()
+    assert 5 not in bundle.predict(model).operators
+
+
+def test_a_path_that_no_text_has(bundle):
+    with pytest.raises(vitempo.ModelNotFound):
+        bundle.predict("\udcff.onnx")

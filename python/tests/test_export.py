@@ -116,3 +116,21 @@ def test_what_a_format_has_no_form_for_is_named():
     for write in (model.to_onnx, model.to_tflite):
         with pytest.raises(vitempo.UnsupportedOperator, match="determinant"):
             write()
+
+
+def test_options_that_do_not_apply_are_refused(tmp_path, space, encodings):
+    out = tmp_path / "m.onnx"
+    for model, options, named in [
+        ("mobilevit_xxs", {"dims": {"a": 1}}, "`dims` is not for a model that ships"),
+        ("mobilevit_xxs", {"inputs": (1, 3, 64, 64)}, "`inputs` is not for a model that ships"),
+        ("mobilevit_xxs", {"space": space}, "`space` is for encodings"),
+        (encodings[0], {"space": space, "dims": {"a": 1}}, "`dims` is not for an encoding"),
+        (vitempo.read(MODEL), {"space": space}, "`space` is for encodings"),
+    ]:
+        with pytest.raises(TypeError, match=named):
+            vitempo.export(model, out, **options)
+    with pytest.raises(TypeError, match="`weights` is for ONNX"):
+        vitempo.export("mobilevit_xxs", tmp_path / "m.tflite", weights=False)
+    with pytest.raises(FileNotFoundError):
+        vitempo.export("mobilevit_xxs", tmp_path / "absent" / "m.onnx")
+    assert list(tmp_path.iterdir()) == []

@@ -83,3 +83,11 @@ def test_workers_of_each_kind(start, bundle, encodings):
 
 def test_the_main_module_is_not_needed():
     assert sys.modules["vitempo"].__file__ is not None
+
+
+def test_a_relative_path_is_pickled_as_an_absolute_one(tmp_path, monkeypatch):
+    (tmp_path / "mine.vtb").write_bytes((ROOT / "bundles/epyc-rten-f32-1t.vtb").read_bytes())
+    monkeypatch.chdir(tmp_path)
+    bundle = vitempo.Bundle.load("mine.vtb")
+    monkeypatch.chdir(ROOT)
+    assert again(bundle) == bundle

@@ -37,7 +37,7 @@ def test_bounds_and_confined_tensors(phone):
         read, phone, "epyc-rten-f32-1t", minimise="device_energy", transmit_power=1.0, **options
     )
     assert energy.to_dict()["predicted"]["device_energy_nj"]["point"] > 0
-    with pytest.raises(ValueError, match="unknown variant"):
+    with pytest.raises(vitempo.InvalidArgument, match="minimise .*expected one of latency"):
         vitempo.plan.split(read, phone, "epyc-rten-f32-1t", minimise="cost", **options)
 
 
@@ -92,6 +92,9 @@ def test_numbers_that_are_refused_are_named(bundle, phone):
         ({"bandwidth": 1e300}, "`bandwidth` is 1e\\+300, expected a number of at most"),
         ({"round_trip": -3}, "`round_trip` is -3, expected a number of at least 0, ms"),
         ({"active_power": nan}, "`active_power` is nan, expected a number of at least 0, W"),
+        ({"bandwidth": 0}, "`bandwidth` is 0, expected at least 8e-06 Mbit/s"),
+        ({"bandwidth": 1e-6}, "`bandwidth` is 1e-06"),
+        ({"bandwidth": True}, "`bandwidth` is True"),
         ({"max_memory": 1.5}, "`max_memory` is 1.5, expected a whole number of at least 0, bytes"),
         ({"max_latency": -1}, "`max_latency` is -1"),
         ({"max_energy": float("inf")}, "`max_energy` is inf"),
@@ -177,3 +180,34 @@ def test_requests_that_cannot_be_placed(bundle):
     with pytest.raises(vitempo.PlanError, match="never asked"):
         timed = Task(MODEL, latency=10.0, every=33.0)
         vitempo.plan.place({"t": task, "u": timed}, {"cpu": bundle})
+
+
+def test_accuracies_are_compared_as_they_are(bundle):
+    Task = vitempo.plan.Task
+
+    def violated(has: float, asked: float) -> int:
+        task = Task({"t": MODEL}, latency=1e4, accuracies={"t": has}, accuracy=asked)
+        return vitempo.plan.place({"t": task}, {"cpu": bundle}).violated
+
+    assert violated(79.995, 80.0) == 1 and violated(80.0, 80.001) == 1
+    for same in (79.99, 0.29, 57.43, 100.0):
+        assert violated(same, same) == 0
+
+
+def test_power_makes_energy(bundle):
+    task = vitempo.plan.Task(MODEL, latency=1e4)
+    plain = vitempo.plan.place({"t": task}, {"cpu": bundle})
+    assert plain.energy is None
+    found = vitempo.plan.place({"t": task}, {"cpu": bundle}, power={"cpu": 2.0})
+    assert found.energy == pytest.approx(2.0 * found["t"].ways[0].alone, rel=1e-3)  # W * ms = mJ
+    assert " mJ" in str(found)
+    assert any(row["energy_nj"] for row in found.to_dict()["systems"])
+
+
+def test_names_are_not_read_letter_by_letter(bundle, phone):
+    with pytest.raises(vitempo.PlanError, match="the model has no tensor `pixels`"):
+        vitempo.plan.split(MODEL, phone, bundle, bandwidth=20, confine="pixels")
+    assert len(vitempo.predict_on(MODEL, bundle.name)) == 1
+    with pytest.raises(ValueError, match="`accuracies` gives the accuracy of each variant"):
+        task = vitempo.plan.Task(MODEL, latency=1.0, accuracies={"other": 50.0})
+        vitempo.plan.place({"t": task}, {"cpu": bundle})

@@ -159,7 +159,7 @@ def test_profile_and_train_pass_their_options(use):
         _program.run = lambda arguments, progress: seen.append(list(arguments))
         with pytest.raises(vitempo.InvalidDataset):
             vitempo.profile("m", "nowhere", rounds=2, options=["--session", "s"])
-        with pytest.raises(vitempo.UnknownBundle):
+        with pytest.raises(vitempo.InvalidBundle):
             vitempo.train("data", "nowhere", environment="e", method="lasso")
     finally:
         _program.run = original

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import vitempo
@@ -47,3 +48,22 @@ def test_an_architecture_as_onnx_is_read_back(space):
     encoding = space.sample(1)[0]
     read = vitempo.read(space.to_onnx(encoding))
     assert read.architecture == vitempo.read(encoding).architecture
+
+
+def test_numbers_and_values_that_are_refused(space):
+    for call in (
+        lambda: space.sample(-1),
+        lambda: space.sample(1, seed=-1),
+        lambda: space.mutate(space.nth(0), seed=2**64),
+        lambda: space.cross(space.nth(0), space.nth(1), seed=-1),
+    ):
+        with pytest.raises(vitempo.InvalidArgument, match="`(count|seed)` is -?[0-9]+, expected"):
+            call()
+    with pytest.raises(IndexError, match="none is at -1"):
+        space.nth(-1)
+    assert 5 not in space and None not in space
+    one = space.decode(space.nth(3))
+    numbers = {k: np.int64(v) if isinstance(v, int) else v for k, v in one.items()}
+    assert space.encode(numbers) == space.nth(3)
+    with pytest.raises(TypeError, match="object is not a value of an architecture"):
+        space.encode({"family": object()})

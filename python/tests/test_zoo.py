@@ -221,3 +221,18 @@ def test_a_report_of_the_real_program_has_its_systems(tmp_path):
     assert text == (tmp_path / "report.md").read_text(encoding="utf-8")
     assert text.startswith("#") and "| " in text
     assert zoo.report(STRIPES / "record.json").strip() == text.strip()
+
+
+def test_dimensions_and_options_of_stitched_tasks(answer, bundle):
+    answer({})
+    onnx = MODEL.read_bytes()
+    with pytest.raises(vitempo.InvalidModel, match="batch"):
+        task = Task({"a": onnx}, latency=1.0, dims={"batch": 1})
+        vitempo.plan.stitch({"t": task}, {"cpu": bundle})
+    for option in ("every", "rate"):
+        with pytest.raises(TypeError, match=f"`{option}` is for `plan.place`"):
+            vitempo.plan.stitch({"t": Task(MODEL, latency=1.0, **{option: 1.0})}, {"cpu": bundle})
+    task = Task(MODEL, latency=1.0)
+    for slo in (("50", 20), 50, (50,)):
+        with pytest.raises(vitempo.PlanError, match=r"slos\['t'\]"):
+            vitempo.plan.stitch({"t": task}, {"cpu": bundle}, slos={"t": slo})

@@ -19,8 +19,8 @@ from . import _vitempo
 from ._dataset import Dataset
 from ._latency import Latency
 from ._numbers import count as whole
-from ._numbers import shown
-from ._open import Named, opened
+from ._numbers import real, shown
+from ._open import Named, opened, several, written
 from ._vitempo import Bundle, Model, read
 from .errors import InvalidArgument, InvalidLatencies, InvalidModel
 
@@ -28,7 +28,9 @@ _log = logging.getLogger("vitempo")
 
 Latencies = Union[str, "os.PathLike[str]", Mapping[str, Union[float, Sequence[float]]]]
 Models = Union[str, "os.PathLike[str]", Iterable[Any], Mapping[str, Any]]
+Sources = Union[Named, Dataset, Iterable[Union[Named, Dataset]]]
 PROCESSORS = ("cpu", "gpu", "npu")
+PRECISIONS = ("f32", "bf16", "f16", "int8")
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,7 @@ def adapt(
     models: Models,
     *,
     out: Union[str, os.PathLike[str]],
-    sources: Iterable[Union[Named, Dataset]] = (),
+    sources: Sources = (),
     name: Optional[str] = None,
     processor: str = "cpu",
     framework: str = "unknown",
@@ -99,7 +101,7 @@ def adapt(
             for `Bundle.predict`, or a mapping from names to models. A file has the name of its
             stem.
         out: The bundle to write, `NAME.vtb`.
-        sources: Other devices: bundles, names, paths, and datasets.
+        sources: Another device, or several: bundles, names, paths, and datasets.
         name: The device; by default the stem of the CSV, or `device`.
         processor: `cpu`, `gpu` or `npu`.
         framework: The inference engine, e.g. `tflite`.
@@ -133,7 +135,7 @@ def adapted(
     models: Models,
     *,
     out: Union[str, os.PathLike[str]],
-    sources: Iterable[Union[Named, Dataset]],
+    sources: Sources,
     name: Optional[str],
     processor: str,
     framework: str,
@@ -157,7 +159,7 @@ def adapted(
     for warning in of["warnings"]:
         _log.warning("%s: %s", file, warning)
     adaptation = Adaptation(
-        Bundle.load(out),
+        written(out),
         [_measured(row) for row in of["measured"]],
         of["mape"],
         of["inside"],
@@ -173,7 +175,7 @@ def first_models(
     models: Models,
     count: int = 10,
     *,
-    sources: Iterable[Union[Named, Dataset]] = (),
+    sources: Sources = (),
     name: Optional[str] = None,
     processor: str = "cpu",
     framework: str = "unknown",
@@ -185,7 +187,7 @@ def first_models(
     Args:
         models: To choose from, as for `adapt`.
         count: How many.
-        sources: Other devices: bundles, names, paths, and datasets.
+        sources: Another device, or several: bundles, names, paths, and datasets.
         name: The device, which is left out of the sources.
         processor: `cpu`, `gpu` or `npu`.
         framework: The inference engine, e.g. `tflite`.
@@ -212,7 +214,7 @@ def firsts(
     models: Models,
     count: int,
     *,
-    sources: Iterable[Union[Named, Dataset]],
+    sources: Sources,
     name: Optional[str],
     processor: str,
     framework: str,
@@ -239,8 +241,12 @@ def _device(
     precision: str,
     suggest: int,
 ) -> dict[str, Any]:
-    if processor not in PROCESSORS:
-        raise InvalidArgument(f"processor {processor!r}: expected one of {', '.join(PROCESSORS)}")
+    for what, given, known in (
+        ("processor", processor, PROCESSORS),
+        ("precision", precision, PRECISIONS),
+    ):
+        if given not in known:
+            raise InvalidArgument(f"{what} {given!r}: expected one of {', '.join(known)}")
     for argument, text in (("name", name), ("framework", framework)):
         if text is not None and not text.strip():
             raise InvalidArgument(f"`{argument}` is empty, expected a text")
@@ -261,11 +267,11 @@ def _measured(row: dict[str, Any]) -> MeasuredModel:
     return MeasuredModel(row["model"], row["ms"], None if others is None else Latency(*others))
 
 
-def _divided(sources: Iterable[Union[Named, Dataset]]) -> tuple[list[Bundle], list[str]]:
+def _divided(sources: Sources) -> tuple[list[Bundle], list[str]]:
     """Bundles, and folders of datasets."""
     bundles: list[Bundle] = []
     folders: list[str] = []
-    for source in sources:
+    for source in several(sources):
         if isinstance(source, Dataset):
             folders.append(source.path)
         elif not isinstance(source, Bundle) and os.path.isdir(source):
@@ -279,14 +285,31 @@ def _named(models: Models) -> list[tuple[str, Model]]:
     """Models by name, each name once."""
     if isinstance(models, Mapping):
         named = cast("Mapping[str, Any]", models)
-        return [(str(name), read(model)) for name, model in named.items()]
+        return _each_once([(_name(name), "a model", read(model)) for name, model in named.items()])
     if isinstance(models, (str, os.PathLike)):
         path = Path(models)
-        return _named(sorted(path.glob("*.onnx")) if path.is_dir() else [path])
+        return _named(files_in(path) if path.is_dir() else [path])
+    return _each_once([_one(model) for model in models])
+
+
+def _name(key: Any) -> str:
+    """The name of a model as the file of latencies has it: without spaces around it."""
+    return str(key).strip()
+
+
+def files_in(folder: Path) -> list[Path]:
+    """The ONNX files of a folder, sorted."""
+    found = sorted(folder.glob("*.onnx"))
+    if not found:
+        hint = "give ONNX files, or folders that contain some"
+        raise InvalidModel(f"no .onnx file in folder {folder}", hint=hint)
+    return found
+
+
+def _each_once(models: Iterable[tuple[str, str, Model]]) -> list[tuple[str, Model]]:
+    """Names and models, of names, what has them, and models."""
     found: dict[str, tuple[str, Model]] = {}
-    for model in models:
-        name, graph = _one(model)
-        what = _what(model)
+    for name, what, graph in models:
         if name in found:
             raise InvalidModel(
                 f"two of the models are called `{name}`: {found[name][0]} and {what}",
@@ -296,9 +319,10 @@ def _named(models: Models) -> list[tuple[str, Model]]:
     return [(name, graph) for name, (_, graph) in found.items()]
 
 
-def _one(model: Any) -> tuple[str, Model]:
+def _one(model: Any) -> tuple[str, str, Model]:
     graph = read(model)
-    return (Path(model).stem if _is_file(model) else graph.name, graph)
+    name = Path(model).stem if _is_file(model) else graph.name
+    return _name(name), _what(model), graph
 
 
 def _is_file(model: Any) -> bool:
@@ -317,7 +341,8 @@ def _text(latencies: Latencies, names: list[str]) -> tuple[bytes, str]:
     out = io.StringIO()
     rows = csv.writer(out)
     rows.writerow(["model", "latency_ms"])
-    for name, samples in latencies.items():
+    for key, samples in latencies.items():
+        name = _name(key)
         if name not in names:
             raise InvalidLatencies(
                 f"none of the models is called `{name}`", hint=f"there are {', '.join(names)}"
@@ -330,17 +355,21 @@ def _text(latencies: Latencies, names: list[str]) -> tuple[bytes, str]:
 def _samples(name: str, samples: Any) -> list[float]:
     """The samples of a model, ms: one number, or several."""
     if isinstance(samples, numbers.Real):
-        return [float(samples)]
+        return [_ms(name, samples)]
     is_text = isinstance(samples, (str, bytes, bytearray, memoryview))
     if is_text or not isinstance(samples, Iterable):
         raise _no_latency(name, samples)
     found = list(samples)
     if not found:
         raise InvalidLatencies(f"`{name}` has no latency", hint="leave the model out")
-    wrong = [ms for ms in found if not isinstance(ms, numbers.Real)]
-    if wrong:
-        raise _no_latency(name, wrong[0])
-    return [float(ms) for ms in found]
+    return [_ms(name, ms) for ms in found]
+
+
+def _ms(name: str, value: Any) -> float:
+    ms = real(value)
+    if ms is None:
+        raise _no_latency(name, value)
+    return ms
 
 
 def _no_latency(name: str, value: Any) -> InvalidLatencies:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Optional
+from typing import Any, Optional, Union
 
-from ._open import Named, opened
+from ._open import Named, opened, several
 from ._vitempo import Forecast, bundles, read
 from .errors import VitempoError
 
@@ -55,7 +55,7 @@ class Comparison:
 
 def predict_on(
     model: Any,
-    bundles: Optional[Iterable[Named]] = None,
+    bundles: Optional[Union[Named, Iterable[Named]]] = None,
     *,
     inputs: Optional[Any] = None,
     dims: Optional[dict[str, int]] = None,
@@ -64,7 +64,8 @@ def predict_on(
 
     Args:
         model: As for `Bundle.predict`, one model.
-        bundles: Bundles, names or paths; every bundle that a name finds if left out.
+        bundles: One or several: bundles, names or paths; every bundle that a name finds if left
+            out.
         inputs: Example inputs of a torch module, or the shape of its input.
         dims: Extents of symbolic dimensions.
 
@@ -72,7 +73,7 @@ def predict_on(
         InvalidModel: The model cannot be read. A bundle that cannot forecast it is listed in
             `left_out` of the result instead.
     """
-    chosen = _all() if bundles is None else list(bundles)
+    chosen = _all() if bundles is None else several(bundles)
     graph = read(model, inputs=inputs, dims=dims)
     forecasts: list[Forecast] = []
     left_out: list[tuple[str, VitempoError]] = []

@@ -10,6 +10,9 @@ from typing import Any, Optional, Union
 
 from . import _vitempo
 from ._vitempo import Table
+from .errors import InvalidArgument
+
+Texts = Union[str, Sequence[str]]
 
 
 @dataclass(frozen=True)
@@ -107,13 +110,13 @@ class Dataset:
         self.environments: dict[str, str] = _vitempo.dataset_environments(self.path)
         """Where it was measured: identifiers, and a line that describes each."""
 
-    def table(self, name: str, columns: Optional[Sequence[str]] = None) -> Table:
+    def table(self, name: str, columns: Optional[Texts] = None) -> Table:
         """A table: `environments`, `operators`, `models`, `operator_measurements` or
         `model_measurements`.
 
         Args:
             name: Its name.
-            columns: Names of the columns to read; all by default. Others are not decoded.
+            columns: The column to read, or several; all by default. Others are not decoded.
 
         Returns:
             Columns of text, unsigned integers and lists of them. As NumPy arrays: `object` for
@@ -122,7 +125,7 @@ class Dataset:
         Raises:
             InvalidDataset: There is no such table or column, or it is damaged.
         """
-        return _vitempo.dataset_table(self.path, name, None if columns is None else list(columns))
+        return _vitempo.dataset_table(self.path, name, _columns(columns))
 
     @property
     def is_lake(self) -> bool:
@@ -141,9 +144,9 @@ class Dataset:
         self,
         name: str,
         *,
-        environments: Sequence[str] = (),
-        kinds: Sequence[str] = (),
-        columns: Optional[Sequence[str]] = None,
+        environments: Texts = (),
+        kinds: Texts = (),
+        columns: Optional[Texts] = None,
     ) -> Iterator[Table]:
         """Rows of a table of a lake, one file after the other; other files are not read.
 
@@ -156,8 +159,8 @@ class Dataset:
         Raises:
             InvalidDataset: It is no lake, there is no such table or column, or a file is damaged.
         """
-        some = None if columns is None else list(columns)
-        return _vitempo.lake_scan(self.path, name, list(environments), list(kinds), some)
+        where, of = _texts(environments), _texts(kinds)
+        return _vitempo.lake_scan(self.path, name, where, of, _columns(columns))
 
     def inspect(self) -> dict[str, Any]:
         """Counts: runs of models, failures, models, operators, samples, environments, sizes."""
@@ -195,3 +198,15 @@ class Dataset:
 
     def __repr__(self) -> str:
         return f"Dataset({self.path!r}: {len(self.environments)} environments)"
+
+
+def _texts(given: Texts) -> list[str]:
+    """One text or several."""
+    return [given] if isinstance(given, str) else list(given)
+
+
+def _columns(given: Optional[Texts]) -> Optional[list[str]]:
+    names = None if given is None else _texts(given)
+    if names == []:
+        raise InvalidArgument("`columns` has no name", hint="leave it out for all columns")
+    return names

@@ -43,9 +43,12 @@ def export(
         ModelNotFound: No model of this name ships.
         UnsupportedOperator: The format has no form for a node.
         OSError: The file cannot be written.
+        TypeError: An option is for another kind of model or file.
     """
     graph = _found(model, space, inputs, dims)
     path = os.fspath(out)
+    if not weights and path.lower().endswith(".tflite"):
+        raise TypeError("`weights` is for ONNX; a TensorFlow Lite file always has weights")
     if os.path.isdir(path):
         path = os.path.join(path, re.sub(r"[^\w.+-]", "_", graph.name) + ".onnx")
     _vitempo.write_model(graph, path, seed if weights else None)
@@ -58,6 +61,13 @@ def _found(
     inputs: Optional[Any],
     dims: Optional[dict[str, int]],
 ) -> Model:
-    if space is not None or isinstance(model, str) and model in models():
+    ships = isinstance(model, str) and model in models()
+    if ships or space is not None:
+        kind = "a model that ships" if ships else "an encoding"
+        for option, value in (("inputs", inputs), ("dims", dims)):
+            if value is not None:
+                raise TypeError(f"`{option}` is not for {kind}")
+        if not isinstance(model, str):
+            raise TypeError("`space` is for encodings, not for a model")
         return Model.load(model, space=space)
     return read(model, inputs=inputs, dims=dims)

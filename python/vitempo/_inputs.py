@@ -10,7 +10,7 @@ from typing import Any, Optional
 
 import numpy as np
 
-from .errors import InvalidModel
+from .errors import InvalidEncoding, InvalidModel
 
 Reduced = tuple[str, str, Any]
 
@@ -78,6 +78,9 @@ def _package(kind: type) -> str:
 def _columns(values: np.ndarray[Any, Any]) -> Any:
     if values.ndim != 1:
         raise ValueError(f"an array of encodings has 1 dimension, not {values.ndim}")
+    masked = np.flatnonzero(np.ma.getmaskarray(values))
+    if len(masked):
+        raise InvalidEncoding(f"encoding {masked[0]} is masked", hint="leave masked ones out")
     kind, width = values.dtype.kind, values.dtype.itemsize
     if kind == "U" and width:
         native = np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("="))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import numbers
 from collections.abc import Sequence
@@ -57,11 +58,24 @@ def each(value: Any) -> Sequence[Any]:
     """One number or several, as several; none for None."""
     if value is None:
         return []
+    if getattr(value, "ndim", None) == 0:
+        return [value.item()]
     return [value] if isinstance(value, (numbers.Real, str)) else value
 
 
+def as_json(value: Any) -> str:
+    """JSON, where numbers and arrays of NumPy are numbers and lists."""
+
+    def plain(other: Any) -> Any:
+        if hasattr(other, "tolist"):
+            return other.tolist()
+        raise TypeError(f"a {type(other).__qualname__} is not a value of an architecture")
+
+    return json.dumps(value, default=plain)
+
+
 def _real(value: Any) -> Optional[float]:
-    if not isinstance(value, numbers.Real):
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
         return None
     try:
         return float(value)
@@ -74,7 +88,16 @@ def _refused(error: Error, name: str, value: Any, expected: str, unit: str) -> V
     return error(f"`{name}` is {shown(value)}, expected {expected}{in_unit}")
 
 
+def real(value: Any) -> Optional[float]:
+    """A real number as a float; None where it is not one, or larger than any float."""
+    found = _real(value)
+    return None if found is None or (math.isinf(found) and value != found) else found
+
+
 def shown(value: Any) -> Union[str, Any]:
     """A value for a message, at most a line of it."""
-    text = repr(value)
+    try:
+        text = repr(value)
+    except ValueError:  # Python prints no integer of thousands of digits.
+        text = "a number of thousands of digits"
     return text if len(text) <= 60 else f"{text[:57]}..."

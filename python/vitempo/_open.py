@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any, Union, cast
 
+from ._dataset import Dataset
 from ._vitempo import Bundle, Forecast
 
 Named = Union[Bundle, str, "os.PathLike[str]"]
@@ -13,6 +14,18 @@ Named = Union[Bundle, str, "os.PathLike[str]"]
 def opened(bundle: Named) -> Bundle:
     """The bundle itself, or that of a name or a path."""
     return bundle if isinstance(bundle, Bundle) else Bundle.load(bundle)
+
+
+def written(path: Union[str, os.PathLike[str]]) -> Bundle:
+    """The bundle of a file that was just written, though a bundle that ships has its name."""
+    return Bundle.load(os.path.abspath(path))
+
+
+def several(value: Any) -> list[Any]:
+    """One value or several, as several: a name is not taken letter by letter."""
+    if isinstance(value, (str, bytes, os.PathLike, Bundle, Dataset)):
+        return [value]
+    return list(value)
 
 
 def predict_one(bundle: Bundle, model: Any, **options: Any) -> Forecast:

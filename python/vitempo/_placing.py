@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -97,6 +98,7 @@ class Placing(OfTasks[PlacedTask]):
         proof: `enumerated`: no plan is better; `first`: none violates fewer; `single_ways`: none
             with one way for each task is better; `open`: best found.
         contention_known: Whether slowdowns by busy neighbours are known; else none is assumed.
+        energy: Of the processors above idle, mJ; None without `power`.
     """
 
     tasks: list[PlacedTask]
@@ -106,6 +108,7 @@ class Placing(OfTasks[PlacedTask]):
     queries_per_s: float
     proof: str
     contention_known: bool
+    energy: Optional[float]
     _json: str
 
     def __str__(self) -> str:
@@ -115,9 +118,10 @@ class Placing(OfTasks[PlacedTask]):
             f"{task.violated} of {task.queries} violated"
             for task in self.tasks
         ]
+        energy = "" if self.energy is None else f", {self.energy:.3g} mJ"
         lines.append(
             f"{self.violated} of {self.queries} violated (at least {self.violated_at_least} in "
-            f"every plan), {self.queries_per_s:.3g} queries/s when saturated"
+            f"every plan), {self.queries_per_s:.3g} queries/s when saturated{energy}"
         )
         return "\n".join(lines)
 
@@ -194,18 +198,20 @@ def _task(name: str, task: Task, models: list[Model], seed: int) -> dict[str, An
     variants: dict[str, Any] = {name: given}
     if isinstance(given, Mapping):
         variants = dict(cast("Mapping[str, Any]", given))
-    if len(variants) > 1 and set(task.accuracies) != set(variants):
+    needs_accuracies = len(variants) > 1 or task.accuracies
+    if needs_accuracies and set(task.accuracies) != set(variants):
         raise ValueError(f"task {name!r}: `accuracies` gives the accuracy of each variant")
     models += [read(model, inputs=task.inputs, dims=task.dims) for model in variants.values()]
     accuracies = task.accuracies or dict.fromkeys(variants, 100.0)
     of = f"tasks[{name!r}]"
     return {
         "name": name,
+        # A variant has no more than its accuracy, and no less is asked for.
         "variants": [
-            [variant, _basis_points(f"{of}.accuracies[{variant!r}]", accuracies[variant])]
-            for variant in variants
+            [name, math.floor(_basis_points(f"{of}.accuracies[{name!r}]", accuracies[name]))]
+            for name in variants
         ],
-        "accuracy_bp": _basis_points(f"{of}.accuracy", task.accuracy),
+        "accuracy_bp": math.ceil(_basis_points(f"{of}.accuracy", task.accuracy)),
         "latency_ns": _ns(f"{of}.latency", task.latency),
         "arrivals": _arrivals(name, task, seed),
     }
@@ -223,11 +229,12 @@ def _ns(name: str, ms: float) -> int:
     return _numbers.scaled(name, ms, 1e6, "ms", error=PlanError)
 
 
-def _basis_points(name: str, percent: float) -> int:
+def _basis_points(name: str, percent: float) -> float:
+    """Hundredths of a percent, without what binary numbers are off by."""
     found = _number(name, percent, "percent")
     if found > 100:
         raise PlanError(f"`{name}` is {percent!r}, expected at most 100 percent")
-    return round(found * 100)
+    return round(found * 100, 2)
 
 
 def _arrivals(name: str, task: Task, seed: int) -> Optional[dict[str, Any]]:
@@ -273,5 +280,6 @@ def _placing(text: str) -> Placing:
         of["queries_per_s"],
         of["proof"],
         of["contention_known"],
+        None if of["energy_nj"] is None else of["energy_nj"] / 1e6,
         text,
     )

@@ -4,17 +4,28 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from ._numbers import MOST
 from .errors import VitempoError
 
-TIMES = (("ns", 1e-6), ("us", 1e-3), ("ms", 1.0), ("s", 1e3))
+TIMES = (
+    ("ns", 1e-6),
+    ("us", 1e-3),
+    ("ms", 1.0),
+    ("s", 1e3),
+    ("m", 6e4),
+    ("min", 6e4),
+    ("h", 3.6e6),
+)
 RATES = (
     ("kbit/s", 1e-3),
     ("Mbit/s", 1.0),
     ("Gbit/s", 1e3),
+    ("B/s", 8e-6),
     ("kB/s", 8e-3),
     ("MB/s", 8.0),
     ("GB/s", 8e3),
@@ -27,7 +38,12 @@ SIZES = (
     ("MiB", 2.0**20),
     ("GiB", 2.0**30),
     ("B", 1.0),
+    ("", 1.0),
 )
+
+# As the program reads numbers: those of times have digits on both sides of a point.
+TIME = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([a-z]+)")
+QUANTITY = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)\s*([A-Za-z/]*)\s*")
 
 
 def finish(parser: argparse.ArgumentParser, run: Any) -> None:
@@ -46,7 +62,7 @@ def whole(least: int) -> Callable[[str], int]:
     """For arguments that are whole numbers of at least `least`."""
 
     def parsed(text: str) -> int:
-        if not text.isdecimal() or not least <= int(text) <= MOST:
+        if not (text.isascii() and text.isdecimal()) or not least <= int(text) <= MOST:
             raise argparse.ArgumentTypeError(f"{text!r}: expected a whole number from {least}")
         return int(text)
 
@@ -68,22 +84,28 @@ def duration(ms: float) -> str:
 
 def time_ms(text: str) -> float:
     """`20ms`, in ms."""
-    return _quantity(text, TIMES, "a time", "20ms, 1.5s")
+    return _quantity(TIME, text, TIMES, "a time", "20ms, 1.5s")
 
 
 def size_bytes(text: str) -> int:
     """`40MB`, in bytes."""
-    return round(_quantity(text, SIZES, "a size", "40MB, 64MiB"))
+    return math.floor(_quantity(QUANTITY, text, SIZES, "a size", "40MB, 64MiB") + 0.5)
 
 
 def mbit_per_s(text: str) -> float:
     """`20Mbit/s`, in Mbit/s."""
-    return _quantity(text, RATES, "a rate", "20Mbit/s, 8GB/s")
+    return _quantity(QUANTITY, text, RATES, "a rate", "20Mbit/s, 8GB/s")
 
 
-def _quantity(text: str, units: Sequence[tuple[str, float]], what: str, example: str) -> float:
-    for unit, factor in units:
-        number = text[: -len(unit)]
-        if text.endswith(unit) and number.replace(".", "", 1).isdecimal():
-            return float(number) * factor
+def _quantity(
+    form: re.Pattern[str],
+    text: str,
+    units: Sequence[tuple[str, float]],
+    what: str,
+    example: str,
+) -> float:
+    found = form.fullmatch(text)
+    factor = None if found is None else dict(units).get(found[2])
+    if found is not None and factor is not None:
+        return float(found[1]) * factor
     raise VitempoError(f"`{text}` is not {what}", hint=f"a number and a unit: {example}")

@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from typing import IO, Any, Callable, Optional, Union
 
 from ._dataset import Dataset
+from ._open import written
 from ._vitempo import Bundle
 from .errors import ProgramError, ProgramNotFound
 
@@ -272,4 +273,4 @@ def train(
     if environment is not None:
         arguments += ["--environment", environment]
     run([*arguments, *options], progress)
-    return Bundle.load(out)
+    return written(out)

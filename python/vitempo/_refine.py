@@ -12,7 +12,7 @@ from typing import Any, Optional, Union
 
 from ._files import bundle_argument, dim_arguments, read_file
 from ._latency import Latency, latency_of
-from ._open import Named, opened
+from ._open import Named, opened, written
 from ._program import Path, Progress, run
 from ._vitempo import Bundle
 
@@ -208,7 +208,7 @@ def refine(
             asked.append("--anywhere")
         found = run([*asked, *options], progress)
     return Refinement(
-        Bundle.load(path),
+        written(path),
         _plan(found),
         latency_of(found["after"]),
         found["corrected_kernels"],

@@ -13,7 +13,7 @@ from typing import Any, Callable, Optional, Union
 
 from . import _numbers, _vitempo
 from ._latency import Latency
-from ._open import Named, opened
+from ._open import Named, opened, several
 from ._types import Memory
 from ._vitempo import Bundle, Space
 from .errors import SearchError
@@ -122,8 +122,7 @@ def search(
 
 
 def _opened(bundles: Union[Named, Sequence[Named]]) -> list[Bundle]:
-    several = [bundles] if isinstance(bundles, (Bundle, str, os.PathLike)) else bundles
-    return [opened(bundle) for bundle in several]
+    return [opened(bundle) for bundle in several(bundles)]
 
 
 @contextmanager

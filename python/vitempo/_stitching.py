@@ -12,12 +12,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Optional, Union
 
+from . import _vitempo
 from ._files import bundle_argument, model_file
 from ._latency import Latency, latency_of
-from ._numbers import count, number
+from ._numbers import count, number, shown
 from ._placing import Processors, Task, by_name
 from ._program import Path, Progress, run
 from ._tasks import OfTasks
+from ._vitempo import read
 from .errors import PlanError
 
 Tasks = Union[Path, Mapping[str, Task]]
@@ -153,11 +155,12 @@ def stitch(
         ProgramError: It refused or failed: its message and hint.
     """
     with tempfile.TemporaryDirectory() as folder:
-        arguments = ["plan", "stitch", "--tasks", _tasks_file(tasks, positions, folder)]
+        arguments = ["plan", "stitch", "--tasks"]
+        arguments.append(_tasks_file(tasks, positions, folder, engines is not None))
         for name, bundle in by_name(processors or {}):
             arguments += ["--processor", f"{name}={bundle_argument(bundle)}"]
-        for task, (accuracy, latency) in (slos or {}).items():
-            arguments += ["--slo", f"{task}={accuracy:f}%,{latency:f}ms"]
+        for task, slo in (slos or {}).items():
+            arguments += ["--slo", f"{task}={_slo(f'slos[{task!r}]', slo)}"]
         for name, engine in (engines or {}).items():
             arguments += ["--live", f"{name}={engine}"]
         arguments += _valued("--costs", costs) + _valued("--record", record)
@@ -186,38 +189,60 @@ def _budget(memory: Union[str, int]) -> str:
     return memory if isinstance(memory, str) else str(memory)
 
 
-def _tasks_file(tasks: Tasks, positions: int, folder: str) -> str:
+def _slo(name: str, given: Any) -> str:
+    if not isinstance(given, Sequence) or isinstance(given, str) or len(given) != 2:
+        raise PlanError(f"`{name}` is {shown(given)}, expected an accuracy and a latency")
+    accuracy = number(f"{name}[0]", given[0], "percent", error=PlanError)
+    return f"{accuracy:f}%,{number(f'{name}[1]', given[1], 'ms', error=PlanError):f}ms"
+
+
+def _tasks_file(tasks: Tasks, positions: int, folder: str, is_live: bool) -> str:
     """The tasks file, or one that is written for tasks by name."""
     if not isinstance(tasks, Mapping):
         return os.fspath(tasks)
     lines = [f"positions = {positions}"]
-    for number, (name, task) in enumerate(tasks.items()):
+    for place, (name, task) in enumerate(tasks.items()):
         lines += ["[[task]]", f"name = {_quoted(name)}"]
-        slo = f"accuracy = {float(task.accuracy)!r}, latency = {_quoted(f'{task.latency:f}ms')}"
+        of = f"tasks[{name!r}]"
+        accuracy = number(f"{of}.accuracy", task.accuracy, "percent", error=PlanError)
+        latency = number(f"{of}.latency", task.latency, "ms", error=PlanError)
+        slo = f"accuracy = {accuracy!r}, latency = {_quoted(f'{latency:f}ms')}"
         lines.append(f"slo = {{ {slo} }}")
-        place = os.path.join(folder, str(number))
-        os.makedirs(place)
-        for variant, path in _variant_files(name, task, place):
+        own = os.path.join(folder, str(place))
+        os.makedirs(own)
+        for variant, path in _variant_files(name, task, own, is_live):
             lines += ["[[task.variant]]", f"name = {_quoted(variant)}"]
             lines.append(f"model = {_quoted(os.path.abspath(path))}")
-            accuracy = task.accuracies.get(variant)
-            if accuracy is not None:
-                lines.append(f"accuracy = {float(accuracy)!r}")
+            if variant in task.accuracies:
+                told = f"{of}.accuracies[{variant!r}]"
+                has = number(told, task.accuracies[variant], "percent", error=PlanError)
+                lines.append(f"accuracy = {has!r}")
     path = os.path.join(folder, "tasks.toml")
     with open(path, "w", encoding="utf-8") as file:
         file.write("\n".join(lines) + "\n")
     return path
 
 
-def _variant_files(name: str, task: Task, folder: str) -> list[tuple[str, str]]:
+def _variant_files(name: str, task: Task, folder: str, is_live: bool) -> list[tuple[str, str]]:
+    for option in ("every", "rate"):
+        if getattr(task, option) is not None:
+            raise TypeError(f"task {name!r}: `{option}` is for `plan.place`, not for `stitch`")
     given: Any = task.models
     variants = {name: given}
     if isinstance(given, Mapping):
         variants = {str(key): model for key, model in given.items()}
-    return [
-        (variant, model_file(model, folder, inputs=task.inputs, name=f"{number}-{variant}"))
-        for number, (variant, model) in enumerate(variants.items())
-    ]
+    found: list[tuple[str, str]] = []
+    for index, (variant, model) in enumerate(variants.items()):
+        file = f"{index}-{variant}"
+        if task.dims:
+            model = read(model, inputs=task.inputs, dims=task.dims)
+            path = os.path.join(folder, f"{index}.onnx")
+            # Engines run random weights; forecasts need none.
+            _vitempo.write_model(model, path, 0 if is_live else None)
+        else:
+            path = model_file(model, folder, inputs=task.inputs, name=file)
+        found.append((variant, path))
+    return found
 
 
 def _quoted(text: str) -> str:

@@ -6,12 +6,14 @@ import argparse
 import json
 import os
 import sys
-from typing import Any
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any, Union
 
 from ._export import export
 from ._printing import duration, finish, mbit_per_s, show, size_bytes, table, time_ms, whole
-from ._vitempo import Bundle, Forecast, Model, Space, bundles, models
-from .errors import VitempoError
+from ._vitempo import Bundle, Forecast, Model, Space, bundles, models, read
+from .errors import InvalidBundle, VitempoError
 
 Row = dict[str, Any]
 
@@ -35,19 +37,120 @@ def add_predict(parser: argparse.ArgumentParser) -> None:
     finish(parser, _run_predict)
 
 
+@dataclass
+class _OfModel:
+    """Forecasts of a model, and the bundles that have none, with the reason."""
+
+    model: Model
+    forecasts: list[tuple[Bundle, Forecast]] = field(default_factory=list)
+    left_out: list[tuple[Bundle, VitempoError]] = field(default_factory=list)
+
+
 def _run_predict(given: argparse.Namespace) -> None:
-    found: list[tuple[Bundle, Forecast]] = []
-    for name in given.bundle:
-        bundle = Bundle.load(name)
-        found += [(bundle, bundle.predict(model)) for model in given.models]
-    rows = [
-        (f.model, f.bundle, duration(f.ms), f"{duration(f.lower)} .. {duration(f.upper)}")
-        for _, f in found
+    names: list[str] = list(dict.fromkeys(given.bundle))
+    if given.breakdown and len(names) > 1:
+        raise VitempoError(
+            f"--breakdown is about one bundle; --bundle selects {len(names)}",
+            hint="give one file or name that `vitempo bundle list` shows",
+        )
+    devices = _devices(names)
+    found, unread = _read_each(given.models)
+    if not found:
+        raise unread[-1][1]
+    for model, of_model in found:
+        for bundle in devices:
+            try:
+                of_model.forecasts.append((bundle, bundle.predict(model)))
+            except VitempoError as error:
+                of_model.left_out.append((bundle, error))
+    asked = len(given.models) * len(names)
+    rows = [of_model for _, of_model in found]
+    if asked == 1 and rows[0].left_out:
+        raise rows[0].left_out[0][1]
+    missing = [f"{path} left out: {error.message}" for path, error in unread]
+    missing += [
+        f"{of.model.name} on {bundle.name} left out: {error.message}"
+        for of in rows
+        for bundle, error in of.left_out
     ]
-    text = table(("Model", "Bundle", "Latency", "Interval"), rows)
+    for line in missing:
+        _warn(line)
+    for of in rows:
+        _warn_of_missing(of.model)
+    if any(of.forecasts for of in rows):
+        show(given, _forecasts(given, len(names), rows), _predicted(given, rows))
+    left_out = asked - sum(len(of.forecasts) for of in rows)
+    if left_out:
+        what = "models" if len(names) == 1 else "forecasts"
+        raise VitempoError(f"{left_out} of {asked} {what} left out")
+
+
+def _devices(names: list[str]) -> list[Bundle]:
+    """Bundles; a file of several that is none is left out, with a warning."""
+    found: list[Bundle] = []
+    for name in names:
+        try:
+            found.append(Bundle.load(name))
+        except InvalidBundle as error:
+            if len(names) == 1:
+                raise
+            _warn(f"a bundle left out: {error.message}")
+    return found
+
+
+def _read_each(
+    paths: list[str],
+) -> tuple[list[tuple[Union[str, Model], _OfModel]], list[tuple[str, VitempoError]]]:
+    """What to forecast, of each model, and models that cannot be read, each with its error."""
+    found: list[tuple[Union[str, Model], _OfModel]] = []
+    unread: list[tuple[str, VitempoError]] = []
+    for path in paths:
+        try:
+            model = read(path)
+        except VitempoError as error:
+            unread.append((path, error))
+        else:
+            found.append((model if os.path.exists(path) else path, _OfModel(model)))
+    return found, unread
+
+
+def _warn(line: str) -> None:
+    print(f"warning: {line}", file=sys.stderr)
+
+
+def _missing(model: Model) -> str:
+    """Operators that are not in the latency of a model: `LSTM (1), GRU (2)`."""
+    counts = Counter(operator for _, operator in model.unsupported)
+    return ", ".join(f"{name} ({count})" for name, count in sorted(counts.items()))
+
+
+def _warn_of_missing(model: Model) -> None:
+    missing = _missing(model)
+    if missing:
+        _warn(
+            f"{model.name}: vitempo does not know {missing}: what they compute is not in the "
+            "latency, so it is too low and has no upper end"
+        )
+
+
+def _predicted(given: argparse.Namespace, of_models: list[_OfModel]) -> str:
+    headings = ("Model", "Bundle", "Latency", "Interval", "Operators", "Fallback", "Outside")
+    found = [forecast for of in of_models for _, forecast in of.forecasts]
+    text = table(headings, [_row(forecast) for forecast in found])
+    for of in of_models:
+        missing = _missing(of.model)
+        if missing:
+            text += f"\nMissing: not in the latency of {of.model.name}: {missing}; "
+            text += "vitempo does not know them"
     if given.breakdown:
-        text += "".join(f"\n\n{f.model} on {f.bundle}\n{_operators(f)}" for _, f in found)
-    show(given, _forecasts(given, found), text)
+        text += "".join(f"\n\n{f.model} on {f.bundle}\n{_operators(f)}" for f in found)
+    return text
+
+
+def _row(of: Forecast) -> tuple[str, ...]:
+    counts = (of.coverage.operators, of.coverage.fallback, of.coverage.extrapolating)
+    interval = f"{duration(of.lower)} .. {duration(of.upper)}"
+    return (of.model, of.bundle, duration(of.ms), interval, *map(str, counts))
 
 
 def _operators(forecast: Forecast) -> str:
@@ -57,25 +160,24 @@ def _operators(forecast: Forecast) -> str:
     return table(("Node", "Kind", "Latency", "Source"), text)
 
 
-def _forecasts(given: argparse.Namespace, found: list[tuple[Bundle, Forecast]]) -> list[Row]:
+def _forecasts(given: argparse.Namespace, bundles: int, of_models: list[_OfModel]) -> list[Row]:
     """As the program prints them: with one bundle a row per model, with several those of a model
     together, the lowest latency first."""
-    if len(given.bundle) == 1:
-        return [_forecast(*pair, given.breakdown) for pair in found]
+    if bundles == 1:
+        return [_forecast(*pair, given.breakdown) for of in of_models for pair in of.forecasts]
     rows: list[Row] = []
-    for place in range(len(given.models)):
-        of_model = found[place :: len(given.models)]
-        of_model.sort(key=lambda pair: pair[1].ms)
-        devices = [_on_device(*pair, given.breakdown) for pair in of_model]
-        rows.append({"model": of_model[0][1].model, "forecasts": devices, "left_out": []})
+    for of in of_models:
+        of.forecasts.sort(key=lambda pair: pair[1].ms)
+        reasons = [{"bundle": b.name, "reason": error.message} for b, error in of.left_out]
+        devices = [_on_device(*pair) for pair in of.forecasts]
+        rows.append({"model": of.model.name, "forecasts": devices, "left_out": reasons})
     return rows
 
 
-def _on_device(bundle: Bundle, of: Forecast, breakdown: bool) -> Row:
-    forecast = _forecast(bundle, of, breakdown)
+def _on_device(bundle: Bundle, of: Forecast) -> Row:
+    forecast = _forecast(bundle, of, breakdown=False)
     row = {"bundle": bundle.name, "kind": bundle.kind, "environment": bundle.environment_id}
-    shown = ("latency_ns", "coverage", *(("operators",) if breakdown else ()))
-    return {**row, **{key: forecast[key] for key in shown}}
+    return {**row, **{key: forecast[key] for key in ("latency_ns", "coverage")}}
 
 
 def _forecast(bundle: Bundle, of: Forecast, breakdown: bool) -> Row:
@@ -94,9 +196,10 @@ def add_export(parser: argparse.ArgumentParser) -> None:
 
 def _run_export(given: argparse.Namespace) -> None:
     names = [name for name in given.models if name != "all"]
-    found = [Model.load(name, space=given.space) for name in names]
+    shipped = models()
+    found = [Model.load(n, space=None if n in shipped else given.space) for n in names]
     if len(names) < len(given.models):
-        found += [Model.load(name) for name in models() if name not in names]
+        found += [Model.load(name) for name in shipped if name not in names]
     os.makedirs(given.out, exist_ok=True)
     rows: list[Row] = []
     for model in found:
@@ -172,7 +275,7 @@ def _run_split(given: argparse.Namespace) -> None:
         bandwidth=mbit_per_s(given.bandwidth),
         round_trip=time_ms(given.round_trip),
     )
-    show(given, found.to_dict(), str(found))
+    show(given, [{**found.to_dict(), "chosen": True}], str(found))
 
 
 def _run_pipeline(given: argparse.Namespace) -> None:
@@ -195,4 +298,4 @@ def _run_pipeline(given: argparse.Namespace) -> None:
         bandwidth=mbit_per_s(given.bandwidth),
         hand_over=time_ms(given.hand_over),
     )
-    show(given, found.to_dict(), str(found))
+    show(given, [{**found.to_dict(), "chosen": True}], str(found))

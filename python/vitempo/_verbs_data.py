@@ -6,6 +6,7 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from ._printing import finish, show, table, whole
 from .errors import VitempoError
@@ -87,11 +88,12 @@ def _run_first(given: argparse.Namespace) -> None:
 
 
 def _files(given: Sequence[str]) -> list[str]:
+    from ._adapt import files_in
+
     files: list[str] = []
     for path in given:
         if os.path.isdir(path):
-            names = sorted(name for name in os.listdir(path) if name.endswith(".onnx"))
-            files += [os.path.join(path, name) for name in names]
+            files += [os.fspath(file) for file in files_in(Path(path))]
         else:
             files.append(path)
     return files

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Optional, Union
 
-from ._open import Named, opened
-from ._vitempo import Bundle, Forecast, read
+from ._open import Named, opened, several
+from ._vitempo import Forecast, read
 
 
 class ForecastCallback:
@@ -21,12 +21,11 @@ class ForecastCallback:
 
     def __init__(
         self,
-        bundles: Union[Bundle, str, Iterable[Named]],
+        bundles: Union[Named, Iterable[Named]],
         inputs: Optional[Any] = None,
         show: Callable[[str], object] = print,
     ) -> None:
-        several = [bundles] if isinstance(bundles, (Bundle, str)) else list(bundles)
-        self.bundles = [opened(bundle) for bundle in several]
+        self.bundles = [opened(bundle) for bundle in several(bundles)]
         self.inputs = inputs
         self.show = show
 

@@ -9,6 +9,7 @@ from typing import Any, Optional, Union
 import numpy as np
 import numpy.typing as npt
 
+from ._open import Named, opened
 from ._vitempo import Bundle, Forecasts, Space
 from .errors import InvalidArgument
 
@@ -30,7 +31,7 @@ class LatencyRegressor:
     ) -> None:
         self.bundle = bundle
         self.space = space
-        self._opened: Optional[Bundle] = None
+        self._opened: Optional[tuple[Named, Bundle]] = None
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The arguments of the constructor."""
@@ -42,12 +43,11 @@ class LatencyRegressor:
             if name not in ("bundle", "space"):
                 raise ValueError(f"LatencyRegressor has no parameter `{name}`")
             setattr(self, name, value)
-        self._opened = None
         return self
 
     def fit(self, X: Any, y: Optional[Any] = None) -> LatencyRegressor:
         """Forecasts the first encoding, so that wrong ones are seen here; learns nothing."""
-        self._forecasts(list(X)[:1])
+        self._forecasts(_column(X)[:1])
         return self
 
     def predict(self, X: Any) -> Floats:
@@ -72,10 +72,12 @@ class LatencyRegressor:
         return 1.0 - residual / total if total else 0.0
 
     def _forecasts(self, X: Any) -> Forecasts:
-        values = np.asarray(X)
-        if values.ndim == 2 and values.shape[1] == 1:
-            values = values[:, 0]
-        if self._opened is None:
-            named = self.bundle
-            self._opened = named if isinstance(named, Bundle) else Bundle.load(named)
-        return self._opened.predict(values, space=self.space)
+        if self._opened is None or self._opened[0] is not self.bundle:
+            self._opened = self.bundle, opened(self.bundle)
+        return self._opened[1].predict(_column(X), space=self.space)
+
+
+def _column(X: Any) -> npt.NDArray[Any]:
+    """Encodings of shape (n,); an array keeps its mask."""
+    values: npt.NDArray[Any] = X if isinstance(X, np.ma.MaskedArray) else np.asarray(X)
+    return values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values

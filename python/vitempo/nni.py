@@ -10,11 +10,14 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Mapping
 from typing import Any, Callable, Optional
 
 from ._open import Named, opened, predict_one
 from ._vitempo import Forecast
+
+MOST_KNOWN = 4096
 
 
 class LatencyProfiler:
@@ -41,16 +44,31 @@ class LatencyProfiler:
         self.bundle = opened(bundle)
         self.inputs = inputs
         self._to_model = to_model
-        self._known: dict[str, Forecast] = {}
+        self._known: dict[bytes, Forecast] = {}
 
     def forecast(self, sample: Mapping[str, Any]) -> Forecast:
-        """The forecast of a sample with its interval; each sample is exported once."""
-        key = repr(sorted(sample.items(), key=lambda item: item[0]))
-        if key not in self._known:
-            make = self._to_model or self.model_space.freeze
-            self._known[key] = predict_one(self.bundle, make(sample), inputs=self.inputs)
-        return self._known[key]
+        """The forecast of a sample with its interval; equal samples are exported once, of the
+        last few thousand."""
+        key = _key(sample)
+        known = None if key is None else self._known.get(key)
+        if known is not None:
+            return known
+        make = self._to_model or self.model_space.freeze
+        forecast = predict_one(self.bundle, make(sample), inputs=self.inputs)
+        if key is not None:
+            if len(self._known) >= MOST_KNOWN:
+                del self._known[next(iter(self._known))]
+            self._known[key] = forecast
+        return forecast
 
     def profile(self, sample: Mapping[str, Any]) -> float:
         """The latency of a sample, ms."""
         return self.forecast(sample).ms
+
+
+def _key(sample: Mapping[str, Any]) -> Optional[bytes]:
+    """The exact contents of a sample; None where they cannot be written."""
+    try:
+        return pickle.dumps(sorted(sample.items(), key=lambda item: item[0]))
+    except Exception:  # noqa: BLE001 - classes of others raise what they like
+        return None

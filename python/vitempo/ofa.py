@@ -23,15 +23,16 @@ from dataclasses import dataclass
 from typing import Any, Optional, Union
 
 from ._onnx import Network
-from ._open import Named, opened
+from ._open import Named, opened, several
 from ._vitempo import Bundle
-from .errors import InvalidModel
+from .errors import InvalidArgument, InvalidModel
 
 Config = Mapping[str, Any]
 Table = dict[str, dict[str, Union[float, int]]]
 CHANNEL_DIVISIBLE = 8
 SIZES = ("expand", "kernel", "stride")
 FLAGS = ("idskip", "se", "hs")
+ACTIVATIONS = ("relu", "relu6", "h_swish")
 
 
 @dataclass(frozen=True)
@@ -119,7 +120,7 @@ def _shape(text: str) -> tuple[int, int, int]:
 
 def table(
     bundle: Named,
-    keys: Iterable[str],
+    keys: Union[str, Iterable[str]],
     *,
     activation: Optional[str] = None,
 ) -> Table:
@@ -127,12 +128,15 @@ def table(
 
     Args:
         bundle: The device: a bundle, its name, or its path.
-        keys: Descriptions of layers.
+        keys: A description of a layer, or several.
         activation: `relu`, `relu6` or `h_swish`, of layers whose key does not say; by default that
             of MobileNet-v3 where a key has `hs`, else `relu6`.
     """
+    if activation is not None and activation not in ACTIVATIONS:
+        known = ", ".join(ACTIVATIONS)
+        raise InvalidArgument(f"activation {activation!r}: expected one of {known}")
     device = opened(bundle)
-    distinct = list(dict.fromkeys(keys))
+    distinct = list(dict.fromkeys(several(keys)))
     if activation is None:
         activation = "h_swish" if any("-hs:" in key for key in distinct) else "relu6"
     return {key: {"mean": _latency(device, key, activation), "count": 1} for key in distinct}

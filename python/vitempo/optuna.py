@@ -12,6 +12,7 @@ sampler = optuna.samplers.NSGAIISampler(constraints_func=ceiling.violation)
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -58,5 +59,5 @@ class Ceiling(LatencyCeiling):
 
     def violation(self, trial: Any) -> Sequence[float]:
         """For samplers with `constraints_func`: ms above the ceiling; at most 0 where it is
-        kept."""
-        return (float(trial.user_attrs[VIOLATION]),)
+        kept, infinite where the trial was not forecast."""
+        return (float(trial.user_attrs.get(VIOLATION, math.inf)),)

@@ -6,15 +6,15 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Optional
+from typing import Any, Optional, Union
 
 from . import _numbers, _vitempo
 from ._latency import Latency, latency_of
-from ._open import Named, opened
+from ._open import Named, opened, several
 from ._placing import PlacedTask, PlacedWay, Placing, Task, place
 from ._stitching import StitchedOrder, StitchedTask, Stitching, stitch
 from ._vitempo import read
-from .errors import PlanError
+from .errors import InvalidArgument, PlanError
 
 __all__ = [
     "PlacedTask",
@@ -33,6 +33,8 @@ __all__ = [
     "split",
     "stitch",
 ]
+
+CRITERIA = ("latency", "device_energy", "device_memory", "bytes_sent", "server_memory")
 
 
 @dataclass(frozen=True)
@@ -105,7 +107,7 @@ def split(
     max_latency: Optional[float] = None,
     max_energy: Optional[float] = None,
     max_memory: Optional[int] = None,
-    confine: Sequence[str] = (),
+    confine: Union[str, Sequence[str]] = (),
     inputs: Optional[Any] = None,
     dims: Optional[dict[str, int]] = None,
 ) -> Plan:
@@ -125,11 +127,13 @@ def split(
         max_energy: Bound on the energy of the device, mJ.
         max_memory: Bound on the memory that the device's engine takes, with the activations of
             the whole model; of engines whose memory is not known, on the weights; bytes.
-        confine: Names of tensors that may not leave the device.
+        confine: A tensor, or several, by names, that may not leave the device.
 
     Raises:
         PlanError: No split is within the bounds, or a number is not in its range.
     """
+    if minimise not in CRITERIA:
+        raise InvalidArgument(f"minimise {minimise!r}: expected one of {', '.join(CRITERIA)}")
     options = {
         "bytes_per_s": _bytes_per_s(bandwidth),
         "round_trip_ns": _nano("round_trip", round_trip, "ms"),
@@ -142,7 +146,7 @@ def split(
         "device_memory_bytes": None
         if max_memory is None
         else _numbers.count("max_memory", max_memory, "bytes", error=PlanError),
-        "confined": list(confine),
+        "confined": several(confine),
     }
     graph = read(model, inputs=inputs, dims=dims)
     found = _vitempo.plan_split(graph, opened(device), opened(server), json.dumps(options))
@@ -235,7 +239,10 @@ def _optional_nano(name: str, milli: Optional[float], unit: str) -> Optional[int
 
 def _bytes_per_s(bandwidth: float) -> int:
     """From Mbit/s."""
-    return _numbers.scaled("bandwidth", bandwidth, 1e6 / 8, "Mbit/s", error=PlanError)
+    found = _numbers.scaled("bandwidth", bandwidth, 1e6 / 8, "Mbit/s", error=PlanError)
+    if found == 0:
+        raise PlanError(f"`bandwidth` is {bandwidth!r}, expected at least 8e-06 Mbit/s: 1 byte/s")
+    return found
 
 
 def _plan(text: str, table: str) -> Plan:

@@ -12,9 +12,9 @@ use super::{
     forecasts::BundleEvaluation,
     group::Group,
     hue::Hue,
-    leading, names_of,
+    leading, models_of,
     paper::PAPER,
-    slug, source,
+    source,
     survey::Survey,
     table::{Cell, Table},
 };
@@ -71,7 +71,7 @@ pub fn section(surveys: &[Survey]) -> Vec<Block> {
             &[survey],
         );
         blocks.push(Block::figure(
-            format!("accuracy-sizes-{}", slug(&survey.label)),
+            format!("accuracy-sizes-{}", survey.slug),
             caption,
             by_size(survey),
             missing,
@@ -93,7 +93,7 @@ pub fn section(surveys: &[Survey]) -> Vec<Block> {
             &[survey],
         );
         blocks.push(Block::figure(
-            format!("errors-{}", slug(&survey.label)),
+            format!("errors-{}", survey.slug),
             caption,
             errors(survey),
             missing,
@@ -322,8 +322,8 @@ pub fn errors(survey: &Survey) -> Chart {
             (m.actual_ns / 1e6, (m.predicted.point().ns() / m.actual_ns - 1.0) * 100.0)
         };
         let series = Series::new(group.to_string(), mark, models.iter().map(point).collect());
-        Series { names: names_of(group, models.iter().map(|m| &m.name)), ..series }
-            .hue(Hue::Group(group))
+        let keys = models.iter().map(|m| (m.name.as_str(), m.architecture.as_str()));
+        Series { models: models_of(group, keys), ..series }.hue(Hue::Group(group))
     };
     let series = marks.into_iter().map(of).filter(|s| !s.points.is_empty()).collect();
     Chart::Points {

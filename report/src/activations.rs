@@ -6,7 +6,7 @@ use super::{
     chart::{Axis, BarSeries, Chart, Series},
     figures,
     hue::Hue,
-    leading, paper, slug, source,
+    leading, paper, source,
     statistics::{geometric_mean, quantile},
     survey::{Row, Survey},
     table::{Cell, Table},
@@ -37,12 +37,7 @@ pub fn section(surveys: &[Survey]) -> Vec<Block> {
             &format!("Latency of {rows} activations against elements, in models and alone"),
             &[survey],
         );
-        Block::figure(
-            format!("activations-{}", slug(&survey.label)),
-            caption,
-            figure(survey),
-            missing,
-        )
+        Block::figure(format!("activations-{}", survey.slug), caption, figure(survey), missing)
     };
     blocks.extend(figures(
         leading(surveys.iter().filter(|s| activations(s).next().is_some())).into_iter().map(of),

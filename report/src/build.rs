@@ -27,6 +27,18 @@ pub struct Options {
 }
 
 impl Options {
+    /// Whether any of the sections trains bundles.
+    #[must_use]
+    pub fn trains_bundles(&self) -> bool {
+        self.topics().contains(&Topic::Accuracy)
+    }
+
+    /// Whether the seed decides anything in these sections.
+    #[must_use]
+    pub fn uses_seed(&self) -> bool {
+        self.trains_bundles() || self.topics().contains(&Topic::Importance)
+    }
+
     fn topics(&self) -> Vec<Topic> {
         let mut topics =
             if self.topics.is_empty() { Topic::ALL.to_vec() } else { self.topics.clone() };
@@ -169,5 +181,18 @@ mod tests {
         assert_eq!(options(&[]).topics(), Topic::ALL);
         let given = [Topic::Memory, Topic::Latency, Topic::Memory];
         assert_eq!(options(&given).topics(), [Topic::Latency, Topic::Memory]);
+        for (topics, trains, seeded) in [
+            (&[][..], true, true),
+            (&[Topic::Latency, Topic::Accuracy], true, true),
+            (&[Topic::Importance], false, true),
+            (&given, false, false),
+        ] {
+            let options = options(topics);
+            assert_eq!(
+                (options.trains_bundles(), options.uses_seed()),
+                (trains, seeded),
+                "{topics:?}"
+            );
+        }
     }
 }

@@ -54,6 +54,22 @@ pub enum Mark {
     Bar,
 }
 
+/// A model that a point or a cell is about; two models may have one name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ModelKey {
+    /// The name that is shown.
+    pub name: String,
+    /// Digest of its operators.
+    pub architecture: String,
+}
+
+impl ModelKey {
+    /// The model of this name and architecture.
+    pub fn new(name: &str, architecture: &str) -> Self {
+        Self { name: name.to_owned(), architecture: architecture.to_owned() }
+    }
+}
+
 /// Points of one kind.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Series {
@@ -65,9 +81,8 @@ pub struct Series {
     pub points: Vec<(f64, f64)>,
     /// A word beside each point; none where there are fewer.
     pub labels: Vec<String>,
-    /// What each point is, e.g. the name of a model, shown where a reader points; none where there
-    /// are fewer.
-    pub names: Vec<String>,
+    /// The model of each point, shown where a reader points; none where there are fewer.
+    pub models: Vec<ModelKey>,
     /// What its colour stands for.
     pub hue: Hue,
     /// Whether its line is dashed.
@@ -82,7 +97,7 @@ impl Series {
             mark,
             points,
             labels: Vec::new(),
-            names: Vec::new(),
+            models: Vec::new(),
             hue: Hue::Place,
             dashed: false,
         }

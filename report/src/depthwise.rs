@@ -5,7 +5,7 @@ use super::{
     Block,
     chart::{Axis, Chart, Mark, Series},
     hue::Hue,
-    paper, slug, source,
+    paper, source,
     survey::{Row, Survey, Window},
     table::{Cell, Table},
 };
@@ -50,7 +50,7 @@ pub fn section(surveys: &[Survey]) -> Vec<Block> {
                 output",
                 shape.stride
             );
-            let id = format!("depthwise-{}", slug(&survey.label));
+            let id = format!("depthwise-{}", survey.slug);
             blocks.push(Block::figure(id, source(&what, &[survey]), by_size(&sizes), missing));
         }
     }

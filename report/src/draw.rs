@@ -10,8 +10,10 @@ mod legend;
 mod panel;
 mod points;
 
-use super::{chart::Chart, scale::Scale};
-use crate::chart::Axis;
+use super::{
+    chart::{Axis, Chart, ModelKey},
+    scale::Scale,
+};
 use canvas::Canvas;
 use legend::Legend;
 use panel::Panel;
@@ -23,8 +25,8 @@ const BAR: f64 = 13.0;
 /// Pixels between a panel and the edges of the figure for its axes.
 const AROUND: f64 = 70.0;
 
-/// The page of a named point; `None` where it has none.
-pub type Target<'a> = &'a dyn Fn(&str) -> Option<String>;
+/// The page of a point's model; `None` where it has none.
+pub type Target<'a> = &'a dyn Fn(&ModelKey) -> Option<String>;
 
 /// The chart as an SVG element that stands alone.
 #[must_use]
@@ -38,8 +40,8 @@ pub fn sheet(charts: &[Chart]) -> String {
     drawn(charts, "", &|_| None)
 }
 
-/// The chart as a picture within a page, with a name for those who do not see it; named points are
-/// links.
+/// The chart as a picture within a page, with a name for those who do not see it; points of models
+/// are links.
 #[must_use]
 pub fn inline(chart: &Chart, label: &str, target: Target<'_>) -> String {
     let attributes = format!(" role=\"img\" aria-label=\"{}\"", super::markup::escape(label));
@@ -167,12 +169,12 @@ mod tests {
     #[test]
     fn named_points_say_what_they_are_and_lead_to_their_page() {
         let series = vec![Series {
-            names: vec!["<b>".to_owned(), "two".to_owned()],
+            models: ["<b>", "two"].map(|name| ModelKey::new(name, "a")).to_vec(),
             ..Series::new("models", Mark::Ring, vec![(1.0, 1.0), (2.0, 2.0)])
         }];
         let chart = Chart::Points { x: Axis::linear("x"), y: Axis::linear("y"), series };
-        let drawn = inline(&chart, "a \"figure\"", &|name| {
-            (name == "two").then(|| "two.html?a&b".to_owned())
+        let drawn = inline(&chart, "a \"figure\"", &|model| {
+            (model.name == "two").then(|| "two.html?a&b".to_owned())
         });
         assert!(drawn.contains("aria-label=\"a &quot;figure&quot;\""), "{drawn}");
         assert!(drawn.contains("<title>&lt;b&gt;: x 1.00, y 1.00</title>"), "{drawn}");

@@ -67,6 +67,12 @@ pub enum ReportError {
     /// A table that cannot be written as CSV.
     #[error("cannot write a table as CSV: {0}")]
     Csv(String),
+    /// Two files of one path, of which the second would replace the first.
+    #[error("two files of the report are called {path}")]
+    EqualPaths {
+        /// The path in the report.
+        path: String,
+    },
     /// A figure with more models than it has colours.
     #[error("a figure shows at most {most} models; these are {models}")]
     TooManyModels {

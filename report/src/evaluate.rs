@@ -20,7 +20,8 @@ use vitempo::{
     datasets::{self, Dataset, Split, SplitSize},
     graph::{LatencyModel, ModelProfile},
     predictors::{
-        self, Evaluation, Method, PredictorBundle, PredictorError, TrainOptions, TrainingRows,
+        self, Evaluation, Method, ModelRow, PredictorBundle, PredictorError, TrainOptions,
+        TrainingRows,
     },
     training,
 };
@@ -99,7 +100,7 @@ impl Evaluator {
             let evaluated = evaluate(&bundle, &sets, dataset, progress)?;
             // The first bundle was trained on the most.
             let forecasts = match evaluations.is_empty() {
-                true => forecasts(&bundle, &sets, &evaluated, dataset)?,
+                true => forecasts(&bundle, &evaluated, dataset),
                 false => Vec::new(),
             };
             evaluations.push(BundleEvaluation {
@@ -179,25 +180,15 @@ fn evaluate(
 /// The forecasts of the real models, in the order of groups, then of names.
 fn forecasts(
     bundle: &PredictorBundle,
-    sets: &BTreeMap<Group, Vec<ModelProfile>>,
     evaluated: &BTreeMap<Group, Evaluation>,
     dataset: &Dataset,
-) -> Result<Vec<ModelForecast>, ReportError> {
-    let mut found = Vec::new();
-    for (group, evaluation) in evaluated.iter().filter(|(g, _)| **g != Group::Synthetic) {
-        let profiles = sets.get(group).map_or(&[][..], Vec::as_slice);
-        let rows = TrainingRows::with_drift(profiles, bundle.drift)?;
-        // An evaluation has a row for each of these, in their order.
-        let measured = rows.models.iter().filter(|m| m.e2e_ns.is_some());
-        for (model, row) in measured.zip(&evaluation.models) {
-            found.push(ModelForecast {
-                architecture: model.architecture.clone(),
-                row: row.clone(),
-                parts: parts(bundle, &model.name, &model.architecture, dataset),
-            });
-        }
-    }
-    Ok(found)
+) -> Vec<ModelForecast> {
+    let real = evaluated.iter().filter(|(group, _)| **group != Group::Synthetic);
+    let forecast = |row: &ModelRow| ModelForecast {
+        row: row.clone(),
+        parts: parts(bundle, &row.name, &row.architecture, dataset),
+    };
+    real.flat_map(|(_, evaluation)| &evaluation.models).map(forecast).collect()
 }
 
 /// `None` without a graph, or where its kernels are not known.

@@ -25,8 +25,6 @@ pub struct BundleEvaluation {
 /// The forecast of a model by a bundle that was not trained on it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelForecast {
-    /// The digest of its operators; its name is in `row`.
-    pub architecture: String,
     /// Forecast and interval beside the measured latency.
     pub row: ModelRow,
     /// By operator family; `None` where the kernels of the engine are not known.

@@ -8,7 +8,7 @@ use super::{
     figures,
     group::Group,
     hue::Hue,
-    leading, paper, slug, source,
+    leading, paper, source,
     statistics::quantile,
     survey::{Row, Survey},
     table::{Cell, Table},
@@ -38,12 +38,7 @@ pub fn section(surveys: &[Survey]) -> Vec<Block> {
             ),
             &[survey],
         );
-        Block::figure(
-            format!("intensity-{}", slug(&survey.label)),
-            caption,
-            roofline(survey),
-            missing,
-        )
+        Block::figure(format!("intensity-{}", survey.slug), caption, roofline(survey), missing)
     };
     blocks.extend(figures(leading(surveys).into_iter().map(of), missing));
     if let Some(survey) = leading(surveys).first() {

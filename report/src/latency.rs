@@ -6,7 +6,7 @@ use super::{
     figures,
     group::Group,
     hue::Hue,
-    leading, names_of, paper, slug, source,
+    leading, models_of, paper, source,
     statistics::{Line, geometric_mean},
     survey::{Model, Survey},
     table::{Cell, Table},
@@ -15,6 +15,9 @@ use vitempo::predictors::metrics::median;
 
 /// The study compares models below 5 GFLOPs as ptflops counts them, which is 5 GMACs.
 const MOST_MACS: u64 = 5_000_000_000;
+
+const ALL_LARGE: &str = "Every model with a graph and an end-to-end latency has more than 5 GMACs; \
+    the study compares models of at most 5.";
 
 pub fn section(surveys: &[Survey]) -> Vec<Block> {
     let mut blocks = vec![Block::text(format!(
@@ -28,10 +31,12 @@ pub fn section(surveys: &[Survey]) -> Vec<Block> {
         `vitempo profile MODELS --out data/`.";
     let of = |survey: &Survey| {
         let caption = source(&format!("Latency against FLOPs of {}", counts(survey)), &[survey]);
-        Block::figure(format!("latency-{}", slug(&survey.label)), caption, figure(survey), missing)
+        Block::figure(format!("latency-{}", survey.slug), caption, figure(survey), missing)
     };
     blocks.extend(figures(leading(surveys).into_iter().map(of), missing));
-    blocks.push(Block::table(trends(surveys), missing));
+    let table = trends(surveys);
+    let is_drawn = surveys.iter().any(|survey| !figure(survey).is_empty());
+    blocks.push(Block::table(table, if is_drawn { ALL_LARGE } else { missing }));
     blocks.extend(architectures::blocks(surveys));
     blocks
 }
@@ -49,11 +54,11 @@ pub fn counts_where(survey: &Survey, is_shown: impl Fn(&Model) -> bool) -> Strin
     if text.is_empty() { "no models".to_owned() } else { format!("{} models", text.join(", ")) }
 }
 
-/// Name, FLOPs and ns of a group's models, those of at most so many MACs.
-fn points(survey: &Survey, group: Group, most_macs: u64) -> Vec<(&str, f64, f64)> {
+/// FLOPs and ns of a group's models, those of at most so many MACs.
+fn points(survey: &Survey, group: Group, most_macs: u64) -> Vec<(&Model, f64, f64)> {
     let models = survey.group(group).filter_map(|(_, m)| {
         let work = m.work.filter(|w| w.macs <= most_macs && w.flops > 0)?;
-        Some((m.name.as_str(), work.flops as f64, m.latency_ns?))
+        Some((m, work.flops as f64, m.latency_ns?))
     });
     models.collect()
 }
@@ -70,15 +75,11 @@ pub fn figure(survey: &Survey) -> Chart {
         (Group::Convolutional, Mark::Triangle),
     ];
     let of = |(group, mark): (Group, Mark)| {
-        let (names, points) = points(survey, group, u64::MAX)
-            .into_iter()
-            .map(|(name, flops, ns)| (name, (flops / 1e9, ns / 1e6)))
-            .unzip::<&str, (f64, f64), Vec<&str>, Vec<(f64, f64)>>();
-        Series {
-            names: names_of(group, names.into_iter()),
-            ..Series::new(group.to_string(), mark, points)
-        }
-        .hue(Hue::Group(group))
+        let found = points(survey, group, u64::MAX);
+        let points = found.iter().map(|(_, flops, ns)| (flops / 1e9, ns / 1e6)).collect();
+        let models = found.iter().map(|(m, ..)| (m.name.as_str(), m.architecture.as_str()));
+        Series { models: models_of(group, models), ..Series::new(group.to_string(), mark, points) }
+            .hue(Hue::Group(group))
     };
     Chart::Points {
         x: Axis::log("GFLOPs"),

@@ -51,6 +51,7 @@ mod read;
 mod scale;
 pub mod site;
 pub mod sizes;
+mod slugs;
 mod statistics;
 pub mod survey;
 pub mod table;
@@ -60,7 +61,7 @@ pub use error::ReportError;
 pub use hue::Hue;
 pub use site::Site;
 
-use chart::Chart;
+use chart::{Chart, ModelKey};
 use group::Group;
 use survey::Survey;
 use table::Table;
@@ -235,11 +236,12 @@ fn figures(blocks: impl Iterator<Item = Block>, otherwise: &str) -> Vec<Block> {
     if shown.is_empty() { vec![Block::Missing(otherwise.to_owned())] } else { shown }
 }
 
-/// Names for the points of a group: real models are known by theirs, synthetic ones are a cloud.
-fn names_of<N: AsRef<str>>(group: Group, names: impl Iterator<Item = N>) -> Vec<String> {
+/// The models of the points of a group, by name and architecture: real ones are known by theirs,
+/// synthetic ones are a cloud.
+fn models_of<'a>(group: Group, models: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<ModelKey> {
     match group {
         Group::Synthetic => Vec::new(),
-        _ => names.map(|name| name.as_ref().to_owned()).collect(),
+        _ => models.map(|(name, architecture)| ModelKey::new(name, architecture)).collect(),
     }
 }
 

@@ -1,4 +1,4 @@
-//! [`escape`] and [`prose`]: text within markup.
+//! [`escape`], [`markdown`] and [`prose`]: text within markup.
 
 /// Text inside HTML, or inside a quoted attribute.
 pub fn escape(text: &str) -> String {
@@ -10,6 +10,19 @@ pub fn escape(text: &str) -> String {
             '>' => out += "&gt;",
             '"' => out += "&quot;",
             '\'' => out += "&#39;",
+            other => out.push(other),
+        }
+    }
+    out
+}
+
+/// Text inside Markdown, on one line and without markup of its own, also in a cell of a table.
+pub fn markdown(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.replace("\r\n", " ").chars() {
+        match c {
+            '\\' | '|' | '<' | '&' | '`' | '[' | ']' => out.extend(['\\', c]),
+            '\n' | '\r' => out.push(' '),
             other => out.push(other),
         }
     }

@@ -9,7 +9,7 @@ use super::{
     group::Group,
     hue::Hue,
     latency::counts_where,
-    leading, paper, slug, source,
+    leading, paper, source,
     statistics::quantile,
     survey::{Model, Survey},
     table::{Cell, Table},
@@ -31,7 +31,7 @@ pub fn section(surveys: &[Survey]) -> Vec<Block> {
     let of = |survey: &&Survey| {
         let counts = counts_where(survey, |model| model.peak_memory_bytes.is_some());
         let caption = source(&format!("Peak memory against model size, {counts}"), &[survey]);
-        Block::figure(format!("memory-{}", slug(&survey.label)), caption, figure(survey), missing)
+        Block::figure(format!("memory-{}", survey.slug), caption, figure(survey), missing)
     };
     blocks.extend(figures(reported.iter().map(of), missing));
     if let Some(survey) = reported.iter().find(|s| resolutions(s).len() > 1) {

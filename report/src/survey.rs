@@ -16,6 +16,7 @@ use super::{
     forecasts::BundleEvaluation,
     group::Group,
     inputs::{self, InputEffect},
+    slug,
 };
 use jiff::Timestamp;
 use labels::label;
@@ -129,6 +130,8 @@ pub struct Survey {
     pub number: usize,
     /// Short name, unique in a report.
     pub label: String,
+    /// Names its files; unique in a report.
+    pub slug: String,
     /// The dataset.
     pub folder: String,
     /// Where it was measured.
@@ -185,7 +188,16 @@ impl Survey {
             runs_ns: m.runs.iter().map(|(_, corrected)| *corrected).collect(),
             ..model((&m.name, &m.architecture), &by_model, measurements.graphs)
         };
-        let models: Vec<Model> = rows.models.iter().map(of_model).collect();
+        let mut models: Vec<Model> = rows.models.iter().map(of_model).collect();
+        let in_rows: BTreeSet<(&str, &str)> =
+            rows.models.iter().map(|m| (m.name.as_str(), m.architecture.as_str())).collect();
+        let of_memory = by_model.keys().filter(|key| !in_rows.contains(key));
+        // Behind the others, whose places the rows have.
+        models.extend(
+            of_memory
+                .map(|&key| model(key, &by_model, measurements.graphs))
+                .filter(|model| model.peak_memory_bytes.is_some()),
+        );
         let groups: Vec<Option<Group>> = models.iter().map(|m| m.group).collect();
         let of_models = Self::of_models(measurements, models, rows.origin);
         let survey = Self {
@@ -236,9 +248,11 @@ impl Survey {
     ) -> Option<Self> {
         let first = measurements.profiles.first()?;
         let times = || measurements.profiles.iter().map(|p| p.started_unix_ms).filter(|ms| *ms > 0);
+        let label = label(&first.environment);
         Some(Self {
             number: 0,
-            label: label(&first.environment),
+            slug: slug(&label),
+            label,
             folder: measurements.folder.clone(),
             environment: first.environment.clone(),
             origin,

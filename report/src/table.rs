@@ -1,11 +1,14 @@
 //! [`Table`]: rows of a report under headings, as HTML, Markdown and JSON. JSON has the exact
 //! numbers; HTML and Markdown round them.
 
-use super::markup::{escape, lead, prose};
+use super::{
+    chart::ModelKey,
+    markup::{escape, lead, markdown, prose},
+};
 use serde_json::{Map, Value, json};
 
-/// The page of a text under a heading; `None` where it has none.
-pub type Target<'a> = &'a dyn Fn(&str, &str) -> Option<String>;
+/// The page of what a cell under a heading names; `None` where it has none.
+pub type Target<'a> = &'a dyn Fn(&str, &Cell) -> Option<String>;
 
 /// Tables with more rows scroll within the page.
 const LONG: usize = 25;
@@ -26,6 +29,8 @@ pub enum Cell {
         /// The way to the page.
         page: String,
     },
+    /// The name of a model.
+    Model(ModelKey),
     /// A whole number.
     Count(usize),
     /// Already in percent.
@@ -42,6 +47,11 @@ impl Cell {
     /// Words.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text(text.into())
+    }
+
+    /// The name of a model, which may have a page.
+    pub fn model(name: &str, architecture: &str) -> Self {
+        Self::Model(ModelKey::new(name, architecture))
     }
 
     /// A share between 0 and 1, shown in percent.
@@ -67,6 +77,7 @@ impl Cell {
     fn shown(&self) -> String {
         match self {
             Self::Text(text) | Self::Link { text, .. } => text.clone(),
+            Self::Model(model) => model.name.clone(),
             Self::Count(n) => n.to_string(),
             Self::Percent(p) if p.is_finite() => format!("{p:.1} %"),
             // No `-0.0`.
@@ -83,15 +94,14 @@ impl Cell {
         match self {
             Self::Blank => Value::Null,
             Self::Text(text) | Self::Link { text, .. } => json!(text),
+            Self::Model(model) => json!(model.name),
             Self::Count(n) => json!(n),
-            Self::Percent(v) | Self::Signed(v) | Self::Times(v) | Self::Number(v) => {
-                json!((v * 1e6).round() / 1e6)
-            }
+            Self::Percent(v) | Self::Signed(v) | Self::Times(v) | Self::Number(v) => json!(v),
         }
     }
 
     fn is_numeric(&self) -> bool {
-        !matches!(self, Self::Text(_) | Self::Link { .. })
+        !matches!(self, Self::Text(_) | Self::Model(_) | Self::Link { .. })
     }
 }
 
@@ -102,9 +112,20 @@ pub fn three_digits(number: f64) -> String {
         v if v >= 10.0 => 1,
         v if v >= 1.0 => 2,
         v if v >= 0.1 => 3,
-        _ => 4,
+        v if v >= 0.01 => 4,
+        v => decimals(v),
     };
     format!("{number:.decimals$}")
+}
+
+/// Most decimals that a cell has room for.
+const MOST_DECIMALS: usize = 12;
+
+/// Decimals of three significant digits, of a number below 1.
+fn decimals(number: f64) -> usize {
+    let scientific = format!("{number:.2e}");
+    let exponent = scientific.split_once("e-").and_then(|(_, exponent)| exponent.parse().ok());
+    exponent.map_or(MOST_DECIMALS, |exponent: usize| (exponent + 2).min(MOST_DECIMALS))
 }
 
 /// Rows under headings.
@@ -157,7 +178,7 @@ impl Table {
     }
 
     /// As HTML: the caption, then the rows in a region that scrolls and that a keyboard reaches.
-    /// `target` has the page of a text under a heading.
+    /// `target` has the page of what a cell under a heading names.
     pub fn html(&self, target: Target<'_>) -> String {
         let (id, (first, rest)) = (escape(&self.name), lead(&self.caption));
         let numeric = |column: usize| {
@@ -186,9 +207,8 @@ impl Table {
             let shown = cell.shown();
             let heading = self.headings.get(column).map_or("", String::as_str);
             let page = match cell {
-                Cell::Text(words) => target(heading, words),
                 Cell::Link { page, .. } => Some(page.clone()),
-                _ => None,
+                other => target(heading, other),
             };
             let text = match page {
                 Some(page) => format!("<a href=\"{}\">{}</a>", escape(&page), escape(&shown)),
@@ -213,13 +233,12 @@ impl Table {
     /// As Markdown.
     pub fn markdown(&self) -> String {
         let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
-        let plain = |text: &str| text.replace('|', "\\|");
-        let mut text = format!("{}\n\n", self.caption);
-        text += &line(self.headings.iter().map(|h| plain(h)).collect());
+        let mut text = format!("{}\n\n", markdown(&self.caption));
+        text += &line(self.headings.iter().map(|h| markdown(h)).collect());
         text += &line(self.headings.iter().map(|_| "---".to_owned()).collect());
         self.rows
             .iter()
-            .for_each(|row| text += &line(row.iter().map(|c| plain(&c.shown())).collect()));
+            .for_each(|row| text += &line(row.iter().map(|c| markdown(&c.shown())).collect()));
         text
     }
 
@@ -259,10 +278,12 @@ mod tests {
     fn the_three_forms() {
         assert_eq!(
             table().markdown(),
-            "What & where\n\n| Kind | Share |\n| --- | --- |\n| a\\|b<c | 12.3 % |\n| d | - |\n"
+            "What \\& where\n\n| Kind | Share |\n| --- | --- |\n| a\\|b\\<c | 12.3 % |\n\
+             | d | - |\n"
         );
-        let html = table()
-            .html(&|heading, text| (heading == "Kind" && text == "d").then(|| "d.html".to_owned()));
+        let html = table().html(&|heading, cell| {
+            (heading == "Kind" && *cell == Cell::text("d")).then(|| "d.html".to_owned())
+        });
         for part in [
             "<b>What &amp; where.</b>",
             "<th scope=\"row\">a|b&lt;c</th><td class=\"n\">12.3 %</td>",
@@ -274,6 +295,25 @@ mod tests {
         assert_eq!(
             table().json()["rows"],
             json!([{"Kind": "a|b<c", "Share": 12.3}, {"Kind": "d", "Share": null}])
+        );
+    }
+
+    #[test]
+    fn json_has_the_numbers_themselves() {
+        let exact = 1.234_567_890_123e-7;
+        let cells = [Cell::Number(exact), Cell::Percent(exact), Cell::Signed(-exact)];
+        assert_eq!(cells.map(|cell| cell.json().as_f64()), [exact, exact, -exact].map(Some));
+        assert_eq!(Cell::Number(f64::NAN).json(), Value::Null);
+    }
+
+    #[test]
+    fn names_break_no_row_of_markdown() {
+        let mut table = Table::new("t", "What\nwhere", ["Model"]);
+        table.rows = vec![vec![Cell::text("a\r\nb | <img> `c` \\ [d](e) &lt;")]];
+        assert_eq!(
+            table.markdown(),
+            "What where\n\n| Model |\n| --- |\n\
+             | a b \\| \\<img> \\`c\\` \\\\ \\[d\\](e) \\&lt; |\n"
         );
     }
 
@@ -294,6 +334,8 @@ mod tests {
         let shown: Vec<String> =
             [0.0, 0.01234, 0.5678, 3.25159, 42.123, 12345.6].map(three_digits).to_vec();
         assert_eq!(shown, ["0", "0.0123", "0.568", "3.25", "42.1", "12346"]);
+        let small = [0.001234, -0.0012, 0.000056789, 0.009999, 1e-300].map(three_digits);
+        assert_eq!(small, ["0.00123", "-0.00120", "0.0000568", "0.0100", "0.000000000000"]);
         assert_eq!(Cell::times(1.756).shown(), "1.76 x");
         assert_eq!(Cell::number(f64::NAN).shown(), "-");
     }

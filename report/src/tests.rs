@@ -323,6 +323,43 @@ fn sections_find_the_factors_that_were_put_in() {
 }
 
 #[test]
+fn a_model_whose_memory_alone_was_measured_has_memory_and_no_latency() {
+    let environment = environment(Precision::F32, None);
+    let (world, others) = (world(), world_of_one());
+    let mut profiles: Vec<ModelProfile> =
+        world.models.iter().map(|m| measurement(m, &environment, 0, 4.0, "zeros")).collect();
+    let of_memory = |run: ModelProfile| ModelProfile {
+        protocol: run.protocol.of_memory_alone(),
+        operators: Vec::new(),
+        executed: None,
+        peak_memory_bytes: Some(9_000_000),
+        ..run
+    };
+    for model in [&world.models[0], &others] {
+        profiles.push(of_memory(measurement(model, &environment, 1, 400.0, "zeros")));
+    }
+    let measurements = Measurements {
+        folder: "made-up".to_owned(),
+        profiles: &profiles,
+        other_inputs: &[],
+        graphs: &world.graphs,
+        failed: 0,
+    };
+    let survey = Survey::of(&measurements).unwrap_or_else(|e| panic!("{e}")).0;
+    let of = |name: &str| survey.models.iter().find(|m| m.name == name).expect("a model");
+    assert_eq!(survey.models.len(), world.models.len() + 1);
+    let both = of(&world.models[0].0.name);
+    assert_eq!((both.runs_ns.len(), both.peak_memory_bytes), (1, Some(7_000_000.0)));
+    let alone = of("memory");
+    assert_eq!((alone.latency_ns, alone.peak_memory_bytes), (None, Some(9_000_000.0)));
+}
+
+/// A model that is not in [`world`].
+fn world_of_one() -> (ModelIdentity, Graph) {
+    model("memory", None, graph(124, true))
+}
+
+#[test]
 fn a_peak_that_cannot_be_one_is_left_out() {
     let environment = environment(Precision::F32, None);
     let world = world();
@@ -376,6 +413,19 @@ fn what_is_missing_says_what_to_measure() {
             "{topic:?} of nothing"
         );
     }
+}
+
+#[test]
+fn models_that_the_study_leaves_out_are_not_missing() {
+    let mut surveys = surveys();
+    let works = surveys.iter_mut().flat_map(|s| &mut s.models).flat_map(|m| &mut m.work);
+    works.for_each(|work| work.macs = 5_000_000_001);
+    let blocks = Topic::Latency.blocks(&surveys);
+    assert!(blocks.iter().any(|b| matches!(b, Block::Figure(_))));
+    let missing: Vec<&Block> = blocks.iter().filter(|b| matches!(b, Block::Missing(_))).collect();
+    let is_about_size =
+        |b: &&Block| matches!(b, Block::Missing(text) if text.contains("more than 5 GMACs"));
+    assert!(missing.len() == 1 && missing.iter().all(is_about_size), "{missing:?}");
 }
 
 #[test]

@@ -59,7 +59,7 @@ impl Space {
     /// [`SpaceError`] naming file, key and what is allowed.
     pub fn load(path: impl AsRef<Path>) -> Result<Self, SpaceError> {
         let path = path.as_ref();
-        let text = std::fs::read_to_string(path)
+        let text = vitempo_graph::files::read_text(path)
             .map_err(|source| SpaceError::Io { path: path.to_owned(), source })?;
         Self::parse(&path.display().to_string(), &text)
     }

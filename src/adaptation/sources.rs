@@ -106,7 +106,7 @@ impl Sources {
         Ok(())
     }
 
-    /// One source per environment: models whose graphs the dataset has.
+    /// One source per environment: models whose graphs and latencies the dataset has.
     pub fn add_dataset(
         &mut self,
         dataset: &Dataset,
@@ -120,6 +120,9 @@ impl Sources {
         let usable = |p: &&ModelProfile| p.status == Status::Ok && !p.model.is_operator();
         for profile in dataset.profiles.iter().filter(usable) {
             runs += 1;
+            if profile.is_of_memory_alone() {
+                continue;
+            }
             if is_of(&profile.environment, target) {
                 own += 1;
                 self.own.insert(profile.environment.describe());
@@ -162,7 +165,10 @@ fn is_of(environment: &Environment, target: &Environment) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::adaptation::NewDevice;
+    use crate::{
+        adaptation::NewDevice,
+        model_runs::{of_memory_alone, run},
+    };
 
     fn board() -> Environment {
         let device = NewDevice {
@@ -184,6 +190,28 @@ mod tests {
         assert!(matches!(add(1e6), Err(SourceError::Repeated { name }) if name == "one"));
         assert!(add(2e6).is_ok(), "another bundle of the same environment");
         assert_eq!(sources.sources.len(), 2);
+    }
+
+    #[test]
+    fn measurements_of_memory_alone_are_no_latencies() {
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/models/mobilevit_xxs.onnx");
+        let options = vitempo_graph::onnx::ReadOptions::default();
+        let graph = vitempo_graph::onnx::read_file(file.as_ref(), &options).expect("a model");
+        let of_memory = of_memory_alone("m", 9_000_000);
+        let dataset = |profiles: &[ModelProfile]| Dataset {
+            profiles: profiles.to_vec(),
+            graphs: [("m".to_owned(), graph.clone())].into(),
+            ..Dataset::default()
+        };
+        let added = |profiles: &[ModelProfile]| {
+            let (mut sources, mut workloads) = (Sources::default(), Workloads::default());
+            sources.add_dataset(&dataset(profiles), &mut workloads, &board())?;
+            Ok::<_, SourceError>(sources.sources[0].latencies_ns.clone())
+        };
+        let both = added(&[of_memory.clone(), run("m", 2_000_000)]).expect("a source");
+        assert_eq!(both, [(0, 2e6)].into());
+        let refused = added(&[of_memory]);
+        assert!(matches!(refused, Err(SourceError::NothingUsable { runs: 1 })), "{refused:?}");
     }
 
     #[test]

@@ -15,6 +15,14 @@ pub enum BundleError {
         /// Similar names, the most similar first.
         near: Vec<String>,
     },
+    /// A folder in which bundles are looked up by name is not there, or is no folder.
+    #[error("{} of the variable {variable} is not a folder", .folder.display())]
+    NoFolder {
+        /// The variable that lists it.
+        variable: &'static str,
+        /// The folder.
+        folder: PathBuf,
+    },
     /// A glob that no bundle matches.
     #[error("no bundle matches `{pattern}`{}", similar(near))]
     NoMatch {

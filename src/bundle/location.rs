@@ -59,10 +59,14 @@ impl Location {
     /// no `.vtb`; `./NAME` is always a path.
     ///
     /// # Errors
-    /// [`BundleError::Unknown`] for a name that no place has and that is no file either.
+    /// [`BundleError::Unknown`] for a name that no place has and that is no file either;
+    /// [`BundleError::NoFolder`] for a name where [`VARIABLE`] lists what is no folder.
     pub fn find(bundle: impl AsRef<Path>) -> Result<Self, BundleError> {
         let path = bundle.as_ref();
         let Some(name) = as_name(path) else { return Ok(Self::File(path.to_owned())) };
+        if let Some(folder) = unusable_listed_folders().into_iter().next() {
+            return Err(BundleError::NoFolder { variable: VARIABLE, folder });
+        }
         let mut known = Self::by_name();
         if let Some(found) = known.remove(name) {
             return Ok(found);

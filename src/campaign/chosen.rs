@@ -13,10 +13,10 @@ use std::{
     sync::{Arc, atomic::AtomicBool},
     time::Instant,
 };
-use vitempo_datasets::Store;
+use vitempo_datasets::{Measures, Sought, Store};
 use vitempo_graph::Status;
 use vitempo_predictors::{Method, PredictorBundle, PredictorError, TrainOptions};
-use vitempo_profiler::{Progress, SweepModel};
+use vitempo_profiler::{Progress, RunProtocol, SweepModel};
 
 /// Batches between two trainings.
 const BATCHES: u32 = 8;
@@ -82,13 +82,20 @@ impl Standard<'_> {
         environment_id: &str,
     ) -> Result<Pool<'s>, CampaignError> {
         let store = Store::open_or_create(self.out)?;
-        let inputs = self.options.inputs.to_string();
+        let protocol = RunProtocol::default().recorded(&self.options);
+        let sought = Sought {
+            environment_id,
+            round: 0,
+            protocol: &protocol,
+            session: None,
+            measures: Measures::Latency,
+        };
         let (mut places, mut candidates, mut done) = (Vec::new(), Vec::new(), BTreeSet::new());
         for (index, part) in sampled.iter().enumerate().filter(|(_, part)| part.round == 0) {
             for (place, model) in part.models.iter().enumerate() {
                 let is_whole = !model.identity.is_operator();
                 let candidate = targets.candidate(&model.graph, is_whole, part.runs())?;
-                let status = store.status(environment_id, &model.identity, (0, &inputs), None);
+                let status = store.find(&model.identity, &sought).map(|found| found.status);
                 if status.is_some() {
                     done.insert(candidates.len());
                 }

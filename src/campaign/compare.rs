@@ -4,7 +4,7 @@
 //! The measurements are kept in a dataset; existing measurements are not repeated. Settings are
 //! measured in turns, round by round.
 
-use super::{Campaign, CampaignError, Outcome, sweep_models};
+use super::{Campaign, CampaignError, Outcome, check_identities, sweep_models};
 use crate::models::Model;
 use std::{collections::BTreeMap, fmt, path::Path, time::Duration};
 use vitempo_datasets::{Dataset, DatasetError};
@@ -181,6 +181,7 @@ pub fn compare(
     if settings.is_empty() {
         return Err(CompareError::NothingOffered);
     }
+    check_identities(models)?;
     let mut environments = Vec::new();
     for round in 1..=options.rounds {
         environments.clear();
@@ -252,6 +253,7 @@ impl Compared {
         let here: Vec<&ModelProfile> = profiles
             .iter()
             .filter(|p| p.environment.id() == environment && models.contains(&p.model.name))
+            .filter(|p| !p.is_of_memory_alone())
             .collect();
         let good: Vec<&ModelProfile> =
             here.iter().copied().filter(|p| p.status == Status::Ok).collect();

@@ -10,7 +10,7 @@
 //! beginning: those without a model run are missing (`not_measured` of a
 //! [`vitempo_datasets::Summary`]).
 
-use super::{Campaign, CampaignError, Repeats, session_name, sweep_models};
+use super::{Campaign, CampaignError, Repeats, check_identities, session_name, sweep_models};
 use crate::{
     models::Model,
     sampling::{self, Sample, SamplingError, small},
@@ -23,7 +23,7 @@ use std::{
     },
     time::{Duration, Instant},
 };
-use vitempo_datasets::Store;
+use vitempo_datasets::{Measures, Sought, Store};
 use vitempo_graph::{Environment, Status};
 use vitempo_profiler::{
     MemoryRuns, Progress, RunOptions, RunProtocol, Source, Sweep, SweepModel, Target,
@@ -192,8 +192,10 @@ impl StandardSet {
     /// evenly spread, and at least one of each.
     ///
     /// # Errors
-    /// [`SamplingError`] where a space cannot be sampled, which a test rules out.
-    pub fn new(scale: f64, real: Vec<Model>) -> Result<Self, SamplingError> {
+    /// [`CampaignError::SampledOtherwise`]; [`CampaignError::Sampling`] where a space cannot be
+    /// sampled, which a test rules out.
+    pub fn new(scale: f64, real: Vec<Model>) -> Result<Self, CampaignError> {
+        check_identities(&real)?;
         Ok(Self {
             synthetic: drawn(&[SYNTHETIC], scale)?,
             small: drawn(&[SMALL], scale)?,
@@ -313,12 +315,18 @@ impl Standard<'_> {
     /// [`CampaignError::Dataset`] where the dataset cannot be read.
     pub fn state(&self, environment_id: &str) -> Result<Vec<PartState>, CampaignError> {
         let store = Store::open_or_create(self.out)?;
-        let inputs = self.options.inputs.to_string();
+        let protocol = RunProtocol::default().recorded(&self.options);
         let state = |part: Part<'_>| {
             let (mut measured, mut failed) = (0, 0);
+            let sought = Sought {
+                environment_id,
+                round: part.round,
+                protocol: &protocol,
+                session: None,
+                measures: Measures::Latency,
+            };
             for model in part.models {
-                let run = (part.round, inputs.as_str());
-                match store.status(environment_id, &model.identity, run, None) {
+                match store.find(&model.identity, &sought).map(|found| found.status) {
                     Some(Status::Ok) => measured += 1,
                     Some(Status::Failed(_)) => failed += 1,
                     None => {}

@@ -3,7 +3,7 @@
 //!
 //! ```
 //! use vitempo::plan::dissection::{DissectionFiles, Power};
-//! use vitempo::planners::energy::{Recording, nexus6::local_frame};
+//! use vitempo::planners::energy::{Averaging, Recording, nexus6::local_frame};
 //!
 //! let frame = local_frame("performance")?;
 //! let (base_w, preview_w) = (frame.base_w, frame.base_w + frame.camera_w);
@@ -17,7 +17,7 @@
 //!     monitor_flag_s: None,
 //!     quiet_s: 0.1,
 //!     cooling_off_s: 10.0,
-//!     averaging_s: 0.0,
+//!     averaging: Averaging::Moment,
 //!     removes_drift: false,
 //! };
 //! std::fs::write(&files.trace, trace.to_csv("simulated"))?;
@@ -32,7 +32,7 @@
 
 use std::path::PathBuf;
 use vitempo_planners::energy::{
-    EventLog, PowerTrace, TraceError,
+    Averaging, EventLog, PowerTrace, TraceError,
     dissect::{Dissection, Settings, dissect},
 };
 
@@ -75,8 +75,8 @@ pub struct DissectionFiles {
     pub quiet_s: f64,
     /// Frames that start within this time after the flag do not count, s.
     pub cooling_off_s: f64,
-    /// Time over which the sensor averages each sample, s; 0: it samples the power at a moment.
-    pub averaging_s: f64,
+    /// The time that each sample of the trace covers.
+    pub averaging: Averaging,
     /// Whether a linear drift of the sensor is removed.
     pub removes_drift: bool,
 }
@@ -94,7 +94,7 @@ impl DissectionFiles {
             cooling_off_s: self.cooling_off_s,
             base_w: self.base.watts()?,
             preview_w: self.preview.watts()?,
-            averaging_s: self.averaging_s,
+            averaging: self.averaging,
             removes_drift: self.removes_drift,
         };
         dissect(&trace, &log, &settings)
@@ -119,6 +119,12 @@ mod tests {
         assert!(twice.contains("columns power_w and power_mw both have the power"), "{twice}");
         assert!(trace("time_s,power_w\n0,1\n")?.contains("1 samples; a trace needs two or more"));
         assert_eq!(trace("time_s,power_w\n0,1\n1,1\n")?, "read");
+        assert_eq!(trace("Time (s),Main Avg Power (mW)\n0,1\n1,1\n")?, "read");
+        let reason = "column time has no unit; a column of times in seconds is time_s or time (s)";
+        assert!(trace("time,power_w\n0,1\n1,1\n")?.ends_with(reason));
+        std::fs::write(&path, "frame,phase,start,end\n,flag,1,1\n1,a,2,3\n")?;
+        let log = EventLog::read(&path).map_or_else(|e| e.to_string(), |_| "read".to_owned());
+        assert!(log.ends_with("column start has no unit; a column of times in seconds is start_s"));
         std::fs::write(&path, "frame,phase,start_s,end_s\n,flag,1,1\n1,a,2,3\n,flag,4,4\n")?;
         let log = EventLog::read(&path).map_or_else(|e| e.to_string(), |_| "read".to_owned());
         assert!(log.ends_with("line 4: a second row `flag`: the first is at 1 s"), "{log}");

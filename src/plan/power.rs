@@ -34,7 +34,7 @@ pub enum RecordError {
 }
 
 /// Records the power of the processor packages, or of the GPU's board. Each sample is the mean since
-/// the one before: it is a trace of a sensor that averages over `every`.
+/// the one before (`Averaging::SinceLast`), which `every` is the least time of.
 ///
 /// # Errors
 /// [`RecordError`] without a counter, or for times that it does not resolve.

@@ -5,7 +5,7 @@ use super::{
     engine::{Engine, Results, similarity},
     tasks::{TaskEntry, VariantEntry},
     variants::Weights,
-    weights::{weights, zeros},
+    weights::{parameters, weights, zeros},
 };
 use crate::models::Model;
 use std::{
@@ -223,15 +223,15 @@ impl Maker<'_> {
             (self.comparing)(&file, engine.name());
             similar = Some(similarity(expected, &engine.results(graph)?));
         }
-        let work = Work::of_graph(graph);
+        let (work, params) = (Work::of_graph(graph), parameters(graph));
         let sizes = weights(graph).map(|(tensor, _)| tensor.size_bytes());
         Ok(MadeVariant {
             model: model.to_owned(),
             variant: graph.name().to_owned(),
             file,
             flops: work.flops,
-            params: work.params,
-            nonzero: work.params.saturating_sub(zeros(graph)),
+            params,
+            nonzero: params.saturating_sub(zeros(graph)),
             weights_bytes: sizes.fold(0, u64::saturating_add),
             similarity: similar,
         })
@@ -258,11 +258,27 @@ fn entry(model: &str, made: &[MadeVariant], cuts: Vec<String>) -> TaskEntry {
 mod tests {
     use super::*;
     use crate::models;
-    use vitempo_graph::{GraphBuilder, OpKind, TensorSpec};
+    use vitempo_graph::{GraphBuilder, OpKind, TensorSpec, quantize};
 
     fn names(folder: &Path) -> BTreeSet<String> {
         let entries = std::fs::read_dir(folder).unwrap();
         entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    }
+
+    #[test]
+    fn scales_of_integer_products_are_no_parameters() {
+        let mut b = GraphBuilder::new("m");
+        let x = b.input("x", TensorSpec::f32([2, 8]));
+        let factor = b.weight("factor", TensorSpec::f32([8]));
+        let y = b.binary("scaled", OpKind::Mul, x, factor).unwrap();
+        let y = b.linear("linear", y, 4, true).unwrap();
+        let graph = b.finish(vec![y]).unwrap();
+        let options = quantize::Options::default();
+        let made = quantize::integer(&graph, &options).unwrap();
+        let params = 8 + 8 * 4 + 4;
+        assert_eq!(Work::of_graph(&graph).params, params);
+        assert_eq!(Work::of_graph(&made).params, params + 4, "a scale for each channel");
+        assert_eq!((parameters(&graph), parameters(&made)), (params, params));
     }
 
     #[test]

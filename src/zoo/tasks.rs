@@ -91,7 +91,7 @@ impl TasksFile {
     /// # Errors
     /// [`ZooError`] names the file, and the task or variant where one is at fault.
     pub fn read(path: &Path) -> Result<Self, ZooError> {
-        let text = std::fs::read_to_string(path)
+        let text = vitempo_graph::files::read_text(path)
             .map_err(|source| ZooError::NoTasksFile { path: path.to_owned(), source })?;
         let mut file: Self =
             toml::from_str(&text).map_err(|e| ZooError::file(path, e.to_string().trim_end()))?;

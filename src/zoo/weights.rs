@@ -1,9 +1,9 @@
 //! [`weights`]: counts the weights of a model, and how many of them are 0.
 
 use std::collections::BTreeSet;
-#[cfg(feature = "profile")]
-use vitempo_graph::Precision;
 use vitempo_graph::{ConstantData, Graph, TensorSpec, Value, ValueId, ValueSource};
+#[cfg(feature = "profile")]
+use vitempo_graph::{OpKind, Precision, Work};
 
 /// Constants that a model's nodes read, each once.
 pub fn weights(graph: &Graph) -> impl Iterator<Item = (&TensorSpec, Option<&ConstantData>)> {
@@ -25,6 +25,27 @@ pub(super) fn zeros(graph: &Graph) -> u64 {
         .filter_map(|(_, data)| data)
         .map(zeros_of)
         .sum()
+}
+
+/// Weights and biases of a variant, without the scales of its integer products, which only a product
+/// with the scale of a [`OpKind::DynamicQuantize`] distinguishes from factors that were trained.
+#[cfg(feature = "profile")]
+pub(super) fn parameters(graph: &Graph) -> u64 {
+    let quantize = graph.nodes().iter().filter(|node| node.op.kind == OpKind::DynamicQuantize);
+    let computed: BTreeSet<ValueId> =
+        quantize.filter_map(|node| node.outputs.get(1).copied()).collect();
+    let scaling = graph.nodes().iter().filter(|node| {
+        node.op.kind == OpKind::Mul && node.inputs.iter().any(|id| computed.contains(id))
+    });
+    let read: BTreeSet<ValueId> = scaling.flat_map(|node| node.inputs.iter().copied()).collect();
+    let constants = read.into_iter().filter_map(|id| match graph.value(id) {
+        Value { tensor: Some(tensor), source: ValueSource::Constant(_), .. } => {
+            Some(tensor.elements())
+        }
+        _ => None,
+    });
+    let scales: u64 = constants.fold(0, u64::saturating_add);
+    Work::of_graph(graph).params.saturating_sub(scales)
 }
 
 /// Kernels and matrices, quantised or not.

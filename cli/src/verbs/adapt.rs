@@ -86,6 +86,7 @@ pub struct AdaptArgs {
 }
 
 pub fn run(args: &AdaptArgs) -> CliResult {
+    args.out.as_deref().map_or(Ok(()), files::check_bundle)?;
     let read = ModelArgs::of(args.models.clone(), Vec::new()).read()?;
     let models: Vec<Model<'_>> =
         read.iter().map(|f| Model { name: &f.identity.name, graph: &f.graph }).collect();
@@ -99,7 +100,6 @@ pub fn run(args: &AdaptArgs) -> CliResult {
         first.warn();
         return output::print(&first, args.format);
     };
-    files::check(out)?;
     let latencies =
         Latencies::read(csv, &models).map_err(|error| refused::latencies(&error, &read))?;
     let adaptation = adapter(args, csv, &models)?.adapt(&latencies);

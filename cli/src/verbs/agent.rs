@@ -91,6 +91,7 @@ fn explain(error: AgentError) -> CliError {
     let hint = match &error {
         AgentError::Folder { .. } => "choose a folder you may write to (--folder)",
         AgentError::SilenceLimit(_) => "30s suits most connections (--silence-limit)",
+        AgentError::Stranger(_) => HOW_TO_START,
         _ => return CliError::user(error),
     };
     CliError::user(error).hint(hint)

@@ -31,6 +31,28 @@ pub fn check(path: &Path) -> CliResult {
     vitempo::graph::files::check_writable(path).map_err(|error| io_error("write", path, &error))
 }
 
+/// Refuses the file of a bundle that cannot be written, before long work for it begins. A device can
+/// be opened but not keep it.
+pub fn check_bundle(path: &Path) -> CliResult {
+    if is_device(path) {
+        return Err(CliError::user(format!("{} is a device, not a file", path.display()))
+            .hint("name a file, e.g. mine.vtb"));
+    }
+    check(path)
+}
+
+#[cfg(unix)]
+fn is_device(path: &Path) -> bool {
+    use std::os::unix::fs::FileTypeExt as _;
+    let kind = std::fs::metadata(path).map(|found| found.file_type());
+    kind.is_ok_and(|kind| kind.is_char_device() || kind.is_block_device())
+}
+
+#[cfg(not(unix))]
+const fn is_device(_: &Path) -> bool {
+    false
+}
+
 /// Writes a file, or leaves none on failure.
 pub fn write(path: &Path, bytes: &[u8]) -> CliResult {
     vitempo::graph::files::write_whole(path, bytes).map_err(|error| io_error("write", path, &error))
@@ -55,5 +77,14 @@ mod tests {
             let error = check(&path).expect_err(says).to_string();
             assert!(error.contains(says), "{error}");
         }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_device_keeps_no_bundle() {
+        let error = check_bundle("/dev/full".as_ref()).expect_err("a device").to_string();
+        assert!(error.contains("/dev/full is a device"), "{error}");
+        let folder = tempfile::tempdir().expect("a folder");
+        check_bundle(&folder.path().join("new.vtb")).expect("a new file");
     }
 }

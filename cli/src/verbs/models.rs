@@ -180,6 +180,11 @@ impl SizedModelArgs {
     }
 }
 
+/// How many models were asked for.
+pub fn asked(models: &Models) -> usize {
+    models.read.len() + models.unreadable.len()
+}
+
 /// What a verb ends with that went on without some of the models: an error where there are such.
 pub fn none_left_out(count: usize, asked: usize) -> CliResult {
     match count {

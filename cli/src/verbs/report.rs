@@ -15,6 +15,9 @@ use std::{
 };
 use vitempo_report::{Options, Progress, ReportError, Site, Topic, site::SectionCount};
 
+/// Of splits and training, where none is given.
+const SEED: u64 = 1;
+
 /// Makes a site from datasets: results, environments, studies and models
 ///
 /// Example: vitempo report data/ --out site
@@ -43,7 +46,7 @@ pub struct ReportArgs {
     only: Vec<Topic>,
 
     /// Seed of splits and training
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = SEED)]
     seed: u64,
 
     /// Format of the output
@@ -60,10 +63,26 @@ fn topics() -> impl TypedValueParser<Value = Topic> {
 pub fn run(args: &ReportArgs) -> CliResult {
     let options =
         Options { topics: args.only.clone(), bundles: bundles_folder(args), seed: args.seed };
+    check(args, &options)?;
     let mut display = Display::default();
     let site = vitempo_report::build(&args.data, &options, &mut |event| display.show(event))?;
     write(&args.out, &site)?;
     output::print(&Written { site: &site, out: &args.out }, args.format)
+}
+
+/// Refuses what would have no effect on the sections of this report.
+fn check(args: &ReportArgs, options: &Options) -> CliResult {
+    let without = |flag: &str, sections: &str| {
+        CliError::user(format!("{flag} has no effect: no section of this report uses it"))
+            .hint(format!("leave it out, or add {sections} to --only"))
+    };
+    if args.bundles.is_some() && !options.trains_bundles() {
+        return Err(without("--bundles", "`accuracy`"));
+    }
+    if args.seed != SEED && !options.uses_seed() {
+        return Err(without("--seed", "`accuracy` or `importance`"));
+    }
+    Ok(())
 }
 
 fn bundles_folder(args: &ReportArgs) -> PathBuf {

@@ -146,7 +146,7 @@ impl Drop for Training {
 }
 
 pub fn run(args: &TrainArgs) -> CliResult {
-    files::check(&args.out)?;
+    files::check_bundle(&args.out)?;
     let environment = args.environment.as_deref();
     let dataset = match args.max_rows {
         Some(rows) => load_sample(&args.data, environment, rows as u64, args.seed)?,

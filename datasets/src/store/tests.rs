@@ -3,11 +3,13 @@
 
 use super::*;
 use crate::column::Column;
-use crate::simulated::{append_all, environment, failed, graph, profile, stored, sweep};
+use crate::simulated::{
+    append_all, environment, failed, graph, of_memory_alone, profile, stored, sweep,
+};
 use crate::tables::operator_measurements;
 use crate::{Lake, Sampled};
 use std::collections::{BTreeMap, BTreeSet};
-use vitempo_graph::{LoadRecord, ResourceRates, Setting};
+use vitempo_graph::{LoadRecord, Protocol, ResourceRates, Setting, Status};
 
 #[test]
 fn a_peak_memory_of_0_is_read_as_null() {
@@ -80,7 +82,7 @@ fn a_sweep_resumes_after_a_kill_having_lost_one_visit() {
     let mut store = Store::open_or_create(folder.path()).unwrap();
     append_all(&mut store, &profiles[..3], &graphs);
     drop(store);
-    let inputs = &profiles[1].protocol.input_distribution;
+    let sought = sought(&id, &profiles[1].protocol);
     let segment = folder.path().join("journal/000001.jsonl");
     let whole = fs::read(&segment).unwrap();
     for torn in [1, 2, 40, 900] {
@@ -92,8 +94,7 @@ fn a_sweep_resumes_after_a_kill_having_lost_one_visit() {
             store.warnings()
         );
         assert!(
-            store.done(&id, &profiles[1].model, (0, inputs), None)
-                && !store.done(&id, &profiles[2].model, (0, inputs), None)
+            store.done(&profiles[1].model, &sought) && !store.done(&profiles[2].model, &sought)
         );
         append_all(&mut store, &profiles[2..5], &graphs);
         assert_eq!(Dataset::load(folder.path()).unwrap().profiles, profiles[..5]);
@@ -139,6 +140,11 @@ fn a_compaction_cut_short_anywhere_loses_and_doubles_nothing() {
     }
 }
 
+/// The first round of latencies, in any session.
+fn sought<'a>(environment_id: &'a str, protocol: &'a Protocol) -> Sought<'a> {
+    Sought { environment_id, round: 0, protocol, session: None, measures: Measures::Latency }
+}
+
 #[test]
 fn done_knows_sessions_rounds_and_failures() {
     let folder = tempfile::tempdir().unwrap();
@@ -146,7 +152,7 @@ fn done_knows_sessions_rounds_and_failures() {
     let store = Store::open_or_create(folder.path()).unwrap();
     let id = environment().id();
     let model = &profiles[6].model;
-    let inputs = &profiles[6].protocol.input_distribution;
+    let protocol = &profiles[6].protocol;
     for (environment, round, session, expected) in [
         (id.as_str(), 0, None, Some(Status::Ok)),
         (id.as_str(), 0, Some("monday"), Some(Status::Ok)),
@@ -155,13 +161,75 @@ fn done_knows_sessions_rounds_and_failures() {
         (id.as_str(), 2, None, None),
         ("elsewhere", 0, None, None),
     ] {
-        assert_eq!(
-            store.status(environment, model, (round, inputs), session),
-            expected.as_ref(),
-            "{environment} {round} {session:?}"
-        );
+        let sought = Sought { round, session, ..sought(environment, protocol) };
+        let found = store.find(model, &sought).map(|found| found.status);
+        assert_eq!(found, expected.as_ref(), "{environment} {round} {session:?}");
     }
-    assert_eq!(store.status(&id, model, (0, "constant(2)"), None), None, "other inputs");
+    let other = Protocol { input_distribution: "constant(2)".to_owned(), ..protocol.clone() };
+    assert_eq!(store.find(model, &sought(&id, &other)), None, "other inputs");
+}
+
+/// Before and after compaction, because the journal and the tables are read apart.
+#[test]
+fn done_knows_what_was_measured() {
+    let id = environment().id();
+    let (runs, graphs) = sweep(3, 4, 2);
+    let (latency, alone) = (&runs[1], of_memory_alone(&runs[2]));
+    let both = ModelProfile { running_memory_bytes: Some(1 << 19), ..runs[0].clone() };
+    let latency = &ModelProfile { running_memory_bytes: None, ..latency.clone() };
+    let protocol = &latency.protocol;
+    let folder = tempfile::tempdir().unwrap();
+    let stored = [both.clone(), latency.clone(), alone.clone()];
+    append_all(&mut Store::open_or_create(folder.path()).unwrap(), &stored, &graphs);
+    for compacted in [false, true] {
+        let mut store = Store::open_or_create(folder.path()).unwrap();
+        if compacted {
+            store.compact().unwrap();
+            drop(store);
+            store = Store::open_or_create(folder.path()).unwrap();
+        }
+        let done = |run: &ModelProfile, measures| {
+            store.done(&run.model, &Sought { measures, ..sought(&id, protocol) })
+        };
+        let each =
+            |run| [Measures::Latency, Measures::Memory, Measures::Both].map(|m| done(run, m));
+        assert_eq!(each(&both), [true, true, true], "{compacted}");
+        assert_eq!(each(latency), [true, false, false], "{compacted}");
+        assert_eq!(each(&alone), [false, true, false], "{compacted}");
+    }
+}
+
+#[test]
+fn a_run_with_another_seed_or_other_repeats_is_done_but_not_alike() {
+    let folder = tempfile::tempdir().unwrap();
+    let (runs, _) = stored(folder.path(), 2);
+    let store = Store::open_or_create(folder.path()).unwrap();
+    let (id, model, protocol) = (environment().id(), &runs[0].model, &runs[0].protocol);
+    let is_alike = |protocol: &Protocol, measures| {
+        let sought = Sought { measures, ..sought(&id, protocol) };
+        store.find(model, &sought).map(|found| found.is_alike)
+    };
+    let more_rounds = Protocol { rounds: 9, ..protocol.clone() };
+    assert_eq!(is_alike(&more_rounds, Measures::Latency), Some(true));
+    let seed = Protocol { seed: 8, ..protocol.clone() };
+    let repeats = Protocol { max_repeats: 51, ..protocol.clone() };
+    for other in [&seed, &repeats] {
+        assert_eq!(is_alike(other, Measures::Latency), Some(false), "{other:?}");
+    }
+    assert_eq!(is_alike(&repeats, Measures::Memory), Some(true), "its own process has its own");
+}
+
+#[test]
+fn a_session_without_a_name_is_not_stored() {
+    let folder = tempfile::tempdir().unwrap();
+    let (runs, _) = sweep(1, 3, 2);
+    let mut store = Store::open_or_create(folder.path()).unwrap();
+    for session in ["", " "] {
+        let nameless = ModelProfile { session: session.to_owned(), ..runs[0].clone() };
+        let error = store.append(&nameless).unwrap_err();
+        assert!(error.to_string().contains("the name of its session is empty"), "{error}");
+    }
+    assert_eq!(store.runs(), 0);
 }
 
 #[test]

@@ -9,7 +9,8 @@ use super::proto::{
     DimensionProto, GraphProto, ModelProto, TensorProto, TensorShapeProto, TensorTypeProto,
     TypeProto, ValueInfoProto,
 };
-use super::{OnnxError, ReadOptions, payload, prune::prune};
+use super::prune::{Copies, prune};
+use super::{OnnxError, ReadOptions, payload};
 use crate::{Graph, GraphError, Precision, TensorSpec, ValueId};
 use prost::Message;
 use std::{
@@ -104,7 +105,7 @@ impl Constants {
         );
         let model = ModelProto { graph: Some(graph), ..self.model.clone() };
         let read = super::read(
-            Path::new(name),
+            (Path::new(name), None),
             name,
             &model.encode_to_vec(),
             &ReadOptions::default(),
@@ -134,7 +135,7 @@ fn only_inputs_that_are_read(graph: Graph) -> Result<Graph, GraphError> {
         graph.nodes().to_vec(),
         inputs,
         graph.outputs().to_vec(),
-        usize::MAX,
+        (&Copies::default(), usize::MAX),
     );
     Graph::new(graph.name(), kept.values, kept.nodes, kept.inputs, kept.outputs)
 }

@@ -11,7 +11,7 @@
 mod types;
 
 use super::proto::{TensorProto, ValueInfoProto};
-use super::view::{self, ValueInfoView};
+use super::view::{self, NodeView, SparseTensorView, ValueInfoView};
 use super::wire::{self, FieldValue, Fields};
 use super::writer::tensors;
 use super::{OnnxError, weights};
@@ -21,8 +21,6 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 use std::path::Path;
 
-/// Graphs within attributes within graphs: deeper than this is no real model.
-const DEEPEST: usize = 32;
 /// Fields of `GraphProto`.
 mod field {
     pub const NODE: u64 = 1;
@@ -31,6 +29,7 @@ mod field {
     pub const OUTPUT: u64 = 12;
     pub const VALUE_INFO: u64 = 13;
     pub const ANNOTATION: u64 = 14;
+    pub const SPARSE_INITIALIZER: u64 = 15;
 }
 /// Fields of `ModelProto`: the graph, and how it is trained, which concerns the whole graph.
 const GRAPH: u64 = 7;
@@ -126,6 +125,10 @@ impl<'a> Written<'a> {
                     let name = text(self.file, inner, 8)?;
                     self.initializers.insert(name, field.whole);
                 }
+                field::SPARSE_INITIALIZER => {
+                    let sparse: SparseTensorView<'_> = view::decode_at(self.file, inner)?;
+                    self.initializers.insert(sparse.values.name, field.whole);
+                }
                 field::INPUT | field::OUTPUT => {
                     let name = text(self.file, inner.clone(), 1)?;
                     self.infos.insert(name, inner);
@@ -150,12 +153,13 @@ impl<'a> Written<'a> {
     }
 
     fn node(&mut self, whole: Range<usize>, range: Range<usize>) -> Result<(), String> {
-        let ends = Ends::of(self.file, range.clone(), 0)?;
+        let node: NodeView<'_> = view::decode_at(self.file, range.clone())?;
+        let reads = node.reads().collect();
+        let outputs: Vec<&str> =
+            node.output.iter().copied().filter(|name| !name.is_empty()).collect();
         let index = self.nodes.len();
-        self.producer.extend(ends.outputs.iter().map(|&name| (name, index)));
-        let op_type = text(self.file, range.clone(), 4)?;
-        let Ends { reads, outputs } = ends;
-        self.nodes.push(WrittenNode { whole, op_type, reads, outputs, range });
+        self.producer.extend(outputs.iter().map(|&name| (name, index)));
+        self.nodes.push(WrittenNode { whole, op_type: node.op_type, reads, outputs, range });
         Ok(())
     }
 }
@@ -176,72 +180,6 @@ fn utf8(file: &[u8], range: Range<usize>) -> Result<&str, String> {
     let start = range.start;
     std::str::from_utf8(&file[range])
         .map_err(|e| format!("the text at byte {start} is invalid ({e})"))
-}
-
-/// Names of a node's inputs and outputs.
-#[derive(Default)]
-struct Ends<'a> {
-    reads: Vec<&'a str>,
-    outputs: Vec<&'a str>,
-}
-
-impl<'a> Ends<'a> {
-    fn of(file: &'a [u8], node: Range<usize>, depth: usize) -> Result<Self, String> {
-        let mut ends = Self::default();
-        for field in Fields::new(file, node) {
-            let field = field?;
-            match (field.number, field.value) {
-                (1, FieldValue::Bytes(name)) => ends.reads.push(utf8(file, name)?),
-                (2, FieldValue::Bytes(name)) => ends.outputs.push(utf8(file, name)?),
-                (5, FieldValue::Bytes(attribute)) => ends.captured(file, attribute, depth)?,
-                _ => {}
-            }
-        }
-        ends.reads.retain(|name| !name.is_empty());
-        ends.outputs.retain(|name| !name.is_empty());
-        Ok(ends)
-    }
-
-    /// What graphs in an attribute take from around them.
-    fn captured(
-        &mut self,
-        file: &'a [u8],
-        attribute: Range<usize>,
-        depth: usize,
-    ) -> Result<(), String> {
-        if depth > DEEPEST {
-            return Err(format!("graphs are nested deeper than {DEEPEST}"));
-        }
-        for field in Fields::new(file, attribute) {
-            let field = field?;
-            if let (6 | 11, FieldValue::Bytes(graph)) = (field.number, field.value) {
-                self.reads.extend(free_names(file, graph, depth + 1)?);
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Names that a graph reads and does not provide itself.
-fn free_names(file: &[u8], graph: Range<usize>, depth: usize) -> Result<Vec<&str>, String> {
-    let (mut reads, mut own) = (Vec::new(), HashSet::new());
-    for field in Fields::new(file, graph) {
-        let field = field?;
-        let FieldValue::Bytes(range) = field.value else { continue };
-        match field.number {
-            field::NODE => {
-                let ends = Ends::of(file, range, depth)?;
-                reads.extend(ends.reads);
-                own.extend(ends.outputs);
-            }
-            field::INITIALIZER => own.extend([text(file, range, 8)?]),
-            field::INPUT => own.extend([text(file, range, 1)?]),
-            field::OUTPUT => reads.push(text(file, range, 1)?),
-            _ => {}
-        }
-    }
-    reads.retain(|name| !own.contains(name));
-    Ok(reads)
 }
 
 /// Who computes what.
@@ -416,7 +354,7 @@ impl<'a> Division<'a> {
 
     /// The result of a Shape node.
     fn extents(&self, node: &WrittenNode<'_>, tensor: &TensorSpec) -> Result<Vec<i64>, String> {
-        let node: view::NodeView<'_> = view::decode(&self.written.file[node.range.clone()])?;
+        let node: NodeView<'_> = view::decode(&self.written.file[node.range.clone()])?;
         let range = node.shape_range(tensor.rank());
         let extents = tensor.shape.get(range).unwrap_or_default();
         Ok(extents.iter().map(|&extent| extent as i64).collect())

@@ -11,6 +11,7 @@ mod constants;
 mod dimensions;
 mod divide;
 pub(crate) mod domain;
+mod external;
 mod fold;
 mod foreign;
 mod operators;
@@ -278,7 +279,8 @@ pub enum ReadNote {
     },
 }
 
-/// Reads a model; weights may be absent. The graph is named like the file.
+/// Reads a model; weights may be absent. Of external data in the model's folder, small constants
+/// are read: shapes can depend on them. The graph is named like the file.
 ///
 /// # Errors
 /// [`OnnxError`] naming the file and, where there is one, the node.
@@ -293,10 +295,12 @@ pub fn read_file(path: &Path, options: &ReadOptions) -> Result<Graph, OnnxError>
 pub fn read_file_with_notes(path: &Path, options: &ReadOptions) -> Result<ReadModel, OnnxError> {
     let bytes = weights::read(path)?;
     let name = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy();
-    read(path, &name, &bytes, options, Limits::SHAPES)
+    let folder = path.parent().unwrap_or(Path::new(""));
+    read((path, Some(folder)), &name, &bytes, options, Limits::SHAPES)
 }
 
 /// Reads a model from memory; `name` becomes the graph's name and is shown as the file in errors.
+/// External data is not read.
 ///
 /// # Errors
 /// As [`read_file`].
@@ -313,7 +317,7 @@ pub fn read_bytes_with_notes(
     bytes: &[u8],
     options: &ReadOptions,
 ) -> Result<ReadModel, OnnxError> {
-    read(Path::new(name), name, bytes, options, Limits::SHAPES)
+    read((Path::new(name), None), name, bytes, options, Limits::SHAPES)
 }
 
 /// Reads a model that has its weights inside, with the values of all of them: what quantisation
@@ -322,7 +326,7 @@ pub fn read_bytes_with_notes(
 /// # Errors
 /// As [`read_file`].
 pub fn read_weights(name: &str, bytes: &[u8], options: &ReadOptions) -> Result<Graph, OnnxError> {
-    read(Path::new(name), name, bytes, options, Limits::WEIGHTS).map(|model| model.graph)
+    read((Path::new(name), None), name, bytes, options, Limits::WEIGHTS).map(|model| model.graph)
 }
 
 /// The values a seeded file has for a floating-point weight of a product: what [`to_bytes`] writes
@@ -332,8 +336,9 @@ pub(crate) fn seeded_weight(name: &str, tensor: &TensorSpec, seed: u64) -> Vec<f
     weights::fill::values(elements, weights::fill::Distribution::Small, seed, name)
 }
 
+/// Reads a model whose external data may lie in a folder.
 fn read(
-    path: &Path,
+    (path, folder): (&Path, Option<&Path>),
     name: &str,
     bytes: &[u8],
     options: &ReadOptions,
@@ -351,6 +356,9 @@ fn read(
     }
     decoded.map_err(|error| match foreign::looks_like(bytes) {
         Some(what) => foreign(format!("this looks like {what}")),
+        None if error == view::TOO_DEEP => {
+            OnnxError::Format { path: path.to_owned(), reason: error }
+        }
         None => foreign(format!("the file is damaged or truncated ({error})")),
     })?;
     if model.graph.is_none() {
@@ -360,5 +368,5 @@ fn read(
         );
         return Err(foreign(what));
     }
-    reader::read(path, name, &model, (options, limits, budget))
+    reader::read((path, folder), name, &model, (options, limits, budget))
 }

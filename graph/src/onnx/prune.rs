@@ -2,6 +2,7 @@
 //! values too large to keep.
 
 use crate::{ConstantData, Node, OpKind, Value, ValueId, ValueSource};
+use foldhash::{HashMap, HashMapExt};
 
 /// The parts of a graph.
 pub(super) struct Pruned {
@@ -9,7 +10,12 @@ pub(super) struct Pruned {
     pub nodes: Vec<Node>,
     pub inputs: Vec<ValueId>,
     pub outputs: Vec<ValueId>,
+    /// Constants with the numbers of another one that is left, and that one.
+    pub copies: Vec<(ValueId, ValueId)>,
 }
+
+/// Constants that the file computes from another one: the same numbers in another order or shape.
+pub(super) type Copies = HashMap<ValueId, ValueId>;
 
 /// Keeps what the outputs need, unsupported operators with what they need, and all inputs; of float
 /// payloads those of at most `kept_floats`. `nodes` are in topological order.
@@ -18,7 +24,7 @@ pub(super) fn prune(
     mut nodes: Vec<Node>,
     inputs: Vec<ValueId>,
     outputs: Vec<ValueId>,
-    kept_floats: usize,
+    (copies, kept_floats): (&Copies, usize),
 ) -> Pruned {
     let mut needed = vec![false; values.len()];
     for id in outputs.iter().chain(&inputs) {
@@ -36,7 +42,25 @@ pub(super) fn prune(
         }
     }
     keep(&mut nodes, &wanted);
-    renumber(values, nodes, inputs, outputs, &needed, kept_floats)
+    let copies = copies_left(copies, &needed);
+    let pruned = Pruned { values, nodes, inputs, outputs, copies };
+    renumber(pruned, &needed, kept_floats)
+}
+
+/// Of all constants with the same numbers, the others and the first that is left.
+fn copies_left(copies: &Copies, needed: &[bool]) -> Vec<(ValueId, ValueId)> {
+    let mut members: Vec<(ValueId, ValueId)> = copies
+        .iter()
+        .flat_map(|(&copy, &original)| [(original, original), (original, copy)])
+        .filter(|(_, member)| needed[member.0 as usize])
+        .collect();
+    members.sort_unstable();
+    members.dedup();
+    let mut first = HashMap::new();
+    let pair = |(original, member)| (member, *first.entry(original).or_insert(member));
+    let mut pairs: Vec<(ValueId, ValueId)> = members.into_iter().map(pair).collect();
+    pairs.retain(|(member, first)| member != first);
+    pairs
 }
 
 /// Keeps the items with a mark.
@@ -63,14 +87,8 @@ fn drop_optional_outputs(node: &mut Node, values: &[Value], needed: &[bool]) {
         node.outputs.iter().filter_map(|o| values[o.0 as usize].tensor.clone()).collect();
 }
 
-fn renumber(
-    mut values: Vec<Value>,
-    mut nodes: Vec<Node>,
-    mut inputs: Vec<ValueId>,
-    mut outputs: Vec<ValueId>,
-    needed: &[bool],
-    kept_floats: usize,
-) -> Pruned {
+fn renumber(pruned: Pruned, needed: &[bool], kept_floats: usize) -> Pruned {
+    let Pruned { mut values, mut nodes, mut inputs, mut outputs, mut copies } = pruned;
     let mut next = 0;
     let new: Vec<u32> = needed
         .iter()
@@ -87,6 +105,9 @@ fn renumber(
     }
     renew(&mut inputs);
     renew(&mut outputs);
+    for id in copies.iter_mut().flat_map(|(copy, of)| [copy, of]) {
+        id.0 = new[id.0 as usize];
+    }
     keep(&mut values, needed);
     for value in &mut values {
         if let ValueSource::Constant(Some(ConstantData::Floats(v))) = &value.source
@@ -95,5 +116,5 @@ fn renumber(
             value.source = ValueSource::Constant(None);
         }
     }
-    Pruned { values, nodes, inputs, outputs }
+    Pruned { values, nodes, inputs, outputs, copies }
 }

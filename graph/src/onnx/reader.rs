@@ -9,9 +9,12 @@ mod swish;
 
 use super::call::{Call, Mapping, Outcome, Refusal};
 use super::domain::{DomainNode, Mapped};
+use super::external::Beside;
 use super::fold::{self, Known};
 use super::payload::Limits;
-use super::view::{self, GraphView, ModelView, NodeView, TensorView, ValueInfoView};
+use super::prune::Copies;
+use super::view::{self, EntryView, GraphView, ModelView, NodeView, TensorView, ValueInfoView};
+use super::writer::COPY_OF;
 use super::{
     OnnxError, Place, ReadModel, ReadNote, ReadOptions, dimensions, operators, order, payload,
     prune, quantized, types, weight_inputs,
@@ -29,9 +32,9 @@ use std::path::Path;
 /// Operator sets that the reader supports.
 const OPSETS: std::ops::RangeInclusive<i64> = 7..=28;
 
-/// Turns a decoded file into a graph named `name`.
+/// Turns a decoded file into a graph named `name`. Small external data is read from `folder`.
 pub(super) fn read(
-    path: &Path,
+    (path, folder): (&Path, Option<&Path>),
     name: &str,
     model: &ModelView<'_>,
     (options, limits, budget): (&ReadOptions, Limits, Budget),
@@ -51,15 +54,16 @@ pub(super) fn read(
         )));
     }
     let mut reader = Reader::new(path, graph, opset, (options, limits, budget));
-    reader.initializers()?;
+    reader.initializers(Beside::new(folder, limits))?;
+    reader.copies_by_name(&model.metadata);
     let mut notes: Vec<ReadNote> = reader.inputs()?.into_iter().collect();
     reader.nodes()?;
     notes.extend(reader.unused_dimensions()?);
     let outputs = reader.outputs()?;
-    let pruned =
-        prune::prune(reader.values, reader.nodes, reader.inputs, outputs, limits.kept_floats);
+    let kept = (&reader.copies, limits.kept_floats);
+    let pruned = prune::prune(reader.values, reader.nodes, reader.inputs, outputs, kept);
     Graph::new(name, pruned.values, pruned.nodes, pruned.inputs, pruned.outputs)
-        .map(|graph| ReadModel { graph, notes })
+        .map(|graph| ReadModel { graph: graph.with_copies(pruned.copies), notes })
         .map_err(|source| OnnxError::Graph { path: path.to_owned(), source })
 }
 
@@ -100,6 +104,8 @@ struct Reader<'a> {
     /// Node names of the file, and whether each is unique.
     names: HashMap<&'a str, bool>,
     generated: HashSet<String>,
+    /// Constants that the file computes from another one without new numbers, and that one.
+    copies: Copies,
     /// The remaining budget of this read.
     budget: Budget,
     /// Elements of values folded so far.
@@ -139,6 +145,7 @@ impl<'a> Reader<'a> {
             given: 0,
             names,
             generated: HashSet::new(),
+            copies: Copies::default(),
             budget,
             folded: 0,
             infos: None,
@@ -180,7 +187,7 @@ impl<'a> Reader<'a> {
         Ok(ValueId(id))
     }
 
-    fn initializers(&mut self) -> Result<(), OnnxError> {
+    fn initializers(&mut self, mut beside: Beside<'_>) -> Result<(), OnnxError> {
         for tensor in &self.graph.initializer {
             let wrong = |reason: String| OnnxError::Format {
                 path: self.path.to_owned(),
@@ -190,6 +197,7 @@ impl<'a> Reader<'a> {
             let place = || Place::Initializer(tensor.name.to_owned());
             self.within(place, self.budget.steps(1 + self.decoded(tensor)))?;
             let data = match &spec {
+                Some(spec) if tensor.external => beside.values(tensor, spec).map_err(wrong)?,
                 Some(spec) => payload::values(tensor, spec, self.limits.elements).map_err(wrong)?,
                 None => None,
             };
@@ -282,6 +290,7 @@ impl<'a> Reader<'a> {
         self.values.truncate(given);
         self.ids.retain(|_, id| (id.0 as usize) < given);
         self.nodes.clear();
+        self.copies.retain(|id, _| (id.0 as usize) < given);
         self.generated.clear();
         self.folded = 0;
         for index in order {
@@ -438,9 +447,32 @@ impl<'a> Reader<'a> {
         // recognisable.
         if !specs.is_empty() && specs.iter().all(|o| o.constant) && kind != OpKind::Dequantize {
             let data = self.evaluated(index, &kind, &attributes, &operands, &outputs)?;
-            return self.constants(index, outputs, data);
+            self.constants(index, outputs, data)?;
+            if matches!(kind, OpKind::Identity | OpKind::Transpose | OpKind::Reshape) {
+                self.copy(operands[0], self.graph.node[index].output.first().copied());
+            }
+            return Ok(());
         }
         self.push(index, OpSpec { kind, attributes, inputs: specs, outputs }, operands)
+    }
+
+    /// Notes that a value has the numbers of a constant.
+    fn copy(&mut self, of: ValueId, name: Option<&str>) {
+        let original = self.copies.get(&of).copied().unwrap_or(of);
+        let copy = name.and_then(|name| self.ids.get(name).copied());
+        if let Some(copy) = copy.filter(|&copy| copy != original) {
+            self.copies.insert(copy, original);
+        }
+    }
+
+    /// Notes what vitempo's own writer says of initializers: which ones have the same numbers.
+    fn copies_by_name(&mut self, metadata: &[EntryView<'_>]) {
+        for entry in metadata {
+            let copy = entry.key.strip_prefix(COPY_OF);
+            if let (Some(copy), Some(&of)) = (copy, self.ids.get(entry.value)) {
+                self.copy(of, Some(copy));
+            }
+        }
     }
 
     /// A constant, or a quantised constant behind its DequantizeLinear.

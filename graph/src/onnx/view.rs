@@ -7,14 +7,23 @@ use super::proto::TensorProto;
 use super::wire::{FieldValue, Fields, packed};
 use crate::spending::Spending;
 use crate::{Budget, Limits};
+pub(super) use captured::TOO_DEEP;
 use smallvec::SmallVec;
 use std::borrow::Cow;
+use std::ops::Range;
 
 /// A file.
 #[derive(Debug, Default)]
 pub(crate) struct ModelView<'a> {
     pub graph: Option<GraphView<'a>>,
     pub opset_import: Vec<OperatorSetView<'a>>,
+    pub metadata: Vec<EntryView<'a>>,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct EntryView<'a> {
+    pub key: &'a str,
+    pub value: &'a str,
 }
 
 #[derive(Debug, Default)]
@@ -70,6 +79,8 @@ pub(crate) struct TensorView<'a> {
     pub uint64_data: Cow<'a, [u64]>,
     /// Whether the data lies elsewhere.
     pub external: bool,
+    /// Where: each a `StringStringEntryProto`, left encoded.
+    pub external_data: Vec<&'a [u8]>,
 }
 
 /// A tensor of `dims` of which only some elements are in the file.
@@ -130,7 +141,7 @@ impl<'a> NodeView<'a> {
     }
 
     /// Of a Shape node: which dimensions of a tensor of that rank it gives.
-    pub fn shape_range(&self, rank: usize) -> std::ops::Range<usize> {
+    pub fn shape_range(&self, rank: usize) -> Range<usize> {
         let rank = rank as i64;
         let bound = |name: &str, default: i64| {
             let v = self.int(name).unwrap_or(default);
@@ -163,6 +174,18 @@ pub(super) fn decode<'a, M: Message<'a>>(bytes: &'a [u8]) -> Result<M, String> {
     let mut message = M::default();
     decode_into(&mut message, bytes, &Spending::new(&Budget::new(Limits::NONE)))?;
     Ok(message)
+}
+
+/// [`decode`] of the message at `range` of a file, so that errors name the byte of the file.
+///
+/// # Errors
+/// As [`decode`].
+pub(super) fn decode_at<'a, M: Message<'a>>(
+    file: &'a [u8],
+    range: Range<usize>,
+) -> Result<M, String> {
+    let spending = Spending::new(&Budget::new(Limits::NONE));
+    Found { file, value: FieldValue::Bytes(range), spending: &spending }.message()
 }
 
 /// [`decode`] as long as there is something to spend: a step for each field and each number of a
@@ -307,6 +330,19 @@ impl<'a> Message<'a> for ModelView<'a> {
         match number {
             7 => merge(self.graph.get_or_insert_default(), found)?,
             8 => self.opset_import.push(found.message()?),
+            14 => self.metadata.push(found.message()?),
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+/// Other metadata than vitempo's own need not be text.
+impl<'a> Message<'a> for EntryView<'a> {
+    fn take(&mut self, number: u64, found: Found<'a, '_>) -> Result<(), String> {
+        match number {
+            1 => self.key = std::str::from_utf8(found.bytes()?).unwrap_or_default(),
+            2 => self.value = std::str::from_utf8(found.bytes()?).unwrap_or_default(),
             _ => {}
         }
         Ok(())
@@ -383,7 +419,10 @@ impl<'a> Message<'a> for TensorView<'a> {
             9 => self.raw_data = found.bytes()?,
             10 => found.fixed(self.double_data.to_mut(), f64::from_le_bytes)?,
             11 => found.numbers(self.uint64_data.to_mut(), |number| number)?,
-            13 => self.external = true,
+            13 => {
+                self.external = true;
+                self.external_data.push(found.bytes()?);
+            }
             14 => self.external |= found.number()? == 1,
             _ => {}
         }
@@ -426,6 +465,7 @@ impl<'a> From<&'a TensorProto> for TensorView<'a> {
             double_data: tensor.double_data.as_slice().into(),
             uint64_data: tensor.uint64_data.as_slice().into(),
             external: tensor.data_location == 1 || !tensor.external_data.is_empty(),
+            external_data: Vec::new(),
         }
     }
 }

@@ -15,7 +15,8 @@ mod spelling;
 pub(super) mod tensors;
 
 use super::proto::{
-    GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto, ValueInfoProto,
+    GraphProto, ModelProto, NodeProto, OperatorSetIdProto, StringStringEntryProto, TensorProto,
+    ValueInfoProto,
 };
 use super::weights::{self, fill::Distribution};
 use super::{OnnxError, Place};
@@ -37,6 +38,10 @@ struct Versions {
 const USUAL: Versions = Versions { opset: 20, ir: 9 };
 /// Where GroupNormalization has a scale per channel, and none per group.
 const SCALES_OF_CHANNELS: Versions = Versions { opset: 21, ir: 10 };
+
+/// Key of metadata that says of an initializer, whose name follows, that it has the numbers of
+/// another one, whose name is the value.
+pub(super) const COPY_OF: &str = "vitempo.copy_of:";
 
 /// What becomes of weights that have no payload.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -166,8 +171,19 @@ fn model(graph: &Graph, seed: u64) -> Result<ModelProto, String> {
         producer_name: "vitempo".to_owned(),
         graph: Some(proto),
         opset_import: vec![OperatorSetIdProto { domain: String::new(), version: versions.opset }],
+        metadata_props: copies(graph),
         ..ModelProto::default()
     })
+}
+
+/// Which constants have the numbers of another one: a reader counts these once.
+fn copies(graph: &Graph) -> Vec<StringStringEntryProto> {
+    let name = |id: ValueId| &graph.value(id).name;
+    let entry = |&(copy, of): &(ValueId, ValueId)| StringStringEntryProto {
+        key: format!("{COPY_OF}{}", name(copy)),
+        value: name(of).clone(),
+    };
+    graph.copies().iter().map(entry).collect()
 }
 
 fn versions(graph: &Graph) -> Result<Versions, String> {

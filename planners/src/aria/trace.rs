@@ -128,7 +128,7 @@ impl Trace {
     /// # Errors
     /// [`TraceError`] naming the file and the line.
     pub fn read(path: &Path) -> Result<Self, TraceError> {
-        let text = std::fs::read_to_string(path)
+        let text = vitempo_graph::files::read_text(path)
             .map_err(|source| TraceError::Read { path: path.to_owned(), source })?;
         Self::parse(path, &text)
     }

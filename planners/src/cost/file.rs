@@ -128,8 +128,8 @@ impl CostsFile {
     /// column of the invalid JSON.
     pub fn read(path: &Path) -> Result<Self, CostError> {
         let refuse = |reason: String| CostError::File { path: path.to_owned(), reason };
-        let text =
-            std::fs::read_to_string(path).map_err(|e| refuse(format!("cannot be read: {e}")))?;
+        let text = vitempo_graph::files::read_text(path)
+            .map_err(|e| refuse(format!("cannot be read: {e}")))?;
         Self::parse(&text).map_err(refuse)
     }
 

@@ -6,19 +6,24 @@
 //! 2. Cooling-off: frames that start within a given time after the flag are dropped, because the
 //!    start of the application affects them.
 //! 3. Isolation: within a phase, P(phase) = P(total) - P(camera and preview) - P(base), the latter
-//!    two measured alone. P(phase) is the mean over all samples in that phase; a sample of a slow
+//!    two measured alone. P(phase) is the mean over the time in that phase; a sample of a slow
 //!    sensor that covers several phases is divided among them by least squares (`regression`).
 //! 4. Energy: P(phase) times the time in the phase. The time between a frame's phases is called
 //!    "others".
 
 mod alignment;
+mod notes;
 mod regression;
+mod samples;
 #[cfg(test)]
 mod tests;
 
-use super::trace::{EventLog, LoggedPhase, PowerTrace, TraceError};
+pub use notes::Note;
+
+use super::trace::{Averaging, EventLog, LoggedPhase, PowerTrace, SeenRise, TraceError};
 use alignment::Problem;
-use regression::{Samples, Segment};
+use regression::Segment;
+use samples::Samples;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -27,6 +32,9 @@ pub const OTHERS: &str = "others";
 
 /// Parts of a phase by a sensor that averages.
 const SLICES: usize = 3;
+/// Fewer frames, or a shorter time of them, do not tell the rates of the clocks apart.
+const RATE_FRAMES: usize = 4;
+const RATE_SPAN_S: f64 = 10.0;
 
 /// Parameters beside trace and log.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -41,9 +49,8 @@ pub struct Settings {
     pub base_w: f64,
     /// Mean power of the device with only camera and preview running, base included, W.
     pub preview_w: f64,
-    /// Time over which the sensor averages each sample, before its time, s; 0 for one that samples
-    /// the power at a moment.
-    pub averaging_s: f64,
+    /// The time that each sample covers.
+    pub averaging: Averaging,
     /// Whether a linear drift of the sensor since the flag is removed.
     pub removes_drift: bool,
 }
@@ -83,6 +90,9 @@ pub struct Dissection {
     pub camera_j: f64,
     /// System and screen, J.
     pub base_j: f64,
+    /// What makes these values less certain.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<Note>,
 }
 
 /// Converts a time of the device's clock into one of the monitor's clock.
@@ -102,9 +112,7 @@ pub fn dissect(
     settings: &Settings,
 ) -> Result<Dissection, TraceError> {
     settings.check()?;
-    let rise = || trace.first_rise_within_s(settings.quiet_s, settings.averaging_s);
-    let found = settings.monitor_flag_s.or_else(rise);
-    let flag_s = found.ok_or(TraceError::NoFlag { quiet_s: settings.quiet_s })?;
+    let SeenRise { at_s: flag_s, earlier_s, later_s } = settings.flag(trace)?;
     let logged = Logged::of(log, flag_s)?;
     let counted = logged.counted(trace, flag_s + settings.cooling_off_s);
     if counted.is_empty() {
@@ -120,17 +128,18 @@ pub fn dissect(
         preview_w: settings.preview_w,
         drift_from_s: settings.removes_drift.then_some(flag_s),
         pivot_s: flag_s,
-        uncertainty_s: settings.uncertainty_s(trace, flag_s),
+        uncertainty_s: (earlier_s, later_s),
+        searches_rate: is_long(&counted),
     };
-    let (time_s, power_w) = trace.samples();
-    let samples = Samples { time_s, power_w, averaging_s: settings.averaging_s };
+    let samples = Samples::of(trace, settings.averaging);
     // Parts without any time are no unknowns.
     let (segments, used) = compact(segments, problem.parts);
     let problem = Problem { parts: used.len(), ..problem };
-    let alignment = problem.align(samples, &segments);
-    let slices = if settings.averaging_s > 0.0 { SLICES } else { 1 };
+    let aligned = problem.align(&samples, &segments);
+    let alignment = aligned.kept;
+    let slices = if settings.averaging == Averaging::Moment { 1 } else { SLICES };
     let fit = problem
-        .fit_changing(samples, &alignment.apply(&segments, flag_s), slices)
+        .fit_changing(&samples, &alignment.apply(&segments, flag_s), slices)
         .map_err(|part| logged.undetermined(used.get(part).copied()))?;
     let watts = |part: usize| {
         used.iter().position(|&known| known == part).map_or(0.0, |index| fit.watts[index])
@@ -172,25 +181,28 @@ pub fn dissect(
         phases,
         camera_j,
         base_j,
+        notes: notes::of(trace, settings.averaging, flag_s, aligned),
     })
 }
 
 impl Settings {
-    /// By how much the flag event may be earlier and later than where it is seen: a rise shows in
-    /// the first sample after it, a mean says when within it, a given time is as exact as a sample.
-    fn uncertainty_s(&self, trace: &PowerTrace, flag_s: f64) -> (f64, f64) {
+    /// The flag event on the monitor's clock: as given, which is as exact as a sample, or found.
+    fn flag(&self, trace: &PowerTrace) -> Result<SeenRise, TraceError> {
+        let Some(at_s) = self.monitor_flag_s else {
+            return trace.flag_event(self.quiet_s, self.averaging);
+        };
         let (time_s, _) = trace.samples();
-        let after = time_s.partition_point(|&t| t < flag_s).clamp(1, time_s.len() - 1);
+        let after = time_s.partition_point(|&t| t < at_s).clamp(1, time_s.len() - 1);
         let step_s = time_s[after] - time_s[after - 1];
-        match (self.monitor_flag_s, self.averaging_s > 0.0) {
-            (Some(_), _) => (step_s, step_s),
-            (None, true) => (0.0, 0.0),
-            (None, false) => (step_s, 0.0),
-        }
+        Ok(SeenRise { at_s, earlier_s: step_s, later_s: step_s })
     }
 
     fn check(&self) -> Result<(), TraceError> {
-        let numbers = [self.base_w, self.preview_w, self.cooling_off_s, self.averaging_s];
+        let averaging_s = match self.averaging {
+            Averaging::Over(seconds) => seconds,
+            Averaging::Moment | Averaging::SinceLast => 0.0,
+        };
+        let numbers = [self.base_w, self.preview_w, self.cooling_off_s, averaging_s];
         if numbers.iter().all(|p| p.is_finite() && *p >= 0.0) && self.preview_w >= self.base_w {
             return Ok(());
         }
@@ -200,6 +212,12 @@ impl Settings {
             and both are 0 or more"
         )))
     }
+}
+
+/// Whether frames are enough to tell the rates of two clocks apart.
+fn is_long(frames: &[&Frame]) -> bool {
+    let span_s = frames.last().map_or(0.0, |f| f.end_s) - frames.first().map_or(0.0, |f| f.start_s);
+    frames.len() >= RATE_FRAMES && span_s >= RATE_SPAN_S
 }
 
 /// One logged frame, on the monitor's clock.

@@ -55,6 +55,9 @@ pub enum Demand {
     Work(Cycles),
     /// A time that no frequency changes, s.
     Wait(f64),
+    /// Waits until this long after the last such phase ended, or after the launch, s: a frame that
+    /// ends with it takes at least this long.
+    Until(f64),
 }
 
 /// A phase of a frame as a governor sees it.
@@ -152,13 +155,15 @@ impl Processor {
         let Some((low, high)) = self.range_ghz() else { return Vec::new() };
         let mut state = State::new(self, governor, low, high);
         let mut spans: Vec<Span> = Vec::new();
+        let mut frame_s = 0.0;
         for frame in 0..frames {
             for (index, step) in steps.iter().enumerate() {
                 let mut left = 1.0;
                 let start_s = state.now_s;
+                let demand = step.demand.after(start_s - frame_s);
                 while left > 0.0 {
                     let ghz = state.ghz;
-                    let whole_s = step.demand.seconds(ghz);
+                    let whole_s = demand.seconds(ghz);
                     let need_s = left * whole_s;
                     let settled = state.now_s - start_s > SETTLED_S;
                     let seconds = if settled { need_s } else { need_s.min(state.until_sample_s()) };
@@ -167,6 +172,9 @@ impl Processor {
                     if seconds > 0.0 {
                         spans.push(Span { frame, step: index, seconds, ghz });
                     }
+                }
+                if matches!(step.demand, Demand::Until(_)) {
+                    frame_s = state.now_s;
                 }
             }
         }
@@ -192,7 +200,16 @@ impl Demand {
     pub fn seconds(self, ghz: f64) -> f64 {
         match self {
             Self::Work(cycles) => cycles.seconds(ghz),
-            Self::Wait(seconds) => seconds,
+            Self::Wait(seconds) | Self::Until(seconds) => seconds,
+        }
+    }
+
+    /// What is left of it so long after the last [`Demand::Until`] ended.
+    #[must_use]
+    pub fn after(self, seconds: f64) -> Self {
+        match self {
+            Self::Until(until_s) => Self::Wait((until_s - seconds).max(0.0)),
+            other => other,
         }
     }
 }
@@ -202,7 +219,7 @@ impl Step {
     fn load_at(&self, ghz: f64, highest_ghz: f64) -> f64 {
         match self.demand {
             Demand::Work(_) => 1.0 - (1.0 - self.load) * ghz / highest_ghz,
-            Demand::Wait(_) => self.load,
+            Demand::Wait(_) | Demand::Until(_) => self.load,
         }
     }
 }
@@ -383,6 +400,20 @@ mod tests {
         assert!(processor().schedule(Governor::Ondemand, &[wait(0.0)], 2).is_empty());
         let long = processor().schedule(Governor::Interactive, &[wait(1e9), work(0.4)], 2);
         assert!(long.len() < 1000 && long.iter().any(|s| s.seconds > 9e8), "{}", long.len());
+    }
+
+    #[test]
+    fn a_frame_that_waits_for_a_time_takes_as_long_as_it() {
+        for governor in Governor::ALL {
+            // 0.1 s of work at the highest frequency, 0.883 s at the lowest.
+            let until = Step { demand: Demand::Until(0.9), load: 0.1 };
+            let spans = processor().schedule(governor, &[work(0.1), until], 30);
+            for frame in 0..30 {
+                let of = |s: &&Span| s.frame == frame;
+                let seconds: f64 = spans.iter().filter(of).map(|s| s.seconds).sum();
+                assert!((seconds - 0.9).abs() < 1e-9, "{governor}, frame {frame}: {seconds} s");
+            }
+        }
     }
 
     #[test]

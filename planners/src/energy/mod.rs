@@ -36,4 +36,4 @@ pub use phases::{Background, Cycles, FrameEnergy, Phase, PowerLaw};
 pub use plan::{PlanFrame, PlanUse, Running, StageEnergy};
 pub use radio::Radio;
 pub use synthetic::Recording;
-pub use trace::{EventLog, LoggedPhase, PowerTrace, TraceError};
+pub use trace::{Averaging, EventLog, LEAST_QUIET, LoggedPhase, PowerTrace, SeenRise, TraceError};

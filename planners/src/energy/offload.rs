@@ -12,7 +12,7 @@ mod options;
 pub use files::read_choices;
 pub use frame::{Clock, EnergyParts, Frame, Moment, Use};
 pub use model::{BySize, OffloadModel, SizeLaw, Sized};
-pub use options::{Modelled, Settings};
+pub use options::{BREAK_EVEN_STEPS, Modelled, Settings};
 
 use serde::{Deserialize, Serialize};
 use std::{cmp::Ordering, path::PathBuf};

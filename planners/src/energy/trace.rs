@@ -1,7 +1,7 @@
 //! Power traces of a monitor, and event logs of an application: two CSV files, each with its own
 //! clock.
 //!
-//! A trace has a column `time_s` and either `power_w`, `power_mw`, or `current_ma` with `voltage_v`
+//! A trace has a column `time_s` (or `Time (s)`) and either `power_w`, `power_mw`, or `current_ma` with `voltage_v`
 //! (the headings of a Monsoon monitor are accepted). A log has `frame`, `phase`, `start_s`, `end_s`
 //! in the device's clock; its row `flag` is an event that the monitor recorded as well, such as a
 //! touch.
@@ -57,6 +57,19 @@ pub enum TraceError {
         /// Length of the quiet beginning, s.
         quiet_s: f64,
     },
+    /// The quiet beginning has too few samples to tell a rise from noise.
+    #[error(
+        "the quiet beginning of the trace, {quiet_s} s, has {samples} samples: to find the flag \
+        event it needs {LEAST_QUIET} or more, which take {enough_s:.3} s"
+    )]
+    Quiet {
+        /// Length of the quiet beginning, s.
+        quiet_s: f64,
+        /// Its samples.
+        samples: usize,
+        /// The length with enough samples, s.
+        enough_s: f64,
+    },
     /// Powers of the device without the application that are above those of the trace.
     #[error(
         "camera and base alone would take {alone_w:.3} W, and the frames of the trace take \
@@ -71,6 +84,36 @@ pub enum TraceError {
     /// Trace and log that do not fit together.
     #[error("{0}")]
     Dissection(String),
+}
+
+/// Samples that the quiet beginning of a trace needs.
+pub const LEAST_QUIET: usize = 10;
+/// A rise lasts for so many samples; a spike is shorter.
+const LASTS: usize = 3;
+/// A rise of means is placed as exactly as noise of this many standard deviations lets it.
+const NOISE_SIGMAS: f64 = 2.0;
+
+/// How a sensor's samples cover time.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Averaging {
+    /// A sample is the power at its time.
+    #[default]
+    Moment,
+    /// A sample is the mean over this time before it, s.
+    Over(f64),
+    /// A sample is the mean since the sample before it.
+    SinceLast,
+}
+
+/// A rise of the power as the trace shows it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SeenRise {
+    /// Its time, s.
+    pub at_s: f64,
+    /// By how much it may be earlier, s.
+    pub earlier_s: f64,
+    /// By how much it may be later, s.
+    pub later_s: f64,
 }
 
 /// Power over the monitor's time.
@@ -118,7 +161,7 @@ impl PowerTrace {
     /// [`TraceError`] naming the file, and the column or line.
     pub fn read(path: &Path) -> Result<Self, TraceError> {
         let table = Columns::read(path)?;
-        let time = table.find("time_s", &["time_s", "time", "time (s)"])?;
+        let time = table.find_seconds("time_s", &["time_s", "time (s)"], "time")?;
         let watts = table.find("power_w", &["power_w", "power (w)"]).map(|c| (c, 1.0));
         let milliwatts = table
             .find(
@@ -223,34 +266,90 @@ impl PowerTrace {
     }
 
     /// The first time at which the power is more than six standard deviations, and more than 5 %,
-    /// above its mean over the first `quiet_s` seconds.
+    /// above its mean over the first `quiet_s` seconds, and stays so for some samples.
     #[must_use]
     pub fn first_rise_s(&self, quiet_s: f64) -> Option<f64> {
-        self.first_rise(quiet_s).map(|(index, _)| self.time_s[index])
+        self.first_rise(quiet_s).map(|rise| self.time_s[rise.index])
     }
 
-    /// The time of that rise by a sensor whose samples are means over `averaging_s`: the first high
-    /// sample covers the rise, and how high it is beside the next one says where.
-    #[must_use]
-    pub fn first_rise_within_s(&self, quiet_s: f64, averaging_s: f64) -> Option<f64> {
-        let (index, quiet_w) = self.first_rise(quiet_s)?;
-        let rise_w = self.power_w[index] - quiet_w;
-        let whole_w = self.power_w.get(index + 1).map_or(rise_w, |next| next - quiet_w);
-        let share = if whole_w > 0.0 { (rise_w / whole_w).clamp(0.0, 1.0) } else { 1.0 };
-        Some(self.time_s[index] - share * averaging_s)
+    /// That rise as a sensor sees it. A power at a moment shows it in the first sample after it. A
+    /// mean says when it was in the time that the mean covers: how high each sample is that covers
+    /// the rise beside the first one that begins after it.
+    ///
+    /// # Errors
+    /// [`TraceError::Quiet`] where the quiet beginning has fewer than [`LEAST_QUIET`] samples,
+    /// [`TraceError::NoFlag`] where the power never rises.
+    pub fn flag_event(&self, quiet_s: f64, averaging: Averaging) -> Result<SeenRise, TraceError> {
+        let samples = self.quiet_samples(quiet_s);
+        if samples < LEAST_QUIET {
+            let enough = LEAST_QUIET.min(self.time_s.len()) - 1;
+            let enough_s = self.time_s[enough] - self.time_s[0];
+            return Err(TraceError::Quiet { quiet_s, samples, enough_s });
+        }
+        let rise = self.first_rise(quiet_s).ok_or(TraceError::NoFlag { quiet_s })?;
+        let before_s = self.time_s[rise.index - 1];
+        let at_s = self.time_s[rise.index];
+        let step_s = at_s - before_s;
+        Ok(match averaging {
+            Averaging::Moment => SeenRise { at_s, earlier_s: step_s, later_s: 0.0 },
+            Averaging::Over(seconds) => {
+                let whole_s = at_s + (1.0 - 1e-6) * seconds;
+                let whole = self.time_s.partition_point(|&t| t < whole_s).max(rise.index + 1);
+                self.rise_of_means(rise, whole, seconds, (step_s - seconds).max(0.0))
+            }
+            Averaging::SinceLast => self.rise_of_means(rise, rise.index + 1, step_s, 0.0),
+        })
     }
 
-    /// The index of the first high sample, and the mean power before.
-    fn first_rise(&self, quiet_s: f64) -> Option<(usize, f64)> {
-        let end = self.time_s[0] + quiet_s;
-        let quiet = &self.power_w[..self.time_s.partition_point(|&t| t <= end)];
-        let mean = quiet.iter().sum::<f64>() / quiet.len() as f64;
-        let spread =
-            (quiet.iter().map(|w| (w - mean).powi(2)).sum::<f64>() / quiet.len() as f64).sqrt();
-        let threshold = mean + (6.0 * spread).max(0.05 * mean);
-        let rise = self.power_w.iter().skip(quiet.len()).position(|&w| w > threshold)?;
-        Some((quiet.len() + rise, mean))
+    /// A rise by means over `averaging_s`: samples before `whole` cover the rise itself. No sample
+    /// covers `unseen_s` before the first high one.
+    fn rise_of_means(&self, rise: Rise, whole: usize, averaging_s: f64, unseen_s: f64) -> SeenRise {
+        let Rise { index, quiet_w, spread_w } = rise;
+        let high_w = self.power_w.get(whole).unwrap_or(&self.power_w[index]) - quiet_w;
+        let time_of = |i: usize| {
+            let share = (self.power_w[i] - quiet_w) / high_w;
+            self.time_s[i] - share.clamp(0.0, 1.0) * averaging_s
+        };
+        if high_w <= 0.0 {
+            let at_s = self.time_s[index] - averaging_s;
+            return SeenRise { at_s, earlier_s: unseen_s, later_s: averaging_s };
+        }
+        let times: Vec<f64> = (index..whole.min(self.time_s.len())).map(time_of).collect();
+        let mean_s = times.iter().sum::<f64>() / times.len() as f64;
+        let apart_s = times.iter().map(|t| (t - mean_s).abs()).fold(0.0, f64::max);
+        let noise_s = averaging_s * NOISE_SIGMAS * spread_w / high_w;
+        let later_s = noise_s.max(apart_s);
+        SeenRise { at_s: mean_s, earlier_s: later_s + unseen_s, later_s }
     }
+
+    /// The number of samples in the first `quiet_s` seconds.
+    fn quiet_samples(&self, quiet_s: f64) -> usize {
+        let end_s = self.time_s[0] + quiet_s;
+        self.time_s.partition_point(|&t| t <= end_s)
+    }
+
+    /// The first sample of those that stay high, and the power before.
+    fn first_rise(&self, quiet_s: f64) -> Option<Rise> {
+        let samples = self.quiet_samples(quiet_s);
+        let quiet = &self.power_w[..samples];
+        let quiet_w = quiet.iter().sum::<f64>() / samples as f64;
+        let squares = quiet.iter().map(|w| (w - quiet_w).powi(2)).sum::<f64>();
+        let spread_w = (squares / samples as f64).sqrt();
+        let threshold = quiet_w + (6.0 * spread_w).max(0.05 * quiet_w);
+        let lasts = |&index: &usize| {
+            self.power_w[index..].iter().take(LASTS).all(|&watts| watts > threshold)
+        };
+        let index = (samples..self.power_w.len()).find(lasts)?;
+        Some(Rise { index, quiet_w, spread_w })
+    }
+}
+
+/// The first sample of a rise, and mean and standard deviation of the power before.
+#[derive(Clone, Copy)]
+struct Rise {
+    index: usize,
+    quiet_w: f64,
+    spread_w: f64,
 }
 
 impl EventLog {
@@ -278,8 +377,8 @@ impl EventLog {
         let table = Columns::read(path)?;
         let phase = table.find("phase", &["phase", "event"])?;
         let [start, end] = [
-            table.numbers(table.find("start_s", &["start_s", "start"])?)?,
-            table.numbers(table.find("end_s", &["end_s", "end"])?)?,
+            table.numbers(table.find_seconds("start_s", &["start_s"], "start")?)?,
+            table.numbers(table.find_seconds("end_s", &["end_s"], "end")?)?,
         ];
         let frame_column = table.find("frame", &["frame"])?;
         let mut flag_s = None;
@@ -352,6 +451,26 @@ impl Columns {
         })
     }
 
+    /// A column of times in seconds; one without a unit may be in any.
+    fn find_seconds(
+        &self,
+        wanted: &'static str,
+        names: &[&str],
+        without_unit: &str,
+    ) -> Result<usize, TraceError> {
+        let found = self.find(wanted, names);
+        if found.is_err() && self.headings.iter().any(|heading| heading == without_unit) {
+            return Err(TraceError::Content {
+                path: self.path.clone(),
+                reason: format!(
+                    "column {without_unit} has no unit; a column of times in seconds is {}",
+                    names.join(" or ")
+                ),
+            });
+        }
+        found
+    }
+
     fn numbers(&self, column: usize) -> Result<Vec<f64>, TraceError> {
         let number = |(index, (_, record)): (usize, &(u64, csv::StringRecord))| {
             let text = record.get(column).unwrap_or_default();
@@ -407,10 +526,48 @@ mod tests {
         let trace = PowerTrace::new(time, power).expect("a trace");
         assert!(trace.first_rise_s(0.1).is_some_and(|t| (t - 0.192).abs() < 1.5e-3));
         let flat = PowerTrace::new(vec![0.0, 1.0, 2.0], vec![1.0; 3]).expect("a trace");
-        assert_eq!((flat.first_rise_s(0.5), flat.first_rise_within_s(0.5, 1.0)), (None, None));
-        // Means over 1 s of 1 W until 3.25 s, and 5 W from there.
-        let means = PowerTrace::new(vec![1.0, 2.0, 3.0, 4.0, 5.0], vec![1.0, 1.0, 1.0, 4.0, 5.0]);
-        let rise_s = means.expect("a trace").first_rise_within_s(2.0, 1.0);
-        assert!(rise_s.is_some_and(|t| (t - 3.25).abs() < 1e-12), "{rise_s:?}");
+        assert_eq!(flat.first_rise_s(0.5), None);
+    }
+
+    /// Means over `averaging_s`, every `step_s`, of 1 W until `rise_s` and 5 W from there.
+    fn means(step_s: f64, averaging_s: f64, rise_s: f64) -> PowerTrace {
+        let time: Vec<f64> = (0..60).map(|i| f64::from(i) * step_s).collect();
+        let high = |t: &f64| ((t - rise_s) / averaging_s).clamp(0.0, 1.0);
+        let power = time.iter().map(|t| 1.0 + 4.0 * high(t)).collect();
+        PowerTrace::new(time, power).expect("a trace")
+    }
+
+    #[test]
+    fn a_rise_is_placed_within_the_time_of_a_mean() {
+        for (step_s, averaging_s, rise_s) in
+            [(0.1, 0.1, 2.03), (0.1, 1.0, 2.03), (0.05, 0.2, 1.51), (0.1, 0.02, 2.09)]
+        {
+            let trace = means(step_s, averaging_s, rise_s);
+            let seen = trace.flag_event(1.2, Averaging::Over(averaging_s)).expect("a rise");
+            let is_within = seen.at_s - seen.earlier_s - 1e-9 <= rise_s
+                && rise_s <= seen.at_s + seen.later_s + 1e-9;
+            let is_close = (seen.at_s - rise_s).abs() < 1e-9 || averaging_s < step_s;
+            assert!(is_within && is_close, "{step_s}, {averaging_s}: {seen:?}");
+        }
+        let since = means(0.1, 0.1, 2.03).flag_event(1.2, Averaging::SinceLast);
+        assert!(since.is_ok_and(|seen| (seen.at_s - 2.03).abs() < 1e-9));
+    }
+
+    #[test]
+    fn a_short_spike_is_no_rise_and_few_quiet_samples_are_refused() {
+        let mut trace = means(0.1, 0.1, 2.0);
+        trace.power_w[15] = 4.0;
+        let seen = trace.flag_event(1.2, Averaging::Moment).expect("a rise");
+        assert!((seen.at_s - 2.1).abs() < 1e-9, "{seen:?}");
+        let message = |quiet_s| {
+            let seen = trace.flag_event(quiet_s, Averaging::Moment);
+            seen.map_or_else(|e| e.to_string(), |_| "found".to_owned())
+        };
+        assert_eq!(
+            message(0.1),
+            "the quiet beginning of the trace, 0.1 s, has 2 samples: to find the flag event it \
+            needs 10 or more, which take 0.900 s"
+        );
+        assert_eq!(message(1.0), "found");
     }
 }

@@ -66,9 +66,10 @@ impl Split<'_> {
         } else {
             ""
         };
+        let back = if self.ends.down.is_some() { "only results flow" } else { "nothing flows" };
         format!(
-            "device, link and server work one after the other, a tensor is sent once, nothing \
-            flows back{free}{memory}"
+            "device, link and server work one after the other, a tensor is sent once, {back} \
+            back{free}{memory}"
         )
     }
 

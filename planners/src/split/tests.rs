@@ -582,6 +582,8 @@ fn the_steps_of_a_plan_add_up_to_its_latency() {
             let steps: Interval =
                 stages.chain(plan.transfers.iter().map(|sent| sent.latency_ns)).sum();
             assert_eq!(steps, plan.predicted.latency_ns, "round {round}");
+            let says_results = plan.optimal.cost_model.contains("only results flow back");
+            assert_eq!(says_results, costs.link(1, 0).is_some(), "round {round}");
             with_setup += u32::from(plan.transfers.iter().any(|sent| sent.setup_ns > 0));
         }
     }

@@ -25,6 +25,9 @@ pub enum AgentError {
     /// The time limit is too short.
     #[error("a timeout of {0:?} is too short; a slow connection would count as broken")]
     SilenceLimit(Duration),
+    /// What is at the other end is not a client of this version.
+    #[error("expected the greeting of a vitempo client on stdin: {0}")]
+    Stranger(String),
 }
 
 /// The shortest silence_limit an agent can have.
@@ -66,12 +69,12 @@ pub fn engines() -> Vec<(&'static str, Result<String, String>)> {
 /// Serves one client over stdin and stdout until it is gone.
 ///
 /// # Errors
-/// [`AgentError`] for a folder or a silence limit that cannot be used.
+/// [`AgentError`] for a folder or a silence limit that cannot be used, and for another end that does
+/// not greet as a client.
 pub fn serve(options: &AgentOptions) -> Result<(), AgentError> {
     check(options)?;
     let link = Link::stdio(options.message_bytes.max(PIECE));
     // A session that is blocked on its output cannot see that its client is gone.
     link.end_process_in_silence(options.silence_limit.saturating_mul(2));
-    session::serve(options, link);
-    Ok(())
+    session::serve(options, link).map_err(AgentError::Stranger)
 }

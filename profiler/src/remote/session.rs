@@ -38,6 +38,8 @@ const SLICE: Duration = Duration::from_millis(20);
 pub(super) enum Farewell {
     /// The client left, or is not heard any more.
     Gone(String),
+    /// What is at the other end does not greet as a client of this version does.
+    Stranger(String),
     /// The reason is sent to it.
     Refused(String),
     /// Another client is measuring.
@@ -59,8 +61,8 @@ impl From<FrameError> for Farewell {
     }
 }
 
-/// Serves the client at the other end.
-pub(super) fn serve(options: &AgentOptions, mut link: Link) {
+/// Serves the client at the other end; the error says what came instead of a client's greeting.
+pub(super) fn serve(options: &AgentOptions, mut link: Link) -> Result<(), String> {
     let log = &options.log;
     let farewell = admit(options, &mut link).and_then(|store| {
         log.say(format_args!("a client is connected"));
@@ -75,25 +77,34 @@ pub(super) fn serve(options: &AgentOptions, mut link: Link) {
     // The lock and the worker are released before the client receives the reason.
     let Err(farewell): Result<Infallible, Farewell> = farewell;
     let (answer, reason) = match farewell {
-        Farewell::Gone(reason) => return log.say(format_args!("{reason}")),
+        Farewell::Gone(reason) => {
+            log.say(format_args!("{reason}"));
+            return Ok(());
+        }
+        Farewell::Stranger(reason) => return Err(reason),
         Farewell::Busy => (Answer::Busy, "another client is measuring".to_owned()),
         Farewell::Refused(reason) => (Answer::Refused { reason: reason.clone() }, reason),
     };
     log.say(format_args!("refused: {reason}"));
     // A client that does not wait for the reason has lost nothing.
     let _ = link.say(&answer);
+    Ok(())
 }
 
 /// Admits the client if it is of this version and no other client is measuring.
 fn admit(options: &AgentOptions, link: &mut Link) -> Result<Store, Farewell> {
     link.greet(&message::greeting(End::Agent))?;
     let deadline = Instant::now() + ADMISSION.min(options.silence_limit);
-    let greeting = match next(link, deadline)? {
-        Event::Greeted(line) => line,
-        _ => return Err(Farewell::Gone("did not greet".to_owned())),
+    let greeting = match next(link, deadline) {
+        Ok(Event::Greeted(line)) => line,
+        Ok(_) => return Err(Farewell::Stranger("it did not greet".to_owned())),
+        Err(Farewell::Gone(reason) | Farewell::Refused(reason)) => {
+            return Err(Farewell::Stranger(reason));
+        }
+        Err(other) => return Err(other),
     };
     message::read_greeting(End::Client, &greeting).map_err(|error| {
-        Farewell::Gone(match error {
+        Farewell::Stranger(match error {
             GreetingError::Foreign => format!("the client is not vitempo: it sent {greeting:?}"),
             GreetingError::Version(version) => {
                 format!("the client is {version}, and this is {}", message::ours())

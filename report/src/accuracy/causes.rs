@@ -82,7 +82,7 @@ pub fn worst_table(surveys: &[&Survey], caption: String) -> Table {
             };
             table.rows.push(vec![
                 Cell::text(&survey.label),
-                Cell::text(&m.name),
+                Cell::model(&m.name, &m.architecture),
                 Cell::text(group.to_string()),
                 Cell::text(Latency::from_ns(m.actual_ns).to_string()),
                 Cell::text(m.predicted.point().to_string()),

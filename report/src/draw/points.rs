@@ -1,5 +1,5 @@
-//! Draws [`crate::chart::Chart::Points`]: the points of a series as one path, but for those that
-//! have names, which are shapes of their own.
+//! Draws [`crate::chart::Chart::Points`]: the points of a series as one path, but for those of
+//! models, which are shapes of their own.
 
 use super::{
     Target,
@@ -68,14 +68,15 @@ pub fn points(canvas: &mut Canvas, panel: &Panel, series: &[Series], target: Tar
             canvas.line(&line, ink, 2.0, s.dashed || s.hue.is_dashed(place));
         }
         let (named, plain): (Vec<_>, Vec<_>) =
-            placed.iter().partition(|(number, _)| s.names.len() > *number);
+            placed.iter().partition(|(number, _)| s.models.len() > *number);
         let shape = Shape::of(s.mark);
         shape.draw(canvas, &apart(plain.into_iter().map(|(_, at)| at)), ink, &Around::default());
         for (number, at) in named {
-            let (Some(name), Some(point)) = (s.names.get(number), s.points.get(number)) else {
+            let (Some(model), Some(point)) = (s.models.get(number), s.points.get(number)) else {
                 continue;
             };
-            let around = Around { title: Some(title(name, *point, panel)), target: target(name) };
+            let title = title(&model.name, *point, panel);
+            let around = Around { title: Some(title), target: target(model) };
             shape.draw(canvas, &[at], ink, &around);
         }
         for (number, (x, y)) in &placed {

@@ -24,12 +24,15 @@ const HEADINGS: [&str; 10] = [
 
 /// A row per whole model, in the order of names; a forecast only of those that were held out.
 pub fn models(survey: &Survey) -> Result<String, ReportError> {
-    let mut forecasts: BTreeMap<(Group, &str), &ModelRow> = BTreeMap::new();
-    for (group, evaluation) in best_fed(survey, Method::Gbdt).into_iter().flat_map(|e| &e.sets) {
-        forecasts.extend(evaluation.models.iter().map(|m| ((*group, m.name.as_str()), m)));
-    }
+    let evaluated = best_fed(survey, Method::Gbdt).into_iter().flat_map(|e| e.sets.values());
+    // Two models may have one name.
+    let forecasts: BTreeMap<(&str, &str), &ModelRow> = evaluated
+        .flat_map(|evaluation| &evaluation.models)
+        .map(|m| ((m.name.as_str(), m.architecture.as_str()), m))
+        .collect();
+    let forecast = |m: &Model| forecasts.get(&(&*m.name, &*m.architecture)).copied();
     let whole = survey.models.iter().filter_map(|m| Some((m, m.group?)));
-    csv(whole.map(|(m, group)| row(m, group, forecasts.get(&(group, m.name.as_str())).copied())))
+    csv(whole.map(|(m, group)| row(m, group, forecast(m))))
 }
 
 fn csv(rows: impl Iterator<Item = [String; 10]>) -> Result<String, ReportError> {

@@ -135,17 +135,16 @@ fn figures(index: &Index<'_>, survey: &Survey) -> String {
 }
 
 fn models(index: &Index<'_>, survey: &Survey) -> String {
-    let file = index.environment_file(&survey.label).unwrap_or_default();
     let link = format!(
         "<p>Every whole model, sampled ones too: <a href=\"{0}.csv\">{0}.csv</a>.</p>\n",
-        crate::markup::escape(file)
+        crate::markup::escape(&survey.slug)
     );
     let (real, synthetic) = (real(index, survey), synthetic(survey));
     let shown = |table: Table| {
         if table.rows.is_empty() {
             return String::new();
         }
-        table.without_blanks().html(&|heading, text| index.cell(UP, heading, text))
+        table.without_blanks().html(&|heading, cell| index.cell(UP, heading, cell))
     };
     let none = if real.rows.is_empty() {
         paragraph("No model was measured here but sampled ones.")

@@ -1,13 +1,15 @@
 //! [`Index`]: the pages of a report and the links to them.
 
-use super::slugs::Slugs;
 use crate::{
     Topic,
     accuracy::best_fed,
+    chart::ModelKey,
     evaluate::FEWEST_MODELS,
     forecasts::ModelForecast,
     group::Group,
+    slugs::Slugs,
     survey::{FAMILIES, Model, Survey, family_index},
+    table::Cell,
 };
 use std::collections::BTreeMap;
 use vitempo::{graph::Work, predictors::Method};
@@ -20,9 +22,9 @@ pub struct Index<'a> {
     pub models: Vec<Entry<'a>>,
     /// By survey and model: measured time by operator family, ns.
     pub families: Vec<Vec<[f64; FAMILIES]>>,
-    environments: Vec<String>,
-    labels: BTreeMap<&'a str, usize>,
-    names: BTreeMap<&'a str, usize>,
+    labels: BTreeMap<&'a str, &'a str>,
+    /// Pages of models by name and architecture.
+    pages: BTreeMap<(&'a str, &'a str), String>,
 }
 
 /// A model that has a page.
@@ -58,44 +60,32 @@ impl Entry<'_> {
 impl<'a> Index<'a> {
     /// Of surveys with unique labels.
     pub fn of(surveys: &'a [Survey], topics: &'a [Topic]) -> Self {
-        let mut slugs = Slugs::default();
-        let environments = surveys.iter().map(|s| slugs.unique(&s.label, &s.folder)).collect();
-        let labels = surveys.iter().enumerate().map(|(i, s)| (s.label.as_str(), i)).collect();
+        let labels = surveys.iter().map(|s| (s.label.as_str(), s.slug.as_str())).collect();
         let models = entries(surveys, topics);
-        let mut names = BTreeMap::new();
-        for (number, entry) in models.iter().enumerate() {
-            names.entry(entry.name).or_insert(number);
-        }
+        let page = |entry: &Entry<'a>| {
+            ((entry.name, entry.architecture), format!("models/{}.html", entry.slug))
+        };
+        let pages = models.iter().map(page).collect();
         let families = surveys.iter().map(families).collect();
-        Self { surveys, topics, models, families, environments, labels, names }
-    }
-
-    /// Environments and the names of their pages.
-    pub fn environments(&self) -> impl Iterator<Item = (&'a Survey, &str)> {
-        self.surveys.iter().zip(self.environments.iter().map(String::as_str))
-    }
-
-    /// The name of an environment's files.
-    pub fn environment_file(&self, label: &str) -> Option<&str> {
-        self.environments.get(*self.labels.get(label)?).map(String::as_str)
+        Self { surveys, topics, models, families, labels, pages }
     }
 
     /// The page of an environment, seen from a page `up` below the overview.
     pub fn environment(&self, up: &str, label: &str) -> Option<String> {
-        Some(format!("{up}environments/{}.html", self.environment_file(label)?))
+        Some(format!("{up}environments/{}.html", self.labels.get(label)?))
     }
 
-    /// The page of a model, of the first one where several have the name.
-    pub fn model(&self, up: &str, name: &str) -> Option<String> {
-        let entry = self.models.get(*self.names.get(name)?)?;
-        Some(format!("{up}models/{}.html", entry.slug))
+    /// The page of a model; sampled ones have none.
+    pub fn model(&self, up: &str, model: &ModelKey) -> Option<String> {
+        let page = self.pages.get(&(model.name.as_str(), model.architecture.as_str()))?;
+        Some(format!("{up}{page}"))
     }
 
     /// The page of what a cell of a table names.
-    pub fn cell(&self, up: &str, heading: &str, text: &str) -> Option<String> {
-        match heading {
-            "Environment" => self.environment(up, text),
-            "Model" => self.model(up, text),
+    pub fn cell(&self, up: &str, heading: &str, cell: &Cell) -> Option<String> {
+        match cell {
+            Cell::Text(label) if heading == "Environment" => self.environment(up, label),
+            Cell::Model(model) => self.model(up, model),
             _ => None,
         }
     }
@@ -153,13 +143,15 @@ fn forecast<'a>(
     topics: &[Topic],
 ) -> Result<&'a ModelForecast, String> {
     let is_it =
-        |f: &&ModelForecast| f.row.name == model.name && f.architecture == model.architecture;
+        |f: &&ModelForecast| f.row.name == model.name && f.row.architecture == model.architecture;
     let evaluated = best_fed(survey, Method::Gbdt);
     if let Some(found) = evaluated.and_then(|e| e.forecasts.iter().find(is_it)) {
         return Ok(found);
     }
+    // Reasons are known by name alone.
+    let is_ambiguous = survey.models.iter().filter(|m| m.name == model.name).count() > 1;
     let skipped = || {
-        let evaluation = evaluated?.sets.get(&model.group?)?;
+        let evaluation = evaluated.filter(|_| !is_ambiguous)?.sets.get(&model.group?)?;
         evaluation.skipped.iter().find(|(what, _)| *what == model.name).map(|(_, why)| why.clone())
     };
     Err(why_none(survey, topics)

@@ -14,13 +14,12 @@ mod overview;
 mod plain;
 mod results;
 mod rows;
-mod slugs;
 mod study;
 mod summary;
 
 use super::{Block, ReportError, Topic, draw, survey::Survey};
 use index::Index;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Files of a report: path and contents, the overview first.
 #[derive(Clone, Debug, PartialEq)]
@@ -73,10 +72,12 @@ impl Section {
     }
 }
 
-/// The report on surveys with numbers and unique labels; pages of studies for these topics alone.
+/// The report on surveys with numbers, unique labels and unique names of files; pages of studies for
+/// these topics alone.
 ///
 /// # Errors
-/// [`ReportError::Csv`] where a table cannot be written.
+/// [`ReportError::Csv`] where a table cannot be written; [`ReportError::EqualPaths`] where two
+/// surveys have one name for their files.
 pub fn site(surveys: &[Survey], topics: &[Topic], notes: &Notes) -> Result<Site, ReportError> {
     let index = Index::of(surveys, topics);
     let sections: Vec<Section> =
@@ -88,7 +89,8 @@ pub fn site(surveys: &[Survey], topics: &[Topic], notes: &Notes) -> Result<Site,
         ("report.md".to_owned(), plain::markdown(surveys, &sections)),
         ("tables.json".to_owned(), plain::tables_json(surveys, &sections)),
     ];
-    for (survey, slug) in index.environments() {
+    for survey in surveys {
+        let slug = &survey.slug;
         files.push((format!("environments/{slug}.html"), environment::page(&index, survey)));
         files.push((format!("environments/{slug}.csv"), data::models(survey)?));
     }
@@ -104,7 +106,17 @@ pub fn site(surveys: &[Survey], topics: &[Topic], notes: &Notes) -> Result<Site,
         _ => None,
     });
     files.extend(figures.map(|f| (format!("figures/{}.svg", f.name), draw::svg(&f.chart))));
+    refuse_equal_paths(&files)?;
     Ok(Site { files, sections: sections.iter().map(Section::count).collect() })
+}
+
+/// The second of two files of one path would replace the first.
+fn refuse_equal_paths(files: &[(String, String)]) -> Result<(), ReportError> {
+    let mut paths = BTreeSet::new();
+    match files.iter().find(|(path, _)| !paths.insert(path)) {
+        Some((path, _)) => Err(ReportError::EqualPaths { path: path.clone() }),
+        None => Ok(()),
+    }
 }
 
 /// Blocks without repetitions of why something is missing.

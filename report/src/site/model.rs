@@ -111,7 +111,7 @@ fn latencies(index: &Index<'_>, entry: &Entry<'_>) -> String {
         table.rows.push(start.into_iter().chain(forecast).chain([memory]).collect());
     }
     rows::latencies(&rows, caption)
-        + &table.without_blanks().html(&|heading, text| index.cell(UP, heading, text))
+        + &table.without_blanks().html(&|heading, cell| index.cell(UP, heading, cell))
         + &without(index, entry)
 }
 

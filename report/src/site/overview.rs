@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     Figure, breakdown,
-    chart::{Axis, Chart, Mark, Series},
+    chart::{Axis, Chart, Mark, ModelKey, Series},
     group::Group,
     hue::Hue,
     latency, leading, source,
@@ -111,7 +111,7 @@ fn errors(index: &Index<'_>, results: &[(&Survey, Errors)]) -> String {
         &surveys,
     );
     rows::bars(&groups, "%", &caption)
-        + &table(results).html(&|heading, text| index.cell(UP, heading, text))
+        + &table(results).html(&|heading, cell| index.cell(UP, heading, cell))
 }
 
 /// The link to an environment's page.
@@ -214,7 +214,7 @@ fn against_measured(surveys: &[&Survey]) -> Chart {
         let forecasts = || survey.evaluations.iter().flat_map(|e| &e.forecasts).map(|f| &f.row);
         let points = forecasts().map(|row| (row.actual_ns / 1e6, row.predicted.point().ms()));
         series.push(Series {
-            names: forecasts().map(|row| row.name.clone()).collect(),
+            models: forecasts().map(|row| ModelKey::new(&row.name, &row.architecture)).collect(),
             ..Series::new(&survey.label, mark, points.collect())
                 .hue(Hue::Environment(survey.number))
         });

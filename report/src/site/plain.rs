@@ -1,7 +1,7 @@
 //! The report for other programs and for quoting: [`markdown`] and [`tables_json`].
 
 use super::Section;
-use crate::{Block, environments, survey::Survey};
+use crate::{Block, environments, markup::markdown as escaped, survey::Survey};
 use serde_json::json;
 
 pub const TITLE: &str = "Inference latency of vision models";
@@ -19,18 +19,21 @@ pub fn markdown(surveys: &[Survey], sections: &[Section]) -> String {
         text += &format!("\n## {}\n", topic.title());
         for block in blocks {
             text += &match block {
-                Block::Text(words) => format!("\n{words}\n"),
-                Block::Missing(words) => format!("\nNot shown. {words}\n"),
+                Block::Text(words) => format!("\n{}\n", without_html(words)),
+                Block::Missing(words) => format!("\nNot shown. {}\n", without_html(words)),
                 Block::Table(table) => format!("\n{}", table.markdown()),
-                Block::Figure(figure) => format!(
-                    "\n![{}](figures/{}.svg)\n",
-                    figure.caption.replace(['[', ']'], ""),
-                    figure.name
-                ),
+                Block::Figure(figure) => {
+                    format!("\n![{}](figures/{}.svg)\n", escaped(&figure.caption), figure.name)
+                }
             };
         }
     }
     text
+}
+
+/// Paragraphs, also of notes that others wrote: markup, but no HTML.
+fn without_html(words: &str) -> String {
+    words.replace('<', "&lt;")
 }
 
 /// All tables by name, with exact numbers.

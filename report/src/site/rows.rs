@@ -42,7 +42,7 @@ pub struct Bar {
 pub struct Stack {
     /// Who it is about, as markup.
     pub who: String,
-    /// Colour, name and length of each part.
+    /// Colour, name and length of each part; what is negative is taken off the others.
     pub parts: Vec<(Hue, String, f64)>,
     /// The number beside it.
     pub number: String,
@@ -123,42 +123,81 @@ pub fn bars(groups: &[(String, Vec<Bar>)], unit: &str, caption: &str) -> String 
     figure(caption, "", &(shown + &axis_group(&scale, unit)))
 }
 
-/// Stacks, each as long as its parts together; the longest takes the whole width.
-pub fn stacks(rows: &[Stack], caption: &str) -> String {
-    let total = |row: &Stack| row.parts.iter().map(|p| p.2.max(0.0)).sum::<f64>();
-    let longest = rows.iter().map(total).fold(f64::MIN_POSITIVE, f64::max);
-    let row = |row: &Stack| {
-        let (mut track, mut from) = (String::new(), 0.0);
-        for (hue, name, length) in row.parts.iter().filter(|p| p.2 > 0.0) {
-            let width = 100.0 * length / longest;
-            track += &format!(
-                "<rect class=\"fill part c{}\" x=\"{}%\" y=\"3\" width=\"{}%\" height=\"20\">\
-                 <title>{}</title></rect>",
-                hue.colour(0),
-                share(from),
-                share(width),
-                escape(&format!("{name}: {:.0} %", 100.0 * length / total(row)))
-            );
-            from += width;
+impl Stack {
+    /// How far it reaches before anything is taken off.
+    fn reach(&self) -> f64 {
+        self.parts.iter().map(|p| p.2.max(0.0)).sum()
+    }
+
+    /// Its parts together: what its number says.
+    fn total(&self) -> f64 {
+        self.parts.iter().map(|p| p.2).sum()
+    }
+
+    /// Parts beside each other; those that are negative cover the end, as far as they go, so that
+    /// what remains in full colour is as long as the total.
+    fn track(&self, longest: f64) -> String {
+        let (mut track, mut at) = (String::new(), 0.0);
+        let (added, taken): (Vec<_>, Vec<_>) = self.parts.iter().partition(|p| p.2 > 0.0);
+        for (hue, name, length) in added {
+            track += &self.rectangle(&part_class(hue, *length), (at, *length), longest, name);
+            at += length;
         }
-        line(&row.who, &svg(26, &track), &numbers(std::slice::from_ref(&row.number)))
+        for (hue, name, length) in taken.into_iter().filter(|p| p.2 < 0.0) {
+            at += length;
+            track += &self.rectangle(&part_class(hue, *length), (at, *length), longest, name);
+        }
+        track
+    }
+
+    /// One part, with its share of the total for those who point at it.
+    fn rectangle(&self, class: &str, (at, length): (f64, f64), longest: f64, name: &str) -> String {
+        let percent = |length: f64| share(100.0 * length / longest);
+        let total = self.total();
+        let title = match total > 0.0 {
+            true => format!("{name}: {:.0} %", 100.0 * length / total),
+            false => name.to_owned(),
+        };
+        format!(
+            "<rect class=\"{class}\" x=\"{}%\" y=\"3\" width=\"{}%\" height=\"20\">\
+             <title>{}</title></rect>",
+            percent(at),
+            percent(length.abs()),
+            escape(&title)
+        )
+    }
+}
+
+/// The classes of a part: filled, or an outline above what it takes off.
+fn part_class(hue: &Hue, length: f64) -> String {
+    let kind = if length < 0.0 { "off" } else { "fill part" };
+    format!("{kind} c{}", hue.colour(0))
+}
+
+/// Stacks on one scale, each as long as its parts together.
+pub fn stacks(rows: &[Stack], caption: &str) -> String {
+    let longest = rows.iter().map(Stack::reach).fold(f64::MIN_POSITIVE, f64::max);
+    let row = |row: &Stack| {
+        let number = numbers(std::slice::from_ref(&row.number));
+        line(&row.who, &svg(26, &row.track(longest)), &number)
     };
     let shown: String = rows.iter().map(row).collect();
     figure(caption, &key(rows), &shown)
 }
 
-/// Each name once, in the order of parts, beside its colour.
+/// Each name once, in the order of parts, beside its colour; once more where it is taken off.
 fn key(rows: &[Stack]) -> String {
-    let mut names: Vec<(usize, &str)> = Vec::new();
-    for (hue, name, _) in rows.iter().flat_map(|r| &r.parts).filter(|p| p.2 > 0.0) {
-        if !names.iter().any(|(_, known)| known == name) {
-            names.push((hue.colour(0), name.as_str()));
+    let mut names: Vec<(String, String)> = Vec::new();
+    for (hue, name, length) in rows.iter().flat_map(|r| &r.parts).filter(|p| p.2 != 0.0) {
+        let name = if *length < 0.0 { format!("{name}, taken off") } else { name.clone() };
+        if !names.iter().any(|(_, known)| *known == name) {
+            names.push((part_class(hue, *length), name));
         }
     }
-    let item = |(colour, name): &(usize, &str)| {
+    let item = |(class, name): &(String, String)| {
         format!(
             "<li><svg class=\"swatch\" width=\"14\" height=\"14\" aria-hidden=\"true\">\
-             <rect class=\"fill c{colour}\" width=\"14\" height=\"14\" rx=\"3\"/></svg> {}</li>\n",
+             <rect class=\"{class}\" width=\"14\" height=\"14\" rx=\"3\"/></svg> {}</li>\n",
             escape(name)
         )
     };
@@ -269,6 +308,28 @@ mod tests {
         assert!(shown.contains("&lt;1&gt;") && !shown.contains(" style="), "{shown}");
         assert!(shown.contains("class=\"span c1\"") && shown.contains("cx=\"48.08%\""), "{shown}");
         assert_eq!(shown.matches("class=\"measured\"").count(), 2, "one, and one in the key");
+    }
+
+    #[test]
+    fn a_negative_part_is_taken_off_the_end() {
+        let part = |name: &str, length| (Hue::Environment(0), name.to_owned(), length);
+        let stack = |parts| Stack { who: String::new(), parts, number: String::new() };
+        let rows = [
+            stack(vec![part("kernels", 6.0), part("overhead", -2.0)]),
+            stack(vec![part("kernels", 4.0)]),
+        ];
+        let shown = stacks(&rows, "What.");
+        // From 4 to 6 of 6: what is left is as long as the other row, and is 4.
+        for part in [
+            "class=\"fill part c0\" x=\"0%\" y=\"3\" width=\"100%\"",
+            "<title>kernels: 150 %</title>",
+            "class=\"off c0\" x=\"66.67%\" y=\"3\" width=\"33.33%\"",
+            "<title>overhead: -50 %</title>",
+            "class=\"fill part c0\" x=\"0%\" y=\"3\" width=\"66.67%\"",
+            "</svg> overhead, taken off</li>",
+        ] {
+            assert!(shown.contains(part), "{part}: {shown}");
+        }
     }
 
     #[test]

@@ -21,7 +21,7 @@ pub fn page(index: &Index<'_>, section: &Section) -> String {
             Block::Text(text) => body += &paragraph(text),
             Block::Missing(text) => body += &missing(text),
             Block::Table(table) => {
-                body += &table.html(&|heading, text| index.cell(UP, heading, text));
+                body += &table.html(&|heading, cell| index.cell(UP, heading, cell));
             }
             Block::Figure(figure) => body += &drawn(index, UP, figure),
         }
@@ -44,7 +44,7 @@ pub fn missing(text: &str) -> String {
 /// A figure in a region that scrolls on a narrow screen, on a page `up` below the overview.
 pub fn drawn(index: &Index<'_>, up: &str, figure: &Figure) -> String {
     let (first, rest) = lead(&figure.caption);
-    let svg = draw::inline(&figure.chart, first, &|name| index.model(up, name));
+    let svg = draw::inline(&figure.chart, first, &|model| index.model(up, model));
     let id = escape(&figure.name);
     format!(
         "<figure class=\"chart\" id=\"figure-{id}\">\n<figcaption class=\"caption\" \

@@ -22,11 +22,18 @@ use vitempo::{
 const HOSTILE: [&str; 6] =
     ["<script>alert(1)</script>", "../../x", "\"onload=\"alert(1)", "a&b, \"c\"", "", "vit!"];
 
+/// The name of two models with different operators.
+const TWIN: &str = "twin";
+
 fn world(synthetic: usize) -> World {
     let others: Vec<_> = HOSTILE
-        .iter()
+        .into_iter()
+        .chain([TWIN; 2])
         .enumerate()
-        .map(|(number, name)| model(name, None, graph(201 + 4 * number, number % 2 == 0)))
+        .map(|(number, name)| {
+            let attends = number % 2 == 0 || name == TWIN;
+            model(name, None, graph(201 + 4 * number, attends))
+        })
         .collect();
     World::of(synthetic, &others)
 }
@@ -130,9 +137,12 @@ fn pages_are_well_formed_and_every_link_leads_somewhere() {
     }
     assert!(check_links(&site) > 300);
     assert!(names.iter().filter(|name| name.ends_with(".svg")).count() > 10);
-    // A page for each of 4 environments, 10 studies, and 2 and 6 models.
+    // A page for each of 4 environments, 10 studies, and 2, 6 and 2 models.
     let folder = |folder: &str| names.iter().filter(|n| n.starts_with(folder)).count();
-    assert_eq!(["environments/", "studies/", "models/"].map(folder), [8, 10, 8]);
+    assert_eq!(["environments/", "studies/", "models/"].map(folder), [8, 10, 10]);
+    let plain = content(&site, "report.md");
+    assert!(plain.contains("\nHere &lt;one> engine is slower.\n"), "{plain}");
+    assert!(plain.split('<').rev().skip(1).all(|before| before.ends_with('\\')), "{plain}");
     let latency = content(&site, "studies/latency.html");
     assert_eq!(latency.matches("Here &lt;one&gt; engine is slower.</p>").count(), 1);
     let tables: serde_json::Value =
@@ -238,7 +248,7 @@ fn pages_have_the_numbers_of_the_data_and_of_the_evaluation() {
     // The overview and the page of the environment have the mean error of all real models.
     let rows = surveys[0].evaluations[0].forecasts.iter().filter_map(|f| f.row.ape);
     let errors: Vec<f64> = rows.collect();
-    assert_eq!(errors.len(), 2 + HOSTILE.len());
+    assert_eq!(errors.len(), 2 + HOSTILE.len() + 2);
     let mean = cell(format!("{:.1} %", errors.iter().sum::<f64>() / errors.len() as f64));
     for path in ["index.html", "environments/rten-f32.html"] {
         assert!(content(&site, path).contains(&mean), "{path}: {mean}");
@@ -246,4 +256,51 @@ fn pages_have_the_numbers_of_the_data_and_of_the_evaluation() {
     let data = content(&site, "environments/rten-f32.csv");
     let line = data.lines().find(|line| line.starts_with("vit,")).expect("a row");
     assert!(line.ends_with(&format!("{:.0}", row.predicted.upper().ns())), "{line}");
+    equal_names_are_different_models(&site, &surveys[0]);
+}
+
+/// Each of two models of one name has its own forecast, and links to its own page.
+fn equal_names_are_different_models(site: &Site, survey: &Survey) {
+    let twins: Vec<_> = survey.evaluations[0].forecasts.iter().map(|f| &f.row).collect();
+    let twins = twins.into_iter().filter(|row| row.name == TWIN);
+    let data = content(site, "environments/rten-f32.csv");
+    let (mut upper, mut pages) = (BTreeSet::new(), BTreeSet::new());
+    for row in twins {
+        let start = format!("{TWIN},{},", row.architecture);
+        let line = data.lines().find(|line| line.starts_with(&start)).expect("a row");
+        let expected = format!("{:.0}", row.predicted.upper().ns());
+        assert!(line.ends_with(&format!(",{expected}")), "{line}");
+        upper.insert(expected);
+        let is_its_page = |(path, text): &&(String, String)| {
+            path.starts_with("models/") && text.contains(&row.architecture)
+        };
+        let page = site.files.iter().find(is_its_page).expect("a page");
+        pages.insert(page.0.as_str());
+    }
+    assert_eq!((upper.len(), pages.len()), (2, 2));
+    // In a point of a figure each, and in a row of the table of large errors where it has one.
+    let latency = content(site, "studies/latency.html");
+    let accuracy = content(site, "studies/accuracy.html");
+    for page in &pages {
+        let link = format!("<a href=\"../{page}\"");
+        assert!(latency.contains(&link), "no {link} in {latency}");
+        assert_eq!(accuracy.matches(&link).count(), 2, "{link} in {accuracy}");
+    }
+}
+
+#[test]
+fn folders_of_nearly_one_name_have_figures_of_their_own() {
+    let world = World::of(6, &[]);
+    let mut all = [("d-1", 4.0), ("d_1", 2.0)].map(|(folder, ns)| Survey {
+        folder: folder.to_owned(),
+        ..crate::tests::survey(&world, &environment(Precision::F32, None), ns)
+    });
+    identify(&mut all);
+    let made = site(&all, &[Topic::Latency], &Notes::new()).expect("a site");
+    let figures = made.files.iter().filter(|(path, _)| path.starts_with("figures/latency-"));
+    let contents: BTreeSet<&str> = figures.map(|(_, content)| content.as_str()).collect();
+    assert_eq!(contents.len(), 2);
+    all[1].slug = all[0].slug.clone();
+    let refused = site(&all, &[Topic::Latency], &Notes::new());
+    assert!(matches!(refused, Err(ReportError::EqualPaths { .. })), "{refused:?}");
 }

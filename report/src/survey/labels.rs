@@ -1,6 +1,7 @@
-//! [`identify`]: short names of environments, unique in a report.
+//! [`identify`]: short names of environments and of their files, unique in a report.
 
 use super::Survey;
+use crate::slugs::Slugs;
 use std::collections::BTreeSet;
 use vitempo::graph::{Environment, Precision};
 
@@ -14,7 +15,8 @@ pub fn label(e: &Environment) -> String {
     format!("{} {precision}{threads}{format}{settings}", e.framework)
 }
 
-/// Numbers surveys in their order, and makes labels unique: by folder, then by number.
+/// Numbers surveys in their order, and makes labels unique: by folder, then by number. Files are
+/// named by labels, also where two labels differ in nothing that a file name has.
 pub fn identify(surveys: &mut [Survey]) {
     surveys.iter_mut().enumerate().for_each(|(number, survey)| survey.number = number);
     let shared = |surveys: &[Survey]| -> BTreeSet<String> {
@@ -30,4 +32,6 @@ pub fn identify(surveys: &mut [Survey]) {
     for (number, survey) in surveys.iter_mut().filter(|s| still.contains(&s.label)).enumerate() {
         survey.label = format!("{} #{}", survey.label, number + 1);
     }
+    let mut slugs = Slugs::default();
+    surveys.iter_mut().for_each(|s| s.slug = slugs.unique(&s.label, &s.folder));
 }

@@ -68,7 +68,7 @@ pub(super) fn read<T: DeserializeOwned>(
     path: &Path,
     part: &'static str,
 ) -> Result<T, AriaFileError> {
-    let text = std::fs::read_to_string(path)
+    let text = vitempo_graph::files::read_text(path)
         .map_err(|source| AriaFileError::Read { path: path.to_owned(), source })?;
     let wrong = |source| AriaFileError::Format { path: path.to_owned(), part, source };
     let mut value: serde_json::Value = serde_json::from_str(&text).map_err(wrong)?;

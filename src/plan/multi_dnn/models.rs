@@ -6,7 +6,7 @@ use super::{Placing, PlacingError, Request, contention, place};
 use crate::{
     plan::stitch::{
         StitchingError,
-        forecasts::{Processor, subgraphs},
+        forecasts::{Forecasts, Processor, none_refused, subgraphs},
     },
     zoo::variants::Variants,
 };
@@ -81,10 +81,12 @@ fn costs(
         let reason = error.to_string();
         StitchingError::Stitch(StitchError::Task { task: task.name.clone(), reason })
     })?;
+    let Forecasts { subgraphs, cannot_run } = subgraphs(variants, processors, &mut |_| ())?;
+    none_refused(cannot_run)?;
     Ok(Task {
         name: task.name.clone(),
         variants: variants.names.clone(),
-        subgraphs: subgraphs(variants, processors, &mut |_| ())?,
+        subgraphs,
         accuracy: Arc::new(accuracy),
     })
 }

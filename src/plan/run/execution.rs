@@ -1,7 +1,7 @@
 //! [`run`]: executes a plan on engines: checks, engines, loading, queries, and the log.
 
 use super::{
-    Routes, RunError, RunEvent, RunLog, RunOptions, RunPlan,
+    PlanSubgraph, Routes, RunError, RunEvent, RunLog, RunOptions, RunPlan,
     header::header,
     memory::{Memory, Place},
     routes::Route,
@@ -67,6 +67,31 @@ pub fn run(
         events: runtime.events,
         path: "".into(),
     })
+}
+
+/// Whether subgraphs can be evicted in runs of a plan: there is a memory budget, and not all of those
+/// that its ways use fit into it.
+#[must_use]
+pub fn can_evict(plan: &RunPlan, options: &RunOptions) -> bool {
+    let Some(budget) = options.memory_bytes.or(plan.memory_bytes) else { return false };
+    let mut routes = Routes::of(plan);
+    routes.keep_fallbacks(|route| options.fallbacks && fits(plan, route, Some(budget)));
+    let mut loaded = BTreeMap::new();
+    for route in &routes.routes {
+        let task = &plan.tasks[route.task];
+        let way = &task.ways[route.way];
+        for (piece, step) in way.pieces.iter().zip(&route.lane.steps) {
+            let is_used = |s: &&PlanSubgraph| {
+                let variant = s.position.checked_sub(1).and_then(|index| way.variants.get(index));
+                (piece.first..=piece.last).contains(&s.position) && variant == Some(&s.variant)
+            };
+            for part in task.subgraphs.iter().filter(is_used) {
+                let place = (step.processor, route.task, part.position, &part.variant);
+                loaded.insert(place, part.memory_bytes);
+            }
+        }
+    }
+    loaded.into_values().fold(0u64, u64::saturating_add) > budget
 }
 
 /// Whether each piece of a way fits into the memory by itself.

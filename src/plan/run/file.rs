@@ -249,7 +249,7 @@ impl RunPlan {
     /// [`RunError`] naming the file and the field at fault.
     pub fn read(path: &Path) -> Result<Self, RunError> {
         let failed = |source| RunError::Io { action: "read", path: path.to_owned(), source };
-        let text = std::fs::read_to_string(path).map_err(failed)?;
+        let text = vitempo_graph::files::read_text(path).map_err(failed)?;
         let mut plan: Self = serde_json::from_str(&text).map_err(|e| RunError::Invalid {
             path: path.to_owned(),
             field: format!("line {}", e.line()),

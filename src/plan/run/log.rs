@@ -297,6 +297,12 @@ pub enum RunEvent {
         lane: usize,
         /// The share.
         share: f64,
+        /// The output that differs most.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        output: String,
+        /// The share that the model's precision explains; `None`: a log of before.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        most: Option<f64>,
     },
     /// The run ended.
     End {
@@ -349,7 +355,7 @@ impl RunLog {
     /// [`RunError`] naming the file and the line.
     pub fn read(path: &Path) -> Result<Self, RunError> {
         let failed = |source| RunError::Io { action: "read", path: path.to_owned(), source };
-        Self::parse(&std::fs::read_to_string(path).map_err(failed)?, path)
+        Self::parse(&vitempo_graph::files::read_text(path).map_err(failed)?, path)
     }
 
     /// The same from the text of a file.

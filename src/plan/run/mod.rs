@@ -44,7 +44,7 @@ mod task_models;
 pub use divided::DividedModel;
 pub use error::RunError;
 #[cfg(feature = "profile")]
-pub use execution::run;
+pub use execution::{can_evict, run};
 pub use file::{
     CostsOrigin, LoadingOrigin, NO_DEADLINE_NS, PhaseTask, PlanForecast, PlanPhase, PlanPiece,
     PlanProcessor, PlanSubgraph, PlanTask, PlanVariant, PlanWay, RunPlan, TaskForecast,
@@ -58,4 +58,4 @@ pub use routes::{Route, Routes};
 pub use schedule::Limit;
 #[cfg(feature = "profile")]
 pub use session::RunOptions;
-pub use summary::{EngineLoss, EngineMemory, Summary, TaskSummary};
+pub use summary::{Deviation, EngineLoss, EngineMemory, Summary, TaskSummary};

@@ -4,7 +4,7 @@
 use super::{
     PlanTask, Routes, RunError, RunPlan, memory::Eviction, schedule::Limit, task_models::TaskModels,
 };
-use crate::plan::live::Engine;
+use crate::plan::live::{Engine, tolerance};
 use std::{
     collections::BTreeMap,
     sync::{Arc, atomic::AtomicBool},
@@ -86,6 +86,8 @@ pub(super) struct Session {
     pub tensors: Vec<Tensors>,
     /// The whole model of each lane: index of its part, behind the subgraphs.
     wholes: Vec<usize>,
+    /// The difference of results that the precision of each lane's model explains, as a share.
+    pub tolerances: Vec<f64>,
 }
 
 impl Session {
@@ -129,7 +131,8 @@ impl Session {
         let keys: Vec<_> = wholes.keys().cloned().collect();
         graphs.extend(wholes.into_values());
         let whole = |key| keys.iter().position(|known| *known == key).unwrap_or(0) + first;
-        let wholes = routes.routes.iter().map(|route| whole(of_lane(route))).collect();
+        let wholes: Vec<usize> = routes.routes.iter().map(|route| whole(of_lane(route))).collect();
+        let tolerances = wholes.iter().map(|&whole| tolerance(&graphs[whole])).collect();
         let keep = |route: &super::routes::Route| {
             let kept = kept.get(&of_lane(route)).map_or(&[][..], Vec::as_slice);
             let pieces = plan.tasks[route.task].ways[route.way].pieces.iter();
@@ -150,7 +153,7 @@ impl Session {
             rig.tensors(inputs).map_err(refuse)
         };
         let tensors = plan.tasks.iter().zip(&inputs).map(shared).collect::<Result<_, _>>()?;
-        Ok(Self { rig, parts, steps, keep, inputs, tensors, wholes })
+        Ok(Self { rig, parts, steps, keep, inputs, tensors, wholes, tolerances })
     }
 
     /// Results of the whole model of a lane on the engine of its first step. It is unloaded
@@ -168,14 +171,20 @@ impl Session {
     }
 }
 
-/// The difference of results from expected ones; `None` for engines that compute nothing.
-pub(super) fn apart(expected: &[OutputValues], found: &[Arc<OutputValues>]) -> Option<f64> {
+/// The difference of results from expected ones, and the output that differs most; `None` for
+/// engines that compute nothing.
+pub(super) fn apart(
+    expected: &[OutputValues],
+    found: &[Arc<OutputValues>],
+) -> Option<(f64, String)> {
     let own: Option<Vec<OutputValues>> = expected
         .iter()
         .map(|value| found.iter().find(|own| own.name == value.name).map(|own| (**own).clone()))
         .collect();
-    let (share, _) = conformance::difference(expected, &own?).ok()?;
-    (!expected.is_empty()).then_some(share)
+    // Results of another shape differ infinitely. A log is JSON, which has no infinite numbers.
+    let found = conformance::difference(expected, &own?);
+    let (share, output) = found.unwrap_or((f64::INFINITY, String::new()));
+    (!expected.is_empty()).then_some((share.min(f64::MAX), output))
 }
 
 fn inputs_of(task: &PlanTask, models: &TaskModels) -> Result<Vec<Arc<OutputValues>>, RunError> {

@@ -34,6 +34,19 @@ pub struct TaskSummary {
     pub means_ns: [f64; 4],
     /// Largest difference of results from those of the whole model; `None`: not compared.
     pub apart: Option<f64>,
+    /// Results that differ by more than the precision of the model explains.
+    pub deviation: Option<Deviation>,
+}
+
+/// Results that are not those of the whole model.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Deviation {
+    /// The output that differs most.
+    pub output: String,
+    /// By how much, as a share of its largest value.
+    pub share: f64,
+    /// The share that the precision of the model explains.
+    pub most: f64,
 }
 
 /// An engine that ended.
@@ -236,12 +249,8 @@ fn task_summary(
     let mean = |of: fn(&QueryRecord) -> u64| {
         done.iter().map(|(q, _)| of(q) as f64).sum::<f64>() / done.len().max(1) as f64
     };
-    let apart = log.events.iter().filter_map(|event| match event {
-        RunEvent::Apart { lane, share } => {
-            (log.header.lanes.get(*lane)?.task == task).then_some(*share)
-        }
-        _ => None,
-    });
+    let deviations = || deviations(log, task);
+    let is_beyond = |found: &Deviation| found.share > found.most;
     TaskSummary {
         name: name.to_owned(),
         queries: own.len(),
@@ -263,8 +272,23 @@ fn task_summary(
             mean(|q| q.handover_ns),
             mean(|q| q.loading_ns),
         ],
-        apart: apart.reduce(f64::max),
+        apart: deviations().map(|found| found.share).reduce(f64::max),
+        deviation: deviations()
+            .filter(is_beyond)
+            .max_by(|a, b| (a.share / a.most).total_cmp(&(b.share / b.most))),
     }
+}
+
+/// How far the results of each way of a task are from those of the whole model.
+fn deviations(log: &RunLog, task: usize) -> impl Iterator<Item = Deviation> {
+    log.events.iter().filter_map(move |event| match event {
+        RunEvent::Apart { lane, share, output, most } => {
+            let is_own = log.header.lanes.get(*lane)?.task == task;
+            let most = most.unwrap_or(f64::INFINITY);
+            is_own.then(|| Deviation { output: output.clone(), share: *share, most })
+        }
+        _ => None,
+    })
 }
 
 /// Queries per second, measured and forecast: over the time from the first arrival of each round to

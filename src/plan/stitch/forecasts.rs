@@ -12,8 +12,11 @@ use crate::{
     },
     zoo::{variants::Variants, weights},
 };
-use std::path::PathBuf;
-use vitempo_graph::{Environment, Graph, LatencyModel, Precision, TensorSpec};
+use std::{fmt, path::PathBuf};
+use vitempo_graph::{
+    Environment, Graph, LatencyModel, Precision, PredictionError, TensorSpec,
+    lowering::LoweringError,
+};
 use vitempo_planners::{cost::Interval, stitch::Subgraph};
 
 /// A processor and the bundles that forecast its latencies.
@@ -96,25 +99,79 @@ pub fn sizes(graph: &Graph, last: bool) -> (u64, u64) {
     (memory, if last { 0 } else { handed.fold(0, u64::saturating_add) })
 }
 
-/// Forecasts the subgraphs of a task, by position, then variant: latencies, and times of loading
-/// where these of the bundle's engine are known.
+/// A subgraph that the engine of a processor cannot run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CannotRun {
+    /// Its task.
+    pub task: String,
+    /// Its variant.
+    pub variant: String,
+    /// Its position, counted from 1.
+    pub position: usize,
+    /// The processor's name.
+    pub processor: String,
+    /// The reason, with the node where it is one.
+    pub reason: String,
+}
+
+impl fmt::Display for CannotRun {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { task, variant, position, processor, reason } = self;
+        write!(
+            f,
+            "{task}: `{variant}` at position {position} cannot run on `{processor}`: {reason}"
+        )
+    }
+}
+
+/// The subgraphs of a task.
+#[derive(Debug)]
+pub struct Forecasts {
+    /// By position, then variant.
+    pub subgraphs: Vec<Vec<Subgraph>>,
+    /// Those that some processor cannot run, and why; each runs on another one.
+    pub cannot_run: Vec<(CannotRun, PredictionError)>,
+}
+
+/// For planners that need every subgraph on every processor.
+///
+/// # Errors
+/// [`StitchingError::Prediction`] with the first refusal.
+pub fn none_refused(refusals: Vec<(CannotRun, PredictionError)>) -> Result<(), StitchingError> {
+    let Some((refusal, source)) = refusals.into_iter().next() else { return Ok(()) };
+    let CannotRun { task, variant, processor, .. } = refusal;
+    let what = format!("task `{task}`, variant `{variant}` on `{processor}`");
+    Err(StitchingError::Prediction { what, source })
+}
+
+/// Whether an engine refuses a model, for its precision or an operator.
+fn is_refusal(error: &PredictionError) -> bool {
+    use LoweringError::{Inexpressible, Precision};
+    matches!(error, PredictionError::Lowering(Precision(_) | Inexpressible { .. }))
+}
+
+/// Forecasts the subgraphs of a task: latencies, and times of loading where these of the bundle's
+/// engine are known. A subgraph that an engine cannot run has no latency on that processor.
 ///
 /// # Errors
 /// [`StitchingError`] naming task, variant and processor of the first subgraph that no bundle
-/// forecasts.
+/// forecasts, or that runs on none of the processors.
 pub fn subgraphs(
     variants: &Variants,
     processors: &[Processor],
     progress: &mut dyn FnMut(StitchProgress<'_>),
-) -> Result<Vec<Vec<Subgraph>>, StitchingError> {
+) -> Result<Forecasts, StitchingError> {
     let about = |variant: usize, processor: &Processor| {
         format!(
             "task `{}`, variant `{}` on `{}`",
             variants.task, variants.names[variant], processor.name
         )
     };
+    let mut cannot_run = Vec::new();
     let mut estimated = vec![vec![Estimated::default(); processors.len()]; variants.names.len()];
-    let mut one = |variant: usize, graph: &Graph, last: bool| -> Result<_, StitchingError> {
+    let positions = variants.subgraphs.len();
+    let mut one = |variant: usize, graph: &Graph, position: usize| -> Result<_, StitchingError> {
+        let mut refusals = Vec::new();
         let mut latency_ns = Vec::with_capacity(processors.len());
         let mut load_ns = Vec::with_capacity(processors.len());
         for (processor, estimated) in processors.iter().zip(&mut estimated[variant]) {
@@ -124,22 +181,45 @@ pub fn subgraphs(
                     processor: processor.name.clone(),
                 }
             })?;
-            let (_, prediction) = bundle.predict_known(graph).map_err(|source| {
-                StitchingError::Prediction { what: about(variant, processor), source }
-            })?;
+            let prediction = match bundle.predict_known(graph) {
+                Ok((_, prediction)) => prediction,
+                Err(source) if is_refusal(&source) => {
+                    refusals.push((processor, source));
+                    latency_ns.push(None);
+                    load_ns.push(None);
+                    continue;
+                }
+                Err(source) => {
+                    let what = about(variant, processor);
+                    return Err(StitchingError::Prediction { what, source });
+                }
+            };
             estimated.add(Estimated::of(&prediction));
             latency_ns.push(Some(Interval::from(&prediction.latency)));
             let engine = &bundle.environment().framework;
             load_ns.push(LoadingModel::shipped().forecast_ns(engine, ModelSize::of(graph)));
         }
-        let (memory_bytes, boundary_bytes) = sizes(graph, last);
+        let runs = latency_ns.iter().any(Option::is_some);
+        for (processor, source) in refusals {
+            if !runs {
+                let what = about(variant, processor);
+                return Err(StitchingError::Prediction { what, source });
+            }
+            let refusal = CannotRun {
+                task: variants.task.clone(),
+                variant: variants.names[variant].clone(),
+                position: position + 1,
+                processor: processor.name.clone(),
+                reason: source.to_string(),
+            };
+            cannot_run.push((refusal, source));
+        }
+        let (memory_bytes, boundary_bytes) = sizes(graph, position + 1 == positions);
         Ok(Subgraph { latency_ns, memory_bytes, boundary_bytes, load_ns })
     };
-    let positions = variants.subgraphs.len();
     let mut rows = Vec::with_capacity(positions);
     for (position, row) in variants.subgraphs.iter().enumerate() {
-        let last = position + 1 == positions;
-        let row = row.iter().enumerate().map(|(variant, graph)| one(variant, graph, last));
+        let row = row.iter().enumerate().map(|(variant, graph)| one(variant, graph, position));
         rows.push(row.collect::<Result<Vec<_>, _>>()?);
     }
     for (variant, of_processors) in estimated.iter().enumerate() {
@@ -147,5 +227,50 @@ pub fn subgraphs(
             progress(StitchProgress::Forecast { what: &about(variant, processor), estimated });
         }
     }
-    Ok(rows)
+    Ok(Forecasts { subgraphs: rows, cannot_run })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+    use vitempo_graph::{GraphBuilder, quantize};
+
+    #[test]
+    fn a_subgraph_that_an_engine_refuses_runs_on_another_processor() {
+        let mut b = GraphBuilder::new("dense");
+        let x = b.input("x", TensorSpec::f32([1, 8]));
+        let y = b.linear("linear", x, 4, true).unwrap();
+        let dense = b.finish(vec![y]).unwrap();
+        let integer = quantize::integer(&dense, &quantize::Options::default()).unwrap();
+        let variants = Variants {
+            task: "t".to_owned(),
+            names: ["dense", "integer"].map(str::to_owned).to_vec(),
+            quantized: vec![false, true],
+            cuts: Vec::new(),
+            subgraphs: vec![vec![dense, integer]],
+        };
+        let bundles = Path::new(env!("CARGO_MANIFEST_DIR")).join("bundles");
+        let of = |names: &[&str]| {
+            let open = |name: &&str| {
+                let path = bundles.join(format!("epyc-{name}-f32-1t.vtb"));
+                ((*name).to_owned(), Bundle::open(path).unwrap())
+            };
+            let processors = Processor::of(names.iter().map(open)).unwrap();
+            subgraphs(&variants, &processors, &mut |_| ())
+        };
+        let found = of(&["litert", "rten"]).unwrap();
+        let runs = |variant: usize| {
+            let times = found.subgraphs[0][variant].latency_ns.iter();
+            times.map(Option::is_some).collect::<Vec<_>>()
+        };
+        assert_eq!((runs(0), runs(1)), (vec![true, true], vec![false, true]));
+        assert_eq!(found.cannot_run.len(), 1);
+        let refusal = found.cannot_run[0].0.to_string();
+        let expected = "t: `integer` at position 1 cannot run on `litert`: model `";
+        assert!(refusal.starts_with(expected), "{refusal}");
+        let nowhere = of(&["litert"]).map_err(|e| e.to_string()).unwrap_err();
+        assert!(nowhere.contains("task `t`, variant `integer` on `litert`: "), "{nowhere}");
+    }
 }

@@ -3,7 +3,7 @@
 
 use super::{
     Best, Selection, StitchProgress, StitchingError, accuracies, best, each_order, forecasts,
-    forecasts::Processor,
+    forecasts::{CannotRun, Forecasts, Processor},
     objectives::{self, Objective},
     orders,
     preloading::{Budget, Memory, Way, in_order, within_memory},
@@ -21,7 +21,7 @@ use std::{
     path::{Path, PathBuf},
     sync::Arc,
 };
-use vitempo_graph::{Budget as SearchBudget, Environment, onnx::ReadOptions};
+use vitempo_graph::{Budget as SearchBudget, Environment, PredictionError, onnx::ReadOptions};
 use vitempo_planners::{
     cost::{CostError, CostsFile, Link},
     stitch::{Accuracy, EachOrder, Order, Slo, Subgraph, Task, Zoo},
@@ -53,7 +53,8 @@ pub struct Request {
     pub any_order: bool,
     /// How to choose a plan.
     pub selection: Selection,
-    /// The memory budget and the way to choose subgraphs; the plan then uses only loaded ones.
+    /// The memory budget and the way to choose subgraphs; the plan then fetches the others before
+    /// they run.
     pub memory: Option<(Budget, Way)>,
     /// Whether systems that do not stitch are simulated as well.
     pub systems: bool,
@@ -105,7 +106,9 @@ pub fn plan(
         let from = format!("costs of {}", path.display());
         let environments = zoo.processors().iter().map(|name| (name.clone(), from.clone()));
         let environments = environments.collect();
-        return choose(Choosing { file, request, tasks, zoo, orders, slos, environments });
+        let cannot_run = Vec::new();
+        let all = Choosing { file, request, tasks, zoo, orders, slos, environments, cannot_run };
+        return choose(all);
     }
     let named = request.bundles(file);
     if named.is_empty() {
@@ -114,10 +117,11 @@ pub fn plan(
     let processors = Processor::open(&named)?;
     let tasks = Tasks::read(file, request, Weights::Shapes)?;
     let orders = request.orders(processors.len(), file.positions)?;
-    let zoo = tasks.forecast(&processors, request.link, progress)?;
+    let (zoo, refusals) = tasks.forecast(&processors, request.link, progress)?;
     let zoo = zoo.with_given_hand_over(request.hand_over);
     let environments = environments(&processors);
-    choose(Choosing { file, request, tasks, zoo, orders, slos, environments })
+    let cannot_run = refusals.into_iter().map(|(refusal, _)| refusal).collect();
+    choose(Choosing { file, request, tasks, zoo, orders, slos, environments, cannot_run })
 }
 
 /// Costs by forecasts, the objective of each task, and the environment of each processor.
@@ -136,7 +140,7 @@ pub struct Costs {
 /// Costs of the tasks of a file, by forecasts or from a costs file.
 ///
 /// # Errors
-/// As [`plan`].
+/// As [`plan`], and where a processor cannot run a subgraph.
 pub fn costs(
     file: &TasksFile,
     request: &Request,
@@ -155,7 +159,8 @@ pub fn costs(
     }
     let processors = Processor::open(&named)?;
     let tasks = Tasks::read(file, request, Weights::Shapes)?;
-    let zoo = tasks.forecast(&processors, request.link, progress)?;
+    let (zoo, refusals) = tasks.forecast(&processors, request.link, progress)?;
+    forecasts::none_refused(refusals)?;
     let zoo = zoo.with_given_hand_over(request.hand_over);
     let environments = processors.iter().map(|p| p.environment().cloned()).collect();
     let slowdown = contention::forecast(&tasks.variants, &processors)
@@ -192,9 +197,12 @@ pub fn plan_live(
     }
     let names: Vec<&str> = processors.iter().map(|processor| processor.name.as_str()).collect();
     let session = tasks.session(running, &names)?;
-    let forecast = match processors.is_empty() {
-        true => None,
-        false => Some(tasks.forecast(&processors, request.link, progress)?),
+    let (forecast, refusals) = match processors.is_empty() {
+        true => (None, Vec::new()),
+        false => {
+            let (zoo, refusals) = tasks.forecast(&processors, request.link, progress)?;
+            (Some(zoo), refusals)
+        }
     };
     let measured = tasks.measured(&session, request.link, progress)?;
     let drawn = (running.tries, request.seed);
@@ -206,7 +214,8 @@ pub fn plan_live(
     let environments =
         if processors.is_empty() { session.described() } else { environments(&processors) };
     let zoo = forecast.unwrap_or_else(|| measured.clone());
-    let chosen = Choosing { file, request, tasks, zoo, orders, slos, environments };
+    let cannot_run = refusals.into_iter().map(|(refusal, _)| refusal).collect();
+    let chosen = Choosing { file, request, tasks, zoo, orders, slos, environments, cannot_run };
     let mut stitching = choose(chosen)?;
     let (orders, slos) = (&stitching.orders, &stitching.slos);
     let ran = session.orders(&stitching.zoo, orders, slos, progress)?;
@@ -225,11 +234,12 @@ struct Choosing<'a> {
     orders: Vec<Order>,
     slos: Vec<Slo>,
     environments: Vec<(String, String)>,
+    cannot_run: Vec<CannotRun>,
 }
 
 /// The best plan; with a memory budget, the best of loaded subgraphs.
 fn choose(from: Choosing<'_>) -> Result<Stitching, StitchingError> {
-    let Choosing { file, request, tasks, zoo, orders, slos, environments } = from;
+    let Choosing { file, request, tasks, zoo, orders, slos, environments, cannot_run } = from;
     let (selection, steps) = (request.selection, &request.budget);
     let EachOrder { plans: mut each, left, violations_at_least } =
         each_order(&zoo, &orders, &slos, steps)?;
@@ -271,6 +281,7 @@ fn choose(from: Choosing<'_>) -> Result<Stitching, StitchingError> {
         selection,
         accuracy_is: file.accuracy_is.clone(),
         environments,
+        cannot_run,
         measured: None,
     })
 }
@@ -329,20 +340,22 @@ impl Tasks {
         Ok(tasks)
     }
 
-    /// Costs by bundles.
+    /// Costs by bundles, and the subgraphs that some processor cannot run.
     fn forecast(
         &self,
         processors: &[Processor],
         link: Option<Link>,
         progress: &mut dyn FnMut(StitchProgress<'_>),
-    ) -> Result<Zoo, StitchingError> {
-        let subgraphs = self
-            .variants
-            .iter()
-            .map(|variants| forecasts::subgraphs(variants, processors, progress))
-            .collect::<Result<Vec<_>, _>>()?;
+    ) -> Result<(Zoo, Vec<(CannotRun, PredictionError)>), StitchingError> {
+        let (mut subgraphs, mut refusals) = (Vec::new(), Vec::new());
+        for variants in &self.variants {
+            let Forecasts { subgraphs: rows, cannot_run } =
+                forecasts::subgraphs(variants, processors, progress)?;
+            subgraphs.push(rows);
+            refusals.extend(cannot_run);
+        }
         let names = processors.iter().map(|processor| processor.name.clone()).collect();
-        Ok(self.zoo(names, subgraphs, link)?.with_forecast_loads())
+        Ok((self.zoo(names, subgraphs, link)?.with_forecast_loads(), refusals))
     }
 
     /// Costs of a file: a node for each subgraph; its transfer to the next position is the tensors

@@ -201,7 +201,7 @@ impl Record {
     /// [`RecordError`] naming the file.
     pub fn read(path: &Path) -> Result<Self, RecordError> {
         let path = || path.to_owned();
-        let text = std::fs::read_to_string(path())
+        let text = vitempo_graph::files::read_text(&path())
             .map_err(|source| RecordError::Read { path: path(), source })?;
         serde_json::from_str(&text).map_err(|source| RecordError::Format { path: path(), source })
     }

@@ -2,6 +2,7 @@
 
 use super::{
     PrintedSearch, Selection,
+    forecasts::CannotRun,
     hand_over::MeasuredHandOver,
     preloading::Preloading,
     record::{AccuracySource, Record, RecordError, Trials, Tried},
@@ -49,6 +50,8 @@ pub struct Stitching {
     pub accuracy_is: Option<String>,
     /// Processors with the environments of their bundles, or with their engines.
     pub environments: Vec<(String, String)>,
+    /// Subgraphs that cannot run on a processor, by its bundle: the plan has none of them there.
+    pub cannot_run: Vec<CannotRun>,
     /// The measurements on engines, if there are any.
     pub measured: Option<Measured>,
 }

@@ -5,14 +5,15 @@ import { Core, type Started } from './core';
 import { announce, debounce, h } from './dom';
 import { csv, save, savePng, svgText } from './download';
 import { bandwidth, count, plural, time } from './format';
+import { labelled, nameOf } from './label';
 import type { BundleCard, OpenDimension } from './generated/core.js';
 import { comparison } from './panels/compare';
-import { devices, filters, nameOf } from './panels/devices';
+import { devices, filters } from './panels/devices';
 import { Sampler } from './panels/sampler';
 import { sizes } from './panels/sizes';
 import { placeOf, rateAt, split } from './panels/split';
 import { why } from './panels/why';
-import { TABS, empty, fromHash, isForecast, sorted, toHash, visible, type Entry, type Slot, type State, type Tab } from './state';
+import { TABS, empty, fileName, fromHash, isForecast, sorted, splitOldFilters, toHash, visible, type Entry, type Slot, type State, type Tab } from './state';
 
 /** Bundles that are loaded before anybody asks: the smallest, up to so many bytes together. */
 const FIRST_BYTES = 1.6e6;
@@ -82,7 +83,8 @@ export class App {
     this.drawDrop();
     try {
       const { bundles, local } = await index;
-      this.state.entries = bundles.map(({ card, file, bytes }) => ({ card, file, bytes, status: 'absent', forecasts: [] }));
+      this.state.entries = labelled(bundles.map(({ card, file, bytes }) => ({ card, file, bytes, status: 'absent' as const, forecasts: [] })));
+      splitOldFilters(this.state);
       void this.load(this.first(local ?? false));
     } catch (error) {
       this.fail(error);
@@ -176,7 +178,7 @@ export class App {
     this.draw();
     if (best && isForecast(best.forecasts[0])) {
       const open = this.state.entries.filter((entry) => isForecast(entry.forecasts[0])).length;
-      announce(`Forecasts by ${plural(open, 'bundle')}. The fastest: ${nameOf(best.card)}, ${time(best.forecasts[0].latency.point)}.`);
+      announce(`Forecasts by ${plural(open, 'bundle')}. The fastest: ${nameOf(best)}, ${time(best.forecasts[0].latency.point)}.`);
     }
   }
 
@@ -229,8 +231,9 @@ export class App {
   private async openBundle(name: string, content: ArrayBuffer): Promise<void> {
     const size = content.byteLength;
     const card = await this.core.send('addBundle', name, new Uint8Array(content));
-    const entry: Entry = { card, bytes: size, status: 'open', forecasts: [] };
-    this.state.entries = [...this.state.entries.filter((other) => other.card.name !== card.name), entry];
+    const others = this.state.entries.filter((other) => other.card.name !== card.name);
+    this.state.entries = labelled([...others, { card, bytes: size, status: 'open' as const, forecasts: [] }]);
+    const entry = this.entry(card.name)!;
     this.state.selected = card.name;
     await this.forecast(entry);
     await this.settle();
@@ -452,7 +455,7 @@ export class App {
     switch (state.tab) {
       case 'why': {
         const details = await core.call('details', slot.card.id, slot.size, entry.card.name);
-        return [why(details, entry, slot.card.name)];
+        return [why(details, entry, slot)];
       }
       case 'sizes':
         return [await sizes(this, still)];
@@ -473,7 +476,7 @@ export class App {
     const pick = h('div', { class: 'pick' }, this.picker('second', 1, second ? 'Another second model' : 'Choose a second model'), ...this.examples(1).filter((of) => of.dataset.example !== slot.card.name), second ? h('button', { type: 'button', class: 'plain', onclick: close }, 'Without') : null);
     if (!second) return [h('p', {}, `Which model stands beside ${slot.card.name}?`), pick];
     const found = await this.core.call('compare', slot.card.id, slot.size, second.card.id, second.size, entry.card.name);
-    return [pick, comparison(found, [slot.card.name, second.card.name], nameOf(entry.card)), h('p', { class: 'hint' }, `Among the devices, ${second.card.name} is the ring.`)];
+    return [pick, comparison(found, [slot.card.name, second.card.name], nameOf(entry)), h('p', { class: 'hint' }, `Among the devices, ${second.card.name} is the ring.`)];
   }
 
   /** Whether a bundle, which a link may name, is being fetched. */
@@ -486,7 +489,7 @@ export class App {
   }
 
   private chooser(id: string, text: string, chosen: string | undefined, onchange: (name: string) => void): HTMLElement {
-    const select = h('select', { id }, ...this.openEntries().map(({ card }) => h('option', { value: card.name, selected: card.name === chosen }, nameOf(card))));
+    const select = h('select', { id }, ...this.openEntries().map((entry) => h('option', { value: entry.card.name, selected: entry.card.name === chosen }, nameOf(entry))));
     select.addEventListener('change', () => onchange(select.value));
     return h('p', { class: 'field' }, h('label', { for: id }, text), select);
   }
@@ -521,7 +524,7 @@ export class App {
     trip.addEventListener('change', () => { state.roundTripMs = Math.max(0, trip.valueAsNumber || 0); soon(); });
     await update();
     return [
-      h('p', {}, `Device: ${nameOf(entry.card)}.`),
+      h('p', {}, `Device: ${nameOf(entry)}.`),
       this.chooser('server', 'Server', state.server, (name) => { state.server = name; soon(); }),
       h('p', { class: 'field' }, h('label', { for: 'bandwidth' }, 'Bandwidth'), slider, rate),
       h('p', { class: 'field' }, h('label', { for: 'round-trip' }, 'Round trip, ms'), trip),
@@ -543,17 +546,19 @@ export class App {
   }
 
   private async download(kind: 'CSV' | 'JSON' | 'SVG' | 'PNG'): Promise<void> {
-    const name = this.state.slots[0]?.card.name ?? 'model';
-    const size = this.state.slots[0]?.size;
+    const slot = this.state.slots[0];
+    const name = slot?.card.name ?? 'model';
+    const size = slot?.size;
+    const file = slot ? fileName(slot) : name;
     const rows = sorted(visible(this.state)).filter((entry) => isForecast(entry.forecasts[0]));
     const of = rows.map((entry) => ({ entry, forecast: entry.forecasts[0] as Exclude<Entry['forecasts'][0], Error | undefined> }));
     const title = `${name}${size ? ` at ${size}` : ''}`;
     if (kind === 'CSV') {
-      save(`${name}.csv`, 'text/csv', csv([['model', 'size', 'bundle', 'environment', 'latency_ns', 'lower_ns', 'upper_ns', 'level', 'operators', 'fallback', 'extrapolating'], ...of.map(({ entry, forecast: { latency, coverage } }) => [name, size, entry.card.name, entry.card.description, latency.point, latency.lower, latency.upper, latency.level, coverage.operators, coverage.fallback, coverage.extrapolating])]));
+      save(`${file}.csv`, 'text/csv', csv([['model', 'size', 'bundle', 'environment', 'latency_ns', 'lower_ns', 'upper_ns', 'level', 'operators', 'fallback', 'extrapolating'], ...of.map(({ entry, forecast: { latency, coverage } }) => [name, size, entry.card.name, entry.card.description, latency.point, latency.lower, latency.upper, latency.level, coverage.operators, coverage.fallback, coverage.extrapolating])]));
     } else if (kind === 'JSON') {
-      save(`${name}.json`, 'application/json', JSON.stringify({ model: name, size: size ?? null, forecasts: of.map(({ entry, forecast }) => ({ ...forecast, environment: entry.card.description })) }, null, 2));
-    } else if (kind === 'SVG') save(`${name}.svg`, 'image/svg+xml', svgText(intervals(title, rows)));
-    else await savePng(`${name}.png`, intervals(title, rows));
+      save(`${file}.json`, 'application/json', JSON.stringify({ model: name, size: size ?? null, forecasts: of.map(({ entry, forecast }) => ({ ...forecast, environment: entry.card.description })) }, null, 2));
+    } else if (kind === 'SVG') save(`${file}.svg`, 'image/svg+xml', svgText(intervals(title, rows)));
+    else await savePng(`${file}.png`, intervals(title, rows));
   }
 }
 

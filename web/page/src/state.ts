@@ -1,8 +1,16 @@
 // What the page shows, and the link that restores it. The link never has the model.
 import type { BundleCard, Forecast, ModelCard } from './generated/core.js';
 
+/** What a bundle is for, in two short texts. */
+export interface Label {
+  device: string;
+  runtime: string;
+}
+
 export interface Entry {
   card: BundleCard;
+  /** Unlike that of any other bundle. */
+  label: Label;
   /** Where its file is; none for a bundle that was dropped on the page. */
   file?: string;
   bytes: number;
@@ -19,6 +27,12 @@ export interface Slot {
   /** Name of the shipped model or encoding, which a link restores. */
   example?: string;
 }
+
+/** The command whose forecast is that of the page. */
+export const command = ({ size }: Slot, { card }: Entry): string => `vitempo predict MODEL.onnx${size ? ` --size ${size}` : ''} --bundle ${card.name}`;
+
+/** Begins the names of files about a model at its size. */
+export const fileName = ({ card, size }: Slot): string => (size ? `${card.name}-${size}` : card.name);
 
 export const TABS = ['why', 'sizes', 'compare', 'split', 'sampler'] as const;
 export type Tab = (typeof TABS)[number];
@@ -61,7 +75,7 @@ export function toHash(state: State): string {
   if (second?.example) params.set('with', second.example);
   if (first?.size) params.set('size', first.size);
   if (state.selected) params.set('bundle', state.selected);
-  for (const [facet, values] of state.filters) if (values.size > 0) params.set(facet, [...values].join(','));
+  for (const [facet, values] of state.filters) for (const value of values) params.append(facet, value);
   if (state.tab !== 'why') params.set('tab', state.tab);
   if (state.server) params.set('server', state.server);
   if (state.tab === 'split') {
@@ -97,8 +111,16 @@ export function fromHash(state: State, hash: string): Restored {
   const tab = text('tab');
   if (TABS.some((known) => known === tab)) state.tab = tab as Tab;
   for (const facet of FACETS) {
-    const values = text(facet);
-    if (values) state.filters.set(facet, new Set(values.split(',')));
+    const values = params.getAll(facet).filter((value) => value !== '');
+    if (values.length > 0) state.filters.set(facet, new Set(values));
   }
   return { model: text('model'), with: text('with'), size: text('size'), file: text('file') };
+}
+
+/** Links of earlier versions join the values of a filter by commas: what no bundle has is taken apart. */
+export function splitOldFilters(state: State): void {
+  for (const [facet, values] of state.filters) {
+    const known = new Set(state.entries.map(({ card }) => card[facet]));
+    state.filters.set(facet, new Set([...values].flatMap((value) => (known.has(value) ? [value] : value.split(',')))));
+  }
 }

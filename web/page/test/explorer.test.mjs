@@ -128,6 +128,7 @@ test('image sizes, filters and downloads', { skip }, async () => {
     await opened.keyboard.press('ArrowRight');
     await opened.waitForFunction((before) => Number(document.querySelector('.headline .big')?.dataset.ns) > before, before, WAIT);
     assert.equal(await opened.locator('#size').evaluate((of) => of === document.activeElement), true, 'the slider keeps the focus');
+    assert.match(await opened.locator('.why code').first().textContent(), /--size \d+x\d+ --bundle /);
     await opened.locator('#height').fill('7');
     await opened.locator('#height').press('Enter');
     assert.match(await opened.locator('.problem').textContent(), /node/);

@@ -3,7 +3,7 @@
 
 use crate::verbs::{
     error::{CliError, CliResult},
-    models::{ModelArgs, none_left_out},
+    models::{ModelArgs, asked, none_left_out},
     output::{self, Format, Report, Table, percent},
     profile, progress, quantity,
     worker::worker,
@@ -59,8 +59,9 @@ pub struct CompareArgs {
 }
 
 pub fn run(args: &CompareArgs) -> CliResult {
-    let Models { read, unreadable } = args.models.read_some()?;
-    let asked = read.len() + unreadable.len();
+    let models = args.models.read_some()?;
+    let asked = asked(&models);
+    let Models { read, unreadable } = models;
     let offered = compare::offered(&args.backends, &args.precisions)?;
     for engine in &offered.left_out {
         progress::say(format!("left out {}: {}; {}", engine.backend, engine.reason, engine.hint));

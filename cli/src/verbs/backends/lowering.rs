@@ -4,7 +4,7 @@
 use crate::verbs::{
     error::{CliError, CliResult},
     interrupt::interrupted,
-    models::{ModelArgs, none_left_out},
+    models::{ModelArgs, asked, none_left_out},
     output::{self, Format, Report, Table},
     progress,
     worker::worker,
@@ -31,8 +31,9 @@ pub struct Question<'a> {
 
 /// Evaluates, prints, and fails if less than `least` percent of a family's time was predicted.
 pub fn run(question: Question<'_>, least: Option<f64>, format: Format) -> CliResult {
-    let Models { read, unreadable } = question.models.read_some()?;
-    let asked = read.len() + unreadable.len();
+    let models = question.models.read_some()?;
+    let asked = asked(&models);
+    let Models { read, unreadable } = models;
     let evaluation = LoweringEvaluation {
         models: read,
         engine: question.backend.to_owned(),

@@ -33,7 +33,8 @@ pub enum BundleCommand {
     ///
     /// A name is searched for in this order: the folders of the variable VITEMPO_BUNDLES (a path
     /// list like PATH), `bundles` in vitempo's own folder (VITEMPO_HOME), `share/vitempo/bundles`
-    /// beside the program, and the bundles that are embedded in the program.
+    /// beside the program, and the bundles that are embedded in the program. Where
+    /// VITEMPO_BUNDLES lists what is no folder, looking up a name is an error.
     ///
     /// Example: vitempo bundle list
     List {
@@ -89,6 +90,10 @@ pub fn run(command: &BundleCommand) -> CliResult {
 
 impl From<BundleError> for CliError {
     fn from(error: BundleError) -> Self {
+        if let BundleError::NoFolder { variable, .. } = error {
+            let hint = format!("correct or unset {variable}, or name the file of a bundle");
+            return Self::user(error).hint(hint);
+        }
         let is_name = matches!(error, BundleError::Unknown { .. } | BundleError::NoMatch { .. });
         let error = Self::user(error);
         if !is_name {

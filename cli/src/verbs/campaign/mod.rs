@@ -5,7 +5,7 @@ mod report;
 use super::{
     error::{CliError, CliResult},
     interrupt::interrupted,
-    models::{ModelArgs, none_left_out},
+    models::{ModelArgs, asked, none_left_out},
     output::{self, Format},
     profile::{RemoteArgs, RunArgs},
     progress, quantity,
@@ -103,8 +103,9 @@ fn parse_share(text: &str) -> Result<f64, String> {
 }
 
 pub fn run(args: &CampaignArgs) -> CliResult {
-    let Models { read, unreadable } = args.real()?;
-    let asked = read.len() + unreadable.len();
+    let models = args.real()?;
+    let asked = asked(&models);
+    let Models { read, unreadable } = models;
     let set = args.set(read)?;
     if set.parts().is_empty() {
         return Err(CliError::user("--only leaves nothing to measure").hint("--real names models"));

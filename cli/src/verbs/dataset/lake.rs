@@ -7,10 +7,7 @@ use crate::verbs::{
 };
 use clap::Args;
 use std::path::{Path, PathBuf};
-use vitempo::datasets::{Filter, Lake, Part, table_names};
-
-/// What a dataset in a folder has, and a lake has not.
-const SCHEMA_FILE: &str = "schema.json";
+use vitempo::datasets::{Filter, Lake, Part, SCHEMA_FILE, table_names};
 
 #[derive(Args, Debug)]
 pub struct AppendArgs {

@@ -8,7 +8,10 @@ use super::super::{
 use std::path::PathBuf;
 use vitempo::{
     plan::dissection::{DissectionFiles, Power},
-    planners::energy::{TraceError, dissect::Dissection},
+    planners::energy::{
+        Averaging, TraceError,
+        dissect::{Dissection, Note},
+    },
 };
 
 /// Splits a power monitor's trace by an application's log into the energy of each phase of a frame
@@ -54,10 +57,10 @@ pub struct DissectArgs {
     #[arg(long, value_name = "TIME", value_parser = quantity::seconds, default_value = "10s")]
     pub cooling_off: f64,
 
-    /// Time over which the sensor averages each sample, e.g. 100ms; without it a sample is the power
-    /// at its time
-    #[arg(long, value_name = "TIME", value_parser = quantity::seconds, default_value = "0s")]
-    pub averaging: f64,
+    /// Time over which the sensor averages each sample, e.g. 100ms, or `step`: since the sample
+    /// before, as `energy record` writes; without it a sample is the power at its time
+    #[arg(long, value_name = "TIME", value_parser = averaging, default_value = "0s")]
+    pub averaging: Averaging,
 
     /// Remove a linear drift of the sensor since the flag event
     #[arg(long)]
@@ -68,10 +71,31 @@ pub struct DissectArgs {
     pub format: Format,
 }
 
+fn averaging(text: &str) -> Result<Averaging, String> {
+    if text == "step" {
+        return Ok(Averaging::SinceLast);
+    }
+    let seconds = quantity::seconds(text).map_err(|reason| format!("{reason}, or step"))?;
+    Ok(if seconds > 0.0 { Averaging::Over(seconds) } else { Averaging::Moment })
+}
+
+/// A note, and the flag that takes it into account.
+fn with_hint(note: &Note) -> String {
+    let hint = match note {
+        Note::Flag { best_s, .. } => format!("; then give --flag-at {best_s:.4}s"),
+        Note::Irregular { .. } => "; --averaging step takes the latter".to_owned(),
+        _ => String::new(),
+    };
+    format!("note: {note}{hint}\n")
+}
+
 impl From<TraceError> for CliError {
     fn from(error: TraceError) -> Self {
         let hint = match &error {
             TraceError::NoFlag { .. } => "--flag-at TIME says when it was; --quiet ends before it",
+            TraceError::Quiet { .. } => {
+                "give --quiet a longer TIME that ends before the event, or --flag-at TIME"
+            }
             TraceError::Powers { .. } => "look at --base-power and --preview-power",
             _ => return Self::user(error),
         };
@@ -88,7 +112,7 @@ pub fn run(args: &DissectArgs) -> CliResult {
         monitor_flag_s: args.flag_at,
         quiet_s: args.quiet,
         cooling_off_s: args.cooling_off,
-        averaging_s: args.averaging,
+        averaging: args.averaging,
         removes_drift: args.remove_drift,
     };
     output::print(&Dissected(files.dissect()?), args.format)
@@ -145,9 +169,10 @@ impl Report for Dissected {
         let drift = d.drift_w_per_s.map_or_else(String::new, |watts| {
             format!("; the sensor drifts by {:.3} mW/s", 1e3 * watts)
         });
+        let notes: String = d.notes.iter().map(with_hint).collect();
         format!(
             "{}{counted}\nthe flag event is at {:.3} s of the trace, whose clock is {:.0} ppm \
-             faster{drift}; phases exclude camera and base\n",
+             faster{drift}; phases exclude camera and base\n{notes}",
             table.to_text(),
             d.monitor_flag_s,
             d.clock_ppm

@@ -59,10 +59,9 @@ pub fn run(args: &RecordArgs) -> CliResult {
     files::write(&args.out, trace.to_csv(&comment).as_bytes())?;
     output::write_stdout(&format!(
         "{comment}: {:.2} W on average, {} samples\nwrote {}; analyse it with `vitempo energy \
-        dissect --averaging {:?}`\n",
+        dissect --averaging step`\n",
         trace.mean_w(),
         trace.samples().0.len(),
         args.out.display(),
-        args.every
     ))
 }

@@ -3,7 +3,7 @@
 use super::super::{
     bundle,
     error::{CliError, CliResult},
-    models::{Model, ModelArgs},
+    models::{LimitArgs, Model, ModelArgs, parse_dimension},
 };
 use std::path::{Path, PathBuf};
 use vitempo::{
@@ -37,6 +37,39 @@ impl From<PlanCostsError> for CliError {
 /// Reads a costs file.
 pub fn of_file(path: &Path) -> CliResult<Costs> {
     Ok(CostsFile::read(path)?.check()?)
+}
+
+/// A model, where it is not given as costs.
+#[derive(clap::Args, Clone, Debug)]
+pub struct OptionalModel {
+    /// An ONNX file; weights may be absent
+    #[arg(value_name = "MODEL", required_unless_present = "costs")]
+    pub models: Option<String>,
+    /// Value of a symbolic dimension, e.g. `--dim batch=1`; may be repeated
+    #[arg(long = "dim", value_name = "NAME=SIZE", value_parser = parse_dimension)]
+    pub dimensions: Vec<(String, usize)>,
+
+    #[command(flatten)]
+    pub limits: LimitArgs,
+}
+
+impl OptionalModel {
+    pub fn args(&self) -> ModelArgs {
+        let models = self.models.iter().cloned().collect();
+        ModelArgs { limits: self.limits, ..ModelArgs::of(models, self.dimensions.clone()) }
+    }
+
+    /// The model, where there is one. Beside costs it is for what `flags` do alone.
+    pub fn read(&self, has_costs: bool, is_used: bool, flags: &str) -> CliResult<Option<Model>> {
+        match &self.models {
+            None => Ok(None),
+            Some(_) if has_costs && !is_used => {
+                Err(CliError::user(format!("a model beside --costs is for {flags}"))
+                    .hint("leave one of them out"))
+            }
+            Some(_) => Ok(Some(one_model(&self.args())?)),
+        }
+    }
 }
 
 /// The model of a command that plans one model.

@@ -61,7 +61,24 @@ pub fn in_a_line(described: &[(String, String)]) -> String {
 
 /// How far results are from those of the whole model, as a line.
 pub fn difference(apart: f64) -> String {
-    format!("results differ from the whole model's by at most {apart:.1e} of the largest value")
+    let share = share(apart);
+    format!("results differ from the whole model's by at most {share} of the largest value")
+}
+
+/// A difference as a share; the largest number stands for an infinite one.
+pub fn share(apart: f64) -> String {
+    let apart = if apart < f64::MAX { apart } else { f64::INFINITY };
+    format!("{apart:.1e}")
+}
+
+/// The error of an output that is further from the whole model's than its precision explains.
+pub fn other_results(output: &str, [apart, most]: [f64; 2], engines: &str) -> CliError {
+    let apart = share(apart);
+    CliError::user(format!(
+        "output `{output}` differs from the whole model's by {apart} of its largest value, its \
+        precision explains {most:.1e}: {engines}"
+    ))
+    .hint("one engine computes something else; see `vitempo backends check`")
 }
 
 /// Refuses results that are further from the whole model's than its precision explains.
@@ -170,6 +187,17 @@ mod tests {
             ))
         );
         Ok(())
+    }
+
+    #[test]
+    fn an_output_that_differs_is_named() {
+        let said = |apart| other_results("y", [apart, 0.01], "a: rten").to_string();
+        assert_eq!(
+            said(0.5),
+            "output `y` differs from the whole model's by 5.0e-1 of its largest value, its \
+            precision explains 1.0e-2: a: rten"
+        );
+        assert!(said(f64::MAX).contains("by inf of its"), "NaN on one side");
     }
 
     #[test]

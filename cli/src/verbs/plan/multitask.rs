@@ -11,13 +11,12 @@ use super::{
         quantity::{self, positive},
     },
     budget::BudgetArgs,
-    costs,
+    costs::{self, OptionalModel},
     dynamic::DynamicArgs,
     frame::FrameArgs,
     live::{LiveArgs, in_a_line},
     pipeline::parse_processor,
     placements::{PlacementReport, describe},
-    split::OptionalModel,
     to_run,
 };
 use std::path::{Path, PathBuf};

@@ -172,7 +172,10 @@ impl From<WeighError> for CliError {
                     (
                         bounds.accuracy_at_least > 0.0,
                         "--min-accuracy",
-                        format!("the most accurate has {:.1} %", nearest.accuracy_at_least),
+                        match nearest.accuracy_at_least {
+                            0.0 => "no accuracy is known".to_owned(),
+                            most => format!("the most accurate has {most:.1} %"),
+                        },
                     ),
                 ];
                 let given = given.into_iter().filter(|(given, ..)| *given);

@@ -9,11 +9,10 @@ use super::{
         quantity,
     },
     budget::BudgetArgs,
-    costs,
+    costs::{self, OptionalModel},
     frame::FrameArgs,
     live::{LiveArgs, check_results, difference, in_a_line, outcome_json},
     report::Plans,
-    split::OptionalModel,
     to_run,
 };
 use clap::ValueEnum;

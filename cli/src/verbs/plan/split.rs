@@ -5,13 +5,13 @@ use super::{
         bundle,
         error::{CliError, CliResult},
         files,
-        models::{LimitArgs, Model, ModelArgs},
+        models::Model,
         output::{self, Format},
         quantity,
     },
     break_points::BreakPoints,
     budget::BudgetArgs,
-    costs,
+    costs::{self, OptionalModel},
     frame::FrameArgs,
     report::Plans,
     split_live::SplitLiveArgs,
@@ -127,39 +127,6 @@ pub struct SplitArgs {
     pub format: Format,
 }
 
-/// A model, where it is not given as costs.
-#[derive(clap::Args, Clone, Debug)]
-pub struct OptionalModel {
-    /// An ONNX file; weights may be absent
-    #[arg(value_name = "MODEL", required_unless_present = "costs")]
-    pub models: Option<String>,
-    /// Value of a symbolic dimension, e.g. `--dim batch=1`; may be repeated
-    #[arg(long = "dim", value_name = "NAME=SIZE", value_parser = super::super::models::parse_dimension)]
-    pub dimensions: Vec<(String, usize)>,
-
-    #[command(flatten)]
-    pub limits: LimitArgs,
-}
-
-impl OptionalModel {
-    pub fn args(&self) -> ModelArgs {
-        let models = self.models.iter().cloned().collect();
-        ModelArgs { limits: self.limits, ..ModelArgs::of(models, self.dimensions.clone()) }
-    }
-
-    /// The model, where there is one. Beside costs it is for what `flags` do alone.
-    pub fn read(&self, has_costs: bool, is_used: bool, flags: &str) -> CliResult<Option<Model>> {
-        match &self.models {
-            None => Ok(None),
-            Some(_) if has_costs && !is_used => {
-                Err(CliError::user(format!("a model beside --costs is for {flags}"))
-                    .hint("leave one of them out"))
-            }
-            Some(_) => Ok(Some(costs::one_model(&self.args())?)),
-        }
-    }
-}
-
 /// `--minimise`.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 pub enum Minimise {
@@ -219,7 +186,7 @@ pub fn run(args: &SplitArgs) -> CliResult {
     }
     let mut best = split::best(&costs, &objective, budget)?;
     best.plan = frame.of(best.plan, &costs);
-    let (mut notes, mut extra) = (Vec::new(), None);
+    let (mut notes, mut extra, mut checked) = (Vec::new(), None, Ok(()));
     if let Some(path) = &args.svg {
         let picture = picture::graph(&costs, &split::processors(&best));
         files::write(path, picture.as_bytes())?;
@@ -228,11 +195,13 @@ pub fn run(args: &SplitArgs) -> CliResult {
         notes.extend(write_halves(folder, model, &costs, &best)?);
     }
     if let (true, Some(model)) = (is_live, &model) {
-        let (measured, lines) = args.live.run_plan(args, model, &costs, &best)?;
-        extra = Some(measured);
-        notes.extend(lines);
+        let run = args.live.run_plan(args, model, &costs, &best)?;
+        extra = Some(run.json);
+        notes.extend(run.lines);
+        checked = run.checked;
     }
-    output::print(&Plans::one(best.plan, extra, notes), args.format)
+    output::print(&Plans::one(best.plan, extra, notes), args.format)?;
+    checked
 }
 
 impl SplitArgs {

@@ -1,33 +1,34 @@
 //! `vitempo plan split --live`: what is run, and its results as text and JSON.
 
+mod report;
+
 use super::{
     super::{
         error::{CliError, CliResult},
         interrupt::interrupted,
         models::Model,
-        output::Table,
         progress,
         quantity::{self, positive},
         worker::worker,
     },
-    live::{in_a_line, parse_engine},
+    live::parse_engine,
     split::{Minimise, SplitArgs},
     to_run::warn_of_others,
 };
+use report::{check, ends, plan_json, said, table};
 use serde_json::{Value, json};
 use std::{path::PathBuf, time::Duration};
 use vitempo::plan::{
     live::Engine,
     split::{
         BreakPointOf, FeaturesError, Forecast, LiveBreakPoint, break_points_of,
-        live::{Compared, LiveSplit, LiveSplitError, MeasuredSplit, SplitOptions, compare},
+        live::{LiveSplit, LiveSplitError, SplitOptions, compare},
         record::{RecordedRun, SplitRecord},
     },
 };
 use vitempo::planners::{
-    Evidence,
     cost::Costs,
-    duration, rate,
+    rate,
     split::{BandwidthRange, SplitPlan},
 };
 use vitempo::profiler::{
@@ -99,8 +100,15 @@ impl From<LiveSplitError> for CliError {
     }
 }
 
-/// What a run adds to a plan: fields of its JSON, and lines below its table.
-pub type Shown = (Value, Vec<String>);
+/// What a run adds to a plan.
+pub struct Shown {
+    /// Fields of its JSON.
+    pub json: Value,
+    /// Lines below its table.
+    pub lines: Vec<String>,
+    /// An error if results are others than the whole model's.
+    pub checked: CliResult,
+}
 
 impl SplitLiveArgs {
     pub fn is_live(&self) -> bool {
@@ -153,7 +161,11 @@ impl SplitLiveArgs {
         lines.extend(table(&compared).lines().map(str::to_owned));
         lines.push(ends(&live));
         lines.extend(said(&live, &measured, self.features, bytes));
-        Ok((json!({"live": plan_json(&live, &measured, &compared, self.features, bytes)}), lines))
+        Ok(Shown {
+            json: json!({"live": plan_json(&live, &measured, &compared, self.features, bytes)}),
+            lines,
+            checked: check(measured.similarity.as_ref(), &live, self.features),
+        })
     }
 
     /// Finds the break points between neighbours of this list.
@@ -197,104 +209,4 @@ fn own_agent() -> CliResult<Reach> {
     let program = std::env::current_exe().map_err(CliError::ours)?;
     let program = program.to_string_lossy();
     Reach::own([&*program, "agent", "--folder"]).map_err(CliError::ours)
-}
-
-/// Forecast and measurement, part by part.
-fn table(compared: &[Compared]) -> String {
-    let mut table = Table::new(&["Part", "Forecast", "Measured", "Difference"], 1);
-    for row in compared {
-        let dash = || "-".to_owned();
-        table.row([
-            row.what.to_owned(),
-            duration(row.forecast_ns),
-            row.measured_ns.map_or_else(dash, duration),
-            row.off().map_or_else(dash, |off| format!("{:+.1} %", 100.0 * off)),
-        ]);
-    }
-    table.to_text()
-}
-
-fn ends(live: &LiveSplit) -> String {
-    let described: Vec<(String, String)> = live
-        .ends()
-        .into_iter()
-        .map(|end| {
-            let environment = end.environment;
-            let version = environment.framework_version;
-            let engine =
-                format!("{} {version} on cores {:?}", environment.framework, environment.cores);
-            (end.processor, engine)
-        })
-        .collect();
-    format!("{}   ({})", in_a_line(&described), Evidence::Live)
-}
-
-/// What else there is to say of a run.
-fn said(
-    live: &LiveSplit,
-    measured: &MeasuredSplit,
-    features: Features,
-    [sent, back]: [u64; 2],
-) -> Vec<String> {
-    let mut lines = Vec::new();
-    if let Some(link) = measured.link {
-        lines.push(format!(
-            "sent {sent} B in {features}, {back} B back; link measured at {} to the server, {} back",
-            rate(link.there_bytes_per_s),
-            rate(link.back_bytes_per_s)
-        ));
-        lines.extend(link.slower_than(live.declared()).into_iter().map(|(way, said, is)| {
-            format!(
-                "warning: the link {way} is slower than declared: {} instead of {}",
-                rate(is),
-                rate(said)
-            )
-        }));
-    }
-    lines.extend(measured.similarity.map(|s| {
-        format!(
-            "results are those of the whole model to {:.1e} of the largest value; cosine {:.6}   \
-            ({} inputs)",
-            s.apart, s.cosine, s.inputs
-        )
-    }));
-    if let Some(first) = measured.lost.first() {
-        let (lost, not_run) = (measured.lost.len(), measured.not_run);
-        lines.push(format!(
-            "warning: {lost} frames were lost and {not_run} not run; the first: {}",
-            first.reason
-        ));
-    }
-    lines
-}
-
-fn plan_json(
-    live: &LiveSplit,
-    measured: &MeasuredSplit,
-    compared: &[Compared],
-    features: Features,
-    [sent, back]: [u64; 2],
-) -> Value {
-    let rows = compared.iter().map(|row| {
-        let both = json!({"forecast_ns": row.forecast_ns, "measured_ns": row.measured_ns, "off": row.off()});
-        (row.what.to_owned(), both)
-    });
-    let slower = measured.link.map(|link| {
-        let slower = link.slower_than(live.declared()).into_iter();
-        slower.map(|(way, ..)| way).collect::<Vec<_>>()
-    });
-    json!({
-        "ends": live.ends(),
-        "features": features,
-        "sent_bytes": sent,
-        "received_bytes": back,
-        "compared": rows.collect::<serde_json::Map<_, _>>(),
-        "link": measured.link,
-        "slower_than_declared": slower,
-        "similarity": measured.similarity,
-        "frames": measured.alone.len(),
-        "lost": measured.lost,
-        "not_run": measured.not_run,
-        "evidence": Evidence::Live,
-    })
 }

@@ -9,7 +9,7 @@ pub use engine::{Device, EngineArgs, Layout, RemoteArgs, RunArgs, parse_precisio
 use super::{
     error::{CliError, CliResult},
     interrupt::interrupted,
-    models::{SizedModelArgs, none_left_out},
+    models::{SizedModelArgs, asked, none_left_out},
     output::{self, Format},
     progress, quantity,
 };
@@ -97,8 +97,8 @@ pub struct ProfileArgs {
     #[arg(long, conflicts_with = "session")]
     pub retry_failed: bool,
 
-    /// Name of this session, stored in every row
-    #[arg(long, alias = "sitting")]
+    /// Name of this session, stored in every row; earlier sessions do not count as done then
+    #[arg(long, alias = "sitting", value_name = "NAME", value_parser = parse_session)]
     pub session: Option<String>,
 
     /// Format of the output
@@ -133,6 +133,14 @@ fn parse_kind(text: &str) -> Result<OpKind, String> {
     }
 }
 
+/// Reads `--session`.
+fn parse_session(text: &str) -> Result<String, String> {
+    match text.trim().is_empty() {
+        true => Err("a session needs a name".to_owned()),
+        false => Ok(text.to_owned()),
+    }
+}
+
 /// Runs a campaign with a progress bar, until it is done or interrupted.
 pub fn run_campaign(campaign: Campaign<'_>) -> Result<Outcome, CampaignError> {
     let total = campaign.sweep.models.len() * campaign.sweep.protocol.protocol.rounds;
@@ -149,8 +157,9 @@ fn show(bar: &indicatif::ProgressBar, p: &Progress<'_>) {
 }
 
 pub fn run(args: &ProfileArgs) -> CliResult {
-    let Models { read, unreadable } = args.models.read_some_onnx()?;
-    let asked = read.len() + unreadable.len();
+    let models = args.models.read_some_onnx()?;
+    let asked = asked(&models);
+    let Models { read, unreadable } = models;
     let repeats = Repeats {
         rounds: args.rounds,
         seed: args.engine.run.seed,
@@ -163,7 +172,14 @@ pub fn run(args: &ProfileArgs) -> CliResult {
     let engine = (args.engine.backend.as_str(), &options);
     campaign::check_library(&target, engine.0, &options)?;
     let protocol = repeats.protocol()?;
+    let named = read.len();
     let models = campaign::measured(read, &args.ops, &target, engine)?;
+    if args.ops.is_empty() && models.len() < named {
+        progress::say(format!(
+            "{} of {named} models left out: the same model by name and graph is measured once",
+            named - models.len()
+        ));
+    }
     let beside = args
         .beside
         .as_ref()
@@ -192,6 +208,13 @@ pub fn run(args: &ProfileArgs) -> CliResult {
         resume: args.session.is_none(),
     };
     let outcome = run_campaign(campaign)?;
+    if outcome.made_otherwise > 0 {
+        progress::say(format!(
+            "{} model runs that were there already were made with another seed or other repeats; \
+             --session NAME measures these models again",
+            outcome.made_otherwise
+        ));
+    }
     let report = Profiled { outcome: &outcome, left_out: &unreadable, out: &args.out };
     output::print(&report, args.format)?;
     match (outcome.nothing_measured(), unreadable.len()) {

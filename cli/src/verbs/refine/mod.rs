@@ -5,6 +5,7 @@ mod report;
 use super::{
     bundle,
     error::{CliError, CliResult},
+    files,
     models::{Dimensions, LimitArgs, Model, ModelArgs, SizedModelArgs},
     output::{self, Format},
     profile::{RemoteArgs, run_campaign},
@@ -13,7 +14,7 @@ use super::{
 use report::{Outcome, Plan};
 use std::{
     path::{Path, PathBuf},
-    time::{Duration, Instant},
+    time::Duration,
 };
 use vitempo::{
     graph::ImageSize,
@@ -104,6 +105,7 @@ impl From<RefineError> for CliError {
 }
 
 pub fn run(args: &RefineArgs) -> CliResult {
+    args.out.as_deref().map_or(Ok(()), files::check_bundle)?;
     let model = args.model()?;
     let bundle = bundle::open(&args.bundle)?;
     let refinement = Refinement::new(&bundle, &model)?;
@@ -121,9 +123,8 @@ pub fn run(args: &RefineArgs) -> CliResult {
         refine::check_environment(refinement.bundle, &here)?;
     }
     let data = args.data.clone().unwrap_or_else(|| beside(out));
-    let started = Instant::now();
     run_campaign(refinement.campaign(&choice, &data, target, options)?)?;
-    let refined = refinement.apply(&data, started.elapsed().as_secs())?;
+    let refined = refinement.apply(&data)?;
     for (network, reason) in &refined.failed {
         progress::say(format!("warning: {network} failed: {reason}"));
     }

@@ -22,7 +22,8 @@ use vitempo::{
     plan::{
         live::Engine,
         run::{
-            Limit, RunLog, RunOptions, RunPlan, Summary, memory::Eviction, replay, run as execute,
+            Limit, RunLog, RunOptions, RunPlan, Summary, can_evict, memory::Eviction, replay,
+            run as execute,
         },
     },
     profiler::live::Workers,
@@ -127,20 +128,28 @@ pub fn run(args: &RunArgs) -> CliResult {
 
 /// Runs the plan, and prints the summary even where the log cannot be written any more.
 fn executed(plan: &RunPlan, args: &RunArgs) -> CliResult {
-    if args.evict.is_some() && args.memory.or(plan.memory_bytes).is_none() {
-        let error = "--evict has no effect: the plan has no memory budget";
-        return Err(CliError::user(error).hint("add --memory, or leave --evict out"));
+    let options = args.options()?;
+    if args.evict.is_some() && !can_evict(plan, &options) {
+        let (why, hint) = match options.memory_bytes.or(plan.memory_bytes) {
+            None => ("the plan has no memory budget", "add --memory, or leave --evict out"),
+            Some(_) => {
+                ("all subgraphs fit into the memory budget", "lower --memory, or leave --evict out")
+            }
+        };
+        return Err(CliError::user(format!("--evict has no effect: {why}")).hint(hint));
     }
     if let Some(path) = &args.log {
         files::check(path).map_err(|error| error.about("--log"))?;
     }
-    let log = execute(plan, &args.options()?, &mut |what| progress::say(what))?;
+    let log = execute(plan, &options, &mut |what| progress::say(what))?;
     let write = |path: &PathBuf| files::write(path, log.text()?.as_bytes());
     let written = args.log.as_ref().map_or(Ok(()), write);
     let summary = Summary::of(&log)?;
     let is_interrupted = summary.interrupted;
-    output::print(&Printed { log, summary }, args.format)?;
+    let printed = Printed { log, summary };
+    output::print(&printed, args.format)?;
     written?;
+    printed.check()?;
     match is_interrupted {
         false => Ok(()),
         true => Err(CliError::user("interrupted: not all queries arrived")),

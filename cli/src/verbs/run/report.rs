@@ -3,11 +3,12 @@
 use super::super::{
     error::CliResult,
     output::{Report, Table, percent, thousands},
+    plan::live::{in_a_line, other_results, share},
 };
 use serde_json::{Value, json};
 use std::fmt::Write;
 use vitempo::graph::Latency;
-use vitempo::plan::run::{EngineLoss, EngineMemory, RunLog, Summary, TaskSummary};
+use vitempo::plan::run::{EngineLoss, EngineMemory, LogProcessor, RunLog, Summary, TaskSummary};
 use vitempo::planners::Evidence;
 
 /// A log with its figures, to be printed.
@@ -25,6 +26,21 @@ fn pair((measured, forecast): (u64, u64)) -> [String; 2] {
 }
 
 impl Printed {
+    /// Refuses results that are further from the whole model's than its precision explains.
+    pub fn check(&self) -> CliResult {
+        let deviation = |task: &TaskSummary| {
+            task.deviation.clone().map(|deviation| (task.name.clone(), deviation))
+        };
+        let Some((task, found)) = self.summary.tasks.iter().find_map(deviation) else {
+            return Ok(());
+        };
+        let engine =
+            |p: &LogProcessor| (p.name.clone(), format!("{} on cores {:?}", p.engine, p.cores));
+        let engines: Vec<_> = self.log.header.processors.iter().map(engine).collect();
+        let shares = [found.share, found.most];
+        Err(other_results(&found.output, shares, &in_a_line(&engines)).about(task))
+    }
+
     fn tasks(&self) -> String {
         let headings = [
             "Task",
@@ -95,8 +111,9 @@ impl Printed {
             if let Some(apart) = task.apart {
                 let _ = writeln!(
                     text,
-                    "{}: results differ from the whole model's by {apart:.1e} of the largest value",
-                    task.name
+                    "{}: results differ from the whole model's by {} of the largest value",
+                    task.name,
+                    share(apart)
                 );
             }
             for (count, what) in [

@@ -250,6 +250,37 @@ fn what_graphs_inside_a_node_read_comes_along() {
         ..AttributeProto::default()
     };
     let file = NodeProto { attribute: vec![branch], ..node("If", &["c"], "y") }.encode_to_vec();
-    let ends = Ends::of(&file, 0..file.len(), 0).unwrap();
-    assert_eq!((ends.reads, ends.outputs), (vec!["c", "a"], vec!["y"]));
+    let mut written = Written { file: &file, ..Written::default() };
+    written.node(0..file.len(), 0..file.len()).unwrap();
+    let node = &written.nodes[0];
+    assert_eq!((&node.reads[..], &node.outputs[..]), (&["c", "a"][..], &["y"][..]));
+}
+
+#[test]
+fn sparse_initializers_are_initializers() {
+    // `SparseTensorProto`: its `values` (1) with their name, its `dims` (3).
+    let values = TensorProto { name: "w".to_owned(), data_type: FLOAT, ..TensorProto::default() };
+    let mut sparse = Vec::new();
+    put(&mut sparse, 1, &values.encode_to_vec());
+    sparse.extend([0x1a, 2, 4, 4]);
+    let mut graph = Vec::new();
+    put(&mut graph, field::SPARSE_INITIALIZER, &sparse);
+    let mut dense = model(weight());
+    dense.graph.as_mut().unwrap().initializer.clear();
+    let mut file = dense.encode_to_vec();
+    put(&mut file, GRAPH, &graph);
+    let whole = read_bytes("m", &file, &options()).unwrap();
+    let part_of: Vec<usize> = (0..whole.nodes().len()).map(|i| usize::from(i > 1)).collect();
+    for half in divide_bytes(&file, &whole, &part_of, &["device", "server"]).unwrap() {
+        assert_eq!(half.windows(sparse.len()).filter(|bytes| *bytes == sparse).count(), 1);
+    }
+    let mut branch = Vec::new();
+    put(&mut branch, field::SPARSE_INITIALIZER, &sparse);
+    put(&mut branch, field::NODE, &node("MatMul", &["a", "w"], "y").encode_to_vec());
+    let (mut attribute, mut chosen) = (Vec::new(), node("If", &["c"], "y").encode_to_vec());
+    put(&mut attribute, 6, &branch);
+    put(&mut chosen, 5, &attribute);
+    let mut written = Written { file: &chosen, ..Written::default() };
+    written.node(0..chosen.len(), 0..chosen.len()).unwrap();
+    assert_eq!(written.nodes[0].reads, ["c", "a"]);
 }

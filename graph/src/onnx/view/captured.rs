@@ -4,13 +4,17 @@
 use super::{Found, each_field};
 use std::collections::HashSet;
 
-/// Graphs within attributes within graphs: deeper than this is no real model, and not looked at.
+/// Graphs within attributes within graphs. Protobuf's own readers take messages within messages up
+/// to a depth of 100; each graph is three of them.
 const DEEPEST: usize = 32;
+/// Why a file with more of them is not read.
+pub(in crate::onnx) const TOO_DEEP: &str = "graphs are nested deeper than 32";
+const _: () = assert!(DEEPEST == 32, "the sentence has the number");
 
 /// Adds the names that a graph reads and does not provide itself.
 ///
 /// # Errors
-/// A sentence where it is damaged.
+/// A sentence where it is damaged; [`TOO_DEEP`].
 pub(super) fn add<'a>(names: &mut Vec<&'a str>, graph: Found<'a, '_>) -> Result<(), String> {
     free_names(names, graph, 1)
 }
@@ -21,7 +25,7 @@ fn free_names<'a>(
     depth: usize,
 ) -> Result<(), String> {
     if depth > DEEPEST {
-        return Ok(());
+        return Err(TOO_DEEP.to_owned());
     }
     let (mut reads, mut own) = (Vec::new(), HashSet::new());
     each_field(graph, |number, found| {

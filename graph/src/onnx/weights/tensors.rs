@@ -2,6 +2,7 @@
 
 use super::fill::Distribution;
 use super::{Piece, Plan, too_large};
+use crate::onnx::external::{self, Reference};
 use crate::onnx::proto::TensorProto;
 use crate::onnx::view::{self, ModelView};
 use crate::onnx::wire::{self, Field, FieldValue};
@@ -10,7 +11,7 @@ use crate::{Precision, TensorSpec};
 use prost::Message as _;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 /// Graphs within attributes within graphs: deeper than this is no real model.
 const DEEPEST: usize = 32;
@@ -233,28 +234,18 @@ impl<'a> Reader<'a> {
             .ok_or_else(|| format!("element type {data_type} cannot be external data"))?;
         let elements = self.elements(fields)?;
         let bytes = elements.saturating_mul(bits).div_ceil(8);
-        let entries = self.entries(fields)?;
-        let number = |key: &str| {
-            entries
-                .get(key)
-                .map(|text| {
-                    text.parse::<u64>().map_err(|_| format!("external data has the {key} `{text}`"))
-                })
-                .transpose()
-        };
-        if let Some(length) = number("length")?.filter(|&length| length != bytes) {
-            return Err(format!("external data of {length} bytes for a tensor of {bytes}"));
-        }
-        let offset = number("offset")?.unwrap_or(0);
-        let path = self.location(entries.get("location").map_or("", String::as_str))?;
+        let entries = fields.iter().filter(|f| f.number == 13).filter_map(|f| match &f.value {
+            FieldValue::Bytes(range) => Some(&self.file[range.clone()]),
+            _ => None,
+        });
+        let reference = Reference::read(entries)?;
+        let offset = reference.offset(bytes)?;
+        let path = reference.path(self.folder.unwrap_or(Path::new("")))?;
         match self.folder.and_then(|_| self.size(&path)) {
             Some(size) if offset.saturating_add(bytes) <= size => {
                 Ok((Piece::Stored { path, offset, length: bytes }, bytes))
             }
-            Some(size) => Err(format!(
-                "{} has {size} bytes, too few for {bytes} bytes at {offset}",
-                path.display()
-            )),
+            Some(size) => Err(external::too_short(&path, size, bytes, offset)),
             None => {
                 let distribution =
                     self.distributions.get(name).copied().unwrap_or(Distribution::Small);
@@ -290,35 +281,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn entries(&self, fields: &[Field]) -> Result<HashMap<String, String>, String> {
-        let mut entries = HashMap::new();
-        for field in fields.iter().filter(|f| f.number == 13) {
-            let FieldValue::Bytes(range) = &field.value else { continue };
-            let pair = wire::fields(self.file, range.clone())?;
-            let part = |number| {
-                pair.iter().find(|f| f.number == number).map_or(String::new(), |f| self.text(f))
-            };
-            entries.insert(part(1), part(2));
-        }
-        Ok(entries)
-    }
-
-    /// The file of external data, which has to be in the model's folder or below.
-    fn location(&self, location: &str) -> Result<PathBuf, String> {
-        let relative = Path::new(location);
-        let inside = !location.is_empty()
-            && relative.components().all(|c| matches!(c, Component::Normal(_) | Component::CurDir));
-        if inside {
-            Ok(self.folder.unwrap_or(Path::new("")).join(relative))
-        } else {
-            Err(format!("external data `{location}` is not in the model's folder"))
-        }
-    }
-
     fn size(&mut self, path: &Path) -> Option<u64> {
-        *self.sizes.entry(path.to_owned()).or_insert_with(|| {
-            std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file).map(|m| m.len())
-        })
+        *self.sizes.entry(path.to_owned()).or_insert_with(|| external::size(path))
     }
 }
 

@@ -4,13 +4,16 @@
 //! An event in the trace is known to about one sample, and clocks differ in speed by some parts per
 //! million, which adds up over minutes. Offset and rate are searched on a grid that gets finer. In
 //! the search each phase has several parts in turn: a phase whose power changes within it would
-//! otherwise shift the clock towards where it draws more. The offset found is kept within what the
-//! event allows.
+//! otherwise shift the clock towards where it draws more. The offset is kept within what the event
+//! allows, with the rate that fits it best.
 
-use super::regression::{Fit, Samples, Segment, fit};
+use super::{
+    regression::{Fit, Segment, fit},
+    samples::Samples,
+};
 
-/// Clocks run at rates that differ by no more than this share.
-const RATE: f64 = 200e-6;
+/// The search for the rate: clocks run at rates that differ by no more than this share.
+pub(super) const RATE: f64 = 200e-6;
 /// Least range of the search for the offset, s, to either side.
 const OFFSET_S: f64 = 0.03;
 /// Points of the first grid to either side: offset, rate.
@@ -19,8 +22,8 @@ const GRID: (i32, i32) = (10, 5);
 const ROUNDS: usize = 8;
 /// Parts of a phase in the search.
 const SLICES: usize = 5;
-/// Samples closer than this are averaged for the search, s.
-const BIN_S: f64 = 0.005;
+/// Where the best offset is at the end of the first range, the range is this many times as large.
+const WIDER: i32 = 6;
 /// Twice the logarithm of the likelihood ratio that the search must gain; otherwise the event
 /// stands. Neighbouring samples are correlated, so that it is far above what two parameters gain by
 /// chance.
@@ -44,6 +47,15 @@ impl Alignment {
     }
 }
 
+/// What the search found.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Aligned {
+    /// Within what the event allows.
+    pub kept: Alignment,
+    /// The offset that explains the trace best; where it is not worth the search, that of the event.
+    pub best_offset_s: f64,
+}
+
 /// What a regression needs beside samples and segments.
 #[derive(Clone, Copy)]
 pub(super) struct Problem {
@@ -54,6 +66,8 @@ pub(super) struct Problem {
     pub pivot_s: f64,
     /// By how much the event may be earlier and later than that, s.
     pub uncertainty_s: (f64, f64),
+    /// Whether there are enough frames to tell the rates of the clocks apart.
+    pub searches_rate: bool,
 }
 
 impl Problem {
@@ -61,7 +75,7 @@ impl Problem {
     ///
     /// # Errors
     /// As [`fit`].
-    pub fn fit(self, samples: Samples<'_>, segments: &[Segment]) -> Result<Fit, usize> {
+    pub fn fit(self, samples: &Samples, segments: &[Segment]) -> Result<Fit, usize> {
         fit(samples, segments, self.parts, self.preview_w, self.drift_from_s)
     }
 
@@ -73,7 +87,7 @@ impl Problem {
     /// As [`fit`].
     pub fn fit_changing(
         self,
-        samples: Samples<'_>,
+        samples: &Samples,
         segments: &[Segment],
         slices: usize,
     ) -> Result<Fit, usize> {
@@ -88,47 +102,85 @@ impl Problem {
     }
 
     /// The alignment that explains the samples best.
-    pub fn align(self, samples: Samples<'_>, segments: &[Segment]) -> Alignment {
-        let (time_s, power_w, width_s) = binned(samples);
-        let averaging_s = samples.averaging_s.max(width_s);
-        let coarse = Samples { time_s: &time_s, power_w: &power_w, averaging_s };
+    pub fn align(self, samples: &Samples, segments: &[Segment]) -> Aligned {
+        let coarse = samples.binned();
         let sliced = sliced(segments, SLICES);
         let fine = Self { parts: SLICES * self.parts, ..self };
-        let of = |alignment: Alignment| fine.fit(coarse, &alignment.apply(&sliced, self.pivot_s));
+        let of = |alignment: Alignment| fine.fit(&coarse, &alignment.apply(&sliced, self.pivot_s));
         let residual = |alignment| of(alignment).map_or(f64::INFINITY, |fit| fit.residual);
+        let Ok(unaligned) = of(Alignment::default()) else { return Aligned::default() };
+        let is_worth =
+            |value: f64| unaligned.count as f64 * (unaligned.residual / value).ln() > WORTH;
         let (earlier_s, later_s) = self.uncertainty_s;
         let range_s = earlier_s.max(later_s).max(OFFSET_S);
-        let mut step = (range_s / f64::from(GRID.0), RATE / f64::from(GRID.1));
-        let start = Alignment::default();
-        let unaligned = residual(start);
-        let mut best = (unaligned, start);
-        let mut around = |centre: Alignment, reach: (i32, i32), step: (f64, f64)| {
-            for i in -reach.0..=reach.0 {
-                for j in -reach.1..=reach.1 {
-                    let alignment = Alignment {
-                        offset_s: centre.offset_s + f64::from(i) * step.0,
-                        rate: centre.rate + f64::from(j) * step.1,
-                    };
-                    let value = residual(alignment);
-                    if value < best.0 {
-                        best = (value, alignment);
-                    }
+        let step = (range_s / f64::from(GRID.0), RATE / f64::from(GRID.1));
+        let grid = (GRID.0, if self.searches_rate { GRID.1 } else { 0 });
+        let start = Search { value: unaligned.residual, at: Alignment::default() };
+        let mut found = start.around(&residual, grid, step);
+        if found.at.offset_s.abs() > range_s - 0.5 * step.0 {
+            found = start.around(&residual, (WIDER * grid.0, grid.1), step);
+        }
+        let found = found.refined(&residual, grid, step);
+        if !is_worth(found.value) {
+            return Aligned::default();
+        }
+        let best_offset_s = found.at.offset_s;
+        let offset_s = best_offset_s.clamp(-earlier_s, later_s);
+        if offset_s == best_offset_s {
+            return Aligned { kept: found.at, best_offset_s };
+        }
+        let at = Alignment { offset_s, rate: 0.0 };
+        let (grid, step) = ((0, grid.1), (0.0, step.1));
+        let limited = Search { value: residual(at), at }.around(&residual, grid, step);
+        let limited = limited.refined(&residual, grid, step);
+        let kept = if is_worth(limited.value) { limited.at } else { Alignment::default() };
+        Aligned { kept, best_offset_s }
+    }
+}
+
+/// The best alignment so far, and its residual.
+#[derive(Clone, Copy)]
+struct Search {
+    value: f64,
+    at: Alignment,
+}
+
+impl Search {
+    /// The best on a grid around this one: steps of offset and rate, to either side.
+    fn around(
+        self,
+        residual: &impl Fn(Alignment) -> f64,
+        steps: (i32, i32),
+        step: (f64, f64),
+    ) -> Self {
+        let mut best = self;
+        for i in -steps.0..=steps.0 {
+            for j in -steps.1..=steps.1 {
+                let at = Alignment {
+                    offset_s: self.at.offset_s + f64::from(i) * step.0,
+                    rate: self.at.rate + f64::from(j) * step.1,
+                };
+                let value = residual(at);
+                if value < best.value {
+                    best = Self { value, at };
                 }
             }
-            best
-        };
-        let mut centre = around(start, GRID, step).1;
+        }
+        best
+    }
+
+    /// The best with steps that get smaller.
+    fn refined(
+        mut self,
+        residual: &impl Fn(Alignment) -> f64,
+        grid: (i32, i32),
+        mut step: (f64, f64),
+    ) -> Self {
         for _ in 0..ROUNDS {
             step = (0.5 * step.0, 0.5 * step.1);
-            centre = around(centre, (1, 1), step).1;
+            self = self.around(residual, (grid.0.min(1), grid.1.min(1)), step);
         }
-        let (value, found) = around(centre, (0, 0), step);
-        let offset_s = found.offset_s.clamp(-earlier_s, later_s);
-        let samples = of(start).map_or(0, |fit| fit.count) as f64;
-        match samples * (unaligned / value).ln() > WORTH {
-            true => Alignment { offset_s, ..found },
-            false => start,
-        }
+        self
     }
 }
 
@@ -139,34 +191,4 @@ fn sliced(segments: &[Segment], slices: usize) -> Vec<Segment> {
         Segment { start_s: at(index), end_s: at(index + 1), part: slices * s.part + index }
     };
     segments.iter().flat_map(|s| (0..slices).map(move |index| slice(s, index))).collect()
-}
-
-/// The usual time between samples, s.
-fn median_step_s(time_s: &[f64]) -> f64 {
-    let mut steps: Vec<f64> = time_s.windows(2).map(|pair| pair[1] - pair[0]).collect();
-    steps.sort_by(f64::total_cmp);
-    steps.get(steps.len() / 2).copied().unwrap_or(0.0)
-}
-
-/// Means over short times of a sensor that samples more often; the width of these times, s, or 0.
-fn binned(samples: Samples<'_>) -> (Vec<f64>, Vec<f64>, f64) {
-    let step_s = median_step_s(samples.time_s);
-    if step_s > 0.5 * BIN_S || samples.averaging_s > 0.0 {
-        return (samples.time_s.to_vec(), samples.power_w.to_vec(), 0.0);
-    }
-    let wanted = (BIN_S / step_s) as usize;
-    let (mut time_s, mut power_w) = (Vec::new(), Vec::new());
-    let mut start = 0;
-    while start < samples.time_s.len() {
-        let from_s = samples.time_s[start];
-        let length = samples.time_s[start..].partition_point(|&t| t < from_s + BIN_S);
-        let end = start + length.max(1);
-        // Times with few samples would not be means over the whole.
-        if 2 * length >= wanted {
-            time_s.push(from_s + BIN_S);
-            power_w.push(samples.power_w[start..end].iter().sum::<f64>() / (end - start) as f64);
-        }
-        start = end;
-    }
-    (time_s, power_w, BIN_S)
 }

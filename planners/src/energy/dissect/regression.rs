@@ -1,8 +1,11 @@
 //! Least squares for the mean power of each part of a frame from samples of a sensor.
 //!
-//! A sample is the mean power over the time `averaging_s` before it, so that it can cover several
+//! A sample is a power at a moment, or the mean power over a time, so that it can cover several
 //! parts: sample = preview + sum of (share of the part in that time) x (power of the part). A part
-//! that no sample covers, or that cannot be distinguished from others, has no solution.
+//! that no sample covers, or that cannot be distinguished from others, has no solution. Each sample
+//! counts as much as the time that it stands for.
+
+use super::samples::Samples;
 
 /// A time on one clock that belongs to a part.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -11,15 +14,6 @@ pub(super) struct Segment {
     pub end_s: f64,
     /// Index of the part.
     pub part: usize,
-}
-
-/// Samples of a sensor, ascending in time.
-#[derive(Clone, Copy)]
-pub(super) struct Samples<'a> {
-    pub time_s: &'a [f64],
-    pub power_w: &'a [f64],
-    /// 0: a sample is the power at its time.
-    pub averaging_s: f64,
 }
 
 /// Powers of the parts, and how well they explain the samples.
@@ -39,6 +33,7 @@ struct Normal {
     matrix: Vec<f64>,
     vector: Vec<f64>,
     squares: f64,
+    weight: f64,
     count: usize,
 }
 
@@ -49,19 +44,21 @@ impl Normal {
             matrix: vec![0.0; width * width],
             vector: vec![0.0; width],
             squares: 0.0,
+            weight: 0.0,
             count: 0,
         }
     }
 
     /// Adds one equation: a few columns with their factors.
-    fn add(&mut self, row: &[(usize, f64)], value: f64) {
+    fn add(&mut self, row: &[(usize, f64)], value: f64, weight: f64) {
         for &(i, a) in row {
-            self.vector[i] += a * value;
+            self.vector[i] += weight * a * value;
             for &(j, b) in row {
-                self.matrix[i * self.width + j] += a * b;
+                self.matrix[i * self.width + j] += weight * a * b;
             }
         }
-        self.squares += value * value;
+        self.squares += weight * value * value;
+        self.weight += weight;
         self.count += 1;
     }
 
@@ -95,7 +92,7 @@ impl Normal {
             watts[row] = (v[row] - known) / m[row * n + row];
         }
         let explained: f64 = watts.iter().zip(&self.vector).map(|(w, v)| w * v).sum();
-        let residual = (self.squares - explained).max(0.0) / self.count as f64;
+        let residual = (self.squares - explained).max(0.0) / self.weight;
         Ok(Fit { watts, residual, count: self.count })
     }
 }
@@ -107,7 +104,7 @@ impl Normal {
 /// # Errors
 /// The index of a part that the samples do not determine.
 pub(super) fn fit(
-    samples: Samples<'_>,
+    samples: &Samples,
     segments: &[Segment],
     parts: usize,
     preview_w: f64,
@@ -117,8 +114,7 @@ pub(super) fn fit(
     let (Some(first), Some(last)) = (segments.first(), segments.last()) else { return Err(0) };
     let mut at = 0;
     let mut row: Vec<(usize, f64)> = Vec::new();
-    for (&time_s, &power_w) in samples.time_s.iter().zip(samples.power_w) {
-        let from_s = time_s - samples.averaging_s;
+    for (from_s, time_s, power_w, weight) in samples.iter() {
         if from_s < first.start_s || time_s >= last.end_s {
             continue;
         }
@@ -130,7 +126,7 @@ pub(super) fn fit(
         if let Some(since_s) = drift_from_s {
             row.push((parts, 0.5 * (from_s + time_s) - since_s));
         }
-        normal.add(&row, power_w - preview_w);
+        normal.add(&row, power_w - preview_w, weight);
     }
     normal.solve()
 }
@@ -158,6 +154,7 @@ fn shares(segments: &[Segment], from_s: f64, to_s: f64, row: &mut Vec<(usize, f6
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::energy::trace::{Averaging, PowerTrace};
 
     fn segment(start_s: f64, end_s: f64, part: usize) -> Segment {
         Segment { start_s, end_s, part }
@@ -178,8 +175,9 @@ mod tests {
             .iter()
             .map(|&t| 5.0 + 0.1 * (t - 0.1) + (energy(t) - energy(t - 0.2)) / 0.2)
             .collect();
-        let samples = Samples { time_s: &time_s, power_w: &power_w, averaging_s: 0.2 };
-        let found = fit(samples, &segments, 2, 5.0, Some(0.0)).expect("a solution");
+        let trace = PowerTrace::new(time_s, power_w).expect("a trace");
+        let samples = Samples::of(&trace, Averaging::Over(0.2));
+        let found = fit(&samples, &segments, 2, 5.0, Some(0.0)).expect("a solution");
         for (watts, expected) in found.watts.iter().zip([1.0, 3.0, 0.1]) {
             assert!((watts - expected).abs() < 1e-9, "{found:?}");
         }
@@ -189,8 +187,8 @@ mod tests {
     #[test]
     fn parts_that_samples_do_not_determine_are_named() {
         let segments = [segment(0.0, 1.0, 0), segment(1.0, 1.1, 1), segment(1.1, 2.0, 0)];
-        let (time_s, power_w) = ([0.5, 0.9, 1.5], [1.0; 3]);
-        let samples = Samples { time_s: &time_s, power_w: &power_w, averaging_s: 0.0 };
-        assert_eq!(fit(samples, &segments, 2, 0.0, None).map(|f| f.watts), Err(1));
+        let trace = PowerTrace::new(vec![0.5, 0.9, 1.5], vec![1.0; 3]).expect("a trace");
+        let samples = Samples::of(&trace, Averaging::Moment);
+        assert_eq!(fit(&samples, &segments, 2, 0.0, None).map(|f| f.watts), Err(1));
     }
 }

@@ -31,7 +31,7 @@ fn settings() -> Settings {
         cooling_off_s: 2.0,
         base_w: BASE_W,
         preview_w: BASE_W + CAMERA_W,
-        averaging_s: 0.0,
+        averaging: Averaging::Moment,
         removes_drift: false,
     }
 }
@@ -92,6 +92,9 @@ fn what_cannot_be_taken_apart_is_explained() {
             .contains("the latter contains the former")
     );
     let flat = PowerTrace::new(vec![0.0, 1.0, 2.0], vec![1.0; 3]).expect("a trace");
+    assert!(message(&flat, &log, settings()).starts_with("the quiet beginning of the trace"));
+    let time = (0..500).map(|i| 0.01 * f64::from(i)).collect();
+    let flat = PowerTrace::new(time, vec![1.0; 500]).expect("a trace");
     assert!(message(&flat, &log, settings()).starts_with("no flag event in the trace"));
     let mut overlapping = log.clone();
     overlapping.phases[1].start_s -= 0.2;
@@ -265,9 +268,12 @@ fn phases_of_a_phone_that_follows_no_model_are_found_within_5_percent() {
             &trace,
             &phone.log(ppm),
             &Settings {
-                quiet_s: 1.0,
+                quiet_s: 1.4,
                 cooling_off_s: 5.0,
-                averaging_s: if sensor.averages { 1.0 / sensor.samples_per_s } else { 0.0 },
+                averaging: match sensor.averages {
+                    true => Averaging::Over(1.0 / sensor.samples_per_s),
+                    false => Averaging::Moment,
+                },
                 removes_drift: sensor.drift_w_per_s > 0.0,
                 ..settings()
             },
@@ -302,7 +308,11 @@ fn a_slow_sensor_whose_averaging_is_not_said_is_wrong_and_one_too_slow_is_refuse
         missing: 0.0,
     };
     let trace = sensor.record(&phone, 1);
-    let at = |averaging_s| Settings { quiet_s: 1.0, averaging_s, ..settings() };
+    let at = |averaging_s| Settings {
+        quiet_s: 1.0,
+        averaging: if averaging_s > 0.0 { Averaging::Over(averaging_s) } else { Averaging::Moment },
+        ..settings()
+    };
     let joules = |averaging_s| {
         let found = dissect(&trace, &phone.log(0.0), &at(averaging_s)).expect("a dissection");
         found.phases[2].joules / phone.truth(phone.flag_s + 2.0)[2] - 1.0
@@ -314,4 +324,96 @@ fn a_slow_sensor_whose_averaging_is_not_said_is_wrong_and_one_too_slow_is_refuse
     let refused =
         dissect(&few, &phone.log(0.0), &Settings { monitor_flag_s: Some(1.5), ..at(0.0) });
     assert!(refused.is_err_and(|e| e.to_string().contains("the sensor is too slow")));
+}
+
+/// The largest error of a phase's energy, as a share.
+fn worst(found: &Dissection, truth: [f64; 3]) -> f64 {
+    let pairs = found.phases.iter().zip(truth);
+    pairs.map(|(phase, joules)| (phase.joules / joules - 1.0).abs()).fold(0.0, f64::max)
+}
+
+const FAST: Sensor = Sensor {
+    samples_per_s: 1000.0,
+    averages: false,
+    noise_w: 0.05,
+    drift_w_per_s: 0.0,
+    missing: 0.0,
+};
+
+#[test]
+fn means_are_over_time_where_samples_are_dense_at_high_power() {
+    let phone = Phone::new(40, 5);
+    let (trace, log) = (FAST.record(&phone, 1), phone.log(0.0));
+    let (time_s, power_w) = trace.samples();
+    // A monitor that records each tenth sample, and all of those while conversion draws most.
+    let is_high = |at_s: f64| matches!(phone.phase_w(at_s), (0, watts) if watts > 2.2);
+    let kept = |i: &usize| i.is_multiple_of(10) || is_high(time_s[*i]);
+    let kept: Vec<usize> = (0..time_s.len()).filter(kept).collect();
+    let of = |values: &[f64]| kept.iter().map(|&i| values[i]).collect::<Vec<f64>>();
+    let trace = PowerTrace::new(of(time_s), of(power_w)).expect("a trace");
+    let settings = Settings { monitor_flag_s: Some(phone.flag_s), ..settings() };
+    let found = dissect(&trace, &log, &settings).expect("a dissection");
+    let truth = phone.truth(phone.flag_s + 2.0);
+    let error = found.phases[0].joules / truth[0] - 1.0;
+    assert!(error.abs() < 0.05, "{error}: {found:?}");
+}
+
+#[test]
+fn late_means_cover_the_time_since_the_sample_before() {
+    let phone = Phone::new(60, 5);
+    let (trace, log) = (Sensor { noise_w: 0.0, ..FAST }.record(&phone, 1), phone.log(0.0));
+    let end_s = trace.span_s().1;
+    let (mut time_s, mut power_w) = (vec![0.0], vec![BASE_W]);
+    for index in 0.. {
+        // Each tenth sample comes five times as late.
+        let (from_s, step_s) = (time_s[index], if index % 10 == 7 { 0.1 } else { 0.02 });
+        if from_s + step_s > end_s {
+            break;
+        }
+        time_s.push(from_s + step_s);
+        power_w.push(trace.energy_j(from_s, from_s + step_s) / step_s);
+    }
+    let late = PowerTrace::new(time_s, power_w).expect("a trace");
+    let with = |averaging| Settings { quiet_s: 1.0, averaging, ..settings() };
+    let of = |averaging| dissect(&late, &log, &with(averaging)).expect("a dissection");
+    let found = of(Averaging::SinceLast);
+    let error = worst(&found, phone.truth(phone.flag_s + 2.0));
+    assert!(error < 0.03 && found.notes.is_empty(), "{error}: {found:?}");
+    let notes = of(Averaging::Over(0.02)).notes;
+    assert!(matches!(notes[..], [Note::Irregular { share }] if share > 0.05), "{notes:?}");
+}
+
+#[test]
+fn an_event_logged_before_the_power_rises_is_noted_and_shifts_no_clock() {
+    let phone = Phone::new(60, 5);
+    let trace = FAST.record(&phone, 1);
+    let settings = Settings { quiet_s: 1.0, ..settings() };
+    for early_s in [0.02, 0.08] {
+        let log = phone.log(0.0);
+        let log = EventLog { flag_s: log.flag_s - early_s, ..log };
+        let found = dissect(&trace, &log, &settings).expect("a dissection");
+        let best_s = match found.notes[..] {
+            [Note::Flag { best_s, .. }, ..] => best_s,
+            _ => panic!("{found:?}"),
+        };
+        assert!((best_s - (phone.flag_s - early_s)).abs() < 2e-3, "{best_s}");
+        let given = Settings { monitor_flag_s: Some(best_s), ..settings };
+        let found = dissect(&trace, &log, &given).expect("a dissection");
+        let error = worst(&found, phone.truth(phone.flag_s + 2.0));
+        assert!(error < 0.05 && found.notes.is_empty(), "{error}: {found:?}");
+    }
+}
+
+#[test]
+fn clocks_beyond_the_search_are_noted_and_few_frames_have_no_rate() {
+    let found = |frames, ppm| {
+        let phone = Phone::new(frames, 5);
+        let settings = Settings { quiet_s: 1.0, ..settings() };
+        dissect(&FAST.record(&phone, 1), &phone.log(ppm), &settings).expect("a dissection")
+    };
+    let fast = found(60, 600.0);
+    let is_noted = fast.notes.iter().any(|note| matches!(note, Note::Clocks { .. }));
+    assert!(is_noted, "{fast:?}");
+    assert!(found(60, 100.0).notes.is_empty());
+    assert_eq!(found(3, 100.0).clock_ppm, 0.0);
 }

@@ -57,7 +57,7 @@ impl OffloadModel {
     /// [`OffloadError`] naming the file, and the field.
     pub fn read(path: &Path) -> Result<Self, OffloadError> {
         let refuse = |reason: String| OffloadError::File { path: path.to_owned(), reason };
-        let text = std::fs::read_to_string(path).map_err(|e| refuse(e.to_string()))?;
+        let text = vitempo_graph::files::read_text(path).map_err(|e| refuse(e.to_string()))?;
         let model: Self = serde_json::from_str(&text).map_err(|e| refuse(e.to_string()))?;
         model.check().map_err(|e| refuse(e.to_string()))?;
         Ok(model)

@@ -11,9 +11,6 @@ use serde::{Deserialize, Serialize};
 /// Frames simulated under a governor before those that count, and those.
 const WARM_UP: usize = 10;
 const COUNTED: usize = 20;
-/// The pause depends on the other times, which under a governor depend on the pause: runs until it
-/// is settled.
-const RUNS: usize = 4;
 
 /// What sets the frequency of the device.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -167,44 +164,62 @@ impl OffloadModel {
         let run = Run { parts, spans, frames };
         let answer_w = self.answer_w(&run);
         let mut at_s = 0.0;
-        let moment = |span: &Span| {
-            let (part, start_s) = (run.parts[span.step].0, at_s);
-            at_s += span.seconds;
-            Moment {
-                frame: span.frame,
-                start_s,
-                seconds: span.seconds,
-                phase: part.name(),
-                ghz: span.ghz,
-                watts: self.watts(part, span.ghz, answer_w)
-                    + self.base.watts(span.ghz)
-                    + self.camera.watts(span.ghz, with.camera),
+        // The radio is idle at the launch.
+        let mut quiet_s = f64::INFINITY;
+        let mut moments = Vec::new();
+        for span in &run.spans {
+            let part = run.parts[span.step].0;
+            let watts = self.watts(part, span.ghz, answer_w)
+                + self.base.watts(span.ghz)
+                + self.camera.watts(span.ghz, with.camera);
+            for (seconds, radio_w) in self.radio_over(with.place, part, span.seconds, quiet_s) {
+                moments.push(Moment {
+                    frame: span.frame,
+                    start_s: at_s,
+                    seconds,
+                    phase: part.name(),
+                    ghz: span.ghz,
+                    watts: watts + radio_w,
+                });
+                at_s += seconds;
             }
+            quiet_s = if part.is_quiet() { quiet_s + span.seconds } else { 0.0 };
+        }
+        moments
+    }
+
+    /// The power (W) of the radio's tail and idle over `seconds` of a part that begins `quiet_s`
+    /// after the last data, cut where the tail ends: times and powers.
+    fn radio_over(
+        &self,
+        place: Place,
+        part: Part,
+        seconds: f64,
+        quiet_s: f64,
+    ) -> impl Iterator<Item = (f64, f64)> {
+        let radio = self.radio;
+        let cut = match place == Place::Remote && part.is_quiet() {
+            true => {
+                let tail_s = (radio.tail_s - quiet_s).clamp(0.0, seconds);
+                [(tail_s, radio.tail_w), (seconds - tail_s, radio.idle_w)]
+            }
+            false => [(seconds, 0.0), (0.0, 0.0)],
         };
-        run.spans.iter().map(moment).collect()
+        cut.into_iter().filter(|(seconds, _)| *seconds > 0.0)
     }
 
     /// The frames that follow each other in turn ([`Radio::frames`](crate::energy::Radio::frames)).
     fn settled(&self, with: &Use) -> Vec<Run> {
-        let frame = |promotion_s: f64| self.paused(with, promotion_s);
+        let frame = |promotion_s: f64| self.run(with, promotion_s);
         match with.place {
             Place::Local => vec![frame(0.0)],
             Place::Remote => self.radio.frames(frame, |run| run.seconds(&Part::is_quiet)),
         }
     }
 
-    /// Frames with this promotion and the pause that the camera leaves.
-    fn paused(&self, with: &Use, promotion_s: f64) -> Run {
-        let mut run = self.run(with, promotion_s, 0.0);
-        for _ in 1..RUNS {
-            let latency_s = run.seconds(&|part| part != Part::Pause);
-            run = self.run(with, promotion_s, (1.0 / with.camera.fps - latency_s).max(0.0));
-        }
-        run
-    }
-
-    /// The parts of a frame, and the frequency over them.
-    fn run(&self, with: &Use, promotion_s: f64, pause_s: f64) -> Run {
+    /// The parts of a frame, and the frequency over them. Each frame ends with the pause until the
+    /// camera's next image.
+    fn run(&self, with: &Use, promotion_s: f64) -> Run {
         let others = (Part::Others, Demand::Wait(0.5 * self.others_s));
         let mut parts = vec![others, (Part::Conversion, Demand::Work(with.conversion)), others];
         match with.place {
@@ -219,7 +234,7 @@ impl OffloadModel {
                 ]);
             }
         }
-        parts.push((Part::Pause, Demand::Wait(pause_s)));
+        parts.push((Part::Pause, Demand::Until(1.0 / with.camera.fps)));
         let mut spans = self.spans(with.clock, &parts, WARM_UP + COUNTED);
         spans.retain(|span| span.frame >= WARM_UP);
         Run { parts, spans, frames: COUNTED }
@@ -232,9 +247,7 @@ impl OffloadModel {
                 governed(processor, governor, parts, frames)
             }
             (Clock::Governed(_), None) => Vec::new(),
-            (Clock::Fixed(ghz), _) => {
-                (0..frames).flat_map(|frame| fixed(ghz, parts, frame)).collect()
-            }
+            (Clock::Fixed(ghz), _) => fixed(ghz, parts, frames),
         }
     }
 
@@ -277,7 +290,7 @@ impl OffloadModel {
             }
             let paused_s = run.seconds(&|part| part == Part::Pause);
             pause_s += share * paused_s;
-            age_s += if paused_s > 0.0 { 0.0 } else { share * 0.5 / with.camera.fps };
+            age_s += share * run.unpaused() * 0.5 / with.camera.fps;
         }
         for &(part, _, joules) in &phases {
             match part {
@@ -327,20 +340,29 @@ impl Run {
         self.spans.iter().map(move |s| (self.parts[s.step].0, s.seconds * per_frame, s.ghz))
     }
 
+    /// Share of the frames that do not wait for the camera.
+    fn unpaused(&self) -> f64 {
+        let paused = |s: &&Span| self.parts[s.step].0 == Part::Pause && s.seconds > 0.0;
+        let mut frames: Vec<usize> = self.spans.iter().filter(paused).map(|s| s.frame).collect();
+        frames.dedup();
+        1.0 - frames.len() as f64 / self.frames as f64
+    }
+
     /// Mean time per frame in some parts, s.
     fn seconds(&self, of: &dyn Fn(Part) -> bool) -> f64 {
         self.times().filter(|(part, ..)| of(*part)).map(|(_, seconds, _)| seconds).sum()
     }
 }
 
-fn fixed(ghz: f64, parts: &[(Part, Demand)], frame: usize) -> Vec<Span> {
-    let span = |(step, (_, demand)): (usize, &(Part, Demand))| Span {
-        frame,
-        step,
-        seconds: demand.seconds(ghz),
-        ghz,
-    };
-    parts.iter().enumerate().map(span).collect()
+fn fixed(ghz: f64, parts: &[(Part, Demand)], frames: usize) -> Vec<Span> {
+    let mut within_s = 0.0;
+    let mut turn = Vec::new();
+    for (step, (_, demand)) in parts.iter().enumerate() {
+        let seconds = demand.after(within_s).seconds(ghz);
+        within_s = if matches!(demand, Demand::Until(_)) { 0.0 } else { within_s + seconds };
+        turn.push(Span { frame: 0, step, seconds, ghz });
+    }
+    (0..frames).flat_map(|frame| turn.iter().map(move |&span| Span { frame, ..span })).collect()
 }
 
 fn governed(
@@ -460,6 +482,50 @@ mod tests {
         assert!((joules - 3.0 * model().frame(&with).energy_j()).abs() < 1e-9);
         let last = moments.last().expect("a moment");
         assert!((last.start_s + last.seconds - 3.0 * 1.065).abs() < 1e-9 && last.frame == 2);
+    }
+
+    #[test]
+    fn a_remote_timeline_holds_the_energy_of_the_radio_s_tail() {
+        let mut model = model();
+        model.radio = Radio { tail_s: 0.7, tail_w: 1.0, ..model.radio };
+        for fps in [0.5, 1.0, 15.0] {
+            let with = with(Place::Remote, Clock::Fixed(2.0), fps);
+            let moments = model.timeline(&with, 12);
+            // The radio is idle before the first frame.
+            let later = moments.iter().filter(|m| m.frame >= 2);
+            let joules = later.map(|m| m.watts * m.seconds).sum::<f64>() / 10.0;
+            let frame = model.frame(&with);
+            assert!((joules - frame.energy_j()).abs() < 1e-9, "{joules}, {frame:?}");
+            let end_s = moments.last().map(|m| m.start_s + m.seconds);
+            assert!(end_s.is_some_and(|s| (s - 12.0 * frame.period_s).abs() < 1e-9));
+        }
+    }
+
+    #[test]
+    fn under_a_governor_a_frame_takes_its_latency_or_the_camera_s_period() {
+        let loads = Loads { conversion: 0.95, inference: 0.9, waiting: 0.15 };
+        let processor = Processor { steps_ghz: vec![0.3, 0.96, 1.5, 1.96, 2.65], loads };
+        let model = OffloadModel { processor: Some(processor), ..model() };
+        for governor in [Governor::Conservative, Governor::Ondemand, Governor::Interactive] {
+            for tenths in 1..=15 {
+                let fps = 0.1 * f64::from(tenths);
+                for place in [Place::Local, Place::Remote] {
+                    let with = with(place, Clock::Governed(governor), fps);
+                    let frame = model.frame(&with);
+                    let (period_s, camera_s) = (frame.period_s, 1.0 / fps);
+                    assert!(period_s >= camera_s - 1e-9, "{governor}, {fps}: {period_s} s");
+                    let moments = model.timeline(&with, 30);
+                    let of = |n: usize| moments.iter().filter(move |m| m.frame == n);
+                    for frame in 0..30 {
+                        let seconds: f64 = of(frame).map(|m| m.seconds).sum();
+                        let pause_s: f64 =
+                            of(frame).filter(|m| m.phase == "pause").map(|m| m.seconds).sum();
+                        let expected = (seconds - pause_s).max(camera_s);
+                        assert!((seconds - expected).abs() < 1e-9, "{governor}, {fps}, {frame}");
+                    }
+                }
+            }
+        }
     }
 
     #[test]

@@ -11,6 +11,13 @@ use serde::Serialize;
 const USUAL_GHZ: [f64; 5] = [0.3, 0.72, 1.5, 2.26, 2.65];
 /// A given frequency may be rounded by this share.
 const ROUNDED: f64 = 0.01;
+/// Bandwidths at which the server is compared with the device, bytes per second.
+const BANDWIDTHS: (f64, f64) = (1.0, 1e10);
+/// The shares by which these bandwidths differ: all of them, and up to ten times the break-even
+/// bandwidth.
+pub const BREAK_EVEN_STEPS: (f64, f64) = (0.06, 0.01);
+/// The break-even bandwidth is known to this share.
+const PRECISION: f64 = 1e-6;
 
 /// The settings to combine. An empty list stands for the device's own: its preview,
 /// post-processing on, its first conversion, its listed networks.
@@ -39,6 +46,10 @@ pub struct Modelled {
     pub post_processing: bool,
     /// Method of conversion.
     pub conversion: String,
+    /// Whether the network's costs are those of the straight line over input sizes (`by_size`)
+    /// instead of a listed network's. The line need not go through listed networks: costs of both
+    /// kinds are not comparable.
+    pub by_size: bool,
     /// Time from one detected frame to the next, s.
     pub period_s: f64,
     /// Mean frequency, GHz.
@@ -227,6 +238,7 @@ impl OffloadModel {
                 preview: camera.preview,
                 post_processing: camera.post_processing,
                 conversion: method.method.clone(),
+                by_size: self.listed(place).iter().all(|n| n.size_px != network.size_px),
                 period_s: frame.period_s,
                 mean_ghz: frame.ghz,
                 sampling_share: frame.sampling_share,
@@ -236,9 +248,13 @@ impl OffloadModel {
     }
 
     /// The bandwidth, bytes per second, above which some remote choice within the bounds is better
-    /// than every local one; 0 if this holds at every bandwidth, `None` if it holds at none or if
-    /// there is nothing to compare. Mean power does not decrease with the bandwidth, so it has no
-    /// such point.
+    /// than every local one; 0 if this holds at every bandwidth, `None` if it does not hold at the
+    /// highest or if there is nothing to compare. Mean power does not decrease with the bandwidth,
+    /// so it has no such point.
+    ///
+    /// A governor, the radio's tail or its promotion can make a higher bandwidth worse, so that the
+    /// answer may change more than once. The search goes down from the highest bandwidth in steps
+    /// of [`BREAK_EVEN_STEPS`], and the server is better at every step above the result.
     ///
     /// # Errors
     /// As [`OffloadModel::options`].
@@ -262,18 +278,27 @@ impl OffloadModel {
             let choices = model.combined(&networks, settings)?;
             Ok(value(&choices).is_some_and(|remote| remote < local))
         };
-        let (mut slow, mut fast) = (1.0f64, 1e12);
-        if !remote_wins(fast)? {
+        let (slowest, mut fast) = BANDWIDTHS;
+        if !(remote_wins(100.0 * fast)? && remote_wins(fast)?) {
             return Ok(None);
         }
-        if remote_wins(slow)? {
+        let down = |mut fast: f64, step: f64| {
+            while fast > slowest && remote_wins(fast / step)? {
+                fast /= step;
+            }
+            Ok(fast)
+        };
+        let (wide, narrow) = BREAK_EVEN_STEPS;
+        let most = fast;
+        fast = down(fast, 1.0 + wide)?;
+        if fast <= slowest {
             return Ok(Some(0.0));
         }
-        // A higher bandwidth makes a remote choice better: bisection finds the crossing, to a
-        // relative precision of 1e-6.
-        while fast / slow > 1.0 + 1e-6 {
-            let middle = (slow * fast).sqrt();
-            if remote_wins(middle)? { fast = middle } else { slow = middle }
+        fast = (10.0 * fast).min(most);
+        let mut step = 1.0 + narrow;
+        while step > 1.0 + PRECISION {
+            fast = down(fast, step)?;
+            step = step.powf(0.125);
         }
         Ok(Some(fast))
     }
@@ -345,6 +370,56 @@ mod tests {
     }
 
     #[test]
+    fn the_server_is_better_at_every_bandwidth_above_the_break_even() {
+        // A long tail: with more bandwidth the pause is longer than it, and needs a promotion.
+        let mut model = model();
+        model.radio = crate::energy::Radio {
+            promotion_s: 0.5,
+            promotion_w: 3.0,
+            transmit_w: 2.0,
+            tail_s: 1.0,
+            tail_w: 1.0,
+            idle_w: 0.0,
+        };
+        model.remote[0].sent_bytes = 300_000;
+        model.remote.truncate(1);
+        let bounds = Bounds::default();
+        let energy = |model: &OffloadModel, place, bandwidth_bytes_per_s| {
+            let model = OffloadModel { bandwidth_bytes_per_s, ..model.clone() };
+            let choices = model.options(&at(&[2.0], &[0.6])).expect("choices");
+            let here: Vec<Choice> = choices.into_iter().filter(|c| c.place == place).collect();
+            best(&here, Least::Energy, &bounds).expect("a choice").energy_j
+        };
+        let grid: Vec<f64> = (0..200).map(|i| 1e4 * 1.06f64.powi(i)).collect();
+        let remote: Vec<f64> = grid.iter().map(|&b| energy(&model, Place::Remote, b)).collect();
+        let worse = (1..grid.len()).find(|&i| remote[i] > 1.01 * remote[i - 1]);
+        let worse = worse.expect("more bandwidth that is worse");
+        // A device between the energies of either side.
+        let wanted = 0.5 * (remote[worse] + remote[worse - 1]);
+        let mut local = OffloadModel { remote: Vec::new(), ..model.clone() };
+        local.local.truncate(1);
+        let (mut low, mut high) = (0.0, 10.0);
+        for _ in 0..60 {
+            local.local[0].inference = crate::energy::Cycles(0.5 * (low + high));
+            let is_low = energy(&local, Place::Local, 1e6) < wanted;
+            if is_low {
+                low = local.local[0].inference.0;
+            } else {
+                high = local.local[0].inference.0;
+            }
+        }
+        model.local = local.local;
+        let even = model
+            .break_even_bandwidth(Least::Energy, &bounds, &at(&[2.0], &[0.6]))
+            .expect("settings");
+        let wins = |b: &f64| energy(&model, Place::Remote, *b) < energy(&model, Place::Local, *b);
+        assert!(wins(&grid[worse - 1]) && !wins(&grid[worse]));
+        let above = |b: &&f64| even.is_some_and(|even| **b > even);
+        assert!(even.is_none_or(|even| even > grid[worse]), "{even:?}");
+        assert!(grid.iter().filter(above).all(wins), "{even:?}");
+    }
+
+    #[test]
     fn neither_the_slowest_nor_the_fastest_clock_is_frugal() {
         let settings = at(&[0.3, 1.0, 1.5, 2.26, 2.65], &[5.0, 15.0, 30.0]);
         let choices = model().options(&settings).expect("choices");
@@ -381,6 +456,11 @@ mod tests {
         assert!(energy(&|m| m.preview.width == 320) < energy(&|m| m.preview.width == 800));
         let remote = |c: &&Choice| c.place == Place::Remote && c.size_px == 200;
         assert!(choices.iter().filter(remote).all(|c| c.accuracy.is_none()));
+        let by_size = |c: &Choice| c.modelled.as_ref().is_some_and(|m| m.by_size);
+        // 100 px is listed for the device.
+        assert!(
+            choices.iter().all(|c| by_size(c) != (c.place == Place::Local && c.size_px == 100))
+        );
     }
 
     #[test]

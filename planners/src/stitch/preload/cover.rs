@@ -5,10 +5,15 @@
 //! if its strictest ones are, none of which is looser than another: on a grid of 5 x 5 there are
 //! 251 such sets. Each is a separate search ([`super::bound`]), limited by the best solution that
 //! meets as many.
+//!
+//! The present objective may also be met by a variant some or all of whose subgraphs are fetched
+//! ([`super::fetched`]): a fetched subgraph takes no memory, whichever it is.
 
 use super::{
     super::{Order, Slo, StitchError, Zoo, each_variant},
     bound::{Variants, cheapest},
+    exact::Present,
+    fetched::{Fetched, partly_loaded},
 };
 use crate::meter::Meter;
 use std::collections::BTreeMap;
@@ -48,6 +53,56 @@ impl Cover {
         task: usize,
         order: &Order,
         slos: &[Slo],
+        present: Option<Present<Slo>>,
+        budget_bytes: u64,
+        meter: &mut Meter<'_>,
+    ) -> Result<Self, StitchError> {
+        let fetched = match present {
+            Some(Present { slos: slo, .. }) => partly_loaded(zoo, task, order, slo, meter),
+            None => Fetched::Partly(Vec::new()),
+        };
+        let met = present.map_or(0, |present| present.weight);
+        match fetched {
+            Fetched::Meets => {
+                let others = (slos, None, &[][..]);
+                let cover = Self::of_objectives(zoo, task, order, others, budget_bytes, meter)?;
+                Ok(cover.with_met(met))
+            }
+            Fetched::Partly(partly) => {
+                let all = (slos, present, &partly[..]);
+                Self::of_objectives(zoo, task, order, all, budget_bytes, meter)
+            }
+            Fetched::TooMany => {
+                let whole = (slos, present, &[][..]);
+                let cover = Self::of_objectives(zoo, task, order, whole, budget_bytes, meter)?;
+                Ok(cover.that_may_meet(met))
+            }
+        }
+    }
+
+    /// With as many more objectives, which take no memory.
+    fn with_met(mut self, more: usize) -> Self {
+        self.levels.iter_mut().for_each(|level| level.objectives += more);
+        self.at_least.iter_mut().for_each(|(objectives, _)| *objectives += more);
+        self.levels.push(Level { objectives: more, memory_bytes: 0, subgraphs: Vec::new() });
+        self.at_least.push((more, 0));
+        self
+    }
+
+    /// With a bound for as many more objectives, of which it is not known what they take.
+    fn that_may_meet(mut self, more: usize) -> Self {
+        let with_more: Vec<_> =
+            self.at_least.iter().map(|&(objectives, floor)| (objectives + more, floor)).collect();
+        self.at_least.extend(with_more);
+        self.at_least.push((more, 0));
+        self
+    }
+
+    fn of_objectives(
+        zoo: &Zoo,
+        task: usize,
+        order: &Order,
+        (slos, present, partly): (&[Slo], Option<Present<Slo>>, &Variants),
         budget_bytes: u64,
         meter: &mut Meter<'_>,
     ) -> Result<Self, StitchError> {
@@ -55,8 +110,12 @@ impl Cover {
             .tasks()
             .get(task)
             .ok_or_else(|| StitchError::zoo(format!("there is no task {task}")))?;
-        let memory: Vec<u64> = found.subgraphs.iter().flatten().map(|s| s.memory_bytes).collect();
-        let groups = groups(zoo, task, order, slos)?;
+        let mut memory: Vec<u64> =
+            found.subgraphs.iter().flatten().map(|s| s.memory_bytes).collect();
+        let subgraphs = memory.len();
+        // A fetched subgraph at each position.
+        memory.resize(subgraphs + zoo.positions(), 0);
+        let groups = groups(zoo, task, order, slos, present, partly)?;
         let inside: Vec<Vec<bool>> = groups
             .iter()
             .map(|a| groups.iter().map(|b| subset(&a.numbers, &b.numbers)).collect())
@@ -66,7 +125,7 @@ impl Cover {
             let reason = format!(
                 "its {} objectives can be combined in more than {MOST_SETS} ways: preload it \
                 greedily, or judge by fewer objectives",
-                slos.len()
+                slos.len() + usize::from(present.is_some())
             );
             return Err(StitchError::Task { task: found.name.clone(), reason });
         }
@@ -91,10 +150,11 @@ impl Cover {
             cover.at_least.push((objectives, floor));
             if let Some(best) = found.best {
                 below = best.memory_bytes;
+                let of_loaded = best.subgraphs.into_iter().filter(|&s| s < subgraphs);
                 cover.levels.push(Level {
                     objectives,
                     memory_bytes: best.memory_bytes,
-                    subgraphs: best.subgraphs,
+                    subgraphs: of_loaded.collect(),
                 });
             }
         }
@@ -103,29 +163,43 @@ impl Cover {
 }
 
 /// Objectives with the variants that meet them, fewest variants first; without those that no
-/// variant meets.
-fn groups(zoo: &Zoo, task: usize, order: &Order, slos: &[Slo]) -> Result<Vec<Group>, StitchError> {
+/// variant meets. The present objective is met by partly loaded variants as well.
+fn groups(
+    zoo: &Zoo,
+    task: usize,
+    order: &Order,
+    slos: &[Slo],
+    present: Option<Present<Slo>>,
+    partly: &Variants,
+) -> Result<Vec<Group>, StitchError> {
     let Some(found) = zoo.tasks().get(task) else { return Ok(Vec::new()) };
     let needless = needless(zoo, task, order);
     let width = found.variants.len();
     let mut all: Vec<Vec<usize>> = Vec::new();
-    let mut theta: Vec<Vec<u32>> = vec![Vec::new(); slos.len()];
+    let counts = slos.iter().map(|&slo| (slo, 1));
+    let counts: Vec<(Slo, usize)> = counts.chain(present.map(|p| (p.slos, p.weight))).collect();
+    let mut theta: Vec<Vec<u32>> = vec![Vec::new(); counts.len()];
     each_variant(zoo, task, order, |stitched, latency_ns, accuracy_bp| {
         let subgraphs =
             stitched.iter().enumerate().map(|(position, variant)| position * width + variant);
         if subgraphs.clone().any(|subgraph| needless[subgraph]) {
             return;
         }
-        for (_, list) in
-            slos.iter().zip(&mut theta).filter(|(slo, _)| slo.is_met_by(accuracy_bp, latency_ns))
-        {
+        let met = counts.iter().zip(&mut theta);
+        for (_, list) in met.filter(|((slo, _), _)| slo.is_met_by(accuracy_bp, latency_ns)) {
             list.push(all.len() as u32);
         }
         all.push(subgraphs.collect());
     })?;
+    if let (Some(_), Some(list)) = (present, theta.last_mut()) {
+        list.extend((all.len()..all.len() + partly.len()).map(|number| number as u32));
+        all.extend_from_slice(partly);
+    }
     let mut same: BTreeMap<Vec<u32>, usize> = BTreeMap::new();
-    for numbers in theta.into_iter().filter(|numbers| !numbers.is_empty()) {
-        *same.entry(numbers).or_default() += 1;
+    for (numbers, (_, count)) in
+        theta.into_iter().zip(counts).filter(|(numbers, _)| !numbers.is_empty())
+    {
+        *same.entry(numbers).or_default() += count;
     }
     let group = |(numbers, objectives): (Vec<u32>, usize)| {
         let variants =

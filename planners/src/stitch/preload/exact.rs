@@ -7,6 +7,9 @@
 //! so each task's trade-off between objectives and memory is searched separately
 //! (`super::cover`), and a knapsack over tasks combines them. Each task may spend an equal share of
 //! what is left of the budget.
+//!
+//! For its present objective a task can also fetch subgraphs, which takes time and no memory
+//! ([`exact_with_present`]). An objective that is met with nothing loaded takes none.
 
 use super::{
     super::{Order, Slo, StitchError, Zoo},
@@ -28,6 +31,15 @@ pub struct Exact {
     pub at_most: usize,
 }
 
+/// Present objectives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Present<S> {
+    /// The objectives.
+    pub slos: S,
+    /// How many of the others each of them counts as.
+    pub weight: usize,
+}
+
 /// Finds the preloading that meets the most objectives within a memory budget. When the budget of
 /// the search ends, the best found is returned with the bound proven by then.
 ///
@@ -41,8 +53,40 @@ pub fn exact(
     budget_bytes: u64,
     budget: &Budget,
 ) -> Result<Exact, StitchError> {
+    search(zoo, order, None, configurations, budget_bytes, budget)
+}
+
+/// The same with present objectives, one for each task, which a task also meets by a variant some
+/// or all of whose subgraphs are fetched; others only by loaded ones. With more memory no fewer
+/// present objectives are met, where they count more than all others together and the search ends
+/// with a proof.
+///
+/// # Errors
+/// As [`exact`].
+pub fn exact_with_present(
+    zoo: &Zoo,
+    order: &Order,
+    present: Present<&[Slo]>,
+    configurations: &[Vec<Slo>],
+    budget_bytes: u64,
+    budget: &Budget,
+) -> Result<Exact, StitchError> {
+    search(zoo, order, Some(present), configurations, budget_bytes, budget)
+}
+
+fn search(
+    zoo: &Zoo,
+    order: &Order,
+    present: Option<Present<&[Slo]>>,
+    configurations: &[Vec<Slo>],
+    budget_bytes: u64,
+    budget: &Budget,
+) -> Result<Exact, StitchError> {
     zoo.check_order(order)?;
     zoo.check_configurations(configurations)?;
+    if let Some(present) = present {
+        zoo.check_configurations(&[present.slos.to_vec()])?;
+    }
     let own = |task: usize| {
         configurations.iter().filter_map(|slos| slos.get(task).copied()).collect::<Vec<_>>()
     };
@@ -50,7 +94,10 @@ pub fn exact(
     let covers: Vec<Cover> = (0..tasks)
         .map(|task| {
             let mut meter = Meter::of_share(budget, tasks - task);
-            Cover::of_task(zoo, task, order, &own(task), budget_bytes, &mut meter)
+            let present = present.and_then(|Present { slos, weight }| {
+                Some(Present { slos: *slos.get(task)?, weight })
+            });
+            Cover::of_task(zoo, task, order, &own(task), present, budget_bytes, &mut meter)
         })
         .collect::<Result<_, _>>()?;
     let found: Vec<Vec<(usize, u64)>> = covers

@@ -6,6 +6,7 @@
 //! | algorithm 2 as printed: at most one subgraph for each task and position | [`as_printed`] |
 //! | the same, round after round until nothing fits | [`round_robin`] |
 //! | the most objectives that loaded subgraphs can meet, by exact search | [`exact`](mod@exact) |
+//! | the same, where tasks can fetch subgraphs for their present objectives | [`exact_with_present`] |
 //! | faster variants in what is left of the budget | [`with_faster`] |
 //!
 //! Memory is that of the subgraph on its position's processor in the chosen order.
@@ -14,10 +15,11 @@ mod bound;
 mod cover;
 pub mod exact;
 mod faster;
+mod fetched;
 mod greedy;
 
 pub use super::loaded::Loaded;
-pub use exact::{Exact, exact};
+pub use exact::{Exact, Present, exact, exact_with_present};
 pub use faster::with_faster;
 pub use greedy::{as_printed, round_robin};
 

@@ -3,7 +3,9 @@
 use super::{
     super::{
         hotness::{Hotness, hotness},
-        preload::{Loaded, as_printed, exact, round_robin, with_faster},
+        preload::{
+            Loaded, Present, as_printed, exact, exact_with_present, round_robin, with_faster,
+        },
     },
     *,
 };
@@ -188,6 +190,112 @@ fn exact_preloading_equals_enumeration_of_every_set() {
         kept += usize::from(best.0 > 0);
     }
     assert!(better > 10 && kept > 40, "better than greedy in {better} of {kept} cases");
+}
+
+/// A random zoo with times of loading, some of which are not known.
+fn random_zoo_with_loads(rng: &mut StdRng, kind: Kind, size: Size) -> Zoo {
+    let mut zoo = random_zoo(rng, kind, size);
+    for subgraph in zoo.tasks.iter_mut().flat_map(|task| task.subgraphs.iter_mut().flatten()) {
+        let mut load = || rng.random_bool(0.9).then(|| rng.random_range(0..15));
+        subgraph.load_ns = (0..size.3).map(|_| load()).collect();
+    }
+    zoo
+}
+
+/// Whether each task meets its objective by a variant whose subgraphs are loaded or fetched.
+fn met_with_fetching(zoo: &Zoo, order: &Order, loaded: &Loaded, slos: &[Slo]) -> Vec<bool> {
+    let of_task = |task: usize| {
+        let fetch = |variants: &[usize]| {
+            let missing = variants.iter().enumerate().filter(|(j, i)| !loaded.holds(task, *j, **i));
+            let each = missing
+                .map(|(j, &i)| zoo.tasks[task].subgraphs[j][i].load_ns[order.processors()[j]]);
+            each.sum::<Option<u64>>()
+        };
+        let met = |s: Stitched| {
+            let ns = fetch(&s.variants).map(|ns| s.latency_ns + ns);
+            ns.is_some_and(|ns| slos[task].is_met_by(s.accuracy_bp, ns))
+        };
+        every_variant(zoo, task, order).into_iter().any(met)
+    };
+    (0..zoo.tasks().len()).map(of_task).collect()
+}
+
+#[test]
+fn preloading_for_present_objectives_equals_enumeration_where_tasks_fetch() {
+    let mut rng = StdRng::seed_from_u64(46);
+    let (weight, mut partly, mut free) = (100, 0, 0);
+    for round in 0..90 {
+        let size = if round % 2 == 0 { Size(2, 2, 2, 2) } else { Size(1, 3, 3, 3) };
+        let zoo = random_zoo_with_loads(&mut rng, KINDS[round % 3], size);
+        let order = Order::new((0..size.2).collect());
+        let later = random_configurations(&mut rng, &zoo, 4);
+        let slos = random_configurations(&mut rng, &zoo, 1).remove(0);
+        let subgraphs = every_subgraph(&zoo);
+        let of = |set: u32| {
+            let mut loaded = Loaded::nothing(&zoo);
+            let chosen = subgraphs.iter().enumerate().filter(|(index, _)| set >> index & 1 == 1);
+            chosen.for_each(|(_, &(t, j, i, _))| loaded.load(&zoo, t, j, i));
+            loaded
+        };
+        let met = |loaded: &Loaded| {
+            let met = met_with_fetching(&zoo, &order, loaded, &slos);
+            met.into_iter().filter(|met| *met).count()
+        };
+        let value = |loaded: &Loaded| {
+            weight * met(loaded) + loaded.keeps(&zoo, &order, &later).expect("a number")
+        };
+        let values: Vec<(u64, usize)> = (0..1u32 << subgraphs.len())
+            .map(|set| (of(set).memory_bytes(), value(&of(set))))
+            .collect();
+        let (full, mut before) = (Loaded::everything(&zoo).memory_bytes(), 0);
+        for percent in [0, 10, 25, 50, 100] {
+            let budget = full * percent / 100;
+            let fits = values.iter().filter(|(memory, _)| *memory <= budget);
+            let best = fits.map(|(_, value)| *value).max().expect("nothing is a set too");
+            let present = Present { slos: &slos[..], weight };
+            let steps = default_budget();
+            let found = exact_with_present(&zoo, &order, present, &later, budget, &steps)
+                .expect("few variants");
+            assert!(found.loaded.memory_bytes() <= budget, "round {round}");
+            assert_eq!((found.keeps, found.at_most), (best, best), "round {round}, {percent} %");
+            assert_eq!(value(&found.loaded), best, "round {round}, {percent} %");
+            let met = met(&found.loaded);
+            assert!(met >= before, "round {round}: {met} at {percent} %, with less {before}");
+            before = met;
+            let whole = found.loaded.keeps(&zoo, &order, std::slice::from_ref(&slos));
+            partly += usize::from(percent > 0 && whole.expect("a number") < met);
+            free += usize::from(percent == 0 && met > 0);
+            let none = vitempo_graph::Limits { steps: 1, ..vitempo_graph::Limits::NONE };
+            let none = vitempo_graph::Budget::new(none);
+            let cut = exact_with_present(&zoo, &order, present, &later, budget, &none);
+            let cut = cut.expect("few variants");
+            assert!(cut.at_most >= best && cut.keeps <= value(&cut.loaded), "round {round}");
+        }
+    }
+    assert!(partly > 20 && free > 10, "{partly} partly loaded, {free} with nothing loaded");
+}
+
+#[test]
+fn a_subgraph_is_fetched_where_the_time_is_known() {
+    let mut rng = StdRng::seed_from_u64(47);
+    let mut zoo = random_zoo(&mut rng, Kind::Additive, Size(1, 2, 2, 2));
+    let order = Order::new(vec![0, 0]);
+    let nothing = Loaded::nothing(&zoo);
+    let unknown = zoo.fetching_in(&order, &nothing).map_err(|e| e.to_string());
+    assert!(unknown.is_err_and(|e| e.contains("at position 1") && e.contains("is not known")));
+    for row in &mut zoo.tasks[0].subgraphs {
+        row[1].load_ns = vec![Some(1000), None];
+    }
+    let fetching = zoo.fetching_in(&order, &nothing).expect("the second variant is known");
+    let ns = |zoo: &Zoo, variants: &[usize]| zoo.latency_ns(0, &order, variants);
+    assert_eq!(ns(&fetching, &[0, 1]), None);
+    let alone = ns(&zoo, &[1, 1]).map(|ns| ns.point() + 2000);
+    assert_eq!(ns(&fetching, &[1, 1]).map(Interval::point), alone);
+    let mut loaded = nothing;
+    loaded.load(&zoo, 0, 0, 0);
+    let fetching = zoo.fetching_in(&order, &loaded).expect("known");
+    let alone = ns(&zoo, &[0, 1]).map(|ns| ns.point() + 1000);
+    assert_eq!(ns(&fetching, &[0, 1]).map(Interval::point), alone);
 }
 
 /// Four tasks of ten variants in three positions, on the grid of 25 objectives, with memory of

@@ -1,7 +1,7 @@
 //! Replays of synthetic logs: without hand-over, the simulator repeats the log to the nanosecond.
 
 use super::*;
-use crate::plan::run::{LogHeader, LogProcessor, RunEvent, Summary};
+use crate::plan::run::{Deviation, LogHeader, LogProcessor, RunEvent, Summary};
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 use std::path::Path;
 use vitempo_planners::multi_dnn::{Dispatcher, Ended, Start};
@@ -172,4 +172,28 @@ fn logs_that_contradict_themselves_are_refused_with_the_line() {
     let none: String = text.lines().take(1).map(|line| format!("{line}\n")).collect();
     let log = RunLog::parse(&none, Path::new("log.jsonl")).expect("a log");
     assert!(matches!(replay(&log), Err(RunError::NothingCompleted(_))));
+}
+
+#[test]
+fn results_beyond_what_precision_explains_are_found_with_their_output() {
+    let mut log = synthetic(1, 0);
+    let apart = |lane, share, output: &str, most| RunEvent::Apart {
+        lane,
+        share,
+        output: output.to_owned(),
+        most,
+    };
+    // Lanes 0 and 2 are ways of task `a`, 1 and 3 of task `b`.
+    log.events.extend([
+        apart(0, 0.2, "int8", Some(0.3)),
+        apart(2, f64::MAX, "logits", Some(0.01)),
+        apart(1, 0.01, "equal", Some(0.01)),
+        apart(3, 7.0, "", None),
+    ]);
+    let log = RunLog::parse(&log.text().expect("text"), &log.path).expect("a log");
+    let summary = Summary::of(&log).expect("a summary");
+    let [a, b] = &summary.tasks[..] else { panic!("two tasks") };
+    let deviation = Deviation { output: "logits".to_owned(), share: f64::MAX, most: 0.01 };
+    assert_eq!((a.apart, a.deviation.as_ref()), (Some(f64::MAX), Some(&deviation)));
+    assert_eq!((b.apart, b.deviation.as_ref()), (Some(7.0), None), "a log of before has no limit");
 }

@@ -32,7 +32,9 @@ impl Runtime<'_> {
         for (lane, last) in self.last.iter().enumerate() {
             let found = last.as_ref().and_then(|last| last.read().ok());
             let found = found.and_then(|found| apart(&self.wholes[lane], &found));
-            self.events.extend(found.map(|share| RunEvent::Apart { lane, share }));
+            let most = Some(self.session.tolerances[lane]);
+            let event = |(share, output)| RunEvent::Apart { lane, share, output, most };
+            self.events.extend(found.map(event));
         }
         self.events.push(RunEvent::End {
             at_ns: self.pieces.now_ns(),

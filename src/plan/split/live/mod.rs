@@ -20,7 +20,11 @@ pub use similarity::Similarity;
 use super::bisection::{Difference, LiveBreakPoint, bisect};
 use crate::{
     models::Model,
-    plan::{costs::nodes_of, live::Engine, partition::PartitionError},
+    plan::{
+        costs::nodes_of,
+        live::{Engine, tolerance},
+        partition::PartitionError,
+    },
 };
 use difference::difference;
 use measured::periods;
@@ -30,7 +34,7 @@ use std::{
     sync::{Arc, atomic::AtomicBool},
     time::Duration,
 };
-use vitempo_graph::{Environment, onnx::ReadOptions};
+use vitempo_graph::{Environment, Precision, onnx::ReadOptions};
 use vitempo_planners::cost::{Costs, Link};
 use vitempo_profiler::{
     OutputValues, RunOptions, Target, WorkerCommand, conformance, inputs,
@@ -87,6 +91,7 @@ pub struct LiveSplit {
     /// Seeded inputs, and the whole model's results for each.
     inputs: Vec<Vec<Arc<OutputValues>>>,
     expected: Vec<Vec<OutputValues>>,
+    tolerance: f64,
 }
 
 impl LiveSplit {
@@ -124,13 +129,14 @@ impl LiveSplit {
             timeout: options.timeout,
         };
         let shapes = shapes(&links, 1.0);
+        let tolerance = tolerance(&whole).max(explained_by(options.features));
         let rig = SplitRig::start(settings, whole, halves, shapes, &options.interrupted)?;
         let used = RunOptions { cores: rig.device_cores(), ..device.processor().options };
         let device = Target::from(options.worker.clone()).probe(&device.backend, &used)?;
         let whole = |values: &Vec<Arc<OutputValues>>| rig.whole(values);
         let expected = inputs.iter().map(whole).collect::<Result<_, _>>()?;
         let names = names.map(str::to_owned);
-        Ok(Self { rig, options, links, names, device, inputs, expected })
+        Ok(Self { rig, options, links, names, device, inputs, expected, tolerance })
     }
 
     /// The device's end, and the server's where a split needs it.
@@ -156,6 +162,13 @@ impl LiveSplit {
     #[must_use]
     pub fn tensor_bytes(&self, split: usize) -> [u64; 2] {
         self.rig.tensor_bytes(split)
+    }
+
+    /// The difference of results, as a share of the largest value of an output, that the precisions
+    /// of the model and of what is sent explain.
+    #[must_use]
+    pub const fn tolerance(&self) -> f64 {
+        self.tolerance
     }
 
     /// Measures a split on the link as it is declared: the link itself, frames one at a time,
@@ -195,7 +208,7 @@ impl LiveSplit {
         split: usize,
         lost: &mut Vec<Lost>,
     ) -> Result<Option<Similarity>, LiveSplitError> {
-        let (mut cosines, mut apart) = (Vec::new(), 0f64);
+        let (mut cosines, mut apart, mut output) = (Vec::new(), 0f64, String::new());
         let mut inputs = 0;
         for index in 0..self.inputs.len() {
             let pass = self.run(&[split], index, 1)?;
@@ -204,9 +217,12 @@ impl LiveSplit {
             let result = |e: &OutputValues| named(&pass.values, &e.name).cloned();
             let found: Option<Vec<OutputValues>> = expected.iter().map(result).collect();
             let Some(found) = found.filter(|found| !found.is_empty()) else { continue };
-            let (share, _) =
+            let (share, name) =
                 conformance::difference(expected, &found).map_err(LiveSplitError::Values)?;
-            apart = apart.max(share);
+            if share >= apart {
+                // A record is JSON, which has no infinite numbers.
+                (apart, output) = (share.min(f64::MAX), name);
+            }
             let pairs = expected.iter().zip(&found);
             cosines.extend(pairs.map(|(a, b)| cosine(&a.values, &b.values)));
             inputs += 1;
@@ -215,7 +231,7 @@ impl LiveSplit {
             return Ok(None);
         }
         let cosine = cosines.iter().sum::<f64>() / cosines.len() as f64;
-        Ok(Some(Similarity { inputs, cosine, apart }))
+        Ok(Some(Similarity { inputs, cosine, apart, output }))
     }
 
     /// Measures at which bandwidth two splits are equally fast; frames of both alternate, and
@@ -258,6 +274,15 @@ impl LiveSplit {
     ) -> Result<Pass, LiveSplitError> {
         let inputs = self.inputs.get(input).map_or(&[][..], Vec::as_slice);
         Ok(self.rig.run(sequence, inputs, in_flight, &self.options.interrupted)?)
+    }
+}
+
+/// The difference of results that the precision of what is sent explains.
+fn explained_by(features: Features) -> f64 {
+    match features {
+        Features::F32 => 0.0,
+        Features::F16 => conformance::tolerance(Precision::F16),
+        Features::Int8 => conformance::tolerance(Precision::I8),
     }
 }
 

@@ -1,7 +1,7 @@
 //! [`Similarity`] of the results of a split with those of the whole model.
 
 /// Similarity of the results of a split with those of the whole model.
-#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Similarity {
     /// Number of seeded inputs.
     pub inputs: usize,
@@ -9,6 +9,9 @@ pub struct Similarity {
     pub cosine: f64,
     /// Largest difference, as a share of the largest value of its output.
     pub apart: f64,
+    /// The output that differs most.
+    #[serde(default)]
+    pub output: String,
 }
 
 /// Cosine of the angle between two results.

@@ -2,7 +2,6 @@
 import { s } from '../dom';
 import { time } from '../format';
 import { isForecast, type Entry } from '../state';
-import { label } from '../panels/devices';
 import { PAPER, logScale } from './axis';
 
 const WIDTH = 960;
@@ -11,7 +10,7 @@ const LEFT = 330;
 const RIGHT = 200;
 
 export function intervals(title: string, entries: Entry[]): SVGSVGElement {
-  const rows = entries.flatMap((entry) => (isForecast(entry.forecasts[0]) ? [{ card: entry.card, latency: entry.forecasts[0].latency }] : []));
+  const rows = entries.flatMap((entry) => (isForecast(entry.forecasts[0]) ? [{ label: entry.label, latency: entry.forecasts[0].latency }] : []));
   const height = 92 + ROW * rows.length;
   const { scale, ticks } = logScale(rows.flatMap(({ latency }) => [latency.lower, latency.upper]), LEFT, WIDTH - RIGHT);
   const text = (x: number, y: number, of: string, more: Record<string, unknown> = {}) =>
@@ -24,9 +23,9 @@ export function intervals(title: string, entries: Entry[]): SVGSVGElement {
       text(scale(tick), 58, time(tick), { 'text-anchor': 'middle', fill: PAPER.quiet }),
     );
   }
-  rows.forEach(({ card, latency }, index) => {
+  rows.forEach(({ label, latency }, index) => {
     const y = 80 + ROW * index;
-    const { device, runtime } = label(card);
+    const { device, runtime } = label;
     svg.append(
       text(20, y + 4, device),
       text(LEFT - 14, y + 4, runtime, { 'text-anchor': 'end', fill: PAPER.quiet }),

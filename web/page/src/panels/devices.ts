@@ -1,5 +1,5 @@
 // The devices, the fastest first: a dot, its interval, and what the forecast rests on.
-import type { BundleCard, Forecast } from '../generated/core.js';
+import type { Forecast } from '../generated/core.js';
 import { logScale } from '../charts/axis';
 import { h } from '../dom';
 import { bytes, percent, plural, short, time } from '../format';
@@ -7,20 +7,6 @@ import { FACETS, isForecast, sorted, visible, type Entry, type Facet, type State
 
 const FACET_NAMES: Record<Facet, string> = { kind: 'Made by', processor: 'Processor', framework: 'Runtime', precision: 'Precision', device: 'Device' };
 const KINDS: Record<string, string> = { trained: 'measured operators', adapted: 'published latencies' };
-
-export interface Label {
-  device: string;
-  runtime: string;
-}
-
-/** What a bundle is for, in two short texts. */
-export function label(card: BundleCard): Label {
-  const threads = card.threads > 1 ? ` · ${card.threads} threads` : '';
-  const batchFormat = card.name.includes('channels-last') ? ' channels last' : '';
-  return { device: card.device, runtime: `${card.framework} · ${card.processor} · ${card.precision}${batchFormat}${threads}` };
-}
-
-export const nameOf = (card: BundleCard): string => `${card.device} · ${label(card).runtime}`;
 
 function marks(of: Forecast): string {
   const { fallback, extrapolating, unsupported } = of.coverage;
@@ -43,7 +29,7 @@ function track(entry: Entry, scale: (ns: number) => number): HTMLElement {
 }
 
 function row(entry: Entry, state: State, scale: (ns: number) => number, actions: Actions): HTMLElement {
-  const { device, runtime } = label(entry.card);
+  const { device, runtime } = entry.label;
   const [first, second] = entry.forecasts;
   const name = h('span', { class: 'who' }, h('span', { class: 'device' }, device), h('span', { class: 'runtime' }, runtime));
   if (entry.status !== 'open') {

@@ -5,7 +5,7 @@ import { announce, h } from '../dom';
 import { plural, time } from '../format';
 import { csv, save } from '../download';
 import type { App } from '../main';
-import { nameOf } from './devices';
+import { nameOf } from '../label';
 
 export const SPACE = 'hybrid-vit';
 const DRAWN = 10_000;
@@ -95,7 +95,7 @@ export class Sampler {
     const devices = this.devices();
     const found = await Promise.all(devices.map((name) => core.call('sampleLatency', SPACE, encoding, name).catch((error: Error) => error))) as (Latency | Error)[];
     if (asked !== this.asked) return;
-    this.outputs.replaceChildren(...found.map((of, index) => h('div', { class: 'card' }, h('p', { class: 'quiet small' }, nameOf(this.app.entry(devices[index]!)!.card)), of instanceof Error ? h('p', { class: 'problem' }, of.message) : h('p', { class: 'big', 'data-ns': String(of.point) }, time(of.point)), of instanceof Error ? null : h('p', { class: 'interval' }, `${time(of.lower)} – ${time(of.upper)}`))));
+    this.outputs.replaceChildren(...found.map((of, index) => h('div', { class: 'card' }, h('p', { class: 'quiet small' }, nameOf(this.app.entry(devices[index]!)!)), of instanceof Error ? h('p', { class: 'problem' }, of.message) : h('p', { class: 'big', 'data-ns': String(of.point) }, time(of.point)), of instanceof Error ? null : h('p', { class: 'interval' }, `${time(of.lower)} – ${time(of.upper)}`))));
     if (devices.length === 0) this.outputs.replaceChildren(h('p', { class: 'quiet' }, 'Choose a device above.'));
   }
 
@@ -135,7 +135,7 @@ export class Sampler {
   }
 
   private front(drawn: Drawn, devices: string[], text: string): void {
-    const [first, second] = devices.map((name) => nameOf(this.app.entry(name)!.card)) as [string, string];
+    const [first, second] = devices.map((name) => nameOf(this.app.entry(name)!)) as [string, string];
     const points = drawn.encodings.map((encoding, index) => ({ x: drawn.first[index]!, y: drawn.second[index]!, title: `${time(drawn.first[index]!)} and ${time(drawn.second[index]!)}: ${encoding}` }));
     const choose = (index: number) => void this.app.core.call('sampled', SPACE, drawn.encodings[index]!).then((sample) => this.take(sample), (error) => this.app.fail(error));
     const rows = drawn.front.map((index) => h('tr', {}, h('th', { scope: 'row', class: 'path' }, drawn.encodings[index]!), h('td', { class: 'number' }, time(drawn.first[index]!)), h('td', { class: 'number' }, time(drawn.second[index]!))));

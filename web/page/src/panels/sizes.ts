@@ -6,7 +6,7 @@ import { percent, time } from '../format';
 import { csv, save } from '../download';
 import type { App } from '../main';
 import { isForecast, sorted, visible } from '../state';
-import { label, nameOf } from './devices';
+import { nameOf } from '../label';
 
 const FACTORS = [0.5, 0.75, 1, 1.25, 1.5, 2, 2.5, 3];
 const OTHERS = 3;
@@ -25,7 +25,7 @@ export async function sizes(app: App, still: () => boolean): Promise<HTMLElement
   }
   const good = rows.filter((row) => !row.problem);
   const series: Series[] = chosen.map((name, index) => ({
-    name: nameOf(app.entry(name)!.card),
+    name: nameOf(app.entry(name)!),
     points: good.flatMap((row) => {
       const latency = row.latencies[index];
       return latency ? [{ x: row.size.height, point: latency.point, lower: latency.lower, upper: latency.upper }] : [];
@@ -35,7 +35,7 @@ export async function sizes(app: App, still: () => boolean): Promise<HTMLElement
   const shown = slot.size ? Number(slot.size.split('x')[0]) : own.height;
   const text = (row: SizeRow) => `${row.size.height}×${row.size.width}`;
   const head = (name: string, index: number) => {
-    const { device, runtime } = label(app.entry(name)!.card);
+    const { device, runtime } = app.entry(name)!.label;
     return h('th', { scope: 'col', class: 'number series' }, h('span', { class: `swatch s${index}`, 'aria-hidden': 'true' }), device, h('span', { class: 'runtime' }, runtime));
   };
   const cell = (of: Latency | null | undefined) => h('td', { class: 'number', title: of ? `${time(of.lower)} – ${time(of.upper)}` : '' }, of ? time(of.point) : 'none');

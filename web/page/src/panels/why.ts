@@ -4,8 +4,8 @@ import type { Details, Operator } from '../generated/core.js';
 import { h } from '../dom';
 import { bytes, percent, plural, time } from '../format';
 import { csv, save } from '../download';
-import { nameOf } from './devices';
-import type { Entry } from '../state';
+import { nameOf } from '../label';
+import { command, fileName, type Entry, type Slot } from '../state';
 
 const FIRST_ROWS = 100;
 
@@ -83,10 +83,12 @@ function operators(details: Details): HTMLElement {
   );
 }
 
-export function why(details: Details, entry: Entry, model: string): HTMLElement {
+export function why(details: Details, entry: Entry, slot: Slot): HTMLElement {
   const { latency } = details;
-  const download = () => save(`${model}-${entry.card.name}.csv`, 'text/csv', csv([['kernel', 'kind', 'latency_ns', 'trained', 'extrapolating'], ...details.operators.map((of) => [of.name, of.kind, of.latency, of.trained, of.extrapolating])]));
-  const json = () => save(`${model}-${entry.card.name}.json`, 'application/json', JSON.stringify({ model, environment: entry.card.description, ...details }, null, 2));
+  const model = slot.card.name;
+  const file = `${fileName(slot)}-${entry.card.name}`;
+  const download = () => save(`${file}.csv`, 'text/csv', csv([['kernel', 'kind', 'latency_ns', 'trained', 'extrapolating'], ...details.operators.map((of) => [of.name, of.kind, of.latency, of.trained, of.extrapolating])]));
+  const json = () => save(`${file}.json`, 'application/json', JSON.stringify({ model, size: slot.size ?? null, environment: entry.card.description, ...details }, null, 2));
   return h(
     'div',
     { class: 'why' },
@@ -96,8 +98,8 @@ export function why(details: Details, entry: Entry, model: string): HTMLElement 
       h('p', { class: 'big', 'data-ns': String(latency.point) }, time(latency.point)),
       h('div', {}, h('p', { class: 'interval' }, `${time(latency.lower)} – ${time(latency.upper)}`), h('p', { class: 'quiet' }, Number.isFinite(latency.upper) ? `${percent(latency.level)} interval` : 'no upper end: operators are missing')),
     ),
-    h('p', { class: 'environment' }, nameOf(entry.card), h('span', { class: 'quiet' }, ` ${entry.card.framework_version === 'unknown' ? '' : entry.card.framework_version}`)),
-    h('p', { class: 'quiet small' }, h('code', {}, `vitempo predict MODEL.onnx --bundle ${entry.card.name}`)),
+    h('p', { class: 'environment' }, nameOf(entry), h('span', { class: 'quiet' }, ` ${entry.card.framework_version === 'unknown' ? '' : entry.card.framework_version}`)),
+    h('p', { class: 'quiet small' }, h('code', {}, command(slot, entry))),
     coverage(details, entry),
     memory(details),
     h('h3', {}, 'By part of the model'),

@@ -9,18 +9,45 @@ use serde_json::json;
 use vitempo::{
     plan::offload::{BreakEven, Weighed},
     planners::{
-        energy::offload::{Choice, Place},
+        energy::offload::{BREAK_EVEN_STEPS, Choice, Place},
         rate,
     },
 };
 
-/// From which bandwidth on the server is worth it.
+/// From which bandwidth on the server is worth it, and how that was found.
 fn note(break_even: BreakEven) -> String {
+    let (wide, narrow) = BREAK_EVEN_STEPS;
     match break_even {
-        BreakEven::Always => "the server is better at any bandwidth".to_owned(),
-        BreakEven::From(bytes_per_s) => {
-            format!("the server is better from {} on", rate(bytes_per_s))
+        BreakEven::Always => format!(
+            "the server is better at any bandwidth (compared in steps of {:.0} %)",
+            100.0 * wide
+        ),
+        BreakEven::From(bytes_per_s) => format!(
+            "the server is better from {} on (compared in steps of {:.0} %, above ten times that \
+            of {:.0} %)",
+            rate(bytes_per_s),
+            100.0 * narrow,
+            100.0 * wide
+        ),
+    }
+}
+
+/// Whether a choice's network has the costs of the line over input sizes.
+fn is_by_size(choice: &Choice) -> bool {
+    choice.modelled.as_ref().is_some_and(|modelled| modelled.by_size)
+}
+
+/// The explanation of the mark of such choices.
+fn by_size_note(choices: &[Choice]) -> &'static str {
+    match choices.iter().any(is_by_size) {
+        true if choices.iter().all(is_by_size) => {
+            "~ costs by a straight line over input sizes (`by_size`)\n"
         }
+        true => {
+            "~ costs by a straight line over input sizes (`by_size`): not comparable with those of \
+            listed networks, which the line need not go through\n"
+        }
+        false => "",
     }
 }
 
@@ -66,6 +93,13 @@ fn percent_or_dash(accuracy: Option<f64>) -> String {
     accuracy.map_or_else(|| "-".to_owned(), |percent| format!("{percent:.1} %"))
 }
 
+impl Printed {
+    /// The index of the best choice; of equal ones the first.
+    fn best(&self) -> Option<usize> {
+        self.weighed.choices.iter().position(|choice| *choice == self.weighed.best)
+    }
+}
+
 impl Report for Printed {
     fn table(&self) -> String {
         let modelled = self.weighed.choices.iter().any(|choice| choice.modelled.is_some());
@@ -74,12 +108,13 @@ impl Report for Printed {
         headings.extend(modelled.then_some("Sampled"));
         headings.push("Accuracy");
         let mut table = Table::new(&headings, 3);
-        for c in &self.weighed.choices {
+        let best = self.best();
+        for (index, c) in self.weighed.choices.iter().enumerate() {
             let mut cells = vec![
-                if *c == self.weighed.best { "*" } else { "" }.to_owned(),
+                if best == Some(index) { "*" } else { "" }.to_owned(),
                 place(c).to_owned(),
                 setting(c, &self.shown),
-                format!("{} px", c.size_px),
+                format!("{} px{}", c.size_px, if is_by_size(c) { " ~" } else { "" }),
                 c.camera_fps.map_or_else(|| "-".to_owned(), |fps| format!("{fps} fps")),
                 format!("{:.3} s", c.latency_s),
                 format!("{:.3} J", c.energy_j),
@@ -97,7 +132,9 @@ impl Report for Printed {
         };
         let note = self.weighed.break_even.map_or_else(String::new, |even| note(even) + "\n");
         let evidence = &self.weighed.evidence;
-        format!("{}* the best within the bounds   ({evidence})\n{sampled}{note}", table.to_text())
+        let by_size = by_size_note(&self.weighed.choices);
+        let table = table.to_text();
+        format!("{table}* the best within the bounds   ({evidence})\n{by_size}{sampled}{note}")
     }
 
     fn csv(&self) -> CliResult<String> {
@@ -116,13 +153,15 @@ impl Report for Printed {
             "period_s",
             "mean_ghz",
             "sampling_share",
+            "by_size",
         ];
         let mut table = Table::new(&columns, 3);
         let text = |number: Option<f64>| number.map_or_else(String::new, |n| n.to_string());
-        for c in &self.weighed.choices {
+        let best = self.best();
+        for (index, c) in self.weighed.choices.iter().enumerate() {
             let m = c.modelled.as_ref();
             table.row([
-                (*c == self.weighed.best).to_string(),
+                (best == Some(index)).to_string(),
                 place(c).to_owned(),
                 c.setting.clone(),
                 c.size_px.to_string(),
@@ -136,19 +175,22 @@ impl Report for Printed {
                 text(m.map(|m| m.period_s)),
                 text(m.map(|m| m.mean_ghz)),
                 text(m.map(|m| m.sampling_share)),
+                m.map_or_else(String::new, |m| m.by_size.to_string()),
             ]);
         }
         table.to_csv()
     }
 
     fn json(&self) -> CliResult<serde_json::Value> {
-        let rows = self.weighed.choices.iter().map(|c| -> CliResult<serde_json::Value> {
+        let best = self.best();
+        let row = |(index, c): (usize, &Choice)| -> CliResult<serde_json::Value> {
             let mut row = serde_json::to_value(c).map_err(CliError::ours)?;
             if let Some(fields) = row.as_object_mut() {
-                fields.insert("chosen".to_owned(), json!(*c == self.weighed.best));
+                fields.insert("chosen".to_owned(), json!(best == Some(index)));
             }
             Ok(row)
-        });
+        };
+        let rows = self.weighed.choices.iter().enumerate().map(row);
         Ok(
             json!({"choices": rows.collect::<CliResult<Vec<_>>>()?, "evidence": self.weighed.evidence, "note": self.weighed.break_even.map(note)}),
         )

@@ -8,6 +8,7 @@ use super::{
 use serde_json::{Value, json};
 use vitempo::plan::stitch::{
     Selection,
+    forecasts::CannotRun,
     preloading::{OrderChoice, Preloading},
     stitching::{Measured, PlannedTask},
     systems::{LeftOut, SystemOutcome},
@@ -109,6 +110,7 @@ impl Printed {
                 })),
             },
             "preload": self.0.preloading.as_ref().map(|found| self.memory_json(found)),
+            "cannot_run": self.0.cannot_run.iter().map(cannot_run_json).collect::<Vec<_>>(),
             "loading": words::loading_name(&self.0.zoo),
             "hand_over": words::hand_over_json(&self.0.zoo),
             "systems": self.0.systems.outcomes.iter().map(system_json).collect::<Vec<_>>(),
@@ -141,6 +143,17 @@ impl Printed {
             "tasks": tasks.collect::<Vec<_>>(),
         })
     }
+}
+
+fn cannot_run_json(refusal: &CannotRun) -> Value {
+    let CannotRun { task, variant, position, processor, reason } = refusal;
+    json!({
+        "task": task,
+        "variant": variant,
+        "position": position,
+        "processor": processor,
+        "reason": reason,
+    })
 }
 
 fn left_out_json(LeftOut { system, reason }: &LeftOut) -> Value {

@@ -88,7 +88,7 @@ pub struct StitchArgs {
     pub as_printed: bool,
 
     /// Memory budget: a share of the memory of all subgraphs, or a size. Chooses the subgraphs that
-    /// stay in memory; the plan uses only these
+    /// stay in memory; the plan fetches the others before they run
     #[arg(long, value_name = "PERCENT|SIZE", value_parser = preloading::parse_budget)]
     pub memory: Option<Budget>,
 

@@ -177,12 +177,15 @@ impl Printed {
                 let positions: Vec<String> = fetched.iter().map(usize::to_string).collect();
                 let _ = writeln!(
                     text,
-                    "{}: position {} does not fit into memory and is fetched first, which its \
-                    latency contains",
+                    "{}: position {} is not in memory and is fetched first, which its latency \
+                    contains",
                     task.name,
                     positions.join(", ")
                 );
             }
+        }
+        for refusal in &self.0.cannot_run {
+            let _ = writeln!(text, "{refusal}");
         }
         for (task, source) in self.0.zoo.tasks().iter().zip(&self.0.tasks) {
             let _ = writeln!(text, "accuracy of {}: {}", task.name, source.accuracy.how);

@@ -24,28 +24,36 @@ pub fn loading(stitching: &Stitching) -> String {
     format!("\n{}\n", words::loading(&stitching.zoo))
 }
 
+/// A number of bytes: in kB, rounded up, from 1 kB on.
+fn size(bytes: u64) -> String {
+    match bytes {
+        0..1000 => format!("{bytes} B"),
+        _ => format!("{} kB", thousands(bytes.div_ceil(1000))),
+    }
+}
+
 /// The subgraphs that stay in memory.
 pub fn memory(stitching: &Stitching, preloading: &Preloading) -> String {
     let mut text = String::new();
-    let kilobytes = |bytes: u64| format!("{} kB", thousands(bytes.div_ceil(1000)));
     let Preloading { loaded, budget_bytes, full_bytes, keeps, bound, without_grid, .. } =
         preloading;
     let share = |bytes: u64| percent(bytes as f64 / (*full_bytes).max(1) as f64);
     let _ = writeln!(
         text,
         "In memory: {} of the {} that all subgraphs take, budget {} ({})",
-        kilobytes(loaded.memory_bytes()),
-        kilobytes(*full_bytes),
-        kilobytes(*budget_bytes),
+        size(loaded.memory_bytes()),
+        size(*full_bytes),
+        size(*budget_bytes),
         share(*budget_bytes)
     );
     let proven = match bound {
         Some(bound) if bound.is_proven() => {
-            ", and no choice within the memory budget meets more".to_owned()
+            ", and no choice within the memory budget meets more in this order".to_owned()
         }
         Some(Bounded { met, at_most, weight }) => format!(
             "; the search ended before it was complete (--budget): where each SLO above counts \
-            {weight} times, this choice meets {met}, and none meets more than {at_most}"
+            {weight} times, this choice meets {met}, and none in this order meets more than \
+            {at_most}"
         ),
         None => String::new(),
     };
@@ -164,4 +172,15 @@ fn measured_hand_over(Measured { zoo, hand_over, .. }: &Measured) -> String {
     let each = zoo.processors().iter().zip(each);
     let on = |(name, &ns): (&String, &_)| format!("{} on `{name}`", duration(ns));
     each.map(on).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_below_a_kilobyte_are_bytes() {
+        assert_eq!([0, 1, 999].map(size), ["0 B", "1 B", "999 B"]);
+        assert_eq!([1000, 1001, 2_000_000].map(size), ["1 kB", "2 kB", "2 000 kB"]);
+    }
 }
