@@ -401,6 +401,8 @@ fn frequencies_and_frames_of_plans_follow_the_model_of_the_device() {
     let pipeline = ["plan", "pipeline", "--costs", &costs, "--frame-energy", "nexus6"];
     let printed = ok(&pipeline);
     assert!(printed.contains("a frame on the device takes"), "{printed}");
+    let first = refused(&[&pipeline[..], &["--off-device", "phone"]].concat());
+    assert!(first.contains("inputs arrive at `phone`"), "{first}");
     let unknown = refused(&[&pipeline[..], &["--off-device", "cloud"]].concat());
     assert!(unknown.contains("no processor `cloud`: there are phone, server"), "{unknown}");
     let device = folder.file("device.json", DEVICE);

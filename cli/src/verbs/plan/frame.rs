@@ -93,13 +93,21 @@ impl FrameArgs {
         self.open_among(processors, remote)
     }
 
-    /// The same, by the names of all processors.
+    /// The same, by the names of all processors, of which inputs arrive at the first.
     pub fn open_among<'a>(
         &self,
         processors: impl Iterator<Item = &'a str> + Clone,
         remote: &[String],
     ) -> CliResult<Frames> {
         let Some(path) = &self.frame_energy else { return Ok(Frames(None)) };
+        if let Some(first) =
+            processors.clone().next().filter(|first| remote.iter().any(|r| r == first))
+        {
+            let reason = format!(
+                "inputs arrive at `{first}`, from the device's camera: it cannot be off the device"
+            );
+            return Err(CliError::user(reason).hint("name a processor of the device first"));
+        }
         let settings = FrameSettings {
             device: device(path),
             ghz: self.device_frequency,
