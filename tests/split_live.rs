@@ -184,8 +184,8 @@ fn break_points_are_measured_or_it_is_said_why_not() {
     assert_eq!(written["break_points"].as_array().map(Vec::len), Some(others.len()));
 }
 
-/// Powers of the input, whose largest value is thousands of times that of most others, and a
-/// function of them that makes all of these matter.
+/// Powers of the input, whose largest value is thousands of times that of most others, and their
+/// logarithm, to which all of them matter.
 fn uneven(folder: &Folder) -> String {
     let mut b = GraphBuilder::new("small");
     let x = b.input("x", TensorSpec::f32([16, 64]));
@@ -194,7 +194,7 @@ fn uneven(folder: &Folder) -> String {
         let both = [power, power];
         power = b.op(name, OpKind::Mul, Attributes::new(), &both).expect("a square");
     }
-    let c = b.op("c", OpKind::Tanh, Attributes::new(), &[power]).expect("a function");
+    let c = b.op("c", OpKind::Log, Attributes::new(), &[power]).expect("a logarithm");
     let graph = b.finish(vec![c]).expect("a graph");
     let path = folder.path("uneven.onnx");
     onnx::write_file(path.as_ref(), &graph, &onnx::WriteOptions::default()).expect("a file");
