@@ -557,6 +557,8 @@ fn aria_is_planned_from_forecasts_of_one_encoder_at_many_sizes() {
     assert!(!phone.is_empty(), "adapted bundles plan as trained ones do");
     let error = refused(&[&base[..], &["--level", "8x8"]].concat());
     assert!(error.contains("holds no patch of 16 pixels"), "{error}");
+    let error = refused(&[&base[..], &["--level", "224x224", "--patch", "7"]].concat());
+    assert!(error.contains("patches of 7 pixels are asked for, the encoder's have 16"), "{error}");
     let error = refused(&[
         "plan",
         "aria",

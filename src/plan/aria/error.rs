@@ -12,6 +12,16 @@ pub enum AriaCostsError {
         /// Name of the encoder.
         model: String,
     },
+    /// Patches of this size do not consist of those that the encoder cuts its image into.
+    #[error("{model}: patches of {patch} pixels are asked for, the encoder's have {side}")]
+    OtherPatch {
+        /// Name of the encoder.
+        model: String,
+        /// Side of a patch that is asked for, px.
+        patch: usize,
+        /// Side of a patch of the encoder, px.
+        side: usize,
+    },
     /// No input of the encoder is an image.
     #[error(
         "{model}: no input is an image of [batch, channels, height, width]; inputs are {shapes:?}"

@@ -40,20 +40,28 @@ pub struct Features {
 
 impl AriaModels {
     /// An encoder of images and, where there is one, the decoder for features of its size. `patch`:
-    /// side of a patch, px; by default the stride of the encoder's first convolution.
+    /// side of a patch, px; by default the stride of the encoder's first convolution, of which it is
+    /// a multiple where the encoder merges patches.
     ///
     /// # Errors
     /// [`AriaCostsError::UnknownPatch`] where neither gives the size of a patch,
+    /// [`AriaCostsError::OtherPatch`] where the two contradict each other,
     /// [`AriaCostsError::NoImage`] where the encoder takes no image.
     pub fn new(
         encoder: Graph,
         decoder: Option<Graph>,
         patch: Option<usize>,
     ) -> Result<Self, AriaCostsError> {
-        let patch = patch
-            .or_else(|| patch_of(&encoder))
-            .ok_or_else(|| AriaCostsError::UnknownPatch { model: encoder.name().to_owned() })?
-            .max(1);
+        let model = || encoder.name().to_owned();
+        let patch = match (patch, patch_of(&encoder)) {
+            (Some(patch), Some(side)) if !patch.is_multiple_of(side) => {
+                return Err(AriaCostsError::OtherPatch { model: model(), patch, side });
+            }
+            (given, found) => given
+                .or(found)
+                .ok_or_else(|| AriaCostsError::UnknownPatch { model: model() })?
+                .max(1),
+        };
         let [height, width] = image_size(&encoder)?;
         Ok(Self { encoder, decoder, patch, exported: [height / patch, width / patch] })
     }
@@ -213,6 +221,10 @@ mod tests {
         assert!(resized[0].name().ends_with("of 15 x 20 patches"));
         let refused = AriaModels::new(shipped("mobilevit_xxs"), None, None);
         assert!(matches!(refused, Err(AriaCostsError::UnknownPatch { .. })), "{refused:?}");
+        let other = |patch| AriaModels::new(shipped("vit_tiny_patch16_224"), None, Some(patch));
+        assert!(matches!(other(7), Err(AriaCostsError::OtherPatch { patch: 7, side: 16, .. })));
+        assert!(matches!(other(8), Err(AriaCostsError::OtherPatch { .. })));
+        assert_eq!(other(32).expect("pairs of patches").patch(), 32);
     }
 
     #[test]

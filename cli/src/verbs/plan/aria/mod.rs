@@ -10,6 +10,7 @@ pub mod trace;
 use super::super::{
     error::{CliError, CliResult, io_error},
     output::{self, Format},
+    progress,
     quantity::{self, positive},
 };
 use models::Models;
@@ -123,6 +124,7 @@ pub fn run(args: &AriaArgs) -> CliResult {
     let models = models.transpose()?;
     let (costs, device) = args.costs(models.as_ref())?;
     let scenario = Scenario::new(costs, device, args.requirements())?;
+    args.warn_of_late_frames();
     if to_run {
         let models = models.ok_or_else(|| CliError::user("--live needs --encoder"))?;
         return output::print(&live::run(&args.live, &models, &scenario)?, args.format);
@@ -134,6 +136,17 @@ pub fn run(args: &AriaArgs) -> CliResult {
 }
 
 impl AriaArgs {
+    /// A frame that takes longer than the camera's period keeps the next one waiting.
+    fn warn_of_late_frames(&self) {
+        let camera_frames = self.target as f64 * self.camera / 1e9;
+        if self.simulate.is_none() && camera_frames > 1.0 {
+            progress::say(format!(
+                "warning: --target is {camera_frames:.1} times the camera's period: a frame may \
+                take all of it, and camera frames that come meanwhile may be dropped"
+            ));
+        }
+    }
+
     /// Reads the costs from the file, forecasts them from the models, or takes those of the paper's
     /// phone; returns them with the device.
     fn costs(&self, models: Option<&AriaModels>) -> CliResult<(AriaCosts, AriaDevice)> {

@@ -78,6 +78,9 @@ impl From<AriaCostsError> for CliError {
             AriaCostsError::UnknownPatch { .. } => {
                 "say how large a patch is with --patch, e.g. --patch 14"
             }
+            AriaCostsError::OtherPatch { .. } => {
+                "leave --patch out, or give a multiple, where the encoder merges patches"
+            }
             AriaCostsError::NoPatchFits { .. } => "give larger sizes",
             AriaCostsError::RegionTooLarge { .. } => {
                 "give a smaller --region, or a --level that holds it"
