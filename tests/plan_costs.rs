@@ -7,7 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use vitempo::plan::costs::{OperatorCosts, of_operators};
 use vitempo::{
-    graph::{Graph, LatencyModel, PredictionError, ValueSource, onnx, quantize},
+    graph::{
+        Attributes, Graph, GraphBuilder, LatencyModel, OpKind, PredictionError, TensorSpec,
+        ValueSource, onnx, quantize,
+    },
     planners::{
         cost::{Attribution, Costs, End, Interval, Link, ProcessorCosts},
         parts,
@@ -115,6 +118,30 @@ fn every_kernel_counts_for_an_operator() {
             assert_eq!(sum, count * (count + 1) / 2, "{model}, {name}");
         }
     }
+}
+
+/// ReLUs that ONNX Runtime computes within a convolution, whose result it keeps in another memory
+/// format: for the next convolution, or reordered for other operators.
+#[test]
+fn what_a_blocked_convolution_computes_stays_together() {
+    let mut builder = GraphBuilder::new("blocked");
+    let mut value = builder.input("x", TensorSpec::f32([1, 32, 16, 16]));
+    for (conv, relu) in [("conv1", "relu1"), ("conv2", "relu2")] {
+        let weight = builder.weight(format!("{conv}.weight"), TensorSpec::f32([32, 32, 3, 3]));
+        let padding = Attributes::new().with_ints("pads", [1, 1, 1, 1]);
+        value = builder.op(conv, OpKind::Conv, padding, &[value, weight]).expect("a convolution");
+        value = builder.op(relu, OpKind::Relu, Attributes::new(), &[value]).expect("a ReLU");
+    }
+    let last = Attributes::new().with_int("axis", -1);
+    let end = builder.op("softmax", OpKind::Softmax, last, &[value]).expect("an operator");
+    let graph = builder.finish(vec![end]).expect("a graph");
+    let file = folder("bundles/epyc-onnxruntime-f32-1t.vtb");
+    let bundle = PredictorBundle::load(&file).expect("a bundle");
+    let kernels = bundle.lowered(&graph).expect("kernels");
+    let each = vec![Interval::exact(1); kernels.nodes().len()];
+    let mut found = Attribution::of(&graph, &kernels, &each).together;
+    found.iter_mut().for_each(|group| group.sort_unstable());
+    assert_eq!(found, [[0, 1], [2, 3]]);
 }
 
 /// What the first nodes on paths from the inputs compute, up to the node `last`: whether each node

@@ -553,8 +553,13 @@ fn aria_is_planned_from_forecasts_of_one_encoder_at_many_sizes() {
         "160x160",
         "--target",
         "100ms",
+        "--camera",
+        "10",
     ]);
     assert!(!phone.is_empty(), "adapted bundles plan as trained ones do");
+    let late = refused(&["plan", "aria", "--costs", &costs, "--target", "100ms"]);
+    assert!(late.contains("3.0 times the camera's period"), "{late}");
+    assert!(late.contains("--camera 10"), "{late}");
     let error = refused(&[&base[..], &["--level", "8x8"]].concat());
     assert!(error.contains("holds no patch of 16 pixels"), "{error}");
     let error = refused(&[&base[..], &["--level", "224x224", "--patch", "7"]].concat());

@@ -163,7 +163,7 @@ fn operators_that_are_not_known_are_named_and_leave_no_interval() {
         let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
         assert!(output.status.success(), "{stderr}");
         assert!(stderr.contains("warning: unknown_operator: vitempo does not know LSTM (1)"));
-        assert!(stdout.contains("not in this latency: LSTM (1)"), "{stdout}");
+        assert!(stdout.contains("not in this latency, only their bytes: LSTM (1)"), "{stdout}");
         assert!(!stdout.contains("90 %"), "{stdout}");
         assert!(!stdout.contains("--ops LSTM"), "{stdout}");
         assert!(!stdout.contains("% of predicted time"), "{stdout}");
@@ -180,6 +180,14 @@ fn operators_that_are_not_known_are_named_and_leave_no_interval() {
     let latency = &forecast["latency_ns"];
     assert!(latency["upper"].is_null() && latency["lower"].as_f64().is_some(), "{latency}");
     assert_eq!(column(&csv, "upper_ns"), [""]);
+    let peak = &forecast["memory"]["peak_bytes"];
+    assert!(peak["upper"].is_null() && peak["lower"].as_u64() <= peak["point"].as_u64(), "{peak}");
+    assert_eq!(column(&csv, "memory_upper_bytes"), [""]);
+    let operators = ok(&[&predict[..], &["--breakdown"]].concat());
+    let line = |word: &str| operators.lines().find(|line| line.contains(word)).unwrap_or_default();
+    assert!(line("LSTM  ").contains("> ") && line("Memory").contains(".. -]"), "{operators}");
+    let csv = ok(&[&predict[..], &["--breakdown", "--format", "csv"]].concat());
+    assert!(column(&csv, "kind").contains(&"unsupported:LSTM".to_owned()), "{csv}");
     let sides = ["--device-bundle", BUNDLE, "--server-bundle", BUNDLE, "--bandwidth", "1Mbit/s"];
     let pipeline = ["--processor", "a=epyc-rten-f32-1t", "--bandwidth", "1Mbit/s"];
     for plan in [

@@ -649,4 +649,10 @@ fn repeated_violations_fall_back_to_a_faster_variant() {
         (count(&kept["tasks"][0]["fell_back"]), count(&kept["tasks"][0]["switches"])),
         (0, 0)
     );
+    let phases = written["phases"].as_array_mut().expect("phases").iter_mut();
+    for task in phases.flat_map(|phase| phase["tasks"].as_array_mut().expect("tasks")) {
+        task["fallbacks"] = object!([]);
+    }
+    let none = zoo.folder.file("none.json", written.to_string());
+    assert!(refused(&["run", &none, "--no-fallback"]).contains("the plan has no fallbacks"));
 }

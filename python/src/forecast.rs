@@ -55,14 +55,14 @@ struct Details {
 type WithMemory = (GraphPrediction, Option<MemoryForecast>);
 
 /// The fields of `vitempo.Memory`.
-pub type MemoryFields = (u64, u64, u64, f64, u64, u64, u64);
+pub type MemoryFields = (u64, u64, Option<u64>, f64, u64, u64, u64);
 
 /// The fields of `vitempo.Memory`.
 pub fn memory_fields(of: &MemoryForecast) -> MemoryFields {
     let (peak, demand) = (of.peak_bytes, of.demand);
     let (weights, activations) = (demand.weights_bytes(), demand.activations_bytes);
     let freed = demand.freed_bytes;
-    (peak.point(), peak.lower(), peak.upper(), of.level, weights, activations, freed)
+    (peak.point(), peak.lower(), of.upper_bytes(), of.level, weights, activations, freed)
 }
 
 impl Details {

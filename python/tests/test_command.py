@@ -84,7 +84,7 @@ def test_what_cannot_be_forecast_is_left_out(capsys, tmp_path):
     assert "warning: unk: vitempo does not know Nobody (1): what they compute is not in" in error
     assert "error: 1 of 3 models left out" in error
     assert main([*words, "--bundle", NAME]) == 1, "a bundle counts once"
-    assert "Missing: not in the latency of unk: Nobody (1)" in capsys.readouterr().out
+    assert "not in the latency of unk, only their bytes: Nobody (1)" in capsys.readouterr().out
     assert main([*words, "--bundle", "pixel4-tflite-cpu-f32"]) == 1
     assert "error: 2 of 6 forecasts left out" in capsys.readouterr().err
     assert main(["predict", absent, "--bundle", NAME]) == 1

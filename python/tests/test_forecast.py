@@ -107,6 +107,7 @@ def test_operators_that_are_not_known_leave_no_upper_end(bundle):
     forecast = bundle.predict(path)
     assert forecast.unsupported == [("lstm", "LSTM")]
     assert 0 < forecast.lower <= forecast.ms and forecast.upper == float("inf")
+    assert forecast.memory is not None and forecast.memory.upper is None
     assert "at least" in forecast._repr_html_() and "inf" not in forecast._repr_html_()
     assert ".. -]" in repr(forecast)
     assert pickle.loads(pickle.dumps(forecast)) == forecast

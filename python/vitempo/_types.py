@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Optional
 
 
 class Coverage(NamedTuple):
@@ -22,14 +22,15 @@ class Coverage(NamedTuple):
 class Memory(NamedTuple):
     """Memory that an engine takes to load and run a model, bytes.
 
-    `peak` is the forecast, and lies between `lower` and `upper` for a share `level` of models.
+    `peak` is the forecast, and lies between `lower` and `upper` for a share `level` of models;
+    `upper` is None where the model has operators that vitempo does not know.
     `weights` are those of the kernels that run, `activations` what is kept for tensors at once,
     `freed` what loading frees and the process keeps (0 for other engines than ONNX Runtime).
     """
 
     peak: int
     lower: int
-    upper: int
+    upper: Optional[int]
     level: float
     weights: int
     activations: int

@@ -119,7 +119,7 @@ def _warn(line: str) -> None:
 
 
 def _missing(model: Model) -> str:
-    """Operators that are not in the latency of a model: `LSTM (1), GRU (2)`."""
+    """Operators that vitempo does not know in a model: `LSTM (1), GRU (2)`."""
     counts = Counter(operator for _, operator in model.unsupported)
     return ", ".join(f"{name} ({count})" for name, count in sorted(counts.items()))
 
@@ -140,8 +140,8 @@ def _predicted(given: argparse.Namespace, of_models: list[_OfModel]) -> str:
     for of in of_models:
         missing = _missing(of.model)
         if missing:
-            text += f"\nMissing: not in the latency of {of.model.name}: {missing}; "
-            text += "vitempo does not know them"
+            text += f"\nMissing: what these compute is not in the latency of {of.model.name}, "
+            text += f"only their bytes: {missing}; vitempo does not know them"
     if given.breakdown:
         text += "".join(f"\n\n{f.model} on {f.bundle}\n{_operators(f)}" for f in found)
     return text

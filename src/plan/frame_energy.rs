@@ -45,6 +45,9 @@ pub enum FrameEnergyError {
         /// The names that there are.
         known: String,
     },
+    /// The first processor is not on the device.
+    #[error("inputs arrive at `{0}`, from the device's camera: it cannot be off the device")]
+    FirstIsRemote(String),
 }
 
 /// A device, and how it is used.
@@ -55,7 +58,7 @@ pub struct FrameModel {
 }
 
 impl FrameSettings {
-    /// Reads the device. `processors` are the names that plans use.
+    /// Reads the device. `processors` are the names that plans use; inputs arrive at the first.
     ///
     /// # Errors
     /// [`FrameEnergyError`] naming the constant, or the processor.
@@ -67,6 +70,9 @@ impl FrameSettings {
         if let Some(name) = self.remote.iter().find(unknown) {
             let known = processors.collect::<Vec<_>>().join(", ");
             return Err(FrameEnergyError::NoProcessor { name: name.clone(), known });
+        }
+        if let Some(first) = processors.clone().next().filter(|first| self.is_remote(first)) {
+            return Err(FrameEnergyError::FirstIsRemote(first.to_owned()));
         }
         let device = self.device.model(None)?;
         self.device.check_camera(&[self.camera_fps])?;
@@ -81,6 +87,10 @@ impl FrameSettings {
             remote: self.remote.clone(),
         };
         Ok(FrameModel { device, with })
+    }
+
+    fn is_remote(&self, processor: &str) -> bool {
+        self.remote.iter().any(|remote| remote == processor)
     }
 }
 

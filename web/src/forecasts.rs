@@ -3,7 +3,7 @@
 use crate::{
     Failure, Session,
     answers::{
-        Comparison, Coverage, Details, Forecast, Kind, KindChange, Latency, Memory, Operator,
+        Comparison, Coverage, Details, Forecast, Kind, KindChange, Latency, Memory, Operator, Range,
     },
 };
 use vitempo::{
@@ -120,7 +120,10 @@ impl Details {
 impl From<MemoryForecast> for Memory {
     fn from(of: MemoryForecast) -> Self {
         Self {
-            peak: of.peak_bytes.into(),
+            peak: Range {
+                upper: of.upper_bytes().map_or(f64::INFINITY, |bytes| bytes as f64),
+                ..of.peak_bytes.into()
+            },
             level: of.level,
             weights: of.demand.weights_bytes(),
             activations: of.demand.activations_bytes,

@@ -137,7 +137,11 @@ impl From<ModelError> for CliError {
 impl From<OnnxError> for CliError {
     fn from(error: OnnxError) -> Self {
         let hint = match &error {
-            OnnxError::Dynamic { symbol, .. } => Some(format!("give it one: --dim '{symbol}=1'")),
+            OnnxError::Dynamic { index, symbol, .. } => {
+                // Images are N, C, H, W.
+                let example = if *index < 2 { 1 } else { 224 };
+                Some(format!("give it one: --dim '{symbol}={example}'"))
+            }
             OnnxError::Budget { .. } => Some(RAISE_LIMITS.to_owned()),
             _ => None,
         };

@@ -1,7 +1,8 @@
 //! Writes the user's files, whole or not at all, with an error that says what to do.
 
 use super::error::{CliError, CliResult, io_error};
-use std::path::Path;
+use clap::builder::{PathBufValueParser, TypedValueParser};
+use std::path::{Path, PathBuf};
 
 /// Refuses a file whose folder does not exist, before long work for it begins.
 pub fn check_folder(path: &Path) -> CliResult {
@@ -18,6 +19,14 @@ pub fn check_folder(path: &Path) -> CliResult {
         }
         None => Ok(()),
     }
+}
+
+/// Reads the name of a figure: figures are SVG files.
+pub fn svg() -> impl TypedValueParser<Value = PathBuf> {
+    PathBufValueParser::new().try_map(|path| {
+        let other = path.extension().is_some_and(|ending| !ending.eq_ignore_ascii_case("svg"));
+        if other { Err("a figure is an SVG file: give it the ending .svg") } else { Ok(path) }
+    })
 }
 
 /// Refuses a file that cannot be written, before long work for it begins.

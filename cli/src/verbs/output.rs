@@ -126,6 +126,12 @@ pub fn thousands(n: u64) -> String {
     out
 }
 
+/// `1 error`, `2 errors`
+pub fn counted(count: usize, what: &str) -> String {
+    let many = if count == 1 { "" } else { "s" };
+    format!("{count} {what}{many}")
+}
+
 /// `1.25 G`, `5.72 M`, `12.0 k`
 pub fn si(n: u64) -> String {
     let value = n as f64;

@@ -488,6 +488,12 @@ impl Rewriter {
         self.values[value.0 as usize].source = ValueSource::Node(u32::MAX);
     }
 
+    /// Lets `value` be what `later` was, instead of what it replaced before: its provider computes
+    /// `later` now.
+    pub(crate) fn stands_for(&mut self, value: ValueId, later: ValueId) {
+        self.predecessor[value.0 as usize] = Some(later);
+    }
+
     /// Changes kind and attributes of a node in place.
     pub(crate) fn change(&mut self, index: NodeIndex, kind: OpKind, attributes: Attributes) {
         if let Some(node) = self.nodes.get_mut(index).and_then(Option::as_mut) {

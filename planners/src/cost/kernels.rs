@@ -4,9 +4,10 @@
 //! Each kernel counts for one operator, so that the sum over operators is the sum over kernels. The
 //! operator is found by, in this order:
 //!
-//! 1. the values that the kernel provides, which keep their names: the kernel covers the operators
-//!    between the values that kernels before it provide and the values that it provides; all of
-//!    these stay together, and the kernel counts for the last of them;
+//! 1. the values that the kernel provides, which keep their names, there or where they are
+//!    reordered to the file's memory format: the kernel covers the operators between the values
+//!    that kernels before it provide and the values that it provides; all of these stay together,
+//!    and the kernel counts for the last of them;
 //! 2. the operator of the kernel's name, where the kernel is of its kind, or where kernels are a
 //!    list without connections;
 //! 3. the values that the kernel reads: a kernel that lowering inserted (a reorder of a layout)
@@ -17,7 +18,7 @@
 
 use super::Interval;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use vitempo_graph::{Graph, Node, ValueId, ValueSource};
+use vitempo_graph::{Graph, Node, OpKind, ValueId, ValueSource};
 
 /// Latencies of a graph's operators, from those of kernels.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,6 +56,8 @@ struct Cover<'a> {
     operators: HashMap<&'a str, usize>,
     /// For each value of the graph, the operators that read it.
     consumers: Vec<Vec<usize>>,
+    /// Values of the kernels in the original memory format, by the same ones in another.
+    reordered: HashMap<ValueId, ValueId>,
     /// Whether kernels read what others provide.
     connected: bool,
     /// Values that some kernel provides or reads: where one kernel ends and another begins.
@@ -87,6 +90,7 @@ impl<'a> Cover<'a> {
             by_name,
             operators,
             consumers: graph.consumers(),
+            reordered: kernels.nodes().iter().filter_map(reorder_back).collect(),
             connected: read.any(|&id| kernels.producer(id).is_some()),
             boundary,
             owner: vec![None; graph.nodes().len()],
@@ -108,10 +112,16 @@ impl<'a> Cover<'a> {
         operator
     }
 
-    /// The operators whose results the kernel provides.
+    /// The operators whose results the kernel provides, in the graph's memory format or another.
     fn provided(&self, kernel: usize) -> Vec<usize> {
         let outputs = self.kernels.nodes()[kernel].outputs.iter();
-        outputs.filter_map(|&id| self.producer(self.of_the_graph(id)?)).collect()
+        outputs.filter_map(|&id| self.producer(self.in_the_graph(id)?)).collect()
+    }
+
+    /// The graph's value that a value of the kernels is, itself or once reordered.
+    fn in_the_graph(&self, id: ValueId) -> Option<ValueId> {
+        let reordered = || self.reordered.get(&id).and_then(|&id| self.of_the_graph(id));
+        self.of_the_graph(id).or_else(reordered)
     }
 
     /// The operator of the kernel's name. Kernels that lowering inserts have arbitrary names, but
@@ -179,10 +189,18 @@ impl<'a> Cover<'a> {
     }
 }
 
+/// What a reorder reads and provides; `None` where it moves dimensions, as a transpose does.
+fn reorder_back(kernel: &Node) -> Option<(ValueId, ValueId)> {
+    let is_reorder = kernel.op.kind == OpKind::Reorder;
+    let keeps_dimensions = !kernel.op.attributes.has("channels_last");
+    let (&from, &to) = (kernel.inputs.first()?, kernel.outputs.first()?);
+    (is_reorder && keeps_dimensions).then_some((from, to))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use vitempo_graph::{Attributes, GraphBuilder, OpKind, TensorSpec};
+    use vitempo_graph::{Attributes, GraphBuilder, TensorSpec};
 
     fn graph() -> Graph {
         let mut builder = GraphBuilder::new("m");

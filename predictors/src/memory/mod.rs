@@ -15,6 +15,7 @@
 //! precision, and hardly on the processor.
 
 mod fit;
+mod peak;
 
 pub use fit::{MeasuredMemory, bounds, fit};
 
@@ -28,6 +29,8 @@ use vitempo_graph::{
 
 /// Share of models whose memory lies in the interval.
 pub const LEVEL: f64 = 0.9;
+/// The upper end of a peak that has none.
+pub const UNBOUNDED_BYTES: u64 = u64::MAX;
 /// Number of coefficients.
 const COEFFICIENTS: usize = 5;
 /// The fits that the program has, as JSON.
@@ -123,10 +126,31 @@ fn beside_weights(framework: &str, model: &Graph, kernels: &Graph) -> (u64, u64)
 pub struct MemoryForecast {
     /// What it is forecast from.
     pub demand: MemoryDemand,
-    /// Most resident memory that loading and running add to the process.
+    /// Most resident memory that loading and running add to the process. The upper end is
+    /// [`UNBOUNDED_BYTES`], in JSON `null`, where it has none.
+    #[serde(with = "peak")]
     pub peak_bytes: Interval<u64>,
     /// Share of models whose memory lies in the interval, 0 to 1.
     pub level: f64,
+}
+
+impl MemoryForecast {
+    /// Upper end of the interval, bytes; `None` where vitempo does not know an operator of the
+    /// model.
+    #[must_use]
+    pub fn upper_bytes(&self) -> Option<u64> {
+        Some(self.peak_bytes.upper()).filter(|&bytes| bytes != UNBOUNDED_BYTES)
+    }
+
+    /// The same, without an upper end where vitempo does not know an operator of `model`: nothing
+    /// of what that needs is in the forecast.
+    fn bounded_for(self, model: &Graph) -> Self {
+        if model.unsupported().next().is_none() {
+            return self;
+        }
+        let (point, lower) = (self.peak_bytes.point(), self.peak_bytes.lower());
+        Self { peak_bytes: Interval::clamped(point, lower, UNBOUNDED_BYTES), ..self }
+    }
 }
 
 /// See the module.
@@ -181,7 +205,7 @@ impl EngineMemory {
     /// The memory of a model, from the kernels that the engine runs for it.
     #[must_use]
     pub fn forecast(&self, model: &Graph, kernels: &Graph) -> MemoryForecast {
-        self.forecast_of(MemoryDemand::of(&self.framework, model, kernels))
+        self.forecast_of(MemoryDemand::of(&self.framework, model, kernels)).bounded_for(model)
     }
 
     /// The memory of a model with this demand.

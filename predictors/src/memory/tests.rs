@@ -114,3 +114,21 @@ fn shipped_engines_forecast_models_on_cpus_alone() {
     }
     assert_eq!(EngineMemory::named("rten", Precision::I8), None);
 }
+
+#[test]
+fn a_model_with_an_operator_that_is_not_known_has_no_upper_end() {
+    let known = graph();
+    let mut nodes = known.nodes().to_vec();
+    nodes[1].op.kind = OpKind::Unsupported("Strange".to_owned());
+    let (values, ends) = (known.values().to_vec(), [known.inputs(), known.outputs()]);
+    let [inputs, outputs] = ends.map(<[_]>::to_vec);
+    let unknown = Graph::new("g", values, nodes, inputs, outputs).expect("a graph");
+    let engine = EngineMemory::named("rten", Precision::F32).expect("a fit");
+    let of = |graph: &Graph| engine.forecast(graph, graph);
+    assert_eq!(of(&known).upper_bytes(), Some(of(&known).peak_bytes.upper()));
+    let forecast = of(&unknown);
+    assert_eq!((forecast.upper_bytes(), forecast.peak_bytes.upper()), (None, UNBOUNDED_BYTES));
+    let json = serde_json::to_string(&forecast).expect("JSON");
+    assert!(json.contains(r#""upper":null"#), "{json}");
+    assert_eq!(serde_json::from_str::<MemoryForecast>(&json).ok(), Some(forecast));
+}

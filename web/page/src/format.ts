@@ -20,7 +20,7 @@ export const short = (text: string): string => text.replace(/(\.\d*?)0+(?=\D|$)/
 /** An upper end that an interval does not have is infinite. */
 export const time = (ns: number): string => (Number.isFinite(ns) ? scaled(ns, TIMES, '\u202f') : '∞');
 export const count = (value: number): string => scaled(value, COUNTS, '\u202f');
-export const bytes = (value: number): string => `${count(value).replace(/(\d)$/, '$1\u202f')}B`.replace('kB', 'KB');
+export const bytes = (value: number): string => (Number.isFinite(value) ? `${count(value).replace(/(\d)$/, '$1\u202f')}B`.replace('kB', 'KB') : '∞');
 export const percent = (share: number, places = 0): string => `${(100 * share).toFixed(places)}\u202f%`;
 export const signed = (ns: number): string => `${ns < 0 ? '−' : '+'}${time(Math.abs(ns))}`;
 export const bandwidth = (bytesPerS: number): string => `${count(8 * bytesPerS).replace(/(\d)$/, '$1\u202f')}bit/s`;

@@ -2,7 +2,7 @@
 
 use crate::verbs::{
     error::{CliError, CliResult},
-    output::{self, Format, Report, Table},
+    output::{self, Format, Report, Table, counted},
 };
 use std::path::Path;
 use vitempo::datasets::{Severity, Tolerances, ValidationReport};
@@ -20,12 +20,6 @@ pub fn run(data: &Path, format: Format) -> CliResult {
         Err(CliError::user(format!("{}: {errors}", data.display()))
             .hint("measure again what the findings name, or restore it from a copy"))
     }
-}
-
-/// `1 error`, `2 errors`
-fn counted(count: usize, what: &str) -> String {
-    let many = if count == 1 { "" } else { "s" };
-    format!("{count} {what}{many}")
 }
 
 struct Validated(ValidationReport);

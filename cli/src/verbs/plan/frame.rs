@@ -41,6 +41,9 @@ impl From<FrameEnergyError> for CliError {
         match error {
             FrameEnergyError::Device(error) => error.into(),
             FrameEnergyError::NoFrequency => Self::user(error).hint("give --device-frequency"),
+            FrameEnergyError::FirstIsRemote(_) => {
+                Self::user(error).hint("name a processor of the device first")
+            }
             other => Self::user(other),
         }
     }
@@ -100,14 +103,6 @@ impl FrameArgs {
         remote: &[String],
     ) -> CliResult<Frames> {
         let Some(path) = &self.frame_energy else { return Ok(Frames(None)) };
-        if let Some(first) =
-            processors.clone().next().filter(|first| remote.iter().any(|r| r == first))
-        {
-            let reason = format!(
-                "inputs arrive at `{first}`, from the device's camera: it cannot be off the device"
-            );
-            return Err(CliError::user(reason).hint("name a processor of the device first"));
-        }
         let settings = FrameSettings {
             device: device(path),
             ghz: self.device_frequency,

@@ -75,7 +75,7 @@ pub struct PipelineArgs {
     pub pareto: bool,
 
     /// Draw the stages of three frames
-    #[arg(long, value_name = "FILE.svg", conflicts_with = "pareto")]
+    #[arg(long, value_name = "FILE.svg", value_parser = files::svg(), conflicts_with = "pareto")]
     pub svg: Option<PathBuf>,
 
     /// Write the stages as ONNX into this folder, or the plan into this file for `vitempo run`

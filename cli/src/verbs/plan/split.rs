@@ -110,7 +110,7 @@ pub struct SplitArgs {
     pub out: Option<PathBuf>,
 
     /// Draw the split graph
-    #[arg(long, value_name = "FILE.svg", conflicts_with_all = ["pareto", "over_bandwidth"])]
+    #[arg(long, value_name = "FILE.svg", value_parser = files::svg(), conflicts_with_all = ["pareto", "over_bandwidth"])]
     pub svg: Option<PathBuf>,
 
     #[command(flatten)]

@@ -3,7 +3,7 @@
 use super::{
     super::{
         error::CliResult,
-        output::{Report, Table, ns},
+        output::{Report, Table, counted, ns},
     },
     lines,
     report::{COLUMNS, inputs},
@@ -70,10 +70,10 @@ impl Report for OnDevices<'_> {
 
 fn text(model: &ModelOnDevices) -> String {
     let mut text = format!(
-        "{}   {}   {} bundles\n\n",
+        "{}   {}   {}\n\n",
         model.model.identity.name,
         inputs(&model.model.graph),
-        model.forecasts.len()
+        counted(model.forecasts.len(), "bundle")
     );
     let mut table = Table::new(
         &[

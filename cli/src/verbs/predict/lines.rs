@@ -9,7 +9,7 @@ use super::super::{
 use std::{collections::BTreeMap, fmt::Write};
 use vitempo::Bundle;
 use vitempo::forecast::{ModelForecast, unsupported_operators};
-use vitempo::graph::{Graph, OpKind, Prediction};
+use vitempo::graph::{Graph, Latency, OpKind, Prediction};
 
 /// A latency with its interval.
 pub fn latency(p: Prediction) -> String {
@@ -42,11 +42,21 @@ fn named(operators: &BTreeMap<&str, usize>) -> String {
     named.collect::<Vec<_>>().join(", ")
 }
 
-/// The operators that are not in the latency.
+/// The operators of which only the bytes are in the latency.
 pub fn missing(graph: &Graph) -> Option<String> {
     let operators = unsupported_operators(graph);
-    (!operators.is_empty())
-        .then(|| format!("not in this latency: {}; vitempo does not know them", named(&operators)))
+    (!operators.is_empty()).then(|| {
+        format!(
+            "what these compute is not in this latency, only their bytes: {}; vitempo does not \
+             know them",
+            named(&operators)
+        )
+    })
+}
+
+/// The latency of operators of a kind: a lower bound where vitempo does not know what they compute.
+pub fn of_kind(latency: Latency, is_known: bool) -> String {
+    if is_known { latency.to_string() } else { format!("> {latency}") }
 }
 
 /// Warns of operators that are not in the latency of a model.

@@ -8,23 +8,23 @@ pub const COLUMNS: &[&str] = &["memory_bytes", "memory_lower_bytes", "memory_upp
 
 /// The cells of [`COLUMNS`].
 pub fn cells(memory: Option<&MemoryForecast>) -> Vec<String> {
-    match memory.map(|memory| memory.peak_bytes) {
-        Some(peak) => [peak.point(), peak.lower(), peak.upper()].map(|b| b.to_string()).into(),
-        None => vec![String::new(); COLUMNS.len()],
-    }
+    let Some(memory) = memory else { return vec![String::new(); COLUMNS.len()] };
+    let peak = memory.peak_bytes;
+    let cell = |bytes: Option<u64>| bytes.map(|bytes| bytes.to_string()).unwrap_or_default();
+    [Some(peak.point()), Some(peak.lower()), memory.upper_bytes()].map(cell).into()
 }
 
 /// A line of text.
 pub fn line(memory: &MemoryForecast) -> String {
     let (peak, demand) = (memory.peak_bytes, memory.demand);
-    let bytes = [peak.point(), peak.lower(), peak.upper()].map(si);
-    let [point, lower, upper] = &bytes;
+    let [point, lower] = [peak.point(), peak.lower()].map(si);
+    let upper = memory.upper_bytes().map_or("-".to_owned(), |bytes| format!("{}B", si(bytes)));
     let freed = match demand.freed_bytes {
         0 => String::new(),
         bytes => format!(", {}B freed while loading", si(bytes)),
     };
     format!(
-        "Memory     {point}B   [{lower}B .. {upper}B]   with {}B of weights, {}B of \
+        "Memory     {point}B   [{lower}B .. {upper}]   with {}B of weights, {}B of \
          activations{freed}\n",
         si(demand.weights_bytes()),
         si(demand.activations_bytes)

@@ -17,6 +17,7 @@ use super::{
     files,
     models::{Model, SizedModelArgs, none_left_out},
     output::{self, Format},
+    plan::twice::refuse_twice,
     progress,
 };
 use report::Printed;
@@ -85,7 +86,7 @@ pub struct PredictArgs {
     pub measured: Option<PathBuf>,
 
     /// Write a figure with the forecast and interval of each model and bundle
-    #[arg(long, value_name = "FILE.svg", conflicts_with_all = ["beside", "explain", "compare"])]
+    #[arg(long, value_name = "FILE.svg", value_parser = files::svg(), conflicts_with_all = ["beside", "explain", "compare"])]
     pub plot: Option<PathBuf>,
 
     /// Format of the output
@@ -125,6 +126,9 @@ impl From<BesideError> for CliError {
 }
 
 pub fn run(args: &PredictArgs) -> CliResult {
+    let named: Vec<_> = args.bundles.iter().map(|bundle| bundle.display().to_string()).collect();
+    refuse_twice("--bundle", &named)?;
+    refuse_twice("--size", &args.models.sizes)?;
     let bundles = Selection::of(&args.bundles)?;
     if !args.over_sizes.is_empty() {
         return sizes::run(args, &bundles);

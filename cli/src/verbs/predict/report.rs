@@ -114,7 +114,7 @@ impl Printed<'_> {
                     f.model.identity.name.clone(),
                     self.bundle.name().to_owned(),
                     o.name.clone(),
-                    o.kind.name().to_owned(),
+                    String::from(o.kind.clone()),
                     o.latency_ns.ns().to_string(),
                     source.to_owned(),
                     o.extrapolating.to_string(),
@@ -183,11 +183,9 @@ impl Forecast<'_> {
         let mut table = Table::new(&["Operator", "Count", "Latency", "Share"], 1);
         let unknown = unsupported_operators(&self.0.model.graph);
         for KindLatency { kind, count, latency } in self.0.by_kind() {
-            let [time, share] = match unknown.contains_key(kind.as_str()) {
-                true => ["-", "-"].map(str::to_owned),
-                false => [latency.to_string(), percent(latency.ns() / total)],
-            };
-            table.row([kind, count.to_string(), time, share]);
+            let is_known = !unknown.contains_key(kind.as_str());
+            let share = if is_known { percent(latency.ns() / total) } else { "-".to_owned() };
+            table.row([kind, count.to_string(), lines::of_kind(latency, is_known), share]);
         }
         let overhead = self.0.prediction.overhead;
         table.row([
@@ -205,10 +203,7 @@ impl Forecast<'_> {
             table.row([
                 o.name.clone(),
                 o.kind.name().to_owned(),
-                match o.kind {
-                    OpKind::Unsupported(_) => "-".to_owned(),
-                    _ => o.latency_ns.to_string(),
-                },
+                lines::of_kind(o.latency_ns, !matches!(o.kind, OpKind::Unsupported(_))),
                 source_name(o),
             ]);
         }

@@ -129,6 +129,11 @@ pub fn run(args: &RunArgs) -> CliResult {
 /// Runs the plan, and prints the summary even where the log cannot be written any more.
 fn executed(plan: &RunPlan, args: &RunArgs) -> CliResult {
     let options = args.options()?;
+    let has_fallbacks = plan.phases.iter().flat_map(|p| &p.tasks).any(|t| !t.fallbacks.is_empty());
+    if args.no_fallback && !has_fallbacks {
+        return Err(CliError::user("--no-fallback has no effect: the plan has no fallbacks")
+            .hint("leave it out"));
+    }
     if args.evict.is_some() && !can_evict(plan, &options) {
         let (why, hint) = match options.memory_bytes.or(plan.memory_bytes) {
             None => ("the plan has no memory budget", "add --memory, or leave --evict out"),

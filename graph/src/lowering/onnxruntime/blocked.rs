@@ -108,6 +108,13 @@ impl Pass<'_> {
         Some(())
     }
 
+    /// Lets a twin stand for `output`, whose operator its node is fused with.
+    fn stands_for(&mut self, output: ValueId, twin: Twin) {
+        self.graph.stands_for(twin.value, output);
+        self.twins.insert(output, twin);
+        self.made.push(output);
+    }
+
     /// Lets the node read its first input in the blocked format.
     fn read_blocked(&mut self, index: NodeIndex) -> Option<()> {
         let (input, _) = self.graph.ends(index)?;
@@ -240,8 +247,7 @@ impl Pass<'_> {
             self.graph.remove(index);
             self.graph.push_input(own.node, other.value);
             self.graph.attributes_mut(own.node)?.set("residual", Attribute::Int(1));
-            self.twins.insert(output, Twin { uses, ..own });
-            self.made.push(output);
+            self.stands_for(output, Twin { uses, ..own });
             return Some(());
         }
         self.elementwise(index)
@@ -292,8 +298,7 @@ impl Pass<'_> {
         let uses = self.graph.uses(output);
         self.graph.remove(index);
         self.graph.attributes_mut(twin.node)?.set("activation", Attribute::Text(name));
-        self.twins.insert(output, Twin { uses, ..twin });
-        self.made.push(output);
+        self.stands_for(output, Twin { uses, ..twin });
         Some(())
     }
 

@@ -20,6 +20,9 @@ use vitempo::planners::aria::{
     AriaCosts, AriaDevice, AriaPlanError, Requirements, SimulationError, TraceError,
 };
 
+/// Targets that people round up to the camera's period are no longer than it.
+const MOST_CAMERA_FRAMES: f64 = 1.01;
+
 /// Plans a vision foundation model within a frame deadline: full frames at intervals on one
 /// processor, moving regions in every frame on another
 ///
@@ -124,7 +127,7 @@ pub fn run(args: &AriaArgs) -> CliResult {
     let models = models.transpose()?;
     let (costs, device) = args.costs(models.as_ref())?;
     let scenario = Scenario::new(costs, device, args.requirements())?;
-    args.warn_of_late_frames();
+    args.check_pace(to_run)?;
     if to_run {
         let models = models.ok_or_else(|| CliError::user("--live needs --encoder"))?;
         return output::print(&live::run(&args.live, &models, &scenario)?, args.format);
@@ -136,15 +139,27 @@ pub fn run(args: &AriaArgs) -> CliResult {
 }
 
 impl AriaArgs {
-    /// A frame that takes longer than the camera's period keeps the next one waiting.
-    fn warn_of_late_frames(&self) {
+    /// A frame that takes longer than the camera's period keeps the next one waiting: a run shows
+    /// which frames are then dropped, a plan has no room for it.
+    fn check_pace(&self, to_run: bool) -> CliResult {
         let camera_frames = self.target as f64 * self.camera / 1e9;
-        if self.simulate.is_none() && camera_frames > 1.0 {
-            progress::say(format!(
-                "warning: --target is {camera_frames:.1} times the camera's period: a frame may \
-                take all of it, and camera frames that come meanwhile may be dropped"
-            ));
+        if self.simulate.is_some() || camera_frames < MOST_CAMERA_FRAMES {
+            return Ok(());
         }
+        let late = format!("--target is {camera_frames:.1} times the camera's period");
+        if to_run {
+            progress::say(format!(
+                "warning: {late}: a frame may take all of it, and camera frames that come \
+                 meanwhile may be dropped"
+            ));
+            return Ok(());
+        }
+        let error =
+            CliError::user(format!("{late}: a frame in time may keep the next one waiting"));
+        Err(error.hint(format!(
+            "plan with `--camera {:.3}`, or a shorter --target",
+            1e9 / self.target as f64
+        )))
     }
 
     /// Reads the costs from the file, forecasts them from the models, or takes those of the paper's
