@@ -26,7 +26,7 @@ mod explanation;
 
 pub use blocks::Block;
 pub use comparison::{Comparison, KernelChange, KindChange, UnmatchedKernel, compare};
-pub use coverage::{Coverage, Unsupported, unsupported_operators};
+pub use coverage::{Coverage, Unsupported, unsupported_operators, unsupported_reasons};
 pub use devices::{DeviceForecast, DeviceForecasts, ModelOnDevices, forecast_on_each};
 pub use explanation::{
     Cause, CoveredNode, ExplainError, KernelExplanation, NodeExplanation, explain,

@@ -3,8 +3,8 @@
 
 use prost::Message;
 use vitempo_graph::onnx::proto::{
-    AttributeProto, DimensionProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto,
-    TensorProto, TensorShapeProto, TensorTypeProto, TypeProto, ValueInfoProto,
+    AttributeProto, DimensionProto, FunctionProto, GraphProto, ModelProto, NodeProto,
+    OperatorSetIdProto, TensorProto, TensorShapeProto, TensorTypeProto, TypeProto, ValueInfoProto,
 };
 use vitempo_graph::onnx::{OnnxError, ReadOptions, read_bytes, read_file};
 use vitempo_graph::{ConstantData, Graph, OpKind, ValueSource};
@@ -317,6 +317,21 @@ fn folded_values_are_right() {
             "{op}"
         );
     }
+}
+
+#[test]
+fn a_call_of_a_function_of_the_file_says_what_to_do() {
+    let mut call = node("Block", &["x"], &["y"]);
+    call.domain = "own".to_owned();
+    let mut m = model(&[2, 3], vec![], vec![call]);
+    let reason = |m: &ModelProto| {
+        let attributes = read(m).unwrap().nodes()[0].op.attributes.clone();
+        attributes.text("reason").map(str::to_owned)
+    };
+    m.functions = vec![FunctionProto { name: "Other".to_owned(), domain: "own".to_owned() }];
+    assert_eq!(reason(&m), None);
+    m.functions[0].name = "Block".to_owned();
+    assert!(reason(&m).unwrap().contains("inline_local_functions"));
 }
 
 #[test]

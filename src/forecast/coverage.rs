@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use vitempo_graph::{Graph, GraphPrediction};
+use vitempo_graph::{Graph, GraphPrediction, Node, OpKind};
 
 /// How many operators are forecast in which way.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,6 +27,17 @@ pub struct Unsupported {
     pub node: String,
     /// Name of the operator.
     pub operator: String,
+    /// Why it is not supported, where more is known than its name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+impl Unsupported {
+    fn of(node: &Node) -> Option<Self> {
+        let OpKind::Unsupported(operator) = &node.op.kind else { return None };
+        let reason = node.op.attributes.text("reason").map(str::to_owned);
+        Some(Self { node: node.name.clone(), operator: operator.clone(), reason })
+    }
 }
 
 /// The operators of a model that vitempo does not support, by name, and how many there are of each.
@@ -40,21 +51,29 @@ pub fn unsupported_operators(graph: &Graph) -> BTreeMap<&str, usize> {
     operators
 }
 
+/// Why operators of a model are not supported, by name: the reason of the first of each.
+#[must_use]
+pub fn unsupported_reasons(graph: &Graph) -> BTreeMap<String, String> {
+    let mut reasons = BTreeMap::new();
+    for Unsupported { operator, reason, .. } in graph.nodes().iter().filter_map(Unsupported::of) {
+        if let Some(reason) = reason {
+            reasons.entry(operator).or_insert(reason);
+        }
+    }
+    reasons
+}
+
 impl Coverage {
     /// Of the forecast for a model as its file has it.
     #[must_use]
     pub fn of(graph: &Graph, prediction: &GraphPrediction) -> Self {
         let (operators, fallback) = (prediction.operators.len(), prediction.fallbacks().count());
-        let unsupported = graph.unsupported().map(|(node, operator)| Unsupported {
-            node: node.to_owned(),
-            operator: operator.to_owned(),
-        });
         Self {
             operators,
             trained: operators - fallback,
             fallback,
             extrapolating: prediction.extrapolating().count(),
-            unsupported: unsupported.collect(),
+            unsupported: graph.nodes().iter().filter_map(Unsupported::of).collect(),
         }
     }
 }

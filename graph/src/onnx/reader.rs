@@ -54,6 +54,7 @@ pub(super) fn read(
         )));
     }
     let mut reader = Reader::new(path, graph, opset, (options, limits, budget));
+    reader.functions = model.functions.iter().map(|f| (f.domain, f.name)).collect();
     reader.initializers(Beside::new(folder, limits))?;
     reader.copies_by_name(&model.metadata);
     let mut notes: Vec<ReadNote> = reader.inputs()?.into_iter().collect();
@@ -112,6 +113,8 @@ struct Reader<'a> {
     folded: usize,
     /// The file's declarations of values, read on first use.
     infos: Option<HashMap<&'a str, ValueInfoView<'a>>>,
+    /// Domain and name of each function of the file.
+    functions: HashSet<(&'a str, &'a str)>,
     /// Output names of the file's nodes, filled when an operator is first decomposed.
     provided: Option<HashSet<&'a str>>,
 }
@@ -149,6 +152,7 @@ impl<'a> Reader<'a> {
             budget,
             folded: 0,
             infos: None,
+            functions: HashSet::new(),
             provided: None,
         }
     }
@@ -375,7 +379,7 @@ impl<'a> Reader<'a> {
             Ok(Some(Mapping::Constant(tensor, data))) => {
                 self.constants(index, vec![tensor], Some(vec![data]))
             }
-            Ok(None) => self.unsupported(index, ids, (None, None)),
+            Ok(None) => self.unsupported(index, ids, (self.function(index), None)),
             Err(Refusal::RunTime(reason)) => self.unsupported(index, ids, (Some(reason), None)),
             Err(Refusal::Form(reason, output)) => {
                 self.unsupported(index, ids, (Some(reason), Some(output)))
@@ -387,6 +391,14 @@ impl<'a> Reader<'a> {
                 initializer,
             }),
         }
+    }
+
+    /// Why a node is not known that calls a function of the file.
+    fn function(&self, index: usize) -> Option<String> {
+        let NodeView { op_type, domain, .. } = &self.graph.node[index];
+        let inline = "it is a function of the file: write its operators in its place \
+                      (`onnx.inliner.inline_local_functions`)";
+        self.functions.contains(&(*domain, *op_type)).then(|| inline.to_owned())
     }
 
     fn mapping(&self, index: usize, ids: &[Option<ValueId>]) -> Outcome {

@@ -18,6 +18,14 @@ pub(crate) struct ModelView<'a> {
     pub graph: Option<GraphView<'a>>,
     pub opset_import: Vec<OperatorSetView<'a>>,
     pub metadata: Vec<EntryView<'a>>,
+    pub functions: Vec<FunctionView<'a>>,
+}
+
+/// The name of a function that nodes call as an operator.
+#[derive(Debug, Default)]
+pub(crate) struct FunctionView<'a> {
+    pub domain: &'a str,
+    pub name: &'a str,
 }
 
 #[derive(Debug, Default)]
@@ -331,6 +339,18 @@ impl<'a> Message<'a> for ModelView<'a> {
             7 => merge(self.graph.get_or_insert_default(), found)?,
             8 => self.opset_import.push(found.message()?),
             14 => self.metadata.push(found.message()?),
+            25 => self.functions.push(found.message()?),
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+impl<'a> Message<'a> for FunctionView<'a> {
+    fn take(&mut self, number: u64, found: Found<'a, '_>) -> Result<(), String> {
+        match number {
+            1 => self.name = found.text()?,
+            10 => self.domain = found.text()?,
             _ => {}
         }
         Ok(())

@@ -8,7 +8,7 @@ use super::super::{
 };
 use std::{collections::BTreeMap, fmt::Write};
 use vitempo::Bundle;
-use vitempo::forecast::{ModelForecast, unsupported_operators};
+use vitempo::forecast::{ModelForecast, unsupported_operators, unsupported_reasons};
 use vitempo::graph::{Graph, Latency, OpKind, Prediction};
 
 /// A latency with its interval.
@@ -69,6 +69,9 @@ pub fn warn_of_missing(model: &Model) {
             model.identity.name,
             named(&operators)
         ));
+        for (operator, reason) in unsupported_reasons(&model.graph) {
+            progress::say(format!("note: {operator}: {reason}"));
+        }
     }
 }
 

@@ -10,7 +10,9 @@ use super::{
 use serde_json::json;
 use std::fmt::Write;
 use vitempo::Bundle;
-use vitempo::forecast::{BesideForecast, KindLatency, ModelForecast, unsupported_operators};
+use vitempo::forecast::{
+    BesideForecast, Coverage, KindLatency, ModelForecast, unsupported_operators,
+};
 use vitempo::graph::{
     Graph, LatencyModel, OpKind, OperatorPrediction, PredictionSource, TensorSpec,
 };
@@ -212,14 +214,6 @@ impl Forecast<'_> {
 
     fn json(&self, breakdown: bool) -> serde_json::Value {
         let operators = &self.0.prediction.operators;
-        let fallback = self.0.prediction.fallbacks().count();
-        let unsupported: Vec<_> = self
-            .0
-            .model
-            .graph
-            .unsupported()
-            .map(|(node, op)| json!({"node": node, "operator": op}))
-            .collect();
         let mut out = json!({
             "model": self.0.model.identity.name,
             "bundle": self.1.name(),
@@ -227,13 +221,7 @@ impl Forecast<'_> {
             "latency_ns": self.0.prediction.latency,
             "overhead_ns": self.0.prediction.overhead,
             "refine": refinable::json(self.0, self.1),
-            "coverage": {
-                "operators": operators.len(),
-                "trained": operators.len() - fallback,
-                "fallback": fallback,
-                "extrapolating": self.0.prediction.extrapolating().count(),
-                "unsupported": unsupported,
-            },
+            "coverage": Coverage::of(&self.0.model.graph, &self.0.prediction),
         });
         if let Some(BesideForecast { neighbour, forecast }) = &self.0.beside {
             out["beside"] = json!({
