@@ -435,6 +435,57 @@ fn stitched_plans_take_costs_from_a_file() {
     assert!(lacking.contains("lacking.json: it lacks the node `t1/v1/3`"), "{lacking}");
 }
 
+/// The costs of [`subgraph_costs`] where `a` and `b` take turns, with two tensors of 500 B between
+/// positions.
+fn handing_costs(links: &Value, reader: usize) -> String {
+    let mut costs: Value = serde_json::from_str(&subgraph_costs()).expect("JSON");
+    let mut tensors = Vec::new();
+    for node in costs["nodes"].as_array_mut().expect("nodes") {
+        let name = node["name"].as_str().expect("a name").to_owned();
+        let (subgraphs, position) = name.rsplit_once('/').expect("a position");
+        let position: usize = position.parse().expect("a number");
+        node["latency_ns"] = match position {
+            2 => serde_json::json!({"b": 1000}),
+            _ => serde_json::json!({"a": 1000}),
+        };
+        for tensor in (0..2).filter(|_| position < 3) {
+            let to = if position == 1 { reader } else { 3 };
+            tensors.push(serde_json::json!({
+                "name": format!("{name}.{tensor}"), "size_bytes": 500, "producer": name,
+                "consumers": [format!("{subgraphs}/{to}")],
+            }));
+        }
+    }
+    costs["tensors"] = tensors.into();
+    costs["links"] = links.clone();
+    costs.to_string()
+}
+
+#[test]
+fn stitched_plans_send_each_tensor_over_links_that_there_are() {
+    let folder = Folder::new();
+    let link = |from: &str, to: &str| {
+        serde_json::json!({"from": from, "to": to, "link": {
+            "bandwidth_bytes_per_s": 1_000_000_000, "message_ns": 5000, "setup_ns": 70}})
+    };
+    let both = serde_json::json!([link("a", "b"), link("b", "a")]);
+    let costs = folder.file("costs.json", handing_costs(&both, 2));
+    let asked = ["--any-order", "--slo", "50%,50us"];
+    let plan = stitched("z5", &[&["--costs", &costs], &asked[..]].concat());
+    assert_eq!(plan["order"], serde_json::json!(["a", "b", "a"]));
+    let expected = 3 * 1000 + 2 * (1000 + 2 * 5000) + 2 * 70;
+    assert_eq!(plan["tasks"][0]["latency_ns"]["point"], expected, "{plan}");
+    let refusal = |links: &Value, reader: usize| {
+        let costs = folder.file("other.json", handing_costs(links, reader));
+        let tasks = input("z5/tasks.toml");
+        refused(&[&["plan", "stitch", "--tasks", &tasks, "--costs", &costs], &asked[..]].concat())
+    };
+    let without = refusal(&serde_json::json!([]), 2);
+    assert!(without.contains("`t0/v0/1.0` is handed on and there is no link"), "{without}");
+    let far = refusal(&both, 3);
+    assert!(far.contains("tensor `t0/v0/1.0` is read by `t0/v0/3`"), "{far}");
+}
+
 #[test]
 fn stitched_plans_that_are_cut_short_have_a_bound() {
     let folder = Folder::new();

@@ -376,6 +376,10 @@ fn what_is_missing_is_named_with_file_task_and_variant() {
         "70%,30ms",
     ]);
     assert!(wrong.contains("bad.csv, line 3: there is no variant `none`"), "{wrong}");
+    folder.file("zoo/bad.csv", "s2,s1,accuracy\ndense,masked-50,75\n");
+    let base = ["plan", "stitch", "--tasks", &stitched, "--processor", &processor];
+    let order = refused(&[&base[..], &["--any-order", "--slo", "70%,30ms"]].concat());
+    assert!(order.contains("the columns are `s2,s1,accuracy`"), "{order}");
 }
 
 #[test]

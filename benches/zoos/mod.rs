@@ -38,6 +38,7 @@ pub fn random(
                 .collect(),
             memory_bytes: rng.random_range(1_000_000..9_000_000),
             boundary_bytes: 0,
+            boundary_tensors: 1,
             load_ns: Vec::new(),
         };
         Task {

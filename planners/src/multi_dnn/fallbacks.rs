@@ -79,6 +79,7 @@ mod tests {
             latency_ns: vec![Some(Interval::exact(ns))],
             memory_bytes: 10,
             boundary_bytes: 0,
+            boundary_tensors: 1,
             load_ns: Vec::new(),
         };
         let task = Task {

@@ -42,6 +42,7 @@ fn random_zoo(rng: &mut StdRng, Size(tasks, variants, positions, processors): Si
                 .collect(),
             memory_bytes: rng.random_range(1..9),
             boundary_bytes: rng.random_range(0..500),
+            boundary_tensors: 1,
             load_ns: Vec::new(),
         };
         let subgraphs =
@@ -449,6 +450,7 @@ fn by_hand(tasks: &[&[&[u64]]]) -> Zoo {
                 latency_ns: ns.iter().map(|&ns| Some(Interval::exact(ns))).collect(),
                 memory_bytes: 10,
                 boundary_bytes: 0,
+                boundary_tensors: 1,
                 load_ns: Vec::new(),
             }]
         };

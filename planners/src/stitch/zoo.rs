@@ -26,14 +26,35 @@ pub struct Subgraph {
     pub latency_ns: Vec<Option<Interval>>,
     /// Memory while loaded, bytes.
     pub memory_bytes: u64,
-    /// Size of the tensor for the next position, bytes.
+    /// Size of the tensors for the next position, bytes.
     pub boundary_bytes: u64,
+    /// Number of these tensors.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub boundary_tensors: u64,
     /// Time of reading, compiling and loading it on each processor, ns; empty: not known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub load_ns: Vec<Option<u64>>,
 }
 
+const fn one() -> u64 {
+    1
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)]
+const fn is_one(count: &u64) -> bool {
+    *count == 1
+}
+
 impl Subgraph {
+    /// Time to send its tensors over a link, ns, with the link's setup; `None` over a link that is
+    /// down.
+    fn sent_ns(&self, link: &Link) -> Option<Interval> {
+        let Some(more) = self.boundary_tensors.checked_sub(1) else { return Some(Interval::ZERO) };
+        let messages_ns = link.message_ns.saturating_mul(more);
+        let fixed = Interval::exact(messages_ns.saturating_add(link.setup_ns));
+        Some(link.transfer_ns(self.boundary_bytes)? + fixed)
+    }
+
     /// Time of reading, compiling and loading it on a processor, ns; 0 where it cannot run, `None`
     /// where the time is not known.
     #[must_use]
@@ -278,10 +299,7 @@ impl Zoo {
         match order.processors().get(position + 1) {
             Some(&next) if next != here && !self.links.is_empty() => {
                 let link = self.links.get(&(here, next))?;
-                Some(
-                    run + link.transfer_ns(subgraph.boundary_bytes)?
-                        + Interval::exact(link.setup_ns),
-                )
+                Some(run + subgraph.sent_ns(link)?)
             }
             _ => Some(run),
         }

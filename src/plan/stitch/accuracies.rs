@@ -7,7 +7,7 @@ use crate::zoo::{
     tasks::{TaskEntry, TasksFile, VariantEntry, basis_points},
     variants::Variants,
 };
-use std::{collections::BTreeMap, path::Path, sync::Arc};
+use std::{collections::BTreeMap, io, path::Path, sync::Arc};
 use vitempo_planners::stitch::{Accuracy, Additive, Monotone, Table};
 use vitempo_predictors::accuracy::{AccuracyEstimator, Sample};
 
@@ -148,6 +148,7 @@ fn estimate_bp(estimator: &AccuracyEstimator, subgraphs: &[u32]) -> u32 {
 fn read(path: &Path, variants: &Variants) -> Result<Measured, String> {
     let mut reader =
         csv::Reader::from_path(path).map_err(|e| format!("cannot read {}: {e}", path.display()))?;
+    check_headings(path, &mut reader, variants.subgraphs.len())?;
     let mut measured = BTreeMap::new();
     for record in reader.records() {
         let record = record.map_err(|e| format!("{}: {e}", path.display()))?;
@@ -161,6 +162,23 @@ fn read(path: &Path, variants: &Variants) -> Result<Measured, String> {
         }
     }
     Ok(measured)
+}
+
+/// Refuses other columns than `s1`, `s2`, ... and `accuracy`, in this order.
+fn check_headings<R: io::Read>(
+    path: &Path,
+    reader: &mut csv::Reader<R>,
+    positions: usize,
+) -> Result<(), String> {
+    let headings = reader.headers().map_err(|e| format!("{}: {e}", path.display()))?;
+    let found: Vec<&str> = headings.iter().map(str::trim).collect();
+    let last = ["accuracy".to_owned()];
+    let expected: Vec<_> = (1..=positions).map(|at| format!("s{at}")).chain(last).collect();
+    if found == expected {
+        return Ok(());
+    }
+    let [found, expected] = [found.join(","), expected.join(",")];
+    Err(format!("{}: the columns are `{found}`; expected `{expected}`", path.display()))
 }
 
 /// Reads a stitched variant and its accuracy in basis points from a row.

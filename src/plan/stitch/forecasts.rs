@@ -87,16 +87,25 @@ impl Processor {
     }
 }
 
-/// The memory of a subgraph, and the size of its output for the next; bytes. The last one has 0.
+/// A subgraph with its times on each processor, and the memory and tensors of its graph. The last
+/// one hands nothing to a next one.
 #[must_use]
-pub fn sizes(graph: &Graph, last: bool) -> (u64, u64) {
-    let memory = weights(graph).map(|(tensor, _)| tensor.size_bytes()).fold(0, u64::saturating_add);
-    let handed = graph
-        .outputs()
-        .iter()
-        .filter_map(|&id| graph.value(id).tensor.as_ref())
-        .map(TensorSpec::size_bytes);
-    (memory, if last { 0 } else { handed.fold(0, u64::saturating_add) })
+pub fn subgraph(
+    graph: &Graph,
+    is_last: bool,
+    latency_ns: Vec<Option<Interval>>,
+    load_ns: Vec<Option<u64>>,
+) -> Subgraph {
+    let sum = |sizes: &mut dyn Iterator<Item = u64>| sizes.fold(0, u64::saturating_add);
+    let handed = if is_last { &[] } else { graph.outputs() };
+    let tensors = handed.iter().filter_map(|&id| graph.value(id).tensor.as_ref());
+    Subgraph {
+        latency_ns,
+        memory_bytes: sum(&mut weights(graph).map(|(tensor, _)| tensor.size_bytes())),
+        boundary_bytes: sum(&mut tensors.map(TensorSpec::size_bytes)),
+        boundary_tensors: handed.len() as u64,
+        load_ns,
+    }
 }
 
 /// A subgraph that the engine of a processor cannot run.
@@ -214,8 +223,7 @@ pub fn subgraphs(
             };
             cannot_run.push((refusal, source));
         }
-        let (memory_bytes, boundary_bytes) = sizes(graph, position + 1 == positions);
-        Ok(Subgraph { latency_ns, memory_bytes, boundary_bytes, load_ns })
+        Ok(subgraph(graph, position + 1 == positions, latency_ns, load_ns))
     };
     let mut rows = Vec::with_capacity(positions);
     for (position, row) in variants.subgraphs.iter().enumerate() {

@@ -23,7 +23,7 @@ use std::{
 };
 use vitempo_graph::{Budget as SearchBudget, Environment, PredictionError, onnx::ReadOptions};
 use vitempo_planners::{
-    cost::{CostError, CostsFile, Link},
+    cost::{CostError, Costs, CostsFile, Link, TensorCosts},
     stitch::{Accuracy, EachOrder, Order, Slo, Subgraph, Task, Zoo},
 };
 #[cfg(feature = "profile")]
@@ -44,7 +44,8 @@ pub struct Request {
     pub costs: Option<PathBuf>,
     /// Objectives that replace those of the file.
     pub objectives: Vec<Objective>,
-    /// The link between any two processors; without it, transfers cost nothing.
+    /// The link between any two processors; without it, transfers cost nothing. What engines are
+    /// measured to take contains transfers.
     pub link: Option<Link>,
     /// Time of each piece beside its subgraphs, ns, on its processor; `None`: as measured, or not
     /// known.
@@ -204,7 +205,7 @@ pub fn plan_live(
             (Some(zoo), refusals)
         }
     };
-    let measured = tasks.measured(&session, request.link, progress)?;
+    let measured = tasks.measured(&session, progress)?;
     let drawn = (running.tries, request.seed);
     let tried = session.try_out(&measured, forecast.as_ref(), &orders, drawn, progress)?;
     let hand_over = MeasuredHandOver::of(&tried, measured.processors());
@@ -387,15 +388,17 @@ impl Tasks {
             let place = places.get(name.as_str());
             let &at = place.ok_or_else(|| refuse(format!("it lacks the node `{name}`")))?;
             used.insert(at);
-            let handed = costs
+            let handed: Vec<&TensorCosts> = costs
                 .tensors()
                 .iter()
-                .filter(|tensor| tensor.producer == Some(at) && !tensor.consumers.is_empty());
+                .filter(|tensor| tensor.producer == Some(at) && !tensor.consumers.is_empty())
+                .collect();
             let node = &costs.nodes()[at];
             Ok(Subgraph {
                 latency_ns: node.latency_ns.clone(),
                 memory_bytes: node.memory_bytes,
-                boundary_bytes: handed.map(|tensor| tensor.size_bytes).sum(),
+                boundary_bytes: handed.iter().map(|tensor| tensor.size_bytes).sum(),
+                boundary_tensors: handed.len() as u64,
                 load_ns: loads[at].clone(),
             })
         };
@@ -414,6 +417,7 @@ impl Tasks {
             let expected = "nodes are TASK/VARIANT/POSITION, positions from 1";
             return Err(refuse(format!("node `{name}` is no subgraph of a task; {expected}")));
         }
+        check_tensors(&costs).map_err(refuse)?;
         let count = costs.processors().len();
         let pairs = (0..count).flat_map(|from| (0..count).map(move |to| (from, to)));
         let links = pairs.filter_map(|pair| Some((pair, *costs.link(pair.0, pair.1)?))).collect();
@@ -455,6 +459,45 @@ impl Tasks {
     }
 }
 
+/// Task and position of a node `TASK/VARIANT/POSITION`.
+fn place_of(node: &str) -> Option<(&str, usize)> {
+    let mut parts = node.rsplitn(3, '/');
+    let position = parts.next()?.parse().ok()?;
+    Some((parts.nth(1)?, position))
+}
+
+/// Checks that each tensor between subgraphs is for the next position, and can be sent at all.
+///
+/// # Errors
+/// A reason that names the tensor.
+fn check_tensors(costs: &Costs) -> Result<(), String> {
+    let place = |node: usize| costs.nodes().get(node).and_then(|node| place_of(&node.name));
+    let several = costs.processors().len() > 1;
+    let links = costs.processors().iter().enumerate().flat_map(|(from, _)| {
+        (0..costs.processors().len()).filter_map(move |to| costs.link(from, to))
+    });
+    let without_link = several && links.count() == 0;
+    for tensor in costs.tensors().iter().filter(|tensor| !tensor.consumers.is_empty()) {
+        let Some((task, position)) = tensor.producer.and_then(place) else { continue };
+        let next = |&node: &usize| place(node) == Some((task, position + 1));
+        if let Some(&other) = tensor.consumers.iter().find(|node| !next(node)) {
+            return Err(format!(
+                "tensor `{}` is read by `{}`, but subgraphs hand tensors to the next position only",
+                tensor.name,
+                costs.nodes()[other].name
+            ));
+        }
+        if without_link {
+            return Err(format!(
+                "tensor `{}` is handed on and there is no link: add links, or leave tensors out \
+                where handing them over takes no time",
+                tensor.name
+            ));
+        }
+    }
+    Ok(())
+}
+
 #[cfg(feature = "profile")]
 impl Tasks {
     /// Starts the engines, in the order of the processors with these names.
@@ -478,7 +521,6 @@ impl Tasks {
     fn measured(
         &self,
         session: &super::live::StitchSession,
-        link: Option<Link>,
         progress: &mut dyn FnMut(StitchProgress<'_>),
     ) -> Result<Zoo, StitchingError> {
         let (latencies, loads) = (session.subgraphs(progress)?, session.loads()?);
@@ -490,14 +532,13 @@ impl Tasks {
                 let graphs: &Vec<vitempo_graph::Graph> = graphs;
                 let (latencies, loads): (Vec<Vec<_>>, Vec<Vec<Option<u64>>>) = (latencies, loads);
                 let one = |((graph, latency_ns), load_ns): ((_, Vec<_>), _)| {
-                    let (memory_bytes, boundary_bytes) = forecasts::sizes(graph, position == last);
                     let latency_ns = latency_ns.into_iter().map(Some).collect();
-                    Subgraph { latency_ns, memory_bytes, boundary_bytes, load_ns }
+                    forecasts::subgraph(graph, position == last, latency_ns, load_ns)
                 };
                 graphs.iter().zip(latencies).zip(loads).map(one).collect()
             };
             subgraphs.push(rows.map(row).collect());
         }
-        self.zoo(session.processors(), subgraphs, link)
+        self.zoo(session.processors(), subgraphs, None)
     }
 }

@@ -5,7 +5,10 @@
 //! represent later ones. The given ones come first: each counts as more than the whole grid of all
 //! tasks. They are met by loaded or fetched subgraphs, later ones by loaded subgraphs alone.
 
-use super::{Selection, best, systems::ranges};
+use super::{
+    Selection, best,
+    systems::{fixed_order, ranges},
+};
 use vitempo_graph::Budget as SearchBudget;
 use vitempo_planners::stitch::{
     Assignment, Order, Slo, StitchError, Zoo, hotness,
@@ -207,7 +210,7 @@ pub fn preload(
     };
     let tasks = 0..zoo.tasks().len();
     let ranges: Vec<Option<Ranges>> =
-        tasks.clone().map(|task| ranges(zoo, task, order, orders)).collect();
+        tasks.clone().map(|task| ranges(zoo, task, &fixed_order(zoo), orders)).collect();
     let without_grid = tasks.clone().filter(|&task| ranges[task].is_none()).collect();
     let grids: Vec<Vec<Slo>> =
         ranges.iter().map(|ranges| ranges.map_or_else(Vec::new, Ranges::grid)).collect();
@@ -265,6 +268,7 @@ mod tests {
             latency_ns: ns.iter().map(|ns| ns.map(Interval::exact)).collect(),
             memory_bytes,
             boundary_bytes: 0,
+            boundary_tensors: 1,
             load_ns: vec![Some(1_000_000); processors],
         };
         let task = |(index, variants): (usize, &[Given<'_>; 2])| Task {

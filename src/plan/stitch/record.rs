@@ -34,6 +34,14 @@ pub enum RecordError {
         /// The error of the parser.
         source: serde_json::Error,
     },
+    /// The parts of the file contradict each other.
+    #[error("{}: {reason}", .path.display())]
+    Contradiction {
+        /// The file.
+        path: PathBuf,
+        /// The part that does.
+        reason: String,
+    },
     /// A plan from forecasts alone.
     #[error("nothing was measured")]
     NotMeasured,
@@ -47,6 +55,7 @@ pub enum RecordError {
 
 /// One stitched variant that was run, ns.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Tried {
     /// Its task.
     pub task: String,
@@ -65,6 +74,7 @@ pub struct Tried {
 
 /// An order with the best variants for it, run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct TriedOrder {
     /// Processors by position.
     pub order: Vec<String>,
@@ -89,6 +99,7 @@ pub struct AccuracySource {
 
 /// Measured latencies of stitched variants and orders on engines.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Trials {
     /// Stitched variants drawn at random.
     pub tried: Vec<Tried>,
@@ -203,7 +214,71 @@ impl Record {
         let path = || path.to_owned();
         let text = vitempo_graph::files::read_text(&path())
             .map_err(|source| RecordError::Read { path: path(), source })?;
-        serde_json::from_str(&text).map_err(|source| RecordError::Format { path: path(), source })
+        let record: Self = serde_json::from_str(&text)
+            .map_err(|source| RecordError::Format { path: path(), source })?;
+        let refused = |reason| RecordError::Contradiction { path: path(), reason };
+        record.check().map_err(refused)?;
+        Ok(record)
+    }
+
+    /// Whether what was run fits the tasks and processors.
+    fn check(&self) -> Result<(), String> {
+        for task in &self.tasks {
+            let (name, measured, all) = (&task.name, task.measured, task.accuracies_bp.len());
+            if measured > all {
+                return Err(format!("task `{name}`: {measured} measured of {all} variants"));
+            }
+            if let Some(twice) = first_again(&task.variants) {
+                return Err(format!("task `{name}`: variant `{twice}` is listed twice"));
+            }
+        }
+        for (at, tried) in self.trials.tried.iter().enumerate() {
+            self.check_tried(tried).map_err(|reason| format!("rehearsal.tried[{at}]: {reason}"))?;
+        }
+        for (at, tried) in self.trials.orders.iter().enumerate() {
+            let reason = self.check_order(&tried.order).err().or_else(|| {
+                let misses = tried.measured_misses.max(tried.predicted_misses);
+                let tasks = self.tasks.len();
+                (misses > tasks).then(|| format!("{misses} missed SLOs of {tasks} tasks"))
+            });
+            if let Some(reason) = reason {
+                return Err(format!("rehearsal.orders[{at}]: {reason}"));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_tried(&self, tried: &Tried) -> Result<(), String> {
+        let task = self.tasks.iter().find(|task| task.name == tried.task);
+        let task = task.ok_or_else(|| format!("there is no task `{}`", tried.task))?;
+        let is_unknown = |name: &&String| !task.variants.contains(name);
+        if let Some(name) = tried.variants.iter().find(is_unknown) {
+            return Err(format!("task `{}` has no variant `{name}`", task.name));
+        }
+        if tried.variants.len() != task.subgraphs.len() {
+            let (variants, positions) = (tried.variants.len(), task.subgraphs.len());
+            return Err(format!("{variants} variants for {positions} positions"));
+        }
+        if tried.measured_ns == 0 {
+            return Err("measured_ns is 0".to_owned());
+        }
+        self.check_order(&tried.order)
+    }
+
+    fn check_order(&self, order: &[String]) -> Result<(), String> {
+        let is_known = |name: &String| self.processors.iter().any(|(known, _)| known == name);
+        if let Some(name) = order.iter().find(|name| !is_known(name)) {
+            return Err(format!("there is no processor `{name}`"));
+        }
+        match self.tasks.iter().find(|task| task.subgraphs.len() != order.len()) {
+            Some(task) => Err(format!(
+                "an order of {} processors for the {} positions of task `{}`",
+                order.len(),
+                task.subgraphs.len(),
+                task.name
+            )),
+            None => Ok(()),
+        }
     }
 
     /// The objective of each task.
@@ -233,6 +308,10 @@ impl Record {
         let hand_over = self.hand_over.as_ref().map_or(HandOver::Unknown, MeasuredHandOver::costs);
         Zoo::new(names, BTreeMap::new(), tasks)?.with_hand_over(hand_over)
     }
+}
+
+fn first_again(names: &[String]) -> Option<&String> {
+    names.iter().enumerate().find(|(at, name)| names[..*at].contains(name)).map(|(_, name)| name)
 }
 
 impl Trials {

@@ -193,6 +193,7 @@ mod tests {
             latency_ns: (0..2).map(|p| (p == own).then_some(Interval::exact(10))).collect(),
             memory_bytes: 1,
             boundary_bytes: 0,
+            boundary_tensors: 1,
             load_ns: vec![Some(1); 2],
         });
         let row: Vec<Subgraph> = row.collect();

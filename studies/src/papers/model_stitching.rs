@@ -104,6 +104,7 @@ impl Tables {
             latency_ns: self.order.iter().map(|row| ns(row, variant)).collect(),
             memory_bytes: 0,
             boundary_bytes: 0,
+            boundary_tensors: 1,
             load_ns: Vec::new(),
         };
         let accuracy = Additive::new(0, vec![vec![0; variants.len()]])?;

@@ -40,6 +40,7 @@ fn latency_is_the_sum_over_positions_and_links() {
         latency_ns: vec![Some(Interval::exact(ns)), Some(Interval::exact(2 * ns))],
         memory_bytes: 0,
         boundary_bytes: bytes,
+        boundary_tensors: 1,
         load_ns: Vec::new(),
     };
     let accuracy: Arc<dyn Accuracy> =
@@ -61,6 +62,11 @@ fn latency_is_the_sum_over_positions_and_links() {
         (latency(&zoo, [0, 1]), latency(&zoo, [0, 0]), latency(&zoo, [1, 0])),
         (Some(50 + 7 + 3 + 5), Some(30), None)
     );
+    let mut two = task.clone();
+    two.subgraphs[0][0].boundary_tensors = 2;
+    let links = BTreeMap::from([((0, 1), link)]);
+    let zoo = Zoo::new(vec!["a".into(), "b".into()], links, vec![two]).expect("a zoo");
+    assert_eq!(latency(&zoo, [0, 1]), Some(50 + 2 * 7 + 3 + 5));
 }
 
 #[test]
@@ -307,6 +313,7 @@ fn ten_to_the_sixteenth_variants_are_searched_exactly() {
         latency_ns: vec![Some(Interval::exact(ns)); positions],
         memory_bytes: 0,
         boundary_bytes: 0,
+        boundary_tensors: 1,
         load_ns: Vec::new(),
     };
     let accuracy =
@@ -402,6 +409,7 @@ fn of_orders_with_equal_means_the_better_balanced_is_chosen() {
             latency_ns: vec![Some(Interval::exact(a)), Some(Interval::exact(b))],
             memory_bytes: 0,
             boundary_bytes: 0,
+            boundary_tensors: 1,
             load_ns: Vec::new(),
         }]
     };

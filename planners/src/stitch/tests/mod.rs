@@ -96,6 +96,7 @@ fn random_zoo(
                 .collect(),
             memory_bytes: rng.random_range(0..9),
             boundary_bytes: rng.random_range(0..5),
+            boundary_tensors: 1,
             load_ns: Vec::new(),
         };
         let subgraphs =

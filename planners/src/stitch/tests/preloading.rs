@@ -315,6 +315,7 @@ pub(super) fn the_papers_size(seed: u64) -> (Zoo, Order, Vec<Vec<Slo>>) {
                 .collect(),
             memory_bytes: (20 - v) * rng.random_range(40_000..60_000),
             boundary_bytes: 0,
+            boundary_tensors: 1,
             load_ns: vec![Some(20_000_000); 3],
         };
         let subgraphs = (0..3).map(|_| (0..10).map(&mut subgraph).collect()).collect();

@@ -17,6 +17,7 @@ fn by_hand(tasks: &[(&[u64], &[u32])]) -> Zoo {
             latency_ns: vec![Some(Interval::exact(ns)); 2],
             memory_bytes: 1,
             boundary_bytes: 0,
+            boundary_tensors: 1,
             load_ns: vec![Some(27 * ns); 2],
         };
         let row: Vec<Subgraph> = ns.iter().map(subgraph).collect();

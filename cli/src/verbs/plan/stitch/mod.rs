@@ -69,8 +69,9 @@ pub struct StitchArgs {
     #[arg(long, value_name = "FILE.json", conflicts_with_all = ["processors", "bandwidth", "engines"])]
     pub costs: Option<PathBuf>,
 
-    /// Bandwidth between any two processors, e.g. 8GB/s; without it, transfers cost nothing
-    #[arg(long, value_parser = quantity::bandwidth)]
+    /// Bandwidth between any two processors, e.g. 8GB/s; without it, transfers cost nothing. What
+    /// --live measures contains them
+    #[arg(long, value_parser = quantity::bandwidth, conflicts_with = "engines")]
     pub bandwidth: Option<u64>,
 
     /// Time of each subgraph beside its run alone, which occupies its processor: messages, copies,
@@ -135,6 +136,7 @@ pub struct StitchArgs {
 pub fn run(args: &StitchArgs) -> CliResult {
     refuse_task_twice("--slo", args.slos.iter().map(|asked| asked.task.as_deref()))?;
     let file = TasksFile::read(&args.tasks)?;
+    args.record.as_deref().map_or(Ok(()), files::check)?;
     let request = args.request();
     let stitching = match args.engines.is_empty() {
         true => plan(&file, &request, &mut say),
