@@ -42,6 +42,9 @@ pub enum ParseRecipeError {
     /// A step after quantising.
     #[error("`{0}`: quantise last, weights that are integers are not pruned")]
     Order(String),
+    /// Two shares of the same smallest weights.
+    #[error("`{0}`: weights are masked twice; write the larger share alone")]
+    Masked(String),
 }
 
 impl FromStr for Recipe {
@@ -52,6 +55,9 @@ impl FromStr for Recipe {
             return Ok(Self(Vec::new()));
         }
         let steps: Vec<Step> = text.split('+').map(step).collect::<Result<_, _>>()?;
+        if steps.windows(2).any(|pair| matches!(pair, [Step::Masked(_), Step::Masked(_)])) {
+            return Err(ParseRecipeError::Masked(text.to_owned()));
+        }
         match steps.iter().position(|step| matches!(step, Step::Int8 | Step::Integer)) {
             Some(index) if index + 1 < steps.len() => Err(ParseRecipeError::Order(text.to_owned())),
             _ => Ok(Self(steps)),
@@ -136,6 +142,7 @@ mod tests {
             ("masked=0%", "above 0 %"),
             ("masked=50", "is not a recipe"),
             ("int8+masked=50%", "quantise last"),
+            ("masked=50%+masked=80%", "masked twice"),
             ("dense=5%", "is not a recipe"),
         ];
         for (text, expected) in cases {
