@@ -58,7 +58,8 @@ impl Pieces {
         let length = self.length.saturating_add(data.len());
         if length > self.most {
             let detail = format!("the answer would be larger than {} bytes", self.most);
-            return Err(too_much(detail));
+            return Err(too_much(detail)
+                .hint("ask in several requests, for fewer bundles, or without the breakdown"));
         }
         while !data.is_empty() {
             let piece = match self.pieces.back_mut() {
@@ -90,7 +91,7 @@ impl Pieces {
 /// More is asked for than one answer may hold.
 pub fn too_much(detail: String) -> Problem {
     Problem::new(StatusCode::PAYLOAD_TOO_LARGE, detail)
-        .hint("ask in several requests, for fewer bundles, or without the breakdown")
+        .hint("ask in several requests, or for fewer bundles")
 }
 
 impl io::Write for Pieces {

@@ -6,6 +6,7 @@ use axum::{
     http::{HeaderName, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
+use form_urlencoded::byte_serialize;
 use serde::Serialize;
 use vitempo::graph::{PredictionError, ResizeError, onnx::OnnxError};
 use vitempo::search_space::SpaceError;
@@ -96,8 +97,9 @@ impl From<OnnxError> for Problem {
         let problem = match &error {
             OnnxError::Dynamic { input, index, symbol, .. } => {
                 let detail = format!("dimension {index} of input `{input}` is dynamic");
+                let encoded: String = byte_serialize(symbol.as_bytes()).collect();
                 return Self::unprocessable(detail).hint(format!(
-                    "give it a size: `dim={symbol}=1` \
+                    "give it a size: `dim={encoded}=1` \
                     in the query, or \"dimensions\": {{\"{symbol}\": 1}}"
                 ));
             }
@@ -118,7 +120,7 @@ impl From<ResizeError> for Problem {
         let hint = match &error {
             ResizeError::Exceeded { .. } => RAISE,
             ResizeError::NoImage { .. } => "ask for the model without a size",
-            _ => "choose a size that the model's reshapes divide, such as a multiple of 32",
+            _ => "choose a size that the model's windows and reshapes fit",
         };
         Self { node: error.node().map(Box::from), ..problem }.hint(hint)
     }

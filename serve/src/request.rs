@@ -112,12 +112,13 @@ impl Settings {
                 "memory" => once(&mut memory, &value).map_err(wrong)?,
                 "dim" => {
                     let (symbol, size) = value
-                        .split_once('=')
+                        .rsplit_once('=')
                         .ok_or_else(|| wrong(format!("`{value}` is not of the form NAME=SIZE")))?;
-                    let size =
-                        size.parse::<f64>().ok().and_then(dimension).ok_or_else(|| {
-                            wrong(format!("`{size}` is not a size of a dimension"))
-                        })?;
+                    let is_plain = size.starts_with(|c: char| matches!(c, '1'..='9'));
+                    let number = size.parse::<u32>().ok().filter(|_| is_plain).map(f64::from);
+                    let size = number
+                        .and_then(dimension)
+                        .ok_or_else(|| wrong(format!("`{size}` is not a size of a dimension")))?;
                     if settings.dimensions.insert(symbol.to_owned(), size).is_some() {
                         return Err(wrong(format!("the dimension `{symbol}` is given twice")));
                     }

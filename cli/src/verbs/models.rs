@@ -78,7 +78,7 @@ impl Dimensions {
 }
 
 pub fn parse_dimension(text: &str) -> Result<(String, usize), String> {
-    let (name, size) = text.split_once('=').ok_or("expected NAME=SIZE, e.g. batch=1")?;
+    let (name, size) = text.rsplit_once('=').ok_or("expected NAME=SIZE, e.g. batch=1")?;
     match size.parse::<usize>() {
         Ok(size) if size > 0 => Ok((name.to_owned(), size)),
         _ => Err(format!("`{size}` is not a size; expected a whole number above zero")),
