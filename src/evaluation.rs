@@ -9,7 +9,7 @@ use std::{
 };
 use vitempo_datasets::{Dataset, DatasetError, Warning};
 use vitempo_graph::ModelProfile;
-use vitempo_predictors::{Evaluation, PredictorBundle, PredictorError};
+use vitempo_predictors::{Evaluation, PredictorBundle, PredictorError, evaluate_part};
 
 /// One bundle evaluated: on all test models, and on the synthetic and the real ones apart.
 #[derive(Clone, Debug)]
@@ -22,6 +22,8 @@ pub struct Evaluated {
     pub synthetic: Option<Evaluation>,
     /// On the others.
     pub real: Option<Evaluation>,
+    /// Names of measured models outside the training data that are in none of these.
+    pub left_out: BTreeSet<String>,
     /// By what the measured latencies are divided, because the reference workload took longer or
     /// less long beside them than beside the bundle's data: the median; 1 where nothing is
     /// corrected.
@@ -109,6 +111,7 @@ impl Evaluator {
                     dataset.warnings.iter().for_each(&mut *warn);
                     dataset
                 }
+                Err(TrainingError::Dataset(error)) => return Err(error.into()),
                 Err(error) => {
                     let source = Box::new(error);
                     return Err(EvaluationError::Environment { bundle: name, source });
@@ -145,18 +148,22 @@ impl Evaluated {
                 data: dataset.path.clone(),
             });
         }
-        let (real, synthetic): (Vec<_>, Vec<_>) =
-            test.iter().cloned().partition(|p| p.model.space.is_none());
-        let evaluate = |profiles: &[ModelProfile]| {
-            vitempo_predictors::evaluate(bundle, profiles, &dataset.graphs)
+        let evaluate = |is_part: &dyn Fn(&ModelProfile) -> bool| {
+            evaluate_part(bundle, &test, &dataset.graphs, is_part)
         };
-        let some = |profiles: &[ModelProfile]| {
-            (!profiles.is_empty()).then(|| evaluate(profiles)).transpose()
+        let some = |is_part: &dyn Fn(&ModelProfile) -> bool| match evaluate(is_part) {
+            Err(PredictorError::NoRows { .. }) => Ok(None),
+            found => found.map(Some),
         };
+        let all = evaluate(&|_| true)?;
+        let evaluated: BTreeSet<&str> = all.models.iter().map(|m| m.name.as_str()).collect();
+        let names = test.iter().map(|profile| profile.model.name.as_str());
+        let left_out = names.filter(|name| !evaluated.contains(name)).map(str::to_owned).collect();
         Ok(Self {
-            all: evaluate(&test)?,
-            synthetic: some(&synthetic)?,
-            real: some(&real)?,
+            left_out,
+            all,
+            synthetic: some(&|p| p.model.space.is_some())?,
+            real: some(&|p| p.model.space.is_none())?,
             correction: bundle.drift.correction(&test),
             name,
         })

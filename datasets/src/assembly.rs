@@ -255,7 +255,8 @@ impl Assembly {
             return Err(broken(
                 "operators",
                 format!(
-                    "{} has {found} rows in operator_measurements.parquet, not {}",
+                    "{} has {found} rows in operator_measurements.parquet, not {}; or it is listed \
+                     twice",
                     row.key, row.operators
                 ),
             ));

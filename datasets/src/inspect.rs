@@ -23,6 +23,9 @@ pub struct Summary {
     pub schema_version: u64,
     /// Which vitempo made it.
     pub written_by: String,
+    /// Digest of all model runs and their samples, whatever their order and files: 64 hexadecimal
+    /// digits.
+    pub digest: String,
     /// Model runs, failed ones included.
     pub runs: usize,
     /// Model runs that are only in the journal so far.
@@ -113,6 +116,7 @@ pub fn inspect(folder: &Path) -> Result<Summary, DatasetError> {
         path: folder.to_owned(),
         schema_version: manifest.schema_version,
         written_by: manifest.written_by,
+        digest: digest(&dataset.profiles),
         runs: dataset.profiles.len(),
         runs_in_journal: in_journal,
         size_bytes: sizes(&source),
@@ -126,6 +130,35 @@ pub fn inspect(folder: &Path) -> Result<Summary, DatasetError> {
     count_distinct(&mut summary, &dataset);
     count_not_measured(&mut summary, &dataset);
     Ok(summary)
+}
+
+fn digest(profiles: &[ModelProfile]) -> String {
+    let mut runs: Vec<[u8; 32]> = profiles.iter().map(digest_of_run).collect();
+    runs.sort_unstable();
+    let mut hasher = blake3::Hasher::new();
+    for run in runs {
+        hasher.update(&run);
+    }
+    hasher.finalize().to_hex().to_string()
+}
+
+fn digest_of_run(run: &ModelProfile) -> [u8; 32] {
+    let mut hasher = blake3::Hasher::new();
+    let environment = run.environment.id();
+    for text in [&environment, &run.model.name, &run.model.architecture, &run.session] {
+        hasher.update(&(text.len() as u64).to_le_bytes()).update(text.as_bytes());
+    }
+    hasher.update(&(run.round as u64).to_le_bytes()).update(&run.started_unix_ms.to_le_bytes());
+    let of_operators = run.operators.iter().map(|operator| &operator.samples);
+    for samples in [&run.e2e, &run.e2e_profiled, &run.reference].into_iter().chain(of_operators) {
+        for list in [&samples.wall_ns, &samples.cpu_ns] {
+            hasher.update(&(list.len() as u64).to_le_bytes());
+            for ns in list {
+                hasher.update(&ns.to_le_bytes());
+            }
+        }
+    }
+    *hasher.finalize().as_bytes()
 }
 
 fn count_models(summary: &mut Summary, dataset: &Dataset) {
@@ -286,5 +319,18 @@ mod tests {
         assert_eq!(environment.sessions["tuesday"], BTreeSet::from([4]));
         assert_eq!(summary.kinds["gelu"].rows, 39 * 2);
         assert!(summary.size_bytes.values().all(|&size| size > 0), "{:?}", summary.size_bytes);
+    }
+
+    #[test]
+    fn the_digest_depends_on_samples_and_not_on_the_order_of_runs() {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut profiles, _) = stored(folder.path(), 5);
+        let whole = digest(&profiles);
+        assert_eq!(inspect(folder.path()).unwrap().digest, whole);
+        profiles.reverse();
+        assert_eq!(digest(&profiles), whole);
+        let changed = profiles.iter_mut().find_map(|run| run.e2e.wall_ns.first_mut()).unwrap();
+        *changed += 1;
+        assert_ne!(digest(&profiles), whole);
     }
 }

@@ -308,7 +308,21 @@ pub fn evaluate(
     profiles: &[ModelProfile],
     graphs: &BTreeMap<String, Graph>,
 ) -> Result<Evaluation, PredictorError> {
-    let (rows, forecasts) = forecast_measured(bundle, profiles, graphs)?;
+    evaluate_part(bundle, profiles, graphs, &|_| true)
+}
+
+/// [`evaluate`] of the profiles for which `is_part` holds. Which model runs were interfered with is
+/// decided among all, so that parts have the runs of the whole.
+///
+/// # Errors
+/// As [`evaluate`].
+pub fn evaluate_part(
+    bundle: &PredictorBundle,
+    profiles: &[ModelProfile],
+    graphs: &BTreeMap<String, Graph>,
+    is_part: &dyn Fn(&ModelProfile) -> bool,
+) -> Result<Evaluation, PredictorError> {
+    let (rows, forecasts) = forecast_measured(bundle, profiles, graphs, is_part)?;
     let model = EndToEndModel::of(bundle);
     evaluate_forecasts(&rows, &forecasts, model, bundle.method, bundle.environment.id())
 }
@@ -322,7 +336,7 @@ pub(crate) fn unfamiliar_models(
     profiles: &[ModelProfile],
     graphs: &BTreeMap<String, Graph>,
 ) -> Result<Vec<Witness>, PredictorError> {
-    let (rows, forecasts) = forecast_measured(bundle, profiles, graphs)?;
+    let (rows, forecasts) = forecast_measured(bundle, profiles, graphs, &|_| true)?;
     let witness = |(model, total): (&MeasuredModel, &Result<Total, String>)| {
         let tally = total.as_ref().ok()?.tally;
         let forecast = HeldOut {
@@ -339,12 +353,13 @@ fn forecast_measured(
     bundle: &PredictorBundle,
     profiles: &[ModelProfile],
     graphs: &BTreeMap<String, Graph>,
+    is_part: &dyn Fn(&ModelProfile) -> bool,
 ) -> Result<(TrainingRows, Forecasts), PredictorError> {
     let id = bundle.environment.id();
     if let Some(other) = profiles.iter().map(|p| p.environment.id()).find(|other| *other != id) {
         return Err(PredictorError::OtherEnvironment { bundle: id, data: other });
     }
-    let rows = TrainingRows::with_drift(profiles, bundle.drift)?;
+    let rows = TrainingRows::of_part(profiles, bundle.drift, is_part)?;
     let lowered = lowered(&rows, graphs, &bundle.environment);
     let forecasts = Forecasts::new(&rows, &lowered, &|kernels| {
         kernels.iter().map(|(_, op, working_set)| bundle.estimate(op, *working_set)).collect()

@@ -81,7 +81,7 @@ pub use envelope::LARGEST_BUNDLE_BYTES;
 pub use error::PredictorError;
 pub use error_scale::ErrorScale;
 pub use evaluate::{
-    Contribution, EndToEnd, Evaluation, KindMetrics, ModelRow, NoiseFloor, evaluate,
+    Contribution, EndToEnd, Evaluation, KindMetrics, ModelRow, NoiseFloor, evaluate, evaluate_part,
 };
 pub use explanation::{Basis, Explanation, Feature};
 pub use features::{FeatureSchema, FeatureVector, PredictorKey, WorkingSet, WorkingSetBytes};

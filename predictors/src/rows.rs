@@ -104,9 +104,23 @@ impl TrainingRows {
     /// # Errors
     /// As [`TrainingRows::from_profiles`].
     pub fn with_drift(profiles: &[ModelProfile], drift: Drift) -> Result<Self, PredictorError> {
+        Self::of_part(profiles, drift, &|_| true)
+    }
+
+    /// The same of the profiles for which `is_part` holds; which runs were interfered with is
+    /// decided among all.
+    ///
+    /// # Errors
+    /// As [`TrainingRows::from_profiles`].
+    pub(crate) fn of_part(
+        profiles: &[ModelProfile],
+        drift: Drift,
+        is_part: &dyn Fn(&ModelProfile) -> bool,
+    ) -> Result<Self, PredictorError> {
         let origin = check_same(profiles)?;
         let mut runs: BTreeMap<(&str, &str), Vec<&ModelProfile>> = BTreeMap::new();
-        let failed = profiles.iter().filter_map(|profile| match &profile.status {
+        let part = || profiles.iter().filter(|profile| is_part(profile));
+        let failed = part().filter_map(|profile| match &profile.status {
             Status::Failed(reason) => {
                 Some(Skipped { what: profile.model.name.clone(), reason: reason.clone() })
             }
@@ -114,14 +128,14 @@ impl TrainingRows {
         });
         let mut skipped: Vec<Skipped> = failed.collect();
         let ByInterference { used, disturbed, left_out } = by_interference(profiles);
-        skipped.extend(
-            left_out.into_iter().map(|profile| Skipped {
+        skipped.extend(left_out.into_iter().filter(|profile| is_part(profile)).map(|profile| {
+            Skipped {
                 what: format!("{} / round {}", profile.model.name, profile.round),
                 reason: "interfered with: it had far less of its cores than the other model runs"
                     .to_owned(),
-            }),
-        );
-        for profile in used {
+            }
+        }));
+        for profile in used.into_iter().filter(|profile| is_part(profile)) {
             runs.entry((&profile.model.name, &profile.model.architecture))
                 .or_default()
                 .push(profile);
@@ -157,7 +171,7 @@ impl TrainingRows {
         }
         if rows.is_empty() {
             return Err(PredictorError::NoRows {
-                profiles: profiles.len(),
+                profiles: part().count(),
                 skipped: skipped.len(),
                 reasons: reasons(&skipped),
             });

@@ -11,7 +11,7 @@ use vitempo_predictors::{
     BUNDLE_VERSION, FeatureSchema, Method, PredictorBundle, PredictorError, TrainOptions,
     TrainingRows,
     contention::{Demand, FittedLoad, Form, FormError, Peaks, SlowdownModel},
-    evaluate, train,
+    evaluate, evaluate_part, train,
 };
 
 fn bundle(method: Method, threads: usize) -> PredictorBundle {
@@ -220,6 +220,26 @@ fn visits_that_were_interfered_with_are_skipped_and_counted() {
         rows.skipped[0].reason.starts_with("interfered")
             && rows.models.iter().filter(|m| m.runs.len() == 1).count() == 1
     );
+}
+
+#[test]
+fn parts_of_an_evaluation_have_the_runs_of_the_whole() {
+    let trained = bundle(Method::Lasso, 1);
+    let (mut profiles, graphs) = simulated::data(12, 1, 0.02);
+    profiles.iter_mut().for_each(|p| p.e2e.cpu_ns = p.e2e.wall_ns.clone());
+    // Six models had 70 % of their cores all the time: among themselves that would be usual.
+    let is_busy = |p: &ModelProfile| p.model.name.as_str() > "m4";
+    for profile in profiles.iter_mut().filter(|p| is_busy(p)) {
+        profile.e2e.cpu_ns.iter_mut().for_each(|ns| *ns = *ns * 7 / 10);
+    }
+    let names = |is_part: &dyn Fn(&ModelProfile) -> bool| {
+        let evaluation = evaluate_part(&trained, &profiles, &graphs, is_part);
+        evaluation.map(|found| found.models.iter().map(|m| m.name.clone()).collect::<Vec<_>>())
+    };
+    let calm = names(&|p| !is_busy(p)).unwrap();
+    assert!(!calm.is_empty() && calm.iter().all(|name| name.as_str() <= "m4"), "{calm:?}");
+    assert_eq!(names(&|_| true).unwrap(), calm);
+    assert!(matches!(names(&is_busy), Err(PredictorError::NoRows { .. })));
 }
 
 #[test]

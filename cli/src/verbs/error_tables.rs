@@ -24,7 +24,7 @@ pub const E2E_HEADINGS: &[&str] = &[
 ];
 
 /// One end-to-end row: forecasts from the file, then from the kernels that were executed.
-pub fn e2e_row(table: &mut Table, set: &str, e: &Evaluation) {
+pub fn e2e_cells(set: &str, e: &Evaluation) -> Vec<String> {
     let blank = EndToEnd {
         mape: f64::NAN,
         p90_ape: f64::NAN,
@@ -41,7 +41,7 @@ pub fn e2e_row(table: &mut Table, set: &str, e: &Evaluation) {
     let executed = e.e2e_executed.as_ref().map_or(f64::NAN, |x| x.mape);
     let (floor, raw) =
         e.noise_floor.as_ref().map_or((f64::NAN, f64::NAN), |n| (n.mape, n.mape_raw));
-    table.row([
+    vec![
         set.to_owned(),
         e.method.to_string(),
         whole.models.to_string(),
@@ -57,7 +57,7 @@ pub fn e2e_row(table: &mut Table, set: &str, e: &Evaluation) {
         points(executed),
         points(floor),
         points(raw),
-    ]);
+    ]
 }
 
 /// Formats a number in percent.

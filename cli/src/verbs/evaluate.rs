@@ -2,9 +2,9 @@
 
 use super::{
     error::CliResult,
-    error_tables::{E2E_HEADINGS, e2e_row, kinds_table, points},
+    error_tables::{E2E_HEADINGS, e2e_cells, kinds_table, points},
     output::{self, Format, Report, Table},
-    progress,
+    progress, quantity,
     refine::CHANGED,
 };
 use serde_json::Value;
@@ -18,7 +18,8 @@ use vitempo::predictors::Evaluation;
 /// Example: vitempo evaluate lasso.vtb forest.vtb gbdt.vtb --on data/ --max-mape 10
 #[derive(clap::Args, Debug)]
 pub struct EvaluateArgs {
-    /// Trained bundles of one environment: files, or names that `vitempo bundle list` shows
+    /// Trained bundles: files, or names that `vitempo bundle list` shows; each is evaluated on the
+    /// measurements of its own environment
     #[arg(required = true, value_name = "NAMES")]
     pub bundles: Vec<PathBuf>,
 
@@ -27,7 +28,7 @@ pub struct EvaluateArgs {
     pub on: PathBuf,
 
     /// Gate: exit code 1 when an end-to-end MAPE is above this, in percent
-    #[arg(long, value_name = "PERCENT")]
+    #[arg(long, value_name = "PERCENT", value_parser = quantity::above_zero)]
     pub max_mape: Option<f64>,
 
     /// List every model, worst first
@@ -53,6 +54,7 @@ pub fn run(args: &EvaluateArgs) -> CliResult {
         )?);
     }
     evaluated.iter().for_each(warn_of_correction);
+    evaluated.iter().for_each(warn_of_left_out);
     let report = Evaluations { evaluated: &evaluated, models: args.models };
     output::print(&report, args.format)?;
     args.max_mape.map_or(Ok(()), |limit| Ok(check_mape(&evaluated, limit)?))
@@ -70,6 +72,19 @@ fn warn_of_correction(evaluated: &Evaluated) {
     }
 }
 
+/// Warns of measured models that are in no table.
+fn warn_of_left_out(evaluated: &Evaluated) {
+    let Evaluated { name, all, left_out, .. } = evaluated;
+    let Some(first) = left_out.first() else { return };
+    let about = |(what, _): &&(String, String)| what.starts_with(first.as_str());
+    let reason = all.skipped.iter().find(about).map_or("", |(_, reason)| reason.as_str());
+    progress::say(format!(
+        "warning: {name}: {} of {} measured models are left out, the first is {first}: {reason}",
+        left_out.len(),
+        left_out.len() + all.models.len()
+    ));
+}
+
 /// Several bundles evaluated on the same data.
 pub struct Evaluations<'a> {
     pub evaluated: &'a [Evaluated],
@@ -82,15 +97,16 @@ const GROUPS: [&str; 3] = ["conv", "linear", "activation"];
 impl Evaluations<'_> {
     /// The shape of the paper's Table 2.
     fn groups_table(&self) -> Table {
-        let mut table =
-            Table::new(&["Models", "Method", "Conv", "Linear", "Activation", "End-to-end"], 2);
-        for (set, e) in self.rows() {
+        let headings = ["Models", "Method", "Conv", "Linear", "Activation", "End-to-end"];
+        let left = self.bundle_heading().len() + 2;
+        let mut table = Table::new(&[self.bundle_heading(), &headings].concat(), left);
+        for (bundle, set, e) in self.rows() {
             let group =
                 |name| e.groups.get(name).map_or_else(|| "-".to_owned(), |m| points(m.mape));
             let e2e = e.e2e.as_ref().map_or(f64::NAN, |x| x.mape);
             table.row(
-                [set.to_owned(), e.method.to_string()]
-                    .into_iter()
+                self.bundle_cell(bundle)
+                    .chain([set.to_owned(), e.method.to_string()])
                     .chain(GROUPS.map(group))
                     .chain([points(e2e)]),
             );
@@ -99,15 +115,30 @@ impl Evaluations<'_> {
     }
 
     fn e2e_table(&self) -> Table {
-        let mut table = Table::new(E2E_HEADINGS, 2);
-        self.rows().for_each(|(set, e)| e2e_row(&mut table, set, e));
+        let headings = [self.bundle_heading(), E2E_HEADINGS].concat();
+        let mut table = Table::new(&headings, self.bundle_heading().len() + 2);
+        for (bundle, set, e) in self.rows() {
+            table.row(self.bundle_cell(bundle).chain(e2e_cells(set, e)));
+        }
         table
     }
 
-    /// Synthetic first, then real; methods in the order given.
-    fn rows(&self) -> impl Iterator<Item = (&'static str, &Evaluation)> {
+    /// Several bundles are told apart by name.
+    const fn bundle_heading(&self) -> &'static [&'static str] {
+        if self.evaluated.len() > 1 { &["Bundle"] } else { &[] }
+    }
+
+    fn bundle_cell(&self, bundle: &str) -> impl Iterator<Item = String> {
+        self.bundle_heading().iter().map(move |_| bundle.to_owned()).collect::<Vec<_>>().into_iter()
+    }
+
+    /// Bundle, set and errors: synthetic first, then real; bundles in the order given.
+    fn rows(&self) -> impl Iterator<Item = (&str, &'static str, &Evaluation)> {
         ["synthetic", "real"].into_iter().flat_map(move |set| {
-            self.evaluated.iter().filter_map(move |j| j.sets().find(|s| s.0 == set))
+            self.evaluated.iter().filter_map(move |j| {
+                let (_, evaluation) = j.sets().find(|s| s.0 == set)?;
+                Some((j.name.as_str(), set, evaluation))
+            })
         })
     }
 
@@ -172,7 +203,9 @@ impl Report for Evaluations<'_> {
         text += &self.e2e_table().to_text();
         for j in self.evaluated {
             for (set, e) in j.sets() {
-                text += &format!("\nOperators of {set} models, {}\n\n", e.method);
+                let of =
+                    self.bundle_cell(&j.name).map(|name| format!(", {name}")).collect::<String>();
+                text += &format!("\nOperators of {set} models, {}{of}\n\n", e.method);
                 text += &kinds_table(e).to_text();
             }
         }

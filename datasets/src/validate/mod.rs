@@ -139,7 +139,9 @@ impl ValidationReport {
     pub fn operator_share_range(&self) -> Option<[f64; 3]> {
         let mut shares: Vec<f64> = self.operator_shares.iter().map(|run| run.share).collect();
         shares.sort_by(f64::total_cmp);
-        Some([*shares.first()?, *shares.get(shares.len() / 2)?, *shares.last()?])
+        let middle = [shares.len().saturating_sub(1) / 2, shares.len() / 2];
+        let [below, above] = middle.map(|at| shares.get(at));
+        Some([*shares.first()?, (below? + above?) / 2.0, *shares.last()?])
     }
 
     /// Whether there is no [`Severity::Error`].

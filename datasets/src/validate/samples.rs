@@ -227,8 +227,9 @@ impl Inspection<'_> {
             (Status::Ok, Some(median)) => {
                 let rate = row.flops as f64 / median.max(1.0);
                 if rate > row.limit.flops_per_ns {
+                    let rate = if median > 0.0 { format!("{rate:.0}") } else { "infinite".into() };
                     let what = format!(
-                        "{quantity}: {} FLOP in {median} ns are {rate:.0} GFLOP/s; are these ns?",
+                        "{quantity}: {} FLOP in {median} ns are {rate} GFLOP/s; are these ns?",
                         row.flops
                     );
                     self.warn("wrong-unit", file, number, what);

@@ -476,3 +476,20 @@ fn loads_that_do_not_fit_their_rows_are_found() {
         assert!(found.contains(says) && found.is_empty() == says.is_empty(), "{record}: {found}");
     }
 }
+
+#[test]
+fn the_median_of_an_even_number_of_shares_lies_between_two() {
+    let of = |shares: &[f64]| {
+        let run = |&share: &f64| OperatorShare {
+            model: "m".to_owned(),
+            session: "s".to_owned(),
+            round: 0,
+            share,
+        };
+        let operator_shares = shares.iter().map(run).collect();
+        ValidationReport { operator_shares, ..ValidationReport::default() }.operator_share_range()
+    };
+    assert_eq!(of(&[]), None);
+    assert_eq!(of(&[0.5, 1.5, 1.0]), Some([0.5, 1.0, 1.5]));
+    assert_eq!(of(&[2.0, 0.5, 1.0, 1.5]), Some([0.5, 1.25, 2.0]));
+}

@@ -2,7 +2,7 @@
 
 use crate::verbs::{
     error::CliResult,
-    error_tables::{E2E_HEADINGS, e2e_row, kinds_table},
+    error_tables::{E2E_HEADINGS, e2e_cells, kinds_table},
     output::{Report, Table, level, percent},
     progress,
 };
@@ -160,8 +160,8 @@ impl Report for BundleReport<'_> {
         let _ = writeln!(text, "\nHeld out ({}-fold cross-validation by architecture):\n", p.folds);
         text += &kinds_table(&b.held_out).to_text();
         let mut table = Table::new(E2E_HEADINGS, 2);
-        e2e_row(&mut table, "training space", &b.held_out);
-        b.on_real.iter().for_each(|e| e2e_row(&mut table, "real, never trained on", e));
+        table.row(e2e_cells("training space", &b.held_out));
+        b.on_real.iter().for_each(|e| table.row(e2e_cells("real, never trained on", e)));
         text.push('\n');
         text + &table.to_text()
     }

@@ -64,7 +64,7 @@ impl Report for Inspected {
         let mut text = format!(
             "{}   schema {}   {}B\n\nModel runs   {} ({}; {} not yet in the tables)\nModels       \
             {} synthetic, {} real; {} networks around single operators\nOperators    {} distinct, \
-            {} rows\nSamples      {}\n",
+            {} rows\nSamples      {}\nData digest  {}\n",
             s.path.display(),
             s.schema_version,
             si(size),
@@ -77,6 +77,7 @@ impl Report for Inspected {
             s.distinct_operators,
             thousands(s.operator_rows as u64),
             thousands(s.samples as u64),
+            s.digest,
         );
         for (source, n) in &s.sources {
             text += &format!("Source       {source} ({n} model runs)\n");
