@@ -23,7 +23,7 @@ use std::{
 };
 use vitempo_graph::{Budget as SearchBudget, Environment, PredictionError, onnx::ReadOptions};
 use vitempo_planners::{
-    cost::{CostError, Costs, CostsFile, Link, TensorCosts},
+    cost::{self, CostError, CostsFile, Link, TensorCosts},
     stitch::{Accuracy, EachOrder, Order, Slo, Subgraph, Task, Zoo},
 };
 #[cfg(feature = "profile")]
@@ -470,7 +470,7 @@ fn place_of(node: &str) -> Option<(&str, usize)> {
 ///
 /// # Errors
 /// A reason that names the tensor.
-fn check_tensors(costs: &Costs) -> Result<(), String> {
+fn check_tensors(costs: &cost::Costs) -> Result<(), String> {
     let place = |node: usize| costs.nodes().get(node).and_then(|node| place_of(&node.name));
     let several = costs.processors().len() > 1;
     let links = costs.processors().iter().enumerate().flat_map(|(from, _)| {
