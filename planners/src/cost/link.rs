@@ -47,7 +47,8 @@ impl Link {
         let at = |end| nanoseconds(bytes, self.bandwidth_bytes_per_s.at(end));
         // A higher bandwidth gives a shorter transfer. Without a lower bound on the bandwidth there
         // is no upper bound on the time.
-        let point = at(End::Point)?;
+        let is_up = self.bandwidth_bytes_per_s.point() > 0;
+        let point = at(End::Point).filter(|_| is_up)?;
         let moving = Interval::new(point, at(End::Upper)?, at(End::Lower).unwrap_or(u64::MAX))?;
         Some(moving + Interval::exact(self.fixed_ns(bytes)))
     }
@@ -55,7 +56,8 @@ impl Link {
     /// Time to transfer one tensor at a given bandwidth, ns, without `setup`; `None` at bandwidth 0.
     #[must_use]
     pub fn transfer_at_ns(&self, bytes: u64, bytes_per_s: u64) -> Option<u64> {
-        Some(nanoseconds(bytes, bytes_per_s)?.saturating_add(self.fixed_ns(bytes)))
+        let moving = nanoseconds(bytes, bytes_per_s).filter(|_| bytes_per_s > 0)?;
+        Some(moving.saturating_add(self.fixed_ns(bytes)))
     }
 
     /// The part of a transfer that does not depend on the bandwidth, ns.
@@ -95,6 +97,9 @@ mod tests {
         link.bandwidth_bytes_per_s = Interval::within(1_000, 0.5);
         let transfer = link.transfer_ns(3).map(|t| (t.at(End::Lower), t.point(), t.at(End::Upper)));
         assert_eq!(transfer, Some((2_000_000, 3_000_000, 6_000_000)));
-        assert_eq!(Link::of_bandwidth(0).transfer_ns(3), None);
+        for bytes in [0, 3] {
+            let down = Link::of_bandwidth(0);
+            assert_eq!((down.transfer_ns(bytes), down.transfer_at_ns(bytes, 0)), (None, None));
+        }
     }
 }

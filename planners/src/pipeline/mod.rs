@@ -31,7 +31,7 @@ pub use tasks::{Boundaries, Tasks, TasksError};
 
 use crate::{
     Plan,
-    cost::{CostError, Costs, End, Interval},
+    cost::{CostError, Costs, End, Interval, NodeCosts},
 };
 use search::{Found, NoPipeline};
 use stages::StageTimes;
@@ -39,6 +39,9 @@ use vitempo_graph::Budget;
 
 /// Largest number of processors of a pipeline: the search is exponential in it.
 pub const MOST_PROCESSORS: usize = 10;
+/// All latencies of nodes together are shorter, so that sums with transfers fit 64 bits: 146 years,
+/// ns.
+const LARGEST_NS: u128 = 1 << 62;
 
 /// Why there is no pipeline.
 #[derive(Debug, thiserror::Error)]
@@ -55,6 +58,12 @@ pub enum PipelineError {
     TooManyProcessors {
         /// Number of processors.
         count: usize,
+    },
+    /// Latencies that cannot be added up.
+    #[error("the latencies of the nodes add up to {sum} ns, more than can be planned with")]
+    TooLarge {
+        /// Each node on its slowest processor, ns.
+        sum: u128,
     },
     /// No pipeline is within the bounds.
     #[error("no pipeline keeps {bounds}")]
@@ -184,6 +193,7 @@ impl<'a> Pipeline<'a> {
             }
             .into());
         }
+        check_size(costs)?;
         let times = StageTimes::of(costs, home, End::Point);
         Ok(Self { costs, times, budget: search::default_budget() })
     }
@@ -318,6 +328,16 @@ fn describe_bounds(objective: PipelineObjective) -> Vec<String> {
             at_most("period", period_at_most).into_iter().collect()
         }
     }
+}
+
+/// Refuses latencies whose sum does not fit the numbers that plans are compared by.
+fn check_size(costs: &Costs) -> Result<(), PipelineError> {
+    let slowest = |node: &NodeCosts| {
+        let times = node.latency_ns.iter().flatten().map(|ns| u128::from(ns.point()));
+        times.max().unwrap_or(0)
+    };
+    let sum = costs.nodes().iter().map(slowest).sum();
+    if sum < LARGEST_NS { Ok(()) } else { Err(PipelineError::TooLarge { sum }) }
 }
 
 #[cfg(test)]

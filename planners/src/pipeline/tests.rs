@@ -1,7 +1,7 @@
 //! Pipelines against enumeration of every cut and order, on random models.
 
 use super::*;
-use crate::cost::{Link, NodeCosts, ProcessorCosts, TensorCosts};
+use crate::cost::{Link, ProcessorCosts, TensorCosts};
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 use std::collections::BTreeMap;
 
@@ -60,6 +60,24 @@ fn random_costs(rng: &mut StdRng, nodes: usize, processors: usize) -> Costs {
     tensors.iter_mut().for_each(|t| t.confined = rng.random_bool(0.05));
     let together = if nodes > 3 && rng.random_bool(0.3) { vec![vec![1, 3]] } else { vec![] };
     Costs::new("random", specs, links, node_costs, tensors, together).expect("costs that fit")
+}
+
+#[test]
+fn latencies_that_cannot_be_added_up_are_refused() {
+    let with = |ns: u64| {
+        let node = |name: &str| NodeCosts {
+            name: name.to_owned(),
+            latency_ns: vec![Some(Interval::exact(ns))],
+            energy_nj: vec![None],
+            memory_bytes: 0,
+        };
+        let nodes = vec![node("a"), node("b")];
+        let processors = vec![ProcessorCosts::named("p")];
+        Costs::new("m", processors, BTreeMap::new(), nodes, vec![], vec![]).expect("costs")
+    };
+    assert!(Pipeline::new(&with((1 << 61) - 1), 0).is_ok());
+    let refused = Pipeline::new(&with(1 << 61), 0).err();
+    assert!(matches!(refused, Some(PipelineError::TooLarge { sum }) if sum == 1 << 62));
 }
 
 /// The cost of a pipeline by definition: period and latency; `None` when it cannot run.
