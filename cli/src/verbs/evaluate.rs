@@ -28,7 +28,7 @@ pub struct EvaluateArgs {
     pub on: PathBuf,
 
     /// Gate: exit code 1 when an end-to-end MAPE is above this, in percent
-    #[arg(long, value_name = "PERCENT", value_parser = quantity::above_zero)]
+    #[arg(long, value_name = "PERCENT", value_parser = quantity::zero_or_more)]
     pub max_mape: Option<f64>,
 
     /// List every model, worst first

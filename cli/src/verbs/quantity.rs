@@ -113,11 +113,18 @@ pub fn level(text: &str) -> Result<f64, String> {
 
 /// A number above zero, without a unit.
 pub fn above_zero(text: &str) -> Result<f64, String> {
-    text.trim()
-        .parse()
-        .ok()
-        .filter(|value: &f64| value.is_finite() && *value > 0.0)
-        .ok_or_else(|| "expected a number above 0".to_owned())
+    let number = finite(text).filter(|number| *number > 0.0);
+    number.ok_or_else(|| "expected a number above 0".to_owned())
+}
+
+/// A number of zero or more, without a unit.
+pub fn zero_or_more(text: &str) -> Result<f64, String> {
+    let number = finite(text).filter(|number| *number >= 0.0);
+    number.ok_or_else(|| "expected a number of 0 or more".to_owned())
+}
+
+fn finite(text: &str) -> Option<f64> {
+    text.trim().parse().ok().filter(|number: &f64| number.is_finite())
 }
 
 fn counted(text: &str, units: &[(&str, f64)], example: &'static str) -> Result<u64, String> {

@@ -598,7 +598,7 @@ impl Rewriter {
     }
 
     /// Gives new results of nodes the names of the values they replaced: of removed ones, the
-    /// latest.
+    /// latest. None where a later value is still there: then the result is not an earlier one.
     fn inherit_names(&mut self, order: &[NodeIndex], used: &[bool]) {
         let mut free: Vec<bool> = used[..self.given].iter().map(|used| !used).collect();
         for node in order.iter().filter_map(|&index| self.nodes[index].as_ref()) {
@@ -607,6 +607,7 @@ impl Rewriter {
                 let name_of = std::iter::successors(before(&output), before)
                     .take(MOST_PREDECESSORS)
                     .map(|value| value.0 as usize)
+                    .take_while(|&value| value >= self.given || !used[value])
                     .find(|&value| free.get(value).is_some_and(|&free| free));
                 if let Some(gone) = name_of {
                     free[gone] = false;
