@@ -489,9 +489,12 @@ impl Rewriter {
     }
 
     /// Lets `value` be what `later` was, instead of what it replaced before: its provider computes
-    /// `later` now.
+    /// `later` now, so that the value is none of those that the graph's own `later` replaced.
     pub(crate) fn stands_for(&mut self, value: ValueId, later: ValueId) {
         self.predecessor[value.0 as usize] = Some(later);
+        if (later.0 as usize) < self.given {
+            self.predecessor[later.0 as usize] = None;
+        }
     }
 
     /// Changes kind and attributes of a node in place.
@@ -598,7 +601,7 @@ impl Rewriter {
     }
 
     /// Gives new results of nodes the names of the values they replaced: of removed ones, the
-    /// latest. None where a later value is still there: then the result is not an earlier one.
+    /// latest.
     fn inherit_names(&mut self, order: &[NodeIndex], used: &[bool]) {
         let mut free: Vec<bool> = used[..self.given].iter().map(|used| !used).collect();
         for node in order.iter().filter_map(|&index| self.nodes[index].as_ref()) {
@@ -607,7 +610,6 @@ impl Rewriter {
                 let name_of = std::iter::successors(before(&output), before)
                     .take(MOST_PREDECESSORS)
                     .map(|value| value.0 as usize)
-                    .take_while(|&value| value >= self.given || !used[value])
                     .find(|&value| free.get(value).is_some_and(|&free| free));
                 if let Some(gone) = name_of {
                     free[gone] = false;

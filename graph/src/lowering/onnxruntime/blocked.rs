@@ -103,12 +103,11 @@ impl Pass<'_> {
         let spec = self.blocked(self.graph.shape(output));
         let value = self.graph.value("blocked", Some(spec));
         self.graph.set_output(index, 0, value);
-        self.twins.insert(output, Twin { value, node: index, channels, uses });
-        self.made.push(output);
+        self.stands_for(output, Twin { value, node: index, channels, uses });
         Some(())
     }
 
-    /// Lets a twin stand for `output`, whose operator its node is fused with.
+    /// Lets a twin stand for `output`.
     fn stands_for(&mut self, output: ValueId, twin: Twin) {
         self.graph.stands_for(twin.value, output);
         self.twins.insert(output, twin);
