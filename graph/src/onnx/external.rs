@@ -151,16 +151,17 @@ impl<'a> Beside<'a> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use crate::onnx::proto::{
-        GraphProto, ModelProto, NodeProto, OperatorSetIdProto, StringStringEntryProto, TensorProto,
-        ValueInfoProto,
+        AttributeProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto,
+        StringStringEntryProto, TensorProto, ValueInfoProto,
     };
     use crate::onnx::{OnnxError, ReadOptions, read_bytes, read_file};
     use crate::{Graph, TensorSpec};
     use prost::Message;
     use std::path::Path;
 
-    /// A reshape of 64 ones, to the shape of two integers that is at `offset` of a file.
-    fn model(location: &str, offset: &str) -> Vec<u8> {
+    /// A reshape of 64 ones, to the shape of two integers that is at `offset` of a file: an
+    /// initializer, or the value of a `Constant`.
+    fn model_with(location: &str, offset: &str, as_node: bool) -> Vec<u8> {
         let entry = |key: &str, value: &str| StringStringEntryProto {
             key: key.to_owned(),
             value: value.to_owned(),
@@ -190,15 +191,36 @@ mod tests {
             output: vec!["y".to_owned()],
             ..NodeProto::default()
         };
+        let (mut node, mut initializer) = (vec![node], vec![ones]);
+        if as_node {
+            let value = AttributeProto {
+                name: "value".to_owned(),
+                t: Some(shape),
+                ..AttributeProto::default()
+            };
+            let constant = NodeProto {
+                op_type: "Constant".to_owned(),
+                output: vec!["shape".to_owned()],
+                attribute: vec![value],
+                ..NodeProto::default()
+            };
+            node.insert(0, constant);
+        } else {
+            initializer.push(shape);
+        }
         let graph = GraphProto {
-            node: vec![node],
-            initializer: vec![shape, ones],
+            node,
+            initializer,
             output: vec![ValueInfoProto { name: "y".to_owned(), r#type: None }],
             ..GraphProto::default()
         };
         let opset_import =
             vec![OperatorSetIdProto { version: 17, ..OperatorSetIdProto::default() }];
         ModelProto { graph: Some(graph), opset_import, ..ModelProto::default() }.encode_to_vec()
+    }
+
+    fn model(location: &str, offset: &str) -> Vec<u8> {
+        model_with(location, offset, false)
     }
 
     fn read(folder: &Path, location: &str, offset: &str) -> Result<Graph, OnnxError> {
@@ -223,6 +245,23 @@ mod tests {
         let bytes = model("data/w.bin", "8");
         let from_memory = read_bytes("m", &bytes, &ReadOptions::default());
         assert!(matches!(from_memory, Err(OnnxError::AbsentValues { .. })));
+    }
+
+    #[test]
+    fn the_value_of_a_constant_may_lie_beside_a_model() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("w.bin"), ints(&[16, 4])).unwrap();
+        let read = |location: &str, offset: &str| {
+            let path = folder.path().join("m.onnx");
+            std::fs::write(&path, model_with(location, offset, true)).unwrap();
+            read_file(&path, &ReadOptions::default())
+        };
+        let graph = read("w.bin", "0").unwrap();
+        assert_eq!(graph.value(graph.outputs()[0]).tensor, Some(TensorSpec::f32([16, 4])));
+        let short = read("w.bin", "8").unwrap_err().to_string();
+        assert!(short.contains("m.onnx: node `Constant_0`: "), "{short}");
+        assert!(short.contains("w.bin has 16 bytes, too few for 16 bytes at 8"), "{short}");
+        assert!(read("lost.bin", "0").is_err());
     }
 
     #[test]

@@ -53,9 +53,10 @@ pub(super) fn read(
             OPSETS.end()
         )));
     }
-    let mut reader = Reader::new(path, graph, opset, (options, limits, budget));
+    let beside = Beside::new(folder, limits);
+    let mut reader = Reader::new(path, graph, opset, beside, (options, limits, budget));
     reader.functions = model.functions.iter().map(|f| (f.domain, f.name)).collect();
-    reader.initializers(Beside::new(folder, limits))?;
+    reader.initializers()?;
     reader.copies_by_name(&model.metadata);
     let mut notes: Vec<ReadNote> = reader.inputs()?.into_iter().collect();
     reader.nodes()?;
@@ -90,10 +91,18 @@ fn is_onnx(domain: &str) -> bool {
     domain.is_empty() || domain == "ai.onnx"
 }
 
+/// What a `Constant` holds whose data is in another file.
+fn external_value<'v, 'a>(node: &'v NodeView<'a>) -> Option<&'v TensorView<'a>> {
+    let is_constant = is_onnx(node.domain) && node.op_type == "Constant";
+    let value = node.attribute.first().filter(|a| is_constant && a.name == "value")?;
+    value.t.as_deref().filter(|tensor| tensor.external)
+}
+
 struct Reader<'a> {
     path: &'a Path,
     graph: &'a GraphView<'a>,
     opset: i64,
+    beside: Beside<'a>,
     options: &'a ReadOptions,
     limits: Limits,
     ids: HashMap<&'a str, ValueId>,
@@ -124,6 +133,7 @@ impl<'a> Reader<'a> {
         path: &'a Path,
         graph: &'a GraphView<'a>,
         opset: i64,
+        beside: Beside<'a>,
         (options, limits, budget): (&'a ReadOptions, Limits, Budget),
     ) -> Self {
         let mut names = HashMap::with_capacity(graph.node.len());
@@ -139,6 +149,7 @@ impl<'a> Reader<'a> {
             path,
             graph,
             opset,
+            beside,
             options,
             limits,
             ids,
@@ -191,7 +202,7 @@ impl<'a> Reader<'a> {
         Ok(ValueId(id))
     }
 
-    fn initializers(&mut self, mut beside: Beside<'_>) -> Result<(), OnnxError> {
+    fn initializers(&mut self) -> Result<(), OnnxError> {
         for tensor in &self.graph.initializer {
             let wrong = |reason: String| OnnxError::Format {
                 path: self.path.to_owned(),
@@ -201,7 +212,7 @@ impl<'a> Reader<'a> {
             let place = || Place::Initializer(tensor.name.to_owned());
             self.within(place, self.budget.steps(1 + self.decoded(tensor)))?;
             let data = match &spec {
-                Some(spec) if tensor.external => beside.values(tensor, spec).map_err(wrong)?,
+                Some(spec) if tensor.external => self.beside.values(tensor, spec).map_err(wrong)?,
                 Some(spec) => payload::values(tensor, spec, self.limits.elements).map_err(wrong)?,
                 None => None,
             };
@@ -367,7 +378,11 @@ impl<'a> Reader<'a> {
             let reason = format!("the shape of its input `{}` is not known", value.name);
             return self.unsupported(index, ids, (Some(reason), None));
         }
-        let node = &self.graph.node[index];
+        let graph = self.graph;
+        let node = &graph.node[index];
+        if let Some(tensor) = external_value(node) {
+            return self.external_constant(index, tensor);
+        }
         match node.op_type {
             "Attention" if is_onnx(node.domain) => return self.attention(index, ids),
             "Mean" if is_onnx(node.domain) => return self.mean(index, ids),
@@ -391,6 +406,19 @@ impl<'a> Reader<'a> {
                 initializer,
             }),
         }
+    }
+
+    /// A constant whose values, where they are few, lie beside the file.
+    fn external_constant(
+        &mut self,
+        index: usize,
+        tensor: &TensorView<'_>,
+    ) -> Result<(), OnnxError> {
+        let wrong = |reader: &Self, reason| reader.node_error(index, reason);
+        let spec = payload::spec(tensor).map_err(|reason| wrong(self, reason))?;
+        let Some(spec) = spec else { return self.unsupported(index, &[], (None, None)) };
+        let data = self.beside.values(tensor, &spec).map_err(|reason| wrong(self, reason))?;
+        self.constants(index, vec![spec], Some(vec![data]))
     }
 
     /// Why a node is not known that calls a function of the file.
