@@ -39,13 +39,16 @@ fn block(graph: &GraphView<'_>) -> usize {
         [outputs, inputs, ..] => outputs % WIDE != 0 || (*inputs > WIDE && inputs % WIDE != 0),
         _ => false,
     };
-    let blocked = graph
-        .node
-        .iter()
-        .filter(|node| (node.domain, node.op_type) == ("com.microsoft.nchwc", "Conv"));
-    let weights: HashSet<&str> = blocked.filter_map(|node| node.input.get(1).copied()).collect();
+    let weights: HashSet<&str> =
+        blocked_convolutions(graph).filter_map(|node| node.input.get(1).copied()).collect();
     let mut tensors = graph.initializer.iter().filter(|tensor| weights.contains(tensor.name));
     if tensors.any(|tensor| narrow(&tensor.dims)) { 8 } else { WIDE as usize }
+}
+
+fn blocked_convolutions<'g, 'a>(
+    graph: &'g GraphView<'a>,
+) -> impl Iterator<Item = &'g NodeView<'a>> {
+    graph.node.iter().filter(|node| (node.domain, node.op_type) == ("com.microsoft.nchwc", "Conv"))
 }
 
 /// The block of machines with AVX-512, and of all that are not x86.
@@ -142,8 +145,10 @@ impl Call<'_> {
                 let channels = dims.pop()?;
                 dims.insert(1.min(dims.len()), channels);
             }
-            let channels = dims.get_mut(1)?;
-            *channels = padded(*channels, block(self.graph));
+            if self.feeds_convolution() {
+                let channels = dims.get_mut(1)?;
+                *channels = padded(*channels, block(self.graph));
+            }
             TensorSpec::new(dims, x.precision).with_format(MemoryFormat::Blocked)
         } else {
             *dims.get_mut(1)? = usize::try_from(self.node.int("channels")?).ok()?;
@@ -160,6 +165,12 @@ impl Call<'_> {
             operands: vec![0],
             outputs: Some(vec![output]),
         })
+    }
+
+    /// Whether a convolution reads the result. Others read blocks only where channels fill them.
+    fn feeds_convolution(&self) -> bool {
+        let result = self.node.output.first();
+        blocked_convolutions(self.graph).any(|conv| conv.input.first() == result)
     }
 
     fn window(&self) -> Attributes {
@@ -321,6 +332,19 @@ mod tests {
             let reorder = graph.nodes().iter().find(|n| n.op.kind == OpKind::Reorder).unwrap();
             assert_eq!(reorder.op.outputs[0].shape.as_slice(), [1, channels, 8, 8]);
         }
+    }
+
+    /// Integer convolutions are not blocked: such a file says nothing of the machine's block.
+    #[test]
+    fn pools_read_the_channels_that_there_are() {
+        let mut model = proto::ModelProto::decode(&*saved(32)).unwrap();
+        let file = model.graph.as_mut().unwrap();
+        let y = file.node[1].output[0].clone();
+        file.node[1] = node("GlobalAveragePool", "com.microsoft.nchwc", &["blocked"], &y);
+        let graph = read_bytes("saved", &model.encode_to_vec(), &ReadOptions::default()).unwrap();
+        let kinds: Vec<&OpKind> = graph.nodes().iter().map(|n| &n.op.kind).collect();
+        assert_eq!(kinds, [&OpKind::Reorder, &OpKind::GlobalAveragePool]);
+        assert_eq!(graph.nodes()[1].op.inputs[0].tensor.shape.as_slice(), [1, 24, 8, 8]);
     }
 
     /// An attention with these inputs, `None` where one is left out.
